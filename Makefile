@@ -1,4 +1,4 @@
-# Everything starts here; the work is in cargo and in scripts/. `make help` lists the targets.
+# Entry point for all tasks; cargo and scripts/ do the work. `make help` lists the targets.
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-test build run test test-peers tidy check unit e2e crash clients console console-dist browser soak reference fuzz bench bench-layout bench-discover bench-console docs clean
 
@@ -10,13 +10,13 @@ CARGO ?= cargo
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "make %-12s %s\n", $$1, $$2}'
 
-setup: ## install what building needs (through apt where it may)
+setup: ## install the build dependencies (with apt, if permitted)
 	@scripts/setup.sh build
 
 setup-test:
 	@scripts/setup.sh test
 
-build: setup ## build the release binary, with the console in it
+build: setup ## build the release binary with the embedded console
 	@scripts/console.sh
 	@$(CARGO) build --release --quiet --bin firn
 
@@ -25,7 +25,7 @@ run: ## build and start firn on 127.0.0.1:9200 with demo events; EVENTS=FILE ind
 
 test: setup-test console-dist check unit e2e clients browser ## everything: format, lints, licences, unit, property, end-to-end, crash and browser tests
 
-test-peers: ## the REST scenarios against the real OpenSearch at OPENSEARCH_URL, else one that OPENSEARCH_ENGINE_SH starts
+test-peers: ## the REST scenarios against a real OpenSearch: OPENSEARCH_URL, or one that OPENSEARCH_ENGINE_SH starts
 	@scripts/test-peers.sh
 
 tidy: ## the house rules: levels of crates, import circles, words, links (seconds)
@@ -48,11 +48,11 @@ clients: ## the official Python and JavaScript clients against a running firn
 console-dist:
 	@scripts/console.sh
 
-console: ## develop the console: Vite's server, which asks the firn at FIRN_URL (http://127.0.0.1:9200)
+console: ## develop the console: Vite's server, backed by the firn at FIRN_URL (http://127.0.0.1:9200)
 	@npm --prefix console install --no-audit --no-fund --silent
 	@npm --prefix console run dev
 
-browser: ## the console in a real Chromium, against a firn of its own
+browser: ## the console in a real Chromium, against a separate firn
 	@scripts/browser.sh
 
 soak: ## 2,000 rounds of kill -9 (SOAK_ROUNDS=N), 5,000 damaged files (SOAK_DAMAGE=N), an hour on a simulated disk (SIM_SECONDS=N)
@@ -60,25 +60,25 @@ soak: ## 2,000 rounds of kill -9 (SOAK_ROUNDS=N), 5,000 damaged files (SOAK_DAMA
 	FIRN_DAMAGE_CASES=$${SOAK_DAMAGE:-5000} $(CARGO) test --release -p firn --test damage -- --nocapture
 	FIRN_SIM_SECONDS=$${SIM_SECONDS:-3600} $(CARGO) test --release -p firn-embedded --test simulation -- --nocapture
 
-reference: ## hold 100,000 random answers against the naive engine (REFERENCE_CASES=N to change)
+reference: ## compare 100,000 random answers with the naive engine (REFERENCE_CASES=N to change)
 	FIRN_REFERENCE_CASES=$${REFERENCE_CASES:-100000} $(CARGO) test -p firn --test reference -- --nocapture
 
 fuzz: ## fuzz the parsers and searches for a minute each (FUZZ_SECONDS=N, FUZZ_TARGETS=… to change)
 	@scripts/fuzz.sh
 
-bench: build ## side by side with the real OpenSearch, if OPENSEARCH_URL names one
+bench: build ## benchmark, side by side with a real OpenSearch if OPENSEARCH_URL is set
 	@scripts/bench.sh
 
-bench-layout: build ## layouts side by side, in firn and in the real OpenSearch if OPENSEARCH_URL names one
+bench-layout: build ## benchmark of index layouts, in firn and in a real OpenSearch if OPENSEARCH_URL is set
 	@scripts/bench-layout.sh
 
-bench-discover: build ## the stages of Discover, and the same operations in the real OpenSearch if OPENSEARCH_URL names one
+bench-discover: build ## benchmark of Discover's stages, and of the same operations in a real OpenSearch if OPENSEARCH_URL is set
 	@scripts/bench-discover.sh
 
-bench-console: ## from Enter to the first row on screen in Chromium, against the server at FIRN_URL
+bench-console: ## time from Enter to the first row on screen in Chromium, against the server at FIRN_URL
 	@scripts/bench-console.sh
 
-docs: ## print the reference pages again from their definitions
+docs: ## regenerate the reference pages from their definitions
 	@$(CARGO) run --quiet --bin firn -- settings --markdown > docs/operate/settings.md
 	@UPDATE_DOCS=1 $(CARGO) test -p firn --test rest --quiet the_compatibility_page > /dev/null
 

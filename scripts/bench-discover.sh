@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# make bench-discover: the same events in a firn of its own and, where OPENSEARCH_URL names one, in a real OpenSearch
-# beside it; then the stages of Discover over HTTP, and in a browser (console/e2e). Writes
+# make bench-discover: loads the same events into a separate firn and, if OPENSEARCH_URL is set, into a real OpenSearch
+# beside it; then measures the stages of Discover over HTTP, and in a browser (console/e2e). Writes
 # bench/results/discover.{json,md} and discover-browser.json.
-#   BENCH_EVENTS=N     another number of events than five million
-#   BENCH_TENANTS=N    another number of tenants than 200
-#   BENCH_DATA=DIR     keep firn's data there; what it and OpenSearch hold whole is not loaded again
+#   BENCH_EVENTS=N     number of events (5000000)
+#   BENCH_TENANTS=N    number of tenants (200)
+#   BENCH_DATA=DIR     store firn's data there; completely loaded indices are not loaded again
 #   BENCH_NAME=NAME    bench/results/NAME.{json,md} instead of discover
 #   BENCH_FLAGS=...    further options of `firn bench discover`
-#   BENCH_BROWSER=no   leave the browser out
+#   BENCH_BROWSER=no   skip the browser
 set -euo pipefail
 cd "$(dirname "$0")/.."
 firn=${CARGO_TARGET_DIR:-target}/release/firn

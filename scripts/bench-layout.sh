@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# make bench-layout: the same events in several layouts in a firn of its own and, where OPENSEARCH_URL names one, in a
-# real OpenSearch (one node, 4 GB heap) beside it; then the same questions to all. Writes
+# make bench-layout: loads the same events in several layouts into a separate firn and, if OPENSEARCH_URL is set, into a
+# real OpenSearch (one node, 4 GB heap) beside it; then sends the same searches to all. Writes
 # bench/results/layout.{json,md,html}.
-#   BENCH_EVENTS=N     another number of events than five million
-#   BENCH_TENANTS=N    another number of tenants than 200
-#   BENCH_DATA=DIR     keep firn's data there; what it and OpenSearch hold whole is not loaded again
+#   BENCH_EVENTS=N     number of events (5000000)
+#   BENCH_TENANTS=N    number of tenants (200)
+#   BENCH_DATA=DIR     store firn's data there; completely loaded indices are not loaded again
 #   BENCH_NAME=NAME    bench/results/NAME.{json,md,html} instead of layout
 #   BENCH_FLAGS=...    further options of `firn bench layout`
 set -euo pipefail

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# make bench: a million web-log events into a firn of its own and, where OPENSEARCH_URL names one, into a real
-# OpenSearch (one node, 4 GB heap) beside it; then the same questions to both. Writes bench/results/core.{json,md}.
-#   BENCH_EVENTS=N   another number of events
-#   BENCH_FILE=FILE  the events of a file instead
+# make bench: loads a million web-log events into a separate firn and, if OPENSEARCH_URL is set, into a real
+# OpenSearch (one node, 4 GB heap) beside it; then sends the same searches to both. Writes bench/results/core.{json,md}.
+#   BENCH_EVENTS=N   number of events (1000000)
+#   BENCH_FILE=FILE  events from a file instead
 #   BENCH_NAME=NAME  bench/results/NAME.{json,md} instead of core
 #   BENCH_FLAGS=...  further options of `firn bench core`
 set -euo pipefail

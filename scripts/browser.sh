@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests of the console in a real Chromium, headless, against a firn of their own (see console/e2e/).
-# FIRN_BINARY and CHROMIUM name others than the debug binary and the one in the path.
+# Tests the console in a real Chromium, headless, against a separate firn (see console/e2e/).
+# FIRN_BINARY and CHROMIUM replace the debug binary and the Chromium on the PATH.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 grep -q '"e2e"' console/package.json 2>/dev/null || { echo "the console has no browser tests" >&2; exit 1; }
@@ -13,6 +13,6 @@ if [ -z "${FIRN_BINARY:-}" ]; then
   esac
 fi
 CHROMIUM=${CHROMIUM:-$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)}
-[ -n "$CHROMIUM" ] || { echo "the browser tests need chromium (make setup-test installs it); CHROMIUM names another" >&2; exit 1; }
+[ -n "$CHROMIUM" ] || { echo "the browser tests need chromium: run make setup-test, or set CHROMIUM to its path" >&2; exit 1; }
 export FIRN_BINARY CHROMIUM
 npm --prefix console run --silent e2e

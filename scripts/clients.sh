@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Runs the official clients, Python's and JavaScript's, and the benchmarks esrally and opensearch-benchmark against a firn of
-# their own (see tests/clients/).
+# Runs the official Python and JavaScript clients, and the benchmarks esrally and opensearch-benchmark, against a
+# separate firn (see tests/clients/).
 # CLIENTS="python" or "js" runs one of them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 clients=${CLIENTS:-python js}
 binary=$PWD/${CARGO_TARGET_DIR:-target}/debug/firn
 case ${CARGO_TARGET_DIR:-} in /*) binary=$CARGO_TARGET_DIR/debug/firn ;; esac
-offline() { echo "$1: cannot install the clients; is the registry reachable? CLIENTS=\"…\" leaves one out" >&2; exit 1; }
+offline() { echo "$1: cannot install the clients; is the registry reachable? CLIENTS=\"…\" skips one" >&2; exit 1; }
 
 venv=${FIRN_VENV:-target/clients-venv}
 if [[ $clients == *python* ]] && ! cmp -s tests/clients/requirements.txt "$venv/requirements.installed" 2>/dev/null; then

@@ -1,5 +1,5 @@
-// Writes NAME.gz and NAME.br beside every file of a folder that gets smaller by it, as small as they can be: it is done
-// once, and read by every browser. usage: node compress.mjs FOLDER
+// Writes NAME.gz and NAME.br beside each file of a folder that compression makes smaller, at the highest level: files
+// are compressed once and read by every browser. usage: node compress.mjs FOLDER
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Builds the console (console/ to console/dist) for the binary to carry. Does nothing, fast, when no source is newer.
-# usage: console.sh [check]; `check` builds nothing and fails if a build is due.
+# Builds the console (console/ to console/dist) to embed it in the binary. Returns at once if no source is newer.
+# usage: console.sh [check]; `check` only fails if a build is due.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 console=console
-# Last of all that a build writes.
+# Last file that a build writes.
 built=$console/dist/.built
 [ -f $console/package.json ] || exit 0
 
@@ -24,7 +24,7 @@ if ! cmp -s $console/package-lock.json $console/node_modules/.installed 2>/dev/n
   echo "installing the packages of the console"
   # Not `npm ci`: it refuses a lock file that lacks a package for another platform, and registries may lack some.
   quietly npm --prefix $console install --no-save --no-audit --no-fund || {
-    echo "the console's packages cannot be installed (see above); is the npm registry reachable? \`cargo build --release\` builds firn without its console" >&2
+    echo "cannot install the packages of the console (see above); is the npm registry reachable? \`cargo build --release\` builds firn without its console" >&2
     exit 1
   }
   cp $console/package-lock.json $console/node_modules/.installed

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fuzzes each target for FUZZ_SECONDS (60), or those that FUZZ_TARGETS names. Takes a nightly toolchain where there is
-# one, else the stable one, which is enough without a sanitizer. Installs cargo-fuzz if it is missing.
+# Fuzzes each target, or those in FUZZ_TARGETS, for FUZZ_SECONDS (60). Uses a nightly toolchain if there is one,
+# otherwise the stable one, which is enough without a sanitizer. Installs cargo-fuzz if it is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo=(cargo)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# make run: build when something changed, then start firn with demo events (or a file's).
+# make run: builds firn if a source changed, then starts it with demo events (or those of a file).
 # usage: run.sh DATA_FOLDER [EVENTS_FILE] [flags of firn demo]
 set -euo pipefail
 data=$1 events=$2
@@ -7,7 +7,7 @@ shift 2
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}
 binary=$target/release/firn
-# Asking cargo costs half a second; a newer source file is what matters, of the console too.
+# A cargo call costs half a second, so this compares file times, of the console too.
 if [ ! -x "$binary" ] || ! scripts/console.sh check ||
   [ -n "$(find crates Cargo.toml Cargo.lock console/dist -newer "$binary" -type f -print -quit 2>/dev/null)" ]; then
   scripts/setup.sh build

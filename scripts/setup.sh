@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what building (`build`) or testing (`test`) firn needs on Debian. Does nothing, fast,
-# when all is there. Where it may not install, it names what is missing in one line and fails.
+# Installs the packages for building (`build`) or testing (`test`) firn on Debian. Returns at once if all are
+# installed. Without the right to install, it prints the missing packages in one line and fails.
 set -euo pipefail
 what=${1:-build}
 cd "$(dirname "$0")/.."
@@ -34,7 +34,7 @@ if ! command -v cargo >/dev/null 2>&1; then
   echo "firn needs Rust: install rustup (https://rustup.rs), then run make again" >&2
   exit 1
 fi
-# rust-toolchain.toml pins the version; rustup may be set not to install by itself.
+# rust-toolchain.toml pins the version; rustup may be configured not to install it automatically.
 if ! cargo --version >/dev/null 2>&1; then
   rustup toolchain install >/dev/null
 fi
@@ -45,7 +45,7 @@ if [ "$what" = test ] && ! cargo deny --version >/dev/null 2>&1; then
   rm -rf "${TMPDIR:-/tmp}/firn-cargo-deny"
 fi
 
-# The S3 server that tests and benchmarks of snapshots start; they look for it where Go puts it.
+# S3 server that tests and benchmarks of snapshots start; they also search Go's install folder for it.
 if [ "$what" = test ]; then
   versitygw=github.com/versity/versitygw/cmd/versitygw@v1.8.0
   folder=""

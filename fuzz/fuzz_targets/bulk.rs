@@ -1,4 +1,4 @@
-//! No body may make the bulk parser panic, and a parsed item keeps its source byte for byte.
+//! Fuzz target: no body makes the bulk parser panic.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {

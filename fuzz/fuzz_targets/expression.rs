@@ -1,4 +1,4 @@
-//! No script may make the expression language panic, and each ends within its steps.
+//! Fuzz target: no script makes the expression language panic, and each ends within its step limit.
 #![no_main]
 
 use firn_engine::expression::{Lang, Scope, Script, Steps};

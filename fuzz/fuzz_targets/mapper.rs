@@ -1,4 +1,4 @@
-//! No event may make the mapper panic; one that it takes keeps its bytes, and its new fields fit the mapping.
+//! Fuzz target: no event makes the mapper panic; an accepted event keeps its bytes, and its new fields fit the mapping.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};
@@ -32,7 +32,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         let Ok(mapped) = map_document(compiled, &source, Some("1"), unmapped) else { continue };
         assert_eq!(mapped.document.source(), &source);
         if let Some(new) = mapped.new_fields {
-            // Past the limit of fields, all that is new is the value of a `constant_keyword`.
+            // Past the field limit the only addition is the value of a `constant_keyword`.
             let is_known = |path: &str| mapping.leaves().iter().any(|(known, _)| known == path);
             assert!(unmapped == Unmapped::Report || new.leaves().iter().all(|(path, _)| is_known(path)));
             let _ = mapping.merge(&new);

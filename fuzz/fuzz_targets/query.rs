@@ -1,4 +1,4 @@
-//! No JSON may make the query and aggregation parsers panic, and what parses prints back to itself.
+//! Fuzz target: no JSON makes the query and aggregation parsers panic; parsed values survive a print round trip.
 #![no_main]
 
 use firn_engine::aggs::Aggregations;
@@ -7,7 +7,7 @@ use firn_engine::query::Query;
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     if let Ok(text) = std::str::from_utf8(data) {
         let _ = firn_engine::query::query_string::parse(text, false);
-        // The simple syntax has no errors but those of size.
+        // The simple syntax has no errors except size limits.
         let simple = serde_json::json!({"simple_query_string": {"query": text}});
         if let Ok(query) = Query::parse(&simple) {
             assert_eq!(Query::parse(&query.print()).ok().as_ref(), Some(&query));

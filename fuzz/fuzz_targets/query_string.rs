@@ -1,4 +1,4 @@
-//! No text may make the parsers of query strings panic or take long.
+//! Fuzz target: no text makes the query string parsers panic or run long.
 #![no_main]
 
 use firn_engine::query::{Query, query_string};

@@ -1,4 +1,4 @@
-//! No body of a search may make the engine panic or keep it busy: what parses is run over a few documents.
+//! Fuzz target: no search body makes the engine panic or run long; parsed bodies run over a few documents.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};
@@ -13,7 +13,7 @@ use firn_storage::disk::RealDisk;
 use firn_testkit::{random::Random, reference};
 use serde_json::json;
 
-/// 2024-07-01T00:00:00Z: the documents' times are around it.
+/// 2024-07-01T00:00:00Z; the times of the documents are around it.
 const NOW_MS: i64 = 1_719_792_000_000;
 
 struct Node {
@@ -63,7 +63,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let Ok(request) = SearchRequest::parse(target, Some(&body)) else { return };
     let node = &*NODE;
     let answer = node.runtime.block_on(node.engine.search(&RequestContext::new(), request));
-    // Whatever is wrong with a body is its sender's to mend.
+    // Any error of a search is the fault of its body, never an internal error.
     if let Err(error) = answer {
         assert_ne!(error.kind(), ErrorKind::Internal, "{error}");
     }

@@ -42,11 +42,10 @@ pub(crate) async fn flush(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
     answer(&edge, &call, &outcome).await
 }
 
-/// What may be cleared; all of it is, where nothing is named.
+/// Caches that a request may name. A request without names clears all.
 pub(crate) const CLEAR_CACHE_PARAMS: &[&str] = &["fielddata", "fields", "file", "index", "query", "request"];
 
-/// `POST /_cache/clear` and `POST /{index}/_cache/clear`. Of Elasticsearch's caches there is the request
-/// cache.
+/// `POST /_cache/clear` and `POST /{index}/_cache/clear`. Of Elasticsearch's caches firn has only the request cache.
 pub(crate) async fn clear_cache(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let params = &call.params;
     let mut others_only = false;
@@ -60,13 +59,13 @@ pub(crate) async fn clear_cache(edge: Arc<Edge>, call: Call) -> Result<Reply, Ap
     }
     let outcome = match asked.unwrap_or(!others_only) {
         true => edge.engine.clear_cache(&call.ctx, target).await?,
-        // Clearing what does not exist is done by looking at who would do it.
+        // Clearing a cache that does not exist only checks the target and the rights of the caller.
         false => untouched(&edge, &call, target).await?,
     };
     answer(&edge, &call, &outcome).await
 }
 
-/// The shards of a target, which all did what they had to.
+/// Returns the shards of a target as successful.
 async fn untouched(edge: &Edge, call: &Call, target: IndexTarget) -> Result<ShardsOutcome, Error> {
     let indices = edge.engine.stats(&call.ctx, target).await?;
     let total = indices.iter().map(|index| index.shards.len() as u32).sum();

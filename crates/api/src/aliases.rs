@@ -15,7 +15,7 @@ use crate::params::{all_indices, split_list};
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
 
-/// Actions of one `POST /_aliases`, after wildcards are expanded.
+/// Maximum actions of one `POST /_aliases`, after wildcards are expanded.
 const MAX_ACTIONS: usize = 100_000;
 
 /// `GET /_alias` in its six forms.
@@ -25,7 +25,7 @@ pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
     if missing.is_empty() {
         return Ok(Reply::ok(&Value::Object(found)));
     }
-    // Elasticsearch's answer here is neither an error object nor only a result.
+    // This answer of Elasticsearch mixes an error with a result.
     let mut answer = json!({
         "error": format!("alias{} [{}] missing", if missing.len() == 1 { "" } else { "es" }, missing.join(",")),
         "status": 404,
@@ -48,7 +48,7 @@ pub(crate) async fn exists(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     Ok(Reply::empty(status))
 }
 
-/// Aliases by index, and the names asked for that nobody has.
+/// Returns aliases by index, and the requested names that no index has.
 fn find(edge: &Edge, call: &Call, metadata: &Metadata) -> Result<(Map<String, Value>, Vec<String>), ApiError> {
     let target = call.target(all_indices())?;
     let patterns = call.captured("name").map(split_list);
@@ -60,7 +60,7 @@ fn find(edge: &Edge, call: &Call, metadata: &Metadata) -> Result<(Map<String, Va
             .filter(|(name, _)| patterns.as_ref().is_none_or(|patterns| selects(patterns, name)))
             .map(|(name, properties)| (name.clone(), properties.print()))
             .collect();
-        // Without names, an index without aliases is listed with none.
+        // If the request has no names, an index without aliases is listed with an empty object.
         if !matching.is_empty() || patterns.is_none() {
             found.insert(index.name.clone(), json!({"aliases": matching}));
         }
@@ -262,7 +262,7 @@ async fn execute(edge: &Edge, call: &Call, actions: Vec<Action>) -> Result<Reply
                 Kind::Remove => resolved.extend(action.aliases.iter().map(|alias| AliasAction::Remove {
                     index: index.clone(),
                     alias: alias.clone(),
-                    // An alias that no index of several has is what fails, see below.
+                    // The request fails only if none of several indices has the alias, see below.
                     must_exist: false,
                 })),
             }
@@ -282,7 +282,7 @@ async fn execute(edge: &Edge, call: &Call, actions: Vec<Action>) -> Result<Reply
     Ok(Reply::acknowledged())
 }
 
-/// Fails unless each alias is on one of the indices it is taken from, or added in this request.
+/// Fails unless each alias exists on one of its indices, or the same request adds it.
 fn check_some_exist(actions: &[AliasAction], aliases: &[String], metadata: &Metadata) -> Result<(), Error> {
     let missing: Vec<&str> = aliases
         .iter()
@@ -319,7 +319,7 @@ fn strings(name: &str, value: &Value) -> Result<Vec<String>, Error> {
     }
 }
 
-/// Reads the parts of an alias.
+/// Parses the properties of an alias.
 fn parse(body: &Map<String, Value>) -> Result<AliasMetadata, Error> {
     let mut alias = AliasMetadata::default();
     for (name, value) in body {
@@ -339,7 +339,7 @@ fn parse(body: &Map<String, Value>) -> Result<AliasMetadata, Error> {
         match name.as_str() {
             "filter" if value.is_null() => {}
             "filter" => {
-                // What can never be searched with is refused now.
+                // A filter that no search could use is refused now.
                 Query::parse(value)?;
                 alias.filter = Some(value.clone());
             }
@@ -358,7 +358,7 @@ fn parse(body: &Map<String, Value>) -> Result<AliasMetadata, Error> {
     Ok(alias)
 }
 
-/// All aliases of an index.
+/// Returns all aliases of an index as JSON.
 pub(crate) fn print_all(index: &IndexMetadata) -> Value {
     let aliases: Map<String, Value> = index
         .aliases

@@ -1,4 +1,4 @@
-//! `_analyze`: what an analyzer makes of a text.
+//! `_analyze`: the tokens that an analyzer produces from a text.
 
 use std::sync::Arc;
 
@@ -85,7 +85,7 @@ pub(crate) async fn analyze(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErr
         (None, Some(name), _) => match name.as_str() {
             "keyword" => (Analyzer::Keyword, false),
             "whitespace" => (Analyzer::Whitespace, false),
-            // These analyzers are their tokenizer and lower case.
+            // These analyzers equal their tokenizer plus lower case.
             "standard" if lowercase => (Analyzer::Standard, false),
             "letter" | "lowercase" if lowercase || name == "lowercase" => (Analyzer::Simple, false),
             _ => return Err(Error::not_implemented(format!("the tokenizer [{name}] of [_analyze]")).into()),
@@ -139,7 +139,7 @@ fn by_name(name: &str, in_index: bool) -> Result<Analyzer, Error> {
     }
 }
 
-/// The analyzer of a field, and whether its values are put into lower case.
+/// Returns the analyzer of a field, and whether its normalizer converts values to lower case.
 fn of_field(index: &IndexMetadata, field: &str) -> Result<(Analyzer, bool), Error> {
     match index.mapping.resolve(field) {
         Some(Resolved::Field(_, mapping)) => match mapping.field_type {

@@ -1,4 +1,4 @@
-//! One request from its head to its answer.
+//! Life of one REST request from its head to its answer.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -41,13 +41,13 @@ use crate::sessions;
 use crate::streaming::ResponseBody;
 use crate::tasks::{TaskGuard, Tasks};
 
-/// What a request holds until it is answered, in the order in which it is given back.
+/// Resources that a request holds until it is answered, in the order of their release.
 struct Holds {
     _task: TaskGuard,
     _body: BodyShare,
     _search: Option<SearchPermit>,
     _permit: Option<Share<Option<TenantId>>>,
-    /// `None`: everybody is let in.
+    /// `None`: authentication is off.
     standing: Option<Standing>,
 }
 
@@ -58,7 +58,7 @@ pub struct Api {
     router: Arc<Router>,
 }
 
-/// The edge over an engine.
+/// Creates the REST edge over an engine.
 pub fn router(engine: Arc<dyn Engine>, config: ApiConfig) -> Api {
     let edge = Edge {
         engine,
@@ -104,12 +104,12 @@ where
 }
 
 impl Api {
-    /// What it was made with.
+    /// Returns the configuration.
     pub fn config(&self) -> &ApiConfig {
         &self.edge.config
     }
 
-    /// Counts a connection, which is open until what is returned is dropped.
+    /// Counts an open connection until the returned guard is dropped.
     pub(crate) fn connection_opened(&self) -> impl Sized + Send + 'static {
         let edge = Arc::clone(&self.edge);
         edge.metrics.connections_total.inc();
@@ -117,8 +117,8 @@ impl Api {
         scope_guard(move || edge.metrics.connections_open.dec())
     }
 
-    /// Lists among the tasks what the node does by itself in the background: its action, and what it is about. It stays
-    /// until what is returned is dropped, and ends by that when an operator cancels it.
+    /// Returns a function that lists background work of the node as a task: its action and its description. The task
+    /// stays listed until the returned value is dropped. It also ends when an operator cancels it.
     pub fn background_work(&self) -> Arc<dyn Fn(&'static str, String) -> Lasting + Send + Sync> {
         let edge = Arc::clone(&self.edge);
         Arc::new(move |action, about| {
@@ -135,7 +135,7 @@ impl Api {
     {
         let started = Instant::now();
         self.edge.metrics.in_flight.inc();
-        // Counted down also when the client goes away and this future is dropped.
+        // The guard counts down also when the client goes away and this future is dropped.
         let edge = Arc::clone(&self.edge);
         let in_flight = scope_guard(move || edge.metrics.in_flight.dec());
         let (parts, body) = request.into_parts();
@@ -158,7 +158,7 @@ impl Api {
             opaque_id: parts.headers.get("x-opaque-id").cloned(),
             challenge: auth::takes_challenge(self.edge.gate.cookies, &parts),
         };
-        // What it may know of in errors, once that is known.
+        // Context of the caller once it is known; it decides which details an error shows.
         let mut known: Option<RequestContext> = None;
         let outcome = self
             .answer(&parts, body.as_mut(), started, &mut shape, &mut recording, &mut known)
@@ -171,7 +171,7 @@ impl Api {
                 shape.response(reply).await
             }
             Err(error) => {
-                // Beside the answer, which a client may wait for before it sends more.
+                // Runs beside the answer: a client may wait for the answer before it sends more.
                 body::discard(&parts.headers, body, BodyLimits::of(self.config()));
                 if error.status().is_server_error() {
                     tracing::error!(
@@ -215,7 +215,7 @@ impl Api {
         self.sent(response, recording, started, error)
     }
 
-    /// Counts and records an answer that is on its way.
+    /// Counts and records an answer before it is sent.
     fn sent(
         &self,
         response: Response<ResponseBody>,
@@ -250,7 +250,7 @@ impl Api {
     {
         let path = parts.uri.path();
         let params = Params::parse(parts.uri.query())?;
-        // First what shapes the answer, so that errors too come in the form asked for.
+        // Parameters that shape the answer come first, so that errors have the requested form too.
         shape.pretty = params.bool("pretty", false)?;
         shape.error_trace = params.bool("error_trace", false)?;
         params.flag("human")?;
@@ -280,7 +280,7 @@ impl Api {
         let (route, captures) = self.find(parts)?;
         recording.found(route, &captures);
         let csrf = match &session {
-            // Who signs in has shown more than a page of another site can.
+            // A sign-in proves more than a page of another site could, so it needs no CSRF check.
             Some(session) if early.is_none() => session.check_head(parts, route.only_reads())?,
             _ => Csrf::Settled,
         };
@@ -297,7 +297,7 @@ impl Api {
                 Error::new(
                     ErrorKind::Rejected,
                     format!(
-                        "rejected execution of [{} {path}]: [{}] requests are being answered already",
+                        "rejected execution of [{} {path}]: the limit of [{}] concurrent requests is reached",
                         parts.method, self.edge.config.max_concurrent_requests
                     ),
                 )
@@ -375,7 +375,7 @@ impl Api {
         Ok((reply, holds))
     }
 
-    /// The body of a request whose sender is not known yet: the only one that is read before anybody says who he is.
+    /// Reads the body of a sign-in request. This is the only body that is read before the caller is authenticated.
     async fn sign_in_body<B>(&self, parts: &http::request::Parts, body: Pin<&mut B>) -> Result<Bytes, ApiError>
     where
         B: Body<Data = Bytes>,
@@ -413,7 +413,7 @@ impl Api {
     }
 }
 
-/// Holds a body against what its endpoint takes; `source` in the URL stands in for an absent one.
+/// Checks a body against what its endpoint accepts; `source` in the URL replaces an absent body.
 fn check_body(route: &Route, parts: &http::request::Parts, params: &Params, body: &mut Bytes) -> Result<(), ApiError> {
     let mut source_content_type = None;
     if body.is_empty()
@@ -470,7 +470,7 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
         })
 }
 
-/// Runs something when it goes out of scope.
+/// Runs an action when the returned guard is dropped.
 fn scope_guard<F: FnMut() + Send + 'static>(action: F) -> impl Drop + Send + 'static {
     struct Guard<F: FnMut()>(F);
     impl<F: FnMut()> Drop for Guard<F> {

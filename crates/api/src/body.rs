@@ -1,4 +1,4 @@
-//! Reading a request's body: bounded in bytes and time, counted against a budget, inflated.
+//! Reader of request bodies: bounded in bytes and time, counted against a memory budget, decompressed.
 
 use std::io::Read as _;
 use std::pin::Pin;
@@ -15,18 +15,18 @@ use hyper::body::Body;
 use crate::ApiConfig;
 use crate::error::ApiError;
 
-/// How much of a refused body is still read (and dropped), so that a client that sends first and
-/// listens later sees the answer instead of a reset connection. In bodies of the allowed length.
+/// Factor of the maximum body length up to which a refused body is still read and dropped. A client that sends first
+/// and listens later then sees the answer instead of a reset connection.
 const DRAIN_FACTOR: u64 = 4;
-/// Inflating more than this leaves the async threads.
+/// Larger bodies are decompressed on a blocking thread.
 const INFLATE_ELSEWHERE_FROM_BYTES: usize = 64 << 10;
-/// First size of a buffer whose final size nobody announced.
+/// First size of a buffer without a known final size.
 const UNANNOUNCED_BYTES: u64 = 1 << 20;
 
-/// Bytes of bodies held at one moment, all requests together.
+/// Budget of body bytes in memory, for all requests together.
 pub(crate) type BodyBudget = Shares<Option<TenantId>>;
 
-/// What one request holds of it; dropping it gives the bytes back.
+/// Share of one request in the budget; dropping it returns the bytes.
 pub(crate) type BodyShare = Share<Option<TenantId>>;
 
 /// Limits of one body.
@@ -45,7 +45,7 @@ impl BodyLimits {
     }
 }
 
-/// The error of a body that has not come after so long.
+/// Returns the error of a body that took longer than `patience`.
 pub(crate) fn too_slow(patience: Duration) -> ApiError {
     timed_out(format!(
         "the request's body took more than [{}ms]",
@@ -61,7 +61,7 @@ fn timed_out(reason: String) -> ApiError {
     }
 }
 
-/// Makes a share at least `bytes` large.
+/// Grows a share to at least `bytes`.
 fn grow_to(share: &mut BodyShare, bytes: u64) -> Result<()> {
     let more = bytes.saturating_sub(share.amount());
     share.grow(more).map_err(|before| {
@@ -76,7 +76,7 @@ fn grow_to(share: &mut BodyShare, bytes: u64) -> Result<()> {
     })
 }
 
-/// Reads the whole body, inflated if it says so.
+/// Reads the whole body and decompresses it if its headers name an encoding.
 pub(crate) async fn read<B>(
     headers: &HeaderMap,
     body: Pin<&mut B>,
@@ -162,12 +162,12 @@ where
             return Err(too_large(length, limits.max_bytes).into());
         }
         grow_to(share, length)?;
-        // A body that came in one piece is used where it is.
+        // A body that arrives in one piece is not copied.
         match (&first, rest.is_empty()) {
             (None, true) => first = Some(data),
             (Some(start), true) => {
-                // The budget has granted what was announced, so it is reserved at once: growing
-                // by and by would copy the body several times.
+                // The budget has granted the announced length, so the buffer reserves it at once: growing in steps
+                // would copy the body several times.
                 rest.reserve(announced.unwrap_or(length + UNANNOUNCED_BYTES).max(length) as usize);
                 rest.extend_from_slice(start);
                 rest.extend_from_slice(&data);
@@ -182,15 +182,16 @@ where
     })
 }
 
-/// Reads the rest of the body of a refused request in the background, without keeping anything. The answer goes out at once:
-/// a client that announced more than it may send hears it at its head. The rest is read because a connection that is closed
-/// over unread bytes is reset, and a client that sends first and listens later may then never see why it was refused.
+/// Reads the rest of the body of a refused request in the background and drops it. The answer goes out at once: a
+/// client that announced too large a body gets it right after the request head. The rest must be read because a
+/// connection closed over unread bytes is reset, and a client that sends first and listens later might never see why it
+/// was refused.
 pub(crate) fn discard<B>(headers: &HeaderMap, mut body: Pin<Box<B>>, limits: BodyLimits)
 where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: std::fmt::Display + Send,
 {
-    // A client that waits for `100 Continue` has sent nothing yet.
+    // A client that waits for `100 Continue` has sent no body yet.
     if body.is_end_stream() || headers.contains_key(header::EXPECT) {
         return;
     }

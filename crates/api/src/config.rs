@@ -1,4 +1,4 @@
-//! What the edge is told at start: who it is, and its limits.
+//! Configuration of the REST edge: identity of the node, limits and components.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use crate::console::Assets;
 use crate::record::Recorder;
 use crate::server::Tls;
 
-/// Adds lines in Prometheus' text format to `/metrics`.
+/// Appends lines in Prometheus' text format to `/metrics`.
 pub type ExtraMetrics = Arc<dyn Fn(&mut String) + Send + Sync>;
 
-/// Fills with bytes that nobody can guess.
+/// Fills a buffer with unpredictable random bytes.
 pub type FillRandom = Arc<dyn Fn(&mut [u8]) + Send + Sync>;
 
-/// Whether requests have to say who they are.
+/// Whether requests must authenticate.
 #[derive(Debug, Clone)]
 pub enum Security {
-    /// They have to, and may what their roles say.
+    /// They must, and their roles decide what they may do.
     On(Arc<Control>),
-    /// Everybody is an operator. Tenants can be declared all the same, where there is a record to keep them in.
+    /// They need not: every caller is an operator. Tenants can still be declared if there is a store for them.
     Off(Option<Arc<Control>>),
 }
 
@@ -35,72 +35,72 @@ pub struct ApiConfig {
     pub cluster_name: String,
     /// `node.name`.
     pub node_name: String,
-    /// 22 characters of URL-safe base64, the same after each start.
+    /// 22 characters of URL-safe base64, stable across restarts.
     pub node_id: String,
-    /// `node.roles`, for clients that look at them.
+    /// `node.roles`, for clients that evaluate them.
     pub roles: Vec<String>,
-    /// `node.attr.*`: attributes by name, for clients that look at them.
+    /// `node.attr.*`: attributes by name, for clients that evaluate them.
     pub attributes: BTreeMap<String, String>,
-    /// What `GET /` says.
+    /// Version object of `GET /`.
     pub version: VersionInfo,
     /// Address and port that clients reach, for `_nodes` (`127.0.0.1:9200`).
     pub http_address: String,
-    /// `http.max_content_length`, bytes of one body, after inflation too. Larger ones get a 413.
+    /// `http.max_content_length`, bytes of one body, also after decompression. Larger bodies get a 413.
     pub max_content_length: u64,
-    /// Bytes of all bodies held at one moment. Past it requests get a 429.
+    /// Maximum bytes of all bodies in memory. Past it requests get a 429.
     pub body_memory_max: u64,
-    /// Requests answered at one moment. Past it requests get a 429.
+    /// Maximum concurrent requests. Past it requests get a 429.
     pub max_concurrent_requests: usize,
-    /// Open connections. A further one gets the place of one that nobody has signed in on, or of an idle one, or waits.
+    /// Maximum open connections. A further one replaces an unauthenticated or idle connection, or waits.
     pub max_connections: usize,
-    /// Bytes of all answers that are made and not yet read by their clients. Past it requests get a 429.
+    /// Maximum bytes of all answers that clients have not read yet. Past it requests get a 429.
     pub unread_answers_max: u64,
-    /// How long a client may pause inside a body that it sends, or an answer that it reads.
+    /// How long a client may pause while it sends a body or reads an answer.
     pub body_idle_timeout: Duration,
-    /// How long a connection may take to send a request's head, waiting for it included: so this
-    /// is also how long an idle connection is kept.
+    /// How long a connection may take to send a request head. The wait for the head counts too, so this is also the
+    /// idle timeout.
     pub head_timeout: Duration,
-    /// How long a connection that nobody has signed in on is kept while nothing is asked on it; up to twice as long.
+    /// Idle timeout of a connection without any authenticated request; the actual time is up to twice as long.
     pub stranger_timeout: Duration,
-    /// How long running requests may go on after shutdown began.
+    /// How long running requests may continue after shutdown began.
     pub shutdown_grace: Duration,
     /// `None`: plain HTTP.
     pub tls: Option<Arc<Tls>>,
-    /// Searches that take at least this long are logged; `None`: none is.
+    /// Searches that take at least this long are logged; `None`: no slow log.
     pub slow_query_ms: Option<u64>,
-    /// The node's settings for `_nodes` and `_cluster/settings?include_defaults`, flat; without
-    /// secrets.
+    /// Settings of the node for `_nodes` and `_cluster/settings?include_defaults`, flat, without secrets.
     pub settings: Map<String, Value>,
-    /// When the process started, ms since epoch UTC.
+    /// Start of the process, ms since epoch UTC.
     pub started_ms: i64,
     /// The clock: ms since epoch UTC.
     pub now_ms: Arc<dyn Fn() -> i64 + Send + Sync>,
-    /// Fills with bytes that nobody can guess.
+    /// Source of unpredictable random bytes.
     pub random: FillRandom,
-    /// Bounds of `_async_search`.
+    /// Limits of `_async_search`.
     pub async_searches: AsyncSearchLimits,
-    /// Bounds of `_firn/discover`, and what it shows by itself.
+    /// Limits of `_firn/discover`, and its defaults.
     pub discover: DiscoverLimits,
-    /// Who may ask what.
+    /// Authentication and authorization.
     pub security: Security,
-    /// Takes a record of each request.
+    /// Recorder of all requests.
     pub recorder: Option<Arc<dyn Recorder>>,
-    /// What the rest of the program has to say in `/metrics`.
+    /// Metrics of other parts of the program for `/metrics`.
     pub extra_metrics: Option<ExtraMetrics>,
-    /// Makes snapshots by their policies when asked to; `None`: nobody does.
+    /// Runs snapshot policies on request; `None`: not available.
     pub slm: Option<Arc<Slm>>,
-    /// What is served at `/app`.
+    /// Files served at `/app`.
     pub console: Assets,
 }
 
-/// How much of `_async_search` is kept.
+/// Limits of the results that `_async_search` retains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AsyncSearchLimits {
-    /// Searches that run, and those that are kept. Past it submitting gets a 429, and the oldest kept one goes.
+    /// Maximum running searches, and maximum retained results. Past it a new search gets a 429, and the oldest retained
+    /// result is evicted.
     pub count_max: usize,
-    /// Bytes of all answers kept. Past it the oldest go.
+    /// Bytes of all retained results. Past it the oldest are evicted.
     pub bytes_max: u64,
-    /// Bytes of one answer kept. A larger one is lost: whoever asks for it gets a 400.
+    /// Bytes of one retained result. A larger one is dropped, and requests for it get a 400.
     pub response_bytes_max: u64,
 }
 
@@ -114,21 +114,23 @@ impl Default for AsyncSearchLimits {
     }
 }
 
-/// How much of `_firn/discover` is kept, and what it does without being told.
+/// Limits of the results that `_firn/discover` retains, and its defaults.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiscoverLimits {
-    /// Requests, live tails and exports that run, and runs that are kept. Past it further ones get a 429, and the oldest kept
-    /// one goes.
+    /// Maximum running requests, live tails and exports, and maximum retained runs. Past it new ones get a 429, and the
+    /// oldest retained run is evicted.
     pub count_max: usize,
-    /// Those of one tenant.
+    /// The same maximum for one tenant.
     pub per_tenant_max: usize,
-    /// Bytes of all answers under way or kept. Past it the oldest kept ones go, and then a stage fails with 429.
+    /// Bytes of all running and retained answers. Past it the oldest retained ones are evicted, and if that does not
+    /// suffice, a stage fails with 429.
     pub bytes_max: u64,
-    /// Bytes that a stage may fetch from snapshot repositories without asking.
+    /// Bytes that a stage may fetch from snapshot repositories without confirmation.
     pub ask_over_bytes: u64,
-    /// Bytes that an export may fetch from them, as any search (`search.max_repository_bytes`); `None`: no limit.
+    /// Bytes that an export may fetch from repositories, as for any search (`search.max_repository_bytes`); `None`: no
+    /// limit.
     pub repository_bytes_max: Option<u64>,
-    /// Fields that events over time are split by: the first that is in use.
+    /// Candidate fields for the breakdown of events over time: the first one in use is taken.
     pub split_by: Vec<String>,
 }
 
@@ -147,19 +149,19 @@ impl Default for DiscoverLimits {
     }
 }
 
-/// The version object of `GET /`. `number` is the Elasticsearch version whose behaviour firn
-/// follows: clients look at it to decide what they may ask.
+/// Version object of `GET /`. `number` is the Elasticsearch version whose behaviour firn follows: clients choose their
+/// requests by it.
 #[derive(Debug, Clone)]
 pub struct VersionInfo {
     /// An Elasticsearch 8 version.
     pub number: String,
-    /// firn's own version.
+    /// Version of firn.
     pub firn: String,
     /// Hash of the build, or `unknown`.
     pub build_hash: String,
     /// RFC 3339.
     pub build_date: String,
-    /// The Lucene that the Elasticsearch of this number has; clients only print it.
+    /// Lucene version of that Elasticsearch version; clients only print it.
     pub lucene_version: String,
 }
 
@@ -176,7 +178,7 @@ impl Default for VersionInfo {
 }
 
 impl ApiConfig {
-    /// Elasticsearch's defaults for everything that is not asked for here. The node counts as
+    /// Creates a configuration with Elasticsearch's defaults for everything that is not an argument. The node counts as
     /// started now.
     pub fn new(
         cluster_name: impl Into<String>,

@@ -1,4 +1,4 @@
-//! `_data_stream/{name}/_lifecycle`: how long data streams keep their events.
+//! `_data_stream/{name}/_lifecycle`: retention of data streams.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::request::{Call, Edge};
 
 /// `GET /_data_stream/{name}/_lifecycle`.
 pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
-    // Nothing is left out: firn rolls over by Elasticsearch's own defaults and says so in its pages.
+    // The answer is complete without it: firn rolls over by Elasticsearch's defaults and documents them.
     call.params.bool("include_defaults", false)?;
     let metadata = edge.metadata(&call).await?;
     let streams: Vec<Value> = select(&call, &metadata)?
@@ -30,7 +30,7 @@ pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
     Ok(Reply::ok(&json!({"data_streams": streams, "global_retention": {}})))
 }
 
-/// `PUT /_data_stream/{name}/_lifecycle`; without a body events are kept for ever.
+/// `PUT /_data_stream/{name}/_lifecycle`; without a body the retention is unlimited.
 pub(crate) async fn put(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let lifecycle = Lifecycle::parse(&Value::Object(call.object()?))?;
     set(&edge, &call, Some(lifecycle)).await

@@ -88,7 +88,7 @@ pub(crate) async fn stats(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
     })))
 }
 
-/// The streams that `{name}` names; a plain name that is not there is an error.
+/// Returns the data streams that `{name}` selects; fails if a name without wildcards does not exist.
 pub(crate) fn select<'a>(call: &Call, metadata: &'a Metadata) -> Result<Vec<&'a DataStream>, Error> {
     let mut options = names::IndicesOptions::default();
     if let Some(states) = call.params.get("expand_wildcards") {
@@ -116,7 +116,7 @@ pub(crate) fn select<'a>(call: &Call, metadata: &'a Metadata) -> Result<Vec<&'a 
 fn backing_target(stream: &DataStream) -> IndexTarget {
     IndexTarget {
         expression: stream.indices.clone(),
-        // A lifecycle may have deleted one since the names were read.
+        // A lifecycle may have deleted an index since the names were read.
         options: names::IndicesOptions {
             ignore_unavailable: true,
             ..all_indices()
@@ -145,7 +145,7 @@ async fn worst_health(
     })
 }
 
-/// Who manages an index that has a policy.
+/// Manager of an index that has a policy.
 const ILM: &str = "Index Lifecycle Management";
 
 fn print(stream: &DataStream, metadata: &Metadata, status: &str) -> Value {

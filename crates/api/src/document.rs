@@ -55,7 +55,7 @@ pub(crate) const READ_PARAMS: &[&str] = &[
 pub(crate) async fn index(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let source = call.required_body()?;
     let op_type = match call.params.get("op_type") {
-        // What gets its id here is new, and so may go into a data stream.
+        // A document without an id is new, so a data stream accepts it.
         None if call.captured("id").is_none() => OpType::Create,
         None | Some("index") => OpType::Index,
         Some("create") => OpType::Create,
@@ -154,7 +154,7 @@ async fn write_expecting(
     let item = response
         .items
         .pop()
-        .ok_or_else(|| Error::internal("the engine did not answer a write"))?;
+        .ok_or_else(|| Error::internal("the engine returned no result for a write"))?;
     if let Err(error) = item.result {
         return Err(error.into());
     }
@@ -231,10 +231,10 @@ async fn read(edge: &Edge, call: &Call) -> Result<GetResult, ApiError> {
         version: params.number("version")?,
     };
     let result = edge.engine.get(&call.ctx, vec![request]).await?.pop();
-    Ok(result.ok_or_else(|| Error::internal("the engine did not answer a read"))??)
+    Ok(result.ok_or_else(|| Error::internal("the engine returned no result for a read"))??)
 }
 
-/// `stored_fields`: firn stores no single fields, so only `_none_` and metadata are there.
+/// `stored_fields`: firn has no stored fields, so only `_none_` and metadata fields are supported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FieldsOnly(bool);
 
@@ -256,13 +256,13 @@ impl FieldsOnly {
         }
     }
 
-    /// With stored fields named, `_source` comes only if it is among them.
+    /// If stored fields are named, the answer includes `_source` only if it is one of them.
     pub(crate) fn filter(self, filter: SourceFilter) -> SourceFilter {
         if self.0 { SourceFilter::None } else { filter }
     }
 }
 
-/// One document as `_doc` and `_mget` print it.
+/// Writes one document in the form of `_doc` and `_mget`.
 pub(crate) fn write_document(output: &mut Vec<u8>, result: &GetResult, filter: &SourceFilter) -> Result<()> {
     output.extend_from_slice(b"{\"_index\":");
     serde_json::to_writer(&mut *output, &result.index)?;
@@ -299,7 +299,7 @@ pub(crate) fn write_document(output: &mut Vec<u8>, result: &GetResult, filter: &
     Ok(())
 }
 
-/// Reads the body of an update; also its version check, if it has one.
+/// Parses the body of an update, and its version check if it has one.
 pub(crate) fn parse_update(
     body: &Bytes,
     retry_on_conflict: u32,
@@ -375,8 +375,8 @@ pub(crate) fn parse_update(
     Ok((update, expect))
 }
 
-/// The version check of a write; what contradicts itself is a
-/// [`ErrorKind::RequestValidation`] with one problem as its reason.
+/// Returns the version check of a write. Contradicting parameters are a [`ErrorKind::RequestValidation`] with one
+/// problem as its reason.
 pub(crate) fn expectation(
     if_seq_no: Option<i64>,
     if_primary_term: Option<i64>,
@@ -452,7 +452,7 @@ pub(crate) fn refresh_param(params: &Params) -> Result<Option<Refresh>> {
     }
 }
 
-/// `_source`, `_source_includes` and `_source_excludes` of a URL; `None` if none is there.
+/// Parses `_source`, `_source_includes` and `_source_excludes` of a URL; `None` if all are absent.
 pub(crate) fn source_param(params: &Params) -> Result<Option<SourceFilter>> {
     let includes = params.list("_source_includes");
     let excludes = params.list("_source_excludes");
@@ -476,7 +476,7 @@ pub(crate) fn source_param(params: &Params) -> Result<Option<SourceFilter>> {
     }))
 }
 
-/// Ingest pipelines are not there; `_none` asks for none.
+/// Refuses ingest pipelines, which firn does not have; `_none_` is allowed.
 pub(crate) fn check_pipeline(pipeline: Option<&str>) -> Result<()> {
     match pipeline {
         None | Some("_none" | "") => Ok(()),
@@ -486,7 +486,7 @@ pub(crate) fn check_pipeline(pipeline: Option<&str>) -> Result<()> {
     }
 }
 
-/// One node keeps one copy of each shard, so more than one can never be active.
+/// Checks `wait_for_active_shards`: each shard has one copy, so more than one can never be active.
 pub(crate) fn wait_for_active_shards(params: &Params) -> Result<()> {
     match params.get("wait_for_active_shards") {
         None | Some("0" | "1" | "all" | "index-setting") => Ok(()),

@@ -1,8 +1,9 @@
-//! Requests with large bodies begin on threads of their own.
+//! Offload of requests with large bodies to blocking threads.
 //!
-//! Reading JSON of some megabytes takes long enough to keep the few threads waiting on which all connections are served.
-//! Every handler reads its body before it waits for anything, so it is begun elsewhere, up to where it first waits, and goes on
-//! where all others run: whatever it is that it reads, nothing is copied, and no thread is held while it waits.
+//! Parsing some megabytes of JSON would block the few network threads that serve all connections. Every handler parses
+//! its body before its first await. So a blocking thread polls the handler once, up to its first await, and the async
+//! runtime polls the rest. Nothing is copied, and no blocking thread is held while the handler waits. This works for
+//! every type of parsed body.
 
 use std::future::{Future, poll_fn};
 use std::panic::resume_unwind;
@@ -15,15 +16,15 @@ use tokio::sync::Semaphore;
 
 use crate::error::ApiError;
 
-/// Smaller bodies are read in about the time that it takes to hand them over.
+/// Parsing a smaller body takes about as long as the offload.
 pub(crate) const FROM_BYTES: usize = 64 << 10;
 
-/// Requests that may begin at a time; the others wait, in the order in which they came.
+/// Limit of requests whose first poll is offloaded at the same time; further requests wait in order of arrival.
 #[derive(Debug)]
 pub(crate) struct Elsewhere(Arc<Semaphore>);
 
 impl Default for Elsewhere {
-    /// As many as there are cores: more would take as long altogether, and hold more trees.
+    /// One permit per core: more would not finish earlier, and would hold more parsed trees.
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self::at_a_time(cores)
@@ -35,8 +36,8 @@ impl Elsewhere {
         Self(Arc::new(Semaphore::new(count)))
     }
 
-    /// Does some work of which the beginning takes long. The beginning goes on, and keeps its turn, if this is dropped
-    /// meanwhile; the rest does not. A panic is passed on.
+    /// Runs a future whose first poll takes long. If the caller drops this future, the first poll still completes and
+    /// holds its permit until then; the rest is dropped. Panics propagate.
     pub(crate) async fn run<T, F>(&self, mut work: Pin<Box<F>>) -> Result<T, ApiError>
     where
         T: Send + 'static,
@@ -52,7 +53,7 @@ impl Elsewhere {
         });
         match begun.await {
             Ok((_, Poll::Ready(done))) => done,
-            // It is polled again at once, so nothing is lost of what woke it meanwhile.
+            // The future is polled again at once, so a wake-up in between is not lost.
             Ok((work, Poll::Pending)) => work.await,
             Err(failed) => match failed.try_into_panic() {
                 Ok(panic) => resume_unwind(panic),
@@ -62,7 +63,7 @@ impl Elsewhere {
     }
 }
 
-/// Prints a large answer on a thread that may be kept busy.
+/// Serializes a large answer on a blocking thread.
 pub(crate) async fn print<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => Ok(done),
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn so_many_begin_at_a_time_and_no_more_even_if_nobody_waits_for_them() {
+    async fn the_limit_of_concurrent_first_polls_holds_even_for_dropped_requests() {
         let elsewhere = Arc::new(Elsewhere::at_a_time(2));
         let (at_once, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let (go, wait) = std::sync::mpsc::channel::<()>();
@@ -136,7 +137,7 @@ mod tests {
         }
         entries.recv().await.unwrap();
         entries.recv().await.unwrap();
-        // Its client has left; the beginning is under way all the same.
+        // The client has left; the first poll runs all the same.
         running.remove(0).abort();
         (0..6).for_each(|_| go.send(()).unwrap());
         for one in running {

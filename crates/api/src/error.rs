@@ -1,29 +1,30 @@
-//! From an error to a status and Elasticsearch's error body. Nothing else in firn builds statuses.
+//! Translation of errors to HTTP statuses and Elasticsearch's error bodies. No other code in firn builds error
+//! statuses.
 
 use firn_engine::{Error, ErrorKind, RequestContext};
 use firn_model::metadata::Metadata;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-/// What a handler fails with.
+/// Error of a handler.
 #[derive(Debug, Clone)]
 pub(crate) enum ApiError {
-    /// From the engine, or from reading the request.
+    /// Error of the engine, or of parsing the request.
     Engine(Error),
-    /// A type of Elasticsearch's REST layer that no [`ErrorKind`] stands for.
+    /// Error type of Elasticsearch's REST layer without an [`ErrorKind`].
     Rest {
         status: StatusCode,
         error_type: &'static str,
         reason: String,
     },
-    /// The body is `{"error": "sentence", "status": N}`, as for a wrong method.
+    /// Error with the body `{"error": "sentence", "status": N}`, as for a wrong method.
     Plain {
         status: StatusCode,
         sentence: String,
-        /// `Allow`, for 405.
+        /// Value of the header `Allow`, for 405.
         allow: Option<String>,
     },
-    /// A search whose shards failed.
+    /// Search with failed shards.
     Search(Box<SearchFailure>),
 }
 
@@ -34,7 +35,7 @@ pub(crate) struct SearchFailure {
     pub(crate) reason: &'static str,
     /// Index, shard, error.
     pub(crate) failures: Vec<(String, u32, Error)>,
-    /// The node that answers.
+    /// Id of the node that answers.
     pub(crate) node_id: String,
 }
 
@@ -50,12 +51,12 @@ impl From<serde_json::Error> for ApiError {
     }
 }
 
-/// Elasticsearch's `type` of a kind, for errors that are kept and shown later.
+/// Returns Elasticsearch's `type` of a kind, for errors that are stored and shown later.
 pub fn error_type(kind: ErrorKind) -> &'static str {
     status_and_type(kind).1
 }
 
-/// Status and `type` of a kind.
+/// Returns status and `type` of a kind.
 pub(crate) fn status_and_type(kind: ErrorKind) -> (StatusCode, &'static str) {
     let (status, error_type) = match kind {
         ErrorKind::IndexNotFound => (404, "index_not_found_exception"),
@@ -108,8 +109,7 @@ pub(crate) fn status_and_type(kind: ErrorKind) -> (StatusCode, &'static str) {
     )
 }
 
-/// The object that stands under `error`, `reason` or `caused_by`. With metadata, it carries the
-/// index's uuid.
+/// Returns the object for `error`, `reason` or `caused_by`. If metadata is given, the object has the uuid of the index.
 pub(crate) fn error_object(error: &Error, metadata: Option<&Metadata>) -> Map<String, Value> {
     let (_, error_type) = status_and_type(error.kind());
     let mut object = Map::new();
@@ -140,7 +140,7 @@ pub(crate) fn error_object(error: &Error, metadata: Option<&Metadata>) -> Map<St
 }
 
 impl ApiError {
-    /// 400 with a type that only the REST layer has.
+    /// Creates a 400 with a type that only the REST layer has.
     pub(crate) fn bad_request(error_type: &'static str, reason: impl Into<String>) -> Self {
         Self::Rest {
             status: StatusCode::BAD_REQUEST,
@@ -149,12 +149,12 @@ impl ApiError {
         }
     }
 
-    /// A 400 in Elasticsearch's numbered sentence.
+    /// Creates a 400 whose reason lists the problems in Elasticsearch's numbered form.
     pub(crate) fn validation(problems: &[String]) -> Self {
         Self::Engine(Error::validation(problems))
     }
 
-    /// What whoever asked may know of it ([`RequestContext::tell`]).
+    /// Returns the error with the details that the caller may see ([`RequestContext::tell`]).
     pub(crate) fn told(self, ctx: &RequestContext) -> Self {
         match self {
             Self::Engine(error) => {
@@ -167,7 +167,7 @@ impl ApiError {
         }
     }
 
-    /// The status of the answer.
+    /// Returns the status of the answer.
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::Engine(error) => status_and_type(error.kind()).0,
@@ -176,7 +176,7 @@ impl ApiError {
         }
     }
 
-    /// When the client should come again, if that is known.
+    /// Returns after how many seconds the client should retry, if known.
     pub(crate) fn retry_after_seconds(&self) -> Option<u64> {
         match self {
             Self::Engine(error) if matches!(error.kind(), ErrorKind::QuotaExceeded | ErrorKind::Rejected) => {
@@ -186,7 +186,7 @@ impl ApiError {
         }
     }
 
-    /// The `type` in its body, if it has one.
+    /// Returns the `type` in the body, if it has one.
     pub(crate) fn error_type(&self) -> Option<&'static str> {
         match self {
             Self::Engine(error) => Some(status_and_type(error.kind()).1),
@@ -196,7 +196,7 @@ impl ApiError {
         }
     }
 
-    /// As the cause of an error of another type, in the form that stands inside of an answer.
+    /// Returns this error as the cause of an error of another type, in the form for the inside of an answer.
     pub(crate) fn wrapped(&self, error_type: &'static str, reason: &'static str, metadata: Option<&Metadata>) -> Value {
         let mut cause = self.body(metadata, false)["error"].take();
         if let Some(cause) = cause.as_object_mut() {
@@ -205,18 +205,18 @@ impl ApiError {
         json!({"type": error_type, "reason": reason, "caused_by": cause})
     }
 
-    /// The whole body.
+    /// Returns the whole body.
     pub(crate) fn body(&self, metadata: Option<&Metadata>, trace: bool) -> Value {
         let status = self.status().as_u16();
         let mut object = match self {
             Self::Plain { sentence, .. } => return json!({"error": sentence, "status": status}),
-            // Scripts run where the shards' answers come together: no shard is to blame.
+            // Scripts run during the reduce phase, so no shard is to blame.
             Self::Engine(error) if error.kind() == ErrorKind::Script => reduce_failure(error, metadata),
             Self::Engine(error) => {
                 let object = error_object(error, metadata);
                 let mut root = error;
-                // Elasticsearch names the innermost of its own exceptions; here only wrappers of
-                // the same kind of trouble are looked through.
+                // Elasticsearch reports the innermost of its exceptions; firn descends only through causes of the same
+                // kind.
                 while let Some(cause) = root.cause().filter(|cause| cause.kind() == error.kind()) {
                     root = cause;
                 }
@@ -243,7 +243,7 @@ impl ApiError {
     }
 }
 
-/// A failure of bringing answers together, as Elasticsearch reports it.
+/// Returns a failure of the reduce phase in the form of Elasticsearch.
 fn reduce_failure(error: &Error, metadata: Option<&Metadata>) -> Map<String, Value> {
     let mut object = Map::new();
     object.insert("type".into(), "search_phase_execution_exception".into());
@@ -263,7 +263,7 @@ fn with_root_cause(root_cause: Vec<Value>, object: Map<String, Value>) -> Map<St
 }
 
 impl SearchFailure {
-    /// The one status of all failures; 503 where one is the server's, unless it is its time that was up.
+    /// Returns the highest status of the failures; a server error other than a timeout becomes 503.
     fn status(&self) -> StatusCode {
         self.failures
             .iter()
@@ -302,7 +302,7 @@ impl SearchFailure {
     }
 }
 
-/// An entry of `_shards.failures`.
+/// Returns an entry of `_shards.failures`.
 pub(crate) fn shard_failure(
     index: &str,
     shard: u32,
@@ -319,7 +319,7 @@ pub(crate) fn shard_failure(
         reason.insert("index".into(), index.into());
     }
     if index.is_empty() {
-        // A context names no shard that it could be told by.
+        // A failed search context belongs to no known shard.
         return json!({"shard": -1, "index": null, "reason": reason});
     }
     json!({"shard": shard, "index": index, "node": node_id, "reason": reason})

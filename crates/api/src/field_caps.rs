@@ -1,4 +1,4 @@
-//! `_field_caps`: what fields there are, and what can be done with them.
+//! `_field_caps`: the fields of indices and their capabilities.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::request::{Call, Edge};
 
 pub(crate) const PARAMS: &[&str] = &["fields", "filters", "include_empty_fields", "include_unmapped", "types"];
 
-/// What one index says of one field.
+/// Capabilities of one field in one index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Capability {
     pub(crate) field_type: &'static str,
@@ -27,7 +27,7 @@ pub(crate) struct Capability {
     pub(crate) aggregatable: bool,
 }
 
-/// Of one field: by type, the indices and what they say.
+/// Capabilities of one field: by type, the indices and their entries.
 type ByType<'a> = BTreeMap<&'static str, Vec<(&'a str, Capability)>>;
 
 /// `GET /_field_caps` and `GET /{index}/_field_caps`.
@@ -72,7 +72,7 @@ pub(crate) async fn field_caps(edge: Arc<Edge>, call: Call) -> Result<Reply, Api
         _ => true,
     };
 
-    // By field, by type: the indices and what they say.
+    // By field and type: the indices and their capabilities.
     let mut fields: BTreeMap<String, ByType<'_>> = BTreeMap::new();
     for index in &indices {
         let mut found = Vec::new();
@@ -104,7 +104,7 @@ pub(crate) async fn field_caps(edge: Arc<Edge>, call: Call) -> Result<Reply, Api
     Ok(Reply::ok(&json!({"indices": all, "fields": printed})))
 }
 
-/// By index, the fields that have values; without the indices that the filter leaves out.
+/// Returns by index the fields that have values, without the indices that the filter excludes.
 async fn in_use(
     edge: &Edge,
     call: &Call,
@@ -116,7 +116,7 @@ async fn in_use(
     Ok(found.into_iter().map(|index| (index.index, index.fields)).collect())
 }
 
-/// A field has values itself, an object by what is in it.
+/// Returns whether a field has values, or an object has fields with values.
 fn has_values(fields: &BTreeSet<String>, path: &str) -> bool {
     let inside = format!("{path}.");
     fields.contains(path)
@@ -142,7 +142,7 @@ fn print_types(types: &ByType<'_>, all: &[&str], include_unmapped: bool) -> Map<
         if several {
             object["indices"] = entries.iter().map(|(index, _)| *index).collect();
         }
-        // Where indices disagree, those that cannot are named.
+        // If indices disagree, the answer names those without the capability.
         let lacking = |able: fn(&Capability) -> bool| -> Vec<&str> {
             let without: Vec<&str> = entries
                 .iter()
@@ -246,7 +246,7 @@ fn metadata_fields(found: &mut Vec<(String, Capability)>) {
     }
 }
 
-/// A metadata field's type is its name.
+/// Returns the type of a metadata field, which is its name.
 fn name_of(name: &str) -> &'static str {
     match name {
         "_id" => "_id",
@@ -277,7 +277,7 @@ fn objects(prefix: &str, object: &ObjectMapping, found: &mut Vec<(String, Capabi
     }
 }
 
-/// The fields that may have values, by full path, with what can be done with them; an alias is what it stands for.
+/// Returns the fields that may have values, by full path, with their capabilities; an alias counts as its target field.
 pub(crate) fn leaves(mapping: &Mapping) -> Vec<(String, Capability)> {
     let mut found = Vec::new();
     for (path, field) in mapping.leaves() {
@@ -293,12 +293,12 @@ pub(crate) fn leaves(mapping: &Mapping) -> Vec<(String, Capability)> {
     found
 }
 
-/// What can be done with a field.
+/// Returns the capabilities of a field.
 fn capability(field: &FieldMapping) -> Capability {
     let aggregatable = match field.field_type {
         FieldType::Text | FieldType::MatchOnlyText | FieldType::Binary => false,
         FieldType::ConstantKeyword => true,
-        // A geo point has no aggregation yet.
+        // Geo points have no aggregation yet.
         FieldType::GeoPoint => false,
         _ => field.doc_values,
     };
@@ -306,7 +306,7 @@ fn capability(field: &FieldMapping) -> Capability {
         FieldType::Binary => false,
         FieldType::ConstantKeyword => true,
         FieldType::Text | FieldType::MatchOnlyText => field.index,
-        // Doc values alone can be searched too.
+        // A field with doc values alone is searchable too.
         _ => field.index || field.doc_values,
     };
     Capability {
@@ -317,7 +317,7 @@ fn capability(field: &FieldMapping) -> Capability {
     }
 }
 
-/// Types that behave alike are one to a client.
+/// Returns the type family: clients treat types that behave alike as one.
 fn family(field_type: FieldType) -> &'static str {
     match field_type {
         FieldType::Wildcard | FieldType::ConstantKeyword => "keyword",

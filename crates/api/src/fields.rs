@@ -1,14 +1,14 @@
-//! Reads a small JSON object field by field, and refuses what nobody asked for.
+//! Reader of a small JSON object that takes field by field and refuses unknown fields.
 
 use firn_engine::Error;
 use serde_json::{Map, Value};
 
 use crate::error::ApiError;
 
-/// The fields of an object that were not taken yet.
+/// Fields of an object that were not taken yet.
 #[derive(Debug)]
 pub(crate) struct Fields {
-    /// What the object is, for errors: `user`, `api key`.
+    /// Name of the object for errors: `user`, `api key`.
     what: &'static str,
     object: Map<String, Value>,
 }
@@ -18,7 +18,7 @@ impl Fields {
         Self { what, object }
     }
 
-    /// Of a value that has to be an object.
+    /// Wraps a value that must be an object.
     pub(crate) fn of(what: &'static str, value: Value) -> Result<Self, ApiError> {
         match value {
             Value::Object(object) => Ok(Self::new(what, object)),
@@ -26,7 +26,7 @@ impl Fields {
         }
     }
 
-    /// The next field of that name; `null` counts as absent.
+    /// Takes the field with this name; `null` counts as absent.
     pub(crate) fn take(&mut self, name: &str) -> Option<Value> {
         self.object.shift_remove(name).filter(|value| !value.is_null())
     }
@@ -39,7 +39,7 @@ impl Fields {
         }
     }
 
-    /// One string or several.
+    /// Takes one string or an array of strings.
     pub(crate) fn strings(&mut self, name: &str) -> Result<Option<Vec<String>>, ApiError> {
         let values = match self.take(name) {
             None => return Ok(None),
@@ -79,7 +79,7 @@ impl Fields {
         }
     }
 
-    /// Refuses by name what Elasticsearch has and firn lacks, unless it is empty.
+    /// Refuses by name fields that Elasticsearch has and firn lacks, unless they are empty.
     pub(crate) fn refuse(&mut self, names: &[&str]) -> Result<(), ApiError> {
         for name in names {
             let is_empty = match self.take(name) {
@@ -95,7 +95,7 @@ impl Fields {
         Ok(())
     }
 
-    /// Fails if a field is left.
+    /// Fails if any field was not taken.
     pub(crate) fn finish(self) -> Result<(), ApiError> {
         match self.object.keys().next() {
             Some(name) => Err(failed(self.what, format!("unexpected field [{name}]"))),

@@ -1,17 +1,17 @@
-//! `filter_path`: which parts of an answer are sent.
+//! `filter_path`: the parts of an answer to send.
 //!
-//! Works on the printed JSON and copies what it keeps byte for byte, so numbers in `_source`
-//! never change. Objects and arrays that end up empty are left out, as in Elasticsearch.
+//! The filter works on the printed JSON and copies the selected parts byte for byte, so numbers in `_source` never
+//! change. Like Elasticsearch, it omits objects and arrays that end up empty.
 
 use firn_engine::{Error, Result};
 
-/// More patterns than any request has reason to carry.
+/// Maximum number of patterns, more than any request needs.
 const MAX_PATTERNS: usize = 128;
 
 /// A parsed `filter_path`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FilterPath {
-    /// Empty: everything.
+    /// Empty: include everything.
     includes: Vec<Vec<Segment>>,
     excludes: Vec<Vec<Segment>>,
 }
@@ -24,22 +24,22 @@ enum Segment {
     Name(String),
 }
 
-/// What a filter does with a key.
+/// Decision of a filter for a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Kept with all below it.
+    /// Include it with everything below it.
     Keep,
-    /// Left out with all below it.
+    /// Omit it with everything below it.
     Drop,
-    /// Depends on what is below.
+    /// Depends on the levels below.
     Descend,
 }
 
-/// Patterns that still apply at some level: what is left of each.
+/// Patterns that apply at some level: the remaining segments of each.
 type State<'a> = Vec<&'a [Segment]>;
 
 impl FilterPath {
-    /// Reads a comma-separated list; `-` starts an exclusion.
+    /// Parses a comma-separated list; `-` starts an exclusion.
     pub(crate) fn parse(text: &str) -> Result<Option<Self>> {
         let mut filter = Self {
             includes: Vec::new(),
@@ -61,7 +61,7 @@ impl FilterPath {
         Ok((count > 0).then_some(filter))
     }
 
-    /// What it does with a full path of object keys.
+    /// Returns the decision for a full path of object keys.
     pub(crate) fn verdict(&self, path: &[&str]) -> Verdict {
         let mut includes = self.start_includes();
         let mut excludes: State<'_> = self.excludes.iter().map(Vec::as_slice).collect();
@@ -91,7 +91,7 @@ impl FilterPath {
         }
     }
 
-    /// The filtered form of a JSON text; `{}` if nothing is left.
+    /// Returns the filtered form of a JSON text; `{}` if nothing remains.
     pub(crate) fn apply(&self, json: &[u8]) -> Result<Vec<u8>> {
         let text = std::str::from_utf8(json).map_err(|_| Error::internal("an answer is not valid UTF-8"))?;
         let mut output = Vec::with_capacity(json.len() / 4);
@@ -144,7 +144,7 @@ fn segments(path: &str) -> Vec<Segment> {
     segments
 }
 
-/// The state below `key`, and whether a pattern ends here (and so covers everything below).
+/// Returns the state below `key`, and whether a pattern ends here (and so covers everything below).
 fn step<'a>(state: &[&'a [Segment]], key: &str) -> (State<'a>, bool) {
     let mut next: State<'a> = Vec::new();
     let mut ended = false;
@@ -186,7 +186,7 @@ fn matches_name(pattern: &str, key: &str) -> bool {
     }
 }
 
-/// Writes what is kept of `text`; false if nothing is. `includes: None` means everything.
+/// Writes the selected parts of `text`; returns false if there are none. `includes: None` means everything.
 fn filter(text: &str, includes: Option<State<'_>>, excludes: State<'_>, output: &mut Vec<u8>) -> Result<bool> {
     if includes.is_none() && excludes.is_empty() {
         output.extend_from_slice(text.as_bytes());
@@ -250,7 +250,7 @@ fn filter(text: &str, includes: Option<State<'_>>, excludes: State<'_>, output: 
             }
             Ok(any)
         }
-        // A leaf: kept unless something deeper was asked for.
+        // A leaf: included unless the remaining patterns name something deeper.
         _ if includes.is_none() => {
             output.extend_from_slice(text.as_bytes());
             Ok(true)

@@ -1,10 +1,10 @@
-//! Bodies that a browser sends by itself: `application/x-www-form-urlencoded`, as WHATWG's URL standard has it.
+//! Parser of bodies that browsers send natively: `application/x-www-form-urlencoded` as in WHATWG's URL standard.
 
 use firn_engine::Result;
 
 use crate::params;
 
-/// The value of a field, decoded; the first of several.
+/// Returns the decoded value of a field; of several the first.
 pub(crate) fn field(body: &str, name: &str) -> Result<Option<String>> {
     for pair in body.split('&') {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));

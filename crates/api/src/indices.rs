@@ -106,7 +106,7 @@ pub(crate) async fn exists(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     let metadata = edge.metadata(&call).await?;
     let target = call.target(open_and_closed())?;
     match edge.resolve_names(&target, &metadata) {
-        // A wildcard that names nothing says that nothing is there.
+        // A wildcard without matches counts as not found.
         Ok(names) if names.is_empty() => Ok(Reply::empty(StatusCode::NOT_FOUND)),
         Ok(_) => Ok(Reply::empty(StatusCode::OK)),
         Err(ApiError::Engine(error)) if error.kind() == ErrorKind::IndexNotFound => {
@@ -151,7 +151,7 @@ async fn set_closed(edge: &Edge, call: &Call, closed: bool) -> Result<Vec<String
         return Err(ApiError::validation(&["index is missing".to_owned()]));
     }
     let metadata = edge.metadata(call).await?;
-    // Wildcards look for what is in the other state.
+    // Wildcards expand to the indices in the other state.
     let target = call.target(IndicesOptions {
         expand_open: closed,
         expand_closed: !closed,
@@ -167,7 +167,7 @@ async fn set_closed(edge: &Edge, call: &Call, closed: bool) -> Result<Vec<String
     Ok(names)
 }
 
-/// `action.destructive_requires_name`, true unless the cluster's settings say otherwise.
+/// Checks `action.destructive_requires_name`, true unless the cluster settings say otherwise.
 fn check_destructive(target: &IndexTarget, metadata: &Metadata) -> Result<(), Error> {
     let allowed = metadata
         .cluster_setting("action.destructive_requires_name")
@@ -185,15 +185,15 @@ fn check_destructive(target: &IndexTarget, metadata: &Metadata) -> Result<(), Er
     Ok(())
 }
 
-/// An index is deleted by its own name only.
+/// Refuses aliases and data streams: an index is deleted by its own name only.
 fn refuse_aliases(call: &Call, target: &IndexTarget, metadata: &Metadata) -> Result<(), Error> {
     let scope = &call.ctx.scope;
-    // What a tenant calls an index of its own is an alias to the node only.
+    // The name that a tenant uses for an index of its own is only an alias on the node.
     let is_own_name = |index: &IndexMetadata, name: &str| {
         let tenant = scope.tenant_id();
         tenant.is_some_and(|tenant| index.name_of_owner(tenant) == Some(name))
     };
-    // Whatever else tenants name is refused as if it were not there.
+    // Other names from a tenant are refused as if they did not exist.
     let refused = |part: &str, kind: &str, instead: &str| match scope.tenant_id() {
         Some(_) => Err(scope.refusal(call.ctx.action, part)),
         None => Err(Error::illegal_argument(format!(
@@ -243,7 +243,7 @@ pub(crate) async fn rollover(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiEr
     let outcome = edge.engine.execute(&call.ctx, command).await?;
     let rollover = outcome
         .rollover
-        .ok_or_else(|| Error::internal("the engine did not say what a rollover did"))?;
+        .ok_or_else(|| Error::internal("the engine returned no result for a rollover"))?;
     let conditions: Map<String, Value> = rollover
         .conditions
         .into_iter()
@@ -260,7 +260,7 @@ pub(crate) async fn rollover(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiEr
     })))
 }
 
-/// What `_cluster/state` says of an index.
+/// Returns the entry of an index in `_cluster/state`.
 pub(crate) fn state_of(index: &IndexMetadata, flat: bool) -> Value {
     json!({
         "state": if index.closed { "close" } else { "open" },

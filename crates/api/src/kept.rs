@@ -1,10 +1,13 @@
-//! Answers that grow, or are kept for who comes back, under ids that nobody guesses; bounded in number and bytes.
+//! Registry of retained results: answers that grow or wait for the client under unguessable ids, bounded in number and
+//! bytes.
 //!
-//! Only who asked can name one: for everybody else, and once its time is over, it is not there. What the answers are, and
-//! what is said where there is no room, is the matter of those who keep them (`async_search/store.rs`, `discover/store.rs`).
+//! Only the caller that created an entry can use its id. For other callers, and after the entry expires, the id does
+//! not exist. The users of the registry define the answers and the errors of a full registry (`async_search/store.rs`,
+//! `discover/store.rs`).
 //!
-//! Those that run and those that have ended are counted apart. Where too many run, another one is refused; where too many
-//! that have ended are kept, the oldest goes: who asks is never refused because of what somebody did not fetch.
+//! The registry counts running and ended entries apart. If too many entries run, it refuses another one. If too many
+//! ended entries are retained, it evicts the oldest: results that one client did not fetch never cause the refusal of
+//! another request.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -21,76 +24,76 @@ use tokio::sync::Notify;
 
 use crate::request::Call;
 
-/// Random bytes of an id: nobody guesses one.
+/// Random bytes of an id, so that an id cannot be guessed.
 const ID_BYTES: usize = 32;
 /// Characters of an id after its prefix.
 const ID_CHARS: usize = 43;
 
-/// How many there may be, and how large.
+/// Limits on the number and size of the entries.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
-    /// All that run, and all that have ended.
+    /// Maximum number of running entries, and of ended entries.
     pub(crate) count_max: usize,
-    /// Those of one tenant that run, and that have ended; `None`: as many as there may be.
+    /// The same maximum for one tenant; `None`: only `count_max` applies.
     pub(crate) per_tenant_max: Option<usize>,
-    /// Bytes of all that is kept.
+    /// Maximum bytes of all entries.
     pub(crate) bytes_max: u64,
-    /// Bytes of one.
+    /// Maximum bytes of one entry.
     pub(crate) answer_bytes_max: u64,
 }
 
-/// So many run already.
+/// Refusal: the given number of entries run already.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Full {
-    /// Of the tenant.
+    /// Running entries of the tenant.
     Tenant(u64),
-    /// Of all.
+    /// Running entries of all tenants.
     All(u64),
 }
 
-/// All of a kind.
+/// All entries of one kind.
 pub(crate) struct Answers<T> {
     by_id: Mutex<HashMap<String, Arc<Kept<T>>>>,
-    /// What their ids begin with.
+    /// Prefix of their ids.
     prefix: &'static str,
     pub(crate) bounds: Bounds,
-    /// Of those that run.
+    /// Slots of the running entries.
     places: Arc<Shares<Option<TenantId>>>,
-    /// How many have ended.
+    /// Number of entries that have ended so far.
     ends: AtomicU64,
-    /// What the answers take.
+    /// Bytes of the entries.
     pub(crate) bytes: Arc<Shares<Option<TenantId>>>,
 }
 
-/// One of them.
+/// One entry.
 pub(crate) struct Kept<T> {
     pub(crate) id: String,
-    /// Of the request: for others it is not there.
+    /// Scope of the request that created the entry; other scopes do not see it.
     scope: Arc<Scope>,
-    /// Ends its searches.
+    /// Cancels its searches.
     pub(crate) cancel: Cancel,
-    /// Until when it is kept, ms since epoch UTC; the last moment that there is: until it is removed.
+    /// Expiry, ms since epoch UTC; `i64::MAX`: the entry stays until it is removed.
     expires_ms: AtomicI64,
     is_removed: AtomicBool,
-    /// It was removed, or is to be kept for another time.
+    /// Signals that the entry was removed or that its expiry changed.
     changed: Arc<Notify>,
     pub(crate) answer: T,
-    /// Until its end.
+    /// Slot of the entry while it runs.
     place: Mutex<Option<Share<Option<TenantId>>>>,
     ended: OnceLock<Ended>,
 }
 
-/// What the order in which answers go is made of.
+/// Inputs of the eviction order.
 #[derive(Debug, Clone, Copy)]
 struct Ended {
-    /// Of its end: who ended before has a lower one.
+    /// Position in the order of ends: an entry that ended earlier has a lower number.
     number: u64,
-    /// What it takes.
+    /// Bytes of the entry.
     bytes: u64,
 }
 
 impl<T> Answers<T> {
-    /// None yet.
+    /// Creates an empty registry.
     pub(crate) fn bounded(prefix: &'static str, bounds: Bounds) -> Arc<Self> {
         Arc::new(Self {
             by_id: Mutex::default(),
@@ -102,8 +105,8 @@ impl<T> Answers<T> {
         })
     }
 
-    /// One more, for who asks in `scope`. `random` fills its id with what nobody can guess; `expires_ms`: until when it is kept,
-    /// `None` until it is removed.
+    /// Adds an entry for a caller in `scope`. `random` fills the id with unguessable bytes. `expires_ms` is the expiry;
+    /// `None`: the entry stays until it is removed.
     pub(crate) fn add(
         &self,
         scope: Arc<Scope>,
@@ -141,8 +144,8 @@ impl<T> Answers<T> {
         Ok(kept)
     }
 
-    /// One has ended, with so many bytes: its place is free. Where more are kept than may be, the oldest of its tenant goes,
-    /// or of the tenant that keeps most.
+    /// Marks an entry as ended, with its size, and frees its slot. If too many ended entries are retained, evicts the
+    /// oldest of its tenant, or the oldest of the tenant with most entries.
     pub(crate) fn end(&self, kept: &Kept<T>, bytes: u64) {
         let number = self.ends.fetch_add(1, Ordering::Relaxed);
         if kept.ended.set(Ended { number, bytes }).is_err() {
@@ -151,7 +154,7 @@ impl<T> Answers<T> {
         drop(kept.place.lock().unwrap_or_else(PoisonError::into_inner).take());
         let mut gone = Vec::new();
         let mut by_id = self.lock();
-        // Others may have ended at the same time.
+        // Other entries may have ended at the same time.
         while let Some(oldest) = self.too_many(&by_id, kept.scope.tenant_id()) {
             by_id.remove(&oldest.id);
             gone.push(oldest);
@@ -162,7 +165,7 @@ impl<T> Answers<T> {
         }
     }
 
-    /// The one that goes first, if more have ended than may be kept, of this tenant or of all.
+    /// Returns the next entry to evict if too many ended entries are retained, of this tenant or of all.
     fn too_many(&self, by_id: &HashMap<String, Arc<Kept<T>>>, tenant: Option<&TenantId>) -> Option<Arc<Kept<T>>> {
         let all = by_id.values().filter(|kept| kept.ended.get().is_some());
         let own = all.clone().filter(|kept| kept.scope.tenant_id() == tenant);
@@ -176,8 +179,8 @@ impl<T> Answers<T> {
         }
     }
 
-    /// Lets one that has ended go for so many bytes more: the oldest of the tenant that keeps most bytes. Whether one
-    /// went; none does if all together would not make that room.
+    /// Evicts one ended entry to make space for `bytes`: the oldest of the tenant whose ended entries take most bytes.
+    /// Returns whether it evicted one; it evicts none if all ended entries together would not free enough.
     pub(crate) fn make_room(&self, bytes: u64) -> bool {
         let oldest = {
             let by_id = self.lock();
@@ -194,12 +197,12 @@ impl<T> Answers<T> {
         oldest.is_some()
     }
 
-    /// The one of an id, if it is there for `scope`.
+    /// Returns the entry with this id if `scope` may use it.
     pub(crate) fn find(&self, scope: &Scope, id: &str, now_ms: i64) -> Result<Arc<Kept<T>>, Error> {
         self.find_where(id, now_ms, |asker| scope.may_use(asker))
     }
 
-    /// The one that a request names to end it: who asked for it may, operators, and an admin of its tenant.
+    /// Returns the entry that a request wants to end. Its creator, operators and an admin of its tenant may do so.
     pub(crate) fn find_to_end(&self, call: &Call, now_ms: i64) -> Result<Arc<Kept<T>>, Error> {
         self.find_where(call.capture("id"), now_ms, |asker| {
             call.ctx.scope.may_use(asker) || call.reaches(asker, Privilege::ManageCluster)
@@ -223,13 +226,13 @@ impl<T> Answers<T> {
             .ok_or_else(|| Error::new(ErrorKind::ResourceNotFound, id))
     }
 
-    /// Ends one and lets it go.
+    /// Cancels and removes an entry.
     pub(crate) fn remove(&self, kept: &Kept<T>) {
         self.lock().remove(&kept.id);
         kept.let_go();
     }
 
-    /// Ends and removes all of a tenant.
+    /// Cancels and removes all entries of a tenant.
     pub(crate) fn forget(&self, tenant: &TenantId) {
         let own: Vec<_> = (self.lock().values())
             .filter(|kept| kept.scope.tenant_id() == Some(tenant))
@@ -240,8 +243,8 @@ impl<T> Answers<T> {
         }
     }
 
-    /// Removes one when its time is over, by the clock `now_ms`. Of each there may be one call. Meanwhile it holds nothing of
-    /// it: what is removed gives its bytes back at once.
+    /// Removes an entry when it expires by the clock `now_ms`. Call this at most once per entry. The future holds only
+    /// a weak reference, so a removed entry frees its bytes at once.
     pub(crate) async fn expire(self: Arc<Self>, kept: Arc<Kept<T>>, now_ms: Arc<dyn Fn() -> i64 + Send + Sync>) {
         let changed = Arc::clone(&kept.changed);
         let held = Arc::downgrade(&kept);
@@ -254,7 +257,7 @@ impl<T> Answers<T> {
         }
     }
 
-    /// `None`: it is removed, now if its time is over.
+    /// Returns the time until the entry expires; `None`: the entry is removed. Removes an expired entry.
     fn time_left(&self, held: &Weak<Kept<T>>, now_ms: i64) -> Option<Duration> {
         let kept = held.upgrade()?;
         if kept.is_removed.load(Ordering::Relaxed) {
@@ -273,42 +276,42 @@ impl<T> Answers<T> {
 }
 
 impl<T> Kept<T> {
-    /// Whose it is; `None`: an operator's.
+    /// Tenant of the entry; `None`: it belongs to an operator.
     pub(crate) fn tenant(&self) -> Option<TenantId> {
         self.scope.tenant_id().cloned()
     }
 
-    /// When it ends, ms since epoch UTC.
+    /// Expiry, ms since epoch UTC.
     pub(crate) fn expires_ms(&self) -> i64 {
         self.expires_ms.load(Ordering::Relaxed)
     }
 
-    /// It ends so long after now.
+    /// Moves the expiry to `keep_alive` after now.
     pub(crate) fn keep_until(&self, now_ms: i64, keep_alive: Duration) {
         self.expires_ms.store(after(now_ms, keep_alive), Ordering::Relaxed);
         self.changed.notify_one();
     }
 
-    /// Ends it: it was taken out.
+    /// Cancels an entry that was taken out of the registry.
     fn let_go(&self) {
         self.cancel.cancel();
         self.is_removed.store(true, Ordering::Relaxed);
         self.changed.notify_one();
     }
 
-    /// Lower than of those that ended later; the highest if it runs.
+    /// Order of its end, lower for earlier ends; the highest number while it runs.
     fn end_number(&self) -> u64 {
         self.ended.get().map_or(u64::MAX, |ended| ended.number)
     }
 
-    /// `None`: its time is over.
+    /// Returns the time until the expiry; `None`: it has passed.
     fn time_left(&self, now_ms: i64) -> Option<Duration> {
         let left_ms = u64::try_from(self.expires_ms().saturating_sub(now_ms)).ok()?;
         (left_ms > 0).then(|| Duration::from_millis(left_ms))
     }
 }
 
-/// Of those that have ended and weigh something, the oldest of the tenant whose weigh most.
+/// Returns the oldest ended entry of the tenant whose ended entries weigh most; entries of weight 0 do not count.
 fn oldest_of_most<T>(by_id: &HashMap<String, Arc<Kept<T>>>, weight: impl Fn(&Ended) -> u64) -> Option<Arc<Kept<T>>> {
     let mut tenants: BTreeMap<Option<&TenantId>, (u64, &Arc<Kept<T>>)> = BTreeMap::new();
     for kept in by_id.values() {
@@ -328,7 +331,7 @@ fn oldest_of_most<T>(by_id: &HashMap<String, Arc<Kept<T>>>, weight: impl Fn(&End
     most.map(|(_, oldest)| Arc::clone(oldest))
 }
 
-/// So long after now, ms since epoch UTC.
+/// Returns `now_ms` plus `keep_alive`, ms since epoch UTC.
 pub(crate) fn after(now_ms: i64, keep_alive: Duration) -> i64 {
     now_ms.saturating_add(i64::try_from(keep_alive.as_millis()).unwrap_or(i64::MAX))
 }
@@ -358,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_asked_finds_one() {
+    fn only_the_creator_finds_an_entry() {
         let answers = answers(10, None);
         let own = add(&answers, tenant("a").of("one user"), Some(1000)).unwrap();
         assert!(own.id.starts_with("test"));
@@ -397,7 +400,7 @@ mod tests {
         let answers = answers(2, None);
         let _own = [tenant("a"), tenant("a")].map(|scope| add(&answers, scope, None).unwrap());
         assert!(matches!(add(&answers, tenant("a"), None), Err(Full::All(_))));
-        add(&answers, tenant("b"), None).expect("somebody else still has room");
+        add(&answers, tenant("b"), None).expect("another tenant still has room");
     }
 
     #[test]
@@ -420,11 +423,11 @@ mod tests {
             ids.iter().filter(|id| is_there(id)).collect::<Vec<_>>(),
             [&ids[8], &ids[9]]
         );
-        // Of all: the tenant that keeps most makes room.
+        // Limit of all tenants: the tenant with most entries loses its oldest.
         let others = [ended("b", 20), ended("c", 21)];
         assert!(others.iter().all(is_there));
         assert!(!is_there(&ids[8]) && is_there(&ids[9]));
-        // Where all keep the same, the oldest.
+        // If all tenants have equally many entries, the oldest of all goes.
         let last = ended("d", 22);
         assert!(!is_there(&ids[9]) && others.iter().chain([&last]).all(is_there));
         assert!(
@@ -444,7 +447,7 @@ mod tests {
             let (scope, cancel) = (Arc::new(tenant("a")), Cancel::default());
             answers.add(scope, cancel, None, &random, ()).unwrap()
         };
-        // All have been noted as ended when the last of them looks at how many are kept.
+        // All entries are marked as ended before the last one counts the retained entries.
         let ended = |number: u64| {
             let kept = run(number as u8);
             kept.ended.set(Ended { number, bytes: 0 }).unwrap();
@@ -459,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn who_keeps_most_bytes_makes_room_if_that_helps() {
+    fn the_tenant_with_most_bytes_makes_room_if_that_helps() {
         let answers = answers(100, None);
         let shares = Mutex::new(Vec::new());
         let ended = |name: &str, number: u8, bytes| {
@@ -511,7 +514,7 @@ mod tests {
         let now_ms = Arc::new(AtomicI64::new(0));
         let clock = Arc::clone(&now_ms);
         let kept = add(&answers, tenant("a"), Some(2)).unwrap();
-        // By the clock it never is, until it is to be kept for another time.
+        // By this clock the entry expires only after its expiry is changed.
         let expiring = Arc::clone(&answers).expire(Arc::clone(&kept), Arc::new(move || clock.load(Ordering::Relaxed)));
         let expiring = tokio::spawn(expiring);
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -524,7 +527,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_waits_for_the_end_of_one_that_was_removed() {
+    async fn the_expiry_of_a_removed_entry_ends_at_once() {
         let answers = answers(3, None);
         let kept = add(&answers, tenant("a"), None).unwrap();
         let expiring = tokio::spawn(Arc::clone(&answers).expire(Arc::clone(&kept), Arc::new(|| 0)));

@@ -1,17 +1,17 @@
-//! The Elasticsearch 8 REST edge over an [`firn_engine::Engine`].
+//! Elasticsearch 8 REST edge over an [`firn_engine::Engine`].
 //!
-//! Reads HTTP requests into the engine's types and writes its answers in Elasticsearch's shapes.
-//! One file per family of endpoints; `router.rs` lists them all, `error.rs` alone builds statuses
-//! and error bodies. What firn lacks is refused by name and never answered with a 200.
+//! It parses HTTP requests into the engine's types and writes the engine's results in Elasticsearch's shapes. One file
+//! per family of endpoints; `router.rs` lists them all, `error.rs` alone builds statuses and error bodies. What firn
+//! lacks is refused by name and never answered with a 200.
 //!
-//! The edge is a tower service directly on hyper: Elasticsearch's rules for paths, parameters,
-//! bodies and errors leave nothing for a web framework to do (see `router.rs`).
+//! The edge is a tower service directly on hyper: Elasticsearch's rules for paths, parameters, bodies and errors leave
+//! nothing for a web framework to do (see `router.rs`).
 //!
-//! Everything is bounded: connections, requests at a time, bytes and time of heads and bodies,
-//! bytes of all bodies together, depth of JSON. When a client goes away, its request's future is
-//! dropped, which raises the cancel flag of the engine's work.
+//! Everything is bounded: connections, concurrent requests, bytes and time of heads and bodies, bytes of all bodies
+//! together, depth of JSON. When a client goes away, the future of its request is dropped, which cancels the work in
+//! the engine.
 //!
-//! This crate opens no file and no socket of its own; the listener comes in from outside.
+//! This crate opens no files and no sockets; the caller passes in the listener.
 
 mod admin;
 mod aliases;

@@ -1,4 +1,4 @@
-//! `_mapping`: of indices and of single fields.
+//! `_mapping`: mappings of indices and of single fields.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ pub(crate) async fn get_fields(edge: Arc<Edge>, call: Call) -> Result<Reply, Api
     Ok(Reply::ok(&Value::Object(answer)))
 }
 
-/// Leaf fields that match, each with its own mapping as printed in the whole.
+/// Returns the matching leaf fields, each with its part of the printed mapping.
 fn fields(index: &IndexMetadata, patterns: &[String]) -> Value {
     let printed = index.mapping.print();
     let mut output = Map::new();
@@ -78,13 +78,13 @@ fn fields(index: &IndexMetadata, patterns: &[String]) -> Value {
     Value::Object(output)
 }
 
-/// The definition of a full path in a printed mapping, through `properties` and `fields`.
+/// Finds the definition of a full path in a printed mapping, through `properties` and `fields`.
 fn find<'a>(printed: &'a Value, path: &str) -> Option<&'a Value> {
     for children in ["properties", "fields"] {
         let Some(Value::Object(children)) = printed.get(children) else {
             continue;
         };
-        // A name may itself hold dots, so every way to split the path is tried.
+        // A name may contain dots, so the search tries every way to split the path.
         let ends = path.match_indices('.').map(|(end, _)| end).chain([path.len()]);
         for end in ends {
             if let Some(child) = children.get(&path[..end]) {

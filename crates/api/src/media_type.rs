@@ -1,7 +1,7 @@
 //! Content negotiation: `Content-Type` of requests, `Accept` and `format` of answers.
 //!
-//! Elasticsearch's clients since version 7.11 send a vendored type with `compatible-with=N`; it
-//! is echoed, so that a client of version 7, 8 or 9 finds the answer it asked for.
+//! Elasticsearch's clients since version 7.11 send a vendored type with `compatible-with=N`. The answer repeats it, so
+//! that clients of version 7, 8 or 9 accept the answer.
 
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
@@ -9,29 +9,29 @@ use crate::error::ApiError;
 
 const VENDORED: &str = "application/vnd.elasticsearch+";
 
-/// The format of a body.
+/// Format of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     /// JSON.
     Json,
     /// JSON lines.
     Ndjson,
-    /// Plain text, for `_cat` alone.
+    /// Plain text, only for `_cat`.
     Text,
-    /// Server-sent events, for what is answered as a stream; elsewhere as good as JSON.
+    /// Server-sent events, for streamed answers; other endpoints answer with JSON.
     EventStream,
 }
 
-/// What the answer should look like.
+/// Requested format of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Accept {
-    /// `None`: anything.
+    /// `None`: any format.
     pub(crate) format: Option<Format>,
     /// `compatible-with` of a vendored type.
     pub(crate) compatible_with: Option<u8>,
 }
 
-/// A media type firn understands.
+/// Media type that firn supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct MediaType {
     format: Option<Format>,
@@ -59,7 +59,7 @@ fn parse(text: &str) -> Result<MediaType, Problem> {
                     _ => return Err(Problem::Version),
                 };
             }
-            // Everything is UTF-8, and preference among types is by order.
+            // Everything is UTF-8, and the order of types is their preference.
             "charset" | "q" => {
                 if name.trim().eq_ignore_ascii_case("charset")
                     && !value.trim().trim_matches('"').eq_ignore_ascii_case("utf-8")
@@ -81,7 +81,7 @@ fn parse(text: &str) -> Result<MediaType, Problem> {
         _ => return Err(Problem::Unsupported),
     };
     if vendored.is_some() && compatible_with.is_none() {
-        // A vendored type without a version means the server's own.
+        // A vendored type without a version means the server's version.
         compatible_with = Some(8);
     }
     Ok(MediaType {
@@ -90,7 +90,7 @@ fn parse(text: &str) -> Result<MediaType, Problem> {
     })
 }
 
-/// Reads `Accept` and the `format` parameter.
+/// Parses `Accept` and the `format` parameter.
 pub(crate) fn accept(headers: &HeaderMap, format: Option<&str>) -> Result<Accept, ApiError> {
     let mut accept = Accept {
         format: None,
@@ -111,7 +111,7 @@ pub(crate) fn accept(headers: &HeaderMap, format: Option<&str>) -> Result<Accept
                 Err(Problem::Unsupported) => {}
             }
         }
-        // A browser asks for text/html first, but takes anything.
+        // A browser prefers text/html but accepts any type.
         if !found {
             return Err(not_acceptable(format!("Accept header [{header}] is not supported")));
         }
@@ -129,14 +129,14 @@ pub(crate) fn accept(headers: &HeaderMap, format: Option<&str>) -> Result<Accept
     Ok(accept)
 }
 
-/// Whether a body is a form that a browser sends by itself.
+/// Returns whether a body is a form that browsers send natively.
 pub(crate) fn is_form(headers: &HeaderMap) -> bool {
     let header = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let essence = header.and_then(|header| header.split(';').next());
     essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/x-www-form-urlencoded"))
 }
 
-/// Reads the `Content-Type` of a request that has a body.
+/// Parses the `Content-Type` of a request with a body.
 pub(crate) fn content_type(headers: &HeaderMap, source_content_type: Option<&str>) -> Result<Format, ApiError> {
     let text = match (headers.get(header::CONTENT_TYPE), source_content_type) {
         (Some(header), _) => header_text(header)?,
@@ -154,7 +154,7 @@ pub(crate) fn content_type(headers: &HeaderMap, source_content_type: Option<&str
 }
 
 impl Accept {
-    /// The `Content-Type` of a JSON answer.
+    /// Returns the `Content-Type` of a JSON answer.
     pub(crate) fn json_content_type(&self) -> HeaderValue {
         HeaderValue::from_static(match self.compatible_with {
             Some(7) => "application/vnd.elasticsearch+json;compatible-with=7",

@@ -1,4 +1,4 @@
-//! `/metrics`: the edge's counters, the engine's state and what the program adds, in Prometheus'
+//! `/metrics`: counters of the REST edge, state of the engine and metrics of the rest of the program, in Prometheus'
 //! text format. Labels come from fixed lists only (endpoint names, status codes firn uses).
 
 use std::fmt::Write as _;
@@ -13,14 +13,14 @@ use crate::error::ApiError;
 use crate::reply::{Body, Reply};
 use crate::request::{Call, Edge};
 
-/// The edge's own counters.
+/// Counters of the REST edge.
 pub(crate) struct Metrics {
     registry: Registry,
     requests: IntCounterVec,
     durations: HistogramVec,
-    /// Requests being answered.
+    /// Requests in progress.
     pub(crate) in_flight: IntGauge,
-    /// Connections open now.
+    /// Open connections.
     pub(crate) connections_open: IntGauge,
     /// Connections accepted since the start.
     pub(crate) connections_total: IntCounter,
@@ -47,18 +47,21 @@ impl Metrics {
                 &["endpoint"],
             )
             .expect("the definition is valid"),
-            in_flight: IntGauge::new("firn_http_requests_in_flight", "Requests being answered.")
+            in_flight: IntGauge::new("firn_http_requests_in_flight", "Requests in progress.")
                 .expect("the definition is valid"),
-            connections_open: IntGauge::new("firn_http_connections_open", "Connections open now.")
+            connections_open: IntGauge::new("firn_http_connections_open", "Open connections.")
                 .expect("the definition is valid"),
             connections_total: IntCounter::new("firn_http_connections_total", "Connections accepted.")
                 .expect("the definition is valid"),
-            request_bytes: IntCounter::new("firn_http_request_bytes_total", "Bytes of bodies, after inflation.")
-                .expect("the definition is valid"),
-            response_bytes: IntCounter::new("firn_http_response_bytes_total", "Bytes of answers as sent.")
+            request_bytes: IntCounter::new(
+                "firn_http_request_bytes_total",
+                "Bytes of request bodies, after decompression.",
+            )
+            .expect("the definition is valid"),
+            response_bytes: IntCounter::new("firn_http_response_bytes_total", "Bytes of response bodies as sent.")
                 .expect("the definition is valid"),
             bulk_items: IntCounterVec::new(
-                Opts::new("firn_bulk_items_total", "Operations of bulks, by outcome."),
+                Opts::new("firn_bulk_items_total", "Bulk operations, by outcome."),
                 &["outcome"],
             )
             .expect("the definition is valid"),
@@ -91,12 +94,12 @@ impl Metrics {
         self.response_bytes.inc_by(response_bytes);
     }
 
-    /// Counts a body.
+    /// Counts the bytes of a request body.
     pub(crate) fn received(&self, bytes: u64) {
         self.request_bytes.inc_by(bytes);
     }
 
-    /// Counts a bulk's items.
+    /// Counts the items of a bulk.
     pub(crate) fn bulk(&self, response: &BulkResponse) {
         let failed = response.items.iter().filter(|item| item.result.is_err()).count() as u64;
         let applied = response.items.len() as u64 - failed;
@@ -105,7 +108,7 @@ impl Metrics {
     }
 }
 
-/// The statuses firn answers with; a fixed list keeps the number of series bounded.
+/// Label of a status. The list is fixed, which bounds the number of series.
 fn http_status_label(status: u16) -> &'static str {
     match status {
         200 => "200",
@@ -143,19 +146,19 @@ pub(crate) async fn metrics(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErr
     line(
         "firn_disk_total_bytes",
         "gauge",
-        "Bytes of the file system that holds the data.",
+        "Size of the file system of the data folder, in bytes.",
         stats.disk_total_bytes,
     );
     line(
         "firn_disk_available_bytes",
         "gauge",
-        "Bytes free on it.",
+        "Free bytes on the file system of the data folder.",
         stats.disk_available_bytes,
     );
     line(
         "firn_write_blocked",
         "gauge",
-        "1 while writes are refused.",
+        "1 while writes are refused, else 0.",
         u64::from(stats.write_block.is_some()),
     );
     line("firn_search_active", "gauge", "Searches running.", stats.search_active);
@@ -169,7 +172,7 @@ pub(crate) async fn metrics(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErr
     line(
         "firn_search_completed_total",
         "counter",
-        "Searches done.",
+        "Searches completed.",
         stats.search_completed,
     );
     line("firn_write_active", "gauge", "Write tasks running.", stats.write_active);
@@ -183,37 +186,37 @@ pub(crate) async fn metrics(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErr
     line(
         "firn_write_completed_total",
         "counter",
-        "Writes done.",
+        "Writes completed.",
         stats.write_completed,
     );
     line(
         "firn_write_bytes_in_flight",
         "gauge",
-        "Bytes of request bodies being written.",
+        "Bytes of request bodies in write tasks.",
         stats.write_bytes_in_flight,
     );
     line(
         "firn_scrub_bytes_total",
         "counter",
-        "Bytes of segments read against their checksums in the background.",
+        "Segment bytes that the background scrub checked against their checksums.",
         stats.scrub.bytes,
     );
     line(
         "firn_scrub_passes_total",
         "counter",
-        "Times that all segments were.",
+        "Completed scrub passes over all segments.",
         stats.scrub.passes,
     );
     line(
         "firn_scrub_last_pass_timestamp_seconds",
         "gauge",
-        "When they last were, 0 if not since the start.",
+        "End of the last scrub pass, 0 if none since the start.",
         stats.scrub.last_pass_ms / 1000,
     );
     line(
         "firn_segments_damaged_total",
         "counter",
-        "Segments in which damage was found.",
+        "Segments found damaged.",
         stats.scrub.damaged,
     );
     line(
@@ -225,7 +228,7 @@ pub(crate) async fn metrics(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErr
     line(
         "firn_http_body_bytes",
         "gauge",
-        "Bytes of bodies held now.",
+        "Bytes of request bodies in memory.",
         edge.bodies.held(),
     );
     let metadata = edge.metadata(&call).await?;

@@ -13,7 +13,7 @@ use crate::error::{ApiError, error_object};
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
 
-/// Documents of one request.
+/// Maximum documents of one request.
 const MAX_DOCUMENTS: usize = 100_000;
 
 /// `GET /_mget` and `GET /{index}/_mget`.

@@ -1,4 +1,4 @@
-//! What was searchable at one moment, for answers that take more than one search.
+//! Point in time for answers that take more than one search.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::error::ApiError;
 use crate::request::Edge;
 use crate::search::{self, whole_failure};
 
-/// How long it outlives the last search of it: a reader that takes nothing for so long is gone.
+/// Keep-alive after the last search. A reader that reads nothing for so long counts as gone.
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(300);
 
-/// A point in time, open until this is dropped.
+/// Point in time that is closed when this value is dropped.
 pub(crate) struct Moment {
     edge: Arc<Edge>,
     ctx: RequestContext,
@@ -25,8 +25,9 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    /// Of all that a target names, or of the shards of `routing` if it says some; of a frozen part only what can hold an
-    /// event of `filter`. Fails if a shard of it does not serve.
+    /// Opens a point in time over all indices of a target, or over the shards of `routing` if it is not empty. Of
+    /// frozen indices it covers only what can hold an event that matches `filter`. Fails if one of the shards does not
+    /// serve.
     pub(crate) async fn open(
         edge: &Arc<Edge>,
         ctx: &RequestContext,
@@ -50,7 +51,7 @@ impl Moment {
         })
     }
 
-    /// A search of it; `rest` has what a search's body has beside the query.
+    /// Builds a search of this point in time; `rest` is the search body without the query.
     pub(crate) fn request(&self, query: &Value, mut rest: Value) -> Result<SearchRequest> {
         rest["query"] = query.clone();
         rest["pit"] = json!({"id": self.id, "keep_alive": format!("{}s", KEEP_ALIVE.as_secs())});
@@ -59,7 +60,7 @@ impl Moment {
         Ok(request)
     }
 
-    /// Runs one.
+    /// Runs a search.
     pub(crate) async fn search(&self, request: SearchRequest) -> Result<SearchResponse, ApiError> {
         search::run(&self.edge, &self.ctx, request, b"").await
     }
@@ -73,7 +74,7 @@ impl Drop for Moment {
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move {
                 if let Err(error) = edge.engine.close_contexts(&ctx, ContextKind::PointInTime, which).await {
-                    tracing::warn!(%error, "a point in time could not be closed, and stays until it expires");
+                    tracing::warn!(%error, "closing a point in time failed; it stays open until it expires");
                 }
             });
         }

@@ -1,4 +1,4 @@
-//! `_msearch`: several searches in one request, some at a time.
+//! `_msearch`: several searches in one request, with limited concurrency.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,23 +29,23 @@ pub(crate) const PARAMS: &[&str] = &[
     "typed_keys",
 ];
 
-/// Searches of one request.
+/// Maximum searches of one request.
 const MAX_SEARCHES: usize = 1000;
-/// Running at a time, unless the request asks for fewer: each runs in parallel itself.
+/// Concurrent searches, unless the request sets a lower number: each search runs in parallel itself.
 const CONCURRENT_SEARCHES: usize = 4;
 
-/// Bytes of all answers together. What comes after is not searched for any more: a thousand pages
-/// of large documents would not fit into memory.
+/// Maximum bytes of all answers together. Further searches do not run: a thousand pages of large documents would not
+/// fit into memory.
 const ANSWERS_BYTES_MAX: usize = 256 << 20;
 
-/// One search as it came.
+/// Unparsed header and body of one search.
 struct Lines {
     target: IndexTarget,
     header: Map<String, Value>,
     body: Bytes,
 }
 
-/// One search, read.
+/// Parsed search.
 struct One {
     request: SearchRequest,
     body: Bytes,
@@ -66,7 +66,7 @@ pub(crate) async fn msearch(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErr
         return Err(Error::illegal_argument("maxConcurrentSearchRequests must be positive").into());
     }
     let default = call.target(IndicesOptions::default())?;
-    // As in Elasticsearch one search that cannot be read fails them all, before any has run.
+    // As in Elasticsearch, one search that does not parse fails the whole request before any search runs.
     let mut searches = Vec::new();
     for lines in parse(&call.required_body()?, &default)? {
         searches.push(read(lines, &call.params, &printing)?);
@@ -157,7 +157,7 @@ fn parse(body: &Bytes, default: &IndexTarget) -> Result<Vec<Lines>, ApiError> {
         };
         let Some(text) = lines.next() else {
             if header.is_empty() {
-                // A blank line at the end.
+                // Blank line at the end.
                 break;
             }
             return Err(
@@ -177,7 +177,7 @@ fn parse(body: &Bytes, default: &IndexTarget) -> Result<Vec<Lines>, ApiError> {
     Ok(searches)
 }
 
-/// The index options of a header.
+/// Applies the index options of a header.
 fn options_of(mut target: IndexTarget, header: &Map<String, Value>) -> Result<IndexTarget, Error> {
     for (name, value) in header {
         match name.as_str() {
@@ -215,7 +215,7 @@ fn options_of(mut target: IndexTarget, header: &Map<String, Value>) -> Result<In
     Ok(target)
 }
 
-/// The parts of a header that belong to the search.
+/// Applies the parts of a header that belong to the search.
 fn apply_header(request: &mut SearchRequest, header: &Map<String, Value>) -> Result<(), Error> {
     match header.get("routing") {
         None | Some(Value::Null) => {}

@@ -1,4 +1,4 @@
-//! URL parameters: decoded once, checked against what the endpoint knows, read with their types.
+//! URL parameters: decoded once, checked against the parameters of the endpoint, read with their types.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use firn_engine::search::IndexTarget;
 use firn_engine::{Error, Result};
 use firn_model::names::IndicesOptions;
 
-/// More parameters than any request has reason to carry.
+/// Maximum number of parameters, more than any request needs.
 const MAX_PARAMETERS: usize = 256;
 
-/// Known at every endpoint.
+/// Parameters of every endpoint.
 pub(crate) const COMMON: &[&str] = &[
     "pretty",
     "human",
@@ -20,7 +20,7 @@ pub(crate) const COMMON: &[&str] = &[
     "source_content_type",
 ];
 
-/// How an index expression is read.
+/// Parameters that control how an index expression is resolved.
 pub(crate) const INDICES: &[&str] = &[
     "ignore_unavailable",
     "allow_no_indices",
@@ -28,15 +28,15 @@ pub(crate) const INDICES: &[&str] = &[
     "ignore_throttled",
 ];
 
-/// Of every change of metadata. One node decides alone, so there is nothing to wait for.
+/// Parameters of every change of metadata. One node decides alone, so there is nothing to wait for.
 pub(crate) const MASTER: &[&str] = &["timeout", "master_timeout", "cluster_manager_timeout", "local"];
 
-/// Decoded, in the order of the URL. A name given twice counts with its last value.
+/// Decoded parameters in the order of the URL. If a name occurs twice, the last value counts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Params(Vec<(String, String)>);
 
 impl Params {
-    /// Reads what follows the `?`.
+    /// Parses the part after the `?`.
     pub(crate) fn parse(query: Option<&str>) -> Result<Self> {
         let mut params = Vec::new();
         for part in query.unwrap_or("").split('&').filter(|part| !part.is_empty()) {
@@ -76,7 +76,7 @@ impl Params {
         Err(Error::illegal_argument(reason))
     }
 
-    /// The last value given, if any.
+    /// Returns the last value of a name.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0
             .iter()
@@ -85,7 +85,7 @@ impl Params {
             .map(|(_, value)| value.as_str())
     }
 
-    /// A flag; present without a value means true.
+    /// Returns a flag; present without a value means true.
     pub(crate) fn flag(&self, name: &str) -> Result<Option<bool>> {
         match self.get(name) {
             None => Ok(None),
@@ -97,12 +97,12 @@ impl Params {
         }
     }
 
-    /// A flag with a default.
+    /// Returns a flag with a default.
     pub(crate) fn bool(&self, name: &str, default: bool) -> Result<bool> {
         Ok(self.flag(name)?.unwrap_or(default))
     }
 
-    /// A number.
+    /// Returns a number.
     pub(crate) fn number<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>> {
         self.get(name)
             .map(|text| {
@@ -113,7 +113,7 @@ impl Params {
             .transpose()
     }
 
-    /// A time value (`30s`); `-1` means none.
+    /// Returns a time value (`30s`); `-1` means none.
     pub(crate) fn duration(&self, name: &str) -> Result<Option<Duration>> {
         match self.get(name) {
             None | Some("-1") => Ok(None),
@@ -129,12 +129,12 @@ impl Params {
         }
     }
 
-    /// A comma-separated list; empty parts are dropped.
+    /// Returns a comma-separated list without empty parts.
     pub(crate) fn list(&self, name: &str) -> Option<Vec<String>> {
         self.get(name).map(split_list)
     }
 
-    /// `ignore_unavailable`, `allow_no_indices` and `expand_wildcards` over an endpoint's defaults.
+    /// Applies `ignore_unavailable`, `allow_no_indices` and `expand_wildcards` over the defaults of an endpoint.
     pub(crate) fn indices_options(&self, mut options: IndicesOptions) -> Result<IndicesOptions> {
         if let Some(value) = self.flag("ignore_unavailable")? {
             options.ignore_unavailable = value;
@@ -149,7 +149,7 @@ impl Params {
         Ok(options)
     }
 
-    /// A target from the path's index expression and the parameters.
+    /// Builds a target from the index expression of the path and the parameters.
     pub(crate) fn target(&self, expression: Option<&str>, defaults: IndicesOptions) -> Result<IndexTarget> {
         Ok(IndexTarget {
             expression: expression.map(split_list).unwrap_or_default(),
@@ -158,7 +158,7 @@ impl Params {
     }
 }
 
-/// Applies `expand_wildcards`: later names add, `none` takes all away.
+/// Applies `expand_wildcards`: later names add states, `none` removes all.
 pub(crate) fn set_expand_wildcards<'a>(
     options: &mut IndicesOptions,
     states: impl IntoIterator<Item = &'a str>,
@@ -191,7 +191,7 @@ pub(crate) fn set_expand_wildcards<'a>(
     Ok(())
 }
 
-/// Open and closed, as most administrative endpoints expand.
+/// Options for open and closed indices, the default of most administrative endpoints.
 pub(crate) fn open_and_closed() -> IndicesOptions {
     IndicesOptions {
         expand_closed: true,
@@ -199,7 +199,7 @@ pub(crate) fn open_and_closed() -> IndicesOptions {
     }
 }
 
-/// Everything there is.
+/// Options for all indices.
 pub(crate) fn all_indices() -> IndicesOptions {
     IndicesOptions {
         expand_closed: true,
@@ -217,7 +217,7 @@ pub(crate) fn split_list(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// ` -> did you mean [x]?`, or nothing.
+/// Returns ` -> did you mean [x]?`, or an empty text.
 pub(crate) fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let mut scored: Vec<(f64, &str)> = known
         .map(|candidate| (strsim::normalized_damerau_levenshtein(name, candidate), candidate))
@@ -233,7 +233,7 @@ pub(crate) fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>)
     }
 }
 
-/// Undoes percent encoding. `plus_is_space` in queries only.
+/// Decodes percent encoding. `plus_is_space` only for queries.
 pub(crate) fn decode(text: &str, plus_is_space: bool) -> Result<String> {
     let bytes = text.as_bytes();
     if !bytes.iter().any(|byte| matches!(byte, b'%' | b'+')) {

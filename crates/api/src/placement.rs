@@ -1,4 +1,4 @@
-//! `_firn/placement`: which shards hold which tenant in indices to come.
+//! `_firn/placement`: which shards of future indices hold which tenants.
 
 mod horizon;
 
@@ -15,7 +15,7 @@ use crate::error::ApiError;
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
 
-/// Tenants that a proposal lists unless it is asked for more: the heaviest.
+/// Default number of tenants that a proposal lists, the heaviest first.
 const TENANTS_SHOWN: usize = 100;
 
 /// `GET /_firn/placement`.
@@ -24,7 +24,7 @@ pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
         Some(placement) => Ok(Reply::ok(&placement.print())),
         None => Err(Error::new(
             ErrorKind::ResourceNotFound,
-            "there is no placement table: tenants lie where their hash says",
+            "there is no placement table: the hash of a tenant selects its shard",
         )
         .into()),
     }
@@ -43,7 +43,7 @@ pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     Ok(Reply::acknowledged())
 }
 
-/// `POST /_firn/placement/_propose`: changes nothing.
+/// `POST /_firn/placement/_propose`: computes a placement table and changes nothing.
 pub(crate) async fn propose_placement(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let mut asked = Asked::read(call.object()?)?;
     asked.refuse_rest()?;
@@ -52,7 +52,7 @@ pub(crate) async fn propose_placement(edge: Arc<Edge>, call: Call) -> Result<Rep
     Ok(Reply::ok(&measured.print(&proposal, asked.size)))
 }
 
-/// `POST /_firn/placement/_apply`: stores what would be proposed now, or the table of the body.
+/// `POST /_firn/placement/_apply`: stores the current proposal, or the table in the body.
 pub(crate) async fn apply(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let body = call.object()?;
     if body.contains_key("tenants") {
@@ -84,7 +84,7 @@ async fn store(edge: &Edge, call: &Call, placement: Option<Placement>) -> Result
     Ok(())
 }
 
-/// What a body asks for.
+/// Options of a body.
 struct Asked {
     number_of_shards: Option<u32>,
     size: usize,
@@ -124,7 +124,7 @@ impl Asked {
     }
 }
 
-/// What tenants weigh, and where they would lie in the next index.
+/// Volumes of the tenants, and the placement of the next index without a new table.
 struct Measured {
     number_of_shards: u32,
     volumes: Vec<TenantVolume>,
@@ -206,8 +206,7 @@ impl Measured {
     }
 }
 
-/// The number of shards of the index that was made last of those that hold events by tenant on more than
-/// one.
+/// Returns the number of shards of the newest index that stores events by tenant on more than one shard.
 fn usual_shards(metadata: &Metadata) -> Result<u32, Error> {
     metadata
         .indices
@@ -266,7 +265,7 @@ fn percent(share: f64) -> Value {
     rounded(share * 100.0)
 }
 
-/// To three digits after the point.
+/// Rounds to three decimal places.
 fn rounded(number: f64) -> Value {
     json!((number * 1000.0).round() / 1000.0)
 }

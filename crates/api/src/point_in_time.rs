@@ -81,7 +81,7 @@ pub(crate) async fn close(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
 
 /// OpenSearch's `POST /{index}/_search/point_in_time`.
 pub(crate) async fn create(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
-    // In OpenSearch a part is better than nothing unless the client says otherwise.
+    // OpenSearch creates a partial point in time unless the client forbids it.
     let allow_partial = call.params.bool("allow_partial_pit_creation", true)?;
     let opened = open_context(&edge, &call, None, allow_partial, "keep alive not specified").await?;
     let metadata = edge.metadata(&call).await?;
@@ -92,7 +92,7 @@ pub(crate) async fn create(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     })))
 }
 
-/// OpenSearch's `DELETE /_search/point_in_time`. One that is gone already counts as deleted.
+/// OpenSearch's `DELETE /_search/point_in_time`. A point in time that no longer exists counts as deleted.
 pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let ids = ids_of_body(&call.object()?, "pit_id")?;
     if ids.is_empty() {

@@ -1,12 +1,12 @@
-//! `preference`: which copies of which shards are asked. There is one copy of each on one node, so
-//! only the numbers of shards make a difference.
+//! `preference`: which shard copies a search reads. Each shard has one copy on one node, so only shard numbers make a
+//! difference.
 
 use firn_engine::{Error, Result};
 
-/// The shards that a preference leaves; empty: all.
+/// Returns the shards that a preference selects; empty: all.
 pub(crate) fn shards(preference: &str) -> Result<Vec<u32>> {
     let refused = || Error::illegal_argument(format!("no Preference for [{preference}]"));
-    // Whatever does not begin so is a text of the client's own, such as the id of a session.
+    // A preference without `_` in front is a custom string of the client, such as a session id.
     if !preference.starts_with('_') {
         return Ok(Vec::new());
     }

@@ -1,12 +1,13 @@
-//! `pretty`: the same JSON with line breaks, laid out as Elasticsearch does (`"took" : 1`, `{ }`).
+//! `pretty`: the same JSON with line breaks, formatted as Elasticsearch does (`"took" : 1`, `{ }`).
 //!
-//! Works on tokens, so values stay byte for byte what they were.
+//! The formatter works on tokens, so values stay byte for byte the same.
 
-/// A text that nests deep is mostly indentation: beyond so many times its length, and so many bytes, it stays as it is.
+/// Limit of growth. A deeply nested text becomes mostly indentation: if the result would exceed this many times its
+/// length and a number of bytes, the text stays as it is.
 const GROWTH_MAX: usize = 8;
 const FREE_BYTES: usize = 64 << 20;
 
-/// Lays out one JSON text and ends it with a line feed.
+/// Formats one JSON text and ends it with a line feed.
 pub(crate) fn pretty(json: &[u8]) -> Vec<u8> {
     within(json, json.len().saturating_mul(GROWTH_MAX).saturating_add(FREE_BYTES))
 }
@@ -70,7 +71,7 @@ fn skip_space(json: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Just past the closing quote of the string that starts at `start`.
+/// Returns the position after the closing quote of the string that starts at `start`.
 fn string_end(json: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while at < json.len() {

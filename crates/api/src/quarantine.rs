@@ -1,4 +1,4 @@
-//! `_firn/quarantine`: folders of indices that the engine found and does not know.
+//! `_firn/quarantine`: quarantined folders, which look like indices and are not in the catalog.
 
 use std::sync::Arc;
 
@@ -38,7 +38,8 @@ pub(crate) async fn remove(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     Ok(Reply::acknowledged())
 }
 
-/// Why the cluster is not green although all shards serve; `None`: nothing is in quarantine, or the caller is no operator.
+/// Returns why the cluster is not green although all shards serve; `None`: the quarantine is empty, or the caller is no
+/// operator.
 pub(crate) fn health_reason(edge: &Edge, ctx: &RequestContext) -> Option<String> {
     match edge.engine.quarantined_count(ctx) {
         0 => None,

@@ -1,8 +1,8 @@
-//! The one place where a tenant's request is held against its quotas, and what tenants use.
+//! Enforcement of tenant quotas, and the usage of tenants. Only this module checks a request against quotas.
 //!
-//! Searches are counted when their request begins. A write is held against the quotas as a whole, when its events
-//! are known and before any of them is written: clients and shippers wait and send a refused
-//! bulk again as it is, whereas after items refused one by one they have to put together another.
+//! Searches are counted when their request begins. A write is checked as a whole, after its events are known and before
+//! any of them is written. Clients and shippers wait and repeat a refused bulk unchanged, whereas after item-by-item
+//! refusals they would have to build another bulk.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,31 +17,31 @@ use tokio::sync::Mutex;
 use crate::config::Security;
 use crate::request::{Call, Edge};
 
-/// How old what is known of stored bytes may be: to ask for them costs more than to write a bulk.
+/// Maximum age of the stored bytes in the cache: to compute them costs more than to write a bulk.
 const USAGE_KEPT: Duration = Duration::from_secs(5);
 
-/// What tenants use, by the value of the tenant field.
+/// Usage of tenants, by the value of the tenant field.
 pub(crate) type UsageByName = BTreeMap<Arc<str>, TenantUsage>;
 
-/// Counts what tenants do, and remembers what they have.
+/// Meters of the tenants' requests, and a cache of their stored bytes.
 #[derive(Default)]
 pub(crate) struct Accounts {
     pub(crate) meters: Meters,
-    /// When it was asked for, and the answer.
+    /// Time of the last computation, and its result.
     usage: Mutex<Option<(Instant, Arc<UsageByName>)>>,
 }
 
 impl Accounts {
-    /// Begins anew for a tenant.
+    /// Resets a tenant.
     pub(crate) async fn forget(&self, tenant: &TenantId) {
         self.meters.forget(tenant);
-        // What is known of all is asked for again.
+        // The cached usage is computed again for all tenants.
         *self.usage.lock().await = None;
     }
 }
 
 impl Edge {
-    /// Whether operators declared a tenant.
+    /// Returns whether operators declared a tenant.
     pub(crate) fn knows_tenant(&self, tenant: &TenantId) -> bool {
         self.control().is_some_and(|control| control.tenant(tenant).is_some())
     }
@@ -53,14 +53,13 @@ impl Edge {
         }
     }
 
-    /// What holds for a tenant.
+    /// Returns the quotas of a tenant.
     fn quotas(&self, tenant: &TenantId) -> Quotas {
         let settings = self.control().and_then(|control| control.tenant_settings(tenant));
         settings.map(|settings| settings.quotas).unwrap_or_default()
     }
 
-    /// Lets a request begin that does `action`, or refuses it. What comes back is to be held until it is
-    /// answered.
+    /// Admits or refuses a request that does `action`. The caller holds the returned permit until the answer is sent.
     pub(crate) fn admit(&self, scope: &Scope, action: &str) -> Result<Option<SearchPermit>, Error> {
         match scope.tenant_id() {
             Some(tenant) if is_search(action) => {
@@ -71,18 +70,18 @@ impl Edge {
         }
     }
 
-    /// Bytes that one search of the caller may fetch from snapshot repositories.
+    /// Returns the bytes that one search of the caller may fetch from snapshot repositories.
     pub(crate) fn repository_bytes_max(&self, scope: &Scope) -> Option<u64> {
         self.quotas(scope.tenant_id()?).search_repository_bytes
     }
 
-    /// Writes what a request brings, if its tenant may write so much.
+    /// Writes the items of a request if the quotas of its tenant allow it.
     pub(crate) async fn write(&self, call: &Call, request: BulkRequest) -> Result<BulkResponse, Error> {
         if let Some(tenant) = call.ctx.scope.tenant_id() {
             let quotas = self.quotas(tenant);
             let events = events_of(&request.items);
             let stored = match quotas.stored_bytes {
-                // Who only deletes makes room.
+                // Deletes free space, so a request with only deletes is not checked.
                 Some(_) if events > 0 => self
                     .usage(call.ctx.started)
                     .await?
@@ -100,9 +99,9 @@ impl Edge {
         self.engine.bulk(&call.ctx, request).await
     }
 
-    /// What tenants use, by name, at most some seconds ago.
+    /// Returns the usage of all tenants by name, at most some seconds old.
     pub(crate) async fn usage(&self, now: Instant) -> Result<Arc<UsageByName>, Error> {
-        // Held while it asks: who comes meanwhile wants the same answer.
+        // The lock is held during the computation: concurrent callers share its result.
         let mut known = self.accounts.usage.lock().await;
         if let Some((at, usage)) = &*known
             && now.saturating_duration_since(*at) < USAGE_KEPT
@@ -120,13 +119,13 @@ impl Edge {
     }
 }
 
-/// Whether an action looks through events, rather than for one by its id.
+/// Returns whether an action searches events rather than reads documents by id.
 fn is_search(action: &str) -> bool {
     let Some(rest) = action.strip_prefix("indices:data/read/") else {
         return false;
     };
     !matches!(rest, "get" | "mget")
-        // One that goes on after its request counts by itself.
+        // These continue after their request and are counted separately.
         && !rest.starts_with("async_search/")
         && !matches!(rest, "firn/discover" | "firn/discover/get")
         && !rest.ends_with("/clear")
@@ -134,7 +133,7 @@ fn is_search(action: &str) -> bool {
         && !rest.starts_with("close_")
 }
 
-/// Events that a request brings. Deletes bring none.
+/// Returns the number of events in a request; deletes are none.
 fn events_of(items: &[BulkItem]) -> u64 {
     let is_event = |item: &&BulkItem| !matches!(item.operation, Operation::Delete);
     items.iter().filter(is_event).count() as u64
@@ -145,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn searches_are_told_by_their_action() {
+    fn actions_are_classified_as_searches() {
         for action in [
             "search",
             "msearch",

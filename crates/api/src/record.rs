@@ -1,7 +1,7 @@
-//! What is kept of a request once it is over: for the audit, and for whoever improves the layout.
+//! Records of completed requests, for the audit log and for the layout advisor.
 //!
-//! A record holds no body, no parameter and no secret. It is handed over when the request is over
-//! however it ends: answered, failed, or given up by its client.
+//! A record holds no body, no parameter and no secret. It is handed over when the request ends: answered, failed, or
+//! abandoned by its client.
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -20,77 +20,77 @@ use crate::request::{Edge, Peer};
 use crate::router::{Captures, Route};
 use crate::streaming::Ended;
 
-/// Longer paths and index expressions are cut: they say nothing more.
+/// Longer paths and index expressions are cut, because the rest adds no information.
 const TEXT_BYTES_MAX: usize = 512;
-/// What stands for a status where nobody waited for the answer.
+/// Status of a request whose client did not wait for the answer.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
 
-/// Takes records. Called on the threads that answer requests: it must not wait.
+/// Consumer of records. Its methods run on the threads that answer requests, so they must not block.
 pub trait Recorder: Send + Sync {
-    /// A request is over.
+    /// Receives the record of a completed request.
     fn record(&self, record: RequestRecord);
 }
 
-/// A request that is over.
+/// Completed request.
 #[derive(Debug, Clone)]
 pub struct RequestRecord {
-    /// When it came, ms since epoch UTC.
+    /// Arrival, ms since epoch UTC.
     pub at_ms: i64,
-    /// Its own, of this node: no other request has the same.
+    /// Id of the request, unique on this node.
     pub id: String,
     /// `X-Opaque-Id` of the client.
     pub opaque_id: Option<String>,
-    /// HTTP's.
+    /// HTTP method.
     pub method: String,
-    /// As sent, cut after 512 bytes, without parameters.
+    /// Path as sent, cut after 512 bytes, without parameters.
     pub path: String,
     /// Name of the endpoint; `none` if the path names none.
     pub endpoint: &'static str,
-    /// Elasticsearch's name of what it does; empty if the path names no endpoint.
+    /// Elasticsearch's name of the action; empty if the path names no endpoint.
     pub action: &'static str,
-    /// The index expression of the path.
+    /// Index expression of the path.
     pub index: Option<String>,
-    /// Where it came from.
+    /// Address of the client.
     pub peer: Option<SocketAddr>,
-    /// Who asked.
+    /// Authenticated caller.
     pub caller: Caller,
-    /// Whose request it was; `None`: nobody's in particular, as an operator's.
+    /// Tenant of the request; `None`: no tenant, as for operators.
     pub tenant: Option<TenantId>,
-    /// The view with which an operator looked, or which he took.
+    /// Tenant view that the operator used or started.
     pub view: Option<View>,
-    /// What was answered; 499 if the client did not wait.
+    /// Status of the answer; 499 if the client did not wait.
     pub status: u16,
-    /// The type of the error that was answered, as in its body.
+    /// Type of the error in the body of the answer.
     pub error: Option<&'static str>,
-    /// From its head to its answer.
+    /// Time from the head of the request to the answer.
     pub took: Duration,
-    /// Bytes of its body, inflated.
+    /// Bytes of the request body, decompressed.
     pub bytes_in: u64,
     /// Bytes of the answer's body, as sent.
     pub bytes_out: u64,
-    /// What the engine did for it.
+    /// Work of the engine for the request.
     pub work: WorkDone,
-    /// The stages of an answer that has some, in the order in which they ended.
+    /// Stages of the answer, if it has any, in the order of their ends.
     pub stages: Vec<StageTiming>,
 }
 
-/// A part of an answer that was found by itself.
+/// Timing of one stage of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StageTiming {
-    /// Its name.
+    /// Name of the stage.
     pub stage: &'static str,
-    /// `done`, `failed`, or `estimate` for one that was not run.
+    /// `done`, `failed`, or `estimate` for a stage that did not run.
     pub outcome: &'static str,
-    /// From its beginning to its end.
+    /// Time from the beginning of the stage to its end.
     pub took: Duration,
 }
 
-/// Where stages are noted while a request is answered.
+/// Collector of stage timings while a request is answered.
 #[derive(Debug, Default)]
 pub(crate) struct Timings(Mutex<Vec<StageTiming>>);
 
 impl Timings {
-    /// Notes one that has ended.
+    /// Adds the timing of a stage that has ended.
     pub(crate) fn push(&self, timing: StageTiming) {
         self.lock().push(timing);
     }
@@ -104,12 +104,12 @@ impl Timings {
     }
 }
 
-/// Where the view of an operator is noted while a request is answered.
+/// Cell for the tenant view of an operator while a request is answered.
 #[derive(Debug, Default)]
 pub(crate) struct Viewed(Mutex<Option<View>>);
 
 impl Viewed {
-    /// Notes it.
+    /// Stores the view.
     pub(crate) fn set(&self, view: View) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(view);
     }
@@ -119,28 +119,28 @@ impl Viewed {
     }
 }
 
-/// Who asked.
+/// Caller of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Caller {
-    /// Everybody is an operator: authentication is off.
+    /// Authentication is off, so every caller is an operator.
     Anyone,
-    /// Who did not say who he is, said something wrong, or was not asked yet.
+    /// Caller without credentials, with wrong ones, or not authenticated yet.
     Unknown {
-        /// The name of the user, or id of the API key, that he claimed to be.
+        /// Claimed name of the user, or id of the API key.
         claimed: Option<String>,
     },
-    /// A user with his password.
+    /// User with a password.
     User {
-        /// His name.
+        /// Name of the user.
         name: String,
     },
     /// An API key.
     ApiKey {
-        /// Its id.
+        /// Id of the key.
         id: String,
-        /// Its name.
+        /// Name of the key.
         name: String,
-        /// Who made it.
+        /// User who created the key.
         owner: String,
     },
 }
@@ -161,19 +161,19 @@ impl Caller {
     }
 }
 
-/// A request on its way to a record, which is handed over when this is dropped.
+/// Record of a request in progress; dropping it hands the record over.
 pub(crate) struct Recording {
     endpoint: &'static str,
     started: Instant,
     work: Arc<Work>,
     timings: Arc<Timings>,
     viewed: Arc<Viewed>,
-    /// `None`: nobody wants to know.
+    /// `None`: there is no recorder.
     kept: Option<(Arc<dyn Recorder>, RequestRecord)>,
 }
 
 impl Edge {
-    /// Begins the record of a request.
+    /// Starts the record of a request.
     pub(crate) fn recording(&self, parts: &Parts, started: Instant) -> Recording {
         let begin = |recorder: &Arc<dyn Recorder>| {
             let number = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
@@ -215,27 +215,27 @@ impl Edge {
 }
 
 impl Recording {
-    /// `none` if the path names none.
+    /// Returns the name of the endpoint; `none` if the path names none.
     pub(crate) fn endpoint(&self) -> &'static str {
         self.endpoint
     }
 
-    /// What the engine counts on.
+    /// Returns the counters for the work of the engine.
     pub(crate) fn work(&self) -> Arc<Work> {
         Arc::clone(&self.work)
     }
 
-    /// Where stages are noted.
+    /// Returns the collector of stage timings.
     pub(crate) fn timings(&self) -> Arc<Timings> {
         Arc::clone(&self.timings)
     }
 
-    /// Where it is noted whose view was taken.
+    /// Returns the cell for the tenant view of an operator.
     pub(crate) fn viewed(&self) -> Arc<Viewed> {
         Arc::clone(&self.viewed)
     }
 
-    /// Notes who somebody says he is, in the body of his request.
+    /// Records the user name that the body of a sign-in claims.
     pub(crate) fn claims(&mut self, name: &str) {
         self.note(|record| {
             record.caller = Caller::Unknown {
@@ -244,7 +244,7 @@ impl Recording {
         });
     }
 
-    /// Notes who asks.
+    /// Records the authenticated caller.
     pub(crate) fn identified(&mut self, identity: &Identity, view: Option<&View>) {
         if let Some(view) = view {
             self.viewed.set(view.clone());
@@ -255,7 +255,7 @@ impl Recording {
         });
     }
 
-    /// Notes the endpoint and what its path names.
+    /// Records the endpoint and the index expression of its path.
     pub(crate) fn found(&mut self, route: &Route, captures: &Captures) {
         self.endpoint = route.name;
         self.note(|record| {
@@ -266,18 +266,18 @@ impl Recording {
         });
     }
 
-    /// Notes that it is for the console, of which no endpoint is asked.
+    /// Records that the request is for a file of the console, not for an endpoint.
     pub(crate) fn found_console(&mut self) {
         self.endpoint = console::ENDPOINT;
         self.note(|record| record.endpoint = console::ENDPOINT);
     }
 
-    /// Notes the body.
+    /// Records the size of the body.
     pub(crate) fn received(&mut self, bytes: u64) {
         self.note(|record| record.bytes_in = bytes);
     }
 
-    /// Notes the answer.
+    /// Records the answer.
     pub(crate) fn answered(&mut self, status: StatusCode, error: Option<&'static str>, bytes: u64) {
         self.note(|record| {
             record.status = status.as_u16();
@@ -286,7 +286,7 @@ impl Recording {
         });
     }
 
-    /// Notes an answer that was written as it came. The status of one that nobody read to its end stays what it was.
+    /// Records a streamed answer. An answer that its client did not read to the end keeps its status.
     pub(crate) fn streamed(mut self, status: StatusCode, ended: Ended) {
         self.note(|record| {
             record.bytes_out = ended.bytes;

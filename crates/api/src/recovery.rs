@@ -1,4 +1,4 @@
-//! `_recovery`: how shards came to be on this node.
+//! `_recovery`: the recoveries of the shards of this node.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::request::{Call, Edge};
 
 pub(crate) const PARAMS: &[&str] = &["active_only", "detailed"];
 
-/// `GET /_recovery` and `GET /{index}/_recovery`. `detailed` adds nothing: firn keeps no list of files.
+/// `GET /_recovery` and `GET /{index}/_recovery`. `detailed` adds nothing: firn stores no list of recovered files.
 pub(crate) async fn recovery(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     call.params.bool("detailed", false)?;
     let mut by_index: BTreeMap<String, Vec<Value>> = BTreeMap::new();
@@ -28,7 +28,7 @@ pub(crate) async fn recovery(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiEr
     Ok(Reply::ok(&Value::Object(answer)))
 }
 
-/// The shards that a request asks for.
+/// Returns the shards that a request selects.
 pub(crate) async fn shards(edge: &Edge, call: &Call) -> Result<Vec<ShardRecovery>, ApiError> {
     let only_active = call.params.bool("active_only", false)?;
     let options = IndicesOptions {
@@ -107,7 +107,7 @@ fn from_snapshot(shard: &ShardRecovery) -> u64 {
     }
 }
 
-/// `37.5%`.
+/// Formats a percentage like `37.5%`.
 pub(crate) fn percent(recovered: Recovered) -> String {
     format!("{:.1}%", recovered.percent())
 }

@@ -1,4 +1,4 @@
-//! From what a handler returns to an HTTP response: filtered, laid out, compressed, labelled.
+//! Conversion of a handler's reply to an HTTP response: filtered, formatted, compressed, with headers.
 
 use std::io::Write as _;
 
@@ -18,37 +18,37 @@ use crate::streaming::{ResponseBody, Streamed};
 
 /// Smaller bodies cost more to compress than they save (one packet either way).
 const COMPRESS_FROM_BYTES: usize = 1024;
-/// Compressing more than this takes long enough (some 10 ms) to leave the async threads.
+/// Compressing more than this takes some 10 ms and moves to a blocking thread.
 const COMPRESS_ELSEWHERE_FROM_BYTES: usize = 256 << 10;
 
-/// Filtering or laying out more than this takes about as long.
+/// Filtering or formatting more than this takes about as long.
 const LAY_OUT_ELSEWHERE_FROM_BYTES: usize = 256 << 10;
 
-/// What a handler answers.
+/// Reply of a handler.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: StatusCode,
     pub(crate) body: Body,
 }
 
-/// The body of an answer.
+/// Body of an answer.
 #[derive(Debug)]
 pub(crate) enum Body {
-    /// Printed JSON.
+    /// Serialized JSON.
     Json(Vec<u8>),
-    /// Printed JSON to which `filter_path` was applied on the way.
+    /// Serialized JSON to which the handler applied `filter_path`.
     FilteredJson(Vec<u8>),
-    /// `_cat` and the like.
+    /// Plain text, as of `_cat`.
     Text(String),
     /// Prometheus' text format.
     Metrics(String),
-    /// Printed JSON for one person's browser, which keeps none of it, and a cookie that it is to have.
+    /// Serialized JSON for the browser of one user, which must not cache it, and optionally a cookie to set.
     Personal(Vec<u8>, Option<HeaderValue>),
-    /// Written as it comes: neither laid out nor filtered nor compressed.
+    /// Streamed body: neither formatted nor filtered nor compressed.
     Stream(Streamed),
 }
 
-/// The parts of a request that shape its answer.
+/// Parts of a request that shape its answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Shape {
     pub(crate) accept: Accept,
@@ -58,17 +58,17 @@ pub(crate) struct Shape {
     pub(crate) gzip: bool,
     pub(crate) head: bool,
     pub(crate) opaque_id: Option<HeaderValue>,
-    /// Whether a 401 says what may be signed in with.
+    /// Whether a 401 lists the authentication schemes.
     pub(crate) challenge: bool,
 }
 
 impl Reply {
-    /// 200 with a JSON value.
+    /// Creates a 200 with a JSON value.
     pub(crate) fn ok(value: &Value) -> Self {
         Self::json(StatusCode::OK, value)
     }
 
-    /// A JSON value with a status.
+    /// Creates a reply with a JSON value and a status.
     pub(crate) fn json(status: StatusCode, value: &Value) -> Self {
         Self {
             status,
@@ -76,7 +76,7 @@ impl Reply {
         }
     }
 
-    /// 200 with printed JSON.
+    /// Creates a 200 with serialized JSON.
     pub(crate) fn raw(bytes: Vec<u8>) -> Self {
         Self {
             status: StatusCode::OK,
@@ -89,7 +89,7 @@ impl Reply {
         Self::raw(br#"{"acknowledged":true}"#.to_vec())
     }
 
-    /// A status without a body, for HEAD.
+    /// Creates a reply without a body, for HEAD.
     pub(crate) fn empty(status: StatusCode) -> Self {
         Self {
             status,
@@ -99,7 +99,7 @@ impl Reply {
 }
 
 impl Shape {
-    /// The response of a handler's answer.
+    /// Builds the response of a handler's reply.
     pub(crate) async fn response(&self, mut reply: Reply) -> Response<ResponseBody> {
         let Body::Personal(json, cookie) = reply.body else {
             return self.shared_response(reply).await;
@@ -143,13 +143,13 @@ impl Shape {
         self.finish(status, bytes, content_type).await
     }
 
-    /// The response of an error; `metadata` adds uuids of indices.
+    /// Builds the response of an error; `metadata` adds uuids of indices.
     pub(crate) async fn error_response(
         &self,
         error: &ApiError,
         metadata: Option<&firn_model::metadata::Metadata>,
     ) -> Response<ResponseBody> {
-        // An error is never filtered away, as in Elasticsearch.
+        // As in Elasticsearch, errors are never filtered.
         let body = error.body(metadata, self.error_trace).to_string().into_bytes();
         let body = if self.pretty { pretty(&body) } else { body };
         let mut response = self.finish(error.status(), body, self.accept.json_content_type()).await;
@@ -172,7 +172,7 @@ impl Shape {
         response
     }
 
-    /// As [`Self::lay_out`]; with large answers on another thread.
+    /// Runs [`Self::lay_out`], for large answers on a blocking thread.
     async fn laid_out(&self, bytes: Vec<u8>, filtered: bool) -> Result<Vec<u8>, ApiError> {
         let changes = self.pretty || (self.filter_path.is_some() && !filtered);
         if !changes || bytes.len() < LAY_OUT_ELSEWHERE_FROM_BYTES {
@@ -206,7 +206,7 @@ impl Shape {
             headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
             headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
             if length >= COMPRESS_ELSEWHERE_FROM_BYTES {
-                // Fails only when the runtime is shutting down.
+                // Fails only during the shutdown of the runtime.
                 tokio::task::spawn_blocking(move || gzip(&body))
                     .await
                     .unwrap_or_default()
@@ -224,7 +224,7 @@ impl Shape {
         let mut response = self.head_of(status, ResponseBody::stream(streamed.pieces, streamed.endless));
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(streamed.content_type));
-        // Proxies that gather an answer before they pass it on would keep what comes early from who waits for it.
+        // A proxy that buffers the answer would delay its early parts.
         headers.insert(
             header::CACHE_CONTROL,
             HeaderValue::from_static("no-store, no-transform"),
@@ -236,7 +236,7 @@ impl Shape {
         response
     }
 
-    /// What every response has.
+    /// Creates a response with the headers that all responses have.
     fn head_of(&self, status: StatusCode, body: ResponseBody) -> Response<ResponseBody> {
         let mut response = Response::new(body);
         *response.status_mut() = status;
@@ -249,7 +249,7 @@ impl Shape {
     }
 }
 
-/// Level 3, as Elasticsearch's `http.compression_level`.
+/// Compresses with level 3, as Elasticsearch's `http.compression_level`.
 fn gzip(body: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 4), Compression::new(3));
     // Writing to a vector does not fail.

@@ -1,4 +1,4 @@
-//! What a handler gets: the edge's state, and one request, read and checked.
+//! Inputs of a handler: the shared state of the edge, and one parsed and checked request.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -33,46 +33,46 @@ use crate::router::Captures;
 use crate::streaming::ResponseBody;
 use crate::tasks::Tasks;
 
-/// The largest JSON body that is read into a tree: a tree takes some ten times its text.
+/// Maximum bytes of a JSON body that is parsed into a tree: a tree takes some ten times its text.
 const MAX_JSON_TREE_BYTES: usize = 16 << 20;
 
-/// Shared by all requests.
+/// State shared by all requests.
 pub(crate) struct Edge {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) config: ApiConfig,
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) metrics: Metrics,
-    /// Readings of the process and its machine.
+    /// Meter of the process and the host.
     pub(crate) host_meter: HostMeter,
     pub(crate) bodies: Arc<BodyBudget>,
-    /// Bytes of answers that are not read yet.
+    /// Budget of answer bytes that clients have not read yet.
     pub(crate) unread: Arc<BodyBudget>,
-    /// Answered or being answered since the start.
+    /// Requests since the start, including those in progress.
     pub(crate) requests: AtomicU64,
-    /// Requests being answered.
+    /// Permits of requests in progress.
     pub(crate) permits: Arc<Shares<Option<TenantId>>>,
     pub(crate) accounts: Accounts,
-    /// Those that run or are kept.
+    /// Running and retained async searches.
     pub(crate) async_searches: Arc<AsyncSearches>,
-    /// Deletes by query that run without a client.
+    /// Permits of deletes by query that run in the background.
     pub(crate) by_queries: Arc<Shares<Option<TenantId>>>,
-    /// Those of `_firn/discover`.
+    /// Running and retained runs of `_firn/discover`.
     pub(crate) discovers: Arc<Discovers>,
     pub(crate) gate: Gate,
-    /// Where requests with large bodies begin.
+    /// Offload of requests with large bodies.
     pub(crate) elsewhere: Elsewhere,
-    /// Whoever asks where security is off.
+    /// Identity of every caller while security is off.
     pub(crate) anybody: Arc<Identity>,
 }
 
-/// Where a request came from: an extension of its head.
+/// Address of the client: an extension of the request head.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Peer(pub(crate) SocketAddr);
 
 /// One request.
 #[derive(Debug)]
 pub(crate) struct Call {
-    /// As sent, without parameters.
+    /// Path as sent, without parameters.
     pub(crate) path: String,
     /// Values of the pattern's `{names}`, decoded.
     pub(crate) captures: Captures,
@@ -80,21 +80,21 @@ pub(crate) struct Call {
     pub(crate) body: Bytes,
     pub(crate) accept: Accept,
     pub(crate) filter_path: Option<FilterPath>,
-    /// Who asks.
+    /// Authenticated caller.
     pub(crate) identity: Arc<Identity>,
-    /// The session that he came with, or at sign-in the one that a new one takes the place of.
+    /// Session of the caller; at sign-in the session that the new one replaces.
     pub(crate) session: Option<OfSession>,
     pub(crate) ctx: RequestContext,
-    /// Its number in `_tasks`.
+    /// Number in `_tasks`.
     pub(crate) task: u64,
-    /// Where the stages of its answer are noted for its record.
+    /// Collector of stage timings for the record of the request.
     pub(crate) timings: Arc<Timings>,
-    /// Where it is noted whose view was taken.
+    /// Cell for the tenant view of an operator.
     pub(crate) viewed: Arc<Viewed>,
 }
 
 impl Edge {
-    /// What an answer takes until its client has read it; small ones take nothing.
+    /// Reserves the memory of an answer until its client has read it; small answers need none.
     pub(crate) fn room_for(
         &self,
         response: &Response<ResponseBody>,
@@ -108,29 +108,29 @@ impl Edge {
             let limit = self.unread.limit();
             let reason = format!(
                 "[unread_answers] Data too large, data for [<http_answer>] would be [{}b], which is larger than the limit \
-                 of [{limit}b]: answers before it are not read yet",
+                 of [{limit}b]: clients have not read earlier answers yet",
                 before + counted
             );
             Error::new(ErrorKind::CircuitBreaking, reason).into()
         })
     }
 
-    /// Everything that exists now.
+    /// Returns all current metadata.
     pub(crate) async fn metadata(&self, call: &Call) -> Result<Arc<Metadata>, ApiError> {
         Ok(self.engine.metadata(&call.ctx).await?)
     }
 
-    /// The same with mappings, as far as the caller may know them.
+    /// Returns the metadata with the mappings that the caller may see.
     pub(crate) async fn metadata_with_mappings(&self, call: &Call) -> Result<Arc<Metadata>, ApiError> {
         Ok(self.engine.metadata_with_mappings(&call.ctx).await?)
     }
 
-    /// The clock.
+    /// Returns the time of the clock.
     pub(crate) fn now_ms(&self) -> i64 {
         (self.config.now_ms)()
     }
 
-    /// The host part of the address.
+    /// Returns the host part of the address.
     pub(crate) fn host(&self) -> &str {
         self.config
             .http_address
@@ -138,7 +138,7 @@ impl Edge {
             .map_or(self.config.http_address.as_str(), |(host, _)| host)
     }
 
-    /// The indices that a target names.
+    /// Returns the indices that a target selects.
     pub(crate) fn resolve<'a>(
         &self,
         target: &IndexTarget,
@@ -151,7 +151,7 @@ impl Edge {
             .collect())
     }
 
-    /// The names of the indices that a target names.
+    /// Returns the names of the indices that a target selects.
     pub(crate) fn resolve_names(&self, target: &IndexTarget, metadata: &Metadata) -> Result<Vec<String>, ApiError> {
         let resolved = names::resolve(&target.expression, target.options, metadata, self.now_ms())?;
         Ok(resolved.into_iter().map(|index| index.name).collect())
@@ -159,12 +159,12 @@ impl Edge {
 }
 
 impl Call {
-    /// The value of a `{name}` that the endpoint's pattern has in all its forms.
+    /// Returns the value of a `{name}` that all path forms of the endpoint have.
     pub(crate) fn capture(&self, name: &str) -> &str {
         self.captured(name).unwrap_or("")
     }
 
-    /// The value of a `{name}`, if the form of the path has it.
+    /// Returns the value of a `{name}` if this form of the path has it.
     pub(crate) fn captured(&self, name: &str) -> Option<&str> {
         self.captures
             .iter()
@@ -172,12 +172,12 @@ impl Call {
             .map(|(_, value)| value.as_str())
     }
 
-    /// The target of `{index}` with the parameters.
+    /// Builds the target of `{index}` with the parameters.
     pub(crate) fn target(&self, defaults: IndicesOptions) -> Result<IndexTarget, Error> {
         self.params.target(self.captured("index"), defaults)
     }
 
-    /// The body as JSON; `None` if there is none.
+    /// Parses the body as JSON; `None` if it is empty.
     pub(crate) fn json(&self) -> Result<Option<Value>, ApiError> {
         if self.body.iter().all(u8::is_ascii_whitespace) {
             return Ok(None);
@@ -185,7 +185,7 @@ impl Call {
         Ok(Some(parse_json(&self.body)?))
     }
 
-    /// The body as a JSON object; an absent one is empty.
+    /// Parses the body as a JSON object; an absent body is an empty object.
     pub(crate) fn object(&self) -> Result<Map<String, Value>, ApiError> {
         match self.json()? {
             None => Ok(Map::new()),
@@ -198,12 +198,12 @@ impl Call {
         }
     }
 
-    /// The body as JSON, or Elasticsearch's complaint that there is none.
+    /// Parses the body as JSON; fails with Elasticsearch's error if it is absent.
     pub(crate) fn required_json(&self) -> Result<Value, ApiError> {
         self.json()?.ok_or_else(missing_body)
     }
 
-    /// The body as it came, or Elasticsearch's complaint that there is none.
+    /// Returns the raw body; fails with Elasticsearch's error if it is absent.
     pub(crate) fn required_body(&self) -> Result<Bytes, ApiError> {
         if self.body.is_empty() {
             return Err(missing_body());
@@ -211,18 +211,18 @@ impl Call {
         Ok(self.body.clone())
     }
 
-    /// Whether text was asked for, at endpoints that have it.
+    /// Returns whether the client prefers JSON at endpoints that also answer with text.
     pub(crate) fn wants_json(&self) -> bool {
         self.accept.format == Some(Format::Json)
     }
 }
 
-/// Elasticsearch's complaint about a body that is not there.
+/// Returns Elasticsearch's error for an absent body.
 pub(crate) fn missing_body() -> ApiError {
     ApiError::bad_request("parse_exception", "request body is required")
 }
 
-/// Reads JSON into a tree: bounded in bytes, and in depth by serde_json (128).
+/// Parses JSON into a tree: bounded in bytes, and in depth by serde_json (128).
 pub(crate) fn parse_json(bytes: &[u8]) -> Result<Value, ApiError> {
     if bytes.len() > MAX_JSON_TREE_BYTES {
         return Err(Error::new(
@@ -240,7 +240,7 @@ pub(crate) fn parse_json(bytes: &[u8]) -> Result<Value, ApiError> {
     })
 }
 
-/// The name of a JSON type as Elasticsearch's parser calls its token.
+/// Returns the name of a JSON type as the token name of Elasticsearch's parser.
 pub(crate) fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "VALUE_NULL",

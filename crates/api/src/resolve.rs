@@ -1,4 +1,4 @@
-//! `_resolve/index`: what an expression means, without looking inside.
+//! `_resolve/index`: the indices, aliases and data streams that an expression matches.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(crate) async fn resolve_index(edge: Arc<Edge>, call: Call) -> Result<Reply, 
         .map(|part| names::resolve_date_math(part, edge.now_ms()))
         .collect::<Result<Vec<_>, _>>()?;
     let target = call.params.target(Some(call.capture("name")), Default::default())?;
-    // Fails where a name that must exist does not.
+    // Fails if a name that must exist does not.
     let resolved = edge.resolve_names(&target, &metadata)?;
     let all = expression.is_empty() || expression.iter().any(|part| part == "_all");
     let named = |name: &str, hidden: bool| {

@@ -1,4 +1,4 @@
-//! `GET /` and what clients ask to learn whom they talk to.
+//! `GET /` and other endpoints by which clients identify the server.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use crate::error::ApiError;
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
 
-/// `GET /`. The number is the Elasticsearch version whose behaviour firn follows; `firn` beside it
-/// is its own.
+/// `GET /`. The number is the Elasticsearch version whose behaviour firn follows; `firn` beside it is the version of
+/// firn.
 pub(crate) async fn info(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let metadata = edge.metadata(&call).await?;
     let config = &edge.config;
@@ -34,8 +34,7 @@ pub(crate) async fn info(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError>
     })))
 }
 
-/// `GET /_license`: firn has no licence levels; clients that look for one learn that the basic
-/// features are there.
+/// `GET /_license`: firn has no licence levels; clients that check one see the basic level.
 pub(crate) async fn license(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let metadata = edge.metadata(&call).await?;
     call.params.flag("accept_enterprise")?;
@@ -53,7 +52,7 @@ pub(crate) async fn license(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErr
     })))
 }
 
-/// `GET /_xpack`. Shippers ask it whether there are lifecycle policies.
+/// `GET /_xpack`. Shippers use it to check for lifecycle policies.
 pub(crate) async fn xpack(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let metadata = edge.metadata(&call).await?;
     let features: serde_json::Map<String, serde_json::Value> = [

@@ -1,9 +1,8 @@
-//! Every endpoint firn has: paths, methods, parameters, kind of body, handler.
+//! Table of all REST endpoints: paths, methods, parameters, kind of body, handler.
 //!
-//! A table of our own instead of a router library, because Elasticsearch's rules differ from
-//! those of the web frameworks: an index is never a name with `_` in front (but `_all` is), an
-//! encoded slash belongs to the name (`<logs-{now%2Fd}>`), unknown parameters are refused by
-//! endpoint, and wrong paths and methods have bodies of their own.
+//! firn uses no router library, because Elasticsearch's rules differ from those of the web frameworks: an index name
+//! never starts with `_` (but `_all` is one), an encoded slash belongs to the name (`<logs-{now%2Fd}>`), each endpoint
+//! refuses unknown parameters, and wrong paths and methods have error bodies in a special form.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -25,51 +24,51 @@ use crate::{
     templates, tenant_deletion, tenant_usage, tenants, terms_enum, validate,
 };
 
-/// What a handler returns.
+/// Future of a handler's reply.
 pub(crate) type Answer = Pin<Box<dyn Future<Output = Result<Reply, ApiError>> + Send>>;
-/// Answers one request.
+/// Function that answers one request.
 pub(crate) type Handler = fn(Arc<Edge>, Call) -> Answer;
 
-/// Whether an endpoint takes a body, and which.
+/// Whether an endpoint accepts a body, and which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyKind {
-    /// None; one is refused.
+    /// No body; a body is refused.
     None,
-    /// JSON, maybe absent.
+    /// JSON, optional.
     Json,
     /// JSON lines.
     Ndjson,
-    /// JSON, or a form that a browser sends by itself.
+    /// JSON, or a form that browsers send natively.
     JsonOrForm,
 }
 
 /// One endpoint.
 pub(crate) struct Route {
-    /// Its name in metrics and documentation.
+    /// Name in metrics and documentation.
     pub(crate) name: &'static str,
-    /// Its action in `_tasks`, as Elasticsearch calls it.
+    /// Action in `_tasks`, as Elasticsearch calls it.
     pub(crate) action: &'static str,
-    /// What its caller has to have; the table at [`Privilege`] says which roles do.
+    /// Privilege that the caller needs; the table at [`Privilege`] shows the roles that have it.
     pub(crate) privilege: Privilege,
-    /// What is enough too.
+    /// Privilege that suffices as an alternative.
     pub(crate) also: Option<Privilege>,
     pub(crate) methods: Methods,
     pub(crate) patterns: Vec<Vec<Segment>>,
     pub(crate) params: &'static [&'static [&'static str]],
     pub(crate) body: BodyKind,
-    /// Answered even when all request slots are taken: cheap, and needed to see what is going on.
+    /// Answered even when all request slots are taken: cheap, and needed to diagnose an overload.
     pub(crate) always: bool,
     pub(crate) handler: Handler,
 }
 
-/// A part of a path.
+/// Part of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Segment {
     Literal(&'static str),
     Capture(&'static str),
 }
 
-/// A set of methods.
+/// Set of methods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Methods(u8);
 
@@ -117,19 +116,19 @@ impl Methods {
 /// Values of a pattern's `{names}`.
 pub(crate) type Captures = Vec<(&'static str, String)>;
 
-/// The endpoint of a request.
+/// Result of a lookup.
 pub(crate) enum Found<'a> {
-    /// With the values of its captures.
+    /// Endpoint with the values of its captures.
     Route(&'a Route, Captures),
-    /// The path exists with these methods.
+    /// The path exists, but only with these methods.
     WrongMethod(Vec<&'static str>),
-    /// Elasticsearch has it, firn does not.
+    /// Elasticsearch has this endpoint, firn does not.
     NotImplemented,
-    /// Nobody has it.
+    /// Neither Elasticsearch nor firn has this path.
     Unknown,
 }
 
-/// All endpoints.
+/// Table of all endpoints.
 pub(crate) struct Router(Vec<Route>);
 
 impl Router {
@@ -137,7 +136,7 @@ impl Router {
         Self(routes())
     }
 
-    /// Finds the endpoint of a path (as sent).
+    /// Finds the endpoint of a path as sent.
     pub(crate) fn find(&self, method: &Method, path: &str) -> Result<Found<'_>, ApiError> {
         let segments: Vec<String> = path
             .split('/')
@@ -179,7 +178,7 @@ impl Router {
     }
 }
 
-/// How many literal parts match, if all parts do.
+/// Returns how many literal parts match, if all parts do.
 fn matches(pattern: &[Segment], segments: &[String]) -> Option<usize> {
     if pattern.len() != segments.len() {
         return None;
@@ -196,7 +195,7 @@ fn matches(pattern: &[Segment], segments: &[String]) -> Option<usize> {
     Some(literals)
 }
 
-/// Names of Elasticsearch's and OpenSearch's endpoints that firn lacks, wherever in a path.
+/// Names of Elasticsearch's and OpenSearch's endpoints that firn lacks, anywhere in a path.
 #[rustfmt::skip]
 const LACKING: &[&str] = &[
     "_application", "_async_search", "_autoscaling", "_block", "_cache", "_ccr", "_clone", "_connector", "_dangling",
@@ -246,13 +245,13 @@ macro_rules! route {
 }
 
 impl Route {
-    /// Whether it changes nothing when it is asked with GET or HEAD.
+    /// Returns whether GET and HEAD change nothing at this endpoint.
     pub(crate) fn only_reads(&self) -> bool {
         use Privilege::{CreateIndex, Maintain, Manage, Refresh, Write};
         !matches!(self.privilege, Write | Refresh | CreateIndex | Maintain | Manage)
     }
 
-    /// What `identity` may touch here; if he has both privileges, what the first lets him touch.
+    /// Returns what `identity` may access at this endpoint. If the identity has both privileges, the first one decides.
     pub(crate) fn scope(&self, identity: &Identity) -> Option<Scope> {
         identity.scope(self.privilege).or_else(|| identity.scope(self.also?))
     }
@@ -295,7 +294,7 @@ fn routes() -> Vec<Route> {
 
         route!(POST, ["/{index}/_delete_by_query"], "delete_by_query", by_query::ACTION, Write, [INDICES, by_query::PARAMS], Json, by_query::delete),
 
-        // Questions.
+        // Searches.
         route!(GET_POST, ["/_search", "/{index}/_search"], "search", "indices:data/read/search", Read, [INDICES, search::PARAMS], Json, search::search),
         route!(GET_POST, ["/_search/scroll", "/_search/scroll/{scroll_id}"], "scroll", "indices:data/read/scroll", Read, [scroll::PARAMS], Json, scroll::scroll),
         route!(DELETE, ["/_search/scroll", "/_search/scroll/{scroll_id}"], "clear_scroll", "indices:data/read/scroll/clear", Read, [&["scroll_id"]], Json, scroll::clear),
@@ -400,7 +399,7 @@ fn routes() -> Vec<Route> {
         route!(POST, ["/_tasks/_cancel"], "cancel_tasks", tasks::CANCEL_ACTION, ManageCluster, [TASKS], None, tasks::cancel_tasks).always(),
         route!(POST, ["/_tasks/{task_id}/_cancel"], "cancel_task", tasks::CANCEL_ACTION, Any, [TASKS], None, tasks::cancel_task).always(),
 
-        // Who may do what.
+        // Tenants, sessions, users and saved objects.
         route!(GET, ["/_firn/tenants/{id}/usage"], "tenant_usage", "cluster:admin/firn/tenants/usage", ManageTenant, [], None, tenant_usage::usage),
         route!(GET, ["/_firn/saved"], "list_saved_objects", "cluster:admin/firn/saved/list", Read, [saved::LIST_PARAMS], None, saved::list),
         route!(POST, ["/_firn/saved/{type}"], "create_saved_object", "cluster:admin/firn/saved/create", Read, [], Json, saved::create),
@@ -452,12 +451,12 @@ fn routes() -> Vec<Route> {
         route!(POST, ["/{index}/_firn/pin"], "pin_shared_cache", "indices:admin/firn/pin", ManageCluster, [INDICES], None, snapshots::warm::pin),
         route!(POST, ["/{index}/_firn/unpin"], "unpin_shared_cache", "indices:admin/firn/unpin", ManageCluster, [INDICES], None, snapshots::warm::unpin),
 
-        // Folders that the catalog does not name.
+        // Quarantined folders.
         route!(GET, ["/_firn/quarantine"], "get_quarantine", "cluster:admin/firn/quarantine/get", ManageCluster, [MASTER], None, quarantine::list),
         route!(POST, ["/_firn/quarantine/{id}/_adopt"], "adopt_quarantined", "cluster:admin/firn/quarantine/adopt", ManageCluster, [MASTER], Json, quarantine::adopt),
         route!(DELETE, ["/_firn/quarantine/{id}"], "delete_quarantined", "cluster:admin/firn/quarantine/delete", ManageCluster, [MASTER], None, quarantine::remove),
 
-        // Tenants on shards, and their end.
+        // Placement and deletion of tenants.
         route!(GET, ["/_firn/placement"], "get_placement", "cluster:admin/firn/placement/get", ManageCluster, [MASTER], None, placement::get),
         route!(PUT, ["/_firn/placement"], "put_placement", "cluster:admin/firn/placement/put", ManageCluster, [MASTER], Json, placement::put),
         route!(DELETE, ["/_firn/placement"], "delete_placement", "cluster:admin/firn/placement/delete", ManageCluster, [MASTER], None, placement::delete),
@@ -481,7 +480,7 @@ fn routes() -> Vec<Route> {
         action: table.action,
         privilege: table.privilege,
         also: table.also,
-        // Clients of version 9 ask for some with POST.
+        // Clients of version 9 send some of these with POST.
         methods: GET_POST,
         patterns: table.paths.iter().map(|path| compile(path)).collect(),
         params: &[INDICES, MASTER, cat::PARAMS],

@@ -23,8 +23,8 @@ use crate::security::change;
 pub(crate) const LIST_PARAMS: &[&str] = &["type"];
 pub(crate) const WRITE_PARAMS: &[&str] = &["version"];
 
-/// `GET /_firn/saved?type=search`: without their states. Those that cannot be read stand in `damaged`, which is there only if
-/// there are any.
+/// `GET /_firn/saved?type=search`: lists saved objects without their states. Objects that cannot be read are listed in
+/// `damaged`, which is present only if there are any.
 pub(crate) async fn list(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let control = control(&edge)?;
     let kind = call.params.get("type").map(SavedKind::parse).transpose()?;
@@ -52,12 +52,13 @@ pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
     Ok(Reply::ok(&answer))
 }
 
-/// `POST /_firn/saved/{type}`: a new one, which gets an id.
+/// `POST /_firn/saved/{type}`: creates an object and assigns an id.
 pub(crate) async fn create(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     put_as(&edge, &call, None).await
 }
 
-/// `PUT /_firn/saved/{type}/{id}`: with `version` only if it has that one now.
+/// `PUT /_firn/saved/{type}/{id}`: creates or replaces an object; `version` must equal the current version if it is
+/// given.
 pub(crate) async fn put(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     put_as(&edge, &call, Some(call.capture("id").to_owned())).await
 }

@@ -1,4 +1,4 @@
-//! `_search/scroll`: the pages of a search after its first, and its end.
+//! `_search/scroll`: further pages of a search, and closing of scrolls.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::search::{Printing, print_response, whole_failure};
 
 pub(crate) const PARAMS: &[&str] = &["rest_total_hits_as_int", "scroll", "scroll_id"];
 
-/// Contexts that one request may close.
+/// Maximum contexts that one request may close.
 const IDS_MAX: usize = 10_000;
 
-/// `GET /_search/scroll` and `POST /_search/scroll`, the id in the path, the URL or the body.
+/// `GET /_search/scroll` and `POST /_search/scroll`, with the id in the path, the URL or the body.
 pub(crate) async fn scroll(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let printing = Printing::param(&call.params)?;
     let mut id = id_of_url(&call).map(str::to_owned);
@@ -77,7 +77,7 @@ fn unknown(name: &str, value: &Value) -> Error {
     ))
 }
 
-/// The ids of a body that has nothing else: one, or a list.
+/// Returns the ids of a body that has no other fields: one id, or a list.
 pub(crate) fn ids_of_body(body: &serde_json::Map<String, Value>, key: &str) -> Result<Vec<String>, Error> {
     let mut ids = Vec::new();
     for (name, value) in body {
@@ -100,7 +100,7 @@ pub(crate) fn ids_of_body(body: &serde_json::Map<String, Value>, key: &str) -> R
     Ok(ids)
 }
 
-/// Closes contexts; `_all` among the ids means every one of the kind.
+/// Closes contexts; `_all` among the ids means all of the kind.
 pub(crate) async fn close(
     edge: &Edge,
     call: &Call,
@@ -114,13 +114,12 @@ pub(crate) async fn close(
     Ok(edge.engine.close_contexts(&call.ctx, kind, which).await?)
 }
 
-/// Contexts of shards that were closed.
+/// Returns the number of closed shard contexts.
 pub(crate) fn freed(closed: &[ClosedContext]) -> u32 {
     closed.iter().map(|context| context.shard_count).sum()
 }
 
-/// What a context fails with, in the shape of a search's failure; an id that is none at all stands
-/// alone.
+/// Converts the error of a context to the shape of a search failure; only an unparsable id is a plain error.
 fn context_failure(edge: &Edge, error: Error) -> ApiError {
     if error.reason() == "Cannot parse scroll id" {
         return error.into();

@@ -1,4 +1,4 @@
-//! `_search`: the body and the URL become one typed request, the answer is written by hand.
+//! `_search`: parses body and URL into one typed request and serializes the answer by hand.
 
 mod profile;
 mod respond;
@@ -68,7 +68,7 @@ pub(crate) const PARAMS: &[&str] = &[
     "version",
 ];
 
-/// The body of a slow query goes into the log up to this length.
+/// Maximum bytes of a slow query's body in the log.
 const SLOWLOG_SOURCE_BYTES: usize = 2048;
 
 /// `GET /_search` and `GET /{index}/_search`.
@@ -87,7 +87,7 @@ pub(crate) async fn search(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     Ok(Reply::raw(printed))
 }
 
-/// `explain_cost`: what the search would fetch from snapshot repositories, instead of running it.
+/// `explain_cost`: estimates what the search would fetch from snapshot repositories, without running it.
 async fn explain_cost(edge: &Edge, call: &Call, request: SearchRequest) -> Result<Reply, ApiError> {
     if request.scroll.is_some() {
         return Err(Error::not_implemented("[explain_cost] with [scroll]").into());
@@ -102,7 +102,7 @@ async fn explain_cost(edge: &Edge, call: &Call, request: SearchRequest) -> Resul
     })))
 }
 
-/// Runs a request; what the engine fails with becomes Elasticsearch's shape.
+/// Runs a request and converts errors of the engine to Elasticsearch's shape.
 pub(crate) async fn run(
     edge: &Edge,
     ctx: &RequestContext,
@@ -142,8 +142,8 @@ pub(crate) async fn run(
     Ok(response)
 }
 
-/// What is wrong with the query for the data at hand (the request itself could be read) is a
-/// failure of all shards in Elasticsearch; a missing index and trouble of the server stand alone.
+/// Converts an error of the whole search. If a valid request does not fit the data, Elasticsearch reports failures of
+/// all shards; a missing index and server errors are plain errors.
 pub(crate) fn whole_failure(edge: &Edge, error: Error, expression: &[String]) -> ApiError {
     match error.kind() {
         ErrorKind::QueryShard
@@ -190,7 +190,7 @@ fn log_slow(
     );
 }
 
-/// The request of a body and URL parameters; those of the URL win.
+/// Builds the request from a body and URL parameters; parameters override the body.
 pub(crate) fn build(
     target: IndexTarget,
     body: Option<&Value>,
@@ -294,7 +294,7 @@ fn track_total_hits(
     }
     if printing.total_as_int {
         match request.track_total_hits {
-            // A plain number has no room for "at least", so it must be exact.
+            // A plain number cannot express "at least", so the total must be exact.
             _ if !given => request.track_total_hits = TrackTotalHits::Exact,
             TrackTotalHits::UpTo(limit) => {
                 return Err(Error::illegal_argument(format!(
@@ -312,11 +312,11 @@ fn not_negative(name: &str, value: i64) -> Result<usize> {
         .map_err(|_| Error::illegal_argument(format!("[{name}] parameter cannot be negative, found [{value}]")))
 }
 
-/// Checks parameters that change nothing here, and refuses those that would.
+/// Checks parameters without effect in firn, and refuses parameters that would need a missing feature.
 fn refuse_missing(params: &Params) -> Result<()> {
     match params.get("search_type") {
-        // Scores of one shard are its own in both; dfs changes nothing with one copy of each
-        // shard's statistics.
+        // Each shard computes scores from its own statistics in both types; with one copy of each shard dfs changes
+        // nothing.
         None | Some("query_then_fetch" | "dfs_query_then_fetch") => {}
         Some(other) => return Err(Error::illegal_argument(format!("No search type for [{other}]"))),
     }
@@ -329,7 +329,7 @@ fn refuse_missing(params: &Params) -> Result<()> {
         return Err(Error::not_implemented("the parameter [explain] of [_search]"));
     }
     params.flag("ccs_minimize_roundtrips")?;
-    // One node merges as it goes, so these change nothing; but a mistake is a mistake.
+    // One node merges results incrementally, so these have no effect; invalid values are refused all the same.
     for (name, shown, min) in [
         ("batched_reduce_size", "batchedReduceSize", 2),
         ("max_concurrent_shard_requests", "maxConcurrentShardRequests", 1),
@@ -342,7 +342,7 @@ fn refuse_missing(params: &Params) -> Result<()> {
     Ok(())
 }
 
-/// `terminate_after` of a URL.
+/// Parses `terminate_after` of a URL.
 pub(crate) fn terminate_after(params: &Params) -> Result<Option<u64>> {
     params
         .number::<i64>("terminate_after")?
@@ -350,7 +350,7 @@ pub(crate) fn terminate_after(params: &Params) -> Result<Option<u64>> {
         .transpose()
 }
 
-/// The query of `q`, `df`, `analyzer`, `default_operator`, `lenient` and `analyze_wildcard`.
+/// Builds the query of `q`, `df`, `analyzer`, `default_operator`, `lenient` and `analyze_wildcard`.
 pub(crate) fn query_param(params: &Params) -> Result<Option<Query>> {
     let operator = match params.get("default_operator").map(str::to_ascii_lowercase).as_deref() {
         None | Some("or") => "or",
@@ -378,7 +378,7 @@ pub(crate) fn query_param(params: &Params) -> Result<Option<Query>> {
     Query::parse(&json!({"query_string": query})).map(Some)
 }
 
-/// The header of one search of `_msearch`: as URL parameters would say it.
+/// Parses the header of one search of `_msearch` into the same target as URL parameters.
 pub(crate) fn header_target(header: &serde_json::Map<String, Value>, default: &IndexTarget) -> Result<IndexTarget> {
     let mut target = default.clone();
     if let Some(index) = header.get("index").or_else(|| header.get("indices")) {
@@ -400,7 +400,7 @@ pub(crate) fn header_target(header: &serde_json::Map<String, Value>, default: &I
     Ok(target)
 }
 
-/// Runs a search of another endpoint (`_count`): some shard must have answered.
+/// Runs a search for another endpoint (`_count`); at least one shard must succeed.
 pub(crate) async fn run_plain(
     edge: &Edge,
     ctx: &RequestContext,
@@ -410,7 +410,7 @@ pub(crate) async fn run_plain(
     Ok(response)
 }
 
-/// `_shards` of an answer.
+/// Returns `_shards` of an answer.
 pub(crate) fn shards(response: &SearchResponse, edge: &Edge, metadata: &Metadata) -> Value {
     shards_object(&response.shards, &edge.config.node_id, Some(metadata))
 }

@@ -1,4 +1,4 @@
-//! `_settings`: of indices.
+//! `_settings`: index settings.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::params::{all_indices, split_list};
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
 
-/// The internal form of version 8.17.0 in `index.version.created`.
+/// Internal form of version 8.17.0 in `index.version.created`.
 pub(crate) const VERSION_CREATED: &str = "8521000";
 
 /// `GET /_settings`, `GET /{index}/_settings` and both with `/{name}`.
@@ -58,7 +58,7 @@ pub(crate) async fn put(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
     if call.params.bool("reopen", false)? {
         return Err(Error::not_implemented("the parameter [reopen] of [_settings]").into());
     }
-    // Both `{"index": …}` and `{"settings": {"index": …}}` are understood.
+    // Both `{"index": …}` and `{"settings": {"index": …}}` are accepted.
     if body.len() == 1
         && let Some(inner @ Value::Object(_)) = body.get_mut("settings")
     {
@@ -81,7 +81,7 @@ pub(crate) async fn put(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
     Ok(Reply::acknowledged())
 }
 
-/// An index's settings as shown: what was typed, and what every index has.
+/// Returns the visible settings of an index: explicit settings, and those that every index has.
 pub(crate) fn settings_of(index: &IndexMetadata) -> SettingsMap {
     let mut shown = index.settings.typed.clone();
     let mut add = |name: &str, value: String| {
@@ -102,7 +102,7 @@ pub(crate) fn settings_of(index: &IndexMetadata) -> SettingsMap {
     shown
 }
 
-/// What applies where nothing was typed.
+/// Returns the defaults of settings that are not explicit.
 pub(crate) fn defaults_of(settings: &IndexSettings) -> SettingsMap {
     let mut defaults = SettingsMap::new();
     let mut add = |name: &str, value: String| {
@@ -154,7 +154,7 @@ pub(crate) fn defaults_of(settings: &IndexSettings) -> SettingsMap {
     defaults
 }
 
-/// Flat, or nested at the dots. Scalars are strings, as Elasticsearch prints settings.
+/// Prints settings flat, or nested at the dots. Scalars are strings, as in Elasticsearch.
 pub(crate) fn print(settings: &SettingsMap, flat: bool) -> Value {
     let mut root = Map::new();
     for (name, value) in settings {
@@ -176,7 +176,7 @@ fn text(value: &Value) -> Value {
     }
 }
 
-/// Where a name is both a value and a parent, the rest of the name stays dotted.
+/// If a name is both a value and a parent, the rest of the name stays dotted.
 fn insert(object: &mut Map<String, Value>, name: &str, value: Value) {
     match name.split_once('.') {
         Some((first, rest)) if !matches!(object.get(first), Some(existing) if !existing.is_object()) => {

@@ -1,4 +1,4 @@
-//! `_slm`: policies for snapshots, and what they have done.
+//! `_slm`: snapshot lifecycle policies and their results.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(crate) async fn put_policy(edge: Arc<Edge>, call: Call) -> Result<Reply, Api
     Ok(Reply::acknowledged())
 }
 
-/// `DELETE /_slm/policy/{id}`; its snapshots stay.
+/// `DELETE /_slm/policy/{id}`; snapshots of the policy remain.
 pub(crate) async fn delete_policy(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let id = call.capture("id").to_owned();
     execute(&edge, &call, SlmCommand::DeletePolicy { id }).await?;
@@ -152,14 +152,14 @@ pub(crate) async fn start(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
     Ok(Reply::acknowledged())
 }
 
-/// `POST /_slm/stop`: a snapshot that has begun is finished, none begins.
+/// `POST /_slm/stop`: a running snapshot completes, no further one starts.
 pub(crate) async fn stop(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let mode = OperationMode::Stopped;
     execute(&edge, &call, SlmCommand::SetMode { mode }).await?;
     Ok(Reply::acknowledged())
 }
 
-/// `PUT /_slm/policy/{id}/_execute`: begins a snapshot now and says how it is called.
+/// `PUT /_slm/policy/{id}/_execute`: starts a snapshot now and returns its name.
 pub(crate) async fn run_policy(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let slm = Arc::clone(edge.config.slm()?);
     let id = call.capture("id").to_owned();
@@ -167,19 +167,19 @@ pub(crate) async fn run_policy(edge: Arc<Edge>, call: Call) -> Result<Reply, Api
     let answer = json!({"snapshot_name": snapshot});
     tokio::spawn(async move {
         if let Err(error) = slm.finish(&id, &snapshot).await {
-            tracing::warn!(policy = id, snapshot, %error, "cannot write down what became of a snapshot");
+            tracing::warn!(policy = id, snapshot, %error, "cannot record the result of a snapshot");
         }
     });
     Ok(Reply::ok(&answer))
 }
 
-/// `POST /_slm/_execute_retention`: begins it.
+/// `POST /_slm/_execute_retention`: starts retention.
 pub(crate) async fn run_retention(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     drop(call);
     let slm = Arc::clone(edge.config.slm()?);
     tokio::spawn(async move {
         if let Err(error) = slm.apply_retention().await {
-            tracing::warn!(%error, "cannot remove snapshots that are too old");
+            tracing::warn!(%error, "cannot remove expired snapshots");
         }
     });
     Ok(Reply::acknowledged())

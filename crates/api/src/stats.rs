@@ -1,4 +1,4 @@
-//! `_stats`: what shards hold and did.
+//! `_stats`: sizes and operation counters of shards.
 
 use std::sync::Arc;
 
@@ -25,8 +25,8 @@ pub(crate) const PARAMS: &[&str] = &[
     "level",
 ];
 
-/// Elasticsearch's metrics. firn does not measure all of their fields: benchmarks and exporters read them by name, so those
-/// are there as 0.
+/// Elasticsearch's metrics. firn does not measure all of their fields, but benchmarks and exporters read them by name,
+/// so unmeasured fields are 0.
 pub(crate) const METRICS: &[&str] = &[
     "docs",
     "shard_stats",
@@ -48,7 +48,7 @@ pub(crate) const METRICS: &[&str] = &[
     "warmer",
 ];
 
-/// The sum of some shards.
+/// Sum of shard statistics.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Totals {
     pub(crate) shards: u64,
@@ -57,7 +57,7 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    /// Adds a shard.
+    /// Adds the statistics of a shard.
     pub(crate) fn add(&mut self, shard: &ShardStats) {
         self.shards += 1;
         self.segments += shard.segments.len() as u64;
@@ -94,7 +94,7 @@ impl Totals {
         sum.buffer_size_bytes += shard.buffer_size_bytes;
     }
 
-    /// Of all shards of some indices.
+    /// Sums all shards of some indices.
     pub(crate) fn of<'a>(indices: impl IntoIterator<Item = &'a IndexStats>) -> Self {
         let mut totals = Self::default();
         for shard in indices.into_iter().flat_map(|index| &index.shards) {
@@ -103,7 +103,7 @@ impl Totals {
         totals
     }
 
-    /// Elasticsearch's sections, those asked for.
+    /// Prints the requested sections of Elasticsearch.
     pub(crate) fn print(&self, wanted: &dyn Fn(&str) -> bool) -> Map<String, Value> {
         let sum = &self.sum;
         let mut object = Map::new();
@@ -164,7 +164,7 @@ impl Totals {
                 "query_total": sum.search_total,
                 "query_time_in_millis": sum.search_time_ms,
                 "query_current": 0,
-                // Hits are fetched within the query.
+                // The query phase fetches the hits too.
                 "fetch_total": 0,
                 "fetch_time_in_millis": 0,
                 "fetch_current": 0,
@@ -174,11 +174,11 @@ impl Totals {
                 "suggest_total": 0,
                 "suggest_time_in_millis": 0,
                 "suggest_current": 0,
-                // OpenSearch has these; Elasticsearch counts points in time among the scrolls.
+                // OpenSearch has these; Elasticsearch counts points in time as scrolls.
                 "point_in_time_total": sum.point_in_time_total,
                 "point_in_time_time_in_millis": sum.point_in_time_time_ms,
                 "point_in_time_current": sum.point_in_time_current,
-                // Neither of them has this: what open contexts keep on the disk.
+                // Only firn has this: disk space that open contexts pin.
                 "open_contexts_held_in_bytes": sum.held_size_bytes,
             }),
         );
@@ -236,7 +236,7 @@ impl Totals {
                 "evictions": 0,
             }),
         );
-        // Columns are mapped, not loaded into a heap.
+        // Columns are memory-mapped, not loaded into a heap.
         section(
             "fielddata",
             "fielddata",
@@ -248,7 +248,7 @@ impl Totals {
             "segments",
             json!({
                 "count": self.segments,
-                // Segments are mapped: what of them is in RAM is the operating system's.
+                // Segments are memory-mapped: the operating system decides what is in RAM.
                 "memory_in_bytes": 0,
                 "terms_memory_in_bytes": 0,
                 "stored_fields_memory_in_bytes": 0,
@@ -305,7 +305,7 @@ impl Totals {
     }
 }
 
-/// Which metrics a path names; an unknown one is refused.
+/// Parses the metrics of a path; unknown ones are refused.
 pub(crate) fn wanted_metrics(path: &str, metric: Option<&str>, known: &[&str]) -> Result<Option<Vec<String>>, Error> {
     let Some(list) = metric else {
         return Ok(None);
@@ -403,7 +403,7 @@ fn print_index(
     object
 }
 
-/// What one shard holds and did, and where it is.
+/// Prints the statistics and the routing of one shard.
 pub(crate) fn print_shard(shard: &ShardStats, wanted: &dyn Fn(&str) -> bool, node_id: &str) -> Map<String, Value> {
     let mut totals = Totals::default();
     totals.add(shard);
@@ -421,7 +421,7 @@ pub(crate) fn print_shard(shard: &ShardStats, wanted: &dyn Fn(&str) -> bool, nod
     object
 }
 
-/// `number_of_replicas` of an index.
+/// Returns `number_of_replicas` of an index.
 pub(crate) fn replicas(metadata: &Metadata, index: &str) -> u32 {
     metadata
         .indices
@@ -429,7 +429,7 @@ pub(crate) fn replicas(metadata: &Metadata, index: &str) -> u32 {
         .map_or(0, |index| index.settings.number_of_replicas)
 }
 
-/// `red`: a shard does not serve; `yellow`: copies were asked for that one node does not keep.
+/// Returns `red` if a shard does not serve, `yellow` if replicas are configured, which one node does not have.
 pub(crate) fn health(index: &IndexStats, replicas: u32) -> &'static str {
     if index.shards.iter().any(|shard| shard.failure.is_some()) {
         "red"

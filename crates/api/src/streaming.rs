@@ -1,7 +1,7 @@
-//! The body of a response: whole, or written as it comes.
+//! Body of a response: complete, or streamed.
 //!
-//! A body keeps what its request holds (its share of memory, its place, its entry in the task list, its record) until the
-//! last byte is on its way or the client is gone: hyper drops the body then, and with it everything that works for it.
+//! A body holds the resources of its request (memory share, request slot, task entry, record) until the last byte is
+//! handed over or the client is gone. Then hyper drops the body, which releases them and stops the work for it.
 
 use std::any::Any;
 use std::future::Future;
@@ -14,19 +14,19 @@ use futures_util::Stream;
 use http::HeaderValue;
 use hyper::body::{Body, Frame, SizeHint};
 
-/// What comes of a stream. An error breaks the connection, so that nobody takes what came for the whole.
+/// Chunks of a stream. An error breaks the connection, so that no client takes a partial answer for a complete one.
 pub(crate) type Pieces = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
 
-/// Ready when a stream has to break off.
+/// Future that completes when a stream must be aborted.
 type Stop = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// An answer that is written as it comes.
+/// Streamed answer.
 pub(crate) struct Streamed {
     pub(crate) content_type: &'static str,
     /// Further headers.
     pub(crate) headers: Vec<(&'static str, HeaderValue)>,
     pub(crate) pieces: Pieces,
-    /// It ends with its client only, so a server that stops does not wait for it.
+    /// The stream ends only with its client, so the shutdown of the server does not wait for it.
     pub(crate) endless: bool,
 }
 
@@ -44,16 +44,16 @@ impl std::fmt::Debug for Streamed {
 /// How a streamed body ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ended {
-    /// Bytes that were taken of it.
+    /// Bytes that were sent.
     pub(crate) bytes: u64,
-    /// Whether its end was reached: otherwise its client went away, or it broke.
+    /// Whether the stream reached its end; otherwise the client went away, or the stream failed.
     pub(crate) whole: bool,
 }
 
-/// A whole body is handed on in pieces, so that it is not taken for sent before it almost is.
+/// A complete body is handed over in pieces, so that it counts as sent only when it almost is.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// The body of a response.
+/// Body of a response.
 pub struct ResponseBody(Kind);
 
 enum Kind {
@@ -62,7 +62,7 @@ enum Kind {
 }
 
 struct Whole {
-    /// Not handed on yet.
+    /// Bytes not yet handed over.
     rest: Bytes,
     held: Vec<Box<dyn Any + Send>>,
 }
@@ -70,7 +70,7 @@ struct Whole {
 struct Flow {
     pieces: Pieces,
     endless: bool,
-    /// Any of them is ready when the stream has to break off, for its reason.
+    /// Futures that abort the stream, with the reason of each.
     stops: Vec<(&'static str, Stop)>,
     ended: Ended,
     on_end: Option<Box<dyn FnOnce(Ended) + Send>>,
@@ -78,7 +78,7 @@ struct Flow {
 }
 
 impl ResponseBody {
-    /// All of it.
+    /// Creates a complete body.
     pub(crate) fn whole(bytes: Bytes) -> Self {
         Self(Kind::Whole(Whole {
             rest: bytes,
@@ -86,7 +86,7 @@ impl ResponseBody {
         }))
     }
 
-    /// As it comes.
+    /// Creates a streamed body.
     pub(crate) fn stream(pieces: Pieces, endless: bool) -> Self {
         Self(Kind::Stream(Box::new(Flow {
             pieces,
@@ -98,7 +98,7 @@ impl ResponseBody {
         })))
     }
 
-    /// Whether it goes on after its head.
+    /// Returns whether the body is streamed.
     pub(crate) fn is_stream(&self) -> bool {
         matches!(self.0, Kind::Stream(_))
     }
@@ -111,14 +111,14 @@ impl ResponseBody {
         }
     }
 
-    /// Calls `tell` when the stream has ended, however it does; never if it is none.
+    /// Calls `tell` when the stream ends, completely or not; never for a complete body.
     pub(crate) fn on_end(&mut self, tell: impl FnOnce(Ended) + Send + 'static) {
         if let Kind::Stream(flow) = &mut self.0 {
             flow.on_end = Some(Box::new(tell));
         }
     }
 
-    /// Breaks a stream off that would not end by itself once `stop` is ready.
+    /// Aborts an endless stream when `stop` completes.
     pub(crate) fn until(&mut self, stop: impl Future<Output = ()> + Send + 'static) {
         if let Kind::Stream(flow) = &mut self.0
             && flow.endless
@@ -127,10 +127,10 @@ impl ResponseBody {
         }
     }
 
-    /// Breaks a stream off once its reader may not go on reading.
+    /// Aborts a stream when the access of its reader is revoked.
     pub(crate) fn unless(&mut self, refused: impl Future<Output = ()> + Send + 'static) {
         if let Kind::Stream(flow) = &mut self.0 {
-            flow.stops.push(("who reads is not let in any more", Box::pin(refused)));
+            flow.stops.push(("the reader's access was revoked", Box::pin(refused)));
         }
     }
 }
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_end_is_told_with_what_was_taken() {
+    async fn the_end_reports_the_bytes_sent() {
         for (read, expect) in [
             (false, Ended { bytes: 0, whole: false }),
             (true, Ended { bytes: 3, whole: true }),

@@ -1,7 +1,7 @@
-//! The requests that run now: what `_tasks` lists and cancels.
+//! Registry of running requests: `_tasks` lists and cancels them.
 //!
-//! All of them are for operators. Who is none reaches by its id what he asked for himself, and a tenant's admin what
-//! anybody of the tenant did; what is somebody else's is not there for them.
+//! Operators reach all tasks. Other callers reach by id the tasks that they started; an admin of a tenant reaches all
+//! tasks of the tenant. Tasks of others do not exist for them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,12 +18,13 @@ use crate::error::ApiError;
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
 
-/// Results that are kept of what nobody waited for. Past it the oldest go of whoever has the most.
+/// Maximum stored results of tasks without a waiting client. Past it the oldest result of the owner with most results
+/// is evicted.
 const RESULTS_MAX: usize = 200;
 
-/// How long `wait_for_completion` waits where `timeout` says nothing, as in Elasticsearch.
+/// Default of `timeout` for `wait_for_completion`, as in Elasticsearch.
 const WAIT_DEFAULT: Duration = Duration::from_secs(30);
-/// How often it looks.
+/// Polling interval while waiting.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Running requests by number.
@@ -31,18 +32,18 @@ const LOOK: Duration = Duration::from_millis(50);
 pub(crate) struct Tasks {
     next: AtomicU64,
     running: Mutex<BTreeMap<u64, Task>>,
-    /// What is told of those that are done and were asked for without waiting, until the process ends.
+    /// Results of completed tasks that ran without a waiting client, until the process ends.
     done: Mutex<BTreeMap<u64, Done>>,
 }
 
-/// What is told of a task that is done, and of whom.
+/// Result of a completed task, and its owner.
 #[derive(Debug, Clone)]
 struct Done {
     asker: Arc<Scope>,
     told: Value,
 }
 
-/// One running request.
+/// Running request.
 #[derive(Debug, Clone)]
 pub(crate) struct Task {
     id: u64,
@@ -51,15 +52,15 @@ pub(crate) struct Task {
     started_ms: i64,
     started: Instant,
     opaque_id: Option<String>,
-    /// Who asked for it.
+    /// Caller that started it.
     asker: Arc<Scope>,
     cancel: Cancel,
-    /// How far it is, if it says so.
+    /// Progress, if the task reports it.
     progress: Option<Arc<Progress>>,
 }
 
-/// Takes the task from the list, and raises its cancel flag, when the request ends: after an
-/// answer nobody looks at the flag, and when the client has gone away the work must stop.
+/// Removes the task from the list and sets its cancel flag when the request ends. After an answer the flag has no
+/// effect; if the client has gone away, the work must stop.
 #[derive(Debug)]
 pub(crate) struct TaskGuard {
     tasks: Arc<Tasks>,
@@ -68,7 +69,7 @@ pub(crate) struct TaskGuard {
 }
 
 impl TaskGuard {
-    /// Its number on this node.
+    /// Number of the task on this node.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
@@ -110,7 +111,7 @@ impl Tasks {
         }
     }
 
-    /// Lists what outlives its request, until the engine has done with it. Its flag is its own.
+    /// Lists work that outlives its request, until the engine has finished it. It has a separate cancel flag.
     pub(crate) fn lasting(
         self: &Arc<Self>,
         action: &'static str,
@@ -126,14 +127,14 @@ impl Tasks {
         Lasting::new(own.cancel, guard)
     }
 
-    /// Says how far a task is, as long as it is listed.
+    /// Sets the progress of a task, as long as it is listed.
     pub(crate) fn report(&self, id: u64, progress: &Arc<Progress>) {
         if let Some(task) = self.lock().get_mut(&id) {
             task.progress = Some(Arc::clone(progress));
         }
     }
 
-    /// Ends a task that nobody waits for, and keeps its result: `response` or `error`, with what it is.
+    /// Completes a task without a waiting client and stores its result: `response` or `error`, with its value.
     pub(crate) fn finish(&self, guard: TaskGuard, node_id: &str, (kind, result): (&str, Value)) {
         let task = self.lock().get(&guard.id).cloned();
         if let Some(task) = task {
@@ -142,7 +143,7 @@ impl Tasks {
             let asker = task.asker;
             keep(&mut self.done(), guard.id, Done { asker, told });
         }
-        // Only now it is no longer listed: at every moment it is in one of both.
+        // The task leaves the list only after its result is stored, so at every moment it is in one of the two.
         drop(guard);
     }
 
@@ -150,7 +151,7 @@ impl Tasks {
         self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Cancels what a tenant runs, and forgets the results of what it ran: it is deleted.
+    /// Cancels the tasks of a deleted tenant and drops their results.
     pub(crate) fn forget(&self, tenant: &TenantId) {
         for task in self
             .lock()
@@ -162,7 +163,7 @@ impl Tasks {
         self.done().retain(|_, done| done.asker.tenant_id() != Some(tenant));
     }
 
-    /// How many tasks of an action there are.
+    /// Returns the number of tasks with an action.
     pub(crate) fn count(&self, action: &str) -> usize {
         self.lock().values().filter(|task| task.action == action).count()
     }
@@ -186,8 +187,8 @@ impl Tasks {
     }
 }
 
-/// Keeps a result, and forgets the oldest one of the tenant that has the most: one that deletes much takes none from
-/// others.
+/// Stores a result and evicts the oldest of the tenant with most results, so that a tenant with many deletes evicts no
+/// results of others.
 fn keep(done: &mut BTreeMap<u64, Done>, id: u64, result: Done) {
     done.insert(id, result);
     while done.len() > RESULTS_MAX {
@@ -242,7 +243,7 @@ fn list(edge: &Edge, tasks: &[Task], call: &Call) -> Result<Value, ApiError> {
             let mut nodes = Map::new();
             if !entries.is_empty() {
                 let mut node = json!({"name": edge.config.node_name, "tasks": entries});
-                // Where the node listens is for those who may look at it.
+                // Only callers with this privilege see the address of the node.
                 if call.identity.has(Privilege::Monitor) {
                     node["host"] = edge.host().into();
                     node["ip"] = edge.config.http_address.as_str().into();
@@ -298,7 +299,7 @@ pub(crate) async fn get_task(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiEr
 pub(crate) async fn cancel_tasks(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let actions = call.params.list("actions");
     let mut tasks = edge.tasks.matching(actions.as_deref());
-    // The request that cancels is itself a task.
+    // The cancelling request is itself a task.
     tasks.retain(|task| task.action != CANCEL_ACTION);
     cancel(&edge, &call, &tasks)
 }
@@ -320,8 +321,8 @@ fn cancel(edge: &Edge, call: &Call, tasks: &[Task]) -> Result<Reply, ApiError> {
 }
 
 impl Call {
-    /// Whether the caller may touch what `asker` asked for: with the privilege that operators have, as the same asker,
-    /// or as the admin of his tenant.
+    /// Returns whether the caller may access the request of `asker`: as an operator by privilege, as the same caller,
+    /// or as an admin of the same tenant.
     pub(crate) fn reaches(&self, asker: &Scope, operators: Privilege) -> bool {
         if self.identity.has(operators) {
             return true;
@@ -333,7 +334,7 @@ impl Call {
         caller.tenant_id() == asker.tenant_id() && (is_himself || is_admin)
     }
 
-    /// The context of work that goes on when this request is answered, listed as `action`.
+    /// Creates the context of work that continues after this request is answered, listed as `action`.
     pub(crate) fn lasting(&self, edge: &Edge, action: &'static str, description: String) -> RequestContext {
         let lasting = edge.tasks.lasting(action, description, edge.now_ms(), &self.ctx);
         RequestContext {
@@ -343,7 +344,7 @@ impl Call {
     }
 }
 
-/// The action of `_cancel` itself.
+/// Action of `_cancel` itself.
 pub(crate) const CANCEL_ACTION: &str = "cluster:admin/tasks/cancel";
 
 fn missing(text: &str) -> Error {

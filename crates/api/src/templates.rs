@@ -109,8 +109,8 @@ pub(crate) async fn delete_component_template(edge: Arc<Edge>, call: Call) -> Re
     Ok(Reply::acknowledged())
 }
 
-/// `POST /_index_template/_simulate_index/{name}`: what a new index of this name would get. The
-/// index is made in a copy of the metadata that is thrown away.
+/// `POST /_index_template/_simulate_index/{name}`: shows what a new index of this name would get. The index is created
+/// in a temporary copy of the metadata.
 pub(crate) async fn simulate_index(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     const SIMULATED: &str = "simulated_template";
     if call.params.bool("include_defaults", false)? {
@@ -148,7 +148,7 @@ pub(crate) async fn simulate_index(edge: Arc<Edge>, call: Call) -> Result<Reply,
     if matching.is_empty() {
         return Ok(Reply::ok(&json!({})));
     }
-    // Existing names would not be made again.
+    // The copy is empty because an existing name would not be created again.
     let mut empty = Metadata::clone(&metadata);
     empty.indices = firn_model::metadata::Indices::default();
     empty.data_streams.clear();
@@ -157,7 +157,7 @@ pub(crate) async fn simulate_index(edge: Arc<Edge>, call: Call) -> Result<Reply,
         .indices
         .values()
         .next()
-        .ok_or_else(|| Error::internal("simulating an index made none"))?;
+        .ok_or_else(|| Error::internal("the simulation created no index"))?;
     Ok(Reply::ok(&json!({
         "template": {
             "settings": print(&index.settings.typed, false),
@@ -179,7 +179,7 @@ fn refuse_defaults(call: &Call) -> Result<(), Error> {
     Ok(())
 }
 
-/// Names that an expression selects; a plain name that is not there is an error.
+/// Returns the names that an expression selects; fails if a name without wildcards does not exist.
 fn select<'a>(
     expression: Option<&str>,
     all: impl Iterator<Item = &'a String>,

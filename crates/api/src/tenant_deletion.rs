@@ -1,4 +1,4 @@
-//! `DELETE /_firn/tenants/{id}` and what becomes of it.
+//! `DELETE /_firn/tenants/{id}`: deletion of a tenant, and its progress.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::error::ApiError;
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
 
-/// `DELETE /_firn/tenants/{id}`: begins it. When this answers nobody of the tenant is let in any more,
-/// nothing more is written for it, and the rest happens whatever becomes of the process.
+/// `DELETE /_firn/tenants/{id}`: starts the deletion. When the answer is sent, no caller of the tenant is authenticated
+/// any more and nothing is written for it. The rest of the deletion survives a restart of the process.
 pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let id = TenantId::parse(call.capture("id"))?;
     let control = Arc::clone(control(&edge)?);
@@ -23,10 +23,10 @@ pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     let is_there = runs || control.tenant(&id).is_some();
     let has_events = !is_there && has_events(&edge, &call, &id).await?;
     let tenant = id.clone();
-    // It waits for the disk.
+    // This waits for the disk.
     tokio::task::spawn_blocking(move || control.begin_deletion(&tenant, last.as_deref(), has_events))
         .await
-        .map_err(|_| Error::internal("the deletion could not be written down, see the log"))??;
+        .map_err(|_| Error::internal("recording the deletion failed, see the log"))??;
     let closed = Command::SetTenantClosed {
         tenant: id.as_str().to_owned(),
         closed: true,
@@ -40,8 +40,8 @@ pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
 }
 
 impl Edge {
-    /// Lets go what is kept in memory of a tenant: when it is deleted, and when another one of its name is declared, because
-    /// a request that was on its way may have left something in between.
+    /// Drops the in-memory state of a tenant. It runs when the tenant is deleted, and again when a tenant of the same
+    /// name is declared, because a request in flight may have left something in between.
     pub(crate) async fn forget_tenant(&self, id: &TenantId) {
         self.discovers.forget(id);
         self.async_searches.forget(id);
@@ -50,7 +50,7 @@ impl Edge {
     }
 }
 
-/// `GET /_firn/tenants/{id}/deletion`: how far it is, and at its end what was removed.
+/// `GET /_firn/tenants/{id}/deletion`: the progress, and at the end what was removed.
 pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let id = TenantId::parse(call.capture("id"))?;
     let deletion = control(&edge)?.deletion(&id)?;
@@ -71,7 +71,7 @@ fn control(edge: &Edge) -> Result<&Arc<Control>, Error> {
     }
 }
 
-/// What cannot be changed here is named until somebody deletes it.
+/// Lists a snapshot that cannot be changed here until it is deleted.
 fn print_snapshot(left: &SnapshotLeft) -> Value {
     json!({
         "repository": left.repository,
@@ -79,7 +79,7 @@ fn print_snapshot(left: &SnapshotLeft) -> Value {
         "indices": left.indices,
         "documents": left.documents,
         "state": match left.is_readonly {
-            true => "holds events, and the repository is read-only here: whoever writes to it has to remove them",
+            true => "holds events, and the repository is read-only here: the cluster that writes it must remove them",
             false => "waiting",
         },
     })

@@ -14,10 +14,10 @@ use crate::quotas::UsageByName;
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
 
-/// Tenants with series of their own in `/metrics`: every label costs whoever stores them. The rest is
-/// one series.
+/// Maximum tenants with separate series in `/metrics`: every label costs storage in the monitoring system. The other
+/// tenants share one series.
 const LABELLED_MAX: usize = 100;
-/// The label of the rest; no tenant's name begins like this.
+/// Label of the other tenants; no tenant's name starts with `_`.
 const OTHERS: &str = "_other";
 
 /// `GET /_firn/tenants/{id}/usage`.
@@ -25,7 +25,7 @@ pub(crate) async fn usage(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
     let id = TenantId::parse(call.capture("id"))?;
     let is_foreign = call.ctx.scope.tenant_id().is_some_and(|own| *own != id);
     if is_foreign || !edge.knows_tenant(&id) {
-        // The same to a tenant whether or not another one is there.
+        // A tenant gets the same answer whether or not another tenant exists.
         return Err(Error::new(ErrorKind::ResourceNotFound, format!("tenant [{id}] is not declared")).into());
     }
     let now = call.ctx.started;
@@ -33,7 +33,8 @@ pub(crate) async fn usage(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
     Ok(Reply::ok(&print(&edge, &id, &used, now)))
 }
 
-/// What a tenant uses, as of all that was looked up before: a list of tenants asks once for all of them.
+/// Returns the usage of a tenant as JSON. The caller passes in the usage of all tenants, so a list of tenants computes
+/// it once.
 pub(crate) fn print(edge: &Edge, id: &TenantId, used: &UsageByName, now: Instant) -> Value {
     let none = TenantUsage::none(id.as_str());
     let used = used.get(id.as_str()).unwrap_or(&none);
@@ -65,7 +66,7 @@ fn round(rate: f64) -> f64 {
     (rate * 10.0).round() / 10.0
 }
 
-/// What is known of one tenant.
+/// Metrics of one tenant.
 #[derive(Clone)]
 struct Line {
     tenant: String,
@@ -87,7 +88,7 @@ impl Line {
     }
 }
 
-/// Adds the tenants' series to `/metrics`.
+/// Appends the series of the tenants to `/metrics`.
 pub(crate) async fn write_metrics(edge: &Edge, call: &Call, text: &mut String) -> Result<(), ApiError> {
     let now = call.ctx.started;
     let used = edge.usage(now).await?;
@@ -113,7 +114,7 @@ pub(crate) async fn write_metrics(edge: &Edge, call: &Call, text: &mut String) -
     Ok(())
 }
 
-/// Those with the most events, and all others as one.
+/// Returns the tenants with most events, and the sum of all others.
 fn bounded(mut lines: Vec<Line>) -> Vec<Line> {
     lines.sort_by(|left, right| (right.used.events, &left.tenant).cmp(&(left.used.events, &right.tenant)));
     let rest = lines.split_off(lines.len().min(LABELLED_MAX));
@@ -130,29 +131,29 @@ fn bounded(mut lines: Vec<Line>) -> Vec<Line> {
     lines
 }
 
-/// A family of series: name, kind, help, value.
+/// Family of series: name, kind, help, value.
 type Family = (&'static str, &'static str, &'static str, fn(&Line) -> f64);
 
 const FAMILIES: &[Family] = &[
     (
         "firn_tenant_events",
         "gauge",
-        "Events alive and searchable, of the tenants with the most, and of all others together.",
+        "Searchable live events of the tenants with most events, and of all others together.",
         |line| line.used.events as f64,
     ),
     (
         "firn_tenant_stored_bytes",
         "gauge",
-        "Bytes on this node's own disks by the share of documents.",
+        "Bytes on local disks, attributed by share of documents.",
         |line| line.used.by_tier.local() as f64,
     ),
     (
         "firn_tenant_frozen_bytes",
         "gauge",
-        "Bytes in snapshot repositories, of indices mounted as shared_cache, by the share of documents.",
+        "Bytes in snapshot repositories of indices mounted as shared_cache, by share of documents.",
         |line| line.used.by_tier.frozen as f64,
     ),
-    ("firn_tenant_cache_bytes", "gauge", "Bytes that caches keep.", |line| {
+    ("firn_tenant_cache_bytes", "gauge", "Bytes in caches.", |line| {
         line.used.cache_bytes as f64
     }),
     (
@@ -170,19 +171,19 @@ const FAMILIES: &[Family] = &[
     (
         "firn_tenant_ingested_events_total",
         "counter",
-        "Events taken in.",
+        "Events ingested.",
         |line| line.ingest.events as f64,
     ),
     (
         "firn_tenant_ingested_bytes_total",
         "counter",
-        "Bytes of requests that brought events.",
+        "Bytes of requests with events.",
         |line| line.ingest.bytes as f64,
     ),
     (
         "firn_tenant_quota_refusals_total",
         "counter",
-        "Requests refused because a quota was used up.",
+        "Requests refused because a quota was exceeded.",
         |line| line.ingest.refused as f64,
     ),
 ];
@@ -200,7 +201,7 @@ fn write_lines(lines: Vec<Line>, text: &mut String) {
     }
 }
 
-/// As label values are written: an event may name a tenant that is no tenant's name.
+/// Escapes a label value: events may contain values that are no valid tenant names.
 fn escaped(label: &str) -> String {
     label.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
@@ -210,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_series_whatever_the_number_of_tenants() {
+    fn the_number_of_series_is_bounded() {
         let lines: Vec<Line> = (0..250)
             .map(|number| Line {
                 tenant: format!("t{number}"),

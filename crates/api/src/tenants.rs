@@ -27,10 +27,10 @@ use crate::request::{Call, Edge};
 use crate::security::change;
 use crate::tenant_usage;
 
-/// What all tenants inherit. No tenant can be called so.
+/// Name of the settings that all tenants inherit. No tenant can have it.
 const DEFAULTS: &str = "_default";
 
-/// `GET /_firn/tenants`: all of them, by name; with `usage=true` also what each uses, which costs one look at all shards.
+/// `GET /_firn/tenants`: lists all by name; with `usage=true` also the usage of each, which reads all shards once.
 pub(crate) async fn list(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let control = control(&edge)?;
     let now = call.ctx.started;
@@ -49,7 +49,7 @@ pub(crate) async fn list(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError>
     Ok(Reply::ok(&json!({"tenants": tenants})))
 }
 
-/// `GET /_firn/tenants/{id}`: for its admins too.
+/// `GET /_firn/tenants/{id}`: also for admins of the tenant.
 pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let control = control(&edge)?;
     let name = call.capture("id");
@@ -66,7 +66,7 @@ pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
     Ok(Reply::ok(&print(control, &tenant)))
 }
 
-/// `PUT /_firn/tenants/{id}`: declares a tenant, or replaces what was declared.
+/// `PUT /_firn/tenants/{id}`: declares a tenant, or replaces its declaration.
 pub(crate) async fn put(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let control = Arc::clone(control(&edge)?);
     let settings = parse(call.object()?)?;
@@ -86,7 +86,7 @@ pub(crate) async fn put(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
     let declared = id.clone();
     let created = change(move || changed.put_tenant(&declared, settings)).await?;
     set_cache_quotas(&control, &*edge.engine);
-    // One of this name may have been deleted before; from now on its events are taken again.
+    // A tenant of this name may have been deleted before; from now on its events are accepted again.
     edge.engine.execute(&call.ctx, reopen).await?;
     if created {
         edge.forget_tenant(&id).await;
@@ -94,7 +94,7 @@ pub(crate) async fn put(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
     Ok(Reply::ok(&json!({"acknowledged": true, "created": created})))
 }
 
-/// Tells the engine what tenants may take of the shared cache: at the start, and when operators change it.
+/// Sets the tenants' quotas of the shared cache in the engine: at the start, and when operators change them.
 pub fn set_cache_quotas(control: &Control, engine: &dyn Engine) {
     for tenant in control.tenants() {
         let settings = control.tenant_settings(&tenant.id);
@@ -103,7 +103,7 @@ pub fn set_cache_quotas(control: &Control, engine: &dyn Engine) {
     }
 }
 
-/// Tenants can be declared also where security is off.
+/// Returns the store of tenants, which may exist also while security is off.
 pub(crate) fn control(edge: &Edge) -> Result<&Arc<Control>, ApiError> {
     match &edge.config.security {
         Security::On(control) | Security::Off(Some(control)) => Ok(control),
@@ -146,7 +146,7 @@ fn parse_quotas(object: Map<String, Value>) -> Result<Quotas, ApiError> {
     Ok(quotas)
 }
 
-/// A number of bytes, or a size with its unit.
+/// Takes a number of bytes, or a size with its unit.
 fn bytes(fields: &mut Fields, name: &str) -> Result<Option<u64>, ApiError> {
     Ok(match fields.take(name) {
         None => None,
@@ -159,7 +159,7 @@ fn bytes(fields: &mut Fields, name: &str) -> Result<Option<u64>, ApiError> {
     })
 }
 
-/// Larger numbers of searches or shares than this mean nothing on one machine.
+/// Upper bound for numbers of searches or shares; larger ones make no sense on one machine.
 const SMALL_MAX: u64 = 100_000;
 
 fn small(fields: &mut Fields, name: &str, min: u64) -> Result<Option<u32>, ApiError> {
@@ -175,7 +175,7 @@ fn small(fields: &mut Fields, name: &str, min: u64) -> Result<Option<u32>, ApiEr
     }
 }
 
-/// A tenant as it was declared, and under `effective` with what it inherits.
+/// Prints a tenant as declared, and under `effective` with inherited settings.
 fn print(control: &Control, tenant: &TenantRecord) -> Value {
     let mut answer = json!({"id": tenant.id.as_str(), "created": tenant.created_ms});
     if let Some(since) = tenant.deleting_since_ms {
@@ -214,7 +214,7 @@ fn print_settings(answer: &mut Value, settings: &TenantSettings) {
     answer["quotas"] = limits.into();
 }
 
-/// In the largest unit that is exact.
+/// Prints a duration in the largest unit that is exact.
 fn print_duration(ms: u64) -> String {
     const UNITS: [(&str, u64); 4] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)];
     UNITS

@@ -1,4 +1,4 @@
-//! `_terms_enum`: values of a field that begin with a text.
+//! `_terms_enum`: values of a field with a given prefix.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `_validate/query`: whether a query can be read and fits the mappings.
+//! `_validate/query`: whether a query parses and fits the mappings.
 
 use std::sync::Arc;
 
@@ -26,9 +26,8 @@ pub(crate) const PARAMS: &[&str] = &[
 
 /// `GET /_validate/query` and `GET /{index}/_validate/query`.
 ///
-/// The query is not only read but compiled on every shard, so that what only shows on the mapping
-/// is found too. There is no second form that a query is rewritten into before it runs, so with
-/// `rewrite` the explanation is the same.
+/// The query is parsed and compiled on every shard, so that errors that depend on the mapping are found too. firn does
+/// not rewrite a query before it runs, so `rewrite` does not change the explanation.
 pub(crate) async fn validate_query(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let params = &call.params;
     let explain = params.bool("explain", false)? || params.bool("rewrite", false)?;
@@ -52,7 +51,7 @@ pub(crate) async fn validate_query(edge: Arc<Edge>, call: Call) -> Result<Reply,
         Err(other) => return Err(other),
         Ok(query) => edge.engine.explain_query(&call.ctx, target, query).await,
     };
-    // What is wrong with the server is not the query's fault.
+    // Server errors do not make the query invalid.
     let is_fault = |error: &Error| crate::error::status_and_type(error.kind()).0 != http::StatusCode::BAD_REQUEST;
     let mut explanations = match explained {
         Err(error) if is_fault(&error) => return Err(error.into()),

@@ -1,7 +1,7 @@
-//! API keys: what programs sign in with.
+//! API keys: credentials of programs.
 //!
-//! A key is an id and a secret of 128 random bits, of which only the SHA-256 is kept: a secret that nobody can guess
-//! needs no slow hash, and each request of a shipper is checked with one.
+//! A key is an id and a secret of 128 random bits. Only the SHA-256 of the secret is stored: a secret that cannot be
+//! guessed needs no slow hash, and each request of a shipper costs one hash.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,74 +25,74 @@ use crate::roles::{self, Grants, RoleDescriptor};
 use crate::room::{self, Room};
 use crate::users;
 
-/// Invalidated and expired keys are told about for so long, as in Elasticsearch.
+/// Time for which invalidated and expired keys stay listed, as in Elasticsearch.
 const KEPT_AFTER_END_MS: i64 = 7 * 24 * 60 * 60 * 1000;
-/// Keys at most: all of them are in memory, and in the file that every change replaces (some 400 bytes each).
+/// Maximum number of keys: all of them are in memory, and in the file that every change replaces (some 400 bytes each).
 const ROOM: Room = Room {
     what: "API key",
     all: 20_000,
     of_tenant: 1_000,
     for_operators: 2_000,
 };
-/// Role descriptors of one key at most: each request that comes with it is held against them.
+/// Maximum role descriptors of one key: each request with the key is checked against them.
 const DESCRIPTORS_MAX: usize = 64;
-/// Bytes of all of them, as JSON.
+/// Maximum bytes of all role descriptors of one key, as JSON.
 const DESCRIPTORS_BYTES_MAX: usize = 16 << 10;
-/// Random bytes of an id, which need not be secret.
+/// Random bytes of an id, which is not secret.
 const ID_BYTES: usize = 15;
 /// Random bytes of a secret.
 const SECRET_BYTES: usize = 16;
 
-/// Longest name, bytes, as in Elasticsearch.
+/// Maximum length of a name in bytes, as in Elasticsearch.
 const NAME_BYTES_MAX: usize = 256;
-/// Never used.
+/// Value for "never used".
 const NEVER: i64 = i64::MIN;
 
-/// A key as it is kept.
+/// Stored API key.
 #[derive(Debug, Clone)]
 pub struct ApiKey {
-    /// The part that is no secret.
+    /// Public part of the key.
     pub id: String,
-    /// What its maker called it; not unique.
+    /// Name given by its creator; not unique.
     pub name: String,
     secret_hash: SecretHash,
-    /// The user who made it.
+    /// The user who created it.
     pub owner: String,
-    /// When it was made, ms since epoch UTC.
+    /// Creation time, ms since epoch UTC.
     pub created_ms: i64,
-    /// From when on it is refused, ms since epoch UTC.
+    /// Expiration time, ms since epoch UTC.
     pub expires_ms: Option<i64>,
-    /// When it was invalidated, ms since epoch UTC.
+    /// Invalidation time, ms since epoch UTC.
     pub invalidated_ms: Option<i64>,
-    /// What it may do; empty: all that its maker may.
+    /// Privileges of the key; empty: all privileges of its creator.
     pub role_descriptors: BTreeMap<String, RoleDescriptor>,
-    /// What its maker could do when he made it, and so the most that it can.
+    /// Privileges of its creator at the time of creation: an upper bound for the key.
     pub limited_by: BTreeMap<String, RoleDescriptor>,
-    /// Of whoever made it; `tenant` in it is the tenant that it belongs to.
+    /// Metadata from its creator; the entry `tenant` is the tenant that the key belongs to.
     pub metadata: Map<String, Value>,
     tenant: Option<TenantId>,
-    /// Shared by all states of the key, so that its use is no change of state.
+    /// Shared by all states of the key, so that a use of the key is not a change of state.
     last_used_ms: Arc<AtomicI64>,
     pub(crate) layers: Vec<Arc<Grants>>,
 }
 
-/// What a key is made with.
+/// Definition of a new key.
 #[derive(Debug, Clone, Default)]
 pub struct NewApiKey {
     /// Not empty.
     pub name: String,
-    /// How long it is good for, ms.
+    /// Time until its expiration, ms.
     pub expires_in_ms: Option<u64>,
-    /// What it may do; empty: all that its maker may.
+    /// Privileges of the key; empty: all privileges of its creator.
     pub role_descriptors: BTreeMap<String, RoleDescriptor>,
-    /// `tenant` in it binds the key to a tenant.
+    /// The entry `tenant` binds the key to a tenant.
     pub metadata: Map<String, Value>,
 }
 
-/// A key at the only moment when its secret is known.
+/// A new key with its secret, which is available only now.
 #[derive(Clone)]
 pub struct CreatedApiKey {
-    /// As it is kept.
+    /// The stored key.
     pub key: Arc<ApiKey>,
     /// 22 characters of URL-safe base64.
     pub secret: String,
@@ -106,16 +106,16 @@ impl fmt::Debug for CreatedApiKey {
     }
 }
 
-/// Which keys are meant; what is `None` or empty does not narrow.
+/// Filter for keys; `None` or empty fields match all keys.
 #[derive(Debug, Clone, Default)]
 pub struct KeyFilter {
-    /// One of these.
+    /// The key has one of these ids.
     pub ids: Vec<String>,
-    /// A name, or its beginning with `*`.
+    /// A name, or a prefix followed by `*`.
     pub name: Option<String>,
-    /// Who made them.
+    /// The user who created the key.
     pub owner: Option<String>,
-    /// Without those that are invalidated or expired.
+    /// Excludes invalidated and expired keys.
     pub active_only: bool,
 }
 
@@ -132,8 +132,8 @@ impl KeyFilter {
 }
 
 impl Control {
-    /// Makes a key for `asker`. It belongs to his tenant, if he has one, and can never do more than he
-    /// can now.
+    /// Creates a key for `asker`. It belongs to the tenant of `asker`, if any, and never has more privileges than
+    /// `asker` has now.
     pub fn create_api_key(&self, asker: &Identity, new: NewApiKey) -> Result<CreatedApiKey> {
         let mut new = new;
         if new.name.is_empty() || new.name.len() > NAME_BYTES_MAX {
@@ -167,12 +167,12 @@ impl Control {
         self.change(|state, now_ms| {
             asker.check_still_active(state, now_ms)?;
             if let Some(expires_ms) = expires_ms_max {
-                // It ends with the key that makes it, if not before.
+                // A derived key expires no later than the key that creates it.
                 let rest_ms = u64::try_from(expires_ms.saturating_sub(now_ms)).unwrap_or(0);
                 new.expires_in_ms = Some(new.expires_in_ms.map_or(rest_ms, |asked_ms| asked_ms.min(rest_ms)));
             }
             state.check_tenant(tenant.as_ref())?;
-            // Those that ended long ago are forgotten already; the others are kept, and so they count.
+            // Keys that ended long ago are already removed; all other keys are stored, so they count.
             let own = tenant.as_ref().map(|tenant| {
                 let keys = state.api_keys.values();
                 (tenant, keys.filter(|key| key.tenant() == Some(tenant)).count())
@@ -184,7 +184,7 @@ impl Control {
         })
     }
 
-    /// The keys that `asker` may see and that pass the filter, oldest first.
+    /// Returns the keys that `asker` may see and that match the filter, oldest first.
     pub fn api_keys(&self, asker: &Identity, filter: &KeyFilter) -> Vec<Arc<ApiKey>> {
         let (state, now_ms) = (self.state(), self.now_ms());
         let taken = |key: &&Arc<ApiKey>| sees(asker, key) && filter.takes(key, now_ms);
@@ -193,8 +193,9 @@ impl Control {
         keys
     }
 
-    /// Invalidates the keys that `asker` may see and that pass the filter; a key without the right by name only itself. The ids of
-    /// those that were good, and of those that were invalidated before.
+    /// Invalidates the keys that `asker` may see and that match the filter. A key without an explicit privilege to end
+    /// other keys invalidates only itself. Returns the ids of the keys that were active, and of those that had been
+    /// invalidated before.
     pub fn invalidate_api_keys(&self, asker: &Identity, filter: &KeyFilter) -> Result<(Vec<String>, Vec<String>)> {
         asker.check_not_viewing()?;
         let may_end = |key: &ApiKey| match asker.principal() {
@@ -220,13 +221,13 @@ impl Control {
         })
     }
 
-    /// The wall clock as keys are held against it: it never goes back.
+    /// Returns the time for checks of keys: the wall clock, but not less than the time that has passed since the start.
     pub fn time_ms(&self) -> i64 {
         self.now_ms()
     }
 }
 
-/// Refuses descriptors that nobody may hand on, and more than can be kept.
+/// Refuses descriptors that no key may have, and descriptors that exceed the limits.
 fn check_descriptors(descriptors: &BTreeMap<String, RoleDescriptor>) -> Result<()> {
     if descriptors.len() > DESCRIPTORS_MAX {
         return Err(Error::validation(&[format!(
@@ -238,7 +239,8 @@ fn check_descriptors(descriptors: &BTreeMap<String, RoleDescriptor>) -> Result<(
     descriptors.values().try_for_each(roles::check_own)
 }
 
-/// Whether a key is there for `asker`: everybody's, his tenant's, his own; for a key, itself.
+/// Whether `asker` may see a key: all keys, those of the tenant, or the user's keys, depending on privileges; a key
+/// sees itself.
 fn sees(asker: &Identity, key: &ApiKey) -> bool {
     if asker.tenant().is_some_and(|tenant| key.tenant() != Some(tenant)) {
         return false;
@@ -268,7 +270,7 @@ impl fmt::Debug for SecretHash {
 }
 
 impl ApiKey {
-    /// A key made now, and its secret.
+    /// Creates a key and its secret.
     pub(crate) fn create(
         new: NewApiKey,
         owner: &str,
@@ -297,37 +299,38 @@ impl ApiKey {
         Ok(CreatedApiKey { key, secret })
     }
 
-    /// Whether `secret` is its own; takes the same time whatever is wrong with it.
+    /// Returns whether `secret` is the key's secret, in constant time.
     pub(crate) fn has_secret(&self, secret: &str) -> bool {
         SecretHash::of(secret).0.ct_eq(&self.secret_hash.0).into()
     }
 
-    /// Whose it is.
+    /// Returns the tenant that the key belongs to.
     pub fn tenant(&self) -> Option<&TenantId> {
         self.tenant.as_ref()
     }
 
-    /// Whether its time is up.
+    /// Returns whether the key has expired.
     pub fn is_expired(&self, now_ms: i64) -> bool {
         self.expires_ms.is_some_and(|expires_ms| expires_ms <= now_ms)
     }
 
-    /// Whether it is good to sign in with.
+    /// Returns whether the key can authenticate requests.
     pub fn is_active(&self, now_ms: i64) -> bool {
         self.invalidated_ms.is_none() && !self.is_expired(now_ms)
     }
 
-    /// When a request came with it last, ms since epoch UTC. After a crash it may be a minute too early.
+    /// Returns the time of the last request with the key, ms since epoch UTC. After a crash it may be a minute too
+    /// early.
     pub fn last_used_ms(&self) -> Option<i64> {
         Some(self.last_used_ms.load(Ordering::Relaxed)).filter(|ms| *ms != NEVER)
     }
 
-    /// Remembers that it was used; a clock that goes back changes nothing.
+    /// Records a use; a clock that goes back changes nothing.
     pub(crate) fn used(&self, now_ms: i64) {
         self.last_used_ms.fetch_max(now_ms, Ordering::Relaxed);
     }
 
-    /// The same, not good any more.
+    /// Returns the invalidated key.
     pub(crate) fn invalidated(&self, now_ms: i64) -> Self {
         Self {
             invalidated_ms: self.invalidated_ms.or(Some(now_ms)),
@@ -335,14 +338,14 @@ impl ApiKey {
         }
     }
 
-    /// Whether it ended so long ago that it is forgotten.
+    /// Returns whether the key ended so long ago that it can be removed.
     pub(crate) fn is_over(&self, now_ms: i64) -> bool {
         let ended = self.invalidated_ms.into_iter().chain(self.expires_ms).min();
         ended.is_some_and(|ended| ended.saturating_add(KEPT_AFTER_END_MS) < now_ms)
     }
 }
 
-/// [`ApiKey`] as the control file has it.
+/// [`ApiKey`] in the control file.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StoredKey {
     id: String,
@@ -381,7 +384,7 @@ impl StoredKey {
         }
     }
 
-    /// The key; fails for what no firn has written, and for privileges that are unknown or lacking.
+    /// Converts to a key; fails for invalid data, and for privileges that are unknown or that firn lacks.
     pub(crate) fn open(self) -> Result<ApiKey> {
         let damaged = || Error::internal(format!("API key [{}] has no hash of its secret", self.id));
         let secret_hash = URL_SAFE_NO_PAD.decode(&self.secret_sha256).map_err(|_| damaged())?;

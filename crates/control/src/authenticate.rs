@@ -1,4 +1,4 @@
-//! From credentials to who it is.
+//! Authentication: from credentials to an identity.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,24 +15,24 @@ use crate::state::State;
 use crate::users::User;
 use crate::verified::SignIn;
 
-/// Bytes of a claimed name that count.
+/// Bytes of a claimed name that are used.
 const PRINCIPAL_BYTES_MAX: usize = 128;
 
-/// What a request brings to be known by.
+/// Credentials of a request.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Credentials {
     /// An API key.
     ApiKey {
-        /// Which.
+        /// Id of the key.
         id: String,
         /// Its secret.
         secret: String,
     },
-    /// A user.
+    /// A user with a password.
     Password {
-        /// Who.
+        /// Name of the user.
         name: String,
-        /// His password.
+        /// Password of the user.
         password: String,
     },
 }
@@ -44,7 +44,8 @@ impl fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// Who it claims to be; guesses are counted by it. Cut, because whoever guesses chooses its length.
+    /// Returns the claimed name, by which failed attempts are counted. It is truncated, because an attacker chooses its
+    /// length.
     pub fn principal(&self) -> &str {
         let name = match self {
             Self::ApiKey { id, .. } => id,
@@ -54,18 +55,18 @@ impl Credentials {
     }
 }
 
-/// What is known about credentials without slow work.
+/// Result of an authentication without slow work.
 #[derive(Debug)]
 pub enum Authentication {
-    /// Whose they are.
+    /// Valid credentials, with their identity.
     Known(Arc<Identity>),
-    /// They are nobody's. With what is wrong, if that may be told.
+    /// Invalid credentials, with the reason if the caller may know it.
     Unknown(Option<&'static str>),
-    /// A password that has to be checked, which takes a while.
+    /// A password that needs a slow check.
     Check(PasswordCheck),
 }
 
-/// A password to be checked.
+/// Password to check.
 pub struct PasswordCheck {
     name: String,
     password: String,
@@ -79,8 +80,8 @@ impl fmt::Debug for PasswordCheck {
 }
 
 impl Control {
-    /// Whose credentials these are: for an API key one hash and one look-up, for a password that was
-    /// right not long ago too. Never blocks for long.
+    /// Authenticates credentials. An API key costs one hash and one lookup, and so does a password that was verified
+    /// recently. Never blocks for long.
     pub fn authenticate(&self, credentials: &Credentials, now: Instant) -> Authentication {
         match credentials {
             Credentials::ApiKey { id, secret } => self.authenticate_key(id, secret),
@@ -93,7 +94,7 @@ impl Control {
         let Some(key) = state.api_keys.get(id).filter(|key| key.has_secret(secret)) else {
             return Authentication::Unknown(None);
         };
-        // From here on it is the key's holder who asks, and may know what is wrong with it.
+        // The caller has the right secret, so it may learn what is wrong with the key.
         let now_ms = self.now_ms();
         if key.invalidated_ms.is_some() {
             return Authentication::Unknown(Some("api key has been invalidated"));
@@ -102,7 +103,7 @@ impl Control {
             return Authentication::Unknown(Some("api key is expired"));
         }
         if is_closed(&state, key.tenant()) {
-            return Authentication::Unknown(Some("the tenant of the api key is no more"));
+            return Authentication::Unknown(Some("the tenant of the api key is deleted"));
         }
         key.used(now_ms);
         self.is_use_unwritten.store(true, Ordering::Relaxed);
@@ -127,8 +128,8 @@ impl Control {
         })
     }
 
-    /// Checks a password, some 25 ms of a core. For a user who does not exist it takes as long, so
-    /// that time does not tell who does.
+    /// Checks a password, which takes some 25 ms of a core. For an unknown user it takes the same time, so that the
+    /// time does not reveal which users exist.
     pub fn check_password(&self, check: &PasswordCheck, now: Instant) -> Authentication {
         let state = self.state();
         let user = state.users.get(&check.name);
@@ -143,17 +144,17 @@ impl Control {
         }
     }
 
-    /// Whether credentials of `principal` may be tried now or later.
+    /// Returns whether credentials of `principal` may be tried now or later.
     pub fn attempt(&self, principal: &str, now: Instant) -> Attempt {
         self.slowdown.lock().attempt(principal, now)
     }
 
-    /// Counts an attempt that failed.
+    /// Counts a failed attempt.
     pub fn attempt_failed(&self, principal: &str, now: Instant) {
         self.slowdown.lock().failed(principal, now);
     }
 
-    /// Forgets failures: the right password came.
+    /// Resets the failures after a correct password.
     pub fn attempt_succeeded(&self, principal: &str) {
         self.slowdown.lock().succeeded(principal);
     }
@@ -167,13 +168,13 @@ fn known_user(state: &State, user: &Arc<User>) -> Authentication {
     Authentication::Known(Arc::new(identity_of(state, user)))
 }
 
-/// Who a user is now, with what his roles grant now.
+/// Returns the identity of a user with the current grants of the user's roles.
 pub(crate) fn identity_of(state: &State, user: &Arc<User>) -> Identity {
     let weight = weight(state, user.tenant().as_ref());
     Identity::user(Arc::clone(user), state.roles_of(user), weight)
 }
 
-/// Whether nobody of the tenant is let in: it is being deleted, or was.
+/// Returns whether callers of the tenant are refused, because it is being deleted or was deleted.
 pub(crate) fn is_closed(state: &State, tenant: Option<&TenantId>) -> bool {
     tenant.is_some_and(|tenant| {
         let record = state.tenants.get(tenant);
@@ -181,7 +182,7 @@ pub(crate) fn is_closed(state: &State, tenant: Option<&TenantId>) -> bool {
     })
 }
 
-/// Of a tenant's work in queues.
+/// Returns the weight of a tenant's work in queues.
 pub(crate) fn weight(state: &State, tenant: Option<&TenantId>) -> Option<u32> {
     let record = state.tenants.get(tenant?)?;
     let own = record.settings.quotas.search_cpu_share;

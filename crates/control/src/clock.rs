@@ -1,19 +1,19 @@
-//! The time that keys and sessions are held against.
+//! Time for checks of keys and sessions.
 //!
-//! A wall clock may be set back, so that a key that has expired would be good again; and it may be years ahead for a while,
-//! after which no key should stay expired. A stopwatch tells one from the other: what passed since the start passed for
-//! certain, whatever the wall clock says, and nothing else is held on to.
+//! A wall clock may be set back, which would make an expired key valid again. It may also be years ahead for a while,
+//! and no key should stay expired after that. A monotonic clock tells the two cases apart: time that has passed since
+//! the start has passed in any case. No other earlier value of the wall clock is used.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use super::control::{Clock, Stopwatch};
 
-/// A key is forgotten once it has been over, by all that was seen of the wall clock, while so much time passed for certain: a clock that is
-/// wrong for less than that makes nobody's key vanish.
+/// Time for which a key must have been expired by all values of the wall clock before it is removed: a clock that is
+/// wrong for less than that removes no key.
 const CERTAIN_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// See the module.
+/// Combination of wall clock and monotonic clock; see the module.
 pub(crate) struct Time {
     wall: Clock,
     stopwatch: Stopwatch,
@@ -31,32 +31,32 @@ impl Time {
         }
     }
 
-    /// The wall clock, but not before the moment that it must be by what has passed since the start.
+    /// Returns the wall clock, but not less than the start time plus the time that has passed since.
     pub(crate) fn now_ms(&self) -> i64 {
         let passed = (self.stopwatch)().saturating_sub(self.start);
         let passed_ms = i64::try_from(passed.as_millis()).unwrap_or(i64::MAX);
         (self.wall)().max(self.start_ms.saturating_add(passed_ms))
     }
 
-    /// What the stopwatch says.
+    /// Returns the time of the monotonic clock.
     pub(crate) fn passed(&self) -> Duration {
         (self.stopwatch)()
     }
 }
 
-/// Since when keys have been over, by their id.
+/// Ids of ended keys, with the time since when they have been seen as ended.
 #[derive(Debug, Default)]
 pub(crate) struct Over(HashMap<String, Duration>);
 
 impl Over {
-    /// Takes note of the keys that are over now. Of those that were not, nothing is remembered.
+    /// Records the keys that are ended now. Keys that are not ended are removed from the record.
     pub(crate) fn see<'a>(&mut self, over: impl Iterator<Item = &'a str>, passed: Duration) {
         let before = std::mem::take(&mut self.0);
         let since = |id: &str| before.get(id).copied().unwrap_or(passed);
         self.0 = over.map(|id| (id.to_owned(), since(id))).collect();
     }
 
-    /// Whether a key has been over for long enough to be certain.
+    /// Returns whether a key has been ended for long enough to be removed.
     pub(crate) fn is_certain(&self, id: &str, passed: Duration) -> bool {
         let since = self.0.get(id);
         since.is_some_and(|since| passed.saturating_sub(*since) >= CERTAIN_AFTER)

@@ -1,4 +1,4 @@
-//! The state, its file, and what changes it.
+//! Control state: its in-memory snapshot, its file, and its changes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,48 +22,48 @@ use crate::verified::Verified;
 
 /// Ms since epoch UTC.
 pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
-/// Time since some moment; it never goes back, and leaps no further than time does.
+/// Time since some moment; monotonic, and advances only as time passes.
 pub type Stopwatch = Arc<dyn Fn() -> Duration + Send + Sync>;
-/// Fills a buffer with bytes that nobody can guess.
+/// Fills a buffer with unpredictable bytes.
 pub type Random = Arc<dyn Fn(&mut [u8]) + Send + Sync>;
 
-/// What [`Control`] is made of.
+/// Dependencies of [`Control`].
 #[derive(Clone)]
 pub struct Parts {
-    /// Where the folder is.
+    /// Disk that holds the folder.
     pub disk: Arc<dyn Disk>,
-    /// Its own; made if there is none.
+    /// Folder of the control state; created if missing.
     pub folder: PathBuf,
     /// The wall clock.
     pub now_ms: Clock,
-    /// What tells how much time passed where the wall clock is set.
+    /// Monotonic clock, for time that has passed while the wall clock was set.
     pub stopwatch: Stopwatch,
-    /// For secrets.
+    /// Source of randomness for secrets.
     pub random: Random,
-    /// How guessing is slowed down.
+    /// Slowdown of password guessing.
     pub slowdown: SlowdownLimits,
-    /// How long sessions live.
+    /// Lifetime of sessions.
     pub sessions: SessionLimits,
 }
 
-/// Tenants, users, roles, API keys and sessions. Reading takes a snapshot and never waits; a change is durable
-/// when it returns, and blocks for a sync of the disk.
+/// Tenants, users, roles, API keys and sessions. A read takes a snapshot and never waits. A change is durable when it
+/// returns, and blocks for a sync of the disk.
 pub struct Control {
     state: ArcSwap<State>,
-    /// Held while a change is written: one at a time.
+    /// Locked while a change is written: one at a time.
     store: Mutex<Store>,
     time: Time,
-    /// Keys on their way to be forgotten.
+    /// Ended keys that are not removed yet.
     over: Mutex<Over>,
-    /// Whether a key or session was used since the file was written.
+    /// Whether a key or session was used since the last write of the file.
     pub(crate) is_use_unwritten: AtomicBool,
     random: Random,
     pub(crate) slowdown: Mutex<Slowdown>,
     pub(crate) verified: Mutex<Verified>,
     pub(crate) session_limits: SessionLimits,
-    /// Held while a file of one is written or read.
+    /// Locked while a file of a saved object is written or read.
     pub(crate) saved: Mutex<SavedObjects>,
-    /// What passwords of users who do not exist are compared with.
+    /// Hash that passwords of unknown users are compared with.
     pub(crate) nobodys_hash: String,
 }
 
@@ -74,7 +74,7 @@ impl std::fmt::Debug for Control {
 }
 
 impl Control {
-    /// Opens the folder. Fails if the record in it is damaged.
+    /// Opens the folder. Fails if the control file is damaged.
     pub fn open(parts: Parts) -> Result<Self> {
         let (store, state) = Store::open(Arc::clone(&parts.disk), &parts.folder)?;
         let saved = SavedObjects::open(parts.disk, &parts.folder)?;
@@ -93,21 +93,21 @@ impl Control {
             verified: Mutex::new(Verified::new(pepper)),
             session_limits: parts.sessions,
             saved: Mutex::new(saved),
-            nobodys_hash: passwords::hash("nobody has this password", salt)?,
+            nobodys_hash: passwords::hash("password of unknown users", salt)?,
         })
     }
 
-    /// The state now.
+    /// Returns the current state.
     pub(crate) fn state(&self) -> Arc<State> {
         self.state.load_full()
     }
 
-    /// The time that keys and sessions are held against.
+    /// Returns the time for checks of keys and sessions.
     pub(crate) fn now_ms(&self) -> i64 {
         self.time.now_ms()
     }
 
-    /// Makes the next state of the present one: durable, or not at all.
+    /// Replaces the current state by the next one: durably, or not at all.
     pub(crate) fn change<T>(&self, decide: impl FnOnce(&mut State, i64) -> Result<T>) -> Result<T> {
         let store = self.store.lock();
         let now_ms = self.now_ms();
@@ -120,8 +120,8 @@ impl Control {
         Ok(outcome)
     }
 
-    /// Writes down when keys and sessions were used last, if any was since. To be called once a minute or so:
-    /// whoever reads that time does not care for seconds.
+    /// Stores the last uses of keys and sessions, if there were any since the last write. Call it about once a minute:
+    /// readers of that time do not need seconds.
     pub fn write_last_uses(&self) -> Result<()> {
         if !self.is_use_unwritten.swap(false, Ordering::Relaxed) {
             return Ok(());
@@ -133,43 +133,43 @@ impl Control {
         written
     }
 
-    /// Random bytes for a secret.
+    /// Returns random bytes for a secret.
     pub(crate) fn draw<const N: usize>(&self) -> [u8; N] {
         let mut bytes = [0; N];
         (self.random)(&mut bytes);
         bytes
     }
 
-    /// Whether there are users in a folder that nobody has open; makes nothing.
+    /// Returns whether there are users in a folder that is not open; creates nothing.
     pub fn has_users_in(disk: Arc<dyn Disk>, folder: &Path) -> Result<bool> {
         let state = Store::at(disk, folder).read()?;
         Ok(state.is_some_and(|state| !state.users.is_empty()))
     }
 
-    /// Lets the next start go on although the record of a folder is lost: it begins with no users. A record that is there
-    /// stays.
+    /// Allows the next start although the control file of a folder is lost: it starts without users. An existing
+    /// control file is not changed.
     pub fn accept_lost_record(disk: Arc<dyn Disk>, folder: &Path) -> Result<()> {
         Store::at(disk, folder).accept_loss()
     }
 
-    /// Whether anybody can sign in.
+    /// Returns whether there are any users.
     pub fn has_users(&self) -> bool {
         !self.state().users.is_empty()
     }
 
-    /// Whether the operator is there and may not sign in.
+    /// Returns whether the operator exists and is disabled.
     pub fn is_operator_disabled(&self) -> bool {
         self.state().users.get(OPERATOR).is_some_and(|user| !user.enabled)
     }
 
-    /// Whether the operator is there and signs in with this password.
+    /// Returns whether the operator exists, is enabled and has this password.
     pub fn is_operator_password(&self, password: &Password) -> bool {
         let state = self.state();
         let operator = state.users.get(OPERATOR).filter(|user| user.enabled);
         operator.is_some_and(|user| passwords::matches(&password.0, &user.password_hash.0))
     }
 
-    /// Makes the first operator, or gives him a new password and lets him sign in. Returns his name.
+    /// Creates the first operator, or sets the operator's password and enables it. Returns the operator's name.
     pub fn set_operator_password(&self, password: &Password) -> Result<&'static str> {
         passwords::check_new(&password.0)?;
         let password_hash = Hidden(passwords::hash(&password.0, self.draw())?);
@@ -188,7 +188,7 @@ impl Control {
         })
     }
 
-    /// A password that nobody can guess: 120 random bits in 20 characters.
+    /// Generates an unpredictable password: 120 random bits in 20 characters.
     pub fn make_password(&self) -> Password {
         use base64::Engine as _;
         Password(base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(self.draw::<15>()))

@@ -1,14 +1,14 @@
-//! What an API key may do to users, roles and other API keys: never more than it may do itself.
+//! Rules for changes of users, roles and API keys by an API key: a key never grants more than it has.
 //!
-//! A user or role that a key makes lives on when the key has ended, and a user may make further users. So a key that could
-//! hand out more than it has, or make users until it expires, would be no bound for anything. The rules:
+//! Users and roles that a key creates outlive the key, and a user may create further users. A key that could grant more
+//! than it has, or create users until it expires, would have no effective limit. The rules:
 //!
-//! - A key changes users and roles only if its `role_descriptors` name `manage_security`, and other keys only if they name that
-//!   or `manage_api_key`. What it inherits from its maker is not enough.
-//! - A key that expires changes no users or roles.
-//! - A key never changes the user who made it.
-//! - What it changes may grant no more than the key has, neither before nor after the change. A user who may manage users counts
-//!   as one with all rights of its tenant (or of the node).
+//! - A key changes users and roles only if its `role_descriptors` name `manage_security`, and other keys only if they
+//!   name that or `manage_api_key`. Privileges inherited from its creator are not enough.
+//! - A key with an expiration changes no users or roles.
+//! - A key never changes the user who created it.
+//! - The changed object must not grant more than the key has, neither before nor after the change. A user who may
+//!   manage users counts as one with all privileges of its tenant (or of the node).
 
 use firn_model::tenant::TenantId;
 use firn_model::{Error, ErrorKind, Result};
@@ -20,14 +20,14 @@ use crate::roles::Grants;
 use crate::state::State;
 use crate::users::User;
 
-/// The cluster privilege that lets a key change users and roles.
+/// Cluster privilege that lets a key change users and roles.
 const MANAGE_SECURITY: &str = "manage_security";
-/// The cluster privilege that lets a key end other keys.
+/// Cluster privilege that lets a key end other keys.
 const MANAGE_API_KEY: &str = "manage_api_key";
 
 impl Identity {
-    /// Whether requests for the privileges of managing users and roles can succeed at all: a key needs the right by name,
-    /// and for good.
+    /// Returns whether requests with the privileges for users and roles can succeed at all: a key needs the explicit
+    /// privilege, and no expiration.
     pub fn may_change_users(&self) -> bool {
         !self.is_viewing()
             && match self.principal() {
@@ -36,7 +36,7 @@ impl Identity {
             }
     }
 
-    /// Whether it may end keys beside itself, as far as its privileges reach.
+    /// Returns whether it may end other keys, as far as its privileges reach.
     pub(crate) fn may_end_other_keys(&self) -> bool {
         match self.principal() {
             Principal::ApiKey(key) => names(key, &[MANAGE_SECURITY, MANAGE_API_KEY]),
@@ -44,8 +44,8 @@ impl Identity {
         }
     }
 
-    /// Fails for a viewing operator, and for a key that may change no users and roles. `state` is the one that is changed: the key may
-    /// have ended since the request was let in.
+    /// Fails for an operator in a tenant's view, and for a key that may not change users and roles. `state` is the
+    /// changed state: the key may have ended since it was authenticated.
     pub(crate) fn check_may_change_users(&self, state: &State, now_ms: i64) -> Result<()> {
         self.check_not_viewing()?;
         let Principal::ApiKey(key) = self.principal() else {
@@ -66,7 +66,7 @@ impl Identity {
         Ok(())
     }
 
-    /// Fails if a key has ended since the request was let in.
+    /// Fails if a key has ended since it was authenticated.
     pub(crate) fn check_still_active(&self, state: &State, now_ms: i64) -> Result<()> {
         match self.principal() {
             Principal::ApiKey(key) => check_active(key, state, now_ms),
@@ -74,17 +74,17 @@ impl Identity {
         }
     }
 
-    /// Fails for a key if the user made it, or may do anything that the key may not.
+    /// Fails for a key if the user created the key, or has a privilege that the key lacks.
     pub(crate) fn check_outranks_user(&self, state: &State, user: &User) -> Result<()> {
         let Principal::ApiKey(key) = self.principal() else {
             return Ok(());
         };
         if key.owner == user.name {
-            return Err(refused(format!("{self} cannot change the user who made it")));
+            return Err(refused(format!("{self} cannot change the user who created it")));
         }
         let tenant = user.tenant();
         for name in &user.roles {
-            // A role that nobody has defined yet could grant anything once it is.
+            // An undefined role could grant anything once it is defined.
             let role = state.roles.get(name).ok_or_else(|| {
                 refused(format!(
                     "{self} cannot change user [{}]: the role [{name}] is not defined",
@@ -101,7 +101,7 @@ impl Identity {
         Ok(())
     }
 
-    /// Fails for a key if a role grants anything that the key may not do.
+    /// Fails for a key if a role has a privilege that the key lacks.
     pub(crate) fn check_outranks_role(&self, name: &str, grants: &Grants) -> Result<()> {
         match self.principal() {
             Principal::ApiKey(_) if !self.has_all_of(grants, None) => Err(refused(format!(
@@ -111,7 +111,7 @@ impl Identity {
         }
     }
 
-    /// Whether everything that `grants` gives somebody of this tenant (or of none) is granted here too.
+    /// Whether this identity has everything that `grants` gives a user of this tenant (or of none).
     fn has_all_of(&self, grants: &Grants, tenant: Option<&TenantId>) -> bool {
         let (most, managing) = match tenant {
             Some(_) => (PrivilegeSet::within_tenant(), Privilege::ManageTenant),
@@ -121,7 +121,7 @@ impl Identity {
             return most.iter().all(|privilege| self.has_for_all(privilege));
         }
         let within = |set: PrivilegeSet| set.iter().filter(move |privilege| most.contains(*privilege));
-        // Within a tenant a pattern also means indices of the tenant's own, which the same pattern of an operator does not reach.
+        // In a tenant, a pattern also matches the tenant's private indices, which an operator's pattern does not.
         let widened = tenant.is_some() && self.tenant().is_none();
         let reaches = |privilege, pattern: &str| self.has_for(privilege, if widened { "*" } else { pattern });
         within(grants.cluster()).all(|privilege| self.has(privilege))
@@ -130,8 +130,8 @@ impl Identity {
             })
     }
 
-    /// Fails if a key for a tenant could reach more than its maker, who belongs to none: the same pattern means indices of the
-    /// tenant's own to the key.
+    /// Fails if a key for a tenant could access more than its creator, who belongs to no tenant: for the key, the same
+    /// pattern also matches the tenant's private indices.
     pub(crate) fn check_names_fit_tenant(&self, tenant: Option<&TenantId>) -> Result<()> {
         let Some(tenant) = tenant.filter(|_| self.tenant().is_none()) else {
             return Ok(());
@@ -139,13 +139,14 @@ impl Identity {
         let of_some_names = |privilege: Privilege| self.has(privilege) && !self.has_for_all(privilege);
         match PrivilegeSet::of_indices().iter().any(of_some_names) {
             true => Err(refused(format!(
-                "{self} cannot make an API key for tenant [{tenant}]: only privileges for all names [*] can be handed to a tenant"
+                "{self} cannot create an API key for tenant [{tenant}]: only privileges for all names [*] \
+                 can be given to a tenant"
             ))),
             false => Ok(()),
         }
     }
 
-    /// Whether it has a privilege, for indices: for every name.
+    /// Whether it has a privilege; for an index privilege: for every name.
     fn has_for_all(&self, privilege: Privilege) -> bool {
         match privilege.is_of_indices() {
             true => self.has_for(privilege, "*"),
@@ -154,7 +155,7 @@ impl Identity {
     }
 }
 
-/// Whether a key's own descriptors name one of these cluster privileges.
+/// Whether the key's role descriptors name one of these cluster privileges.
 fn names(key: &ApiKey, privileges: &[&str]) -> bool {
     let mut named = key.role_descriptors.values().flat_map(|role| &role.cluster);
     named.any(|name| privileges.contains(&name.as_str()))

@@ -1,8 +1,8 @@
-//! The deletion of a tenant: a task that is written down before it begins, goes on after a restart, and
-//! ends with a statement of what it removed.
+//! Deletion of a tenant: a task that is recorded before it starts, continues after a restart, and ends with a statement
+//! of what it removed.
 //!
-//! The record is made in the same change that closes the tenant ([`Control::begin_deletion`]); from then
-//! on nobody of it is let in. [`crate::Life`] does the rest, in steps that may be taken again.
+//! The change that closes the tenant also creates the record ([`Control::begin_deletion`]); from then on callers of the
+//! tenant are refused. [`crate::Life`] does the rest in idempotent steps.
 
 use std::sync::Arc;
 
@@ -14,93 +14,95 @@ use crate::control::Control;
 use crate::deletion_snapshots::{SnapshotLeft, SnapshotsRewritten};
 use crate::state::State;
 
-/// Statements kept: the oldest goes when there would be more. Each is some kilobytes of the control file.
+/// Maximum number of stored statements: the oldest is removed to make space. Each is some kilobytes of the control
+/// file.
 const STATEMENTS_MAX: usize = 500;
 
-/// How far the deletion of a tenant is, and what it removed.
+/// Progress and results of the deletion of a tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Deletion {
-    /// When it was asked for, ms since epoch UTC; so are the others.
+    /// Time of the request, ms since epoch UTC; the other times have the same unit.
     pub requested_ms: i64,
-    /// When nothing more was written for the tenant, and its events were counted.
+    /// Time when writes for the tenant were refused and its events were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_ms: Option<i64>,
-    /// When nothing of it was left.
+    /// Time when nothing of the tenant remained.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_ms: Option<i64>,
-    /// API keys that were invalidated.
+    /// Number of invalidated API keys.
     pub api_keys: u64,
-    /// Users that were removed.
+    /// Number of removed users.
     pub users: u64,
-    /// All indices that hold events by tenant, as long as it runs; then those that held any of it.
+    /// While it runs: all indices that hold events by tenant. At the end: the indices that held data of this tenant.
     pub indices: Vec<IndexDeletion>,
-    /// Snapshots that hold events of the tenant, as of the last look. Those that are left at the end are in repositories that
-    /// are read-only here.
+    /// Snapshots with events of the tenant, as of the last check. Those that remain at the end are in repositories that
+    /// are read-only on this node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snapshots: Vec<SnapshotLeft>,
-    /// Where snapshots could not be looked at then, and why.
+    /// Places where that check could not read snapshots, and the reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snapshots_unread: Vec<(String, String)>,
-    /// What became of the others.
+    /// Results for the rewritten snapshots.
     #[serde(default, skip_serializing_if = "SnapshotsRewritten::is_empty")]
     pub snapshots_rewritten: SnapshotsRewritten,
-    /// Repositories that may have objects with such events that no snapshot names any more.
+    /// Repositories that may contain objects with such events that no snapshot references.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unswept: Vec<String>,
-    /// When no index held any for the first time: snapshots that begin later do not either.
+    /// Time when no index held such events for the first time: snapshots that start later hold none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clean_ms: Option<i64>,
-    /// Why the last attempt did not finish; it is tried again.
+    /// Error of the last attempt; the deletion is retried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// An index that holds or held events of the tenant.
+/// Index that holds or held events of the tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndexDeletion {
     /// Its name.
     pub index: String,
-    /// Events found in it.
+    /// Number of events found in it.
     pub documents: u64,
-    /// Those of them that had been removed before more were found.
+    /// Number of these events that were already removed when more were found.
     #[serde(default)]
     pub earlier: u64,
-    /// Whether it was closed, so that nobody knows how many events are in it.
+    /// Whether it was closed, so that its number of events is unknown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub uncounted: bool,
-    /// Segments that held such events, deleted ones too, and were written anew or dropped.
+    /// Segments with such events, including deleted ones, that were rewritten or dropped.
     #[serde(default)]
     pub segments: u32,
-    /// What has become of them.
+    /// State of the events.
     pub state: IndexState,
 }
 
-/// What has become of a tenant's events in an index.
+/// State of a tenant's events in an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IndexState {
-    /// They are still there.
+    /// The events are not removed yet.
     Waiting,
-    /// They were removed from among those of others.
+    /// The events were removed; other tenants' events remain.
     Purged,
-    /// The index was the tenant's own, or its writes made it and nobody else had anything in it, and is gone.
+    /// The index was deleted. It was private to the tenant, or the tenant's writes created it and it held nothing of
+    /// other tenants.
     Dropped,
 }
 
 impl Deletion {
-    /// Whether nothing of the tenant is left.
+    /// Returns whether nothing of the tenant remains.
     pub fn is_done(&self) -> bool {
         self.finished_ms.is_some()
     }
 
-    /// Events in indices that are done with.
+    /// Returns the number of events in finished indices.
     pub fn documents_removed(&self) -> u64 {
         let done = self.indices.iter().filter(|index| index.state != IndexState::Waiting);
         done.map(|index| index.documents).sum()
     }
 
-    /// Notes that an index holds so many events; those that were removed from it before count too. Once more it changes
-    /// nothing: where they wait to be removed, the most that were ever found count.
+    /// Records the number of events in an index. Events removed from it before are added. Repeated calls for a waiting
+    /// index keep the maximum.
     pub fn note_found(&mut self, name: &str, documents: u64) {
         let Some(index) = self.indices.iter_mut().find(|index| index.index == name) else {
             self.indices.push(IndexDeletion {
@@ -120,7 +122,7 @@ impl Deletion {
         index.documents = index.documents.max(index.earlier + documents);
     }
 
-    /// Notes that an index is the tenant's own and closed: it goes with all that it holds.
+    /// Records that an index is private to the tenant and closed: it is deleted with all its content.
     pub fn note_uncounted(&mut self, name: &str) {
         let is_new = !self.indices.iter().any(|index| index.index == name);
         self.note_found(name, 0);
@@ -129,13 +131,13 @@ impl Deletion {
         }
     }
 
-    /// Events found in an index.
+    /// Returns the number of events found in an index.
     pub(crate) fn found_in(&self, name: &str) -> u64 {
         let index = self.indices.iter().find(|index| index.index == name);
         index.map_or(0, |index| index.documents)
     }
 
-    /// Notes what has become of an index.
+    /// Records the new state of an index.
     pub fn note_done(&mut self, name: &str, state: IndexState, segments: u32) {
         for index in self.indices.iter_mut().filter(|index| index.index == name) {
             index.state = state;
@@ -143,7 +145,7 @@ impl Deletion {
         }
     }
 
-    /// Leaves out of the statement where nothing of the tenant was.
+    /// Finishes the statement: removes indices that held nothing of the tenant.
     pub fn finish(&mut self, now_ms: i64) {
         self.finished_ms = Some(now_ms);
         self.indices
@@ -152,11 +154,11 @@ impl Deletion {
 }
 
 impl Control {
-    /// Closes a tenant and writes down that it is to be deleted. `last`: its deletion as it was before somebody looked for
-    /// events of it; `has_events`: whether there were any. Asked again while one runs it does nothing.
+    /// Closes a tenant and records its deletion. `last`: the deletion that was known when the caller searched for
+    /// events of the tenant; `has_events`: whether the search found any. While a deletion runs, the call does nothing.
     ///
-    /// What is neither declared nor has events is not there: [`ErrorKind::ResourceNotFound`], also if it was deleted before.
-    /// So the statement of that stays until there is something to delete again.
+    /// A tenant that is neither declared nor has events does not exist: [`ErrorKind::ResourceNotFound`], also if it was
+    /// deleted before. So the statement of the earlier deletion remains until there is something to delete again.
     pub fn begin_deletion(&self, id: &TenantId, last: Option<&Deletion>, has_events: bool) -> Result<()> {
         self.change(|state, now_ms| {
             let present = state.deletions.get(id);
@@ -164,7 +166,7 @@ impl Control {
                 return Ok(());
             }
             if !state.tenants.contains_key(id) {
-                // Somebody else's deletion began and ended since: the events that were seen are gone with it.
+                // Another deletion ran in the meantime: it removed the events that the search found.
                 let is_another = present.map(|one| one.requested_ms) != last.map(|one| one.requested_ms);
                 if present.is_some() && is_another {
                     return Ok(());
@@ -172,7 +174,7 @@ impl Control {
                 if !has_events {
                     return Err(Error::new(
                         ErrorKind::ResourceNotFound,
-                        format!("no tenant [{id}] is declared, and there are no events of it"),
+                        format!("tenant [{id}] is not declared and has no events"),
                     ));
                 }
             }
@@ -191,25 +193,25 @@ impl Control {
             state.forget_old_statements();
             Ok(())
         })?;
-        // Nobody can reach them any more. What fails here is done at the end of the deletion.
+        // The saved objects are already inaccessible. If this fails, the end of the deletion removes them.
         if let Err(error) = self.forget_saved_objects(id) {
-            tracing::warn!(tenant = %id, %error, "cannot remove what was saved by a tenant that is being deleted");
+            tracing::warn!(tenant = %id, %error, "cannot remove the saved objects of a tenant that is being deleted");
         }
         Ok(())
     }
 
-    /// The deletion of a tenant, running or done; [`ErrorKind::ResourceNotFound`] if there was none.
+    /// Returns the deletion of a tenant, running or finished; [`ErrorKind::ResourceNotFound`] if there was none.
     pub fn deletion(&self, id: &TenantId) -> Result<Arc<Deletion>> {
         let deletion = self.state().deletions.get(id).cloned();
         deletion.ok_or_else(|| {
             Error::new(
                 ErrorKind::ResourceNotFound,
-                format!("tenant [{id}] is not being deleted and was not"),
+                format!("tenant [{id}] has no deletion, running or finished"),
             )
         })
     }
 
-    /// Deletions that are not done, the longest waiting first.
+    /// Returns the unfinished deletions, oldest first.
     pub fn deletions_under_way(&self) -> Vec<TenantId> {
         let state = self.state();
         let mut waiting: Vec<(i64, &TenantId)> = state
@@ -222,7 +224,7 @@ impl Control {
         waiting.into_iter().map(|(_, id)| id.clone()).collect()
     }
 
-    /// Writes down how far a deletion is.
+    /// Stores the progress of a deletion.
     pub(crate) fn note_deletion(&self, id: &TenantId, deletion: Deletion) -> Result<()> {
         if deletion.is_done() {
             self.forget_saved_objects(id)?;
@@ -299,11 +301,11 @@ mod tests {
         control.begin_deletion(&id, Some(&running), false).unwrap();
         assert_eq!(control.deletion(&id).unwrap(), running);
         let first = finish();
-        // Who looked before it began may have seen events; they are gone.
+        // A caller that searched before it started may have seen events; they are gone.
         control.begin_deletion(&id, None, true).unwrap();
         assert!(is_missing(Some(&first)));
         assert_eq!(control.deletion(&id).unwrap(), first);
-        // Events that came since, as by a restored snapshot.
+        // New events since then, for example from a restored snapshot.
         control.begin_deletion(&id, Some(&first), true).unwrap();
         let second = finish();
         assert!(second.requested_ms > first.requested_ms);
@@ -320,10 +322,10 @@ mod tests {
         }
         assert_eq!(deletion.documents_removed(), 0);
         deletion.note_done("a", IndexState::Purged, 2);
-        // A write that was on its way when the tenant was closed.
+        // A write that was running when the tenant was closed.
         deletion.note_found("a", 1);
         assert_eq!(deletion.documents_removed(), 0, "not all of it is gone");
-        // Counted again as long as something holds it up.
+        // Counted again while something blocks the removal.
         deletion.note_found("a", 1);
         deletion.note_found("a", 0);
         deletion.note_done("a", IndexState::Purged, 1);
@@ -338,7 +340,7 @@ mod tests {
             .iter()
             .map(|index| (index.index.as_str(), index.segments))
             .collect();
-        // Nothing could be found in `b`, but its files held deleted events.
+        // Nothing was found in `b`, but its files held deleted events.
         assert_eq!(named, [("a", 3), ("b", 1), ("own", 0)]);
         let text = serde_json::to_string(&deletion).unwrap();
         assert_eq!(serde_json::from_str::<Deletion>(&text).unwrap(), deletion);

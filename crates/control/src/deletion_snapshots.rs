@@ -1,57 +1,58 @@
-//! What the deletion of a tenant does to snapshots, as its statement says.
+//! Results for snapshots in the statement of a tenant's deletion.
 
 use firn_engine::snapshot::RewrittenSnapshot;
 use serde::{Deserialize, Serialize};
 
 use crate::deletion::Deletion;
 
-/// Snapshots that a statement names: it is part of the control file, and whoever has more deletes them by a pattern.
+/// Maximum snapshots in a statement: it is part of the control file. An operator with more snapshots can delete them by
+/// a pattern.
 pub(crate) const SNAPSHOTS_NAMED_MAX: usize = 1000;
 
-/// A snapshot that holds events of the tenant.
+/// Snapshot that holds events of the tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotLeft {
-    /// Where it lies.
+    /// Its repository.
     pub repository: String,
     /// Its name.
     pub snapshot: String,
-    /// Its indices that hold such events.
+    /// Its indices with such events.
     pub indices: Vec<String>,
-    /// How many, as far as it says.
+    /// Number of these events, as far as the snapshot states it.
     pub documents: u64,
     /// Whether this node may not change it.
     pub is_readonly: bool,
 }
 
-/// What removing the tenant's events did to snapshots.
+/// Results of the removal of the tenant's events from snapshots.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SnapshotsRewritten {
     /// Snapshots that held such events.
     pub snapshots: u64,
-    /// Splits of theirs that were replaced by others without them; one that snapshots share counts for each.
+    /// Splits that were replaced by splits without such events; a split that snapshots share counts for each snapshot.
     pub splits_rewritten: u64,
-    /// Splits that held nothing else, counted alike.
+    /// Splits that held only such events, counted in the same way.
     pub splits_dropped: u64,
-    /// Documents of the tenant in them, deleted ones included, counted alike.
+    /// Documents of the tenant in them, including deleted ones, counted in the same way.
     pub documents: u64,
-    /// Bytes of splits that were written.
+    /// Bytes of written splits.
     pub written_bytes: u64,
-    /// Bytes of objects that went because no snapshot named them any more.
+    /// Bytes of objects that were removed because no snapshot references them any more.
     pub removed_bytes: u64,
-    /// The first of them.
+    /// The first of the rewritten snapshots.
     pub named: Vec<SnapshotRewritten>,
 }
 
-/// A snapshot that holds no events of the tenant any more.
+/// Snapshot that no longer holds events of the tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SnapshotRewritten {
-    /// Where it lies.
+    /// Its repository.
     pub repository: String,
     /// Its name.
     pub snapshot: String,
-    /// Its indices that held some.
+    /// Its indices that held such events.
     pub indices: Vec<String>,
-    /// As of [`SnapshotsRewritten`], and so are the others.
+    /// As in [`SnapshotsRewritten`]; the same for the next fields.
     pub splits_rewritten: u64,
     /// See above.
     pub splits_dropped: u64,
@@ -60,14 +61,14 @@ pub struct SnapshotRewritten {
 }
 
 impl SnapshotsRewritten {
-    /// Whether none was.
+    /// Returns whether no snapshot was rewritten.
     pub fn is_empty(&self) -> bool {
         self.snapshots == 0
     }
 }
 
 impl Deletion {
-    /// Notes that objects of a repository may be left behind from now on; false: that is noted already.
+    /// Records that a repository may contain unreferenced objects from now on; false: already recorded.
     pub(crate) fn note_unswept(&mut self, repository: &str) -> bool {
         let is_new = !self.unswept.iter().any(|name| name == repository);
         if is_new {
@@ -76,7 +77,7 @@ impl Deletion {
         is_new
     }
 
-    /// Notes that a snapshot holds nothing of the tenant any more.
+    /// Records that a snapshot holds nothing of the tenant any more.
     pub(crate) fn note_rewritten(&mut self, repository: &str, snapshot: &str, done: RewrittenSnapshot) {
         self.snapshots
             .retain(|left| (left.repository.as_str(), left.snapshot.as_str()) != (repository, snapshot));
@@ -130,7 +131,7 @@ mod tests {
         };
         deletion.note_rewritten("r", "a", done(7));
         deletion.note_rewritten("r", "b", done(5));
-        // Somebody else was faster.
+        // Another process was faster.
         deletion.note_rewritten("r", "c", RewrittenSnapshot::default());
         assert_eq!(deletion.snapshots, []);
         let all = &deletion.snapshots_rewritten;

@@ -1,4 +1,4 @@
-//! Who sends a request, and what it may touch.
+//! Identity: the caller of a request, and its privileges.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use crate::privilege::{Privilege, PrivilegeSet};
 use crate::roles::{Grants, Reach, Role, RoleDescriptor};
 use crate::users::User;
 
-/// What somebody signed in with.
+/// Means of authentication.
 #[derive(Debug, Clone)]
 pub enum Principal {
-    /// Nothing: security is off, and everybody is an operator.
+    /// None: security is off, and every caller is an operator.
     Open,
     /// Name and password.
     User(Arc<User>),
@@ -23,21 +23,21 @@ pub enum Principal {
     ApiKey(Arc<ApiKey>),
 }
 
-/// Somebody who signed in, with what he may do: each layer has to grant it.
+/// Authenticated caller with its privileges: each layer must grant them.
 #[derive(Debug, Clone)]
 pub struct Identity {
     principal: Principal,
     tenant: Option<TenantId>,
     roles: Vec<Arc<Role>>,
     layers: Vec<Arc<Grants>>,
-    /// Of his tenant's work in queues.
+    /// Weight of the work of the caller's tenant in queues.
     weight: Option<u32>,
-    /// An operator who looks at what a tenant sees.
+    /// Whether it is an operator in a tenant's view.
     is_viewing: bool,
 }
 
 impl Identity {
-    /// Everybody, where security is off.
+    /// Returns the identity of every caller if security is off.
     pub fn open() -> Self {
         Self {
             principal: Principal::Open,
@@ -64,7 +64,7 @@ impl Identity {
         }
     }
 
-    /// The same with a tenant's eyes: what a reader of it may, as far as he himself may it.
+    /// Returns the identity in a tenant's view: the privileges of a tenant's reader, as far as the operator has them.
     pub(crate) fn viewing(&self, tenant: TenantId, reader: Arc<Role>, weight: Option<u32>) -> Self {
         let mut layers = self.layers.clone();
         layers.push(Arc::clone(&reader.grants));
@@ -89,12 +89,12 @@ impl Identity {
         }
     }
 
-    /// What he signed in with.
+    /// Returns the means of authentication.
     pub fn principal(&self) -> &Principal {
         &self.principal
     }
 
-    /// The user he is or acts for; `None` where security is off.
+    /// Returns the user, or the user for whom a key acts; `None` if security is off.
     pub fn user_name(&self) -> Option<&str> {
         match &self.principal {
             Principal::Open => None,
@@ -103,33 +103,33 @@ impl Identity {
         }
     }
 
-    /// The tenant he belongs to; `None`: none.
+    /// Returns the caller's tenant; `None`: none.
     pub fn tenant(&self) -> Option<&TenantId> {
         self.tenant.as_ref()
     }
 
-    /// Whether he is an operator who looks at what a tenant sees, and so may change nothing.
+    /// Returns whether the caller is an operator in a tenant's view, who may change nothing.
     pub fn is_viewing(&self) -> bool {
         self.is_viewing
     }
 
-    /// Fails for whoever only looks at what a tenant sees.
+    /// Fails for an operator in a tenant's view.
     pub fn check_not_viewing(&self) -> Result<()> {
         match self.is_viewing {
             false => Ok(()),
             true => Err(Error::new(
                 ErrorKind::Forbidden,
-                "nothing can be changed while another tenant's view is taken: go back to your own first",
+                "changes are not allowed in a tenant's view: leave the view first",
             )),
         }
     }
 
-    /// Names of his roles that exist; an API key has none.
+    /// Returns the names of the caller's roles that exist; an API key has none.
     pub fn roles(&self) -> impl Iterator<Item = &str> {
         self.roles.iter().map(|role| role.name.as_str())
     }
 
-    /// What he may do, by the names of his roles: a key he makes can do no more.
+    /// Returns the caller's privileges by the names of the roles: upper bound of a key that the caller creates.
     pub(crate) fn descriptors(&self) -> BTreeMap<String, RoleDescriptor> {
         match &self.principal {
             Principal::ApiKey(key) => key.limited_by.clone(),
@@ -141,8 +141,8 @@ impl Identity {
         }
     }
 
-    /// What his roles grant, in their words and each once, without what nobody of his tenant can have. A key that may less
-    /// than its maker has no such list, as in Elasticsearch.
+    /// Returns the grants of the caller's roles, as defined and each once, without those that no caller of the tenant
+    /// can have. A key with fewer privileges than its creator has no such list, as in Elasticsearch.
     pub fn granted(&self) -> Result<RoleDescriptor> {
         if let Principal::ApiKey(key) = &self.principal
             && !key.role_descriptors.is_empty()
@@ -170,12 +170,13 @@ impl Identity {
         Ok(granted)
     }
 
-    /// Whether both see and may the same.
+    /// Returns whether both see and may do the same.
     pub(crate) fn may_the_same(&self, other: &Self) -> bool {
         self.tenant == other.tenant && self.layers == other.layers
     }
 
-    /// Who belongs to no tenant has no index of its own: whatever he changes is everybody's.
+    /// Maps `ManageOwnIndex` to `Manage` for callers without a tenant: they have no private indices, so every index
+    /// they change is shared.
     fn meant_by(&self, privilege: Privilege) -> Privilege {
         match privilege {
             Privilege::ManageOwnIndex if self.tenant.is_none() => Privilege::Manage,
@@ -183,14 +184,14 @@ impl Identity {
         }
     }
 
-    /// Whether he has a privilege, for indices: for at least one name.
+    /// Returns whether the caller has a privilege; for an index privilege: for at least one name.
     pub fn has(&self, privilege: Privilege) -> bool {
         let privilege = self.meant_by(privilege);
         (self.tenant.is_none() || PrivilegeSet::within_tenant().contains(privilege))
             && self.layers.iter().all(|layer| layer.reach(privilege) != Reach::Nothing)
     }
 
-    /// Whether he has an index privilege for a name or pattern.
+    /// Returns whether the caller has an index privilege for a name or pattern.
     pub fn has_for(&self, privilege: Privilege, name: &str) -> bool {
         let privilege = self.meant_by(privilege);
         self.has(privilege)
@@ -203,8 +204,8 @@ impl Identity {
             })
     }
 
-    /// What a request of his may touch at an endpoint that asks for `privilege`; `None`: he may not
-    /// ask at all.
+    /// Returns what a request of the caller may access at an endpoint with `privilege`; `None`: the caller may not use
+    /// the endpoint.
     pub fn scope(&self, privilege: Privilege) -> Option<Scope> {
         let privilege = self.meant_by(privilege);
         if !self.has(privilege) {
@@ -215,7 +216,7 @@ impl Identity {
             None => Scope::operator(),
         };
         for layer in &self.layers {
-            // Who may ask anything of the node sees the node; who merely signed in sees his names.
+            // With a privilege of the node, the caller sees the node; with `Any`, only the names granted to it.
             let reach = match privilege {
                 Privilege::Any => layer.names(),
                 _ => layer.reach(privilege),
@@ -238,7 +239,7 @@ impl Identity {
         })
     }
 
-    /// The error of whoever may not use an endpoint. It says nothing about what exists.
+    /// Creates the error for a caller who may not use an endpoint. It reveals nothing about what exists.
     pub fn refusal(&self, action: &str, privilege: Privilege) -> Error {
         let privilege = self.meant_by(privilege);
         let kind = if privilege.is_of_indices() { "index" } else { "cluster" };
@@ -252,11 +253,11 @@ impl Identity {
     }
 }
 
-/// As Elasticsearch's errors call him.
+/// Prints the caller as in Elasticsearch's errors.
 impl std::fmt::Display for Identity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.principal {
-            Principal::Open => f.write_str("anybody"),
+            Principal::Open => f.write_str("anonymous"),
             Principal::User(user) => {
                 let roles: Vec<&str> = self.roles().collect();
                 write!(f, "user [{}] with effective roles [{}]", user.name, roles.join(","))

@@ -1,19 +1,19 @@
-//! Who may do what: tenants, users, roles, API keys and sessions, and their durable record.
+//! Access control: tenants, users, roles, API keys and sessions, and their durable record.
 //!
-//! [`Control`] answers three questions: who sent these credentials ([`Control::authenticate`]), may
-//! they use this endpoint, and on whose events ([`Identity::scope`]). It also keeps what operators
-//! declare about tenants, and what people save for each other ([`Control::saved_objects`]). Its state is one small file, replaced as a whole by every change, and a
-//! snapshot in memory that readers never wait for.
+//! [`Control`] answers three questions: who sent these credentials ([`Control::authenticate`]), may the caller use this
+//! endpoint, and on whose events ([`Identity::scope`]). It also stores what operators declare about tenants, and
+//! objects that users save for each other ([`Control::saved_objects`]). Its state is one small file, which every change
+//! replaces completely, and a snapshot in memory that readers never wait for.
 //!
-//! It also decides what time does to events: which are too old ([`Life::drop_old`]), how the deletion of
-//! a tenant goes on ([`Life::delete_tenants`]), and where tenants should lie ([`placement`]); and it carries
-//! out the lifecycle policies of indices ([`ilm`]) and snapshots ([`slm`]).
+//! The crate also decides what happens to events with time: removal of old events ([`Life::drop_old`]), deletion of
+//! tenants ([`Life::delete_tenants`]) and placement of tenants ([`placement`]). It executes the lifecycle policies of
+//! indices ([`ilm`]) and snapshots ([`slm`]).
 //!
-//! What surprises: this lies beside the engine and not in its catalog. Who may ask is the edge's
-//! business also when the engine is another machine.
+//! This state is beside the engine and not in its catalog: the edge must check access even if the engine runs on
+//! another machine.
 //!
-//! This crate knows neither HTTP nor headers, opens no socket, reads no clock and draws no random
-//! number by itself: disk, clock and randomness come in through [`Parts`].
+//! This crate knows neither HTTP nor headers, opens no socket, reads no clock and draws no random number: disk, clock
+//! and randomness come in through [`Parts`].
 
 mod api_keys;
 mod authenticate;

@@ -1,9 +1,7 @@
-//! What happens to events with time, without anybody asking: old ones go, and so do those of tenants
-//! that are deleted.
+//! Background removal of events: retention, and deletion of tenants.
 //!
-//! The program calls [`Life::drop_old`] and [`Life::delete_tenants`] every now and then. Both look at
-//! what is there, decide by pure functions, and take steps that do no harm when they are taken twice;
-//! what fails is logged and tried again at the next call.
+//! The program calls [`Life::drop_old`] and [`Life::delete_tenants`] from time to time. Both read the current state,
+//! decide with pure functions, and take idempotent steps; a failed step is logged and retried at the next call.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -24,22 +22,22 @@ use crate::deletion::{Deletion, IndexState};
 use crate::life_snapshots::Pauses;
 use crate::retention::{Due, TenantRetention, due};
 
-/// A write that was on its way when its tenant was closed has ended after this. Only then it is looked
-/// whether anything is left.
+/// A write that was running when its tenant was closed has ended after this time. Only then a last search for remaining
+/// events starts.
 const WRITES_END_AFTER_MS: i64 = 5_000;
 
-/// Closed indices that one error names.
+/// Maximum closed indices in one error.
 const CLOSED_NAMED_MAX: usize = 20;
 
-/// What a look for events of a tenant found.
+/// Result of a search for events of a tenant.
 struct Found {
-    /// How many there are; an index of its own counts as one at least.
+    /// Number of events; a private index of the tenant counts as at least one.
     events: u64,
-    /// Why some indices could not be looked at.
+    /// Error if some indices could not be searched.
     held_up: Result<()>,
 }
 
-/// Carries out lifecycles, retention and deletions.
+/// Executes lifecycles, retention and deletions.
 pub struct Life {
     pub(crate) control: Arc<Control>,
     pub(crate) engine: Arc<dyn Engine>,
@@ -49,7 +47,7 @@ pub struct Life {
 }
 
 impl Life {
-    /// Over an engine, for the tenants of a record.
+    /// Creates it for an engine and the tenants of a control record.
     pub fn new(control: Arc<Control>, engine: Arc<dyn Engine>) -> Self {
         Self {
             control,
@@ -60,10 +58,10 @@ impl Life {
         }
     }
 
-    /// Drops what is too old by the lifecycles of data streams and the retention of tenants.
+    /// Removes what is too old by the lifecycles of data streams and the retention of tenants.
     pub async fn drop_old(&self, now_ms: i64) {
         if let Err(error) = self.follow_lifecycles(now_ms).await {
-            tracing::warn!(%error, "cannot look for backing indices that are too old");
+            tracing::warn!(%error, "cannot find expired backing indices");
         }
         self.purge_old_events(now_ms).await;
     }
@@ -84,7 +82,7 @@ impl Life {
                             stream,
                             ?indices,
                             older_than = firn_model::period::print_instant(before_ms),
-                            "dropped backing indices whose events are all older than their data stream keeps them"
+                            "dropped backing indices past the retention of their data stream"
                         ),
                         Err(error) => tracing::warn!(stream, ?indices, %error, "cannot drop backing indices"),
                     }
@@ -128,7 +126,7 @@ impl Life {
         let metadata = match self.engine.metadata(&RequestContext::new()).await {
             Ok(metadata) => metadata,
             Err(error) => {
-                tracing::warn!(%error, "cannot look for events that are older than their tenants keep them");
+                tracing::warn!(%error, "cannot find events past the retention of their tenants");
                 return;
             }
         };
@@ -151,7 +149,7 @@ impl Life {
                     %tenant,
                     documents = outcome.documents,
                     older_than = firn_model::period::print_instant(before_ms),
-                    "removed events that are older than their tenant keeps them"
+                    "removed events past the retention of their tenant"
                 );
             }
             let is_closed = |error: &Error| error.kind() == ErrorKind::IndexClosed;
@@ -164,7 +162,7 @@ impl Life {
                 let index = metadata.indices.get(name);
                 index.is_some_and(|index| is_foreign(index, &tenant))
             };
-            // Their turn comes when they are opened.
+            // They are purged when they are opened.
             let closed = failures
                 .iter()
                 .map(|(index, _, _)| index)
@@ -174,14 +172,14 @@ impl Life {
                 tracing::warn!(
                     %tenant,
                     indices = ?closed,
-                    "closed indices keep events of a tenant that are too old until they are opened or deleted"
+                    "closed indices hold expired events of a tenant: open or delete them"
                 );
             }
             self.tenant_retention.lock().note_purged(&tenant, closed, now_ms);
         }
     }
 
-    /// Goes on with deletions of tenants: whatever can be done now is done.
+    /// Continues the deletions of tenants, as far as possible now.
     pub async fn delete_tenants(&self, now_ms: i64) {
         for tenant in self.control.deletions_under_way() {
             let Ok(deletion) = self.control.deletion(&tenant) else {
@@ -192,7 +190,7 @@ impl Life {
             let outcome = self.delete_tenant(&tenant, &mut deletion, now_ms).await;
             deletion.error = outcome.as_ref().err().map(Error::to_string);
             if deletion.error.is_some() && deletion.error != before.error {
-                tracing::warn!(%tenant, error = deletion.error, "the deletion of a tenant is held up and tried again");
+                tracing::warn!(%tenant, error = deletion.error, "the deletion of a tenant failed and is retried");
             }
             if deletion.is_done() {
                 tracing::info!(
@@ -205,7 +203,7 @@ impl Life {
             if deletion != before
                 && let Err(error) = self.control.note_deletion(&tenant, deletion)
             {
-                tracing::warn!(%tenant, %error, "cannot write down how far the deletion of a tenant is");
+                tracing::warn!(%tenant, %error, "cannot store the progress of the deletion of a tenant");
             }
         }
     }
@@ -223,21 +221,22 @@ impl Life {
             self.find_snapshots(&ctx, tenant, deletion).await?;
             deletion.started_ms = Some(now_ms);
         }
-        // What was found is written down before any of it is removed, or a crash would lose the count.
+        // The result is stored before anything is removed; otherwise a crash would lose the count.
         if *deletion != before {
             self.control.note_deletion(tenant, deletion.clone())?;
         }
-        // Mounted indices hold what their snapshots do, so they come after those.
+        // Mounted indices read their snapshots, so they come after the snapshots.
         let written = self.remove_found(&ctx, tenant, deletion, false).await;
         let snapshots = self.remove_from_snapshots(&ctx, tenant, deletion, now_ms).await;
         let mounted = self.remove_from_mounts(&ctx, tenant, deletion, now_ms).await;
         let outcome = written.and(snapshots).and(mounted).and(known);
         let since_ms = now_ms.saturating_sub(deletion.started_ms.unwrap_or(now_ms));
-        // A clock that went back makes it wait once more, not for ever.
+        // If the clock goes back, it waits once more, not forever.
         if (0..WRITES_END_AFTER_MS).contains(&since_ms) {
             return outcome;
         }
-        // What holds it up may do so for days. Late writes do not wait for that, and are not looked for all the time.
+        // An error may persist for days. The search for late writes does not wait for that, but does not repeat all the
+        // time either.
         if outcome.is_err() && !(0..2 * WRITES_END_AFTER_MS).contains(&since_ms) {
             return outcome;
         }
@@ -257,11 +256,11 @@ impl Life {
         Ok(())
     }
 
-    /// Counts a tenant's events by index and notes where there are any, and which indices are its own. With `new_only`:
-    /// only in indices that were not looked at yet, and all of those are noted, because deleted events stay in files until
-    /// a merge and are found by nobody.
+    /// Counts a tenant's events by index, and records the indices with events and the tenant's private indices. With
+    /// `new_only`: searches only indices that were not searched before, and records all of them, because deleted events
+    /// stay in files until a merge and no search finds them.
     ///
-    /// An index that cannot be looked at holds up no other. What is another tenant's own is not waited for.
+    /// An index that fails does not block the others. A failure in another tenant's private index is ignored.
     async fn find_events(
         &self,
         ctx: &RequestContext,
@@ -299,7 +298,7 @@ impl Life {
             let documents = match self.count_events(ctx, tenant, index, field).await {
                 Ok(documents) => documents,
                 Err(_) if is_foreign => continue,
-                // Its repository does not answer; its snapshot is looked at by itself.
+                // Its repository does not answer; its snapshot is checked separately.
                 Err(_) if new_only && index.settings.is_mounted() => 0,
                 Err(error) => {
                     failure = failure.or(Some(error));
@@ -344,8 +343,8 @@ impl Life {
         Ok(response.total.map_or(0, |total| total.value))
     }
 
-    /// Removes what was found, index by index, of those that are mounted from snapshots or of the others, and writes down
-    /// each. An index that cannot be done holds up no other; the first such error comes back.
+    /// Removes the found events index by index, either of the mounted indices or of the others, and stores each result.
+    /// An index that fails does not block the others; returns the first error.
     pub(crate) async fn remove_found(
         &self,
         ctx: &RequestContext,
@@ -375,7 +374,7 @@ impl Life {
                     deletion.note_done(&name, state, segments);
                     self.control.note_deletion(tenant, deletion.clone())?;
                 }
-                // What is another's own is not waited for, unless something was found in it.
+                // A failure in another tenant's private index is ignored, unless events were found in it.
                 Err(_) if is_empty_foreign(deletion, &name) => deletion.note_done(&name, IndexState::Purged, 0),
                 Err(error) => failure = failure.or(Some(error)),
             }
@@ -383,8 +382,8 @@ impl Life {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Removes what indices brought along that were restored since the deletion began: events that were deleted in the
-    /// snapshot are in files and not found by a search. No snapshot that may be written brings any from now on.
+    /// Removes the tenant's events from indices that were restored since the deletion started: events deleted in the
+    /// snapshot are in the files, but no search finds them. From now on no writable snapshot contains any.
     async fn purge_restored(&self, ctx: &RequestContext, tenant: &TenantId, deletion: &mut Deletion) -> Result<()> {
         let metadata = self.engine.metadata(ctx).await?;
         let indices = metadata.indices.values();
@@ -400,11 +399,11 @@ impl Life {
         Ok(())
     }
 
-    /// Removes a tenant's events from an index. What became of it, and how many segments were written anew.
+    /// Removes a tenant's events from an index. Returns their new state and the number of rewritten segments.
     async fn remove_from(&self, ctx: &RequestContext, tenant: &TenantId, name: &str) -> Result<(IndexState, u32)> {
         let metadata = self.engine.metadata(ctx).await?;
         match metadata.indices.get(name) {
-            // Somebody else removed it.
+            // Another request removed the index.
             None => Ok((IndexState::Dropped, 0)),
             Some(index) if is_own(index, tenant) => {
                 self.engine.execute(ctx, removal_of(index, &metadata)).await?;
@@ -432,12 +431,12 @@ fn is_own(index: &IndexMetadata, tenant: &TenantId) -> bool {
     index.settings.tenant_owner.as_deref() == Some(tenant.as_str())
 }
 
-/// Whether it is another tenant's own.
+/// Whether the index is private to another tenant.
 fn is_foreign(index: &IndexMetadata, tenant: &TenantId) -> bool {
     index.settings.tenant_owner.is_some() && !is_own(index, tenant)
 }
 
-/// Why nobody knows what is in some indices.
+/// Returns the error that some indices are closed, so that their content is unknown.
 fn are_closed(names: &[&str]) -> Option<Error> {
     let first = names.first()?;
     let named = names
@@ -457,7 +456,7 @@ fn are_closed(names: &[&str]) -> Option<Error> {
     Some(error.with_index(*first))
 }
 
-/// Removes an index, or the data stream whose write index it is.
+/// Returns the command that removes an index, or the data stream whose write index it is.
 fn removal_of(index: &IndexMetadata, metadata: &Metadata) -> Command {
     let stream = index
         .data_stream

@@ -1,8 +1,8 @@
-//! The part of a tenant's deletion that is about snapshots.
+//! Removal of a deleted tenant's events from snapshots.
 //!
-//! Each snapshot of a repository that may be written is rewritten without the tenant's events, one after the other. What
-//! cannot be done now is tried again, less and less often: a repository that does not answer, a snapshot that is being
-//! restored. What nobody here may do is said in the statement: repositories that are read-only, snapshots that are damaged.
+//! Every snapshot in a writable repository is rewritten without the tenant's events, one after the other. Failed work
+//! is retried with backoff: a repository that does not answer, a snapshot that is being restored. The statement names
+//! what firn cannot change: read-only repositories and damaged snapshots.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,11 +15,11 @@ use crate::deletion::Deletion;
 use crate::deletion_snapshots::{SNAPSHOTS_NAMED_MAX, SnapshotLeft};
 use crate::life::Life;
 
-/// Looks read the manifests of every snapshot, so they are made less often the longer something is in the way.
+/// Each check reads the manifests of every snapshot, so the pause between checks grows while they fail.
 const PAUSE_MS_MIN: i64 = 2_000;
 const PAUSE_MS_MAX: i64 = 5 * 60 * 1000;
 
-/// When snapshots are looked at again.
+/// Backoff state: time of the next check of snapshots.
 #[derive(Debug, Default)]
 pub(crate) struct Pauses(HashMap<TenantId, Pause>);
 
@@ -27,15 +27,15 @@ pub(crate) struct Pauses(HashMap<TenantId, Pause>);
 struct Pause {
     until_ms: i64,
     pause_ms: i64,
-    /// Why it was not done.
+    /// Error of the last attempt.
     why: Option<Error>,
 }
 
 impl Pauses {
-    /// `Some` while it is not to be tried again: what the last attempt ended with.
+    /// Returns the result of the last attempt during the pause; `None`: try again.
     fn outcome(&self, tenant: &TenantId, now_ms: i64) -> Option<Result<()>> {
         let pause = self.0.get(tenant)?;
-        // A clock that went back makes it wait once more, not for ever.
+        // If the clock goes back, it waits once more, not forever.
         let is_over = !(pause.until_ms - pause.pause_ms..pause.until_ms).contains(&now_ms);
         match &pause.why {
             Some(why) if !is_over => Some(Err(why.clone())),
@@ -44,7 +44,7 @@ impl Pauses {
         }
     }
 
-    /// Notes how an attempt ended; one that succeeded is the last until the final look.
+    /// Records the result of an attempt; a successful one is the last until the final check.
     fn note(&mut self, tenant: &TenantId, outcome: &Result<()>, now_ms: i64) {
         let factor = if outcome.is_err() { 2 } else { 1 };
         let before = self.0.get(tenant);
@@ -63,8 +63,8 @@ impl Pauses {
 }
 
 impl Life {
-    /// Removes the tenant's events from the snapshots that hold some, and writes down each. A snapshot that cannot be done
-    /// holds up no other; the first such error comes back, also as long as it is not tried again.
+    /// Removes the tenant's events from all snapshots that hold any, and stores each result. A snapshot that fails does
+    /// not block the others; returns the first error, also during the pause before a retry.
     pub(crate) async fn remove_from_snapshots(
         &self,
         ctx: &RequestContext,
@@ -77,13 +77,13 @@ impl Life {
         }
         let outcome = self.rewrite_snapshots(ctx, tenant, deletion).await;
         self.pauses.lock().note(tenant, &outcome, now_ms);
-        // They may read something else now.
+        // Mounted indices may read a rewritten snapshot now.
         self.mount_pauses.lock().forget(tenant);
         outcome
     }
 
-    /// Has indices that are mounted from snapshots read what those are now, and fails if that holds events of the tenant: then it is
-    /// tried again less and less often, since each of them asks its repository.
+    /// Makes mounted indices read the current state of their snapshots, and fails if that holds events of the tenant.
+    /// It retries with backoff, because each mounted index sends requests to its repository.
     pub(crate) async fn remove_from_mounts(
         &self,
         ctx: &RequestContext,
@@ -104,7 +104,7 @@ impl Life {
 
     async fn rewrite_snapshots(&self, ctx: &RequestContext, tenant: &TenantId, deletion: &mut Deletion) -> Result<()> {
         let found = self.find_snapshots(ctx, tenant, deletion).await?;
-        // Those were left so by a process that ended, or by an attempt that failed.
+        // Left by a process that ended, or by a failed attempt.
         let unswept = deletion.unswept.clone();
         let writable = deletion.snapshots.iter().filter(|left| !left.is_readonly);
         let writable: Vec<(String, String)> = writable
@@ -129,7 +129,7 @@ impl Life {
                     deletion.note_rewritten(&repository, &snapshot, done);
                     self.control.note_deletion(tenant, deletion.clone())?;
                 }
-                // Somebody removed it, or takes the repository away.
+                // Another request removed the snapshot, or unregisters the repository.
                 Err(error) if matches!(error.kind(), ErrorKind::SnapshotMissing | ErrorKind::RepositoryMissing) => {}
                 Err(error) => {
                     failed.insert(repository);
@@ -142,20 +142,20 @@ impl Life {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Removes the objects that hold events of the tenant and that no snapshot names, where some may be.
+    /// Removes unreferenced objects with events of the tenant, from repositories that may have any.
     pub(crate) async fn remove_leftovers(&self, ctx: &RequestContext, deletion: &mut Deletion) -> Result<()> {
         for repository in deletion.unswept.clone() {
             match self.engine.remove_leftovers(ctx, &repository).await {
                 Ok(0) => {}
                 Ok(_) => {
                     let why =
-                        "somebody writes to the repository: what snapshots named before is removed when that has ended";
+                        "another operation writes to the repository: unreferenced objects are removed after it ends";
                     return Err(Error::new(
                         ErrorKind::SnapshotInProgress,
                         format!("[{repository}] {why}"),
                     ));
                 }
-                // It was taken away.
+                // The repository was unregistered.
                 Err(error) if error.kind() == ErrorKind::RepositoryMissing => {}
                 Err(error) => return Err(error),
             }
@@ -164,7 +164,7 @@ impl Life {
         Ok(())
     }
 
-    /// The last look: whether no snapshot holds anything that could be removed, and none will.
+    /// Final check: whether no snapshot holds events that could be removed, and none will.
     pub(crate) async fn check_snapshots(
         &self,
         ctx: &RequestContext,
@@ -194,7 +194,7 @@ impl Life {
             return Err(Error::new(
                 ErrorKind::SnapshotInProgress,
                 format!(
-                    "[{}:{}] the snapshot was begun when there were events of the tenant, and is still being made",
+                    "[{}:{}] the snapshot started while the tenant had events, and is still running",
                     running.repository, running.snapshot
                 ),
             ));
@@ -211,7 +211,7 @@ impl Life {
         }
     }
 
-    /// Notes which snapshots hold events of the tenant.
+    /// Finds and records the snapshots with events of the tenant.
     pub(crate) async fn find_snapshots(
         &self,
         ctx: &RequestContext,
@@ -219,7 +219,7 @@ impl Life {
         deletion: &mut Deletion,
     ) -> Result<TenantSnapshots> {
         let mut found = self.engine.snapshots_of_tenant(ctx, tenant).await?;
-        // What can be done something about is named first.
+        // Writable snapshots come first.
         found.holding.sort_by_key(|held| held.is_readonly);
         let left = |held: &HoldingSnapshot| SnapshotLeft {
             repository: held.repository.clone(),
@@ -238,7 +238,7 @@ impl Life {
     }
 }
 
-/// Why nobody knows whether snapshots hold anything, if that may be known another time.
+/// Returns the error for snapshots that could not be read, if a later attempt may succeed.
 fn awaited(found: &TenantSnapshots) -> Option<Error> {
     let unread = found.unread.iter().find(|unread| unread.may_answer)?;
     Some(Error::new(

@@ -1,15 +1,15 @@
-//! Passwords: kept as argon2id, compared by it.
+//! Password hashing with argon2id.
 
 use argon2::password_hash::{PasswordHash, PasswordHasher as _, PasswordVerifier as _, SaltString};
 use argon2::{Algorithm, Argon2, Params, Version};
 use firn_model::{Error, Result};
 
-/// Shortest password, characters, as in Elasticsearch.
+/// Minimum length of a password in characters, as in Elasticsearch.
 const CHARS_MIN: usize = 6;
-/// Longest password, bytes: hashing must not become work for its sender to choose.
+/// Maximum length of a password in bytes: the sender must not control the cost of hashing.
 const BYTES_MAX: usize = 1024;
-/// What OWASP's cheat sheet on password storage asks of argon2id at least: 19 MiB, two passes, one lane. Some 25 ms
-/// of one core, so the few checks at a time that the edge allows take some 40 MiB.
+/// Minimum of OWASP's cheat sheet on password storage for argon2id: 19 MiB, two passes, one lane. It takes some 25 ms
+/// of one core. The few concurrent checks that the edge allows take some 40 MiB.
 const MEMORY_KIB: u32 = 19 * 1024;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
@@ -28,7 +28,7 @@ pub(crate) fn check_new(password: &str) -> Result<()> {
     Ok(())
 }
 
-/// The text that stands for a password (`$argon2id$…`). Slow on purpose.
+/// Returns the hash of a password as text (`$argon2id$…`). Slow on purpose.
 pub(crate) fn hash(password: &str, salt: [u8; SALT_BYTES]) -> Result<String> {
     let broken = |error: argon2::password_hash::Error| Error::internal(format!("cannot hash a password: {error}"));
     let salt = SaltString::encode_b64(&salt).map_err(broken)?;
@@ -38,7 +38,7 @@ pub(crate) fn hash(password: &str, salt: [u8; SALT_BYTES]) -> Result<String> {
         .to_string())
 }
 
-/// Whether the password is the one that `hash` stands for. Slow on purpose.
+/// Returns whether the password matches `hash`. Slow on purpose.
 pub(crate) fn matches(password: &str, hash: &str) -> bool {
     if password.len() > BYTES_MAX {
         return false;
@@ -46,7 +46,7 @@ pub(crate) fn matches(password: &str, hash: &str) -> bool {
     let (Ok(parsed), Ok(argon2)) = (PasswordHash::new(hash), argon2()) else {
         return false;
     };
-    // Memory and passes are those in the text: older ones stay valid when the constants change.
+    // Memory and passes come from the text: older hashes stay valid if the constants change.
     argon2.verify_password(password.as_bytes(), &parsed).is_ok()
 }
 

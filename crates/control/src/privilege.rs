@@ -1,34 +1,34 @@
-//! What an endpoint asks of its caller, and the names under which roles grant it.
+//! Privileges that endpoints require, and the names under which roles grant them.
 
 use firn_model::{Error, ErrorKind, Result};
 
-/// What an endpoint asks of its caller. Every route of the edge has one.
+/// Privilege that an endpoint requires of its caller. Every route of the edge has one.
 ///
-/// The first nine concern indices: a role grants them for names, and what the caller then sees is narrowed to
-/// those. The others concern the node as a whole. Which of firn's own roles have which:
+/// The nine from `Read` to `Manage` concern indices: a role grants them for names, and the caller sees only indices
+/// with these names. The others concern the whole node. Which of firn's built-in roles have which:
 ///
 /// | privilege | reader | writer | tenant admin | for |
 /// |---|---|---|---|---|
-/// | `Any` | yes | yes | yes | what tells nothing about events: `GET /`, who am I |
+/// | `Any` | yes | yes | yes | requests that reveal nothing about events: `GET /`, who am I |
 /// | `Read` | yes | – | yes | documents, searches, aggregations, contexts |
-/// | `Write` | – | yes | yes | bulk, index, update, delete; making the index that a write needs |
+/// | `Write` | – | yes | yes | bulk, index, update, delete; creating the index that a write needs |
 /// | `ViewMetadata` | yes | yes | yes | mappings, settings, aliases, names |
 /// | `MonitorIndices` | yes | – | yes | counts and sizes |
 /// | `Refresh` | – | yes | yes | making writes searchable |
-/// | `CreateIndex` | – | – | yes | an index or data stream of the tenant's own |
-/// | `ManageOwnIndex` | – | – | yes | changing or deleting an index of the tenant's own; of others `Manage` is asked |
+/// | `CreateIndex` | – | – | yes | creating a private index or data stream |
+/// | `ManageOwnIndex` | – | – | yes | changing or deleting a private index; other indices require `Manage` |
 /// | `Maintain` | – | – | – | flush and merge, which cost all tenants of an index |
-/// | `Manage` | – | – | – | changing or deleting indices, which several tenants share |
-/// | `ManageOwnKeys` | – | – | yes | API keys made by the caller |
+/// | `Manage` | – | – | – | changing or deleting indices that several tenants share |
+/// | `ManageOwnKeys` | – | – | yes | API keys created by the caller |
 /// | `ManageTenant` | – | – | yes | users, keys and usage of the caller's tenant |
 /// | `Monitor` | – | – | – | the node and everything on it |
-/// | `ManageTemplates` | – | – | – | templates, which hold for all tenants |
-/// | `ManageApiKeys`, `ManageSecurity` | – | – | – | keys, users and roles of everybody |
+/// | `ManageTemplates` | – | – | – | templates, which apply to all tenants |
+/// | `ManageApiKeys`, `ManageSecurity` | – | – | – | all keys, users and roles |
 /// | `ManageCluster` | – | – | – | settings of the node, tenants, placement |
-/// | `ReadIlm`, `ReadSlm` | – | – | – | lifecycle policies of indices, of snapshots |
-/// | `ManageIlm`, `ManageSlm` | – | – | – | making and changing those |
-/// | `MonitorSnapshot` | – | – | – | what repositories and snapshots there are |
-/// | `CreateSnapshot` | – | – | – | making a snapshot |
+/// | `ReadIlm`, `ReadSlm` | – | – | – | reading lifecycle policies of indices, of snapshots |
+/// | `ManageIlm`, `ManageSlm` | – | – | – | creating and changing these policies |
+/// | `MonitorSnapshot` | – | – | – | listing repositories and snapshots |
+/// | `CreateSnapshot` | – | – | – | creating a snapshot |
 ///
 /// Operators have all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -63,12 +63,12 @@ pub enum Privilege {
 use Privilege as P;
 
 impl Privilege {
-    /// Whether it is granted for names of indices.
+    /// Returns whether roles grant it for names of indices.
     pub fn is_of_indices(self) -> bool {
         PrivilegeSet::of_indices().contains(self)
     }
 
-    /// Names of privileges that grant it, as errors list them.
+    /// Returns the names of the privileges that include it, as errors list them.
     pub(crate) fn granted_by(self) -> Vec<&'static str> {
         let names = if self.is_of_indices() {
             INDEX_NAMES
@@ -83,7 +83,7 @@ impl Privilege {
     }
 }
 
-/// Several privileges.
+/// Set of privileges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PrivilegeSet(u32);
 
@@ -98,17 +98,17 @@ impl PrivilegeSet {
         Self(bits)
     }
 
-    /// Every privilege.
+    /// Returns all privileges.
     pub const fn all() -> Self {
         Self::of(ALL)
     }
 
-    /// Those that are granted for names of indices.
+    /// Returns the privileges that roles grant for names of indices.
     pub const fn of_indices() -> Self {
         ALL_OF_INDICES
     }
 
-    /// The most that anybody who belongs to a tenant can have, whatever his roles say.
+    /// Returns the upper bound for callers of a tenant, independent of their roles.
     pub const fn within_tenant() -> Self {
         Self::of(&[
             P::Any,
@@ -124,34 +124,34 @@ impl PrivilegeSet {
         ])
     }
 
-    /// Whether `privilege` is among them.
+    /// Returns whether the set contains `privilege`.
     pub const fn contains(self, privilege: Privilege) -> bool {
         self.0 & (1 << privilege as u32) != 0
     }
 
-    /// Each of them.
+    /// Iterates over the privileges.
     pub fn iter(self) -> impl Iterator<Item = Privilege> {
         ALL.iter().copied().filter(move |privilege| self.contains(*privilege))
     }
 
-    /// These and those.
+    /// Returns the union of both sets.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// The index privilege of this name in Elasticsearch.
+    /// Returns the privileges of Elasticsearch's index privilege with this name.
     pub fn of_index_name(name: &str) -> Result<Self> {
         Self::named(name, "index", INDEX_NAMES, OTHER_INDEX_NAMES)
     }
 
-    /// The cluster privilege of this name in Elasticsearch.
+    /// Returns the privileges of Elasticsearch's cluster privilege with this name.
     pub fn of_cluster_name(name: &str) -> Result<Self> {
         Self::named(name, "cluster", CLUSTER_NAMES, OTHER_CLUSTER_NAMES)
     }
 
-    /// A known name's set. What Elasticsearch has and firn lacks is refused as such: a grant that is
-    /// quietly smaller than it reads would be found out in production.
+    /// Returns the set of a known name. A privilege of Elasticsearch that firn lacks fails with its own error: a grant
+    /// that is silently smaller than its name would be noticed only in production.
     fn named(name: &str, kind: &str, ours: &[(&'static str, Self)], others: &[&str]) -> Result<Self> {
         if let Some((_, set)) = ours.iter().find(|(candidate, _)| *candidate == name) {
             return Ok(*set);
@@ -209,8 +209,8 @@ const ALL_OF_INDICES: PrivilegeSet = PrivilegeSet::of(&[
     P::Manage,
 ]);
 
-/// Privileges for names of indices; `refresh` is firn's own, a part of `maintenance`, and so is `manage_own_index`, the
-/// part of `manage` that a tenant's admin has.
+/// Privileges for names of indices. Only in firn: `refresh`, a part of `maintenance`, and `manage_own_index`, the part
+/// of `manage` that the admin of a tenant has.
 const INDEX_NAMES: &[(&str, PrivilegeSet)] = &[
     ("read", PrivilegeSet::of(&[P::Read])),
     ("write", PrivilegeSet::of(&[P::Write])),
@@ -244,7 +244,7 @@ const OTHER_INDEX_NAMES: &[&str] = &[
     "manage_ilm", "manage_leader_index", "read_cross_cluster", "read_failure_store",
 ];
 
-/// Privileges for the node as a whole; `manage_tenant` is firn's own, what a tenant's admin has.
+/// Privileges for the whole node. Only in firn: `manage_tenant`, which the admin of a tenant has.
 const CLUSTER_NAMES: &[(&str, PrivilegeSet)] = &[
     ("manage_own_api_key", PrivilegeSet::of(&[P::ManageOwnKeys])),
     ("manage_tenant", PrivilegeSet::of(&[P::ManageTenant])),
@@ -287,7 +287,7 @@ const CLUSTER_NAMES: &[(&str, PrivilegeSet)] = &[
     ),
 ];
 
-/// What managing the cluster includes.
+/// Privileges that managing the cluster includes.
 const LIFECYCLES_AND_SNAPSHOTS: PrivilegeSet = PrivilegeSet::of(&[
     P::ReadIlm,
     P::ReadSlm,
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lacking_is_told_from_what_is_unknown() {
+    fn privileges_that_firn_lacks_differ_from_unknown_ones() {
         let kind = |name| PrivilegeSet::of_index_name(name).unwrap_err().kind();
         assert_eq!(kind("create_doc"), ErrorKind::NotImplemented);
         assert_eq!(kind("raed"), ErrorKind::IllegalArgument);

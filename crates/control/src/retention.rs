@@ -1,5 +1,5 @@
-//! What is too old: whole backing indices of data streams with a lifecycle, and events of tenants with
-//! a retention of their own. Pure; [`crate::Life`] carries it out.
+//! Retention rules: whole backing indices of data streams with a lifecycle, and events of tenants with a retention.
+//! Pure; [`crate::Life`] executes the result.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,38 +9,38 @@ use indexmap::IndexMap;
 use serde_json::{Value, json};
 
 const DAY_MS: i64 = 86_400_000;
-/// Purging rewrites segments, and nobody misses an event that goes a day later.
+/// Purging rewrites segments, and removing an event a day later is good enough.
 const PURGE_EVERY_MS: i64 = DAY_MS;
 
-/// What a data stream's lifecycle asks for.
+/// Action that a data stream's lifecycle requires.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Due {
-    /// These backing indices hold only events that are too old.
+    /// Drop these backing indices: all their events are too old.
     Drop {
         /// The data stream.
         stream: String,
-        /// Oldest first; never the one that is written to.
+        /// Oldest first; never the write index.
         indices: Vec<String>,
-        /// Events before this are too old, ms since epoch UTC.
+        /// Events before this time are too old, ms since epoch UTC.
         before_ms: i64,
     },
-    /// The data stream may need another write index, if the conditions are met.
+    /// Roll over the data stream if the conditions are met.
     RollOver {
         /// The data stream.
         stream: String,
-        /// As of `_rollover`; empty: in any case.
+        /// Conditions as in `_rollover`; empty: roll over in any case.
         conditions: IndexMap<String, Value>,
     },
 }
 
-/// What the lifecycles of all data streams ask for now.
+/// Returns the actions that the lifecycles of all data streams require now.
 pub(crate) fn due(metadata: &Metadata, now_ms: i64) -> Vec<Due> {
     let mut due = Vec::new();
     for stream in metadata.data_streams.values() {
         let Some(lifecycle) = stream.lifecycle.as_ref().filter(|lifecycle| lifecycle.enabled) else {
             continue;
         };
-        // As in Elasticsearch, an index with a policy of its own follows that.
+        // As in Elasticsearch, the policy of an index takes precedence over the lifecycle.
         let has_policy = |name: &String| {
             let index = metadata.indices.get(name);
             index.is_some_and(|index| index.lifecycle_policy().is_some())
@@ -62,7 +62,7 @@ pub(crate) fn due(metadata: &Metadata, now_ms: i64) -> Vec<Due> {
                 continue;
             }
             if newest == Some(name) {
-                // All of the stream is too old. It keeps its last index until there is one of today.
+                // The whole stream is too old. The last index stays until there is a current one.
                 due.push(Due::RollOver {
                     stream: stream.name.clone(),
                     conditions: IndexMap::new(),
@@ -82,8 +82,8 @@ pub(crate) fn due(metadata: &Metadata, now_ms: i64) -> Vec<Due> {
     due
 }
 
-/// Until when a backing index took events: the end of its period, or when the one after it was made.
-/// `None`: it still takes them.
+/// Returns the time until which a backing index accepted events: the end of its period, or the creation of the next
+/// index. `None`: it still accepts events.
 fn end_ms(metadata: &Metadata, stream: &DataStream, place: usize) -> Option<i64> {
     let index = metadata.indices.get(&stream.indices[place])?;
     if let Some(range) = &index.settings.time_range_ms {
@@ -93,8 +93,8 @@ fn end_ms(metadata: &Metadata, stream: &DataStream, place: usize) -> Option<i64>
     Some(next.created_ms)
 }
 
-/// When a data stream without periods gets another index: Elasticsearch's
-/// `cluster.lifecycle.default.rollover`, whose age follows the retention.
+/// Returns the rollover conditions of a data stream without periods: Elasticsearch's
+/// `cluster.lifecycle.default.rollover`, whose age depends on the retention.
 fn rollover_conditions(retention_ms: Option<u64>) -> IndexMap<String, Value> {
     let days = |days: u64| days * DAY_MS as u64;
     let max_age = match retention_ms {
@@ -114,7 +114,7 @@ fn rollover_conditions(retention_ms: Option<u64>) -> IndexMap<String, Value> {
     .collect()
 }
 
-/// Remembers which tenant's events were purged when.
+/// Last purge of each tenant's events.
 #[derive(Debug, Default)]
 pub(crate) struct TenantRetention {
     purged: BTreeMap<TenantId, Purged>,
@@ -123,14 +123,14 @@ pub(crate) struct TenantRetention {
 #[derive(Debug)]
 struct Purged {
     at_ms: i64,
-    /// Indices that were closed then, by name.
+    /// Indices that were closed at the purge, by name.
     closed: BTreeSet<String>,
 }
 
 impl TenantRetention {
-    /// The tenants whose turn it is, and before when their events are too old. Each comes once a day,
-    /// after a start, and when an index `is_open` that was closed when it was its turn. A clock that went back makes
-    /// nobody wait for more than that.
+    /// Returns the tenants to purge, with the time before which their events are too old. A tenant is due once a day,
+    /// after a start, and if an index that was closed at its last purge `is_open` now. If the clock goes back, a tenant
+    /// waits no longer than that.
     pub(crate) fn due(
         &mut self,
         tenants: &[(TenantId, u64)],
@@ -150,7 +150,7 @@ impl TenantRetention {
             .collect()
     }
 
-    /// A tenant's old events are gone, except from indices that are closed.
+    /// Records that a tenant's old events are removed, except from closed indices.
     pub(crate) fn note_purged(&mut self, tenant: &TenantId, closed: BTreeSet<String>, now_ms: i64) {
         let purged = Purged { at_ms: now_ms, closed };
         self.purged.insert(tenant.clone(), purged);
@@ -216,7 +216,7 @@ mod tests {
             });
         }
 
-        /// What goes, and whether the stream needs another index whatever it holds.
+        /// Returns the dropped indices, and whether the stream rolls over unconditionally.
         fn due(&self) -> (Vec<String>, bool) {
             let mut dropped = Vec::new();
             let mut rolls = false;
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(world.due(), (vec![], false), "no lifecycle, nothing goes");
         world.keep("10d");
         let (dropped, _) = world.due();
-        // The week before last ended eleven days ago, the last one four.
+        // The week before last ended eleven days ago, the last week four days ago.
         assert_eq!(
             dropped,
             [
@@ -308,12 +308,12 @@ mod tests {
         retention.note_purged(&tenant("a"), BTreeSet::from(["x".to_owned(), "y".to_owned()]), NOW_MS);
         assert_eq!(retention.due(&all, &none_open, NOW_MS + 1).len(), 1);
         assert_eq!(retention.due(&all, &none_open, NOW_MS + DAY_MS).len(), 2);
-        // One that could not be looked at was opened; others do not matter.
+        // A closed index was opened; other indices do not matter.
         assert_eq!(retention.due(&all, &|name| name == "z", NOW_MS + 1).len(), 1);
         assert_eq!(retention.due(&all, &|name| name == "y", NOW_MS + 1).len(), 2);
         // The clock went back to before the last purge.
         assert_eq!(retention.due(&all, &none_open, NOW_MS - 1).len(), 2);
-        // Who has no retention any more is forgotten.
+        // A tenant without a retention is removed from the record.
         retention.due(&all[1..], &none_open, NOW_MS + 1);
         assert_eq!(retention.due(&all, &none_open, NOW_MS + 2).len(), 2);
     }

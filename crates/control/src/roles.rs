@@ -1,4 +1,4 @@
-//! Roles: sets of privileges with a name.
+//! Roles: named sets of privileges.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use crate::control::Control;
 use crate::identity::Identity;
 use crate::privilege::{Privilege, PrivilegeSet};
 
-/// Roles at most: all of them are in memory and in the control file.
+/// Maximum number of roles: all of them are in memory and in the control file.
 const ROLES_MAX: usize = 1000;
-/// Patterns of names in one role at most: each request of its users is held against them.
+/// Maximum patterns of names in one role: each request of its users is checked against them.
 const NAMES_MAX: usize = 256;
-/// Entries for indices in one role at most, for the same reason.
+/// Maximum index entries in one role, for the same reason.
 const ENTRIES_MAX: usize = 64;
 
-/// Longest name, bytes, as in Elasticsearch.
+/// Maximum length of a name in bytes, as in Elasticsearch.
 const NAME_BYTES_MAX: usize = 507;
 
-/// Reads the events of its tenant, and changes nothing.
+/// Role that reads the events of its tenant, and changes nothing.
 pub(crate) const READER: &str = "tenant_reader";
 
-/// What a role grants, as Elasticsearch writes it down.
+/// Definition of a role, in Elasticsearch's format.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct RoleDescriptor {
     /// Names of cluster privileges.
@@ -33,12 +33,12 @@ pub struct RoleDescriptor {
     /// Privileges by names of indices.
     #[serde(default)]
     pub indices: Vec<IndexEntry>,
-    /// Of whoever defined it.
+    /// Metadata from the user who defined it.
     #[serde(default)]
     pub metadata: Map<String, Value>,
 }
 
-/// Privileges for indices, aliases and data streams of some names.
+/// Privileges for indices, aliases and data streams with given names.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct IndexEntry {
     /// Patterns with `*`.
@@ -47,20 +47,20 @@ pub struct IndexEntry {
     pub privileges: Vec<String>,
 }
 
-/// A role with its name.
+/// Role with its name.
 #[derive(Debug, Clone)]
 pub struct Role {
-    /// What it is called by.
+    /// Its name.
     pub name: String,
-    /// As it was defined.
+    /// Its definition.
     pub descriptor: RoleDescriptor,
-    /// Whether it is one of firn's own, which nobody changes.
+    /// Whether it is a built-in role, which cannot be changed.
     pub reserved: bool,
     pub(crate) grants: Arc<Grants>,
 }
 
 impl Role {
-    /// A role of a user's making; fails for privileges that are unknown or lacking.
+    /// Creates a user-defined role; fails for privileges that are unknown or that firn lacks.
     pub(crate) fn defined(name: &str, descriptor: RoleDescriptor) -> Result<Self> {
         let grants = Grants::of([&descriptor])?;
         Ok(Self {
@@ -73,12 +73,12 @@ impl Role {
 }
 
 impl Control {
-    /// All roles, firn's own among them, by name.
+    /// Returns all roles, including built-in ones, by name.
     pub fn roles(&self) -> Vec<Arc<Role>> {
         self.state().roles.values().cloned().collect()
     }
 
-    /// Defines a role; whether it is new. A key defines none that grants more than it has.
+    /// Defines a role; returns whether it is new. A key cannot define a role that grants more than the key has.
     pub fn put_role(&self, asker: &Identity, name: &str, descriptor: RoleDescriptor) -> Result<bool> {
         check_name(name)?;
         check_own(&descriptor)?;
@@ -97,14 +97,14 @@ impl Control {
             }
             if present.is_none() && state.roles.len() >= ROLES_MAX {
                 return Err(Error::illegal_argument(format!(
-                    "cannot define role [{name}]: there are [{ROLES_MAX}], the most there may be"
+                    "cannot define role [{name}]: there are [{ROLES_MAX}] roles, the maximum"
                 )));
             }
             Ok(state.roles.insert(name.to_owned(), role).is_none())
         })
     }
 
-    /// Removes a role; whether it was there.
+    /// Removes a role; returns whether it existed.
     pub fn delete_role(&self, asker: &Identity, name: &str) -> Result<bool> {
         self.change(|state, now_ms| {
             asker.check_may_change_users(state, now_ms)?;
@@ -122,8 +122,8 @@ impl Control {
     }
 }
 
-/// Refuses what cannot be a role's name: the rules of Elasticsearch, which are those of users' names, and no name of a folder, as
-/// clients make paths of them.
+/// Refuses invalid names of roles: Elasticsearch's rules, those for names of users, and special names of folders,
+/// because clients build paths from them.
 fn check_name(name: &str) -> Result<()> {
     let printable = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
     let is_name = (1..=NAME_BYTES_MAX).contains(&name.len())
@@ -140,37 +140,37 @@ fn check_name(name: &str) -> Result<()> {
     }
 }
 
-/// Refuses what only firn's own roles grant: an admin of a tenant makes users of his tenant with any of its roles, so
-/// he has to have all that they have.
+/// Refuses privileges that only built-in roles grant. The admin of a tenant creates users with any role for the tenant,
+/// so the admin must have all privileges of these roles.
 pub(crate) fn check_own(descriptor: &RoleDescriptor) -> Result<()> {
     match descriptor.cluster.iter().any(|name| name == "manage_tenant") {
         true => Err(Error::illegal_argument(
-            "the cluster privilege [manage_tenant] comes with the role [tenant_admin] only",
+            "only the role [tenant_admin] grants the cluster privilege [manage_tenant]",
         )),
         false => Ok(()),
     }
 }
 
-/// What roles grant, ready to be asked.
+/// Compiled grants of roles.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Grants {
     cluster: PrivilegeSet,
     indices: Vec<(Vec<String>, PrivilegeSet)>,
 }
 
-/// The names for which something is granted.
+/// Names for which a privilege is granted.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Reach {
-    /// For none.
+    /// No names.
     Nothing,
-    /// For these patterns.
+    /// Names that match these patterns.
     Names(Vec<String>),
-    /// For all, or for what has nothing to do with names.
+    /// All names, or a privilege that does not depend on names.
     Everything,
 }
 
 impl Grants {
-    /// What several descriptors grant together.
+    /// Compiles the grants of several descriptors.
     pub(crate) fn of<'a>(descriptors: impl IntoIterator<Item = &'a RoleDescriptor>) -> Result<Self> {
         let mut grants = Self::default();
         for descriptor in descriptors {
@@ -179,7 +179,7 @@ impl Grants {
         Ok(grants)
     }
 
-    /// Adds what `other` grants.
+    /// Adds the grants of `other`.
     pub(crate) fn extend(&mut self, other: &Self) {
         self.cluster = self.cluster.and(other.cluster);
         self.indices.extend(other.indices.iter().cloned());
@@ -220,17 +220,17 @@ impl Grants {
         Ok(())
     }
 
-    /// What is granted for the node as a whole.
+    /// Returns the privileges for the whole node.
     pub(crate) fn cluster(&self) -> PrivilegeSet {
         self.cluster
     }
 
-    /// Patterns of names with what is granted for them.
+    /// Returns the patterns of names with their privileges.
     pub(crate) fn entries(&self) -> &[(Vec<String>, PrivilegeSet)] {
         &self.indices
     }
 
-    /// Where `privilege` is granted.
+    /// Returns the names for which `privilege` is granted.
     pub(crate) fn reach(&self, privilege: Privilege) -> Reach {
         if privilege == Privilege::Any {
             return Reach::Everything;
@@ -244,12 +244,12 @@ impl Grants {
         self.reach_where(|set| set.contains(privilege))
     }
 
-    /// The names for which anything is granted.
+    /// Returns the names for which any privilege is granted.
     pub(crate) fn names(&self) -> Reach {
         self.reach_where(|set| set != PrivilegeSet::default())
     }
 
-    /// Whether nothing at all is granted.
+    /// Returns whether there are no grants.
     pub(crate) fn is_empty(&self) -> bool {
         self.cluster == PrivilegeSet::default() && self.names() == Reach::Nothing
     }
@@ -276,7 +276,7 @@ fn is_plain_pattern(name: &str) -> bool {
     !name.starts_with('/') && !name.contains('?')
 }
 
-/// firn's own roles. `superuser` is Elasticsearch's name of `operator`.
+/// Returns the built-in roles. `superuser` is Elasticsearch's name of `operator`.
 pub(crate) fn built_in() -> BTreeMap<String, Arc<Role>> {
     let tenant = |privileges: &[&str], cluster: &[&str]| RoleDescriptor {
         cluster: owned(cluster),
@@ -325,12 +325,12 @@ pub(crate) fn built_in() -> BTreeMap<String, Arc<Role>> {
     .collect()
 }
 
-/// Whether a role of this name makes sense only for somebody who belongs to a tenant.
+/// Returns whether a role is only for users of a tenant.
 pub(crate) fn is_for_tenants(name: &str) -> bool {
     matches!(name, "tenant_admin" | "tenant_writer" | READER)
 }
 
-/// Whether a role of this name makes sense only for somebody who belongs to no tenant.
+/// Returns whether a role is only for users without a tenant.
 pub(crate) fn is_for_operators(name: &str) -> bool {
     matches!(name, "operator" | "superuser")
 }

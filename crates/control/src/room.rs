@@ -1,4 +1,4 @@
-//! How many keys and users there may be: so many of a tenant, and always some more for operators.
+//! Limits of the number of keys and users: per tenant and in total, with a reserve for operators.
 //!
 //! All of them are in memory and in the file that every change replaces, which all tenants share.
 
@@ -6,49 +6,50 @@ use firn_model::tenant::TenantId;
 use firn_model::{Error, Result};
 use serde::Serialize;
 
-/// Bytes of `metadata` of a user or key, printed.
+/// Maximum bytes of `metadata` of a user or key, printed.
 const METADATA_BYTES_MAX: usize = 16 << 10;
 
-/// How many there may be of something.
+/// Limits of one kind of object.
 pub(crate) struct Room {
-    /// What it is, in words.
+    /// Name of the kind.
     pub(crate) what: &'static str,
-    /// Of all.
+    /// Maximum in total.
     pub(crate) all: usize,
-    /// Of one tenant.
+    /// Maximum of one tenant.
     pub(crate) of_tenant: usize,
-    /// Of all, those that only somebody without a tenant gets: whatever tenants do, an operator can sign in and act.
+    /// Part of the total that is reserved for users without a tenant: an operator can always sign in and act,
+    /// independent of tenants.
     pub(crate) for_operators: usize,
 }
 
 impl Room {
-    /// Refuses one more where `all` are there, and so many of the tenant that it is for.
+    /// Refuses one more object if there are `all` already, or if its tenant has reached its limit.
     pub(crate) fn check(&self, name: &str, all: usize, tenant: Option<(&TenantId, usize)>) -> Result<()> {
         let what = self.what;
-        let refused = |why: String| Err(Error::illegal_argument(format!("cannot make {what} [{name}]: {why}")));
+        let refused = |why: String| Err(Error::illegal_argument(format!("cannot create {what} [{name}]: {why}")));
         let most = match tenant {
             Some((tenant, own)) if own >= self.of_tenant => {
                 let most = self.of_tenant;
                 return refused(format!(
-                    "tenant [{tenant}] has [{most}], the most that a tenant may have"
+                    "tenant [{tenant}] has [{most}], which is the maximum of a tenant"
                 ));
             }
             Some(_) => self.all - self.for_operators,
             None => self.all,
         };
         if all >= most {
-            return refused(format!("there are [{all}], the most there may be"));
+            return refused(format!("there are [{all}], the maximum"));
         }
         Ok(())
     }
 }
 
-/// Refuses metadata that is too large to be kept.
+/// Refuses metadata that is too large to store.
 pub(crate) fn check_metadata_size(metadata: &serde_json::Map<String, serde_json::Value>) -> Result<()> {
     check_size("metadata", metadata, METADATA_BYTES_MAX)
 }
 
-/// Refuses a part of a user or key that is longer than this as JSON.
+/// Refuses a part of a user or key that is longer than `max` as JSON.
 pub(crate) fn check_size(what: &str, value: &impl Serialize, max: usize) -> Result<()> {
     let text = serde_json::to_vec(value).map_err(|error| Error::internal(format!("cannot print [{what}]: {error}")))?;
     if text.len() > max {
@@ -81,7 +82,7 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::IllegalArgument);
         assert_eq!(
             error.to_string(),
-            "cannot make user [u]: tenant [a] has [3], the most that a tenant may have"
+            "cannot create user [u]: tenant [a] has [3], which is the maximum of a tenant"
         );
         assert!(
             room.check("u", 8, Some((&tenant, 0))).is_err(),
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_small() {
+    fn stored_metadata_is_small() {
         let metadata = |bytes: usize| json!({"a": "x".repeat(bytes)}).as_object().cloned().unwrap();
         check_metadata_size(&metadata(16_000)).unwrap();
         let error = check_metadata_size(&metadata(17_000)).unwrap_err();

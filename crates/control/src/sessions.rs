@@ -1,8 +1,8 @@
-//! Sessions: what a browser has after its user signed in once, instead of sending his password with every request.
+//! Sessions of browsers: after one sign-in, a cookie replaces the password in every request.
 //!
-//! A session is a secret of 256 random bits in a cookie, of which only the SHA-256 is kept: finding one costs a hash and
-//! a look-up. What its user may do is looked up each time, so that a change of his roles holds at once; and it is good
-//! only while the user's password is the one that he signed in with.
+//! A session is a secret of 256 random bits in a cookie, of which only the SHA-256 is stored: finding a session costs a
+//! hash and a lookup. Each request looks up the privileges of the user again, so that a change of the user's roles
+//! applies at once. A session is valid only while the user's password is the one from the sign-in.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -27,25 +27,26 @@ use crate::state::State;
 use crate::tenants::missing_tenant;
 use crate::users::User;
 
-/// Sessions of one user at most: with one more, the one that was used longest ago ends.
+/// Maximum sessions of one user: one more ends the least recently used one.
 const OF_USER_MAX: usize = 32;
-/// Sessions of one tenant's users at most, in the same way.
+/// Maximum sessions of one tenant's users, with the same eviction.
 const OF_TENANT_MAX: usize = 2_000;
-/// Sessions at most, in the same way: all of them are in memory and in the control file, some 300 bytes each.
+/// Maximum sessions in total, with the same eviction: all of them are in memory and in the control file, some 300 bytes
+/// each.
 const ALL_MAX: usize = 20_000;
 /// Random bytes of a token.
 const TOKEN_BYTES: usize = 32;
-/// Letters of a token: its bytes in URL-safe base64 without padding.
+/// Characters of a token: its bytes in URL-safe base64 without padding.
 const TOKEN_CHARS: usize = 43;
-/// Longest reason of a view, characters.
+/// Maximum length of the reason for a view, characters.
 const REASON_CHARS_MAX: usize = 1000;
 
-/// How long sessions live.
+/// Lifetime of sessions.
 #[derive(Debug, Clone, Copy)]
 pub struct SessionLimits {
-    /// So long after its last use a session ends.
+    /// Time after the last use when a session ends.
     pub idle: Duration,
-    /// So long after its beginning it ends, however much it is used.
+    /// Time after its start when a session ends, even if it is used.
     pub lifespan: Duration,
 }
 
@@ -58,7 +59,7 @@ impl Default for SessionLimits {
     }
 }
 
-/// The secret of a session, as its cookie holds it; logs never show it.
+/// Secret of a session, as in the cookie; logs never show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SessionToken(String);
 
@@ -69,7 +70,7 @@ impl fmt::Debug for SessionToken {
 }
 
 impl SessionToken {
-    /// A text that may be one; `None`: it cannot.
+    /// Checks the format of a token; `None`: the text is not a token.
     pub fn parse(text: &str) -> Option<Self> {
         let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         (text.len() == TOKEN_CHARS && text.bytes().all(is_letter)).then(|| Self(text.to_owned()))
@@ -79,14 +80,14 @@ impl SessionToken {
         Self(URL_SAFE_NO_PAD.encode(random))
     }
 
-    /// For the cookie.
+    /// Returns the text for the cookie.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// What a page of the session shows beside the cookie, so that no other site's page can act for it. It is made of
-    /// the secret, which no page can read, and needs no place of its own; and of the view, so that no page goes on with
-    /// other eyes than it believes to have.
+    /// Returns the CSRF token: a page of the session sends it beside the cookie, so that no other site's page can act
+    /// for the session. It is derived from the secret, which no page can read, so it needs no storage. It also depends
+    /// on the view, so that a page cannot continue in another view than it expects.
     pub fn csrf(&self, view: Option<&TenantId>) -> String {
         let mut digest = Sha256::new().chain_update("firn csrf ").chain_update(&self.0);
         if let Some(tenant) = view {
@@ -95,7 +96,7 @@ impl SessionToken {
         URL_SAFE_NO_PAD.encode(digest.finalize())
     }
 
-    /// Whether `text` is [`csrf`](Self::csrf); takes the same time whatever is wrong with it.
+    /// Returns whether `text` is [`csrf`](Self::csrf), in constant time.
     pub fn is_csrf(&self, view: Option<&TenantId>, text: &str) -> bool {
         self.csrf(view).as_bytes().ct_eq(text.as_bytes()).into()
     }
@@ -105,7 +106,7 @@ impl SessionToken {
     }
 }
 
-/// SHA-256 of a token. Nobody learns a token by how long it takes to look for its hash.
+/// SHA-256 of a token. The time of a lookup of the hash reveals nothing about the token.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct SessionId([u8; 32]);
 
@@ -115,8 +116,8 @@ impl fmt::Debug for SessionId {
     }
 }
 
-/// SHA-256 of the text that stands for a user's password: another password has another one, and so has another user
-/// of the same name.
+/// SHA-256 of the stored text of a user's password: another password has another one, and so has another user of the
+/// same name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct PasswordStamp([u8; 32]);
 
@@ -132,43 +133,43 @@ impl fmt::Debug for PasswordStamp {
     }
 }
 
-/// The view of a tenant that an operator has taken.
+/// Tenant's view of an operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct View {
-    /// Whose.
+    /// The tenant.
     pub tenant: TenantId,
-    /// Why, in the operator's words.
+    /// Reason, in the operator's words.
     pub reason: String,
 }
 
-/// A session as it is kept.
+/// Stored session.
 #[derive(Debug, Clone)]
 pub struct Session {
     id: SessionId,
-    /// Whose it is.
+    /// Its user.
     pub user: String,
     password: PasswordStamp,
-    /// When he signed in, ms since epoch UTC.
+    /// Time of the sign-in, ms since epoch UTC.
     pub created_ms: i64,
-    /// Set for operators only.
+    /// Tenant's view; only for operators.
     pub view: Option<View>,
-    /// Shared by all states of the session, so that its use is no change of state.
+    /// Shared by all states of the session, so that a use of the session is not a change of state.
     last_used_ms: Arc<AtomicI64>,
 }
 
 impl Session {
-    /// When a request came with it last, ms since epoch UTC.
+    /// Returns the time of the last request with the session, ms since epoch UTC.
     fn last_used_ms(&self) -> i64 {
         self.last_used_ms.load(Ordering::Relaxed)
     }
 
-    /// When it ends if nobody uses it any more, ms since epoch UTC.
+    /// Returns the time when it ends without further use, ms since epoch UTC.
     fn ends_ms(&self, limits: SessionLimits) -> i64 {
         let after = |ms: i64, span: Duration| ms.saturating_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX));
         after(self.last_used_ms(), limits.idle).min(after(self.created_ms, limits.lifespan))
     }
 
-    /// Whether it is of this very user, with the password that he signed in with.
+    /// Whether it belongs to this user, with the password of the sign-in.
     fn is_of(&self, user: &User) -> bool {
         user.enabled && self.password == PasswordStamp::of(user)
     }
@@ -177,28 +178,28 @@ impl Session {
 /// Sessions by the hashes of their tokens.
 pub(crate) type Sessions = HashMap<SessionId, Arc<Session>>;
 
-/// Somebody who came with a session.
+/// Caller with a session.
 #[derive(Debug, Clone)]
 pub struct SignedIn {
     /// The session.
     pub session: Arc<Session>,
-    /// Who signed in.
+    /// The user of the session.
     pub own: Arc<Identity>,
-    /// As whom he asks: himself, or a reader of the tenant whose view he has taken.
+    /// The effective identity: the user, or a reader of the tenant whose view the user has.
     pub identity: Arc<Identity>,
-    /// How long it lives from now on if it is not used again.
+    /// Remaining lifetime without further use.
     pub expires_in: Duration,
 }
 
 impl Control {
-    /// Begins a session of a user whose password was checked a moment ago; `replaced` ends.
+    /// Starts a session of a user whose password was just verified; `replaced` ends.
     pub fn open_session(&self, asker: &Identity, replaced: Option<&SessionToken>) -> Result<(SessionToken, SignedIn)> {
         let Principal::User(user) = asker.principal() else {
             return Err(Error::illegal_argument("only a user with a password has sessions"));
         };
         let token = SessionToken::of(self.draw());
         let session = self.change(|state, now_ms| {
-            // Between the check and now the password may have become another one.
+            // The password may have changed since it was verified.
             let present = state.users.get(&user.name);
             let present = present.filter(|present| present.enabled && present.password_hash == user.password_hash);
             let present = present.cloned().ok_or_else(ended)?;
@@ -221,13 +222,13 @@ impl Control {
         Ok((token, signed_in))
     }
 
-    /// Who comes with this token: two hashes and two look-ups. `None`: there is no such session, or no more.
+    /// Returns the caller with this token: two hashes and two lookups. `None`: no such session, or it has ended.
     pub fn session(&self, token: &SessionToken) -> Option<SignedIn> {
         let session = Arc::clone(self.state().sessions.get(&token.id())?);
         self.signed_in(session)
     }
 
-    /// Ends a session. Once more does nothing.
+    /// Ends a session. A repeated call does nothing.
     pub fn end_session(&self, token: &SessionToken) -> Result<()> {
         if !self.state().sessions.contains_key(&token.id()) {
             return Ok(());
@@ -238,7 +239,7 @@ impl Control {
         })
     }
 
-    /// Lets a session of an operator see what a tenant sees, or with `None` what he himself sees.
+    /// Switches a session of an operator to a tenant's view, or with `None` back to the operator's own view.
     pub fn set_view(&self, token: &SessionToken, view: Option<View>) -> Result<SignedIn> {
         check_reason(view.as_ref())?;
         let session = self.change(|state, _| {
@@ -263,13 +264,13 @@ impl Control {
         self.signed_in(session).ok_or_else(ended)
     }
 
-    /// How long sessions live.
+    /// Returns the lifetime of sessions.
     pub fn session_limits(&self) -> SessionLimits {
         self.session_limits
     }
 
-    /// Whether somebody who was let in before would be let in now, to do the same: for what goes on after it was let in.
-    /// It is no use of a session.
+    /// Returns whether an authenticated caller would be authenticated again with the same rights; for long requests. It
+    /// does not count as a use of the session.
     pub fn still_admits(&self, identity: &Identity, session: Option<&SessionToken>) -> bool {
         let state = self.state();
         match (identity.principal(), session) {
@@ -292,7 +293,7 @@ impl Control {
         }
     }
 
-    /// Whose session it is, and as whom he asks; `None`: it has ended.
+    /// Returns the session's user and the effective identity; `None`: the session has ended.
     fn eyes(&self, state: &State, session: &Session, now_ms: i64) -> Option<(Arc<Identity>, Arc<Identity>)> {
         let user = state.users.get(&session.user)?;
         if session.ends_ms(self.session_limits) <= now_ms
@@ -304,7 +305,7 @@ impl Control {
         let own = Arc::new(identity_of(state, user));
         let eyes = match &session.view {
             None => Arc::clone(&own),
-            // Who is no operator any more has no view to go back from, and may not keep it.
+            // A user who is no longer an operator cannot leave the view, and must not keep it.
             Some(_) if !own.is_operator() => return None,
             Some(view) => Arc::new(own.viewing(
                 view.tenant.clone(),
@@ -331,14 +332,14 @@ impl Control {
 }
 
 impl Identity {
-    /// Whether he runs the node: he may take the view of a tenant.
+    /// Returns whether the caller runs the node: such a caller may take the view of a tenant.
     pub fn is_operator(&self) -> bool {
         self.tenant().is_none() && self.has(Privilege::ManageCluster)
     }
 }
 
 impl State {
-    /// Forgets sessions whose time is up, and those of users who are gone or have another password.
+    /// Removes expired sessions, and those of users who were deleted or have another password.
     pub(crate) fn forget_ended_sessions(&mut self, now_ms: i64, limits: SessionLimits) {
         let Self { sessions, users, .. } = self;
         sessions.retain(|_, session| {
@@ -348,7 +349,7 @@ impl State {
     }
 }
 
-/// Ends the sessions that are too many once `user` has one more.
+/// Ends the sessions that exceed a limit once `user` has one more.
 fn make_room(state: &mut State, user: &User) {
     let State { sessions, users, .. } = state;
     let tenant = user.tenant();
@@ -358,7 +359,7 @@ fn make_room(state: &mut State, user: &User) {
         end_over(sessions, OF_TENANT_MAX, |session| tenant_of(session) == tenant);
     }
     if sessions.len() >= ALL_MAX {
-        // Whatever tenants do, an operator stays signed in: it is theirs that end, as long as there are some.
+        // Tenants must not be able to sign out an operator: their sessions end first, as long as there are any.
         let operators = sessions.values().filter(|session| tenant_of(session).is_none()).count();
         match sessions.len() > operators {
             true => end_over(sessions, ALL_MAX - operators.min(ALL_MAX - 1), |session| {
@@ -369,7 +370,7 @@ fn make_room(state: &mut State, user: &User) {
     }
 }
 
-/// Ends those that were used longest ago, of the sessions that are meant, until there is room for one more of `max`.
+/// Ends the least recently used of the matching sessions until one more fits into `max`.
 fn end_over(sessions: &mut Sessions, max: usize, is_meant: impl Fn(&Session) -> bool) {
     let mut meant: Vec<(i64, i64, SessionId)> = sessions
         .values()
@@ -405,10 +406,10 @@ fn ended() -> Error {
     Error::new(ErrorKind::Unauthenticated, "the session has ended, sign in again")
 }
 
-/// [`Session`] as the control file has it.
+/// [`Session`] in the control file.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct StoredSession {
-    /// URL-safe base64, as is the next.
+    /// URL-safe base64, as is the next field.
     token_sha256: String,
     password_sha256: String,
     user: String,
@@ -463,7 +464,7 @@ impl StoredSession {
 fn digest(text: &str) -> Result<[u8; 32]> {
     let bytes = URL_SAFE_NO_PAD.decode(text).ok();
     let bytes = bytes.and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
-    bytes.ok_or_else(|| Error::internal("a session has a hash that is none"))
+    bytes.ok_or_else(|| Error::internal("a stored session has an invalid hash"))
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
-//! Carries out snapshot lifecycle policies: makes their snapshots when they are due, and removes those
-//! that nobody needs any more.
+//! Snapshot lifecycle management: creates the snapshots of policies when they are due, and removes expired ones.
 //!
-//! A snapshot is written down before it begins and when it has ended, so that one that a crash
-//! interrupted is counted as failed; the repository shows nothing of it.
+//! The start and the end of a snapshot are recorded, so that a snapshot that a crash interrupted counts as failed; the
+//! repository shows nothing of it.
 
 use std::sync::Arc;
 
@@ -22,43 +21,42 @@ use crate::control::Clock;
 const RETENTION_SCHEDULE: &str = "slm.retention_schedule";
 const RETENTION_SCHEDULE_DEFAULT: &str = "0 30 1 * * ?";
 
-/// What an [`Slm`] is made of.
+/// Dependencies of [`Slm`].
 #[derive(Clone)]
 pub struct SlmParts {
-    /// Makes the snapshots.
+    /// Engine that creates the snapshots.
     pub engine: Arc<dyn Engine>,
     /// The wall clock.
     pub now_ms: Clock,
-    /// For the names of snapshots.
+    /// Source of randomness for the names of snapshots.
     pub random: Arc<dyn Fn() -> u64 + Send + Sync>,
 }
 
-/// What is due.
+/// Work that is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SlmWork {
-    /// A policy's snapshot.
+    /// Create the snapshot of a policy.
     Snapshot(String),
-    /// Removing old ones.
+    /// Remove expired snapshots.
     Retention,
 }
 
-/// Carries out snapshot lifecycle policies. May be called concurrently.
+/// Executes snapshot lifecycle policies. May be called concurrently.
 pub struct Slm {
     parts: SlmParts,
-    /// Until when it was looked whether something was due, ms since epoch UTC: as in Elasticsearch, what was
-    /// due while nobody ran is not made up for.
+    /// Time of the last check for due work, ms since epoch UTC. As in Elasticsearch, work that was due while no process
+    /// ran is skipped.
     looked_ms: Mutex<i64>,
 }
 
 impl Slm {
-    /// Over an engine.
+    /// Creates it for an engine.
     pub fn new(parts: SlmParts) -> Self {
         let looked_ms = Mutex::new((parts.now_ms)());
         Self { parts, looked_ms }
     }
 
-    /// Counts snapshots as failed that the end of an earlier process interrupted. To be called once, before
-    /// anything else.
+    /// Records snapshots as failed that the end of an earlier process interrupted. Call it once, before anything else.
     pub async fn note_interrupted(&self) -> Result<()> {
         let metadata = self.metadata().await?;
         for (id, stored) in &metadata.slm.by_id {
@@ -79,7 +77,7 @@ impl Slm {
         Ok(())
     }
 
-    /// What has come due since it was asked last.
+    /// Returns the work that has come due since the last call.
     pub async fn due(&self) -> Result<Vec<SlmWork>> {
         let metadata = self.metadata().await?;
         let now_ms = (self.parts.now_ms)();
@@ -87,18 +85,18 @@ impl Slm {
         Ok(due(&metadata, since_ms, now_ms))
     }
 
-    /// Does it; errors are written down with the policy, or logged.
+    /// Executes the work; errors are recorded with the policy, or logged.
     pub async fn work(&self, work: SlmWork) {
         let outcome = match &work {
             SlmWork::Snapshot(id) => self.take_snapshot(id).await,
             SlmWork::Retention => self.apply_retention().await,
         };
         if let Err(error) = outcome {
-            tracing::warn!(?work, %error, "a snapshot lifecycle cannot go on");
+            tracing::warn!(?work, %error, "a snapshot lifecycle task failed");
         }
     }
 
-    /// Begins a policy's snapshot, and says how it is called; [`Slm::finish`] makes it.
+    /// Starts a policy's snapshot, and returns its name; [`Slm::finish`] creates it.
     pub async fn begin(&self, id: &str) -> Result<String> {
         let metadata = self.metadata().await?;
         let stored = find(&metadata, id)?;
@@ -113,7 +111,7 @@ impl Slm {
         Ok(snapshot)
     }
 
-    /// Makes the snapshot that was begun, and writes down what became of it.
+    /// Creates the started snapshot, and records the result.
     pub async fn finish(&self, id: &str, snapshot: &str) -> Result<()> {
         let metadata = self.metadata().await?;
         let start_ms = (self.parts.now_ms)();
@@ -124,12 +122,12 @@ impl Slm {
             Err(error) => Some(error.to_string()),
         };
         match &details {
-            None => tracing::info!(policy = id, snapshot, "made a snapshot by its policy"),
+            None => tracing::info!(policy = id, snapshot, "created a snapshot of a policy"),
             Some(why) => tracing::warn!(
                 policy = id,
                 snapshot,
                 error = why,
-                "cannot make a snapshot by its policy"
+                "cannot create a snapshot of a policy"
             ),
         }
         let invocation = Invocation {
@@ -147,14 +145,14 @@ impl Slm {
 
     async fn take_snapshot(&self, id: &str) -> Result<()> {
         let snapshot = match self.begin(id).await {
-            // The one before takes longer than its schedule allows.
+            // The previous snapshot takes longer than the interval of the schedule.
             Err(error) if error.kind() == ErrorKind::Conflict => return Ok(()),
             begun => begun?,
         };
         self.finish(id, &snapshot).await
     }
 
-    /// Removes every policy's snapshots that its retention lets go.
+    /// Removes the expired snapshots of all policies.
     pub async fn apply_retention(&self) -> Result<()> {
         let metadata = self.metadata().await?;
         let started_ms = (self.parts.now_ms)();
@@ -173,7 +171,7 @@ impl Slm {
             let all = match all {
                 Ok(all) => all,
                 Err(error) => {
-                    tracing::warn!(policy = id, %error, "cannot look for snapshots that are too old");
+                    tracing::warn!(policy = id, %error, "cannot find expired snapshots");
                     removed.push((id.clone(), 0, 1));
                     continue;
                 }
@@ -190,7 +188,7 @@ impl Slm {
                     Ok(()) => deleted += 1,
                     Err(error) => {
                         failed += 1;
-                        tracing::warn!(policy = id, snapshot = name, %error, "cannot remove a snapshot that is too old");
+                        tracing::warn!(policy = id, snapshot = name, %error, "cannot remove an expired snapshot");
                     }
                 }
             }
@@ -223,7 +221,7 @@ fn find<'a>(metadata: &'a Metadata, id: &str) -> Result<&'a StoredSnapshotPolicy
     })
 }
 
-/// What came due after `since_ms` until `now_ms`, each once.
+/// Returns the work that came due after `since_ms` until `now_ms`, each once.
 fn due(metadata: &Metadata, since_ms: i64, now_ms: i64) -> Vec<SlmWork> {
     if metadata.slm.mode != OperationMode::Running || metadata.slm.by_id.is_empty() {
         return Vec::new();
@@ -240,7 +238,7 @@ fn due(metadata: &Metadata, since_ms: i64, now_ms: i64) -> Vec<SlmWork> {
         .map(|(id, _)| SlmWork::Snapshot(id.clone()))
         .collect();
     let set = metadata.cluster_setting(RETENTION_SCHEDULE).and_then(Value::as_str);
-    // A schedule that makes no sense switches it off, as an empty one does.
+    // An invalid schedule disables retention, as an empty one does.
     if let Ok(schedule) = Schedule::parse(set.unwrap_or(RETENTION_SCHEDULE_DEFAULT))
         && is_due(&schedule, since_ms)
     {
@@ -273,8 +271,8 @@ fn request_of(stored: &StoredSnapshotPolicy, id: &str, snapshot: &str) -> Create
     }
 }
 
-/// Why a snapshot is none that a policy may count on. As in Elasticsearch that is one that lacks a shard, also if
-/// the policy allows `partial` ones: they are kept, but somebody has to hear of them.
+/// Returns why a snapshot does not count as successful. As in Elasticsearch, a snapshot that lacks a shard does not,
+/// even if the policy allows `partial` ones: it is stored, but the operator must be informed.
 fn failure_of(info: &SnapshotInfo) -> Option<String> {
     let (total, failed) = (
         info.total_shards,
@@ -382,7 +380,7 @@ mod tests {
             failures: Vec::new(),
             index_details: BTreeMap::new(),
         };
-        assert_eq!(candidate("p", &info), None, "made by somebody");
+        assert_eq!(candidate("p", &info), None, "not created by a policy");
         info.metadata = json!({"policy": "p"}).as_object().cloned();
         assert!(candidate("p", &info).is_some_and(|candidate| candidate.is_whole));
         assert_eq!(candidate("q", &info), None);

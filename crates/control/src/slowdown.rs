@@ -1,24 +1,25 @@
-//! Guessing is slow: who fails again and again waits longer and longer, and all who guess wait for each other.
+//! Slowdown of password guessing: the wait of one name doubles with each failure, and all failures together share a
+//! limit.
 //!
-//! Time comes in as a value. Nothing here blocks; the edge sleeps for what it is told.
+//! Time comes in as a value. Nothing here blocks; the edge sleeps for the returned time.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// How guessing is slowed down.
+/// Limits of the slowdown.
 #[derive(Debug, Clone, Copy)]
 pub struct SlowdownLimits {
-    /// Failures of one name that cost nothing: people mistype.
+    /// Failures of one name without a wait: people mistype.
     pub free_failures: u32,
-    /// The wait after the first failure that costs; it doubles with each further one.
+    /// Wait after the first failure that counts; it doubles with each further one.
     pub first_wait: Duration,
-    /// The longest wait of one name.
+    /// Maximum wait of one name.
     pub wait_max: Duration,
-    /// A name without a failure for so long starts anew.
+    /// Time without a failure after which a name starts anew.
     pub forgiven_after: Duration,
-    /// Failures of all names together that cost nothing at once, and then each second.
+    /// Failures of all names together without a wait: at once, and then per second.
     pub failures_together: u32,
-    /// Names remembered.
+    /// Maximum number of stored names.
     pub names_max: usize,
 }
 
@@ -36,21 +37,21 @@ impl Default for SlowdownLimits {
     }
 }
 
-/// Whether somebody may try now.
+/// Whether an attempt is allowed now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attempt {
-    /// Yes.
+    /// Allowed.
     Now,
-    /// After so long.
+    /// Allowed after this time.
     After(Duration),
 }
 
-/// What is remembered of failures.
+/// Recorded failures.
 #[derive(Debug)]
 pub(crate) struct Slowdown {
     limits: SlowdownLimits,
     names: HashMap<String, Failures>,
-    /// Failures of all names that are not worn off yet; one wears off in 1/`failures_together` s.
+    /// Failures of all names that have not decayed yet; one decays in 1/`failures_together` s.
     together: f64,
     together_at: Option<Instant>,
 }
@@ -59,7 +60,7 @@ pub(crate) struct Slowdown {
 struct Failures {
     count: u32,
     last: Instant,
-    /// The next attempt may begin.
+    /// Time when the next attempt is allowed.
     next: Instant,
 }
 
@@ -73,7 +74,7 @@ impl Slowdown {
         }
     }
 
-    /// Whether a name may be tried.
+    /// Returns whether a name may be tried.
     pub(crate) fn attempt(&mut self, name: &str, now: Instant) -> Attempt {
         let own = self
             .names
@@ -86,10 +87,10 @@ impl Slowdown {
         }
     }
 
-    /// Remembers that an attempt failed.
+    /// Records a failed attempt.
     pub(crate) fn failed(&mut self, name: &str, now: Instant) {
         self.wear_off(now);
-        // No more than what the longest wait stands for: when the guessing ends, so does the waiting.
+        // At most the equivalent of the longest wait: when the guessing ends, the wait ends soon too.
         let most = f64::from(self.limits.failures_together) * (1.0 + self.limits.wait_max.as_secs_f64());
         self.together = (self.together + 1.0).min(most);
         if !self.names.contains_key(name) {
@@ -109,7 +110,7 @@ impl Slowdown {
         failures.next = now + limits.wait_after(failures.count);
     }
 
-    /// Forgets a name's failures: it was the right one.
+    /// Resets a name's failures after a success.
     pub(crate) fn succeeded(&mut self, name: &str) {
         self.names.remove(name);
     }
@@ -128,7 +129,7 @@ impl Slowdown {
         self.together_at = Some(now);
     }
 
-    /// Forgets the forgiven, and if nobody is, whoever failed longest ago.
+    /// Removes names whose failures have expired, or if there are none, the name with the oldest failure.
     fn make_room(&mut self, now: Instant) {
         if self.names.len() < self.limits.names_max {
             return;

@@ -1,4 +1,4 @@
-//! Everything that is known at one moment.
+//! Control state at one moment.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -16,17 +16,17 @@ use crate::sessions::{Sessions, StoredSession};
 use crate::tenants::{StoredSettings, TenantRecord};
 use crate::users::User;
 
-/// A snapshot. Cloning it clones pointers.
+/// Snapshot of the control state. Cloning it clones pointers.
 #[derive(Debug, Clone)]
 pub(crate) struct State {
     pub(crate) users: BTreeMap<String, Arc<User>>,
-    /// firn's own among them.
+    /// Includes built-in roles.
     pub(crate) roles: BTreeMap<String, Arc<Role>>,
     pub(crate) api_keys: HashMap<String, Arc<ApiKey>>,
     pub(crate) tenants: BTreeMap<TenantId, Arc<TenantRecord>>,
-    /// What tenants inherit.
+    /// Settings that tenants inherit.
     pub(crate) tenant_defaults: TenantSettings,
-    /// Deletions of tenants, under way and done.
+    /// Deletions of tenants, running and finished.
     pub(crate) deletions: BTreeMap<TenantId, Arc<Deletion>>,
     pub(crate) sessions: Sessions,
 }
@@ -46,7 +46,7 @@ impl Default for State {
 }
 
 impl State {
-    /// Those of a user's roles that exist.
+    /// Returns those roles of a user that exist.
     pub(crate) fn roles_of(&self, user: &User) -> Vec<Arc<Role>> {
         user.roles
             .iter()
@@ -55,7 +55,7 @@ impl State {
             .collect()
     }
 
-    /// Forgets keys that certainly ended long ago. `passed` is the stopwatch.
+    /// Removes keys that have certainly ended long ago. `passed` is the time of the monotonic clock.
     pub(crate) fn forget_old_keys(&mut self, now_ms: i64, over: &mut Over, passed: Duration) {
         let keys = self.api_keys.values();
         over.see(
@@ -66,7 +66,7 @@ impl State {
     }
 }
 
-/// [`State`] as the control file has it.
+/// [`State`] in the control file.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Stored {
     users: Vec<User>,

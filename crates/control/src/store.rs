@@ -1,7 +1,7 @@
-//! The control file: everything of [`State`] in one file that each change replaces.
+//! Control file: the whole [`State`] in one file that each change replaces.
 //!
-//! One line of head, then JSON ([format](../../../docs/formats/control.md)). The head's checksum is for
-//! a disk that lost bytes; a power loss leaves the old file or the new one, whole.
+//! One header line, then JSON ([format](../../../docs/formats/control.md)). The checksum in the header detects a disk
+//! that lost bytes; after a power loss the file is either the old one or the new one, complete.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,23 +16,23 @@ const NAME: &str = "control";
 const MAGIC: &str = "firn-control";
 const VERSION: u32 = 1;
 
-/// Stands beside the folder once there is a control file, so that a folder that is lost is not taken for one that never was.
+/// Marker file beside the folder, written once a control file exists, so that a lost folder is not taken for a new one.
 const EXISTS: &str = "control.exists";
 const EXISTS_TEXT: &[u8] =
     b"This data folder has a record of users, API keys and tenants: control/control. Without it firn does not start.\n";
 
-/// The file in its folder.
+/// Control file in its folder.
 #[derive(Debug)]
 pub(crate) struct Store {
     disk: Arc<dyn Disk>,
     path: PathBuf,
-    /// The marker [`EXISTS`]; `None`: the folder lies nowhere.
+    /// The marker [`EXISTS`]; `None`: the folder has no parent.
     marker: Option<PathBuf>,
 }
 
 impl Store {
-    /// Makes the folder if there is none and reads the file if there is one. A damaged file is an
-    /// error: without it, nobody would be known, and whoever came first would be let in.
+    /// Creates the folder if it is missing, and reads the file if it exists. A damaged file is an error: without its
+    /// users, the server would accept the first caller.
     pub(crate) fn open(disk: Arc<dyn Disk>, folder: &Path) -> Result<(Self, Option<State>)> {
         disk.create_dir_all(folder)?;
         if let Some(parent) = folder.parent() {
@@ -46,7 +46,7 @@ impl Store {
         Ok((store, state))
     }
 
-    /// The file of a folder, which need not be there.
+    /// Returns the file of a folder, which need not exist.
     pub(crate) fn at(disk: Arc<dyn Disk>, folder: &Path) -> Self {
         Self {
             path: folder.join(NAME),
@@ -55,7 +55,7 @@ impl Store {
         }
     }
 
-    /// Lets a start go on whose control file is lost: as if there had never been one.
+    /// Allows a start with a lost control file: as if there had never been one.
     pub(crate) fn accept_loss(&self) -> Result<()> {
         if let Some(marker) = &self.marker
             && !self.disk.exists(&self.path)?
@@ -66,12 +66,13 @@ impl Store {
         Ok(())
     }
 
-    /// Writes the marker if it is not there. A full disk is no reason to fail what was done: the next change tries again.
+    /// Writes the marker if it is missing. A full disk must not fail the change that was made: the next change tries
+    /// again.
     fn mark(&self) {
         let Some(marker) = &self.marker else { return };
         let is_marked = self.disk.exists(marker).unwrap_or(false);
         if !is_marked && let Err(error) = self.disk.write_atomic(marker, EXISTS_TEXT) {
-            tracing::warn!(%error, path = %marker.display(), "cannot note that there is a record of users");
+            tracing::warn!(%error, path = %marker.display(), "cannot write the marker of the control file");
         }
     }
 
@@ -82,7 +83,7 @@ impl Store {
         }
     }
 
-    /// What the file says; `None` if there never was one. Fails if there was one and it is gone.
+    /// Reads the file; `None` if there never was one. Fails if there was one and it is missing.
     pub(crate) fn read(&self) -> Result<Option<State>> {
         let bytes = match self.disk.read(&self.path) {
             Ok(bytes) => bytes,
@@ -90,8 +91,8 @@ impl Store {
                 return match self.is_marked()? {
                     false => Ok(None),
                     true => Err(Error::internal(format!(
-                        "refusing to start: the record of users, API keys and tenants [{}] is missing, and [{EXISTS}] says \
-                         that there was one; without it the server would be open to everybody. Put back a copy of it, or \
+                        "refusing to start: the record of users, API keys and tenants [{}] is missing, and [{EXISTS}] \
+                         says that there was one; without it the server would be open to everyone. Put back a copy of it, or \
                          start once with --start-without-users to begin with no users",
                         self.path.display()
                     ))),
@@ -184,7 +185,7 @@ mod tests {
         store.write(&with_tenants(&["a"])).unwrap();
         store.accept_loss().unwrap();
         assert!(store.is_marked().unwrap());
-        // One of an earlier build is marked when it is opened.
+        // A control file of an earlier build gets its marker when it is opened.
         disk.remove_file(Path::new("/data/control.exists")).unwrap();
         assert!(Store::open(Arc::new(disk.clone()), folder).unwrap().1.is_some());
         assert!(store.is_marked().unwrap());

@@ -1,4 +1,4 @@
-//! Tenants as operators declare them.
+//! Tenants, as declared by operators.
 
 use std::sync::Arc;
 
@@ -10,46 +10,46 @@ use crate::control::Control;
 use crate::identity::Identity;
 use crate::state::State;
 
-/// Tenants declared at most: all of them are in memory and in the control file.
+/// Maximum number of declared tenants: all of them are in memory and in the control file.
 const TENANTS_MAX: usize = 10_000;
 
-/// What is kept about a tenant.
+/// Stored record of a tenant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TenantRecord {
     /// Its name.
     pub id: TenantId,
-    /// As declared, without what it inherits.
+    /// As declared, without inherited settings.
     pub settings: TenantSettings,
-    /// When it was declared first, ms since epoch UTC.
+    /// Time of the first declaration, ms since epoch UTC.
     pub created_ms: i64,
-    /// Since when it is being deleted, ms since epoch UTC: nobody of it is let in any more.
+    /// Start of its deletion, ms since epoch UTC: from then on its callers are refused.
     pub deleting_since_ms: Option<i64>,
 }
 
 impl Control {
-    /// What holds for a tenant, with what it inherits; `None`: nobody declared it.
+    /// Returns the effective settings of a tenant, including inherited ones; `None`: the tenant is not declared.
     pub fn tenant_settings(&self, id: &TenantId) -> Option<TenantSettings> {
         let state = self.state();
         let record = state.tenants.get(id)?;
         Some(inherit(&record.settings, &state.tenant_defaults))
     }
 
-    /// A tenant as it was declared.
+    /// Returns a tenant as it was declared.
     pub fn tenant(&self, id: &TenantId) -> Option<Arc<TenantRecord>> {
         self.state().tenants.get(id).cloned()
     }
 
-    /// All tenants, by name.
+    /// Returns all tenants, by name.
     pub fn tenants(&self) -> Vec<Arc<TenantRecord>> {
         self.state().tenants.values().cloned().collect()
     }
 
-    /// What tenants inherit.
+    /// Returns the settings that tenants inherit.
     pub fn tenant_defaults(&self) -> TenantSettings {
         self.state().tenant_defaults.clone()
     }
 
-    /// Declares a tenant, or changes what was declared; whether it is new.
+    /// Declares a tenant, or changes its declaration; returns whether it is new.
     pub fn put_tenant(&self, id: &TenantId, settings: TenantSettings) -> Result<bool> {
         self.change(|state, now_ms| {
             let present = state.tenants.get(id);
@@ -64,7 +64,7 @@ impl Control {
             }
             if present.is_none() && state.tenants.len() >= TENANTS_MAX {
                 return Err(Error::illegal_argument(format!(
-                    "cannot declare tenant [{id}]: there are [{TENANTS_MAX}], the most there may be"
+                    "cannot declare tenant [{id}]: there are [{TENANTS_MAX}] tenants, the maximum"
                 )));
             }
             let record = TenantRecord {
@@ -77,7 +77,7 @@ impl Control {
         })
     }
 
-    /// Changes what tenants inherit.
+    /// Changes the settings that tenants inherit.
     pub fn put_tenant_defaults(&self, settings: TenantSettings) -> Result<()> {
         self.change(|state, _| {
             state.tenant_defaults = settings;
@@ -85,14 +85,14 @@ impl Control {
         })
     }
 
-    /// Lets nobody of a tenant in any more. Its keys are invalidated, its users and saved objects removed. Once more
-    /// does nothing; an unknown tenant is an error.
+    /// Refuses all callers of a tenant from now on. Its keys are invalidated, its users and saved objects removed. A
+    /// repeated call does nothing; an unknown tenant is an error.
     pub fn close_tenant(&self, id: &TenantId) -> Result<()> {
         self.change(|state, now_ms| state.close_tenant(id, now_ms))?;
         self.forget_saved_objects(id)
     }
 
-    /// Forgets a tenant that was closed. Once more does nothing.
+    /// Removes the record of a closed tenant. A repeated call does nothing.
     pub fn forget_tenant(&self, id: &TenantId) -> Result<()> {
         self.change(|state, _| {
             state.forget_tenant(id);
@@ -142,8 +142,8 @@ impl State {
 }
 
 impl Identity {
-    /// The tenant that his requests about tenants are about: his own, or for an operator any.
-    /// Fails if it is another's.
+    /// Fails if the caller's requests about tenants must not concern this tenant: callers of a tenant may only name
+    /// their tenant, operators any.
     pub fn check_tenant(&self, id: &TenantId) -> Result<()> {
         match self.tenant() {
             Some(own) if own != id => Err(missing_tenant(id)),
@@ -152,12 +152,12 @@ impl Identity {
     }
 }
 
-/// The error of a tenant that nobody declared.
+/// Creates the error of an undeclared tenant.
 pub(crate) fn missing_tenant(id: &TenantId) -> Error {
     Error::new(ErrorKind::ResourceNotFound, format!("no tenant [{id}] is declared"))
 }
 
-/// What holds for a tenant: its own settings, and of `defaults` those that it has not.
+/// Returns the effective settings of a tenant: its declared settings, with `defaults` for missing ones.
 pub(crate) fn inherit(own: &TenantSettings, defaults: &TenantSettings) -> TenantSettings {
     let (quotas, beneath) = (&own.quotas, &defaults.quotas);
     TenantSettings {
@@ -175,7 +175,7 @@ pub(crate) fn inherit(own: &TenantSettings, defaults: &TenantSettings) -> Tenant
     }
 }
 
-/// [`TenantSettings`] as the control file has them.
+/// [`TenantSettings`] in the control file.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct StoredSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]

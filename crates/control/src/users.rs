@@ -15,61 +15,61 @@ use crate::room::{self, Room};
 use crate::state::State;
 use crate::{passwords, roles};
 
-/// The operator who is there from the first start; named as in Elasticsearch, so that tools find him.
+/// The operator that exists from the first start; named as in Elasticsearch, because tools expect that name.
 pub(crate) const OPERATOR: &str = "elastic";
-/// Longest name, bytes, as in Elasticsearch.
+/// Maximum length of a name in bytes, as in Elasticsearch.
 const NAME_BYTES_MAX: usize = 507;
-/// Users at most: all of them are in memory and in the control file.
+/// Maximum number of users: all of them are in memory and in the control file.
 const ROOM: Room = Room {
     what: "user",
     all: 10_000,
     of_tenant: 500,
     for_operators: 1_000,
 };
-/// Bytes of what is told of a user for people, and of the names of his roles, as JSON.
+/// Maximum bytes of the names and email for display and of the names of roles of a user, as JSON.
 const PERSON_BYTES_MAX: usize = 16 << 10;
-/// The entry of a user's or API key's metadata that binds it to a tenant.
+/// Entry in the metadata of a user or API key that binds it to a tenant.
 const TENANT_ENTRY: &str = "tenant";
 
-/// A user.
+/// User with a password.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct User {
-    /// What he signs in as.
+    /// Name for the sign-in.
     pub name: String,
     pub(crate) password_hash: Hidden,
-    /// Names of roles; those that nobody defined grant nothing.
+    /// Names of roles; undefined roles grant nothing.
     pub roles: Vec<String>,
-    /// For people.
+    /// For display.
     #[serde(default)]
     pub full_name: Option<String>,
-    /// For people.
+    /// For display.
     #[serde(default)]
     pub email: Option<String>,
-    /// Of whoever made him; `tenant` in it binds him to a tenant.
+    /// Metadata from the creator; the entry `tenant` binds the user to a tenant.
     #[serde(default)]
     pub metadata: Map<String, Value>,
-    /// Whether he may sign in.
+    /// Whether the user may sign in.
     pub enabled: bool,
 }
 
-/// What a user is made or changed with.
+/// Definition of a new or changed user.
 #[derive(Debug, Clone, Default)]
 pub struct NewUser {
-    /// `None`: the one that the user has.
+    /// `None`: the present password of the user.
     pub password: Option<Password>,
     /// Names of roles.
     pub roles: Vec<String>,
-    /// For people.
+    /// For display.
     pub full_name: Option<String>,
-    /// For people.
+    /// For display.
     pub email: Option<String>,
-    /// `tenant` in it binds the user to a tenant.
+    /// The entry `tenant` binds the user to a tenant.
     pub metadata: Map<String, Value>,
-    /// Whether he may sign in.
+    /// Whether the user may sign in.
     pub enabled: bool,
 }
 
-/// A password as its user typed it; logs never show it.
+/// Password as typed; logs never show it.
 #[derive(Clone)]
 pub struct Password(pub String);
 
@@ -79,7 +79,7 @@ impl fmt::Debug for Password {
     }
 }
 
-/// The hash of a password, which logs never show.
+/// Hash of a password, which logs never show.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Hidden(pub(crate) String);
@@ -91,28 +91,28 @@ impl fmt::Debug for Hidden {
 }
 
 impl User {
-    /// Whose he is; `None`: he belongs to no tenant.
+    /// Returns the tenant of the user; `None`: the user belongs to no tenant.
     pub fn tenant(&self) -> Option<TenantId> {
-        // Checked when the metadata was taken in.
+        // Checked when the metadata was set.
         tenant_of(&self.metadata).ok().flatten()
     }
 
-    /// Whether he is one of firn's own, who cannot be removed.
+    /// Returns whether it is a built-in user, which cannot be removed.
     pub fn is_reserved(&self) -> bool {
         self.name == OPERATOR
     }
 }
 
 impl Control {
-    /// The users that `asker` may see, by name.
+    /// Returns the users that `asker` may see, by name.
     pub fn users(&self, asker: &Identity) -> Vec<Arc<User>> {
         let state = self.state();
         let seen = state.users.values().filter(|user| sees(asker, user));
         seen.cloned().collect()
     }
 
-    /// Makes a user or changes one; whether the user is new. `asker` may do so for users of its tenant; a key, if it has the right
-    /// by name, for those who may do no more than the key.
+    /// Creates or changes a user; returns whether the user is new. `asker` may do so for users of its tenant; a key
+    /// needs the explicit privilege, and only for users without more privileges than the key.
     pub fn put_user(&self, asker: &Identity, name: &str, new: NewUser) -> Result<bool> {
         check_name(name)?;
         check_metadata(&new.metadata)?;
@@ -122,7 +122,7 @@ impl Control {
         let tenant = claim(asker, &mut metadata)?;
         check_roles(&new.roles, tenant.as_ref())?;
         if !new.enabled {
-            // Elasticsearch takes it here.
+            // Elasticsearch accepts it here.
             check_not_own(asker, name)?;
         }
         let hash = match &new.password {
@@ -148,7 +148,7 @@ impl Control {
                 (None, Some(user)) => user.password_hash.clone(),
                 (None, None) => return Err(missing()),
             };
-            // One that comes from another tenant is a new one to this.
+            // A user that comes from another tenant is new to this tenant.
             let is_own = |user: &User| user.tenant() == tenant;
             if !present.is_some_and(|user| is_own(user)) {
                 let own = tenant.as_ref().map(|tenant| {
@@ -172,20 +172,20 @@ impl Control {
         })
     }
 
-    /// Gives a user a new password. Users may change their own.
+    /// Sets a user's password. Users may change their own.
     pub fn set_password(&self, asker: &Identity, name: &str, password: &Password) -> Result<()> {
         asker.check_not_viewing()?;
         let password_hash = self.hash(password)?;
         self.change_user(asker, name, |user| user.password_hash = password_hash)
     }
 
-    /// Lets a user sign in, or no more. Nobody may do so to himself: he could not take it back.
+    /// Enables or disables a user. Users cannot do so for themselves: they could not undo it.
     pub fn set_enabled(&self, asker: &Identity, name: &str, enabled: bool) -> Result<()> {
         check_not_own(asker, name)?;
         self.change_user(asker, name, |user| user.enabled = enabled)
     }
 
-    /// Removes a user; whether he was there.
+    /// Removes a user; returns whether the user existed.
     pub fn delete_user(&self, asker: &Identity, name: &str) -> Result<bool> {
         self.change_users(asker, |state| {
             let Some(user) = state.users.get(name).filter(|user| sees(asker, user)) else {
@@ -222,7 +222,7 @@ impl Control {
             let outcome = decide(state)?;
             match had_operator && !has_operator(state) {
                 true => Err(Error::illegal_argument(
-                    "no operator who may sign in would be left: make or enable another one first",
+                    "this would leave no operator who can sign in: create or enable another one first",
                 )),
                 false => Ok(outcome),
             }
@@ -235,8 +235,8 @@ impl Control {
     }
 }
 
-/// Whether a user is there for `asker`: everybody's, his tenant's, or himself. A key is not its maker: a small one
-/// must not give him a new password.
+/// Whether `asker` may see a user: all users, those of the tenant, or only itself. A key is not its creator: a limited
+/// key must not set the creator's password.
 fn sees(asker: &Identity, user: &User) -> bool {
     match asker.tenant() {
         None if asker.has(Privilege::ManageSecurity) => true,
@@ -245,7 +245,7 @@ fn sees(asker: &Identity, user: &User) -> bool {
     }
 }
 
-/// Whether an operator may sign in.
+/// Whether an operator can sign in.
 fn has_operator(state: &State) -> bool {
     let is_operator = |user: &User| user.enabled && user.roles.iter().any(|name| roles::is_for_operators(name));
     state
@@ -254,7 +254,7 @@ fn has_operator(state: &State) -> bool {
         .any(|user| is_operator(user) && user.tenant().is_none())
 }
 
-/// Refuses to let somebody lock himself out, in Elasticsearch's words; a key is its maker.
+/// Refuses changes by which users would lock themselves out, in Elasticsearch's words; a key counts as its creator.
 fn check_not_own(asker: &Identity, name: &str) -> Result<()> {
     match asker.user_name() == Some(name) {
         true => Err(Error::illegal_argument(
@@ -264,7 +264,7 @@ fn check_not_own(asker: &Identity, name: &str) -> Result<()> {
     }
 }
 
-/// Refuses to take over a user of somebody else's, in words that tell nothing about him.
+/// Refuses to take over a user that `asker` may not see, in words that reveal nothing about that user.
 fn check_changeable(asker: &Identity, user: &User) -> Result<()> {
     match sees(asker, user) {
         true => Ok(()),
@@ -275,15 +275,15 @@ fn check_changeable(asker: &Identity, user: &User) -> Result<()> {
     }
 }
 
-/// The tenant of what `asker` makes with this metadata: his own, whatever he wrote, or the one that he names if he
-/// belongs to none.
+/// Returns the tenant of the object that `asker` creates with this metadata: the tenant of `asker`, or the named one if
+/// `asker` has none. Naming another tenant fails.
 pub(crate) fn claim(asker: &Identity, metadata: &mut Map<String, Value>) -> Result<Option<TenantId>> {
     let named = tenant_of(metadata)?;
     match (asker.tenant(), named) {
         (None, named) => Ok(named),
         (Some(own), Some(named)) if *own != named => Err(Error::new(
             ErrorKind::Forbidden,
-            format!("{asker} belongs to tenant [{own}] and cannot make anything for tenant [{named}]"),
+            format!("{asker} belongs to tenant [{own}] and cannot create anything for tenant [{named}]"),
         )),
         (Some(own), _) => {
             bind(metadata, own);
@@ -292,7 +292,7 @@ pub(crate) fn claim(asker: &Identity, metadata: &mut Map<String, Value>) -> Resu
     }
 }
 
-/// The tenant that metadata of a user or API key names.
+/// Returns the tenant that metadata of a user or API key names.
 pub(crate) fn tenant_of(metadata: &Map<String, Value>) -> Result<Option<TenantId>> {
     match metadata.get(TENANT_ENTRY) {
         None => Ok(None),
@@ -303,12 +303,12 @@ pub(crate) fn tenant_of(metadata: &Map<String, Value>) -> Result<Option<TenantId
     }
 }
 
-/// Writes down in metadata that it belongs to a tenant.
+/// Stores the tenant in the metadata.
 fn bind(metadata: &mut Map<String, Value>, tenant: &TenantId) {
     metadata.insert(TENANT_ENTRY.to_owned(), tenant.as_str().into());
 }
 
-/// Refuses metadata with entries that are Elasticsearch's own, and more of it than can be kept.
+/// Refuses metadata with entries that Elasticsearch reserves, and metadata that is too large.
 pub(crate) fn check_metadata(metadata: &Map<String, Value>) -> Result<()> {
     match metadata.keys().find(|key| key.starts_with('_')) {
         Some(_) => Err(Error::validation(&["metadata keys may not start with [_]"])),
@@ -316,7 +316,7 @@ pub(crate) fn check_metadata(metadata: &Map<String, Value>) -> Result<()> {
     }
 }
 
-/// Refuses what cannot be a user's name.
+/// Refuses invalid names of users.
 fn check_name(name: &str) -> Result<()> {
     let printable = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
     // A colon ends the name in the Basic scheme; `_privileges` and the like are endpoints beside the users.
@@ -334,12 +334,12 @@ fn check_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Refuses roles that make no sense for somebody of this tenant or of none.
+/// Refuses roles that do not fit users of this tenant, or users without a tenant.
 fn check_roles(names: &[String], tenant: Option<&TenantId>) -> Result<()> {
     for name in names {
         if tenant.is_none() && roles::is_for_tenants(name) {
             return Err(Error::illegal_argument(format!(
-                "role [{name}] is for users of a tenant: name it as [metadata.tenant]"
+                "role [{name}] is for users of a tenant: set [metadata.tenant]"
             )));
         }
         if let Some(tenant) = tenant

@@ -1,23 +1,23 @@
-//! Passwords that were right a moment ago, so that argon2 runs once and not with every request.
+//! Cache of verified passwords, so that argon2 does not run with every request.
 //!
-//! Kept are keyed digests of name and password, never the password. An entry is good as long as the
-//! user's hash is the one that it was checked against.
+//! The cache stores keyed digests of name and password, never the password. An entry is valid as long as the user's
+//! hash is the one that it was verified against.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use sha2::{Digest as _, Sha256};
 
-/// Sign-ins remembered: some 100 bytes each.
+/// Maximum number of cached sign-ins: some 100 bytes each.
 const ENTRIES_MAX: usize = 1024;
-/// How long: what a password's holder can do is looked up each time anyway.
+/// Lifetime of an entry. Privileges are looked up each time anyway.
 const GOOD_FOR: Duration = Duration::from_secs(5 * 60);
 
-/// Name and password, mixed with a secret of this process.
+/// Digest of name and password, keyed with a secret of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct SignIn([u8; 32]);
 
-/// Sign-ins that were checked.
+/// Verified sign-ins.
 #[derive(Debug)]
 pub(crate) struct Verified {
     pepper: [u8; 32],
@@ -26,7 +26,7 @@ pub(crate) struct Verified {
 
 #[derive(Debug)]
 struct Entry {
-    /// The hash that the password was checked against.
+    /// The hash that the password was verified against.
     hash: [u8; 32],
     until: Instant,
 }
@@ -39,7 +39,7 @@ impl Verified {
         }
     }
 
-    /// The key of a sign-in.
+    /// Returns the key of a sign-in.
     pub(crate) fn sign_in(&self, name: &str, password: &str) -> SignIn {
         let digest = Sha256::new()
             .chain_update(self.pepper)
@@ -49,13 +49,13 @@ impl Verified {
         SignIn(digest.finalize().into())
     }
 
-    /// Whether the password was right against this hash not long ago.
+    /// Returns whether the password was recently verified against this hash.
     pub(crate) fn contains(&self, sign_in: &SignIn, hash: &str, now: Instant) -> bool {
         let entry = self.entries.get(sign_in);
         entry.is_some_and(|entry| now < entry.until && entry.hash == digest(hash))
     }
 
-    /// Remembers that it was right.
+    /// Caches a verified password.
     pub(crate) fn insert(&mut self, sign_in: SignIn, hash: &str, now: Instant) {
         if self.entries.len() >= ENTRIES_MAX {
             self.entries.retain(|_, entry| now < entry.until);

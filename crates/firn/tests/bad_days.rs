@@ -1,5 +1,5 @@
-//! Bad days: questions that would cost anything if nothing bounded them. Each gets a typed 4xx with Elasticsearch's
-//! body or an answer that says what is missing from it; the server lives on within its memory.
+//! Hostile queries whose cost would be unlimited without bounds. Each gets a typed 4xx with Elasticsearch's body or an
+//! answer that says what is missing; the server survives within its memory.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write as _};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use firn_testkit::{Answer, Client, Node, NodeOptions};
 use serde_json::{Value, json};
 
-/// Documents of the index that slow questions are asked of.
+/// Documents of the index for slow searches.
 const DOCUMENTS: usize = 24_000;
 
 fn start(settings: &[(&str, &str)]) -> (tempfile::TempDir, Node) {
@@ -31,7 +31,7 @@ fn resident_peak_mb(node: &Node) -> u64 {
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
 }
 
-/// User and system time of the process so far, in steps of 10 ms.
+/// Returns user and system time of the process so far, in steps of 10 ms.
 fn processor_time(node: &Node) -> Duration {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", node.pid())).unwrap();
     let (_, fields) = stat.rsplit_once(')').unwrap();
@@ -39,7 +39,7 @@ fn processor_time(node: &Node) -> Duration {
     Duration::from_millis(10 * ticks.map(|ticks| ticks.parse::<u64>().unwrap()).sum::<u64>())
 }
 
-/// Events in three segments: a time, a number of its own each, a word and some text.
+/// Writes events in three segments: a time, a distinct number, a word and some text.
 fn fill(client: &Client, index: &str, count: usize) {
     let mappings = json!({"mappings": {"properties": {
         "@timestamp": {"type": "date"}, "number": {"type": "long"}, "word": {"type": "keyword"}, "text": {"type": "text"}
@@ -64,7 +64,7 @@ fn search(client: &Client, body: &Value) -> Answer {
     client.json("POST", "/events/_search", body).unwrap()
 }
 
-/// The answer is an error of Elasticsearch's shape with one of these types and these words.
+/// Checks that the answer is an error of Elasticsearch's shape with this status and these words.
 #[track_caller]
 fn refused(answer: &Answer, status: u16, words: &str) {
     let body = answer.json();
@@ -75,7 +75,7 @@ fn refused(answer: &Answer, status: u16, words: &str) {
     assert!(body.to_string().contains(words), "{body} lacks `{words}`");
 }
 
-/// It answers, and holds all that it held.
+/// Checks that the server answers and still has all its data.
 #[track_caller]
 fn lives(node: &Node, peak_mb: u64) {
     let answer = search(node.client(), &json!({"size": 0, "track_total_hits": true}));
@@ -85,7 +85,7 @@ fn lives(node: &Node, peak_mb: u64) {
     assert!(peak < peak_mb, "the process grew to {peak} MB");
 }
 
-/// Many aggregations over every document: seconds of work, few buckets, little memory.
+/// Returns many aggregations over every document: seconds of work, few buckets, little memory.
 fn slow() -> Value {
     let mut aggs = serde_json::Map::new();
     for number in 0..1500 {
@@ -180,7 +180,7 @@ fn deep_nesting_is_refused() {
         );
         assert!(matches!(answer.status, 200 | 400), "{}", answer.text());
     }
-    // Aggregations a hundred and ten thousand deep.
+    // Aggregations a hundred and ten thousand levels deep.
     for depth in [100, 10_000] {
         let open = "{\"a\":{\"filter\":{\"match_all\":{}},\"aggs\":";
         let body = format!("{{\"aggs\":{}{{}}{}}}", open.repeat(depth), "}}".repeat(depth));
@@ -273,7 +273,7 @@ fn too_many_clauses_are_refused() {
         let answer = search(client, &json!({"query": {"simple_query_string": {"query": joined}}}));
         refused(&answer, 400, "");
     }
-    // Each word is looked for in both fields.
+    // Each word is searched in both fields.
     let some = words[..10_000].join(" ");
     for name in ["query_string", "simple_query_string"] {
         let answer = search(
@@ -351,7 +351,7 @@ fn buckets_are_bounded() {
             started.elapsed()
         );
     }
-    // Intervals that lead nowhere, or everywhere.
+    // Invalid and extreme intervals.
     for interval in [0.0, -1.0, 1e-300, 1e300] {
         let body = json!({"size": 0, "aggs": {"a": {"histogram": {"field": "number", "interval": interval}}}});
         let answer = search(client, &body);
@@ -420,7 +420,7 @@ fn values_out_of_range_are_refused_or_find_nothing() {
 }
 
 #[test]
-fn scrolls_that_nobody_closes_are_bounded_and_expire() {
+fn unclosed_scrolls_are_bounded_and_expire() {
     let (_folder, node) = start(&[
         ("search.max_open_scroll_context", "20"),
         ("search.max_open_pit_context", "5"),
@@ -440,7 +440,7 @@ fn scrolls_that_nobody_closes_are_bounded_and_expire() {
         })
         .collect();
     refused(&open("1s"), 429, "scroll");
-    // They expire by themselves, and their places are free again.
+    // They expire, and their slots are free again.
     let started = Instant::now();
     while open("1s").status != 200 {
         assert!(started.elapsed() < Duration::from_secs(30), "no scroll has expired");
@@ -510,7 +510,7 @@ fn an_index_goes_while_it_is_searched() {
     assert_eq!(client.send("DELETE", "/gone", None, b"").unwrap().status, 200);
     for asked in asking {
         let answer = asked.join().unwrap();
-        // Begun before the index went: answered from what it held, or not at all.
+        // Started before the deletion: answered completely, or not at all.
         assert!(matches!(answer.status, 200 | 404), "{}", answer.text());
     }
     refused(
@@ -521,7 +521,7 @@ fn an_index_goes_while_it_is_searched() {
     lives(&node, 800);
 }
 
-/// Sends a search by hand and does not wait for the answer.
+/// Sends a search and does not wait for the answer.
 fn ask_and_leave(node: &Node, body: &Value) -> TcpStream {
     let body = body.to_string();
     let mut stream = TcpStream::connect(("127.0.0.1", node.port())).unwrap();
@@ -557,18 +557,18 @@ fn the_work_of_clients_that_leave_stops() {
     let left = Instant::now();
     while running_searches(client) > 0 {
         // 100 ms on a quiet machine; tests share theirs.
-        assert!(
-            left.elapsed() < Duration::from_secs(2),
-            "searches go on that nobody waits for"
-        );
+        assert!(left.elapsed() < Duration::from_secs(2), "abandoned searches continue");
         std::thread::sleep(Duration::from_millis(5));
     }
-    // Their threads are free: little was worked after they left.
+    // The threads are free: little work was done after the clients left.
     let spent = processor_time(&node);
     assert_eq!(search(client, &json!({"size": 1})).status, 200);
     std::thread::sleep(Duration::from_millis(500));
     let more = processor_time(&node) - spent;
-    assert!(more < Duration::from_millis(400), "{more:?} of work for nobody");
+    assert!(
+        more < Duration::from_millis(400),
+        "{more:?} of work for abandoned searches"
+    );
     lives(&node, 600);
 }
 
@@ -607,7 +607,7 @@ fn a_thousand_heavy_searches_at_once_are_answered_or_sent_away() {
     lives(&node, 1200);
 }
 
-/// One request on a connection of its own: its status and body.
+/// Sends one request on a separate connection; returns its status and body.
 fn exchange(node: &Node, body: &Value) -> (u16, String) {
     let body = body.to_string();
     let mut stream = TcpStream::connect(("127.0.0.1", node.port())).unwrap();

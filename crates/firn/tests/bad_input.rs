@@ -1,5 +1,5 @@
-//! Bad input gets a typed 4xx with Elasticsearch's body, the rest of a bulk is applied, and the server lives on
-//! within its memory.
+//! Bad input: a typed 4xx with Elasticsearch's body. The rest of a bulk is applied, and the server survives within its
+//! memory.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ fn resident_peak_mb(pid: u32) -> u64 {
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
 }
 
-/// The answer is an error of Elasticsearch's shape with this status, type and words.
+/// Checks that the answer is an error of Elasticsearch's shape with this status, type and words.
 #[track_caller]
 fn refused(answer: &Answer, status: u16, error_type: &str, words: &str) {
     let body = answer.json();
@@ -104,7 +104,7 @@ fn a_bad_bulk_is_refused_before_anything_is_applied() {
     );
     assert!(
         matches!(bulk("{\"index\":{}}\n").status, 400),
-        "an action without its partner"
+        "an action without its source line"
     );
     refused(&bulk(""), 400, "parse_exception", "request body is required");
     assert_eq!(client.get("/never/_count").unwrap().status, 404, "nothing was applied");
@@ -159,7 +159,7 @@ fn huge_and_deep_bodies_are_bounded() {
 }
 
 #[test]
-fn values_that_do_not_fit_are_kept_and_named() {
+fn values_that_do_not_fit_are_stored_and_named() {
     let (_folder, node) = start();
     let client = node.client();
     let mappings = json!({"mappings": {"properties": {

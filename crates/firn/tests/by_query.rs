@@ -1,4 +1,4 @@
-//! Deletes by query against the real process: what ends them in the middle, who may ask for them, what they may take.
+//! Deletes by query against the real process: interruptions, rights, and limits.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -19,7 +19,7 @@ fn start(folder: &Path, settings: &[(&str, String)]) -> Node {
     Node::start(Path::new(env!("CARGO_BIN_EXE_firn")), folder, &options).unwrap()
 }
 
-/// Events `n` from 0, every third of them `kept`.
+/// Indexes events with `n` from 0, every third of them with `kept`.
 fn fill(client: &Client, index: &str, count: u64) {
     let lines: String = (0..count)
         .map(|n| format!("{{\"index\":{{}}}}\n{{\"n\":{n},\"kept\":{}}}\n", n % 3 == 0))
@@ -47,7 +47,7 @@ fn wait_until(what: &str, done: impl Fn() -> bool) {
     }
 }
 
-/// Those that run, with how far they are.
+/// Returns the running deletes by query with their progress.
 fn running(client: &Client) -> Vec<Value> {
     let path = "/_tasks?actions=*byquery&detailed&group_by=none";
     let tasks = client.ok("GET", path, &Value::Null);
@@ -145,7 +145,9 @@ fn no_more_run_in_the_background_than_there_is_room_for() {
     let refused = client.json("POST", path, &body).unwrap();
     assert_eq!(refused.status, 429, "{}", refused.text());
     assert!(
-        refused.text().contains("[64] run in the background already"),
+        refused
+            .text()
+            .contains("[64] deletes by query already run in the background"),
         "{}",
         refused.text()
     );
@@ -173,7 +175,7 @@ fn pages_and_batches_miss_nothing() {
             .unwrap();
         (answer.status, answer.json())
     };
-    // Fewer than a search may find: several searches.
+    // Fewer than the maximum of one search: several searches.
     let (status, answer) = delete(
         "scroll_size=300",
         &json!({"query": kept(true), "sort": [{"n": "desc"}]}),
@@ -184,7 +186,7 @@ fn pages_and_batches_miss_nothing() {
         "{answer}"
     );
     assert_eq!(count(client, "paged", &kept(true)), 0);
-    // More than it may find.
+    // More than the maximum of one search.
     let (status, answer) = delete("scroll_size=701", &json!({"query": kept(false)}));
     assert_eq!(status, 400, "{answer}");
     let (_, answer) = delete("max_docs=1001&scroll_size=100", &json!({"query": kept(false)}));
@@ -287,7 +289,7 @@ fn it_takes_reading_and_writing() {
     for (index, left) in [("both", 0), ("read-only", 2), ("write-only", 2)] {
         assert_eq!(count(&operator, index, &kept(true)), left, "{index}");
     }
-    // Who has but an alias is told that the index behind it is out of reach.
+    // A caller with rights on the alias only gets an error about the index behind it.
     let named = client_of("named", &json!([{"names": ["named"], "privileges": ["read", "write"]}]));
     let answer = named
         .json("POST", "/named/_delete_by_query", &json!({"query": kept(false)}))

@@ -1,11 +1,11 @@
-//! The console's way into a browser, against the real process: its files, and who gets them.
+//! Console files served by the real process, and their access rules.
 
 use std::path::Path;
 
 use firn_testkit::{Answer, Node, NodeOptions};
 use serde_json::json;
 
-/// Whether this binary carries the console: `build.rs` has counted its files.
+/// Returns whether this binary includes the console: `build.rs` counts its files.
 fn is_built_in() -> bool {
     env!("FIRN_CONSOLE_FILES") != "0"
 }
@@ -20,7 +20,7 @@ fn start(folder: &Path, settings: &[(&str, &str)]) -> Node {
 
 const ON: (&str, &str) = ("xpack.security.enabled", "true");
 
-/// As a browser that opens a page.
+/// Headers of a browser that opens a page.
 const BROWSER: &[(&str, &str)] = &[("accept", "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8")];
 
 fn get(node: &Node, path: &str, headers: &[(&str, &str)]) -> Answer {
@@ -49,7 +49,7 @@ fn the_page_needs_no_sign_in_and_everything_else_does() {
     assert_eq!((root.status, root.header("location")), (302, Some("/app")));
     assert_eq!(get(&node, "/", &[]).status, 401);
     assert_eq!(get(&node, "/_cat/indices", BROWSER).status, 401);
-    // Nothing but the files is behind it.
+    // Only files are below this path.
     for path in ["/app/_search", "/app/../_cat/indices", "/app/%2e%2e/_cat/indices"] {
         let answer = get(&node, path, &[]);
         assert!(
@@ -61,7 +61,7 @@ fn the_page_needs_no_sign_in_and_everything_else_does() {
 }
 
 #[test]
-fn files_are_kept_by_browsers_and_compressed() {
+fn files_are_cached_by_browsers_and_compressed() {
     if !is_built_in() {
         return;
     }
@@ -100,7 +100,7 @@ fn files_are_kept_by_browsers_and_compressed() {
     assert_eq!(get(&node, "/app/assets/no-such-0000.js", &[]).status, 404);
 }
 
-/// The page carries the nonce that its policy names, and runs no script of its own.
+/// The page carries the nonce of its policy, and has no inline script.
 #[test]
 fn the_built_page_is_as_strict_as_its_policy() {
     if !is_built_in() {

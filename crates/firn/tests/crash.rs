@@ -1,4 +1,4 @@
-//! kill -9 at random moments under load; after each, every acknowledged write is there exactly once.
+//! Crash test: kill -9 at random moments under load; after each, every acknowledged write exists exactly once.
 //!
 //! `FIRN_CRASH_ROUNDS` (200) and `FIRN_CRASH_SECONDS` (170) bound it; `make soak` raises both.
 #![allow(clippy::print_stderr, reason = "the test harness shows it with a failure")]
@@ -11,21 +11,21 @@ use std::time::{Duration, Instant};
 use firn_testkit::{Client, Node, NodeOptions, seed};
 use serde_json::{Value, json};
 
-/// Rounds that share an index before a new one is begun and the old one deleted.
+/// Rounds per index; then a new one is created and the old one deleted.
 const ROUNDS_PER_INDEX: u64 = 8;
-/// Documents with an id of their own that are written, changed and deleted over and over.
+/// Documents with explicit ids that are written, changed and deleted over and over.
 const KEYS: u64 = 40;
 
-/// What must be true of the data, kept outside the server.
+/// Expected state of the data, stored outside the server.
 #[derive(Default)]
 struct Expected {
-    /// Numbers of acknowledged documents with made ids.
+    /// Numbers of acknowledged documents with generated ids.
     acknowledged: BTreeSet<u64>,
-    /// Numbers sent without an answer: each may be there once, or not.
+    /// Numbers sent without an answer: each may exist once, or not.
     unknown: BTreeSet<u64>,
     /// Last acknowledged state of each key: its value, or deleted.
     keys: HashMap<u64, Option<u64>>,
-    /// States that may have been applied after it (the request in flight when the kill came).
+    /// Later states that may have been applied (the request in flight when the kill came).
     maybe: HashMap<u64, Vec<Option<u64>>>,
     /// Indices whose creation was acknowledged.
     indices: Vec<String>,
@@ -38,7 +38,7 @@ fn number(name: &str, default: u64) -> u64 {
         .unwrap_or(default)
 }
 
-/// Shows the end of the server's log when the test fails.
+/// Prints the end of the server's log when the test fails.
 struct LogOnPanic(PathBuf);
 
 impl Drop for LogOnPanic {
@@ -140,7 +140,7 @@ fn write_until_killed(
     });
 }
 
-/// Bulks of documents with made ids. Returns the acknowledged numbers and those without an answer.
+/// Sends bulks of documents with generated ids. Returns the acknowledged numbers and those without an answer.
 fn append(
     client: &Client,
     index: &str,
@@ -158,7 +158,7 @@ fn append(
             .collect();
         for number in &numbers {
             body.push_str("{\"index\":{}}\n");
-            // A new field now and then, so that kills fall into mapping changes as well.
+            // A new field now and then, so that kills coincide with mapping changes too.
             let extra = if rng.u8(..) == 0 {
                 format!(",\"f{}_{}\":1", round, rng.u8(..))
             } else {
@@ -298,7 +298,7 @@ fn verify(client: &Client, index: &str, expected: &mut Expected, round: u64) {
             "round {round}: document {number} was never sent to this index"
         );
     }
-    // What an unanswered request left is now settled.
+    // The result of unanswered requests is now known.
     let settled: Vec<u64> = expected
         .unknown
         .iter()

@@ -1,4 +1,4 @@
-//! A disk that fills up: writes are refused before it is full, reads go on, and writing resumes by itself.
+//! Full disk: writes are refused before the disk is full, reads continue, and writes resume automatically.
 #![allow(clippy::print_stderr, reason = "a test that cannot run here says so")]
 
 use std::io::Write as _;
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use firn_testkit::{Client, Node, NodeOptions, seed};
 
-/// The watermark is looked at once a second; on so small a disk a second at full speed is all of it.
+/// Pause between writes. The watermark is checked once a second, and at full speed a second would fill so small a disk.
 const PAUSE: Duration = Duration::from_millis(30);
 
-/// A small file system of the test's own; `None` where it may not mount one.
+/// Small file system for the test; `None` if the test may not mount one.
 struct SmallDisk {
     folder: tempfile::TempDir,
 }
@@ -51,12 +51,12 @@ fn count(client: &Client) -> u64 {
     client.get("/full/_count").unwrap().json()["count"].as_u64().unwrap()
 }
 
-/// Fills until refused. Returns the acknowledged documents of this call, and the refusal's words.
+/// Writes until a refusal. Returns the documents acknowledged in this call, and the text of the refusal.
 fn fill(client: &Client, rng: &mut fastrand::Rng, pause: Duration) -> (u64, String) {
     let mut acknowledged = 0;
     for round in 0..2000 {
         std::thread::sleep(pause);
-        // Small write buffers: what a refresh still has to write fits into what the watermark leaves.
+        // Small write buffers: the flush of a refresh fits into the space above the watermark.
         let path = if round % 8 == 0 {
             "/full/_bulk?refresh=true"
         } else {
@@ -128,7 +128,7 @@ fn a_full_disk_loses_nothing_that_was_acknowledged() {
         return;
     };
     let mut rng = fastrand::Rng::with_seed(seed("disk_full_hard"));
-    // The watermark is off: every write goes on until the file system itself refuses.
+    // The watermark is off: writes continue until the file system itself refuses.
     let settings = vec![(
         "cluster.routing.allocation.disk.watermark.flood_stage".to_owned(),
         "100%".to_owned(),
@@ -160,7 +160,7 @@ fn a_full_disk_loses_nothing_that_was_acknowledged() {
     assert_eq!(answer.json()["errors"], false, "{}", answer.text());
 }
 
-/// Takes every byte that the disk has left.
+/// Takes all free bytes of the disk.
 fn fill_up(path: &Path) {
     let mut file = std::fs::File::create(path).unwrap();
     for chunk in [1 << 16, 1 << 12, 1] {
@@ -168,7 +168,7 @@ fn fill_up(path: &Path) {
     }
 }
 
-/// Counts by a search, which must be answered and whole.
+/// Counts by a search, which must be answered completely.
 fn searched(client: &Client, index: &str) -> u64 {
     let body = serde_json::json!({"size": 0, "track_total_hits": true});
     let answer = client.send(
@@ -184,7 +184,7 @@ fn searched(client: &Client, index: &str) -> u64 {
     answer["hits"]["total"]["value"].as_u64().unwrap()
 }
 
-/// Answers of a search while the disk fills up: never a refusal.
+/// Searches while the disk fills up, which must never be refused; returns the number of answers.
 fn search_until(client: &Client, stop: &AtomicBool) -> u64 {
     let mut answered = 0;
     while !stop.load(Ordering::Relaxed) {
@@ -251,7 +251,7 @@ fn reads_go_on_without_a_byte_left_and_a_deletion_brings_writes_back() {
     assert!(searched(client, "full") >= acknowledged);
     node.kill9().unwrap();
 
-    // What the reserve gave back is gone too, before the node comes back.
+    // The space that the reserve freed is taken too, before the node restarts.
     fill_up(&folder.join("ballast-2"));
     for _ in 0..2 {
         let node = Node::start(binary, folder, &options).unwrap();

@@ -1,5 +1,5 @@
-//! What others can reach: HTTPS as clients and tools use it, a certificate that changes, and what is said or refused
-//! about an address.
+//! Network exposure: HTTPS for clients and tools, replacement of the certificate, and warnings or refusals about
+//! addresses.
 
 mod support;
 
@@ -25,7 +25,7 @@ impl Folder {
         self.folder.path().join(name)
     }
 
-    /// Writes another certificate and its key, and gives the certificate.
+    /// Writes another certificate and its key, and returns the certificate.
     fn write_pair(&self) -> Vec<u8> {
         let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
         let certificate = made.cert.pem().into_bytes();
@@ -58,7 +58,7 @@ impl Folder {
     }
 }
 
-/// Waits for what comes within a look or two at the files.
+/// Waits for a change that takes at most two polls of the files.
 fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let started = Instant::now();
     while !is_so() {
@@ -68,7 +68,7 @@ fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 #[test]
-fn https_serves_clients_and_tools_and_nobody_else() {
+fn https_serves_only_trusting_clients_and_tools() {
     let folder = Folder::new();
     let certificate = folder.write_pair();
     let node = folder.start(&[], Some(certificate));
@@ -97,7 +97,7 @@ fn https_serves_clients_and_tools_and_nobody_else() {
     node.client().get("/events/_refresh").unwrap();
     assert_eq!(node.client().get("/events/_count").unwrap().json()["count"], 2);
 
-    // Who does not trust the certificate does not send, and who does not speak TLS is not answered.
+    // A client that does not trust the certificate sends nothing, and a client without TLS gets no answer.
     assert!(!ingest(&[]).status.success());
     let mut plain = TcpStream::connect(("127.0.0.1", node.port())).unwrap();
     plain.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
@@ -113,7 +113,7 @@ fn a_certificate_that_changes_is_shown_and_a_broken_one_is_not() {
     let old = folder.write_pair();
     let node = folder.start(&[], Some(old.clone()));
     let answers = |certificate: &[u8]| {
-        // A new client each time, and so a new connection.
+        // A new client per call, and so a new connection.
         let client = Client::trusting(node.client().base(), certificate).unwrap();
         client.get("/").is_ok_and(|answer| answer.status == 200)
     };
@@ -189,7 +189,7 @@ fn certificates_that_cannot_be_read_stop_the_start() {
     }
 }
 
-/// What a configuration of Elasticsearch says of the node is there after the start.
+/// Settings of an elasticsearch.yml apply after the start.
 #[test]
 fn a_node_is_what_its_elasticsearch_yml_says() {
     let folder = Folder::new();
@@ -218,7 +218,7 @@ fn a_node_is_what_its_elasticsearch_yml_says() {
         client.json("POST", &path, &serde_json::json!({"a": 1})).unwrap().status
     };
     assert_eq!((write("secret-1"), write("open-1")), (404, 201));
-    // What is set while it runs goes before it.
+    // Dynamic settings have precedence.
     let set = serde_json::json!({"persistent": {"action.auto_create_index": "true"}});
     assert_eq!(client.json("PUT", "/_cluster/settings", &set).unwrap().status, 200);
     assert_eq!(write("secret-1"), 201);

@@ -1,9 +1,9 @@
-//! One tenant asks for everything at once, another works as usual and hardly notices.
+//! Fairness: one tenant floods the server while another one works as usual and hardly notices.
 //!
-//! Both live in one index of the real process. The light tenant alternates a search for its newest
-//! hundred events and a bulk of a hundred; by turns alone and beside twenty heavy aggregations and floods of bulks of the
-//! other tenant. Its 99th percentiles are compared within the run, so the machine and the kind of build
-//! cancel out. Prints them; for a release build: `cargo test --release -p firn --test fairness -- --nocapture`.
+//! Both are in one index of the real process. The light tenant alternates a search for its newest hundred events and a
+//! bulk of a hundred, alternately alone and next to twenty heavy aggregations and floods of bulks of the other tenant.
+//! The test compares 99th percentiles within the run, so the machine and the kind of build cancel out. It prints them;
+//! for a release build: `cargo test --release -p firn --test fairness -- --nocapture`.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -23,19 +23,19 @@ const HEAVY_EVENTS: usize = 40_000;
 const LIGHT_EVENTS: usize = 5_000;
 const SEARCHES_AT_ONCE: usize = 20;
 const BULKS_AT_ONCE: usize = 4;
-/// By turns alone and beside the load: what else the machine does meets both alike.
+/// Rounds alternate between alone and loaded, so that other work of the machine affects both alike.
 const ROUNDS: usize = 4;
 /// With the rounds, enough that the 99th percentile is not the slowest of all.
 const SAMPLES_PER_ROUND: usize = 75;
-/// What else the machine does may spoil a measurement; a server that is not fair spoils each.
+/// Other work of the machine may spoil one measurement; an unfair server fails all.
 const MEASUREMENTS: usize = 3;
-/// How much slower the light tenant may be, as the goal is. Measured in 10 runs of a debug build on two cores that the load's
-/// own clients share: 1.3 to 2.1 times for searches, 1.3 to 2.0 for bulks.
+/// Maximum slowdown of the light tenant, as the goal is. Measured in 10 runs of a debug build on two cores that the
+/// load's clients share: 1.3 to 2.1 times for searches, 1.3 to 2.0 for bulks.
 const FACTOR_MAX: f64 = 2.0;
-/// Beside the factor: less than three ticks of the operating system on cores that are never free.
+/// Tolerance in addition to the factor: less than three ticks of the operating system on cores that are never free.
 const FLOOR: Duration = Duration::from_millis(10);
-/// Where data lies in memory, if there is such a place: what else writes to a disk would be most of what a bulk waits for, and
-/// comes and goes within a run.
+/// Folder in memory for the data, if there is one: on a disk, other writers would dominate the latency of a bulk, and
+/// they come and go within a run.
 const IN_MEMORY: &str = "/dev/shm";
 
 const PASSWORD: &str = "correct horse battery staple";
@@ -76,7 +76,7 @@ fn top_hundred() -> String {
     json!({"size": 100, "sort": [{"@timestamp": "desc"}], "query": {"match": {"message": "path"}}}).to_string()
 }
 
-/// A node with both tenants' events, and an API key of each.
+/// Starts a node with the events of both tenants, and an API key of each.
 fn start() -> (tempfile::TempDir, Node, [String; 2]) {
     let folder = tempfile::tempdir_in(IN_MEMORY)
         .or_else(|_| tempfile::tempdir())
@@ -129,7 +129,7 @@ fn start() -> (tempfile::TempDir, Node, [String; 2]) {
     (folder, node, keys)
 }
 
-/// What the heavy tenant's clients share.
+/// State that the clients of the heavy tenant share.
 struct Load {
     address: (&'static str, u16),
     key: String,
@@ -139,7 +139,7 @@ struct Load {
 }
 
 impl Load {
-    /// Sends one request and waits for its answer, or goes away when the load is switched off.
+    /// Sends one request and waits for its answer, or disconnects when the load is switched off.
     fn send(&self, path: &str, content_type: &str, body: &str) {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
@@ -187,7 +187,7 @@ impl Load {
     }
 }
 
-/// Times of the light tenant's requests.
+/// Latencies of the light tenant's requests.
 #[derive(Default)]
 struct Times {
     searches: Vec<Duration>,
@@ -226,7 +226,7 @@ fn work(client: &Client, from: usize, times: &mut Times) {
     }
 }
 
-/// Measures by turns alone and beside the load; says what took too long.
+/// Measures alternately alone and loaded; returns what was too slow.
 #[expect(clippy::print_stdout, reason = "its figures stand in bench/RESULTS.md")]
 fn compare(client: &Client, load: &Load, from: &mut usize) -> Result<(), String> {
     let (mut alone, mut beside) = (Times::default(), Times::default());
@@ -275,7 +275,7 @@ fn a_flood_of_one_tenant_does_not_slow_down_another() {
         threads.push(load.run("/events/_bulk", "application/x-ndjson", Arc::clone(&flood)));
     }
     let client = node.client().authorized(&light);
-    // What the first requests find cold is no part of the comparison.
+    // The first requests run on cold caches and do not count.
     work(&client, LIGHT_EVENTS, &mut Times::default());
     let mut from = LIGHT_EVENTS + SAMPLES_PER_ROUND * 100;
     let slow = (0..MEASUREMENTS).map_while(|_| compare(&client, &load, &mut from).err());

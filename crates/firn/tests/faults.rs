@@ -1,8 +1,8 @@
-//! Everything that can go wrong with an object store, against everything that firn does with one.
+//! Fault injection: all faults of an object store, against all operations that use one.
 //!
-//! A real S3 server, and before it a proxy that lets things go wrong. Whatever befalls the requests of a
-//! snapshot, a mount, a search, a restore or a deletion: it succeeds and holds what it should, or it fails with an error of a known
-//! type and leaves nothing visible. A flipped bit is never served.
+//! The test uses a real S3 server behind a proxy that injects faults. A snapshot, a mount, a search, a restore or a
+//! deletion succeeds completely, or it fails with an error of a known type and leaves nothing visible. A flipped bit is
+//! never served.
 
 #[path = "faults/mixed.rs"]
 mod mixed;
@@ -19,15 +19,14 @@ use std::time::Duration;
 use firn_testkit::{Answer, Client, Fault, FaultProxy, Faults, Gateway, Method, Node, NodeOptions, Rule};
 use serde_json::{Value, json};
 
-/// Documents of the index that is kept. Several segments, and several requests for each.
+/// Documents of the permanent index: several segments, and several requests for each.
 const DOCUMENTS: u64 = 400;
 const SEGMENTS: u64 = 4;
-/// One request of so many meets the fault: often enough that every operation meets it, seldom enough that
-/// retries get through.
+/// Share of requests with a fault: high enough that every operation meets it, low enough that retries succeed.
 const SHARE: f64 = 0.15;
-/// Retries make up for most faults: of so many tries one may fail at most.
+/// Retries absorb most faults: at most one of this many operations may fail.
 const TRIES_OF_A_FAILURE: usize = 4;
-/// How long a lost answer is waited for.
+/// Timeout for a lost answer.
 const READ_TIMEOUT: &str = "700ms";
 
 struct Bed {
@@ -43,7 +42,7 @@ impl Bed {
         Self::start_with(test, READ_TIMEOUT)
     }
 
-    /// With this time for an answer of the store.
+    /// Starts with this timeout for answers of the store.
     fn start_with(test: &str, read_timeout: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let gateway = Gateway::start(&folder.path().join("s3"), &["bucket"]).expect("a gateway");
@@ -107,7 +106,7 @@ impl Bed {
         }
     }
 
-    /// What goes wrong from now on.
+    /// Sets the faults from now on.
     fn faults(&self, rules: Vec<Rule>) {
         self.proxy.set(Faults {
             silence: Duration::from_secs(2),
@@ -119,7 +118,7 @@ impl Bed {
         self.faults(Vec::new());
     }
 
-    /// All documents of an index with all that is in them.
+    /// Checks all documents of an index with their content.
     #[track_caller]
     fn holds_everything(&self, index: &str) {
         let body = json!({"size": DOCUMENTS, "aggs": {"sum": {"sum": {"field": "number"}}}, "sort": ["number"]});
@@ -138,7 +137,7 @@ impl Bed {
         }
     }
 
-    /// Restores a snapshot under another name without faults, and looks at all of it.
+    /// Restores a snapshot under another name without faults, and checks all of it.
     #[track_caller]
     fn can_be_restored(&self, snapshot: &str) {
         let name = format!("check-{snapshot}");
@@ -165,7 +164,7 @@ fn keep_secret(data: &std::path::Path, name: &str, value: &str) {
     assert!(keystore.wait().expect("its end").success());
 }
 
-/// An error as Elasticsearch tells one: with a type that says what to do, and a status that fits.
+/// Checks that the answer is an error of Elasticsearch's shape: with a useful type, and a matching status.
 #[track_caller]
 fn is_typed(answer: &Answer, what: &str) {
     let error = &answer.json()["error"];
@@ -182,14 +181,14 @@ fn is_typed(answer: &Answer, what: &str) {
     );
 }
 
-/// Every fault in its share of requests, and for the operations that follow the first of each kind of request.
+/// Returns rules for each fault alone, and for all faults together with a quarter of the share each.
 fn matrix() -> Vec<(String, Vec<Rule>)> {
     let shares = Fault::ALL.map(|fault| (format!("{fault:?}").to_lowercase(), vec![Rule::share(fault, SHARE)]));
     let all = Fault::ALL.map(|fault| Rule::share(fault, SHARE / 4.0)).to_vec();
     shares.into_iter().chain([("all".to_owned(), all)]).collect()
 }
 
-/// Counts how often something worked under faults: failing honestly every time would be easy.
+/// Counts successes under faults: an implementation that always fails cleanly must not pass.
 #[derive(Debug, Default)]
 struct Tries {
     all: usize,
@@ -227,13 +226,13 @@ fn a_snapshot_holds_everything_or_is_not_there() {
         if is_whole {
             bed.can_be_restored(&snapshot);
         } else if made.status == 200 {
-            // It says what it lacks, and a restore of it is refused.
+            // It reports what it lacks, and its restore is refused.
             let state = &made.json()["snapshot"];
             assert!(state["shards"]["failed"].as_u64() > Some(0), "{name}: {state}");
         } else {
             is_typed(&made, &name);
         }
-        // Another one is not in the way of what failed.
+        // A further snapshot is not blocked by the failed one.
         let again = format!("/_snapshot/r/again-{name}?wait_for_completion=true");
         let made = bed.ok(
             "PUT",
@@ -265,7 +264,7 @@ fn a_restore_brings_everything_or_nothing() {
         if is_whole {
             bed.holds_everything(&index);
         } else if restored.status == 200 {
-            // A shard that could not be restored answers for nothing.
+            // A shard that could not be restored serves no data.
             let answer = bed.ask("POST", &format!("/{index}/_search"), &json!({}));
             let is_honest = answer.status >= 400 || answer.json()["_shards"]["failed"].as_u64() > Some(0);
             assert!(is_honest, "{name}: {}", answer.text());
@@ -340,7 +339,7 @@ fn a_deletion_takes_one_snapshot_and_nothing_of_another() {
         tries.note(&name, deleted.status == 200);
         if deleted.status != 200 {
             is_typed(&deleted, &name);
-            // It is there still, or gone; then a second deletion finds nothing.
+            // The snapshot still exists, or is gone; then a second deletion finds nothing.
             let again = bed.ask("DELETE", &path, &Value::Null);
             assert!(matches!(again.status, 200 | 404), "{name}: {}", again.text());
         }
@@ -353,9 +352,9 @@ fn a_deletion_takes_one_snapshot_and_nothing_of_another() {
     tries.mostly_worked();
 }
 
-/// What a repository does while nothing of the store answers, and when it answers again.
+/// Behaviour of a repository while the store does not answer, and after it answers again.
 #[test]
-fn a_store_that_is_gone_is_told_and_found_again() {
+fn a_missing_store_is_reported_and_found_again() {
     let bed = Bed::start("a store that is gone");
     let body = json!({"indices": "events", "include_global_state": false});
     bed.ok("PUT", "/_snapshot/r/s?wait_for_completion=true", &body);
@@ -371,7 +370,7 @@ fn a_store_that_is_gone_is_told_and_found_again() {
     bed.can_be_restored("s");
 }
 
-/// The report of a sound store, and of one that lets go wrong what it must not.
+/// Report of a sound store, and of one with forbidden faults.
 #[test]
 fn an_analysis_tells_what_a_store_breaks() {
     let bed = Bed::start("faults of analyses");
@@ -396,12 +395,12 @@ fn an_analysis_tells_what_a_store_breaks() {
     );
 }
 
-/// Searches of each kind at once: more than one tenant may have begun on a small machine.
+/// Concurrent searches of each kind: more than one tenant may start on a small machine.
 const HUNG_SEARCHES: usize = 6;
 
 #[test]
 fn a_store_that_hangs_costs_a_search_in_time_only_the_hits_that_lie_there() {
-    /// Too many to come along with anything else that is read of their split.
+    /// Too large to be fetched together with other parts of its split.
     const WIDE: u64 = 2_000;
     const NEAR: usize = 10;
     let bed = Bed::start_with("hangs-fetching", "60s");
@@ -434,7 +433,7 @@ fn a_store_that_hangs_costs_a_search_in_time_only_the_hits_that_lie_there() {
     let mount = json!({"index": "wide", "renamed_index": "far"});
     let path = "/_snapshot/r/wide/_mount?storage=shared_cache&wait_for_completion=true";
     bed.ok("POST", path, &mount);
-    // What finds the hits is here, the hits are not.
+    // The data for finding the hits is cached, the hits are not.
     let sum = json!({"size": 0, "aggs": {"sum": {"sum": {"field": "number"}}}});
     bed.ok("POST", "/far/_search", &sum);
     bed.proxy.set(Faults::latency(Duration::from_secs(60)));
@@ -493,7 +492,7 @@ fn a_store_that_hangs_holds_nothing_but_what_reads_it() {
                 let answer = bed.ask("POST", "/far/_search?timeout=1s", &early);
                 (since.elapsed(), answer)
             }));
-            // These wait for as long as they are let, and their clients leave.
+            // These have no timeout, and their clients disconnect.
             left.push(scope.spawn(move || {
                 let answered = bed.client().json_within(Duration::from_secs(4), "/far/_search", &never);
                 answered.is_none()
@@ -526,7 +525,7 @@ fn a_store_that_hangs_holds_nothing_but_what_reads_it() {
             );
         }
     });
-    // Nothing is held by those who left.
+    // The disconnected clients hold no resources.
     let since = std::time::Instant::now();
     loop {
         let tasks = bed.ok("GET", "/_tasks?actions=*search*", &Value::Null);

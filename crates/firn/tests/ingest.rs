@@ -1,4 +1,4 @@
-//! `firn ingest` against a server that misbehaves: nothing may be lost in silence.
+//! `firn ingest` against a misbehaving server: no event may be lost silently.
 
 mod support;
 
@@ -14,11 +14,10 @@ use serde_json::{Value, json};
 use support::{Reply, Request, firn, serve, stderr};
 use tempfile::TempDir;
 
-/// How often each source was indexed.
+/// Number of times that each source was indexed.
 type Stored = Arc<Mutex<HashMap<String, usize>>>;
 
-/// A server that stores events; `disturb` may answer a bulk itself, or decide the status of an
-/// item by its source.
+/// Starts a server that stores events; `disturb` may answer a bulk, `item` decides the status of an item by its source.
 fn server(
     disturb: impl Fn(usize, &Request) -> Option<Reply> + Send + Sync + 'static,
     item: impl Fn(usize, &str) -> u16 + Send + Sync + 'static,
@@ -124,8 +123,8 @@ fn everything_arrives_once_and_the_exit_code_is_0() {
 }
 
 #[test]
-fn a_busy_server_is_asked_again() {
-    // The whole request is refused at first, then single events are.
+fn a_bulk_is_repeated_on_a_busy_server() {
+    // First the whole request is refused, then single events.
     let (address, stored) = server(
         |call, _| (call < 3).then(|| Reply::Json(429, json!({"error": {"reason": "queue full"}}).to_string())),
         |call, source| if call < 8 && source.ends_with("7}") { 429 } else { 201 },
@@ -168,7 +167,7 @@ fn giving_up_is_a_loss() {
 }
 
 #[test]
-fn rejected_lines_are_kept_with_number_and_reason() {
+fn rejected_lines_are_saved_with_number_and_reason() {
     let (address, stored) = server(|_, _| None, |_, source| if source.contains("bad") { 400 } else { 201 });
     let lines: Vec<String> = [
         "{\"time\":\"x\",\"n\":1}",
@@ -266,7 +265,7 @@ fn a_broken_answer_without_ids_is_reported_and_not_repeated() {
 fn a_broken_answer_with_ids_is_repeated() {
     let (address, stored) = server(
         |call, _| (call == 1).then_some(Reply::Hang),
-        // The try that broke off had stored its events.
+        // The failed attempt had stored its events.
         |call, source| {
             if call == 2 && source.contains("\"n\":1") {
                 409
@@ -415,7 +414,7 @@ fn mistakes_are_explained() {
 }
 
 #[test]
-fn a_key_that_may_only_send_sends_to_a_data_stream_that_it_may_not_look_at() {
+fn a_write_only_key_sends_to_a_data_stream_that_it_may_not_read() {
     let stored = Stored::default();
     let inner = Arc::clone(&stored);
     let address = serve(move |request| match (request.method.as_str(), request.path.as_str()) {

@@ -1,4 +1,4 @@
-//! `firn keystore`, and what the server does with a keystore.
+//! `firn keystore`, and the use of a keystore by the server.
 
 mod support;
 
@@ -39,7 +39,7 @@ impl Store {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // It may have ended without reading.
+        // The process may have ended without reading.
         let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
         child.wait_with_output().unwrap()
     }
@@ -105,7 +105,7 @@ fn secrets_are_added_listed_and_removed() {
     store.refused(&["has-passwd"], "", 1, "");
     store.ok(&["create", "--force"], "");
     assert_eq!(store.ok(&["list"], ""), "");
-    // A missing one is made if nobody is to be asked.
+    // A missing keystore is created if there is no prompt.
     std::fs::remove_file(store.file()).unwrap();
     store.ok(&["add", "-x", "-f", "bootstrap.password"], "x\n");
 }
@@ -134,7 +134,7 @@ fn a_password_is_needed_where_there_is_one() {
     std::fs::write(&file, "correct horse\n").unwrap();
     store.ok(&["--password-file", file.to_str().unwrap(), "list"], "");
 
-    // The server needs it as well, and says so before it opens anything.
+    // The server needs the password too, and says so before it opens anything.
     let data = store.folder.path().to_str().unwrap();
     let serve = |password: Option<&str>| {
         let mut command = support::command(&["serve", "--data", data, "--port", "0"]);

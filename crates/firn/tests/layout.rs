@@ -8,14 +8,14 @@ use firn_testkit::{Node, NodeOptions};
 use serde_json::Value;
 use support::{firn, stderr};
 
-/// Enough for a small tenant of some hundred events.
+/// Enough for a small tenant with some hundred events.
 const EVENTS: &str = "20000";
 const TENANTS: &str = "12";
 
 fn node(folder: &Path) -> Node {
     std::fs::create_dir_all(folder).expect("a folder");
     let binary = Path::new(env!("CARGO_BIN_EXE_firn"));
-    // As if there were much space: what is stored here is little.
+    // Pretend to have much disk space, because the test stores little.
     let headroom = "cluster.routing.allocation.disk.watermark.flood_stage.max_headroom";
     let options = NodeOptions {
         settings: vec![(headroom.to_owned(), "1gb".to_owned())],
@@ -23,7 +23,7 @@ fn node(folder: &Path) -> Node {
     Node::start(binary, folder, &options).expect("a node")
 }
 
-/// Runs `firn bench layout` with these options besides; what it said to stderr, and its report.
+/// Runs `firn bench layout` with additional options; returns its stderr and its report.
 fn bench(node: &Node, folder: &Path, more: &[&str]) -> (String, Value) {
     let json = folder.join("layout.json").display().to_string();
     let mut arguments = vec!["bench", "layout", "--url", node.client().base()];
@@ -37,7 +37,7 @@ fn bench(node: &Node, folder: &Path, more: &[&str]) -> (String, Value) {
     (stderr(&output), serde_json::from_slice(&report).expect("JSON"))
 }
 
-/// Fails unless every element of the page ends, in the order in which they began.
+/// Fails unless all elements of the page are closed and properly nested.
 fn check_well_formed(page: &str) {
     let mut open = Vec::new();
     let mut rest = page.strip_prefix("<!DOCTYPE html>").expect("a doctype");
@@ -61,7 +61,7 @@ fn check_well_formed(page: &str) {
     assert_eq!(open, Vec::<String>::new());
 }
 
-/// The advice on days with three shards each, as text and as JSON.
+/// Checks the advice on daily indices with three shards each, as text and as JSON.
 fn check_advice(node: &Node) {
     let advise = |more: &[&str]| {
         let mut arguments = vec!["layout", "advise", "--url", node.client().base()];
@@ -89,7 +89,8 @@ fn check_advice(node: &Node) {
     let found: Value = serde_json::from_str(&advise(&more)).expect("JSON");
     assert_eq!(found["volumes"]["events"], 20_000);
     assert_eq!(found["volumes"]["tenants"].as_array().map(Vec::len), Some(12));
-    // Three windows of each of three tenants, in all shards and in one of each index; the longest holds everything.
+    // Three windows of each of three tenants, in all shards and in one shard of each index; the longest covers
+    // everything.
     let measured = found["measured"].as_array().expect("measures");
     assert_eq!(measured.len(), 18);
     assert_eq!(measured[2]["events"], found["volumes"]["tenants"][0]["events"]);
@@ -97,7 +98,7 @@ fn check_advice(node: &Node) {
         (&measured[2]["shards"], &measured[11]["shards"]),
         (&Value::from(63), &Value::from(21))
     );
-    // A month and two weeks would keep too long what is to be gone after thirty days.
+    // A month and two weeks would retain data too long that must be deleted after thirty days.
     let candidates = found["advice"]["candidates"].as_array().expect("candidates");
     let refused: Vec<_> = candidates
         .iter()
@@ -203,7 +204,7 @@ fn layouts_are_loaded_asked_and_found_again() {
     assert_eq!(placement.status, 404, "the table is as it was: {}", placement.text());
     check_advice(&first);
 
-    // What is whole is kept, what is not is loaded again.
+    // Complete indices are reused, incomplete ones are loaded again.
     let indices = first
         .client()
         .get("/_cat/indices/bench-layout-routed-weekly-*?h=index")

@@ -1,5 +1,5 @@
-//! More searches than there is room for, and searches that nobody waits for any more: the server
-//! says so, stops its work, and answers everybody else.
+//! Overload: more searches than the queue holds, and abandoned searches. The server refuses, stops the work, and
+//! answers other requests.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use firn_testkit::{Client, Node, NodeOptions};
 use serde_json::{Value, json};
 
-/// Documents of the index, each with a user of its own: enough for searches that take seconds in a
-/// debug build, few enough to be indexed in as many.
+/// Documents of the index, each with a distinct user: enough for searches that take seconds in a debug build, few
+/// enough to be indexed in as many.
 const COUNT: usize = 30_000;
 
 fn start(settings: &[(&str, &str)]) -> (tempfile::TempDir, Node) {
@@ -23,7 +23,7 @@ fn start(settings: &[(&str, &str)]) -> (tempfile::TempDir, Node) {
     let node = Node::start(Path::new(env!("CARGO_BIN_EXE_firn")), folder.path(), &options).unwrap();
     let mappings =
         json!({"properties": {"user": {"type": "keyword"}, "group": {"type": "keyword"}, "n": {"type": "long"}}});
-    // Answers that are kept would leave nothing to do.
+    // Cached responses would leave no work.
     let index =
         json!({"mappings": mappings, "settings": {"refresh_interval": "-1", "index.requests.cache.enable": false}});
     assert_eq!(node.client().json("PUT", "/heavy", &index).unwrap().status, 200);
@@ -46,10 +46,10 @@ fn start(settings: &[(&str, &str)]) -> (tempfile::TempDir, Node) {
     (folder, node)
 }
 
-/// Where the same search is searched again each time.
+/// Path of a search that bypasses the cache.
 const UNCACHED: &str = "/heavy/_search?request_cache=false";
 
-/// A bucket for every document, twice over.
+/// Returns a search with a bucket for every document, twice over.
 fn heavy() -> Value {
     let most = json!({"most": {"max": {"field": "n"}}});
     let groups = json!({"groups": {"terms": {"field": "group"}, "aggs": most}});
@@ -92,7 +92,7 @@ fn receive(stream: &mut TcpStream) -> (u16, Value) {
     }
 }
 
-/// Searches that run and wait on the search threads, and tasks that read.
+/// Returns the running and the queued searches, and the number of read tasks.
 fn busy(client: &Client) -> (u64, u64, usize) {
     let stats = client.get("/_nodes/stats/thread_pool").unwrap().json();
     let pool = &stats["nodes"].as_object().unwrap().values().next().unwrap()["thread_pool"]["search"];
@@ -112,7 +112,7 @@ fn wait_until(what: &str, done: impl Fn() -> bool) -> Duration {
     while !done() {
         assert!(
             started.elapsed() < Duration::from_secs(30),
-            "waited in vain until {what}"
+            "timeout while waiting until {what}"
         );
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -145,8 +145,8 @@ fn work_ends_when_the_client_goes_away() {
             wait_until("the search runs", || busy(client).0 > 0);
             std::thread::sleep(whole / part);
             drop(stream);
-            // What is left would take twenty times as long for the many searches; the bound leaves
-            // room for a debug build on a busy machine.
+            // Without cancellation the many searches would take twenty times as long; the bound allows for a debug
+            // build on a busy machine.
             let took = wait_until("nothing runs", || busy(client) == (0, 0, 0));
             assert!(
                 took < Duration::from_secs(3),
@@ -154,7 +154,7 @@ fn work_ends_when_the_client_goes_away() {
             );
         }
     }
-    // The scrolls whose first page nobody has seen are not left open.
+    // Scrolls whose first page was not delivered are closed.
     let stats = client.get("/_nodes/stats/indices").unwrap().json();
     let search = &stats["nodes"].as_object().unwrap().values().next().unwrap()["indices"]["search"];
     assert_eq!(search["open_contexts"], 0, "{search}");
@@ -210,7 +210,7 @@ fn a_thousand_heavy_searches_at_once() {
     assert!(peak_mb < 1024, "{peak_mb} MB resident");
 }
 
-/// Every search is answered while its client still listens: it has its turn, or hears that it will not have one.
+/// Every search is answered before its client gives up: it runs, or it is refused.
 #[test]
 fn a_search_that_waits_too_long_is_refused() {
     let (_folder, node) = start(&[
@@ -243,7 +243,7 @@ fn a_search_that_waits_too_long_is_refused() {
     assert_eq!(pool["rejected"], refused);
 }
 
-/// Each fuzzy word is an automaton that walks the dictionary: too many are counted before the first is made.
+/// Each fuzzy word is an automaton that walks the dictionary: their number is checked before the first is built.
 #[test]
 fn too_many_fuzzy_words_are_refused_at_once() {
     let (_folder, node) = start(&[]);
@@ -319,7 +319,7 @@ fn limits_of_one_search() {
     let wide = "{\"index\":\"heavy\"}\n{\"size\":0}\n".repeat(1001);
     let answer = client.bulk("/_msearch", wide.as_bytes()).unwrap();
     assert_eq!(answer.status, 400, "{}", answer.text());
-    // Out of time, with what there is so far.
+    // Timed out, with partial results.
     let body = json!({"size": 3, "query": {"match_all": {}}});
     let late = client.json("POST", "/heavy/_search?timeout=0ms", &body).unwrap().json();
     assert_eq!((&late["timed_out"], late.get("error")), (&json!(true), None), "{late}");

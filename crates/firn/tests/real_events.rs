@@ -1,7 +1,6 @@
 //! Real Windows events with fields of mixed type: none is lost, both kinds of value are found.
 //!
-//! The file lies beside the repository (`../shared/data`) and is not part of it; without it the test says so
-//! and passes.
+//! The file is outside the repository (`../shared/data`); without it the test prints that it is skipped, and passes.
 #![allow(clippy::print_stderr, reason = "a test that cannot run here says so")]
 
 use std::path::Path;
@@ -46,10 +45,10 @@ fn every_windows_event_is_indexed_and_mixed_fields_are_found() {
     assert_eq!(count(json!({"match_all": {}})), 96_150);
     // `Task` is 12 in 35,578 events and "12" in 8,017.
     assert_eq!(count(json!({"term": {"Task": 12}})), 43_595);
-    // `Keywords` is 0 in 4,483 events; "0x8000000000000000" fits no number and stands in 23,453.
+    // `Keywords` is 0 in 4,483 events; "0x8000000000000000" fits no number and occurs in 23,453.
     assert_eq!(count(json!({"term": {"Keywords": 0}})), 4_483);
     assert_eq!(count(json!({"match": {"Keywords": "0x8000000000000000"}})), 23_453);
-    // As in Elasticsearch, what did not fit does not exist in the field, but is named as ignored.
+    // As in Elasticsearch, a value that did not fit does not exist in the field, but the field is listed as ignored.
     assert_eq!(count(json!({"exists": {"field": "Keywords"}})), 71_898);
     assert_eq!(count(json!({"term": {"_ignored": "Keywords"}})), 24_252);
     node.stop().unwrap();

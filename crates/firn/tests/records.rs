@@ -1,4 +1,4 @@
-//! `.firn-traffic` and `.firn-audit`: what a real process keeps of the requests it has answered.
+//! `.firn-traffic` and `.firn-audit`: records of answered requests in a real process.
 
 mod support;
 
@@ -22,7 +22,7 @@ fn start(folder: &Path, settings: &[(&str, &str)]) -> Node {
 
 const BOTH: &[(&str, &str)] = &[("xpack.security.audit.enabled", "true"), ("traffic.enabled", "true")];
 
-/// The records that a query finds, oldest first; waits until there are `count`.
+/// Returns the records that a query finds, oldest first; waits until there are `count`.
 #[track_caller]
 fn records(client: &Client, stream: &str, query: &Value, count: usize) -> Vec<Value> {
     let started = Instant::now();
@@ -92,7 +92,7 @@ fn each_request_leaves_a_record_of_its_cost() {
     );
     assert!(!format!("{searches:?}").contains("secret"), "no parameters");
 
-    // Its own writes leave none: what is there was asked through HTTP.
+    // Internal writes have no records: all records are of HTTP requests.
     let own = json!({"bool": {"filter": [{"term": {"request.name": "bulk"}}, {"prefix": {"index": "."}}]}});
     assert_eq!(records(client, ".firn-traffic", &own, 0), Vec::<Value>::new());
     let metrics = client.get("/metrics").unwrap().text();
@@ -147,7 +147,7 @@ fn the_streams_are_hidden_kept_by_time_and_written_to_the_end() {
     let folder = tempfile::tempdir().unwrap();
     let node = start(folder.path(), BOTH);
     bulk(node.client(), 1);
-    // At once: the records still wait.
+    // Stopped at once, while the records are still queued.
     node.stop().unwrap();
 
     let node = start(folder.path(), BOTH);
@@ -187,7 +187,7 @@ fn sign_ins_and_refusals_are_in_the_audit_log() {
     assert_eq!(node.client().get("/events/_search").unwrap().status, 401);
     let stranger = node.client().authorized(basic("a guess"));
     assert_eq!(stranger.get("/events/_count").unwrap().status, 401);
-    // The console asks whether it is signed in; a guess at the same address is one all the same.
+    // The console checks whether it has a session; a guess at the same path is recorded all the same.
     assert_eq!(node.client().get("/_firn/session").unwrap().status, 401);
     assert_eq!(stranger.get("/_firn/session").unwrap().status, 401);
     bulk(&operator, 1);
@@ -244,7 +244,7 @@ fn sign_ins_and_refusals_are_in_the_audit_log() {
         (&json!("authentication_failed"), &json!("elastic"))
     );
 
-    // The traffic has all of them, and neither has a secret.
+    // The traffic log has all of them, and neither log has a secret.
     let traffic = records(
         &operator,
         ".firn-traffic",
@@ -261,12 +261,12 @@ fn sign_ins_and_refusals_are_in_the_audit_log() {
     ] {
         assert!(!audit.contains(secret) && !format!("{traffic:?}").contains(secret));
     }
-    // Whoever is no operator does not see them.
+    // Only operators see them.
     assert_eq!(reader.get("/.firn-audit/_search").unwrap().status, 403);
 }
 
 #[test]
-fn nothing_is_kept_where_nobody_has_to_say_who_he_is() {
+fn no_records_are_stored_without_authentication() {
     let folder = tempfile::tempdir().unwrap();
     let node = start(folder.path(), &[]);
     bulk(node.client(), 1);

@@ -1,4 +1,4 @@
-//! Saved searches and dashboards, against the real process: whose they are, their versions, and that they last.
+//! Saved searches and dashboards against the real process: ownership, versions, and durability.
 
 mod support;
 
@@ -29,7 +29,7 @@ fn error(answer: &Answer) -> (u16, String) {
 }
 
 #[test]
-fn what_one_saves_the_others_of_his_tenant_find() {
+fn users_of_a_tenant_share_saved_objects() {
     let folder = tempfile::tempdir().unwrap();
     let node = start(folder.path(), &[]);
     let by_password = settle(&node);
@@ -58,7 +58,7 @@ fn what_one_saves_the_others_of_his_tenant_find() {
         )
     );
     assert!(made["updated_ms"].as_i64() > Some(1_600_000_000_000), "{made}");
-    assert_eq!(made["state"], Value::Null, "who saves it has it");
+    assert_eq!(made["state"], Value::Null, "the client that saves it has it");
     let put = amy.send("PUT", "/_firn/saved/dashboard/web-log", &object("Web log"));
     assert_eq!(put.status, 201, "{}", put.text());
     assert_eq!(
@@ -79,7 +79,7 @@ fn what_one_saves_the_others_of_his_tenant_find() {
         "lists are short"
     );
 
-    // Nothing of it is there for others, not even for who may see all events.
+    // They do not exist for other tenants, not even for callers who may read all events.
     for other in [&bob, &operator] {
         assert!(titles(other, "").is_empty());
         for (method, body) in [
@@ -106,7 +106,7 @@ fn what_one_saves_the_others_of_his_tenant_find() {
         assert_eq!(titles(other, ""), ["their own"]);
     }
     assert_eq!(amy.get(&format!("/_firn/saved/search/{id}")).json(), got);
-    // With a tenant's eyes an operator sees its own, and leaves them as they are.
+    // In the view of a tenant an operator can read its objects, but not change them.
     let view = json!({"tenant": "acme", "reason": "ticket 1"});
     let operator = operator.with_view(&operator.send("POST", "/_firn/session/view", &view));
     assert_eq!(titles(&operator, ""), ["errors", "Web log"]);
@@ -121,7 +121,7 @@ fn what_one_saves_the_others_of_his_tenant_find() {
             "{method}"
         );
     }
-    // A key that only writes reads nothing here either.
+    // A write-only key cannot read saved objects either.
     let roles = json!({"w": {"indices": [{"names": ["*"], "privileges": ["write"]}]}});
     let key = json!({"name": "w", "role_descriptors": roles, "metadata": {"tenant": "acme"}});
     let key = by_password.ok("POST", "/_security/api_key", &key);
@@ -139,7 +139,7 @@ fn what_one_saves_the_others_of_his_tenant_find() {
 }
 
 #[test]
-fn who_changes_what_another_has_changed_meanwhile_hears_so() {
+fn a_change_of_an_outdated_version_is_a_conflict() {
     let folder = tempfile::tempdir().unwrap();
     let node = start(folder.path(), &[]);
     settle(&node);
@@ -156,7 +156,7 @@ fn who_changes_what_another_has_changed_meanwhile_hears_so() {
     assert_eq!(error(&ann.send("DELETE", &path(1), &Value::Null)).0, 409);
     assert_eq!(error(&ann.send("PUT", &path(0), &object("late"))).0, 409);
     assert_eq!(titles(&ann, ""), ["two"]);
-    // Many at once, each with the version that it saw: one wins each time.
+    // Many concurrent writers with the version that each saw: one wins each time.
     let writers: Vec<_> = (0..8)
         .map(|number| {
             let (browser, path) = (ann.clone(), path(2));
@@ -228,7 +228,7 @@ fn what_is_none_is_refused() {
         put("search/a", &json!({"title": "t", "state": "x".repeat(256 * 1024 - 2)})),
         201
     );
-    // Whatever it says is told as it was said.
+    // Every text is returned unchanged.
     let odd = "<script>alert(1)</script> \u{202e}\u{1f600} \"\\ \u{0}";
     assert_eq!(put("search/odd", &json!({"title": odd, "state": odd})), 201);
     let got = ann.get("/_firn/saved/search/odd");
@@ -262,7 +262,7 @@ fn they_last_as_long_as_their_tenant() {
         );
     }
     node.kill9().unwrap();
-    // One that was damaged meanwhile is left out, and stops nothing.
+    // An object that was damaged in the meantime is omitted, and affects nothing else.
     let damaged = folder.path().join("data/control/saved/bolt/search.mine");
     std::fs::write(&damaged, b"firn-saved 1 00000000 2\n{}").unwrap();
     let node = start(folder.path(), &[]);
@@ -270,7 +270,7 @@ fn they_last_as_long_as_their_tenant() {
         assert_eq!(titles(&sign_in(node.client(), name), ""), expect, "{name}");
     }
     assert!(
-        node.log().contains("a saved object is damaged and left out"),
+        node.log().contains("a saved object is damaged and is skipped"),
         "{}",
         node.log()
     );
@@ -284,7 +284,7 @@ fn they_last_as_long_as_their_tenant() {
     assert_eq!(
         (&shown["title"], &shown["updated_by"]),
         (&json!("elastic"), &json!("elastic")),
-        "without security everybody is an operator"
+        "without security every caller is an operator"
     );
     let put = node.client().ok("PUT", "/_firn/saved/search/mine", &object(PASSWORD));
     assert_eq!((&put["version"], &put["updated_by"]), (&json!(2), &Value::Null));

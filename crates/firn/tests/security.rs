@@ -1,5 +1,5 @@
-//! Signing in, against the real process: the operator of the first start, users, keys, and who is refused; what API keys may make; and who
-//! else on the machine may read what firn writes.
+//! Security of the real process: the operator of the first start, users, API keys and their limits, refused callers,
+//! and the permissions of the files that firn writes.
 
 mod support;
 
@@ -38,7 +38,7 @@ fn status(client: &Client, method: &str, path: &str) -> u16 {
     client.send(method, path, None, b"").unwrap().status
 }
 
-/// What stands between the lines around the password.
+/// Returns the password from the start message.
 fn printed_password(log: &str) -> Option<&str> {
     let (_, rest) = log.split_once("with the password\n\n")?;
     rest.lines().next().map(str::trim)
@@ -59,7 +59,7 @@ fn the_first_start_prints_the_operator_s_password_once() {
     );
     node.stop().unwrap();
 
-    // From now on requests sign in without a setting that says so, and nothing is printed any more.
+    // From now on authentication is on without a setting, and no password is printed any more.
     let node = start(folder.path(), &[]);
     let operator = node.client().authorized(basic("elastic", &password));
     assert_eq!(
@@ -69,7 +69,7 @@ fn the_first_start_prints_the_operator_s_password_once() {
     assert_eq!(node.log().matches(&password).count(), 1);
     node.stop().unwrap();
 
-    // The record is nobody else's to read.
+    // Other users cannot read the store of users.
     use std::os::unix::fs::PermissionsExt as _;
     let mode = std::fs::metadata(folder.path().join("data/control"))
         .unwrap()
@@ -91,7 +91,7 @@ fn the_operator_s_password_comes_from_a_file_too() {
     check(&node, "out of a file", 200);
     assert!(printed_password(&node.log()).is_none());
     node.stop().unwrap();
-    // Who has lost the password gives another one.
+    // An operator without the password sets another one.
     let node = start_with_password(folder.path());
     check(&node, "correct horse", 200);
     check(&node, "out of a file", 401);
@@ -102,7 +102,7 @@ fn the_operator_s_password_comes_from_a_file_too() {
 }
 
 #[test]
-fn an_operator_who_was_disabled_comes_back_with_the_same_password() {
+fn a_disabled_operator_comes_back_with_the_same_password() {
     let folder = tempfile::tempdir().unwrap();
     let node = start_with_password(folder.path());
     let elastic = node.client().authorized(basic("elastic", "correct horse"));
@@ -127,7 +127,7 @@ fn an_operator_who_was_disabled_comes_back_with_the_same_password() {
 
     let node = start(folder.path(), &[ON]);
     let elastic = node.client().authorized(basic("elastic", "correct horse"));
-    assert_eq!(status(&elastic, "GET", "/"), 401, "nobody gave his password");
+    assert_eq!(status(&elastic, "GET", "/"), 401, "no password was given");
     node.stop().unwrap();
 
     let node = start_with_password(folder.path());
@@ -183,7 +183,7 @@ fn keys_of_a_tenant_live_through_kill_and_end_when_they_should() {
     assert_eq!(refused.status, 401);
     assert!(refused.text().contains("api key is expired"), "{}", refused.text());
 
-    // Without the right, the answer is the same whether or not there is such an index.
+    // Without the privilege the answer is the same whether or not the index exists.
     let operator = by(&basic("elastic", "correct horse"));
     operator.ok("PUT", "/there", &Value::Null);
     let there = by(&long).send("DELETE", "/there", None, b"").unwrap();
@@ -194,7 +194,7 @@ fn keys_of_a_tenant_live_through_kill_and_end_when_they_should() {
 }
 
 #[test]
-fn guessing_gets_slow_and_keeps_nobody_else_out() {
+fn guessing_gets_slow_and_blocks_no_other_client() {
     let folder = tempfile::tempdir().unwrap();
     let node = start_with_password(folder.path());
     let operator = node.client().authorized(basic("elastic", "correct horse"));
@@ -204,13 +204,13 @@ fn guessing_gets_slow_and_keeps_nobody_else_out() {
         let guess = node.client().authorized(basic("elastic", &format!("guess {number}")));
         assert_eq!(status(&guess, "GET", "/"), 401);
     }
-    // Five are free; then 0.1, 0.2, 0.4 s.
+    // Five attempts are free; then the delays are 0.1, 0.2, 0.4 s.
     assert!(
         started.elapsed() >= Duration::from_millis(650),
         "{:?}",
         started.elapsed()
     );
-    // Somebody else guesses in many connections at once: they wait, few at a time, and the rest is sent away.
+    // Another client guesses over many connections at once: some wait, few at a time, and the rest is refused.
     let (tell, told) = std::sync::mpsc::channel();
     for number in 0..48 {
         let client = node.client().authorized(basic("elastic", &format!("flood {number}")));
@@ -219,7 +219,7 @@ fn guessing_gets_slow_and_keeps_nobody_else_out() {
             let _ = client.get("/").map(|answer| tell.send(answer));
         });
     }
-    // Sixteen have a place to wait, for longer each; a slow machine may let a few more in, one after the other.
+    // Sixteen can wait, with growing delays; a slow machine may accept a few more, one after the other.
     let mut sent_away = 0;
     while sent_away < 48 - 2 * 16 {
         let answer = told.recv_timeout(Duration::from_secs(60)).expect("sent away");
@@ -235,7 +235,7 @@ fn guessing_gets_slow_and_keeps_nobody_else_out() {
 }
 
 #[test]
-fn heads_that_are_too_large_are_refused_before_anybody_looks_at_them() {
+fn heads_that_are_too_large_are_refused_before_authentication() {
     let folder = tempfile::tempdir().unwrap();
     let node = start_with_password(folder.path());
     let exchange = |authorization: &str| {
@@ -261,7 +261,7 @@ fn heads_that_are_too_large_are_refused_before_anybody_looks_at_them() {
 }
 
 #[test]
-fn who_sends_a_large_body_before_it_listens_hears_why_it_was_refused() {
+fn a_client_that_sends_a_large_body_first_sees_the_refusal() {
     let folder = tempfile::tempdir().unwrap();
     let node = start_with_password(folder.path());
     let mut stream = TcpStream::connect(("127.0.0.1", node.port())).unwrap();
@@ -271,14 +271,14 @@ fn who_sends_a_large_body_before_it_listens_hears_why_it_was_refused() {
         "POST /_bulk HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-ndjson\r\ncontent-length: {BODY_BYTES}\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).unwrap();
-    // The refusal is decided on the head alone, long before the body is there.
+    // The refusal depends only on the head, long before the body arrives.
     std::thread::sleep(Duration::from_millis(200));
     for piece in vec![b'\n'; BODY_BYTES].chunks(256 << 10) {
         stream
             .write_all(piece)
             .expect("the server reads the body that it refuses");
     }
-    // The connection goes on, for a request after it.
+    // The connection stays usable for the next request.
     stream
         .write_all(b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
         .unwrap();
@@ -287,7 +287,7 @@ fn who_sends_a_large_body_before_it_listens_hears_why_it_was_refused() {
     assert_eq!(answers.matches("HTTP/1.1 401").count(), 2, "{answers}");
 }
 
-/// What issue 17 found: a narrow or expiring key made a `tenant_admin`, and set another user's password.
+/// Regression test of issue 17: a narrow or expiring key created a `tenant_admin`, and set another user's password.
 #[test]
 fn keys_make_nothing_that_outranks_or_outlives_them() {
     let folder = tempfile::tempdir().unwrap();
@@ -374,7 +374,7 @@ fn keys_make_nothing_that_outranks_or_outlives_them() {
     }
     assert_eq!(status(&victim_client, "GET", "/"), 200, "no key ended it");
 
-    // With the right by name and for good a key makes what it may do itself.
+    // A key with the privilege by name and without expiry can grant its own privileges.
     let (_, key) = key_of(&ann, json!({"name": "provisions", "role_descriptors": named}));
     key.ok("PUT", "/_security/user/eve", &of_acme(&["tenant_admin"]));
     let own = key
@@ -391,7 +391,7 @@ fn keys_make_nothing_that_outranks_or_outlives_them() {
     node.stop().unwrap();
 }
 
-/// Each path below a folder, itself first, with its mode.
+/// Returns each path below a folder, the folder first, with its mode.
 fn modes(folder: &Path) -> Vec<(std::path::PathBuf, u32, bool)> {
     use std::os::unix::fs::PermissionsExt as _;
     let metadata = std::fs::symlink_metadata(folder).unwrap();
@@ -466,12 +466,12 @@ fn data_folders_are_for_the_user_of_the_process_alone() {
     for name in ["data", "cold", "frozen"] {
         are_private(&folder.path().join(name), 2);
     }
-    // Repositories are for other machines too: they get what the umask of the start leaves.
+    // Repositories are shared with other machines: their mode follows the umask of the start.
     let (_, mode, _) = modes(&folder.path().join("backups/r"))[0];
     assert_eq!(mode & 0o700, 0o700);
     node.stop().unwrap();
 
-    // As older builds left it.
+    // The mode that older builds left.
     for name in ["data", "cold", "frozen"] {
         for (path, _, is_dir) in modes(&folder.path().join(name)) {
             let mode = if is_dir { 0o755 } else { 0o644 };
@@ -531,7 +531,7 @@ fn links_below_path_repo_are_not_followed() {
         &json!({"type": "fs", "settings": {"location": "r"}}),
     );
     client.ok("PUT", "/one/_doc/1?refresh=true", &json!({"a": "b"}));
-    // The place of data, exchanged for a link after the registration.
+    // The data folder, replaced by a link after the registration.
     let names: Vec<_> = std::fs::read_dir(backups.join("r"))
         .unwrap()
         .map(|entry| entry.unwrap().path())

@@ -1,4 +1,4 @@
-//! The server as a process: ready and pid files, logs, a clean end, and the demo.
+//! Server process: ready and pid files, logs, clean shutdown, and the demo.
 
 mod support;
 
@@ -17,7 +17,7 @@ struct Running {
 }
 
 impl Running {
-    /// Starts a command that takes the settings of `serve` and waits until `ready` says its URL.
+    /// Starts a command that takes the settings of `serve` and waits until `ready` returns its URL.
     fn start(folder: &Path, arguments: &[&str], ready: impl Fn(&Path) -> Option<String>) -> Self {
         let output = std::fs::File::create(folder.join("output")).expect("a file");
         let child = support::command(arguments)
@@ -28,7 +28,7 @@ impl Running {
             .stderr(output)
             .spawn()
             .expect("firn runs");
-        // Made first, so that the process ends with the test whatever happens.
+        // Created first, so that the process ends with the test in every case.
         let mut running = Self {
             child,
             client: Client::new(""),
@@ -224,14 +224,14 @@ fn the_demo_goes_on_at_the_pace_of_its_history() {
 
     let started_ms = now_ms();
     let running = Running::demo_with(folder.path(), &history);
-    // Events of now come, and nothing is missing of the time in which it did not run.
+    // Current events arrive, and the time in which the demo did not run is filled.
     wait_for("the live stream", || {
         count(&running, started_ms).is_some_and(|count| count > 0)
     });
     assert!(output_of(folder.path()).contains("New events keep coming at the pace of the history"));
     let hours = (now_ms() - stopped_ms) as f64 / HOUR_MS as f64;
     let found = count(&running, stopped_ms).expect("a count") as f64;
-    // Quiet and busy hours differ, and bursts come on top.
+    // Quiet and busy hours differ, and bursts are added.
     let expected = 0.2 * AN_HOUR * hours..4.0 * AN_HOUR * hours;
     assert!(
         expected.contains(&found),
@@ -245,7 +245,7 @@ fn now_ms() -> u64 {
     since.expect("a clock").as_millis() as u64
 }
 
-/// The lines of the slow-query log, which stand in a log of JSON lines.
+/// Returns the lines of the slow-query log from a log of JSON lines.
 fn slow_searches(folder: &Path) -> Vec<Value> {
     let output = output_of(folder);
     let lines = output
@@ -255,7 +255,7 @@ fn slow_searches(folder: &Path) -> Vec<Value> {
 }
 
 #[test]
-fn slow_searches_are_logged_with_what_was_asked() {
+fn slow_searches_are_logged_with_their_request() {
     let folder = tempfile::tempdir().expect("a folder");
     let threshold = "index.search.slowlog.threshold.query.warn";
     let settings = ["-E", "logger.format=json", "-E", &format!("{threshold}=0ms")];
@@ -295,7 +295,7 @@ fn slow_searches_are_logged_with_what_was_asked() {
         "{first}"
     );
     assert!(first["took_ms"].is_u64() && first["timestamp"].is_string(), "{first}");
-    // Of a long body the beginning, and how long it was.
+    // Of a long body only the beginning, and its length.
     let source = first["source"].as_str().expect("a source");
     assert!(
         source.starts_with(r#"{"query":{"bool""#) && source.len() == 2048,

@@ -1,8 +1,8 @@
-//! Runs every command of README's tour, of the walk through the tiers, of the Discover API's page, and of the page on recovery, against a firn of its own.
+//! Runs every command of README's tour, of the walk through the tiers, of the Discover API's page, and of the page on
+//! recovery, against a separate firn.
 //!
-//! Between `<!-- tour -->` and `<!-- /tour -->`, each ```` ```sh ```` block is run by bash in one
-//! folder, one after another; the ```` ```text ```` block that follows holds lines that its output must contain,
-//! with `…` for whatever may differ.
+//! Between `<!-- tour -->` and `<!-- /tour -->`, bash runs each ```` ```sh ```` block in one folder, one after another;
+//! the ```` ```text ```` block that follows holds lines that its output must contain, with `…` for variable parts.
 
 use std::path::Path;
 use std::process::Command;
@@ -39,7 +39,7 @@ fn steps(readme: &str) -> Vec<Step> {
     steps
 }
 
-/// Whether `output` holds a line with the pieces of `pattern` in order.
+/// Returns whether `output` has a line with the pieces of `pattern` in order.
 fn shows(output: &str, pattern: &str) -> bool {
     output.lines().any(|line| {
         let mut rest = line;
@@ -53,7 +53,7 @@ fn shows(output: &str, pattern: &str) -> bool {
     })
 }
 
-/// Runs the tour of a page against a node with these settings; `FOLDER` in them is that of the tour.
+/// Runs the tour of a page against a node with these settings; `FOLDER` in them is the folder of the tour.
 fn walk(page: &str, steps_min: usize, settings: &[(&str, &str)]) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let steps = steps(&std::fs::read_to_string(root.join(page)).unwrap());
@@ -136,7 +136,7 @@ fn every_command_of_the_discover_api_works() {
     walk("docs/discover-api.md", 2, &[]);
 }
 
-/// Stops the server that a page started when its test fails.
+/// Stops the server that a page started if its test fails.
 struct Stopped<'a>(&'a Path);
 
 impl Drop for Stopped<'_> {
@@ -147,7 +147,7 @@ impl Drop for Stopped<'_> {
     }
 }
 
-/// The page starts and stops its server itself.
+/// The page starts and stops its server.
 #[test]
 fn every_command_of_the_page_on_recovery_works() {
     let page = "docs/operate/recovery.md";

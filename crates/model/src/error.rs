@@ -1,16 +1,16 @@
-//! The one error type of firn's libraries: a coarse kind, a sentence, and what it concerns.
+//! Error type of all firn libraries: a coarse kind, a reason, and the object that it concerns.
 //!
-//! Kinds are chosen by what the caller does next. `api/src/error.rs` alone turns a kind into an
-//! HTTP status and Elasticsearch's `type`; nothing else builds statuses.
+//! A kind says what the caller should do next. Only `api/src/error.rs` turns a kind into an HTTP status and
+//! Elasticsearch's `type`; no other code builds statuses.
 
 use std::fmt;
 
 use serde_json::{Map, Value};
 
-/// The result of firn's library calls.
+/// Result of firn's library calls.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, by what the caller would do about it.
+/// Kind of an error, chosen by what the caller should do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
     /// 404: the index, alias target or data stream does not exist.
@@ -19,7 +19,7 @@ pub enum ErrorKind {
     AliasNotFound,
     /// 404: a template, task or other named thing does not exist.
     ResourceNotFound,
-    /// 404: a scroll or point in time that does not exist, or no more.
+    /// 404: the scroll or point in time does not exist, or no longer exists.
     SearchContextMissing,
     /// 404: no such snapshot repository.
     RepositoryMissing,
@@ -35,19 +35,19 @@ pub enum ErrorKind {
     InvalidAliasName,
     /// 400: not a valid snapshot name, or the name is taken.
     InvalidSnapshotName,
-    /// 400: a parameter or setting has a value that makes no sense.
+    /// 400: a parameter or setting has an invalid value.
     IllegalArgument,
-    /// 400: the request body is not what the endpoint understands (unknown query, wrong JSON type).
+    /// 400: the endpoint does not understand the request body (unknown query, wrong JSON type).
     Parsing,
-    /// 400: the body is not JSON at all.
+    /// 400: the body is not JSON.
     JsonParse,
     /// 400: several validation errors of one request, in Elasticsearch's numbered sentence.
     RequestValidation,
-    /// 400: a mapping definition cannot be understood.
+    /// 400: the mapping definition is invalid.
     MapperParsing,
     /// 400: a document does not fit its mapping.
     DocumentParsing,
-    /// 400: `dynamic: strict` met a field that the mapping lacks.
+    /// 400: `dynamic: strict` found a field that the mapping lacks.
     StrictDynamicMapping,
     /// 400: the query cannot run on this mapping.
     QueryShard,
@@ -55,55 +55,55 @@ pub enum ErrorKind {
     TooManyBuckets,
     /// 400: the index is closed.
     IndexClosed,
-    /// 400: the document was written with routing, or its mapping demands one, and none was given.
+    /// 400: the request has no routing, but the document was written with routing or the mapping requires it.
     RoutingMissing,
     /// 400: a script cannot be compiled, or fails while it runs.
     Script,
     /// 400: a feature that firn does not have; the reason names it.
     NotImplemented,
-    /// 401: nobody knows who asks: no credentials, or wrong or expired ones.
+    /// 401: the caller is not authenticated: no credentials, or wrong or expired ones.
     Unauthenticated,
-    /// 403: who asks is known and may not.
+    /// 403: the caller is authenticated but lacks the privilege.
     Forbidden,
     /// 403: `index.blocks.write` or `index.blocks.read_only` is set.
     IndexBlocked,
     /// 409: `_version`, `_seq_no` or `op_type: create` disagrees with what is stored.
     VersionConflict,
-    /// 409: the resource is in a state in which this cannot be done, such as a repository in use.
+    /// 409: the state of the resource does not allow the action, for example a repository that is in use.
     Conflict,
     /// 413: the body is larger than `http.max_content_length`.
     TooLarge,
-    /// 429: a queue or memory budget is full; the client should back off and come again.
+    /// 429: a queue or memory budget is full; the client should back off and retry.
     Rejected,
-    /// 429: a quota of the tenant is used up; the reason names it.
+    /// 429: the tenant has used up a quota; the reason names it.
     QuotaExceeded,
-    /// 429: as many scrolls as may be open at a time are open.
+    /// 429: the maximum number of open scrolls is reached.
     TooManyScrollContexts,
-    /// 429: the request needs more memory than it may have.
+    /// 429: the request needs more memory than its limit.
     CircuitBreaking,
-    /// 429: the disk is past its flood-stage watermark; reads go on, writes wait for space.
+    /// 429: the disk is past its flood-stage watermark; reads continue, writes wait for space.
     DiskFull,
     /// 503: a shard refuses to serve because its files are damaged; the reason names file and offset.
     ShardDamaged,
-    /// 503: a shard does not serve yet: it replays its WAL, or waits for room to do so.
+    /// 503: a shard does not serve yet: it replays its WAL, or waits for disk space to do so.
     ShardNotReady,
-    /// 503: an object store or another part that the request needs does not answer; later it may.
+    /// 503: an object store or another component that the request needs does not answer; a retry may succeed.
     Unavailable,
-    /// 503: another snapshot, restore or deletion of the repository stands in the way.
+    /// 503: another snapshot, restore or deletion of the repository is running.
     SnapshotInProgress,
-    /// 500: what is restored would be in the way of what is there, or the snapshot lacks it.
+    /// 500: the restored data conflicts with existing data, or the snapshot lacks it.
     SnapshotRestore,
-    /// 500: a repository's content is not what it should be, or a store answered with nonsense.
+    /// 500: the content of a repository is invalid, or a store sent an invalid answer.
     Repository,
-    /// 504 where it stands alone: the request ran out of its time.
+    /// 504 if it is the error of the whole request: the request exceeded its time limit.
     Timeout,
-    /// 499: the client went away and the work was stopped.
+    /// 499: the client disconnected and firn stopped the work.
     Cancelled,
-    /// 500: a bug or an I/O failure; look at the log.
+    /// 500: a bug or an I/O failure; see the log.
     Internal,
 }
 
-/// An error with its kind, a sentence in lower case without a full stop, and its causes.
+/// Error with its kind, a reason in lower case without a full stop, and its causes.
 #[derive(Clone)]
 pub struct Error(Box<Inner>);
 
@@ -118,7 +118,7 @@ struct Inner {
 }
 
 impl Error {
-    /// An error of `kind` that says `reason`.
+    /// Creates an error of `kind` with `reason`.
     pub fn new(kind: ErrorKind, reason: impl Into<String>) -> Self {
         Self(Box::new(Inner {
             kind,
@@ -130,33 +130,33 @@ impl Error {
         }))
     }
 
-    /// The error of an index expression that names nothing.
+    /// Creates the error of an index expression that matches no index.
     pub fn index_not_found(index: impl Into<String>) -> Self {
         let index = index.into();
         Self::new(ErrorKind::IndexNotFound, format!("no such index [{index}]")).with_index(index)
     }
 
-    /// A bad parameter or setting.
+    /// Creates the error of an invalid parameter or setting.
     pub fn illegal_argument(reason: impl Into<String>) -> Self {
         Self::new(ErrorKind::IllegalArgument, reason)
     }
 
-    /// A request body that cannot be understood.
+    /// Creates the error of an invalid request body.
     pub fn parsing(reason: impl Into<String>) -> Self {
         Self::new(ErrorKind::Parsing, reason)
     }
 
-    /// A bug, or the operating system refused something.
+    /// Creates the error of a bug or of a failed system call.
     pub fn internal(reason: impl Into<String>) -> Self {
         Self::new(ErrorKind::Internal, reason)
     }
 
-    /// A feature that firn does not have; `what` is its name in Elasticsearch.
+    /// Creates the error of a feature that firn does not have; `what` is its name in Elasticsearch.
     pub fn not_implemented(what: impl fmt::Display) -> Self {
         Self::new(ErrorKind::NotImplemented, format!("{what} is not implemented by firn"))
     }
 
-    /// What is wrong with a request as a whole, in Elasticsearch's numbered sentence.
+    /// Creates one error from all problems of a request, in Elasticsearch's numbered sentence.
     pub fn validation<T: AsRef<str>>(problems: &[T]) -> Self {
         let mut sentence = "Validation Failed: ".to_owned();
         for (number, problem) in problems.iter().enumerate() {
@@ -172,53 +172,53 @@ impl Error {
         self
     }
 
-    /// Says where in the body it went wrong, both counted from 1.
+    /// Sets the position of the error in the body: line and column, both counted from 1.
     #[must_use]
     pub fn with_position(mut self, line: u32, column: u32) -> Self {
         self.0.line_and_column = Some((line, column));
         self
     }
 
-    /// Adds fields that Elasticsearch has beside `type` and `reason` for errors of its kind.
+    /// Adds the fields that Elasticsearch prints beside `type` and `reason` for errors of this kind.
     #[must_use]
     pub fn with_details(mut self, details: Map<String, Value>) -> Self {
         self.0.details = Some(details);
         self
     }
 
-    /// Adds what lies behind it (`caused_by` in the answer).
+    /// Adds the cause (`caused_by` in the response).
     #[must_use]
     pub fn caused_by(mut self, cause: impl Into<Error>) -> Self {
         self.0.cause = Some(cause.into());
         self
     }
 
-    /// What the caller would do about it.
+    /// Returns the kind, which says what the caller should do.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// The sentence.
+    /// Returns the reason.
     pub fn reason(&self) -> &str {
         &self.0.reason
     }
 
-    /// The index it concerns, if one.
+    /// Returns the index that the error concerns, if any.
     pub fn index(&self) -> Option<&str> {
         self.0.index.as_deref()
     }
 
-    /// Line and column of the body, both from 1, if known.
+    /// Returns line and column in the body, both counted from 1, if known.
     pub fn position(&self) -> Option<(u32, u32)> {
         self.0.line_and_column
     }
 
-    /// Fields beside `type` and `reason`, if there are any.
+    /// Returns the fields beside `type` and `reason`, if any.
     pub fn details(&self) -> Option<&Map<String, Value>> {
         self.0.details.as_ref()
     }
 
-    /// What lies behind it.
+    /// Returns the cause.
     pub fn cause(&self) -> Option<&Error> {
         self.0.cause.as_ref()
     }
@@ -244,7 +244,7 @@ impl std::error::Error for Error {}
 
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Self {
-        // One of ours that went through a reader comes out as it was.
+        // A firn error that passed through a reader comes out unchanged.
         if let Some(own) = error.get_ref().and_then(|inner| inner.downcast_ref::<Self>()) {
             return own.clone();
         }

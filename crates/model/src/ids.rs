@@ -1,39 +1,39 @@
-//! Document ids that firn makes: they say where the document is, so they need no term index.
+//! Document ids that firn generates. They contain the location of the document, so they need no term index.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-/// The first byte of a made id; another layout would take another number.
+/// First byte of a generated id; another layout would take another number.
 const FORMAT: u8 = 1;
-/// Bytes of a made id before base64.
+/// Bytes of a generated id before base64.
 const LENGTH: usize = 15;
-/// Characters of a made id.
+/// Characters of a generated id.
 const ENCODED_LENGTH: usize = 20;
 
-/// A made id: 20 characters of URL-safe base64 over 15 bytes: format version (1), index tag (4,
-/// from the index's uuid), shard number (2), sequence number (8); big-endian.
+/// Generated id: 20 characters of URL-safe base64 over 15 bytes: format version (1), index tag (4, from the index's
+/// uuid), shard number (2), sequence number (8); big-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AutoId {
-    /// The first four bytes of a hash of the index's uuid: tells ids of other indices apart.
+    /// First four bytes of a hash of the index's uuid. It tells this index's ids from those of other indices.
     pub index_tag: u32,
-    /// The shard that holds it.
+    /// The shard that holds the document.
     pub shard: u16,
     /// The sequence number of the write that created it.
     pub seq_no: u64,
 }
 
 impl AutoId {
-    /// The tag of an index: murmur3 of its uuid. Part of the stored format.
+    /// Returns the tag of an index: murmur3 of its uuid. Part of the stored format.
     pub fn tag_of(uuid: &str) -> u32 {
         crate::routing::hash_bytes(uuid.as_bytes())
     }
 
-    /// Prints it.
+    /// Prints the id.
     pub fn encode(&self) -> String {
         URL_SAFE_NO_PAD.encode(self.to_bytes())
     }
 
-    /// Prints it at the end of `buffer`, without another allocation if there is room.
+    /// Appends the id to `buffer`, without another allocation if `buffer` has the capacity.
     pub fn encode_to(&self, buffer: &mut String) {
         URL_SAFE_NO_PAD.encode_string(self.to_bytes(), buffer);
     }
@@ -47,8 +47,8 @@ impl AutoId {
         bytes
     }
 
-    /// `None`: not an id that firn made. Every text has at most one meaning, and only what
-    /// [`AutoId::encode`] prints has one.
+    /// Reads a generated id. `None`: firn did not generate it. Every text has at most one meaning, and only the output
+    /// of [`AutoId::encode`] has one.
     pub fn decode(id: &str) -> Option<Self> {
         if id.len() != ENCODED_LENGTH {
             return None;
@@ -66,22 +66,22 @@ impl AutoId {
     }
 }
 
-/// Stands between a tenant and an id; no tenant has it in its name.
+/// Separates a tenant from an id; tenant names cannot contain it.
 const AFTER_TENANT: char = '\u{1f}';
 
-/// The key under which an index that holds events by tenant keeps a document with an id of its own: the
-/// id belongs to the tenant, so no two tenants can have, find or replace the same one. Ids that firn made
-/// are their own keys.
+/// Returns the key of a document whose client gave it an id, in an index that holds events by tenant. The id belongs to
+/// the tenant, so no two tenants can have, find or replace the same document. Generated ids are used as keys without a
+/// prefix.
 pub fn key_of(tenant: &str, id: &str) -> String {
     format!("{tenant}{AFTER_TENANT}{id}")
 }
 
-/// The id in a key of [`key_of`]; what is no such key is an id that firn made.
+/// Returns the id in a key of [`key_of`]; a key without a separator is a generated id.
 pub fn id_of_key(key: &str) -> &str {
     key.split_once(AFTER_TENANT).map_or(key, |(_, id)| id)
 }
 
-/// What a key is longer than its id, at most.
+/// Maximum number of bytes by which a key is longer than its id.
 pub const KEY_EXTRA_BYTES_MAX: usize = crate::tenant::TenantId::BYTES_MAX + 1;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! firn's nouns: index names, mappings, settings, aliases, templates, data streams, document ids.
+//! Core data model of firn: index names, mappings, settings, aliases, templates, data streams, document ids.
 //!
-//! Everything here is a value or a pure function. This crate opens no file and no socket, reads
-//! no clock and draws no random number: time and identifiers come in as arguments.
+//! Everything here is a value or a pure function. This crate opens no file and no socket, reads no clock and draws no
+//! random number: time and identifiers come in as arguments.
 
 pub mod dates;
 pub mod error;

@@ -1,16 +1,16 @@
-//! How long a data stream keeps its events (`_data_stream/NAME/_lifecycle`).
+//! Retention of a data stream (`_data_stream/NAME/_lifecycle`).
 
 use serde_json::{Map, Value, json};
 
 use crate::dates::parse_duration_setting_ms;
 use crate::{Error, Result};
 
-/// The lifecycle of a data stream.
+/// Lifecycle of a data stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lifecycle {
-    /// Whether firn acts on it.
+    /// Whether firn applies it.
     pub enabled: bool,
-    /// As typed (`7d`); `None`: for ever.
+    /// As the user typed it (`7d`); `None`: events are kept forever.
     data_retention: Option<String>,
     /// The same in ms.
     pub data_retention_ms: Option<u64>,
@@ -27,7 +27,7 @@ impl Default for Lifecycle {
 }
 
 impl Lifecycle {
-    /// Reads `{"data_retention": "7d", "enabled": true}`, both optional.
+    /// Reads `{"data_retention": "7d", "enabled": true}`; both fields are optional.
     pub fn parse(body: &Value) -> Result<Self> {
         let map = match body {
             Value::Null => return Ok(Self::default()),
@@ -42,7 +42,7 @@ impl Lifecycle {
                     let ms = parse_duration_setting_ms("data_retention", text)?;
                     if ms == 0 {
                         return Err(Error::illegal_argument(format!(
-                            "data stream retention [{text}] must be longer than no time at all"
+                            "data stream retention [{text}] must be greater than zero"
                         )));
                     }
                     lifecycle.data_retention = Some(text.clone());
@@ -63,7 +63,7 @@ impl Lifecycle {
         Ok(lifecycle)
     }
 
-    /// The inverse of [`Lifecycle::parse`].
+    /// Prints the lifecycle; the inverse of [`Lifecycle::parse`].
     pub fn print(&self) -> Map<String, Value> {
         let mut out = Map::new();
         out.insert("enabled".into(), self.enabled.into());
@@ -73,7 +73,7 @@ impl Lifecycle {
         out
     }
 
-    /// As the API shows it: with what retention comes to.
+    /// Prints the lifecycle as the API shows it, with the effective retention.
     pub fn print_effective(&self) -> Value {
         let mut out = self.print();
         if let Some(text) = self.data_retention.as_ref().filter(|_| self.enabled) {
@@ -108,7 +108,7 @@ mod tests {
         for (body, reason) in [
             (json!([]), "must be an object"),
             (json!({"data_retention": "soon"}), "unit is missing"),
-            (json!({"data_retention": "0d"}), "longer than no time"),
+            (json!({"data_retention": "0d"}), "greater than zero"),
             (json!({"data_retention": 7}), "[data_retention] cannot be [7]"),
             (json!({"enabled": "yes"}), "[enabled] cannot be"),
             (json!({"x": 1}), "unknown field [x]"),

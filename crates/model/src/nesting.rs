@@ -1,9 +1,9 @@
-//! How deep JSON nests, found without following it down.
+//! Nesting depth of JSON, measured without recursion.
 
-/// Whether objects and arrays of a text nest deeper than `levels`: what reads it by calling itself for each level would
-/// overflow the stack on a hostile one. The text need not be JSON; of one that is not the answer says nothing.
+/// Returns whether objects and arrays of a text nest deeper than `levels`. A parser that recurses for each level would
+/// overflow the stack on a hostile text. The text need not be JSON; for other texts the result has no meaning.
 pub fn nests_deeper(text: &[u8], levels: usize) -> bool {
-    // Most texts do not open so many at all.
+    // Most texts contain fewer opening brackets.
     if memchr::memchr2_iter(b'[', b'{', text).nth(levels).is_none() {
         return false;
     }

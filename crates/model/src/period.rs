@@ -1,39 +1,39 @@
-//! Spans of time that a data stream keeps an index of its own for.
+//! Periods: the spans of time for which a data stream has separate backing indices.
 
 use std::ops::Range;
 
 use crate::dates::{CalendarUnit, DateFormat, Interval, Rounding, Zone};
 
 const DAY_MS: i64 = 86_400_000;
-/// Periods stand in names of indices, with a year of four digits: 0001-01-01 to 9999-12-31.
+/// Names of indices contain periods with a year of four digits: 0001-01-01 to 9999-12-31.
 const FIRST_MS: i64 = -62_135_596_800_000;
 const LAST_MS: i64 = 253_402_300_799_999;
 
-/// How much time one backing index of a data stream covers (`index.period`). All of it in UTC.
+/// Time that one backing index of a data stream covers (`index.period`), always in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Period {
-    /// From midnight.
+    /// Starts at midnight.
     Day,
-    /// From Monday.
+    /// Starts on Monday.
     Week,
-    /// From every second Monday, counted from 1970-01-05.
+    /// Starts on every second Monday, counted from 1970-01-05.
     TwoWeeks,
-    /// From the first of the month.
+    /// Starts on the first day of the month.
     Month,
 }
 
 impl Period {
-    /// Every period, shortest first.
+    /// All periods, shortest first.
     pub const ALL: [Self; 4] = [Self::Day, Self::Week, Self::TwoWeeks, Self::Month];
 
-    /// `day`, `week`, `two_weeks` or `month`, in any case.
+    /// Reads `day`, `week`, `two_weeks` or `month`, in any case.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL
             .into_iter()
             .find(|period| period.name().eq_ignore_ascii_case(name))
     }
 
-    /// Its name in settings.
+    /// Returns its name in settings.
     pub fn name(self) -> &'static str {
         match self {
             Self::Day => "day",
@@ -43,8 +43,7 @@ impl Period {
         }
     }
 
-    /// The period that holds an instant: half-open, ms since epoch UTC. `None`: outside of the years
-    /// 1 to 9999.
+    /// Returns the period that contains an instant: half-open, ms since epoch UTC. `None`: outside the years 1 to 9999.
     pub fn range_of(self, ms: i64) -> Option<Range<i64>> {
         if !(FIRST_MS..=LAST_MS).contains(&ms) {
             return None;
@@ -66,7 +65,7 @@ impl Period {
     }
 }
 
-/// An instant as settings show it: `2026-01-05T00:00:00.000Z`.
+/// Prints an instant as settings show it: `2026-01-05T00:00:00.000Z`.
 pub fn print_instant(ms: i64) -> String {
     DateFormat::default_millis().print_ms(ms, &Zone::utc())
 }

@@ -1,4 +1,4 @@
-//! Which shards hold which tenant, where a hash would not do.
+//! Placement table: shards of the tenants whose hash would place them badly.
 
 use std::collections::BTreeMap;
 
@@ -9,32 +9,32 @@ use crate::metadata::IndexMetadata;
 use crate::routing::shard_for;
 use crate::{Error, Result};
 
-/// Tenants that a table moves away from their hash. Every tenant index keeps a copy, so the table
-/// holds the few that matter and not everybody.
+/// Maximum number of tenants in a table. Every tenant index stores a copy, so the table holds only the few tenants that
+/// matter.
 pub const TENANTS_MAX: usize = 1000;
-/// As for `index.number_of_shards`.
+/// Same limit as `index.number_of_shards`.
 const SHARDS_MAX: u64 = 1024;
 
-/// The placement table: tenants that are not where their hash would put them.
+/// Placement table: tenants that lie on other shards than their hash says.
 ///
-/// An index takes a copy when it is created, if it holds events by tenant and has as many shards as
-/// the table was made for; from then on its documents stand still, whatever becomes of the table.
+/// An index copies the table when it is created, if it holds events by tenant and has the number of shards that the
+/// table is for. Later changes of the table do not move the documents of that index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placement {
-    /// Shards of the indices it is for, 2 or more.
+    /// Number of shards of the indices that the table is for, 2 or more.
     pub number_of_shards: u32,
-    /// By tenant: its shards, ascending, none twice, at least one.
+    /// Shards of each tenant: ascending, without duplicates, at least one.
     pub tenants: BTreeMap<String, Vec<u32>>,
 }
 
 impl Placement {
-    /// The shards of a tenant; `None`: that of its hash.
+    /// Returns the shards of a tenant; `None`: the shard of its hash.
     pub fn shards_of(&self, tenant: &str) -> Option<&[u32]> {
         self.tenants.get(tenant).map(Vec::as_slice)
     }
 
-    /// Reads `{"number_of_shards": 4, "tenants": {"acme": [0], "zeta": [1, 3]}}`; a lone number may
-    /// stand for a list of one.
+    /// Reads `{"number_of_shards": 4, "tenants": {"acme": [0], "zeta": [1, 3]}}`; a single number may replace a list of
+    /// one.
     pub fn parse(body: &Value) -> Result<Self> {
         let map = body
             .as_object()
@@ -52,7 +52,7 @@ impl Placement {
             .filter(|shards| (2..=SHARDS_MAX).contains(shards))
             .ok_or_else(|| {
                 Error::illegal_argument(format!(
-                    "[number_of_shards] of a placement must be 2 to {SHARDS_MAX}: one shard holds everybody"
+                    "[number_of_shards] of a placement must be 2 to {SHARDS_MAX}: one shard leaves nothing to place"
                 ))
             })? as u32;
         let tenants = match map.get("tenants") {
@@ -62,7 +62,7 @@ impl Placement {
         };
         if tenants.len() > TENANTS_MAX {
             return Err(Error::illegal_argument(format!(
-                "a placement takes at most {TENANTS_MAX} tenants, not {}: leave those out that their hash places well",
+                "a placement takes at most {TENANTS_MAX} tenants, not {}: omit tenants that their hash places well",
                 tenants.len()
             )));
         }
@@ -76,7 +76,7 @@ impl Placement {
         })
     }
 
-    /// The inverse of [`Placement::parse`].
+    /// Prints the table; the inverse of [`Placement::parse`].
     pub fn print(&self) -> Value {
         json!({"number_of_shards": self.number_of_shards, "tenants": self.tenants})
     }
@@ -110,8 +110,8 @@ fn parse_shards(tenant: &str, value: &Value, number_of_shards: u32) -> Result<Ve
 }
 
 impl IndexMetadata {
-    /// Every shard that may hold documents of a routing value, ascending. In an index that holds
-    /// events by tenant the value is a tenant.
+    /// Returns every shard that may hold documents of a routing value, ascending. In an index that holds events by
+    /// tenant the value is a tenant.
     pub fn shards_of_routing(&self, routing: &str) -> Vec<u32> {
         match self.placed(routing) {
             Some(shards) => shards.to_vec(),
@@ -119,8 +119,8 @@ impl IndexMetadata {
         }
     }
 
-    /// The shard of a document with this routing value and this id, given by whoever wrote it or made
-    /// for this index (whose ids have the tag `tag`).
+    /// Returns the shard of a document with this routing value and this id. The client gave the id, or firn generated
+    /// it for this index (whose ids have the tag `tag`).
     pub fn shard_of_routed_id(&self, routing: &str, id: &str, tag: u32) -> u32 {
         match self.placed(routing) {
             None => shard_for(routing, self.settings.number_of_shards),
@@ -134,7 +134,8 @@ impl IndexMetadata {
         }
     }
 
-    /// The shard of a new document with this routing value and no id; `pick` chooses one of so many.
+    /// Returns the shard of a new document with this routing value and without an id; `pick` chooses one of the given
+    /// number of shards.
     pub fn shard_of_routed(&self, routing: &str, pick: impl FnOnce(u32) -> u32) -> u32 {
         match self.placed(routing) {
             None => shard_for(routing, self.settings.number_of_shards),

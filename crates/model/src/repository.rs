@@ -1,7 +1,7 @@
-//! Snapshot repositories as they are registered, and the names of snapshots.
+//! Registered snapshot repositories, and rules for names of snapshots.
 //!
-//! What a repository's settings mean is known where object stores are (`storage::object`); here they are
-//! what a user typed.
+//! This module stores the settings as the user typed them; `storage::object`, which knows the object stores, interprets
+//! them.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::names::problem_as_file_name;
 use crate::settings::SettingsMap;
 use crate::{Error, ErrorKind, Result};
 
-/// Bytes of what a snapshot may have said about it (`metadata`), as JSON.
+/// Maximum bytes of the `metadata` of a snapshot, as JSON.
 pub const SNAPSHOT_METADATA_BYTES_MAX: usize = 1024;
 
 /// A registered repository.
@@ -17,20 +17,20 @@ pub const SNAPSHOT_METADATA_BYTES_MAX: usize = 1024;
 pub struct RepositoryMetadata {
     /// `fs`, `s3`, `gcs`, `azure` or `url`.
     pub kind: String,
-    /// As typed, flat.
+    /// As the user typed them, flat.
     pub settings: SettingsMap,
-    /// The uuid that the repository itself holds; `None`: nobody has read or written it yet.
+    /// The uuid that is stored in the repository; `None`: firn has not read or written the repository yet.
     pub uuid: Option<String>,
 }
 
 impl RepositoryMetadata {
-    /// Whether firn may only read it.
+    /// Returns whether firn may only read the repository.
     pub fn is_readonly(&self) -> bool {
         let set = self.settings.get("readonly");
         self.kind == "url" || set.is_some_and(|value| *value == json!(true) || *value == json!("true"))
     }
 
-    /// Whether another registration means the same place, so that one may stand for the other.
+    /// Returns whether both registrations mean the same place, so that one may replace the other.
     pub fn is_same_place(&self, other: &Self) -> bool {
         let place = |repository: &Self| {
             let mut settings = repository.settings.clone();
@@ -40,12 +40,12 @@ impl RepositoryMetadata {
         self.kind == other.kind && place(self) == place(other)
     }
 
-    /// As the catalog keeps it.
+    /// Prints the repository as the catalog stores it.
     pub fn to_json(&self) -> Value {
         json!({"format": FORMAT, "type": self.kind, "settings": self.settings, "uuid": self.uuid})
     }
 
-    /// The inverse of [`RepositoryMetadata::to_json`]; [`ErrorKind::Internal`] if it is none.
+    /// Reads the output of [`RepositoryMetadata::to_json`]; other JSON fails with [`ErrorKind::Internal`].
     pub fn from_json(json: &Value) -> Result<Self> {
         if json["format"] != FORMAT {
             return Err(Error::internal(format!(
@@ -65,7 +65,7 @@ impl RepositoryMetadata {
 
 const FORMAT: u32 = 1;
 
-/// Settings that say how firn works with a repository, not where it is.
+/// Whether a setting says how firn works with a repository, and not where the repository is.
 fn is_about_work(name: &str) -> bool {
     matches!(
         name,
@@ -73,7 +73,7 @@ fn is_about_work(name: &str) -> bool {
     )
 }
 
-/// Characters that no file name may have, as Elasticsearch prints them.
+/// Characters that file names must not contain, in the order in which Elasticsearch prints them.
 const NOT_IN_FILE_NAMES: [char; 11] = ['\\', '/', '*', '?', '"', '<', '>', '|', ' ', ',', '#'];
 
 /// Checks the name of a new repository by Elasticsearch's rules ([`ErrorKind::IllegalArgument`]).
@@ -118,18 +118,18 @@ pub fn validate_snapshot_name(repository: &str, name: &str) -> Result<()> {
     Err(invalid_snapshot_name(repository, name, why))
 }
 
-/// The error of a snapshot name that cannot be given.
+/// Creates the error of an invalid snapshot name.
 pub fn invalid_snapshot_name(repository: &str, name: &str, why: &str) -> Error {
     let reason = format!("[{repository}:{name}] Invalid snapshot name [{name}], {why}");
     Error::new(ErrorKind::InvalidSnapshotName, reason)
 }
 
-/// The error of a repository that is not registered.
+/// Creates the error of a repository that is not registered.
 pub fn repository_missing(name: &str) -> Error {
     Error::new(ErrorKind::RepositoryMissing, format!("[{name}] missing"))
 }
 
-/// The error of a snapshot that is not there.
+/// Creates the error of a missing snapshot.
 pub fn snapshot_missing(repository: &str, snapshot: &str) -> Error {
     Error::new(
         ErrorKind::SnapshotMissing,

@@ -1,10 +1,10 @@
-//! Which shard a routing value belongs to.
+//! Routing: the shard of a routing value.
 //!
-//! Follows Elasticsearch's `OperationRouting` and `Murmur3HashFunction`, so that an index keeps
-//! its distribution when it moves between the two.
+//! Follows Elasticsearch's `OperationRouting` and `Murmur3HashFunction`, so that an index keeps its distribution when
+//! it moves between the two.
 
-/// Elasticsearch's murmur3 (x86, 32 bit, seed 0) over the UTF-16 little-endian bytes of
-/// `routing`, floor-modulo the number of routing shards, divided by the routing factor.
+/// Returns the shard of a routing value: Elasticsearch's murmur3 (x86, 32 bit, seed 0) over the UTF-16 little-endian
+/// bytes of `routing`, floor-modulo the number of routing shards, divided by the routing factor.
 ///
 /// The result is below `number_of_shards`; zero shards count as one.
 pub fn shard_for(routing: &str, number_of_shards: u32) -> u32 {
@@ -14,8 +14,8 @@ pub fn shard_for(routing: &str, number_of_shards: u32) -> u32 {
     (hash(routing) as i32).rem_euclid(routing_shards as i32) as u32 / factor
 }
 
-/// `index.number_of_routing_shards` as Elasticsearch 7 and later choose it: the number of shards
-/// times the power of two that comes closest to 1024, and at least twice the number of shards.
+/// Returns `index.number_of_routing_shards` as Elasticsearch 7 and later choose it: the number of shards times the
+/// power of two that comes closest to 1024, and at least twice the number of shards.
 pub fn routing_num_shards(number_of_shards: u32) -> u32 {
     const LOG2_SHARDS_MAX: u32 = 10;
     let log2_shards = 32 - (number_of_shards.max(1) - 1).leading_zeros();
@@ -23,8 +23,7 @@ pub fn routing_num_shards(number_of_shards: u32) -> u32 {
     number_of_shards.max(1) << splits
 }
 
-/// Murmur3 x86 32 with seed 0 over the UTF-16LE bytes of `text`. Two code units make a block, so
-/// nothing is copied.
+/// Hashes the UTF-16LE bytes of `text` with murmur3 x86 32, seed 0. Two code units make a block, so nothing is copied.
 pub fn hash(text: &str) -> u32 {
     let mut state = 0u32;
     let mut units = 0u32;
@@ -45,12 +44,12 @@ pub fn hash(text: &str) -> u32 {
     finish(state, units.wrapping_mul(2))
 }
 
-/// Murmur3 x86 32 with seed 0 over plain bytes.
+/// Hashes plain bytes with murmur3 x86 32, seed 0.
 pub(crate) fn hash_bytes(bytes: &[u8]) -> u32 {
     murmur3(bytes, 0)
 }
 
-/// Murmur3 x86 32 over plain bytes.
+/// Hashes plain bytes with murmur3 x86 32.
 pub fn murmur3(bytes: &[u8], seed: u32) -> u32 {
     let mut state = seed;
     let (blocks, tail) = bytes.as_chunks::<4>();

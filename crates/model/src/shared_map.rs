@@ -1,35 +1,34 @@
-//! A sorted map of which many versions live side by side.
+//! Persistent sorted map: its versions share their entries.
 //!
-//! Metadata is never changed in place: a command makes the next version and the one before goes on
-//! serving whoever holds it. With many thousands of indices a copy of a plain map would make each
-//! command pay for all of them. Here a copy shares everything, a change copies one chunk, and
-//! comparing two versions skips what they share.
+//! Metadata is immutable: a command creates the next version, and readers of the previous version continue to use it.
+//! With many thousands of indices, a copy of a plain map would make each command pay for all of them. Here a clone
+//! shares all entries, a change copies one chunk, and a comparison of two versions skips shared chunks.
 
 use std::ops::Index;
 use std::sync::Arc;
 
-/// Entries of one chunk. A change copies one, a clone of the map counts a reference for each: with
-/// 12,500 entries either is some microseconds.
+/// Maximum entries of one chunk. A change copies one chunk; a clone of the map increments one reference count for each
+/// chunk. With 12,500 entries either takes some microseconds.
 const CHUNK_MAX: usize = 128;
 
 type Chunk<V> = Arc<Vec<(String, V)>>;
 
-/// Names to values, in the order of names. A clone shares all entries.
+/// Map from names to values, sorted by name. A clone shares all entries.
 #[derive(Debug, Clone)]
 pub struct SharedMap<V> {
-    /// None empty, each sorted, all of one before all of the next.
+    /// No chunk is empty; each is sorted; all entries of one come before all of the next.
     chunks: Vec<Chunk<V>>,
     len: usize,
 }
 
-/// What became of a name between two versions of a map.
+/// Difference of one name between two versions of a map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Difference<'a, V> {
-    /// Only the second has it.
+    /// Only the second version has the name.
     Added(&'a str, &'a V),
-    /// Both have it, with different values: before and after.
+    /// Both versions have the name, with different values: before and after.
     Changed(&'a str, &'a V, &'a V),
-    /// Only the first has it.
+    /// Only the first version has the name.
     Removed(&'a str, &'a V),
 }
 
@@ -43,29 +42,29 @@ impl<V> Default for SharedMap<V> {
 }
 
 impl<V> SharedMap<V> {
-    /// How many names there are.
+    /// Returns the number of names.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Returns whether the map has no names.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The value of a name.
+    /// Returns the value of a name.
     pub fn get(&self, name: &str) -> Option<&V> {
         let (chunk, place) = self.find(name);
         let place = place.ok()?;
         Some(&self.chunks[chunk][place].1)
     }
 
-    /// Whether it has a name.
+    /// Returns whether the map has a name.
     pub fn contains_key(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
 
-    /// Names and values, in the order of names.
+    /// Iterates over names and values, in the order of names.
     pub fn iter(&self) -> Iter<'_, V> {
         Iter {
             chunks: self.chunks.iter(),
@@ -74,18 +73,18 @@ impl<V> SharedMap<V> {
         }
     }
 
-    /// Names, in order.
+    /// Iterates over names, in order.
     pub fn keys(&self) -> impl DoubleEndedIterator<Item = &String> + Clone {
         self.iter().map(|(name, _)| name)
     }
 
-    /// Values, in the order of names.
+    /// Iterates over values, in the order of names.
     pub fn values(&self) -> impl DoubleEndedIterator<Item = &V> + Clone {
         self.iter().map(|(_, value)| value)
     }
 
-    /// The chunk where a name is or belongs, and its place there. The chunk is one past the last
-    /// only if there is none at all.
+    /// Returns the chunk where a name is or belongs, and its position there. The chunk index is out of range only if
+    /// the map has no chunks.
     fn find(&self, name: &str) -> (usize, Result<usize, usize>) {
         let after = self.chunks.partition_point(|chunk| chunk[0].0.as_str() <= name);
         let chunk = after.saturating_sub(1);
@@ -95,8 +94,8 @@ impl<V> SharedMap<V> {
         }
     }
 
-    /// What differs between this version and a later one, in the order of names. What both share is
-    /// skipped unseen; of the rest `same` says whether two values are the same.
+    /// Returns the differences between this version and a later one, in the order of names. Shared chunks are skipped;
+    /// for all other entries `same` compares the values.
     pub fn differences<'a>(&'a self, later: &'a Self, same: impl Fn(&V, &V) -> bool) -> Vec<Difference<'a, V>> {
         let mut differences = Vec::new();
         let (mut old, mut new) = (Cursor::new(self), Cursor::new(later));
@@ -129,7 +128,7 @@ impl<V> SharedMap<V> {
 }
 
 impl<V: Clone> SharedMap<V> {
-    /// Sets the value of a name; what it was before.
+    /// Sets the value of a name; returns the previous value.
     pub fn insert(&mut self, name: String, value: V) -> Option<V> {
         let (chunk, place) = self.find(&name);
         if self.chunks.is_empty() {
@@ -152,7 +151,7 @@ impl<V: Clone> SharedMap<V> {
         }
     }
 
-    /// Takes a name away; its value.
+    /// Removes a name; returns its value.
     pub fn remove(&mut self, name: &str) -> Option<V> {
         let (chunk, place) = self.find(name);
         let place = place.ok()?;
@@ -163,14 +162,14 @@ impl<V: Clone> SharedMap<V> {
         Some(value)
     }
 
-    /// The value of a name, to be changed.
+    /// Returns the value of a name for modification.
     pub fn get_mut(&mut self, name: &str) -> Option<&mut V> {
         let (chunk, place) = self.find(name);
         let place = place.ok()?;
         Some(&mut Arc::make_mut(&mut self.chunks[chunk])[place].1)
     }
 
-    /// Keeps chunks from becoming many and small: one that has lost much goes into the next.
+    /// Keeps chunks from becoming many and small: merges a small chunk with the next.
     fn join(&mut self, chunk: usize) {
         if self.chunks[chunk].is_empty() {
             self.chunks.remove(chunk);
@@ -217,7 +216,7 @@ impl<'a, V> IntoIterator for &'a SharedMap<V> {
     }
 }
 
-/// Walks a [`SharedMap`] in the order of names.
+/// Iterator over a [`SharedMap`] in the order of names.
 #[derive(Debug)]
 pub struct Iter<'a, V> {
     chunks: std::slice::Iter<'a, Chunk<V>>,
@@ -265,7 +264,7 @@ impl<V> DoubleEndedIterator for Iter<'_, V> {
     }
 }
 
-/// A place in a map, from the first name to past the last.
+/// Position in a map, from the first name to past the last.
 struct Cursor<'a, V> {
     chunks: &'a [Chunk<V>],
     place: usize,
@@ -279,7 +278,7 @@ impl<'a, V> Cursor<'a, V> {
         }
     }
 
-    /// The chunk of which nothing was taken yet.
+    /// Returns the current chunk if nothing of it was consumed yet.
     fn whole_chunk(&self) -> Option<&'a Chunk<V>> {
         self.chunks.first().filter(|_| self.place == 0)
     }
@@ -336,7 +335,7 @@ mod tests {
     }
 
     proptest! {
-        /// Some versions after each other, each a few changes away from the one before.
+        /// Tests a sequence of versions, each a few changes away from the previous one.
         #[test]
         fn is_a_map_of_which_versions_are_told_apart(
             steps in prop::collection::vec((0_u32..600, prop::option::weighted(0.7, 0_u32..3)), 0..1500),

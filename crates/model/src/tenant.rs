@@ -1,23 +1,23 @@
-//! Whose events these are.
+//! Tenants: their names, and what an operator declares about them.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::{Error, Result};
 
-/// The name of a tenant: 1 to 64 of the letters, digits, `-`, `_` and `.`, not beginning with one of
-/// the last three. Case counts. It is the value of the tenant field of its events and their routing.
+/// Name of a tenant: 1 to 64 of the letters, digits, `-`, `_` and `.`, not beginning with one of the last three. Case
+/// is significant. It is the value of the tenant field of the tenant's events, and their routing.
 ///
-/// Made from the record of a user or an API key when a request is authenticated, and where a tenant
-/// is declared; never from what a request says about itself.
+/// It comes from the record of a user or an API key when a request is authenticated, or from the declaration of a
+/// tenant; never from the content of a request.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TenantId(Arc<str>);
 
 impl TenantId {
-    /// Longest name, bytes: it stands in ids, keys of caches and labels of metrics.
+    /// Maximum length in bytes: the name is part of ids, cache keys and metric labels.
     pub const BYTES_MAX: usize = 64;
 
-    /// Checks a name; [`crate::ErrorKind::IllegalArgument`] if it is none.
+    /// Checks a name; an invalid one fails with [`crate::ErrorKind::IllegalArgument`].
     pub fn parse(name: &str) -> Result<Self> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
         let is_name = (1..=Self::BYTES_MAX).contains(&name.len())
@@ -33,7 +33,7 @@ impl TenantId {
         Ok(Self(name.into()))
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -51,33 +51,33 @@ impl AsRef<str> for TenantId {
     }
 }
 
-/// What an operator declares about a tenant.
+/// Settings of a tenant, declared by an operator.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TenantSettings {
-    /// For people.
+    /// Name for display.
     pub display_name: Option<String>,
-    /// Its events are removed when they are older, ms. `None`: only their index's own retention counts.
+    /// Maximum age of its events, ms; older ones are removed. `None`: only the retention of their index applies.
     pub retention_ms: Option<u64>,
-    /// What it may use.
+    /// Limits of its use.
     pub quotas: Quotas,
 }
 
-/// What a tenant may use of a node. `None`: no limit.
+/// Quotas of a tenant on one node. `None`: no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Quotas {
-    /// Events taken in, per second.
+    /// Ingested events per second.
     pub ingest_events_per_second: Option<u64>,
-    /// Bytes of events taken in, per second.
+    /// Ingested bytes of events per second.
     pub ingest_bytes_per_second: Option<u64>,
-    /// Bytes kept.
+    /// Stored bytes.
     pub stored_bytes: Option<u64>,
-    /// Searches answered at one moment.
+    /// Searches that run at the same time.
     pub concurrent_searches: Option<u32>,
-    /// Its weight in queues, beside 100 of a tenant without one.
+    /// Weight in queues; a tenant without one has 100.
     pub search_cpu_share: Option<u32>,
     /// Bytes that one search may fetch from snapshot repositories.
     pub search_repository_bytes: Option<u64>,
-    /// Bytes that its own mounted indices take of the shared cache.
+    /// Bytes that its private mounted indices occupy in the shared cache.
     pub shared_cache_bytes: Option<u64>,
 }
 

@@ -1,8 +1,9 @@
-//! Tiers: the devices of a node that an index may lie on, from the fastest to the cheapest.
+//! Tiers: the devices of a node that can hold an index, from the fastest to the cheapest.
 //!
-//! Elasticsearch's tiers are nodes with a role; here a tier is a data path of the one node there is. An index says with
-//! [`TIER_PREFERENCE`] which tiers it wants, best first, and lies on the first of them that there is. Rules of allocation
-//! by attribute see one attribute, `data`, with the name of the tier: the usual one before there were tiers.
+//! Elasticsearch's tiers are nodes with a role; here a tier is a data path of the only node. The setting
+//! [`TIER_PREFERENCE`] of an index names tiers, best first, and the index lies on the first of them that exists. Rules
+//! of allocation by attribute see one attribute, `data`, with the name of the tier: the usual attribute before
+//! Elasticsearch had tiers.
 
 use std::fmt;
 
@@ -10,7 +11,7 @@ use crate::names::matches_pattern;
 use crate::settings::{SettingsMap, plain};
 use crate::{Error, Result};
 
-/// The setting of an index that names the tiers it wants.
+/// Setting of an index that names its preferred tiers.
 pub const TIER_PREFERENCE: &str = "index.routing.allocation.include._tier_preference";
 
 /// Elasticsearch's names of tiers.
@@ -19,14 +20,14 @@ const ROLES: [(&str, Option<Tier>); 5] = [
     ("data_hot", Some(Tier::Hot)),
     ("data_warm", Some(Tier::Warm)),
     ("data_cold", Some(Tier::Cold)),
-    // Its indices have no files of their own: they are read through a cache.
+    // Frozen indices have no local files: they are read through a cache.
     ("data_frozen", None),
 ];
 
-/// Where the files of a shard lie.
+/// Tier that holds the files of a shard.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Tier {
-    /// `path.data`, where every index begins.
+    /// `path.data`, where every index starts.
     #[default]
     Hot,
     /// `path.data.warm`.
@@ -36,10 +37,10 @@ pub enum Tier {
 }
 
 impl Tier {
-    /// From the fastest on.
+    /// All tiers, fastest first.
     pub const ALL: [Self; 3] = [Self::Hot, Self::Warm, Self::Cold];
 
-    /// `hot`, `warm`, `cold`.
+    /// Returns `hot`, `warm` or `cold`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Hot => "hot",
@@ -48,7 +49,7 @@ impl Tier {
         }
     }
 
-    /// The tier of a name.
+    /// Returns the tier with a name.
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tier| tier.name() == name)
     }
@@ -60,32 +61,31 @@ impl fmt::Display for Tier {
     }
 }
 
-/// The attribute of a data path that rules of allocation are about: the name of its tier.
+/// Attribute of a data path that allocation rules match: the name of its tier.
 const ATTRIBUTE: &str = "data";
 
-/// Where an index wants its shards.
+/// Allocation settings of an index.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Allocation {
-    /// Tiers, best first; empty: it does not care.
+    /// Tiers, best first; empty: no preference.
     preference: Vec<Tier>,
     /// `index.routing.allocation.{require,include,exclude}.data`: names of tiers, with wildcards.
     rules: Vec<(Rule, Vec<String>)>,
 }
 
-/// What a rule says of the tiers that it names.
+/// Kind of an allocation rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rule {
-    /// All of its names must be this tier's: two different ones leave none.
+    /// All names must match the tier: two different names allow no tier.
     Require,
-    /// One of them.
+    /// At least one name must match.
     Include,
-    /// None of them.
+    /// No name may match.
     Exclude,
 }
 
 impl Allocation {
-    /// What flat settings say. They were checked when they were set; what cannot be read of those that an older firn
-    /// took says nothing.
+    /// Reads flat settings. They were checked when they were set; invalid ones that an older firn accepted are ignored.
     pub(crate) fn of(settings: &SettingsMap) -> Self {
         let text = |name: &str| settings.get(name).map(plain).unwrap_or_default();
         let rules = [
@@ -108,13 +108,13 @@ impl Allocation {
         }
     }
 
-    /// Whether it says anything at all.
+    /// Returns whether there is neither a preference nor a rule.
     pub fn is_empty(&self) -> bool {
         self.preference.is_empty() && self.rules.is_empty()
     }
 
-    /// The tier that a shard belongs on which lies on `now`: the best that there is. `None`: there is none, so it stays
-    /// where it is.
+    /// Returns the best existing tier for a shard that lies on `now`. `None`: no tier fits, so the shard stays where it
+    /// is.
     pub fn target(&self, now: Tier, exists: impl Fn(Tier) -> bool) -> Option<Tier> {
         let fits = |tier: &Tier| exists(*tier) && self.rules.iter().all(|(rule, names)| rule.allows(names, *tier));
         match self.preference.is_empty() {
@@ -135,8 +135,8 @@ impl Rule {
     }
 }
 
-/// Reads `data_warm,data_hot`; [`crate::ErrorKind::IllegalArgument`] for a name that is none of a tier. `data_frozen` is
-/// no device: what has it has no files of its own.
+/// Reads `data_warm,data_hot`; an unknown tier name fails with [`crate::ErrorKind::IllegalArgument`]. `data_frozen` is
+/// not a device: frozen indices have no local files.
 pub(crate) fn parse_preference(text: &str) -> Result<Vec<Tier>> {
     let mut tiers = Vec::new();
     for name in text.split(',').filter(|name| !name.is_empty()) {
@@ -212,7 +212,7 @@ mod tests {
             &Tier::ALL,
             Some(Tier::Cold),
         );
-        // Another attribute is one that no path has: it says nothing here.
+        // No path has this attribute: the rule is ignored here.
         check(
             json!({"require": {"rack": "r1"}}),
             Tier::Hot,

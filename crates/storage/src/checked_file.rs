@@ -1,4 +1,4 @@
-//! Small files with a checksum: one line of text that says what the file is, then the body.
+//! Codec for small checksummed files: one header line, then the body.
 //!
 //! ```text
 //! MAGIC VERSION CRC LENGTH\n
@@ -7,7 +7,7 @@
 //!
 //! `VERSION` and `LENGTH` (bytes of the body) are decimal, `CRC` is the CRC32C of the body in eight hexadecimal digits.
 
-/// The bytes of a file with this body.
+/// Encodes `body` as a complete file with its header line.
 pub fn print(magic: &str, version: u32, body: &[u8]) -> Vec<u8> {
     let head = format!("{magic} {version} {:08x} {}\n", crc32c::crc32c(body), body.len());
     let mut bytes = head.into_bytes();
@@ -15,31 +15,31 @@ pub fn print(magic: &str, version: u32, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The body of a file, or what is wrong with the file: another magic or version, another length or checksum.
+/// Decodes a file and returns its body. Returns the defect if magic, version, length or checksum differ.
 pub fn parse<'a>(expected_magic: &str, expected_version: u32, bytes: &'a [u8]) -> Result<&'a [u8], String> {
-    let line = bytes.iter().position(|byte| *byte == b'\n').ok_or("it has no head")?;
-    let head = std::str::from_utf8(&bytes[..line]).map_err(|_| "its head is no text")?;
+    let line = bytes.iter().position(|byte| *byte == b'\n').ok_or("it has no header")?;
+    let head = std::str::from_utf8(&bytes[..line]).map_err(|_| "its header line is not UTF-8")?;
     let body = &bytes[line + 1..];
     let [magic, version, checksum, length] = head.split(' ').collect::<Vec<_>>()[..] else {
-        return Err(format!("its head is [{head}]"));
+        return Err(format!("its header line [{head}] is malformed"));
     };
     if magic != expected_magic {
-        return Err(format!("it begins with [{magic}]"));
+        return Err(format!("its magic is [{magic}], not [{expected_magic}]"));
     }
     if version != expected_version.to_string() {
         return Err(format!(
-            "it has version [{version}] and this firn reads [{expected_version}]"
+            "its format version is [{version}], this firn reads [{expected_version}]"
         ));
     }
     if length != body.len().to_string() {
         return Err(format!(
-            "its head promises [{length}] bytes and [{}] follow",
+            "its header line declares [{length}] bytes, but [{}] follow",
             body.len()
         ));
     }
     let found = format!("{:08x}", crc32c::crc32c(body));
     if found != checksum {
-        return Err(format!("its checksum is [{found}] and its head says [{checksum}]"));
+        return Err(format!("its checksum is [{found}], its header line says [{checksum}]"));
     }
     Ok(body)
 }

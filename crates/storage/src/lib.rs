@@ -1,10 +1,10 @@
-//! Durable bytes: the disk behind a trait, and the write-ahead log of one shard.
+//! Durable storage of firn: disk abstraction, write-ahead log, splits, object stores, repositories and region cache.
 //!
-//! Everything that firn must not lose goes through [`disk::Disk`], so that tests can replace the
-//! operating system by [`sim::SimDisk`], a disk that holds "written" and "durable" apart and can
-//! be cut off at any moment. What surprises: the trait has no seek and no overwrite. Files are
-//! appended to or replaced as a whole, because those are the only two ways that survive a power
-//! loss without a log of their own. Formats are described in `docs/formats/`.
+//! All local files that firn must not lose go through [`disk::Disk`]. Tests replace the operating system by
+//! [`sim::SimDisk`], which separates "written" from "durable" and can simulate a power loss at any moment. What
+//! surprises: the append side of the trait has no seek and no overwrite. Such files are appended to or replaced as a
+//! whole, because only these two operations survive a power loss without a separate log. `docs/formats/` describes the
+//! formats.
 
 pub mod checked_file;
 pub mod disk;

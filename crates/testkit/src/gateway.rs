@@ -1,4 +1,4 @@
-//! A real S3 server of a test's own: versitygw over a folder.
+//! Real S3 server for one test: versitygw over a folder.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -8,14 +8,14 @@ use anyhow::{Context, Result, bail};
 
 use crate::node::free_port;
 
-/// What the program is called, wherever `go install` has put it.
+/// Name of the program, wherever `go install` put it.
 const PROGRAM: &str = "versitygw";
-/// The only user, and what everything in a test's bucket may be read with.
+/// Access key of the only user, who may read everything in the test's buckets.
 const ACCESS_KEY: &str = "firn-test";
 const SECRET_KEY: &str = "firn-test-secret";
 const START_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// `versitygw` on a free port of 127.0.0.1. Killed when dropped; its folder is the caller's.
+/// `versitygw` on a free port of 127.0.0.1. Killed when dropped; the caller owns its folder.
 #[derive(Debug)]
 pub struct Gateway {
     child: Child,
@@ -24,7 +24,7 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Starts one whose buckets are the folders in `folder`, with these buckets made.
+    /// Starts a gateway whose buckets are the folders in `folder`, and creates these buckets.
     pub fn start(folder: &Path, buckets: &[&str]) -> Result<Self> {
         let program = program()?;
         for bucket in buckets {
@@ -34,7 +34,7 @@ impl Gateway {
         let child = Command::new(&program)
             .args(["--port", &format!("127.0.0.1:{port}")])
             .args(["--access", ACCESS_KEY, "--secret", SECRET_KEY])
-            // Without keep-alive every request is a connection of its own.
+            // Without keep-alive every request needs a new connection.
             .args(["--keep-alive", "--quiet", "posix"])
             .arg(folder)
             .stdin(Stdio::null())
@@ -60,27 +60,27 @@ impl Gateway {
         Ok(gateway)
     }
 
-    /// Its port on 127.0.0.1.
+    /// Returns its port on 127.0.0.1.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Where clients find it.
+    /// Returns its endpoint.
     pub fn endpoint(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// The user's name.
+    /// Returns the user's access key.
     pub fn access_key(&self) -> &'static str {
         ACCESS_KEY
     }
 
-    /// The user's secret.
+    /// Returns the user's secret key.
     pub fn secret_key(&self) -> &'static str {
         SECRET_KEY
     }
 
-    /// The file that holds an object: tests look at, damage and remove objects behind the server's back.
+    /// Returns the file of an object: tests inspect, damage and remove objects without the server.
     pub fn object_file(&self, bucket: &str, key: &str) -> PathBuf {
         self.folder.join(bucket).join(key)
     }
@@ -93,7 +93,7 @@ impl Drop for Gateway {
     }
 }
 
-/// Where the program is: on the path, or where Go puts what it installs.
+/// Finds the program: on the path, or where Go installs programs.
 fn program() -> Result<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let mut folders: Vec<PathBuf> = variable("PATH")

@@ -1,4 +1,4 @@
-//! A small HTTP client for tests.
+//! HTTP client for tests.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
-/// Talks to one server. Cheap to clone; keeps connections open.
+/// HTTP client of one server. Cheap to clone; reuses connections.
 #[derive(Clone)]
 pub struct Client {
     agent: ureq::Agent,
@@ -14,29 +14,29 @@ pub struct Client {
     authorization: Option<String>,
 }
 
-/// An answer, whatever its status.
+/// Response of any status.
 #[derive(Debug, Clone)]
 pub struct Answer {
     /// HTTP status.
     pub status: u16,
     /// Header names in lower case, with their values.
     pub headers: Vec<(String, String)>,
-    /// The body as it came.
+    /// Body as received.
     pub body: Vec<u8>,
 }
 
 impl Answer {
-    /// The body as JSON; `Null` if it is none.
+    /// Returns the body as JSON, or `Null` if it is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or(Value::Null)
     }
 
-    /// The body as text.
+    /// Returns the body as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The value of a header, by its lower-case name.
+    /// Returns the value of a header, by its lower-case name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .iter()
@@ -45,16 +45,16 @@ impl Answer {
     }
 }
 
-/// How long an answer is waited for.
+/// Timeout of a request.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 impl Client {
-    /// A client of `base`, such as `http://127.0.0.1:9200`.
+    /// Creates a client of `base`, such as `http://127.0.0.1:9200`.
     pub fn new(base: impl Into<String>) -> Self {
         Self::with_tls(base, TlsConfig::default())
     }
 
-    /// A client that trusts this certificate (PEM) and no other.
+    /// Creates a client that trusts only this certificate (PEM).
     pub fn trusting(base: impl Into<String>, certificate: &[u8]) -> Result<Self> {
         let roots = RootCerts::new_with_certs(&[Certificate::from_pem(certificate)?]);
         Ok(Self::with_tls(base, TlsConfig::builder().root_certs(roots).build()))
@@ -74,7 +74,7 @@ impl Client {
         }
     }
 
-    /// The same with this `Authorization` in each request.
+    /// Returns a client that sends this `Authorization` header with each request.
     pub fn authorized(&self, authorization: impl Into<String>) -> Self {
         Self {
             authorization: Some(authorization.into()),
@@ -82,7 +82,8 @@ impl Client {
         }
     }
 
-    /// Sends a JSON body, and leaves without an answer after so long; `None`: it left.
+    /// Sends a JSON body and disconnects after `patience`. Returns the status, or `None` if there was no answer by
+    /// then.
     pub fn json_within(&self, patience: Duration, path: &str, body: &Value) -> Option<u16> {
         let request = self.agent.post(format!("{}{path}", self.base));
         let request = request.config().timeout_global(Some(patience)).build();
@@ -92,18 +93,18 @@ impl Client {
         sent.ok().map(|answer| answer.status().as_u16())
     }
 
-    /// Where it talks to.
+    /// Returns the base URL.
     pub fn base(&self) -> &str {
         &self.base
     }
 
-    /// Sends a request; an error means that no answer came.
+    /// Sends a request. An error means that no answer arrived.
     pub fn send(&self, method: &str, path: &str, content_type: Option<&str>, body: &[u8]) -> Result<Answer> {
         let headers: Vec<_> = content_type.map(|kind| ("content-type", kind)).into_iter().collect();
         self.with_headers(method, path, &headers, body)
     }
 
-    /// The same with these headers, and without following where an answer leads.
+    /// Like [`Client::send`], with these headers, and without following redirects.
     pub fn with_headers(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Result<Answer> {
         let mut request = ureq::http::Request::builder()
             .method(method)
@@ -139,17 +140,17 @@ impl Client {
         Ok(Answer { status, headers, body })
     }
 
-    /// `GET`.
+    /// Sends a `GET` request.
     pub fn get(&self, path: &str) -> Result<Answer> {
         self.send("GET", path, None, b"")
     }
 
-    /// A request with a JSON body.
+    /// Sends a request with a JSON body.
     pub fn json(&self, method: &str, path: &str, body: &Value) -> Result<Answer> {
         self.send(method, path, Some("application/json"), &serde_json::to_vec(body)?)
     }
 
-    /// Sends JSON, or nothing for `Null`.
+    /// Sends a request with a JSON body, or without a body for `Null`.
     pub fn ask(&self, method: &str, path: &str, body: &Value) -> Result<Answer> {
         match body {
             Value::Null => self.send(method, path, None, b""),
@@ -157,7 +158,7 @@ impl Client {
         }
     }
 
-    /// Sends JSON, or nothing for `Null`, and gives the JSON of an answer that has to be good.
+    /// Like [`Client::ask`], and returns the JSON of a successful answer.
     ///
     /// # Panics
     ///
@@ -172,7 +173,7 @@ impl Client {
         answer.json()
     }
 
-    /// `POST` of NDJSON.
+    /// Sends a `POST` request with NDJSON.
     pub fn bulk(&self, path: &str, body: &[u8]) -> Result<Answer> {
         self.send("POST", path, Some("application/x-ndjson"), body)
     }

@@ -1,7 +1,6 @@
-//! For tests only: a firn process on a free port with a folder of its own, an HTTP client that
-//! never fails on a status, seeds that a failing test prints, and a naive engine with random
-//! questions to hold firn's answers against. For object stores: a real S3 server, and a proxy before it
-//! that counts and lets things go wrong.
+//! Test support: a firn process on a free port with a separate folder, an HTTP client that never fails on a status,
+//! seeds that a failing test prints, and a naive engine with random requests to compare firn's answers with. For object
+//! stores: a real S3 server, and a proxy before it that counts requests and injects faults. Used only in tests.
 
 mod gateway;
 mod http;

@@ -1,4 +1,4 @@
-//! A firn process of a test's own.
+//! Firn process for one test.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -10,20 +10,20 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::Client;
 
-/// How a node starts.
+/// Start options of a node.
 #[derive(Debug, Clone, Default)]
 pub struct NodeOptions {
-    /// Settings given as `-E name=value`.
+    /// Settings, passed as `-E name=value`.
     pub settings: Vec<(String, String)>,
 }
 
-/// `firn serve` on a free port of 127.0.0.1. Killed when dropped; its folder is the caller's.
+/// `firn serve` on a free port of 127.0.0.1. Killed when dropped; the caller owns its folder.
 pub struct Node {
     child: Child,
     client: Client,
     port: u16,
     log: PathBuf,
-    /// From spawning the process to its first answer.
+    /// Time from the spawn of the process to its first answer.
     pub start_time: Duration,
 }
 
@@ -31,21 +31,22 @@ impl Node {
     /// Starts `binary` with data under `folder` and waits until it answers and has opened every shard.
     pub fn start(binary: &Path, folder: &Path, options: &NodeOptions) -> Result<Self> {
         let node = Self::start_recovering(binary, folder, options)?;
-        // Where security is on, this is refused, and the caller does its own waiting.
+        // With security on, this request is refused, and the caller must wait itself.
         node.client
             .get("/_cluster/health?wait_for_no_initializing_shards=true&timeout=60s")
-            .with_context(|| format!("it said that it was ready; its log:\n{}", node.log()))?;
+            .with_context(|| format!("the node did not open its shards; its log:\n{}", node.log()))?;
         Ok(node)
     }
 
-    /// The same, but only waits until it answers: shards with a long write-ahead log are still being opened.
+    /// Like [`Node::start`], but waits only until the node answers: shards with a long write-ahead log are still
+    /// opening.
     pub fn start_recovering(binary: &Path, folder: &Path, options: &NodeOptions) -> Result<Self> {
         Self::start_asked_by(binary, folder, options, |port| {
             Ok(Client::new(format!("http://127.0.0.1:{port}")))
         })
     }
 
-    /// The same with options that make it show this certificate (PEM): it is asked through HTTPS.
+    /// Like [`Node::start_recovering`], with options that set this certificate (PEM): requests use HTTPS.
     pub fn start_with_certificate(
         binary: &Path,
         folder: &Path,
@@ -91,7 +92,7 @@ impl Node {
             start_time: Duration::ZERO,
         };
         loop {
-            // Where security is on, it answers that it knows nobody.
+            // With security on, it answers 401.
             if node
                 .client
                 .get("/")
@@ -110,34 +111,34 @@ impl Node {
         }
     }
 
-    /// A client of it.
+    /// Returns a client of the node.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// Its port on 127.0.0.1.
+    /// Returns its port on 127.0.0.1.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Its process id.
+    /// Returns its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// All it has logged so far, earlier runs in the same folder included.
+    /// Returns its log so far, including earlier runs in the same folder.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// SIGKILL: no chance to tidy up.
+    /// Sends SIGKILL: no clean stop.
     pub fn kill9(mut self) -> Result<()> {
         self.child.kill()?;
         self.child.wait()?;
         Ok(())
     }
 
-    /// SIGTERM, then waits for a clean end.
+    /// Sends SIGTERM and waits for a clean end.
     pub fn stop(mut self) -> Result<()> {
         let pid = Pid::from_raw(self.child.id() as i32).context("the process id is positive")?;
         kill_process(pid, Signal::TERM)?;

@@ -1,7 +1,7 @@
 //! Seeds of randomised tests.
 
-/// The seed of a test: `FIRN_SEED` where set, else a fresh one. Printed, so that the output of a
-/// failed test tells how to repeat it.
+/// Returns the seed of a test: `FIRN_SEED` if set, otherwise a random one. Prints it, so that the output of a failed
+/// test shows how to repeat it.
 pub fn seed(test: &str) -> u64 {
     let seed = std::env::var("FIRN_SEED")
         .ok()

@@ -1,4 +1,4 @@
-//! What is told of an asynchronous search: its answer so far, and its status.
+//! Answers of async search: the results so far, and the status.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use crate::reply::{Body, Reply};
 use crate::request::Edge;
 use crate::search::{Printing, write_response};
 
-/// How an answer is printed.
+/// Options for printing an answer.
 pub(super) struct Looks {
     pub(super) printing: Printing,
-    /// Types stand before the names of aggregations.
+    /// Prefix the names of aggregations with their types.
     pub(super) typed_keys: bool,
 }
 
-/// The answer of submitting and of asking again. With the status of the search's failure, as in Elasticsearch.
+/// Builds the answer of a submit or get request. As in Elasticsearch, its status is that of a failed search.
 pub(super) fn answer(search: &AsyncSearch, has_id: bool, looks: &Looks, edge: &Edge, metadata: &Metadata) -> Reply {
-    // Before its end is looked for: with that it goes.
+    // Read the progress before the completion, because the completion clears it.
     let latest = search.progress().latest();
     let completed = search.completed();
     let mut head = Map::new();
@@ -47,7 +47,7 @@ pub(super) fn answer(search: &AsyncSearch, has_id: bool, looks: &Looks, edge: &E
     head.insert("is_running".into(), completed.is_none().into());
     times(search, completed.as_ref().map(|completed| completed.at_ms), &mut head);
     let mut body = Value::Object(head).to_string().into_bytes();
-    // The answer's sources go in as they are, before the brace that ends the head.
+    // Sources are copied unchanged, before the closing brace of the head.
     body.pop();
     if let Some(response) = response {
         body.extend_from_slice(b",\"response\":");
@@ -65,7 +65,7 @@ pub(super) fn answer(search: &AsyncSearch, has_id: bool, looks: &Looks, edge: &E
     }
 }
 
-/// `_async_search/status`.
+/// Builds the answer of `_async_search/status`.
 pub(super) fn status(search: &AsyncSearch) -> Value {
     let latest = search.progress().latest();
     let completed = search.completed();
@@ -99,7 +99,7 @@ pub(super) fn status(search: &AsyncSearch) -> Value {
     Value::Object(object)
 }
 
-/// Whether something is missing from what is told: the search still runs, or failed, or did so on some shards.
+/// Returns whether results are missing: the search still runs, or it failed entirely or on some shards.
 fn is_partial(is_whole: bool, response: Option<&SearchResponse>) -> bool {
     !is_whole || response.is_none_or(|response| response.timed_out || !response.shards.failures.is_empty())
 }
@@ -118,7 +118,7 @@ fn print(response: &SearchResponse, looks: &Looks, edge: &Edge, metadata: &Metad
         Some(typed) if !looks.typed_keys => {
             let untyped = SearchResponse {
                 aggregations: Some(Arc::new(without_types(typed))),
-                // Texts that others have printed have the types.
+                // Texts printed earlier contain the types.
                 printed: None,
                 ..response.clone()
             };

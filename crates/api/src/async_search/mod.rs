@@ -1,8 +1,8 @@
-//! `_async_search`: searches that go on after their first answer, and what they have found so far.
+//! `_async_search`: searches that continue after their first answer, with partial results.
 //!
-//! A search runs as a task of its own and is kept under an id ([`store`]) until it is deleted or its `keep_alive` is
-//! over. Only who submitted it can name it: for everybody else it is not there. What is kept lies in memory, bounded in
-//! number and bytes, and ends with the process (Elasticsearch keeps it in an index of its own).
+//! A search runs as a separate task and is retained under an id ([`store`]) until it is deleted or its `keep_alive` is
+//! over. Only the caller that submitted it can use the id; for other callers the id does not exist. Results are in
+//! memory, bounded in number and bytes, and end with the process (Elasticsearch stores them in an index).
 
 mod answer;
 mod store;
@@ -28,7 +28,7 @@ use answer::Looks;
 use store::AsyncSearch;
 pub(crate) use store::AsyncSearches;
 
-/// Beside those of `_search`.
+/// Parameters in addition to those of `_search`.
 pub(crate) const SUBMIT_PARAMS: &[&str] = &["keep_alive", "keep_on_completion", "wait_for_completion_timeout"];
 pub(crate) const GET_PARAMS: &[&str] = &[
     "keep_alive",
@@ -37,14 +37,14 @@ pub(crate) const GET_PARAMS: &[&str] = &[
     "wait_for_completion_timeout",
 ];
 pub(crate) const STATUS_PARAMS: &[&str] = &["keep_alive"];
-/// Of the search as a whole, in `_tasks`.
+/// Action of the whole search in `_tasks`.
 pub(crate) const SUBMIT_ACTION: &str = "indices:data/read/async_search/submit";
 
-/// How long submitting waits for the search to complete.
+/// Default time that a submit request waits for completion.
 const WAIT_DEFAULT: Duration = Duration::from_secs(1);
-/// How long a search is kept.
+/// Default retention of a search.
 const KEEP_ALIVE_DEFAULT: Duration = Duration::from_secs(5 * 86_400);
-/// A shorter time would end it before anybody could ask.
+/// A shorter time would end the search before any client could fetch it.
 const KEEP_ALIVE_MIN: Duration = Duration::from_secs(1);
 
 /// `POST /_async_search` and `POST /{index}/_async_search`.
@@ -56,7 +56,7 @@ pub(crate) async fn submit(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
         .unwrap_or(WAIT_DEFAULT);
     let keep_on_completion = call.params.bool("keep_on_completion", false)?;
     let (request, looks) = read(&call, keep_alive)?;
-    // Counted as a search of its tenant for as long as it runs, which may be longer than this request.
+    // The search counts against the quota of its tenant until it ends, which may be after this request.
     let permit = edge.admit(&call.ctx.scope, "indices:data/read/search")?;
     let search = edge.async_searches.open(
         Arc::clone(&call.ctx.scope),
@@ -64,7 +64,7 @@ pub(crate) async fn submit(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
         keep_alive,
         &*edge.config.random,
     )?;
-    // Unless its id is given away, the search ends with this request: nobody could ask for it.
+    // If the id is not returned to the client, the search ends with this request, because no client could fetch it.
     let mut claim = Claim {
         edge: &edge,
         search: &search,
@@ -121,14 +121,14 @@ pub(crate) async fn status(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     Ok(Reply::ok(&answer::status(&search)))
 }
 
-/// `DELETE /_async_search/{id}`: cancels the search if it still runs. An admin of its tenant may do that too.
+/// `DELETE /_async_search/{id}`: cancels the search if it still runs. An admin of its tenant may do so too.
 pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let search = edge.async_searches.find_to_end(&call, edge.now_ms())?;
     edge.async_searches.remove(&search);
     Ok(Reply::acknowledged())
 }
 
-/// The search that a request names, kept for as long as the request says.
+/// Returns the search that a request names, and extends its retention if the request says so.
 fn find(edge: &Edge, call: &Call) -> Result<Arc<AsyncSearch>, ApiError> {
     let now_ms = edge.now_ms();
     let search = edge.async_searches.find(&call.ctx.scope, call.capture("id"), now_ms)?;
@@ -138,8 +138,7 @@ fn find(edge: &Edge, call: &Call) -> Result<Arc<AsyncSearch>, ApiError> {
     Ok(search)
 }
 
-/// The search that is asked for. Parameters are those of `_search`; what it has and this has not is refused as
-/// Elasticsearch refuses it.
+/// Parses the search. Parameters are those of `_search`; those that async search lacks are refused as in Elasticsearch.
 fn read(call: &Call, keep_alive: Duration) -> Result<(SearchRequest, Looks), ApiError> {
     let params = &call.params;
     let mut problems = Vec::new();
@@ -168,13 +167,13 @@ fn read(call: &Call, keep_alive: Duration) -> Result<(SearchRequest, Looks), Api
     };
     let target = call.target(IndicesOptions::default())?;
     let mut request = search::build(target, call.json()?.as_ref(), params, &looks.printing)?;
-    // Who asks later may want them or not.
+    // A later request may want the types or not.
     request.typed_keys = true;
     request.request_cache.get_or_insert(true);
     Ok((request, looks))
 }
 
-/// An estimate is there at once.
+/// Refuses cost estimates, because an estimate is available at once.
 fn refuse_estimates(params: &Params) -> Result<(), Error> {
     match params.get("explain_cost") {
         Some(_) => Err(Error::not_implemented(
@@ -184,7 +183,7 @@ fn refuse_estimates(params: &Params) -> Result<(), Error> {
     }
 }
 
-/// A search on its way, and what it holds meanwhile.
+/// Running search and the permit that it holds.
 struct Running {
     ctx: RequestContext,
     request: SearchRequest,
@@ -205,7 +204,7 @@ impl Running {
     }
 }
 
-/// Removes the search of a request that ends, or is dropped, without having given its id away.
+/// Removes the search if its request ends or is dropped before the id was returned.
 struct Claim<'a> {
     edge: &'a Edge,
     search: &'a Arc<AsyncSearch>,

@@ -1,4 +1,4 @@
-//! The asynchronous searches that run or are kept, within bounds of number and bytes.
+//! Store of running and retained async searches, bounded in number and bytes.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,16 +12,16 @@ use crate::config::AsyncSearchLimits;
 use crate::error::ApiError;
 use crate::kept::{self, Answers, Bounds, Kept};
 
-/// What an id begins with.
+/// Prefix of an id.
 const PREFIX: &str = "firna";
 
-/// All of them.
+/// Store of all async searches.
 pub(crate) type AsyncSearches = Answers<Search>;
 
-/// One of them.
+/// One async search.
 pub(crate) type AsyncSearch = Kept<Search>;
 
-/// What is known of one.
+/// State of an async search.
 pub(crate) struct Search {
     pub(crate) started_ms: i64,
     progress: Arc<Progress>,
@@ -31,20 +31,20 @@ pub(crate) struct Search {
 
 #[derive(Default)]
 struct State {
-    /// It stays for those who have its id, so it counts against the bounds.
+    /// The search stays available under its id, so its size counts against the limits.
     is_kept: bool,
     outcome: Option<Arc<Completed>>,
     held: Option<Share<Option<TenantId>>>,
 }
 
-/// What a search came to.
+/// Result of a search.
 pub(crate) struct Completed {
     pub(crate) at_ms: i64,
     pub(crate) result: Result<SearchResponse, ApiError>,
 }
 
 impl Answers<Search> {
-    /// None yet.
+    /// Creates an empty store.
     pub(crate) fn new(limits: AsyncSearchLimits) -> Arc<Self> {
         let bounds = Bounds {
             count_max: limits.count_max,
@@ -55,7 +55,7 @@ impl Answers<Search> {
         Self::bounded(PREFIX, bounds)
     }
 
-    /// One more, for who asks in `scope`. `random` fills its id with what nobody can guess.
+    /// Adds a search for a caller in `scope`. `random` fills its id with unguessable bytes.
     pub(crate) fn open(
         &self,
         scope: Arc<Scope>,
@@ -76,14 +76,14 @@ impl Answers<Search> {
             Error::new(
                 ErrorKind::Rejected,
                 format!(
-                    "rejected execution of an async search: [{held}] are running already. This limit can be set by \
-                     changing the [search.max_async_searches] setting."
+                    "rejected execution of an async search: [{held}] async searches are already running. This limit \
+                     can be set by changing the [search.max_async_searches] setting."
                 ),
             )
         })
     }
 
-    /// From now on it stays until it is deleted or expires, and its answer has to fit in.
+    /// Retains a search until it is deleted or expires; from now on its answer must fit the limits.
     pub(crate) fn keep(&self, search: &AsyncSearch, now_ms: i64) {
         let mut state = lock(&search.answer.state);
         if state.is_kept {
@@ -95,7 +95,7 @@ impl Answers<Search> {
         }
     }
 
-    /// Takes what it came to.
+    /// Stores the result of a search.
     pub(crate) fn complete(&self, search: &AsyncSearch, now_ms: i64, result: Result<SearchResponse, ApiError>) {
         let done = Arc::new(Completed { at_ms: now_ms, result });
         let mut state = lock(&search.answer.state);
@@ -105,14 +105,14 @@ impl Answers<Search> {
         }
         let failed = state.outcome.as_ref().is_some_and(|done| done.result.is_err());
         drop(state);
-        // What a failed one had found until then is still told.
+        // The partial results of a failed search remain available.
         if !failed {
             search.answer.progress.clear();
         }
         search.answer.is_done.send_replace(true);
     }
 
-    /// Puts what it came to, or why there is no room for that.
+    /// Stores the result, or an error if it exceeds the limits.
     fn store(&self, search: &AsyncSearch, state: &mut State, done: Arc<Completed>, now_ms: i64) {
         let bytes = match &done.result {
             Ok(response) => response.bytes() as u64,
@@ -141,8 +141,8 @@ impl Answers<Search> {
                 Err(held) => Some(Error::new(
                     ErrorKind::CircuitBreaking,
                     format!(
-                        "[async_search] Data too large, [{held}] bytes of answers are kept already, with the limit of \
-                         [{}]. This limit can be set by changing the [search.max_async_search_memory] setting.",
+                        "[async_search] Data too large, [{held}] bytes of answers are stored already, with the limit \
+                         of [{}]. This limit can be set by changing the [search.max_async_search_memory] setting.",
                         self.bounds.bytes_max
                     ),
                 )),
@@ -152,7 +152,7 @@ impl Answers<Search> {
         state.outcome = Some(match refused {
             None => done,
             Some(error) => {
-                // What is not accounted for is not held.
+                // Results that do not count against the limits are dropped.
                 search.answer.progress.clear();
                 Arc::new(Completed {
                     at_ms: now_ms,
@@ -165,17 +165,17 @@ impl Answers<Search> {
 }
 
 impl Kept<Search> {
-    /// What it has found so far.
+    /// Returns the partial results so far.
     pub(crate) fn progress(&self) -> &Arc<Progress> {
         &self.answer.progress
     }
 
-    /// What it came to, once it has.
+    /// Returns the result once the search has ended.
     pub(crate) fn completed(&self) -> Option<Arc<Completed>> {
         lock(&self.answer.state).outcome.clone()
     }
 
-    /// Waits for its end, but no longer than this; whether it has ended.
+    /// Waits for the end for at most this time; returns whether the search has ended.
     pub(crate) async fn wait(&self, at_most: Duration) -> bool {
         let mut is_done = self.answer.is_done.subscribe();
         let ended = tokio::time::timeout(at_most, is_done.wait_for(|is_done| *is_done)).await;
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_has_to_fit_in() {
+    fn stored_results_must_fit_the_limits() {
         let searches = searches(10, 5000, 3000);
         let kept = |words| {
             let search = open(&searches, tenant("a")).unwrap();
@@ -255,10 +255,10 @@ mod tests {
         let large = reason(&kept(4000)).unwrap();
         assert!(large.contains("larger than [3000] bytes"), "{large}");
         let _second = kept(2000);
-        // Somebody is reading both.
+        // References to both remain in use.
         let full = reason(&kept(2000)).unwrap();
         assert!(full.contains("search.max_async_search_memory"), "{full}");
-        // Who waits for the answer gets it whatever its size; it is refused once it is to stay.
+        // A waiting client gets an answer of any size; the size limit applies once the result is to be retained.
         let search = open(&searches, tenant("a")).unwrap();
         searches.complete(&search, 2, Ok(answer(4000)));
         assert_eq!(reason(&search), None);
@@ -359,7 +359,10 @@ mod tests {
         assert!(done.progress().latest().is_none());
         let failed = || Err(Error::internal("it broke").into());
         let broken = ended(failed());
-        assert!(broken.progress().latest().is_some(), "it is told with the error");
+        assert!(
+            broken.progress().latest().is_some(),
+            "partial results are returned with the error"
+        );
         let _another = ended(failed());
         let refused = ended(failed());
         assert!(refused.progress().latest().is_none(), "there is no room for it");

@@ -1,11 +1,11 @@
-//! Aggregations without the types before their names.
+//! Removal of type prefixes from the names of aggregations.
 //!
-//! `typed_keys` is said by whoever asks for an answer, after the search has run. So it runs with them, and who does not
-//! want them gets a copy without.
+//! A client sets `typed_keys` when it fetches the answer, after the search has run. So the search always runs with
+//! types, and an answer without them is a converted copy.
 
 use serde_json::{Map, Value};
 
-/// The aggregations of an answer without types: `sterms#users` becomes `users`.
+/// Returns aggregations without types: `sterms#users` becomes `users`.
 pub(super) fn without_types(aggregations: &Value) -> Value {
     match aggregations {
         Value::Object(named) => Value::Object(untyped(named)),
@@ -13,8 +13,8 @@ pub(super) fn without_types(aggregations: &Value) -> Value {
     }
 }
 
-/// A level of named aggregations, or a bucket with those below it among its own keys. Those of a bucket have no `#`;
-/// a type has none either, so the first one ends it.
+/// Converts a level of named aggregations, or a bucket with sub-aggregations among its keys. Keys of a bucket have no
+/// `#`, and neither has a type, so the first `#` ends the type.
 fn untyped(object: &Map<String, Value>) -> Map<String, Value> {
     let entry = |(key, value): (&String, &Value)| match (key.split_once('#'), value) {
         (Some((_, name)), Value::Object(aggregation)) => (name.to_owned(), Value::Object(of_aggregation(aggregation))),
@@ -23,14 +23,14 @@ fn untyped(object: &Map<String, Value>) -> Map<String, Value> {
     object.iter().map(entry).collect()
 }
 
-/// One aggregation: its buckets, or what stands below it where it is one bucket itself.
+/// Converts one aggregation: its buckets, or its sub-aggregations if it is a single bucket.
 fn of_aggregation(aggregation: &Map<String, Value>) -> Map<String, Value> {
     let of_bucket = |bucket: &Value| match bucket {
         Value::Object(bucket) => Value::Object(untyped(bucket)),
         other => other.clone(),
     };
     let mut whole = untyped(aggregation);
-    // Keys of buckets are data, whatever they look like.
+    // Bucket keys are data even if they look like typed names.
     if let Some(buckets) = whole.get_mut("buckets") {
         *buckets = match &*buckets {
             Value::Array(buckets) => buckets.iter().map(of_bucket).collect(),

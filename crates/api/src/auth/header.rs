@@ -1,20 +1,20 @@
-//! `Authorization`: what it says, and what is wrong with it.
+//! Parser of the `Authorization` header.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use firn_control::Credentials;
 use http::{HeaderMap, header};
 
-/// Longer values than any password or key that firn takes, encoded.
+/// Maximum length: longer than any password or key that firn accepts, encoded.
 const BYTES_MAX: usize = 8 << 10;
 
-/// The credentials of a request; none if there is no header or one of a scheme that firn has not.
+/// Returns the credentials of a request; `None` if there is no header, or one of an unsupported scheme.
 pub(super) fn credentials(headers: &HeaderMap) -> Result<Option<Credentials>, &'static str> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let Some(value) = values.next() else {
         return Ok(None);
     };
-    // Whoever stands in front of firn may have looked at the other one.
+    // A proxy in front of firn may have checked the other header.
     if values.next().is_some() {
         return Err("more than one [Authorization] header in the request");
     }
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong() {
+    fn malformed_headers_are_refused_with_a_reason() {
         assert_eq!(check("Bearer abc"), Ok(None));
         assert_eq!(check("Basic"), Err("invalid basic authentication header value"));
         assert_eq!(check("Basic ###"), Err("invalid basic authentication header encoding"));

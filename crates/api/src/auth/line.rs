@@ -1,8 +1,7 @@
-//! A line for each name whose password is being checked: one at a time, and few in line.
+//! Queues of password checks: one check at a time per user name, with short queues.
 //!
-//! Whoever comes from the same address waits for each other first, and then one of them for the name: somebody who
-//! guesses with many connections is one among those who want to sign in, and neither their turn nor their places
-//! are his.
+//! Requests from the same address first wait for each other, and only one of them at a time waits for the name. So a
+//! client that guesses passwords over many connections competes as one address and cannot occupy the queue of a user.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,23 +11,23 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::{Mutex as Turn, OwnedMutexGuard};
 
-/// Requests from one address that wait for one name: as many connections as a client opens at once.
+/// Maximum waiting requests from one address for one name: as many connections as a client opens at once.
 const WAITING_OF_ONE_MAX: usize = 16;
-/// Requests from all addresses that wait for one name.
+/// Maximum waiting requests from all addresses for one name.
 const WAITING_FOR_ONE_MAX: usize = 64;
-/// Requests from one address that wait in all lines together: others find places as well.
+/// Maximum waiting requests from one address in all queues, so that other addresses find slots too.
 const WAITING_FROM_ONE_MAX: usize = 128;
-/// Requests that wait in all lines together: each holds a connection, of which there are some 1,000.
+/// Maximum waiting requests in all queues: each holds a connection, of which there are some 1,000.
 const WAITING_MAX: usize = 256;
-/// Bits of an IPv6 address that say whose it is: who has one has all of the rest.
+/// Prefix bits of an IPv6 address that identify its owner, who controls all addresses with the same prefix.
 const NETWORK_V6: u32 = 64;
 
-/// Where a request comes from.
+/// Client address of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Origin(Option<IpAddr>);
 
 impl Origin {
-    /// `None`: nobody knows.
+    /// Creates an origin; `None`: the address is unknown.
     pub(crate) fn of(address: Option<IpAddr>) -> Self {
         Self(address.map(|address| match address.to_canonical() {
             IpAddr::V4(v4) => IpAddr::V4(v4),
@@ -49,7 +48,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// All lines.
+/// All queues.
 #[derive(Debug, Default)]
 pub(super) struct Line(Arc<Mutex<Lines>>);
 
@@ -61,25 +60,25 @@ struct Lines {
     waiting: usize,
 }
 
-/// How many wait, and for what.
+/// Number of waiting requests, and the lock that they wait for.
 #[derive(Debug, Default)]
 struct Queue {
     waiting: usize,
     turn: Arc<Turn<()>>,
 }
 
-/// A place in a line, left when dropped.
+/// Slot in a queue; dropping it leaves the queue.
 #[derive(Debug)]
 pub(super) struct Place {
     lines: Arc<Mutex<Lines>>,
     name: String,
     from: Origin,
-    /// Of those from the same address, then of all.
+    /// Locks for requests from the same address, then for all requests.
     turns: [Arc<Turn<()>>; 2],
 }
 
 impl Line {
-    /// Joins the line of a name; `None` if it is full.
+    /// Joins the queue of a name; `None` if it is full.
     pub(super) fn join(&self, name: &str, from: Origin) -> Option<Place> {
         let mut lines = lock(&self.0);
         let both = (name.to_owned(), from);
@@ -119,7 +118,7 @@ fn leave<K: Eq + Hash>(queues: &mut HashMap<K, Queue>, key: &K) {
 }
 
 impl Place {
-    /// Waits for whoever came before from the same address, then for those that other addresses sent before.
+    /// Waits for earlier requests from the same address, then for earlier requests from other addresses.
     pub(super) async fn turn(&self) -> [OwnedMutexGuard<()>; 2] {
         let [own, all] = &self.turns;
         let own = Arc::clone(own).lock_owned().await;
@@ -137,7 +136,7 @@ impl Drop for Place {
     }
 }
 
-/// A panic elsewhere leaves counts that are right: they change without anything in between that could.
+/// The counts are correct even after a panic: no code that could panic runs between their changes.
 fn lock(lines: &Mutex<Lines>) -> MutexGuard<'_, Lines> {
     lines.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
@@ -155,12 +154,12 @@ mod tests {
         let line = Line::default();
         let places: Vec<Place> = std::iter::from_fn(|| line.join("a", peer(1))).collect();
         assert_eq!(places.len(), WAITING_OF_ONE_MAX);
-        let second = line.join("a", peer(2)).expect("somebody else gets in");
+        let second = line.join("a", peer(2)).expect("another address gets in");
         let others: Vec<Place> = (0..WAITING_MAX)
             .map_while(|number| line.join(&number.to_string(), peer(1)))
             .collect();
         assert_eq!(places.len() + others.len(), WAITING_FROM_ONE_MAX);
-        let third = line.join("b", peer(2)).expect("somebody else gets in");
+        let third = line.join("b", peer(2)).expect("another address gets in");
         let all: Vec<Place> = (0..WAITING_MAX)
             .map_while(|number| line.join(&number.to_string(), peer(3 + (number % 100) as u8)))
             .collect();
@@ -188,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_guesses_with_many_connections_is_one_of_those_in_line() {
+    async fn guesses_over_many_connections_wait_as_one_address() {
         let line = Line::default();
         let guesses: Vec<Place> = (0..10).map(|_| line.join("a", peer(1)).unwrap()).collect();
         let first = guesses[0].turn().await;
@@ -204,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_a_network_has_one_address() {
+    fn an_ipv6_network_counts_as_one_address() {
         let of = |text: &str| Origin::of(Some(text.parse().unwrap()));
         assert_eq!(of("fd00::1"), of("fd00::ffff:1"));
         assert_ne!(of("fd00::1"), of("fd00:0:0:1::1"));

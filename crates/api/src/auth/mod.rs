@@ -1,7 +1,7 @@
-//! Who sends a request: from its `Authorization` or its session's cookie to an identity, or to a 401.
+//! Authentication of requests: from `Authorization` or a session cookie to an identity, or to a 401.
 //!
-//! API keys and passwords that were right a moment ago are checked at once. A password that has to be
-//! hashed leaves the async threads, few at a time, and waits in a line if guesses came before it.
+//! API keys and recently verified passwords are checked at once. A password that must be hashed moves to a blocking
+//! thread, few at a time. After wrong attempts for the same name, the check waits in a queue.
 
 mod header;
 mod line;
@@ -25,29 +25,30 @@ use crate::request::Peer;
 pub(crate) use session::{Cookies, Csrf, OfSession, takes_challenge};
 pub(crate) use standing::Standing;
 
-/// What clients may sign in with, as `WWW-Authenticate` says it.
+/// Accepted authentication schemes, for `WWW-Authenticate`.
 pub(crate) const CHALLENGES: [&str; 2] = [r#"Basic realm="security", charset="UTF-8""#, "ApiKey"];
 
-/// Passwords hashed at one moment: each takes a core and 19 MiB.
+/// Maximum concurrent password hashes: each takes a core and 19 MiB.
 const CHECKS_AT_A_TIME: usize = 2;
-/// When whoever is sent away should come again: the longest wait of those in line.
+/// `Retry-After` of a refused attempt: the longest wait in a queue.
 const RETRY_AFTER_S: u64 = 10;
 
-/// What stands between a request's credentials and their check.
+/// Queues and limits between the credentials of a request and their check.
 #[derive(Debug)]
 pub(crate) struct Gate {
     pub(crate) cookies: Cookies,
     checks: Semaphore,
     passwords: Line,
-    /// Of its own: ids of keys are made up more quickly than names are known, and must not keep out people.
+    /// Separate queues for API keys: attackers can invent key ids faster than they learn user names, and must not block
+    /// users.
     keys: Line,
 }
 
-/// Somebody who is known.
+/// Authenticated caller.
 #[derive(Debug)]
 pub(crate) struct Known {
     pub(crate) identity: Arc<Identity>,
-    /// The session that he came with.
+    /// Session of the request.
     pub(crate) session: Option<OfSession>,
 }
 
@@ -61,7 +62,7 @@ impl From<Arc<Identity>> for Known {
 }
 
 impl Gate {
-    /// That of a server with TLS or without.
+    /// Creates the gate of a server with or without TLS.
     pub(crate) fn new(is_secure: bool) -> Self {
         Self {
             cookies: Cookies { is_secure },
@@ -72,15 +73,15 @@ impl Gate {
     }
 }
 
-/// Who a request claims to be, right or wrong.
+/// Returns the claimed name of a caller before authentication.
 pub(crate) fn claimed(parts: &Parts) -> Option<String> {
     let credentials = header::credentials(&parts.headers).ok().flatten()?;
     Some(credentials.principal().to_owned())
 }
 
 impl Gate {
-    /// Who sends the request; a 401 if nobody knows, a 429 if too many guess at a time. The cookie of a session counts
-    /// only where there is no `Authorization`.
+    /// Authenticates a request. Fails with a 401 if the caller is unknown, with a 429 if too many attempts wait. A
+    /// session cookie counts only without `Authorization`.
     pub(crate) async fn identify(&self, control: &Arc<Control>, parts: &Parts) -> Result<Known, Error> {
         let uri = uri(parts);
         if !parts.headers.contains_key(AUTHORIZATION)
@@ -104,8 +105,8 @@ impl Gate {
         self.check(control, parts, &credentials).await.map(Known::from)
     }
 
-    /// Who signs in with these credentials, to get a session that takes the place of the one he may have. What is wrong
-    /// with them is told, and takes as long, as with every other request.
+    /// Authenticates a sign-in. The new session replaces the session of the caller, if there is one. Wrong credentials
+    /// get the same errors after the same time as in every other request.
     pub(crate) async fn sign_in(
         &self,
         control: &Arc<Control>,
@@ -138,10 +139,10 @@ impl Gate {
         }
     }
 
-    /// Lets whoever came with a wrong key wait before he hears so, one at a time for a key.
+    /// Delays the refusal of a wrong key, one at a time per key.
     async fn slow_down(&self, control: &Control, credentials: &Credentials, from: Origin) -> Result<(), Error> {
         let principal = credentials.principal();
-        // Who is sent away has learnt nothing, and so made no guess.
+        // A refused request learned nothing, so it does not count as a guess.
         let place = self.join(credentials, from)?;
         let _turn = place.turn().await;
         if let Attempt::After(wait) = control.attempt(principal, Instant::now()) {
@@ -159,7 +160,7 @@ impl Gate {
         line.join(credentials.principal(), from).ok_or_else(too_many)
     }
 
-    /// Checks a password, one at a time for a name.
+    /// Checks a password, one at a time per name.
     async fn check_in_line(
         &self,
         control: &Arc<Control>,
@@ -170,7 +171,7 @@ impl Gate {
     ) -> Result<Arc<Identity>, Error> {
         let principal = credentials.principal();
         let _turn = place.turn().await;
-        // Ten connections of one client begin together: the first one's answer holds for all.
+        // A client may open ten connections at once: the result for the first one holds for all.
         if let Authentication::Known(identity) = control.authenticate(credentials, Instant::now()) {
             return Ok(identity);
         }
@@ -249,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn made_up_keys_keep_no_password_out() {
+    fn invented_key_ids_block_no_password_check() {
         let gate = Gate::new(false);
         let key = |number: usize| Credentials::ApiKey {
             id: format!("key{number}"),

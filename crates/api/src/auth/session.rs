@@ -1,12 +1,12 @@
-//! The session cookie of a request, and what a browser has to show beside it.
+//! Session cookie of a request, and protection against cross-site requests.
 //!
-//! A browser adds the cookie by itself, so the cookie alone says nothing about who made the page that asks. Whatever may
-//! change something has to bring the session's token too, which only a page of this server can have read; and what a
-//! browser says is asked for by another site's page is refused whatever it is.
+//! The browser adds the cookie automatically, so the cookie alone does not prove which page sent a request. A request
+//! that may change something must also carry the CSRF token of the session, which only pages of this server can read.
+//! If the browser marks a request as cross-site, it is refused in any case.
 //!
-//! All windows of a browser share the cookie, but not what they show: in one of them somebody may have signed in as another
-//! user, or taken a view. A token is of one session with one view, so whoever brings one is answered with the eyes that he
-//! believes to have, or not at all.
+//! All windows of a browser share the cookie, but not what they show: one window may have signed in as another user or
+//! taken a tenant view. A token belongs to one session with one view. So a request with a token runs with the view that
+//! its page shows, or is refused.
 
 use firn_control::{Control, SessionToken, SignedIn, View};
 use firn_engine::{Error, ErrorKind};
@@ -19,27 +19,27 @@ use crate::form;
 use crate::media_type::is_form;
 use crate::sessions;
 
-/// Brings the session's token.
+/// Header with the CSRF token of the session.
 pub(crate) const CSRF_HEADER: &str = "x-firn-csrf";
 /// The same in a form that a page sends.
 const CSRF_FIELD: &str = "csrf";
-/// What browsers say of where a request comes from.
+/// Header in which browsers state the origin of a request.
 const FETCH_SITE: &str = "sec-fetch-site";
 const FETCH_MODE: &str = "sec-fetch-mode";
-/// Of the error that tells a page to look anew who is signed in, and with whose eyes.
+/// Type of the error after which a page must reload the session and its view.
 const CHANGED: &str = "session_changed_exception";
 
-/// A session that a request came with.
+/// Session of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct OfSession {
     pub(crate) token: SessionToken,
     pub(crate) signed_in: SignedIn,
 }
 
-/// Cookies of sessions, as this server sets and reads them.
+/// Session cookies as this server sets and reads them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cookies {
-    /// Over TLS only. The browser itself then takes care that no other host and no plain HTTP sets the cookie.
+    /// Only over TLS: then the browser guarantees that no other host and no plain HTTP sets the cookie.
     pub(crate) is_secure: bool,
 }
 
@@ -51,12 +51,12 @@ impl Cookies {
         }
     }
 
-    /// Sets the cookie of a session that lives at most so long.
+    /// Creates the header that sets the cookie of a session with at most this lifetime.
     pub(crate) fn set(self, token: &SessionToken, seconds: u64) -> Option<HeaderValue> {
         self.print(token.as_str(), seconds)
     }
 
-    /// Takes the cookie away.
+    /// Creates the header that deletes the cookie.
     pub(crate) fn clear(self) -> Option<HeaderValue> {
         self.print("", 0)
     }
@@ -70,7 +70,7 @@ impl Cookies {
         HeaderValue::from_str(&text).ok()
     }
 
-    /// The session cookie of a request; an error if there are several, of which somebody else made one.
+    /// Returns the session cookie of a request. Several cookies are an error, because another party set one of them.
     fn of(self, headers: &HeaderMap) -> Result<Option<&str>, Error> {
         let mut found = None;
         let values = headers.get_all(header::COOKIE).iter();
@@ -91,7 +91,7 @@ impl Cookies {
         Ok(found)
     }
 
-    /// The session of a request that has no other credentials; `None` if it has no cookie of one.
+    /// Returns the session of a request without other credentials; `None` without a session cookie.
     pub(super) fn session(self, control: &Control, parts: &Parts) -> Result<Option<OfSession>, Error> {
         let Some(cookie) = self.of(&parts.headers)? else {
             return Ok(None);
@@ -106,14 +106,14 @@ impl Cookies {
         }
     }
 
-    /// The session that a new one takes the place of, if there is one.
+    /// Returns the session that a new sign-in replaces, if there is one.
     pub(super) fn replaced(self, control: &Control, parts: &Parts) -> Option<OfSession> {
         self.session(control, parts).ok().flatten()
     }
 }
 
-/// Whether a 401 may ask for credentials in the browser's own window: for programs and people who typed an address,
-/// never for a page that has a form of its own.
+/// Returns whether a 401 may trigger the browser's own credentials dialog: for programs and typed addresses, never for
+/// a page with a sign-in form.
 pub(crate) fn takes_challenge(cookies: Cookies, parts: &Parts) -> bool {
     let mode = parts.headers.get(FETCH_MODE).map(HeaderValue::as_bytes);
     let is_of_page = mode.is_some_and(|mode| mode != b"navigate")
@@ -123,38 +123,38 @@ pub(crate) fn takes_challenge(cookies: Cookies, parts: &Parts) -> bool {
     !is_of_page
 }
 
-/// Refuses what another site's page asks for.
+/// Refuses requests from pages of other sites.
 pub(super) fn check_site(parts: &Parts) -> Result<(), Error> {
     match parts.headers.get(FETCH_SITE).map(HeaderValue::as_bytes) {
         None | Some(b"same-origin" | b"none") => Ok(()),
         Some(site) => Err(refused(format!(
-            "a page of another site asks ([{FETCH_SITE}: {}]): sessions are for this server's own pages",
+            "cross-site request ([{FETCH_SITE}: {}]): sessions are for pages of this server only",
             String::from_utf8_lossy(site)
         ))),
     }
 }
 
-/// Where the token of a request has to be looked for.
+/// Where the CSRF token of a request is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Csrf {
-    /// Nowhere any more.
+    /// Already checked, or not needed.
     Settled,
     /// In the form that is the body.
     InForm,
 }
 
 impl OfSession {
-    /// The view that was taken in it.
+    /// Returns the tenant view of the session.
     pub(crate) fn view(&self) -> Option<&View> {
         self.signed_in.session.view.as_ref()
     }
 
-    /// What a page of it shows, as long as it has this view.
+    /// Returns the CSRF token for pages of this session and view.
     pub(crate) fn csrf(&self) -> String {
         self.token.csrf(self.view().map(|view| &view.tenant))
     }
 
-    /// Holds the head of a request against the session. `only_reads` is what its endpoint does with GET and HEAD.
+    /// Checks the head of a request against the session. `only_reads`: GET and HEAD change nothing at its endpoint.
     pub(crate) fn check_head(&self, parts: &Parts, only_reads: bool) -> Result<Csrf, ApiError> {
         check_site(parts)?;
         let looks = matches!(parts.method, Method::GET | Method::HEAD) && only_reads;
@@ -166,7 +166,7 @@ impl OfSession {
         }
     }
 
-    /// Holds a form against the session.
+    /// Checks a form against the session.
     pub(crate) fn check_form(&self, form: &[u8]) -> Result<(), ApiError> {
         let text = std::str::from_utf8(form).unwrap_or("");
         match form::field(text, CSRF_FIELD)? {
@@ -183,8 +183,8 @@ impl OfSession {
                 status: StatusCode::FORBIDDEN,
                 error_type: CHANGED,
                 reason: format!(
-                    "the [{CSRF_HEADER}] of the request is not its session's: somebody has signed in anew or changed the \
-                     view, GET {} says who is there now",
+                    "the [{CSRF_HEADER}] does not match the session: another window signed in or changed the \
+                     view; GET {} shows the current session",
                     sessions::PATH
                 ),
             }),
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_has_no_form_is_asked_by_the_browser() {
+    fn only_pages_without_a_form_trigger_the_browser_dialog() {
         let cookies = Cookies { is_secure: false };
         let check = |headers: &[(&str, &str)]| takes_challenge(cookies, &parts(headers));
         assert!(check(&[]));
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_are_told_from_other_bodies() {
+    fn forms_are_distinguished_from_other_bodies() {
         let check = |kind: &str| is_form(&parts(&[("content-type", kind)]).headers);
         assert!(check("Application/X-WWW-Form-Urlencoded; charset=UTF-8"));
         assert!(!check("application/json") && !check("") && !is_form(&parts(&[]).headers));

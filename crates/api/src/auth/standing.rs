@@ -1,4 +1,4 @@
-//! Whether whoever was let in would be let in still: answers that are written as they come may outlive the right to them.
+//! Periodic check of the caller's rights during streamed answers, which may outlive those rights.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use firn_control::{Control, Identity, SessionToken};
 
 use super::Known;
 
-/// How often is asked: whoever was shut out sees no more than what comes in this time.
+/// Check interval: after a revocation the client sees at most the data of this time.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Who was let in, and by what.
+/// Authenticated caller, and the session if there is one.
 #[derive(Debug)]
 pub(crate) struct Standing {
     control: Arc<Control>,
@@ -27,7 +27,7 @@ impl Standing {
         }
     }
 
-    /// Ready once he would not be let in any more, or not to do the same.
+    /// Completes when the caller would no longer be authenticated, or no longer with the same rights.
     pub(crate) async fn lost(self) {
         while self.control.still_admits(&self.identity, self.session.as_ref()) {
             tokio::time::sleep(EVERY).await;

@@ -1,4 +1,4 @@
-//! Reading one action line of a bulk, without building a tree.
+//! Parser of one action line of a bulk, without building a tree.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,10 +8,10 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::parse::OpType;
 
-/// An action line longer than this is no action line.
+/// Maximum length of an action line.
 const MAX_ACTION_BYTES: usize = 64 << 10;
 
-/// An action line.
+/// Parsed action line.
 #[derive(Debug, Clone)]
 pub(super) struct Action<'a> {
     pub(super) op_type: OpType,
@@ -49,7 +49,7 @@ impl<'a> Action<'a> {
         }
     }
 
-    /// The same, borrowing nothing.
+    /// Converts to an action without borrowed data.
     pub(super) fn into_owned(self) -> Action<'static> {
         let own = |text: Option<Cow<'a, str>>| text.map(|text| Cow::Owned(text.into_owned()));
         Action {
@@ -70,7 +70,7 @@ impl<'a> Action<'a> {
     }
 }
 
-/// Reads `{"index": {…}}`.
+/// Parses `{"index": {…}}`.
 pub(super) fn read_action(line: &[u8], number: usize) -> Result<Action<'_>> {
     if line.len() > MAX_ACTION_BYTES {
         return Err(Error::illegal_argument(format!(
@@ -108,7 +108,7 @@ impl ActionVisitor<'_> {
     }
 }
 
-/// The tokens that are not an object, by Elasticsearch's names.
+/// Visitors of tokens that are no objects, with Elasticsearch's token names.
 macro_rules! refuse_scalars {
     () => {
         fn visit_bool<E: serde::de::Error>(self, _: bool) -> Result<Self::Value, E> {
@@ -179,7 +179,7 @@ impl<'de> Visitor<'de> for ActionVisitor<'_> {
     }
 }
 
-/// The object under an action's name.
+/// Object under the name of an action.
 struct Metadata<'p> {
     number: usize,
     op_type: OpType,
@@ -226,7 +226,7 @@ impl<'de> Visitor<'de> for Metadata<'_> {
     }
 }
 
-/// Sets one parameter of an action, or says what is wrong with it.
+/// Sets one parameter of an action, or returns what is wrong with it.
 fn set<'de>(action: &mut Action<'de>, key: &str, value: Scalar<'de>, line: usize) -> Result<(), String> {
     if key == "dynamic_templates" {
         return Err(format!(
@@ -276,7 +276,7 @@ fn set<'de>(action: &mut Action<'de>, key: &str, value: Scalar<'de>, line: usize
     Ok(())
 }
 
-/// A string, borrowed where it has no escapes.
+/// String, borrowed if it has no escapes.
 struct Text;
 
 impl<'de> serde::de::DeserializeSeed<'de> for Text {

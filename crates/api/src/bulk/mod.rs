@@ -1,4 +1,4 @@
-//! `_bulk`: the hot path of writing.
+//! `_bulk`: the hot path of writes.
 
 pub mod parse;
 
@@ -34,7 +34,7 @@ pub(crate) const PARAMS: &[&str] = &[
     "include_source_on_error",
 ];
 
-/// Printing the answers of so many items takes about a millisecond: more leave tokio's threads.
+/// Printing the results of this many items takes about a millisecond; larger answers move to a blocking thread.
 const PRINT_ELSEWHERE_FROM_ITEMS: usize = 2048;
 
 /// `POST /_bulk` and `POST /{index}/_bulk`.
@@ -82,8 +82,8 @@ pub(crate) async fn bulk(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError>
     })
 }
 
-/// The answers of a bulk in its order: items that could not be read, ascending by position, among those that were applied. One
-/// pass, because half of a million items may be such.
+/// Merges unparsable items, ascending by position, into the results of applied items in the order of the bulk. One
+/// pass, because half of a million items may be unparsable.
 fn with_rejected(applied: Vec<BulkItemResponse>, rejected: Vec<Rejected>) -> Vec<BulkItemResponse> {
     if rejected.is_empty() {
         return applied;
@@ -128,7 +128,7 @@ mod tests {
         }
     }
 
-    /// Every item is called by its position in the bulk.
+    /// The id of every item is its position in the bulk.
     fn check(count: usize, is_rejected: impl Fn(usize) -> bool) {
         let of = |wanted: bool| (0..count).filter(|at| is_rejected(*at) == wanted).collect::<Vec<_>>();
         let items = with_rejected(
@@ -153,7 +153,7 @@ mod tests {
         check(100, |at| (30..60).contains(&at));
     }
 
-    /// Inserting each into the list moves 10^11 items: minutes, in any build.
+    /// Inserting each item into the list would move 10^11 items: minutes, in any build.
     #[test]
     fn a_million_items_of_which_half_are_unreadable() {
         const COUNT: usize = 1_000_000;

@@ -1,8 +1,7 @@
-//! Reading a bulk's body: line by line, sources as slices of the body, nothing copied.
+//! Parser of a bulk body: line by line, sources as slices of the body, without copies.
 //!
-//! Follows Elasticsearch's `BulkRequestParser`: a malformed action line fails the whole request
-//! before anything is applied. It is kinder in one place: an `update` whose body cannot be read
-//! fails alone, as a malformed document does.
+//! It follows Elasticsearch's `BulkRequestParser`: a malformed action line fails the whole request before anything is
+//! applied. There is one difference: an `update` with an invalid body fails alone, like a malformed document.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -15,13 +14,13 @@ use firn_engine::{Error, ErrorKind, Result};
 use super::action::{Action, read_action};
 use crate::document::{check_pipeline, expectation, parse_update};
 
-/// Operations of one bulk; far above what fits into the largest body in practice.
+/// Maximum operations of one bulk, far above what fits into the largest body in practice.
 const MAX_ITEMS: usize = 1_000_000;
 
-/// Bytes of an id at most, as in Elasticsearch.
+/// Maximum bytes of an id, as in Elasticsearch.
 pub(crate) const ID_BYTES_MAX: usize = 512;
 
-/// What the URL says for all items.
+/// Defaults of the URL for all items.
 #[derive(Debug, Clone, Default)]
 pub struct BulkDefaults {
     /// `_index` of items without one.
@@ -40,7 +39,7 @@ pub struct BulkDefaults {
     pub timeout: Option<Duration>,
 }
 
-/// The name of an action as it was written; it names the item in the answer.
+/// Action as written; it names the item in the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpType {
     /// `index`.
@@ -53,33 +52,32 @@ pub enum OpType {
     Delete,
 }
 
-/// An item that could not be read, while the rest could.
+/// Item that could not be parsed in a bulk whose other items could.
 #[derive(Debug, Clone)]
 pub struct Rejected {
-    /// Its place among all items of the body, from 0.
+    /// Position among all items of the body, from 0.
     pub position: usize,
     /// As written.
     pub index: String,
     /// As written.
     pub id: Option<String>,
-    /// Why.
+    /// Reason.
     pub error: Error,
 }
 
-/// A bulk, read.
+/// Parsed bulk.
 #[derive(Debug, Clone, Default)]
 pub struct ParsedBulk {
-    /// What the engine is asked.
+    /// Request for the engine.
     pub request: BulkRequest,
-    /// Of all items, the rejected included.
+    /// Actions of all items, the rejected ones included.
     pub op_types: Vec<OpType>,
     /// In order of position.
     pub rejected: Vec<Rejected>,
 }
 
-/// Reads a bulk's body. Fails as a whole on a malformed action line, a missing source line, or
-/// when an item's action contradicts itself; [`ErrorKind::IllegalArgument`] or
-/// [`ErrorKind::RequestValidation`].
+/// Parses the body of a bulk. Fails as a whole on a malformed action line, a missing source line, or a contradictory
+/// action of an item, with [`ErrorKind::IllegalArgument`] or [`ErrorKind::RequestValidation`].
 pub fn parse(body: &Bytes, defaults: &BulkDefaults) -> Result<ParsedBulk> {
     if body.last() != Some(&b'\n') {
         return Err(Error::illegal_argument(
@@ -91,7 +89,7 @@ pub fn parse(body: &Bytes, defaults: &BulkDefaults) -> Result<ParsedBulk> {
     parsed.request.refresh = defaults.refresh;
     parsed.request.timeout = defaults.timeout;
     let mut problems = Vec::new();
-    // Most bodies repeat one action line; it is read once.
+    // Most bodies repeat one action line; it is parsed once.
     let mut last: Option<(Bytes, Action<'static>)> = None;
     while let Some(line) = lines.next() {
         if is_blank(&line) {
@@ -219,7 +217,7 @@ fn add_item(
     Ok(())
 }
 
-/// As many as a reader can use; a body of a million bad lines must not make a huge sentence.
+/// Adds a problem. The list is bounded, because a body with a million bad lines must not produce a huge message.
 fn problem(problems: &mut Vec<String>, text: &str) {
     if problems.len() < 100 {
         problems.push(text.to_owned());
@@ -231,7 +229,7 @@ fn is_blank(line: &[u8]) -> bool {
 }
 
 impl OpType {
-    /// As in the body.
+    /// Returns the name as in the body.
     pub fn name(self) -> &'static str {
         match self {
             Self::Index => "index",
@@ -245,12 +243,12 @@ impl OpType {
 struct Lines<'a> {
     body: &'a Bytes,
     at: usize,
-    /// Of the line given last, from 1.
+    /// Number of the last returned line, from 1.
     number: usize,
 }
 
 impl Lines<'_> {
-    /// The next line without its end (`\n` or `\r\n`).
+    /// Returns the next line without its end (`\n` or `\r\n`).
     fn next(&mut self) -> Option<Bytes> {
         if self.at >= self.body.len() {
             return None;

@@ -1,4 +1,4 @@
-//! Writing a bulk's answer: straight into a buffer, with the common filters applied on the way.
+//! Serializer of a bulk's answer: writes directly into a buffer and applies common filters at once.
 
 use firn_engine::document::{BulkItemResponse, BulkResponse, Effect, Written};
 use firn_model::metadata::Metadata;
@@ -8,7 +8,7 @@ use super::OpType;
 use crate::error::{error_object, status_and_type};
 use crate::filter_path::{FilterPath, Verdict};
 
-/// Keys of an item, in the order they are written.
+/// Keys of an item in output order.
 const KEYS: [&str; 11] = [
     "_index",
     "_id",
@@ -24,7 +24,7 @@ const KEYS: [&str; 11] = [
 ];
 const ALL_KEYS: u16 = (1 << KEYS.len()) - 1;
 
-/// Which keys of items are written, by kind of operation.
+/// Keys to write, by kind of operation.
 struct Wanted {
     /// Bit N: `KEYS[N]`.
     keys: [u16; 4],
@@ -33,7 +33,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// `None`: the filter looks into values and must be applied to the whole text.
+    /// Builds the key masks; `None`: the filter applies to values and must run over the whole text.
     fn new(filter: Option<&FilterPath>) -> Option<Self> {
         let Some(filter) = filter else {
             return Some(Self {
@@ -47,8 +47,7 @@ impl Wanted {
             Verdict::Drop => Some(false),
             Verdict::Descend => None,
         };
-        // What is a leaf and only deeper patterns apply to is left out; `_shards`, `get` and
-        // `error` have something deeper.
+        // Leaves to which only deeper patterns apply are omitted; `_shards`, `get` and `error` have deeper levels.
         let leaf = |path: &[&str]| filter.verdict(path) == Verdict::Keep || exclusions_only(filter, path);
         let mut keys = [0; 4];
         for (op_type, mask) in [OpType::Index, OpType::Create, OpType::Update, OpType::Delete]
@@ -72,15 +71,15 @@ impl Wanted {
     }
 }
 
-/// A leaf that is included, while exclusions still look for something below it.
+/// Returns whether a leaf is included, and only exclusions apply to deeper levels.
 fn exclusions_only(filter: &FilterPath, path: &[&str]) -> bool {
     let mut deeper: Vec<&str> = path.to_vec();
-    // No pattern names this key, so only a pattern that already covers the leaf keeps it.
+    // No pattern names this key, so only a pattern that covers the leaf includes it.
     deeper.push("\u{0}");
     filter.verdict(path) == Verdict::Descend && filter.verdict(&deeper) == Verdict::Keep
 }
 
-/// The answer's bytes, and whether the filter is applied already.
+/// Returns the bytes of the answer, and whether the filter is already applied.
 pub(super) fn write(
     response: &BulkResponse,
     op_types: &[OpType],
@@ -135,7 +134,7 @@ pub(super) fn write(
             let inside = output.len();
             write_keys(&mut output, item, keys, &mut shards, metadata);
             if output.len() == inside {
-                // Empty objects vanish from a filtered answer.
+                // A filtered answer omits empty objects.
                 output.truncate(before);
             } else {
                 output.extend_from_slice(b"}}");
@@ -154,7 +153,7 @@ pub(super) fn write(
     (output, filtered)
 }
 
-/// One item without its action, as the single-document APIs answer it.
+/// Writes one item without its action, in the form of the single-document APIs.
 pub(crate) fn write_item(item: &BulkItemResponse, metadata: &Metadata) -> Vec<u8> {
     let mut output = vec![b'{'];
     // All but `error` and `status`.
@@ -164,7 +163,7 @@ pub(crate) fn write_item(item: &BulkItemResponse, metadata: &Metadata) -> Vec<u8
     output
 }
 
-/// The `_shards` object of the index seen last: it is the same for runs of items.
+/// Cached `_shards` object of the last index, because runs of items share it.
 #[derive(Default)]
 struct ShardsText {
     index: String,
@@ -174,7 +173,7 @@ struct ShardsText {
 impl ShardsText {
     fn of(&mut self, index: &str, metadata: &Metadata) -> &[u8] {
         if self.text.is_empty() || self.index != index {
-            // One copy is kept; replicas asked for are not there, which is no failure.
+            // There is one copy of each shard. Missing replicas count in the total and are not failures.
             let replicas = metadata
                 .indices
                 .get(index)
@@ -258,7 +257,7 @@ fn write_get(output: &mut Vec<u8>, written: &Written, source: &Value) {
     output.extend_from_slice(b"},");
 }
 
-/// The HTTP status of an item.
+/// Returns the HTTP status of an item.
 pub(crate) fn status(item: &BulkItemResponse) -> u16 {
     match &item.result {
         Ok(written) => match written.effect {
@@ -280,7 +279,7 @@ fn result_name(effect: Effect) -> &'static str {
     }
 }
 
-/// `name` holds the quoted key and the colon; a comma ends the field.
+/// Writes a number. `name` is the quoted key with the colon; a comma ends the field.
 fn field(output: &mut Vec<u8>, name: &[u8], value: u64) {
     output.extend_from_slice(name);
     number(output, value);

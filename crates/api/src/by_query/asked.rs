@@ -1,4 +1,5 @@
-//! The request: <https://www.elastic.co/guide/en/elasticsearch/reference/8.17/docs-delete-by-query.html>.
+//! Parsed request of a delete by query:
+//! <https://www.elastic.co/guide/en/elasticsearch/reference/8.17/docs-delete-by-query.html>.
 
 use std::time::Duration;
 
@@ -46,12 +47,12 @@ pub(crate) const PARAMS: &[&str] = &[
     "wait_for_completion",
 ];
 
-/// Documents of a batch where `scroll_size` is not given.
+/// Default of `scroll_size`, in documents.
 const BATCH: usize = 1000;
-/// Documents that are found by one search, which goes over all that match: so several small batches share one.
+/// Documents that one search returns. Each search scans all matches, so several small batches share one search.
 const FOUND_AT_ONCE: usize = 5000;
 
-/// What is to be deleted, and how.
+/// Options of a request.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) target: IndexTarget,
@@ -59,21 +60,21 @@ pub(super) struct Asked {
     query: Query,
     sort: Vec<SortKey>,
     slice: Option<Value>,
-    /// Documents that are deleted at most.
+    /// Maximum number of deleted documents.
     pub(super) max_docs: Option<u64>,
-    /// Version conflicts are counted, and end nothing.
+    /// Version conflicts are counted and do not end the run.
     pub(super) proceeds: bool,
-    /// What was touched is refreshed at the end.
+    /// Changed indices are refreshed at the end.
     pub(super) refresh: bool,
-    /// Documents that are deleted at once; at least 1.
+    /// Documents per batch; at least 1.
     pub(super) batch: usize,
     pub(super) timeout: Option<Duration>,
-    /// Documents; `None`: as fast as it goes.
+    /// Rate limit in documents per second; `None`: unlimited.
     pub(super) requests_per_second: Option<f32>,
 }
 
 impl Asked {
-    /// Reads the body and the parameters.
+    /// Parses the body and the parameters.
     pub(super) fn read(call: &Call) -> Result<Self, ApiError> {
         let params = &call.params;
         refuse(params)?;
@@ -124,8 +125,8 @@ impl Asked {
         })
     }
 
-    /// Documents that one search is to find. Where batches wait for a rate, a page is one of them: so the point in time
-    /// need not outlive the waiting of many.
+    /// Returns the number of documents of one search. With a rate limit a page is one batch, so the point in time need
+    /// not outlive the waits of many batches.
     pub(super) fn page_size(&self, window: usize) -> usize {
         match self.requests_per_second {
             Some(_) => self.batch,
@@ -133,7 +134,7 @@ impl Asked {
         }
     }
 
-    /// A search for the next documents in what was there at a moment. `window` is the most that one may ask for.
+    /// Builds the search for the next documents of a point in time. `window` is the maximum size of one search.
     pub(super) fn search(&self, moment: &Moment, window: usize, after: Option<&[Value]>) -> Result<SearchRequest> {
         let size = self.page_size(window);
         let mut body = json!({
@@ -150,7 +151,7 @@ impl Asked {
         request.sort.clone_from(&self.sort);
         request.search_after = after.map(<[Value]>::to_vec);
         request.allow_partial_results = false;
-        // Whoever is to be slow waits between two searches.
+        // A rate-limited run waits between two searches.
         if let (Some(rate), Some(pit)) = (self.requests_per_second, &mut request.point_in_time) {
             let paced = Duration::try_from_secs_f32(size as f32 / rate).unwrap_or(Duration::MAX);
             pit.keep_alive = Some(KEEP_ALIVE.saturating_add(paced));
@@ -161,7 +162,7 @@ impl Asked {
     }
 }
 
-/// The order of what has none: that of the point in time.
+/// Returns the sort key of the natural order: that of the point in time.
 fn in_order() -> SortKey {
     SortKey {
         by: SortBy::ShardDoc,
@@ -174,7 +175,7 @@ fn in_order() -> SortKey {
     }
 }
 
-/// Checks parameters that change nothing here, and refuses those that would.
+/// Checks parameters without effect in firn, and refuses parameters that would need a missing feature.
 fn refuse(params: &Params) -> Result<(), ApiError> {
     if params.get("size").is_some() {
         return Err(Error::illegal_argument("invalid parameter [size], use [max_docs] instead").into());
@@ -205,7 +206,7 @@ fn refuse(params: &Params) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Refuses what a search's body may have beside what this has.
+/// Refuses keys that a search body may have and a delete by query may not.
 fn refuse_keys(body: &Map<String, Value>) -> Result<(), ApiError> {
     for name in body.keys() {
         match name.as_str() {
@@ -251,7 +252,7 @@ fn max_docs(in_body: Option<i64>, in_url: Option<i64>) -> Result<Option<u64>, Ap
     }
 }
 
-/// How many parts it would be divided into; `None`: as many as fit. One pass reads them all.
+/// Parses the number of slices; `None`: automatic. One pass reads all slices.
 fn slices(text: Option<&str>) -> Result<Option<u64>> {
     match text {
         None => Ok(Some(1)),

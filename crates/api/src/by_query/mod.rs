@@ -1,10 +1,10 @@
-//! `_delete_by_query`: deletes what a query finds.
+//! `_delete_by_query`: deletion of all documents that match a query.
 //!
-//! What matches is found at one moment and deleted by id, batch by batch, each document only as it was found: one that
-//! was changed since is a version conflict. Every batch is durable before the next is begun, so that whatever ends it, a
-//! client that goes away or the end of the process, leaves whole batches, and asking again goes on with the rest.
+//! The run finds matches in a point in time and deletes them by id in batches, each document only if it is unchanged: a
+//! document changed since then is a version conflict. Every batch is durable before the next one starts. So if the
+//! client goes away or the process ends, whole batches are deleted, and a repeated request deletes the rest.
 //!
-//! It runs with what its caller may read and write: what only one of both reaches is not there.
+//! The run sees only documents that the caller may both read and write.
 
 mod asked;
 mod progress;
@@ -27,13 +27,13 @@ use run::Run;
 
 pub(crate) use asked::PARAMS;
 
-/// Of the request as a whole, in `_tasks`.
+/// Action of the whole request in `_tasks`.
 pub(crate) const ACTION: &str = "indices:data/write/delete/byquery";
 
-/// Of its searches, in refusals and quotas.
+/// Action of its searches in refusals and quotas.
 const SEARCH_ACTION: &str = "indices:data/read/search";
 
-/// Those that run at one moment without a client that waits for them: each holds a point in time and a page of ids.
+/// Maximum concurrent background runs: each holds a point in time and a page of ids.
 pub(crate) const BACKGROUND_MAX: u64 = 64;
 
 /// `POST /{index}/_delete_by_query`.
@@ -44,7 +44,7 @@ pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
         scope: Arc::new(scope(&call)?),
         ..call.ctx.clone()
     };
-    // Counted as a search of its tenant for as long as it runs, which may be longer than this request.
+    // The run counts as a search of its tenant until it ends, which may be after this request.
     let permit = edge.admit(&ctx.scope, SEARCH_ACTION)?;
     let progress = Arc::new(Progress::new(asked.requests_per_second));
     if waits {
@@ -58,7 +58,7 @@ pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     let share = edge.by_queries.take(tenant, 1).map_err(|running| {
         Error::new(
             ErrorKind::Rejected,
-            format!("rejected execution of [{ACTION}]: [{running}] run in the background already"),
+            format!("rejected execution of [{ACTION}]: [{running}] deletes by query already run in the background"),
         )
     })?;
     ctx.cancel = Cancel::default();
@@ -85,7 +85,7 @@ pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     Ok(Reply::ok(&name))
 }
 
-/// What the caller may both read and write.
+/// Returns the scope that the caller may both read and write.
 fn scope(call: &Call) -> Result<Scope, Error> {
     let reads = call.identity.scope(Privilege::Read);
     let reads = reads.ok_or_else(|| call.identity.refusal(SEARCH_ACTION, Privilege::Read))?;

@@ -1,37 +1,37 @@
-//! How far it is, for `_tasks` and the answer.
+//! Progress of a delete by query, for `_tasks` and the answer.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-/// Counts of one that runs.
+/// Counters of a running delete by query.
 #[derive(Debug)]
 pub(crate) struct Progress {
     requests_per_second: Option<f32>,
     counts: Mutex<Counts>,
 }
 
-/// What was done so far.
+/// Counters so far.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counts {
-    /// Documents that match, `max_docs` at most.
+    /// Matching documents, at most `max_docs`.
     pub(super) total: u64,
     pub(super) deleted: u64,
     pub(super) batches: u64,
     pub(super) version_conflicts: u64,
-    /// Tries after the first, of batches and of searches.
+    /// Retries of batches and of searches.
     pub(super) bulk_retries: u64,
     pub(super) search_retries: u64,
-    /// Waited for the rate.
+    /// Time waited for the rate limit.
     pub(super) throttled: Duration,
-    /// Still to wait for it.
+    /// Remaining wait for the rate limit.
     pub(super) throttled_until: Duration,
     pub(super) is_cancelled: bool,
 }
 
 impl Progress {
-    /// Nothing yet.
+    /// Creates empty counters.
     pub(super) fn new(requests_per_second: Option<f32>) -> Self {
         Self {
             requests_per_second,
@@ -43,12 +43,12 @@ impl Progress {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `status` of a task.
+    /// Returns `status` of a task.
     pub(crate) fn status(&self) -> Value {
         self.print(true)
     }
 
-    /// With `updated` and `created`, which tasks have and answers have not.
+    /// Prints the counters; tasks have `updated` and `created` in addition to those of answers.
     pub(super) fn print(&self, is_task: bool) -> Value {
         let counts = self.counts().clone();
         let mut status = Map::new();

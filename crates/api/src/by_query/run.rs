@@ -1,4 +1,4 @@
-//! The passes: find, delete, wait, until nothing is left.
+//! Run of a delete by query: find, delete and wait, until no matching document remains.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::future::Future;
@@ -19,35 +19,35 @@ use crate::moment::Moment;
 use crate::reply::Reply;
 use crate::request::Edge;
 
-/// Failures that an answer lists; the counts are of all.
+/// Maximum failures that an answer lists; the counters include all.
 const FAILURES_MAX: usize = 100;
-/// Tries after the first where the node is busy, as in Elasticsearch (`max_retries`).
+/// Maximum retries while the node is busy, as in Elasticsearch (`max_retries`).
 const RETRIES_MAX: u32 = 11;
-/// Before the second try; doubled each time, up to [`RETRY_AFTER_MAX`].
+/// Backoff before the first retry; it doubles each time, up to [`RETRY_AFTER_MAX`].
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
-/// How often a wait looks whether it was cancelled.
+/// How often a wait checks for cancellation.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// One on its way.
+/// Running delete by query.
 pub(super) struct Run {
     edge: Arc<Edge>,
     ctx: RequestContext,
     asked: Asked,
     progress: Arc<Progress>,
     moment: Moment,
-    /// The smallest `index.max_result_window` of what is searched.
+    /// Smallest `index.max_result_window` of the searched indices.
     window: usize,
 }
 
-/// How it ended.
+/// Result of a run.
 pub(super) struct Outcome {
     progress: Arc<Progress>,
     took: Duration,
     failures: Vec<Failure>,
 }
 
-/// A document that was not deleted.
+/// Document that was not deleted.
 struct Failure {
     index: String,
     id: String,
@@ -55,7 +55,7 @@ struct Failure {
 }
 
 impl Run {
-    /// Holds what is to be searched.
+    /// Opens a point in time over the target.
     pub(super) async fn open(
         edge: &Arc<Edge>,
         ctx: RequestContext,
@@ -76,7 +76,7 @@ impl Run {
         })
     }
 
-    /// Deletes until nothing is left, something fails or it is cancelled.
+    /// Deletes until no match remains, an error occurs, or the task is cancelled.
     pub(super) async fn run(self) -> Result<Outcome, ApiError> {
         let mut touched = BTreeSet::new();
         let failures = match self.pass(&mut touched).await {
@@ -125,7 +125,7 @@ impl Run {
         }
     }
 
-    /// Documents that may still be deleted.
+    /// Returns how many documents may still be deleted.
     fn left(&self) -> usize {
         let deleted = self.progress.counts().deleted;
         match self.asked.max_docs {
@@ -142,7 +142,7 @@ impl Run {
         self.ctx.cancel.is_cancelled()
     }
 
-    /// The next documents that match, `after` where the last page ended.
+    /// Returns the next matching documents after the sort values `after` of the last page.
     async fn find(&self, after: Option<&[Value]>) -> Result<Vec<Hit>, ApiError> {
         let request = self.asked.search(&self.moment, self.window, after)?;
         let search = || self.moment.search(request.clone());
@@ -155,7 +155,7 @@ impl Run {
         Ok(response.hits)
     }
 
-    /// Deletes documents that are as they were found. What comes back ends the run.
+    /// Deletes documents that are unchanged. Returned failures end the run.
     async fn delete(&self, batch: Vec<Hit>, touched: &mut BTreeSet<String>) -> Result<Vec<Failure>, ApiError> {
         let items: Vec<BulkItem> = batch.into_iter().map(item).collect::<Result<_, Error>>()?;
         let request = BulkRequest {
@@ -192,7 +192,7 @@ impl Run {
         Ok(failures)
     }
 
-    /// Does something again, later and later, where the node is busy.
+    /// Retries an operation with backoff while the node is busy.
     async fn patiently<T, F>(&self, what: impl Fn() -> F, count: impl Fn(&mut Counts)) -> Result<T, ApiError>
     where
         F: Future<Output = Result<T, ApiError>>,
@@ -210,7 +210,7 @@ impl Run {
         what().await
     }
 
-    /// Waits until so many documents since `began` are no more than the rate allows.
+    /// Waits until the rate limit allows this many documents since `began`.
     async fn keep_pace(&self, count: usize, began: Instant) {
         let Some(rate) = self.asked.requests_per_second else {
             return;
@@ -226,7 +226,7 @@ impl Run {
         .await;
     }
 
-    /// Waits so long, or until it is cancelled; `tell` hears how long it waited so far.
+    /// Waits this long, or until cancellation; calls `tell` with the time waited so far.
     async fn wait(&self, time: Duration, tell: impl Fn(Duration)) {
         let mut waited = Duration::ZERO;
         while waited < time && !self.is_cancelled() {
@@ -239,7 +239,7 @@ impl Run {
     }
 }
 
-/// Deletes a document if it is as it was found.
+/// Builds the delete of a document with its sequence number as a condition.
 fn item(hit: Hit) -> Result<BulkItem, Error> {
     let (seq_no, primary_term) = hit
         .seq_no
@@ -256,7 +256,7 @@ fn item(hit: Hit) -> Result<BulkItem, Error> {
 }
 
 impl Outcome {
-    /// The answer, with the status of the worst failure.
+    /// Returns the answer, with the status of the worst failure.
     pub(super) fn reply(&self, metadata: &Metadata) -> Reply {
         let statuses = self
             .failures
@@ -266,7 +266,7 @@ impl Outcome {
         Reply::json(status, &self.print(false, Some(metadata)))
     }
 
-    /// The `response` of a task that is done.
+    /// Returns the `response` of a completed task.
     pub(super) fn response(&self, metadata: Option<&Metadata>) -> Value {
         self.print(true, metadata)
     }

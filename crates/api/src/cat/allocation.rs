@@ -1,5 +1,5 @@
-//! `_cat/allocation`: the data paths, and what lies on them. Elasticsearch has a row for each node; here each data path
-//! has one, as every tier has a device of its own.
+//! `_cat/allocation`: data paths and their disk usage. Elasticsearch has a row per node; firn has a row per data path,
+//! because each tier has a separate device.
 
 use std::sync::Arc;
 

@@ -67,7 +67,7 @@ const COLUMNS: &[Column] = &[
     ),
 ];
 
-/// Seconds since the epoch, and the time of day in UTC.
+/// Returns the seconds since the epoch, and the time of day in UTC.
 pub(super) fn clock(now_ms: i64) -> (Cell, Cell) {
     let seconds = now_ms.max(0) as u64 / 1000;
     let of_day = seconds % 86_400;

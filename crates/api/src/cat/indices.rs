@@ -82,15 +82,15 @@ const COLUMNS: &[Column] = &[
     number("merges.total", &["mt", "mergesTotal"], "number of completed merge ops").hidden(),
     number("merges.total_time", &["mtt", "mergesTotalTime"], "time spent in merges").hidden(),
     number("segments.count", &["sc", "segmentsCount"], "number of segments").hidden(),
-    // firn's own, as in `_cat/shards`.
-    text("tier", &["t"], "tiers that its shards lie on").hidden(),
+    // Column of firn only, as in `_cat/shards`.
+    text("tier", &["t"], "tiers of its shards").hidden(),
 ];
 
 async fn indices(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     if wants_help(&call)? {
         return Ok(help(COLUMNS));
     }
-    // One copy of each shard: all of them are primaries.
+    // Each shard has one copy, so all are primaries.
     call.params.flag("pri")?;
     let wanted_health = call.params.get("health").map(str::to_ascii_lowercase);
     if let Some(health) = &wanted_health
@@ -110,7 +110,7 @@ async fn indices(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
         Vec::new()
     } else {
         let mut options = all_indices();
-        // One may be deleted between the two looks.
+        // An index may be deleted between the two reads.
         options.ignore_unavailable = true;
         edge.engine
             .stats(
@@ -176,7 +176,7 @@ fn row(index: &IndexMetadata, stats: Option<&IndexStats>) -> Result<Vec<Cell>, A
     Ok(row)
 }
 
-/// The tiers of an index's shards, each once, fastest first: more than one while it is on its way.
+/// Returns the distinct tiers of an index's shards, fastest first: several while the index moves.
 fn tiers(metadata: &Metadata, stats: &IndexStats) -> String {
     let mut shards: Vec<&ShardStats> = stats.shards.iter().collect();
     shards.sort_by_key(|shard| shard.tier);

@@ -1,4 +1,4 @@
-//! `_cat`: tables for people, one file per table.
+//! `_cat`: human-readable tables, one file per table.
 
 mod aliases;
 mod allocation;
@@ -24,21 +24,21 @@ use crate::reply::{Body, Reply};
 use crate::request::{Call, Edge};
 use crate::router::Handler;
 
-/// One table: its paths, columns and rows.
+/// Table: its paths, columns and rows.
 pub(crate) struct CatTable {
-    /// Its name in metrics.
+    /// Name in metrics.
     pub(crate) endpoint: &'static str,
-    /// Its action in `_tasks`.
+    /// Action in `_tasks`.
     pub(crate) action: &'static str,
-    /// What its caller has to have.
+    /// Privilege that the caller needs.
     pub(crate) privilege: Privilege,
-    /// What is enough too.
+    /// Privilege that suffices as an alternative.
     pub(crate) also: Option<Privilege>,
     pub(crate) paths: &'static [&'static str],
     pub(crate) handler: Handler,
 }
 
-/// In the order of `GET /_cat`.
+/// Tables in the order of `GET /_cat`.
 pub(crate) static TABLES: &[CatTable] = &[
     aliases::TABLE,
     allocation::TABLE,

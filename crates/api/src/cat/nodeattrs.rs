@@ -1,4 +1,4 @@
-//! `_cat/nodeattrs`: the node's `node.attr.*`.
+//! `_cat/nodeattrs`: the `node.attr.*` of the node.
 
 use std::sync::Arc;
 

@@ -42,7 +42,7 @@ const COLUMNS: &[Column] = &[
     number(
         "heap.current",
         &["hc", "heapCurrent"],
-        "memory of the process that is no file",
+        "process memory without mapped files",
     )
     .hidden(),
     number(

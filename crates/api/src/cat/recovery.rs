@@ -61,7 +61,7 @@ const COLUMNS: &[Column] = &[
     number("translog_ops_percent", &["top"], "percent of translog ops recovered"),
 ];
 
-/// What stands where there is nothing, as in Elasticsearch.
+/// Placeholder for absent values, as in Elasticsearch.
 const NOTHING: &str = "n/a";
 
 async fn recovery(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {

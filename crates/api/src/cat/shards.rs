@@ -50,9 +50,9 @@ const COLUMNS: &[Column] = &[
     )
     .hidden(),
     number("seq_no.max", &["sqm", "maxSeqNo"], "max sequence number").hidden(),
-    // firn's own: here a tier is a device of the one node, which `node` does not tell apart.
-    text("tier", &["t"], "tier that the shard lies on").hidden(),
-    text("tier.target", &["tt", "tierTarget"], "tier that it is on its way to").hidden(),
+    // Column of firn only: a tier is a device of the one node, which `node` does not distinguish.
+    text("tier", &["t"], "tier of the shard").hidden(),
+    text("tier.target", &["tt", "tierTarget"], "tier that the shard moves to").hidden(),
 ];
 
 async fn shards(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
@@ -89,7 +89,7 @@ async fn shards(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
                 tier(&metadata, &index.index, shard).into(),
                 shard.moves_to.map_or(Cell::Empty, |tier| tier.name().into()),
             ]);
-            // Copies asked for that one node does not keep.
+            // Configured replicas, which one node does not have.
             for _ in 0..replicas(&metadata, &index.index).min(16) {
                 let mut row = vec![
                     index.index.as_str().into(),
@@ -107,7 +107,8 @@ async fn shards(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     render(&call, COLUMNS, rows)
 }
 
-/// Where a shard lies, as people call it: `frozen` is no device of its own, but an index that is read through the cache.
+/// Returns the tier of a shard by its common name: `frozen` is no separate device, but an index that is read through
+/// the region cache.
 pub(super) fn tier(metadata: &Metadata, index: &str, shard: &ShardStats) -> &'static str {
     match metadata.indices.get(index) {
         Some(index) if index.settings.is_frozen() => "frozen",

@@ -46,7 +46,7 @@ const COLUMNS: &[Column] = &[
     text("reason", &["r"], "reason for failures").hidden(),
 ];
 
-/// Without a repository, those of all.
+/// Lists the snapshots of a repository, or of all repositories.
 async fn snapshots(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     if wants_help(&call)? {
         return Ok(help(COLUMNS));
@@ -62,7 +62,7 @@ async fn snapshots(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
             .await;
         match found {
             Ok(found) => rows.extend(found.iter().map(row)),
-            // As a repository whose store is out of reach.
+            // For example a repository with an unreachable store.
             Err(_) if ignore_unavailable => {}
             Err(error) => return Err(error.into()),
         }

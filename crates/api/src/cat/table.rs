@@ -1,4 +1,4 @@
-//! Laying out a table: columns chosen, rows sorted, cells printed as text or JSON.
+//! Formatter of tables: selects columns, sorts rows, prints cells as text or JSON.
 
 use std::cmp::Ordering;
 
@@ -11,29 +11,29 @@ use crate::params::{Params, did_you_mean};
 use crate::reply::{Body, Reply};
 use crate::request::Call;
 
-/// A column.
+/// Column of a table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Column {
     pub(super) name: &'static str,
     /// Other names for `h` and `s`.
     pub(super) aliases: &'static [&'static str],
     pub(super) help: &'static str,
-    /// Shown when `h` does not choose.
+    /// Shown unless `h` selects columns.
     pub(super) shown: bool,
     pub(super) right: bool,
 }
 
-/// A value before it is printed.
+/// Value before it is printed.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Cell {
-    /// Not known or not there.
+    /// Unknown or absent.
     Empty,
     Text(String),
     Number(u64),
     Float(f64),
-    /// Printed by `bytes`.
+    /// Bytes, in the unit of `bytes`.
     Bytes(u64),
-    /// ms, printed by `time`.
+    /// ms, in the unit of `time`.
     Millis(u64),
 }
 
@@ -49,7 +49,7 @@ impl From<String> for Cell {
     }
 }
 
-/// A column that is shown by default, aligned left.
+/// Creates a column that is shown by default, aligned left.
 pub(super) const fn text(name: &'static str, aliases: &'static [&'static str], help: &'static str) -> Column {
     Column {
         name,
@@ -60,7 +60,7 @@ pub(super) const fn text(name: &'static str, aliases: &'static [&'static str], h
     }
 }
 
-/// A column that is shown by default, aligned right.
+/// Creates a column that is shown by default, aligned right.
 pub(super) const fn number(name: &'static str, aliases: &'static [&'static str], help: &'static str) -> Column {
     Column {
         right: true,
@@ -69,7 +69,7 @@ pub(super) const fn number(name: &'static str, aliases: &'static [&'static str],
 }
 
 impl Column {
-    /// Only shown when asked for.
+    /// Hides the column unless a request names it.
     pub(super) const fn hidden(self) -> Self {
         Self { shown: false, ..self }
     }
@@ -79,12 +79,12 @@ impl Column {
     }
 }
 
-/// `?help`: the columns instead of the rows.
+/// Returns whether the request has `?help`, which lists the columns instead of the rows.
 pub(super) fn wants_help(call: &Call) -> Result<bool> {
     call.params.bool("help", false)
 }
 
-/// The answer of `?help`.
+/// Builds the answer of `?help`.
 pub(super) fn help(columns: &[Column]) -> Reply {
     let rows: Vec<[String; 3]> = columns
         .iter()
@@ -102,7 +102,7 @@ pub(super) fn help(columns: &[Column]) -> Reply {
     }
 }
 
-/// The answer of a table. Each row has a cell per column.
+/// Builds the answer of a table. Each row has a cell per column.
 pub(super) fn render(call: &Call, columns: &[Column], mut rows: Vec<Vec<Cell>>) -> Result<Reply, ApiError> {
     let params = &call.params;
     sort(params, columns, &mut rows)?;
@@ -162,7 +162,7 @@ fn as_text(columns: &[Column], chosen: &[(usize, String)], rows: &[Vec<Cell>], u
                 output.extend(std::iter::repeat_n(' ', padding));
             }
             output.push_str(cell);
-            // Nothing is filled up at the end of a line.
+            // The end of a line is not padded.
             if !right && column + 1 < chosen.len() {
                 output.extend(std::iter::repeat_n(' ', padding));
             }
@@ -178,7 +178,7 @@ fn as_text(columns: &[Column], chosen: &[(usize, String)], rows: &[Vec<Cell>], u
     output
 }
 
-/// Columns of `h`, with the names they were asked by.
+/// Returns the columns of `h`, with the requested names.
 fn choose(params: &Params, columns: &[Column]) -> Result<Vec<(usize, String)>> {
     let Some(names) = params.list("h") else {
         return Ok(columns
@@ -200,7 +200,7 @@ fn choose(params: &Params, columns: &[Column]) -> Result<Vec<(usize, String)>> {
         } else if let Some(at) = columns.iter().position(|column| column.is_called(&name)) {
             chosen.push((at, name));
         }
-        // Elasticsearch too leaves out columns it does not know.
+        // Elasticsearch also omits unknown columns.
     }
     Ok(chosen)
 }
@@ -254,11 +254,11 @@ fn value(cell: &Cell) -> f64 {
     }
 }
 
-/// `bytes` and `time`.
+/// Units of `bytes` and `time`.
 struct Units {
-    /// `None`: the unit that fits.
+    /// `None`: the largest fitting unit.
     byte_divisor: Option<u64>,
-    /// Units per ms are `time.0 / time.1`; `None`: the unit that fits.
+    /// Units per ms are `time.0 / time.1`; `None`: the largest fitting unit.
     time: Option<(u64, u64)>,
 }
 
@@ -320,7 +320,7 @@ impl Units {
     }
 }
 
-/// One decimal, cut (not rounded), as Elasticsearch prints; none if it is zero.
+/// Formats one decimal, truncated (not rounded) as in Elasticsearch; no decimal if it is zero.
 fn fitting(value: u64, units: &[(u64, &str)], smallest: &str) -> String {
     match units.iter().find(|(size, _)| value >= *size) {
         None => format!("{value}{smallest}"),

@@ -18,12 +18,12 @@ use crate::reply::Reply;
 use crate::request::{Call, Edge};
 use crate::stats;
 
-/// Elasticsearch's default.
+/// Default timeout of Elasticsearch.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Between two looks while waiting.
+/// Polling interval while waiting.
 const POLL: Duration = Duration::from_millis(100);
 
-/// From best to worst.
+/// Status, from best to worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Status {
     Green,
@@ -52,19 +52,19 @@ impl Status {
     }
 }
 
-/// The state of some indices.
+/// Health of some indices.
 #[derive(Debug, Clone)]
 pub(crate) struct Health {
     pub(crate) status: Status,
     /// Serving shards; each is a primary.
     pub(crate) active: u64,
-    /// Shards that are being opened.
+    /// Shards that are opening.
     pub(crate) initializing: u64,
-    /// Other shards that do not serve, and copies asked for that one node does not keep.
+    /// Other shards that do not serve, and configured replicas, which one node does not have.
     pub(crate) unassigned: u64,
     unassigned_primaries: u64,
     indices: Vec<IndexHealth>,
-    /// Why the cluster is not green, where no shard tells.
+    /// Reasons other than shards why the cluster is not green.
     reasons: Vec<String>,
 }
 
@@ -76,7 +76,7 @@ struct IndexHealth {
     shards: Vec<(u32, ShardState)>,
 }
 
-/// What Elasticsearch says of a primary shard.
+/// Elasticsearch's state of a primary shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ShardState {
     Started,
@@ -107,13 +107,13 @@ impl IndexHealth {
         self.shards.iter().filter(|(_, shard)| *shard == state).count() as u64
     }
 
-    /// Copies asked for that one node does not keep.
+    /// Configured replicas, which one node does not have.
     fn missing_replicas(&self) -> u64 {
         self.shards.len() as u64 * u64::from(self.replicas)
     }
 }
 
-/// Looks at all shards of a target.
+/// Reads the state of all shards of a target.
 pub(crate) async fn look(
     edge: &Edge,
     ctx: &RequestContext,
@@ -162,7 +162,7 @@ fn of_index(index: &IndexStats, metadata: &Metadata) -> IndexHealth {
     }
 }
 
-/// What a request waits for.
+/// Conditions that a request waits for.
 struct Wait {
     status: Option<Status>,
     active_shards: ActiveShards,
@@ -178,7 +178,7 @@ enum ActiveShards {
 
 impl Wait {
     fn parse(params: &Params) -> Result<Self, Error> {
-        // One node relocates nothing, and applies events at once.
+        // One node relocates no shards and applies events at once.
         params.flag("wait_for_no_relocating_shards")?;
         match params.get("wait_for_events") {
             None | Some("immediate" | "urgent" | "high" | "normal" | "low" | "languid") => {}
@@ -214,7 +214,7 @@ impl Wait {
     }
 }
 
-/// Whether one node is what `wait_for_nodes` wants (`1`, `>=2`, `le(3)`).
+/// Returns whether one node satisfies `wait_for_nodes` (`1`, `>=2`, `le(3)`).
 fn nodes_there(text: Option<&str>) -> Result<bool, Error> {
     let Some(text) = text else { return Ok(true) };
     let bad = || Error::illegal_argument(format!("cannot parse [wait_for_nodes] with the value [{text}]"));
@@ -261,7 +261,7 @@ pub(crate) async fn health(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     let (health, timed_out) = loop {
         let metadata = edge.metadata(&call).await?;
         let mut health = look(&edge, &call.ctx, target.clone(), &metadata).await?;
-        // A plain name that is not there may still appear.
+        // A missing name without wildcards may still be created.
         let missing = target
             .expression
             .iter()
@@ -308,7 +308,7 @@ fn is_missing(name: &str, metadata: &Metadata, now_ms: i64) -> bool {
     names::resolve(&[name.to_owned()], options, metadata, now_ms).is_err()
 }
 
-/// The percentage of shards that serve.
+/// Returns the percentage of serving shards.
 pub(crate) fn active_percent(health: &Health) -> f64 {
     let all = health.active + health.initializing + health.unassigned;
     if all == 0 {

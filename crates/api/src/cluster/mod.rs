@@ -24,7 +24,7 @@ pub(crate) const HEALTH_PARAMS: &[&str] = &[
     "wait_for_status",
 ];
 
-/// `GET /_cluster/pending_tasks`: changes of metadata are applied at once, so none ever waits.
+/// `GET /_cluster/pending_tasks`: metadata changes are applied at once, so none is ever pending.
 pub(crate) async fn pending_tasks(_: Arc<Edge>, _: Call) -> Result<Reply, ApiError> {
     Ok(Reply::ok(&json!({"tasks": []})))
 }

@@ -64,7 +64,7 @@ pub(crate) async fn put(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
         "persistent": print(&without_resets(&persistent)?, flat),
         "transient": print(&without_resets(&transient)?, flat),
     });
-    // Looked at before the persistent ones are put, so that both are or neither is.
+    // Checked before the persistent ones are stored, so that both are stored or neither is.
     check_cluster_settings(&transient)?;
     for command in [
         Command::PutClusterSettings { settings: persistent },
@@ -75,7 +75,7 @@ pub(crate) async fn put(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
     Ok(Reply::ok(&answer))
 }
 
-/// What the answer shows: what was set, without what was reset.
+/// Returns the settings of an answer: those that were set, without resets.
 fn without_resets(settings: &Value) -> Result<SettingsMap, Error> {
     let flat = firn_model::settings::flatten(settings, false)?;
     Ok(flat.into_iter().filter(|(_, value)| !value.is_null()).collect())

@@ -1,4 +1,4 @@
-//! `_cluster/state`: the metadata part, for tools that read it.
+//! `_cluster/state`: metadata part, for tools that read it.
 
 use std::sync::Arc;
 

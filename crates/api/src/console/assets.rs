@@ -1,46 +1,46 @@
-//! The files of the console, and the form of each that a client takes.
+//! Files of the console, and the selection of an encoding that a client accepts.
 
 use http::{HeaderMap, header};
 
-/// A file, and what it is compressed.
+/// File with its compressed forms.
 #[derive(Debug, Clone, Copy)]
 pub struct Asset {
-    /// Below `/app/`, with `/` between its parts.
+    /// Path below `/app/`, with `/` between its parts.
     pub path: &'static str,
-    /// Changes when the file does.
+    /// Tag that changes with the content.
     pub tag: &'static str,
-    /// As it is.
+    /// Uncompressed content.
     pub plain: &'static [u8],
-    /// The same in gzip, if that is smaller.
+    /// Gzip form, if it is smaller.
     pub gzip: Option<&'static [u8]>,
-    /// The same in brotli, if that is smaller.
+    /// Brotli form, if it is smaller.
     pub brotli: Option<&'static [u8]>,
 }
 
-/// The files of the console by their paths. Whoever was built without it has none.
+/// Files of the console by path; empty in a binary that was built without the console.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Assets(&'static [Asset]);
 
-/// A form of a file.
+/// Form of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Form {
     pub(super) bytes: &'static [u8],
-    /// For `Content-Encoding`; `None`: as it is.
+    /// Value of `Content-Encoding`; `None`: uncompressed.
     pub(super) encoding: Option<&'static str>,
 }
 
 impl Assets {
-    /// Of files sorted by their paths.
+    /// Creates the set from files sorted by path.
     pub const fn new(files: &'static [Asset]) -> Self {
         Self(files)
     }
 
-    /// Whether there is none.
+    /// Returns whether the set is empty.
     pub fn is_empty(self) -> bool {
         self.0.is_empty()
     }
 
-    /// The file of a path. Nothing but such a path leads to a file.
+    /// Returns the file with exactly this path.
     pub(super) fn get(self, path: &str) -> Option<&'static Asset> {
         let at = self.0.binary_search_by(|asset| asset.path.cmp(path)).ok()?;
         self.0.get(at)
@@ -48,7 +48,7 @@ impl Assets {
 }
 
 impl Asset {
-    /// The smallest form that the client takes.
+    /// Returns the smallest form that the client accepts.
     pub(super) fn form(&self, headers: &HeaderMap) -> Form {
         let forms = [("br", self.brotli), ("gzip", self.gzip)];
         let taken = forms
@@ -66,7 +66,7 @@ impl Asset {
         }
     }
 
-    /// `ETag` of a form: two forms are not the same bytes, and so have not the same tag.
+    /// Returns the `ETag` of a form: two forms have different bytes, and so different tags.
     pub(super) fn etag(&self, form: Form) -> String {
         match form.encoding {
             None => format!("\"{}\"", self.tag),
@@ -74,7 +74,7 @@ impl Asset {
         }
     }
 
-    /// For `Content-Type`.
+    /// Returns the `Content-Type`.
     pub(super) fn content_type(&self) -> &'static str {
         match self.path.rsplit('.').next().unwrap_or("") {
             "html" => "text/html; charset=utf-8",
@@ -93,7 +93,7 @@ impl Asset {
     }
 }
 
-/// Whether `Accept-Encoding` names a coding and does not refuse it.
+/// Returns whether `Accept-Encoding` names a coding and does not refuse it.
 fn accepts(headers: &HeaderMap, coding: &str) -> bool {
     let quality = |text: &str, name: &str| {
         let mut parts = text.split(';').map(str::trim);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn each_form_has_a_tag_of_its_own() {
+    fn each_form_has_a_different_tag() {
         let of = |encoding| ASSET.etag(Form { bytes: b"", encoding });
         assert_eq!((of(None), of(Some("br"))), ("\"1\"".to_owned(), "\"1-br\"".to_owned()));
     }

@@ -1,10 +1,10 @@
-//! `/app`: the console, as files that the binary carries.
+//! `/app`: the console, as files embedded in the binary.
 //!
-//! It is the one thing that is answered before anybody says who he is: it holds no data, and the page has to be
-//! there to sign in with. What it asks for goes through the endpoints that everybody uses.
+//! It is the only part that is served without authentication: it holds no data, and the page must load for the user to
+//! sign in. Its requests for data use the same endpoints as all clients.
 //!
-//! An index may be called `app` too. Its endpoints stay where they are: they have a part that begins with `_`, another
-//! method than GET, or a client that asks for JSON.
+//! An index may be named `app` too. Its endpoints stay reachable: they have a part that begins with `_`, another method
+//! than GET, or a client that accepts JSON.
 
 mod assets;
 mod policy;
@@ -19,28 +19,28 @@ use crate::config::{ApiConfig, FillRandom};
 
 pub use assets::{Asset, Assets};
 
-/// Its name in metrics and records.
+/// Name in metrics and records.
 pub(crate) const ENDPOINT: &str = "console";
 
-/// Where it is.
+/// Path of the console.
 const ROOT: &str = "/app";
-/// What every path of a client's route answers with.
+/// Page that answers every client-side route.
 const INDEX: &str = "index.html";
-/// Files whose names say what is in them: they never change.
+/// Folder of files with content hashes in their names: they never change.
 const HASHED: &str = "assets/";
-/// Stands in the page where the nonce of this answer belongs.
+/// Placeholder in the page for the nonce of the answer.
 const NONCE: &str = "__FIRN_CSP_NONCE__";
-/// As many as a nonce should have at least (CSP 3, 2.3.2), and two more, so that base64 needs no padding.
+/// Two bytes more than the minimum of CSP 3, 2.3.2, so that base64 needs no padding.
 const NONCE_BYTES: usize = 18;
 
-/// A year, as long as anybody keeps anything.
+/// A year, the longest useful cache lifetime.
 const FOREVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
-/// Kept, but asked for each time.
+/// Cached, but revalidated for each request.
 const REVALIDATE: HeaderValue = HeaderValue::from_static("no-cache");
-/// Each answer has a nonce of its own, so none may be used again.
+/// Each answer has a fresh nonce, so no answer may be reused.
 const NEVER: HeaderValue = HeaderValue::from_static("no-store");
 
-/// Answers a request for the console; `None`: it is for somebody else.
+/// Answers a request for the console; `None`: the request is for another endpoint.
 pub(crate) fn answer(config: &ApiConfig, parts: &Parts) -> Option<Response<Bytes>> {
     let is_head = match parts.method {
         Method::GET => false,
@@ -51,7 +51,7 @@ pub(crate) fn answer(config: &ApiConfig, parts: &Parts) -> Option<Response<Bytes
         Wanted::Root => redirect(),
         Wanted::File(path) => match config.console.get(path) {
             Some(asset) if path != INDEX => file(asset, &parts.headers),
-            // A page that is older than the binary asks for what is no more: HTML would be no script.
+            // A page older than the binary may request a removed file; HTML would be an invalid script.
             None if path.starts_with(HASHED) && !config.console.is_empty() => missing(),
             _ => page(config.console, &config.random),
         },
@@ -67,12 +67,12 @@ pub(crate) fn answer(config: &ApiConfig, parts: &Parts) -> Option<Response<Bytes
     Some(response)
 }
 
-/// What a path is about.
+/// Target of a path.
 #[derive(Debug, PartialEq, Eq)]
 enum Wanted<'a> {
-    /// `/`, asked for by a browser.
+    /// `/`, requested by a browser.
     Root,
-    /// A file, or a route of the page.
+    /// File, or client-side route of the page.
     File(&'a str),
 }
 
@@ -91,7 +91,7 @@ fn wanted(parts: &Parts) -> Option<Wanted<'_>> {
     (!is_of_index).then_some(Wanted::File(rest))
 }
 
-/// Whether `Accept` names a type with these words in it; `*/*` names none.
+/// Returns whether `Accept` names a type with these words in it; `*/*` does not count.
 fn accepts(headers: &HeaderMap, words: &str) -> bool {
     let mut values = headers.get_all(header::ACCEPT).iter();
     values.any(|value| {
@@ -107,7 +107,7 @@ fn redirect() -> Response<Bytes> {
     let headers = response.headers_mut();
     headers.insert(header::LOCATION, HeaderValue::from_static(ROOT));
     headers.insert(header::CACHE_CONTROL, NEVER);
-    // Others get something else at the same place.
+    // Other clients get another answer at the same path.
     headers.insert(header::VARY, HeaderValue::from_static("accept"));
     response
 }
@@ -147,7 +147,7 @@ fn file(asset: &Asset, headers: &HeaderMap) -> Response<Bytes> {
     response
 }
 
-/// The page itself, or one that says why there is none.
+/// Returns the page, or a page that says why there is no console.
 fn page(assets: Assets, random: &FillRandom) -> Response<Bytes> {
     let Some(index) = assets.get(INDEX) else {
         return html(
@@ -170,7 +170,7 @@ fn page(assets: Assets, random: &FillRandom) -> Response<Bytes> {
     )
 }
 
-/// What a binary says that was built without the console.
+/// Page of a binary that was built without the console.
 const ABSENT: &str = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>firn</title></head>\n<body>\
     <h1>No console in this binary</h1>\n<p>This firn was built without its console. <code>make build</code> builds both; \
     the server itself answers as always.</p></body></html>\n";

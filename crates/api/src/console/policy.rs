@@ -1,12 +1,12 @@
-//! What a browser may do with the console: nothing but run its own scripts and ask its own server.
+//! Security headers of the console: a page may only run scripts of this server and connect to it.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// For a page that needs nothing.
+/// Content security policy of a page that needs no resources.
 pub(super) const NOTHING: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// The policy of the page. Styles that its libraries make while it runs carry the nonce; a page that has no place for
-/// one may make any.
+/// Returns the content security policy of the page. Styles that its libraries create at runtime carry the nonce.
+/// Without a nonce placeholder the page may create any style.
 pub(super) fn of(nonce: Option<&str>) -> String {
     let styles = match nonce {
         Some(nonce) => format!("'nonce-{nonce}'"),
@@ -18,7 +18,7 @@ pub(super) fn of(nonce: Option<&str>) -> String {
     )
 }
 
-/// What holds for every answer of the console.
+/// Sets the headers of every answer of the console.
 pub(super) fn harden(headers: &mut HeaderMap) {
     for (name, value) in [
         ("x-content-type-options", "nosniff"),

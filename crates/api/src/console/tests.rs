@@ -43,7 +43,7 @@ fn config(files: &'static [Asset]) -> ApiConfig {
     config
 }
 
-/// Status, headers as lines and body; `None` if it is not for the console.
+/// Returns status, headers as lines and body; `None` if the request is not for the console.
 fn ask(files: &'static [Asset], request: &str, headers: &[(&str, &str)]) -> Option<(u16, String, String)> {
     let (method, path) = request.split_once(' ').unwrap();
     let mut request = Request::builder().method(method).uri(path);
@@ -82,7 +82,7 @@ fn what_is_the_console_s_and_what_is_not() {
     check("GET /app/discover/logs-2026.11", &[HTML], Some(200));
     check("GET /app/assets/index-abc.js", &[], Some(200));
     check("GET /app/assets/index-old.js", &[], Some(404));
-    // An index of that name.
+    // An index named `app`.
     check("GET /app", &[("accept", "application/json")], None);
     check(
         "HEAD /app",
@@ -127,7 +127,7 @@ fn the_page_has_a_nonce_and_a_strict_policy() {
         assert!(headers.contains(line), "{line} in {headers}");
     }
     assert!(!headers.contains("unsafe"), "{headers}");
-    // A page without a place for the nonce works all the same.
+    // A page without a placeholder for the nonce works all the same.
     let (_, headers, body) = ask(BARE, "GET /app", &[]).unwrap();
     assert!(headers.contains("style-src 'self' 'unsafe-inline'") && body.contains("no place"));
 }
@@ -154,7 +154,7 @@ fn files_are_compressed_and_known_by_their_tags() {
         headers.contains("etag: \"1-gzip\"\n") && !headers.contains("content-type:"),
         "{headers}"
     );
-    // The tag of another form is another.
+    // Another form has another tag.
     let (status, _, body) = ask(FILES, path, &[("if-none-match", "\"1-gzip\"")]).unwrap();
     assert_eq!((status, body.as_str()), (200, "the script"));
     let (_, headers, _) = ask(FILES, "GET /app/favicon.svg", &[]).unwrap();

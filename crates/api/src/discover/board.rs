@@ -1,7 +1,7 @@
-//! What is known so far of an answer that still grows, for any number of readers.
+//! Current state of a growing answer, for any number of readers.
 //!
-//! It keeps the latest of each kind of news, not all of them: a slow reader skips what is out of date, one who comes
-//! later is told all that still holds, and memory is bounded by what the whole answer takes.
+//! It stores the latest event per topic, not all of them: a slow reader skips outdated events, a late reader gets all
+//! current ones, and memory is bounded by the size of the whole answer.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,51 +11,51 @@ use firn_engine::{Error, ErrorKind, Share};
 use firn_model::tenant::TenantId;
 use tokio::sync::watch;
 
-/// What a piece of news is about. Later news about the same replace earlier ones.
+/// Topic of an event. Later events replace earlier ones with the same topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Topic {
-    /// What was understood of the request.
+    /// Interpretation of the request.
     Opened,
-    /// How far a stage is, by its number.
+    /// Progress of a stage, by its number.
     Progress(usize),
-    /// What a stage has found so far, or came to.
+    /// Partial or final result of a stage.
     Result(usize),
-    /// What may be wrong with the query.
+    /// Hints about problems of the query.
     Hints,
-    /// That all is told.
+    /// End of the answer.
     End,
 }
 
-/// Something to tell.
+/// Event.
 #[derive(Debug, Clone)]
 pub(super) struct News {
-    /// The name of the event.
+    /// Name of the event.
     pub(super) event: &'static str,
-    /// A JSON object on one line.
+    /// JSON object on one line.
     pub(super) json: Bytes,
 }
 
-/// See the module.
+/// State of an answer; see the module.
 pub(crate) struct Board {
     inner: Mutex<Inner>,
-    /// Lets something that is kept go for so many bytes more; whether there was anything.
+    /// Evicts a retained answer to free bytes; returns whether there was one.
     make_room: Box<dyn Fn(u64) -> bool + Send + Sync>,
-    /// How much was posted.
+    /// Number of posted events.
     posted: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
 struct Inner {
     topics: BTreeMap<Topic, (u64, News)>,
-    /// Bytes of all that is kept.
+    /// Budget share for the bytes of all events.
     held: Share<Option<TenantId>>,
     bytes: u64,
     closed: bool,
 }
 
 impl Board {
-    /// Empty; `held` is what it may grow in. Where that is full, `make_room` lets something that is kept go for so many
-    /// bytes more, and tells whether there was anything.
+    /// Creates an empty board; `held` is its budget share. If the budget is full, `make_room` evicts a retained answer
+    /// to free bytes and returns whether there was one.
     pub(super) fn new(
         held: Share<Option<TenantId>>,
         make_room: impl Fn(u64) -> bool + Send + Sync + 'static,
@@ -72,7 +72,7 @@ impl Board {
         })
     }
 
-    /// Tells news. Fails, and tells nothing, if there is no room.
+    /// Posts an event. If there is no memory for it, fails and posts nothing.
     pub(super) fn post(&self, topic: Topic, news: News) -> Result<(), Error> {
         let mut inner = self.lock();
         if let Topic::Result(stage) = topic {
@@ -87,18 +87,18 @@ impl Board {
         Ok(())
     }
 
-    /// What it takes.
+    /// Returns the memory size of the board.
     pub(super) fn bytes(&self) -> u64 {
         self.lock().held.amount()
     }
 
-    /// Nothing will follow.
+    /// Closes the board: no events will follow.
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.posted.send_modify(|number| *number += 1);
     }
 
-    /// The news after those that were told with `number`, in the order in which they came, with the number of the last.
+    /// Returns the events after `number` in the order of their posts, each with its number.
     pub(super) fn after(&self, number: u64) -> Vec<(u64, News)> {
         let inner = self.lock();
         let mut news: Vec<(u64, News)> = inner
@@ -111,12 +111,12 @@ impl Board {
         news
     }
 
-    /// Whether nothing will follow.
+    /// Returns whether the board is closed.
     pub(super) fn is_closed(&self) -> bool {
         self.lock().closed
     }
 
-    /// Wakes up with each post.
+    /// Returns a receiver that wakes up with each post.
     pub(super) fn watch(&self) -> watch::Receiver<u64> {
         self.posted.subscribe()
     }
@@ -133,7 +133,7 @@ impl Inner {
         }
     }
 
-    /// Room for so many bytes more. What was taken once is kept: the next result is about as large.
+    /// Grows the budget share by `bytes`. The share never shrinks, because the next result is about as large.
     fn grow(&mut self, bytes: u64, make_room: &dyn Fn(u64) -> bool) -> Result<(), Error> {
         let after = self.bytes + bytes;
         let missing = after.saturating_sub(self.held.amount());
@@ -146,7 +146,7 @@ impl Inner {
             Error::new(
                 ErrorKind::CircuitBreaking,
                 format!(
-                    "[discover] Data too large, [{held}] bytes of answers are kept already, with the limit of [{limit}]. \
+                    "[discover] Data too large, [{held}] bytes of answers are in memory, with the limit of [{limit}]. \
                      This limit can be set by changing the [discover.max_memory] setting."
                 ),
             )
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(told(&board, 0), ["1o", "2p", "3q"]);
         board.post(Topic::Progress(0), news("r")).unwrap();
         assert_eq!(told(&board, 0), ["1o", "3q", "4r"]);
-        // With its result nobody asks any more how far it is.
+        // The result of a stage replaces its progress.
         board.post(Topic::Result(0), news("s")).unwrap();
         assert_eq!(told(&board, 3), ["5s"]);
         assert_eq!(told(&board, 0), ["1o", "3q", "5s"]);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded() {
+    fn stored_events_are_bounded() {
         let shares = Shares::new(10);
         let board = Board::new(shares.open(None), |_| false);
         board.post(Topic::Result(0), news("12345678")).unwrap();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_makes_room_for_what_grows() {
+    fn retained_answers_make_room_for_growing_ones() {
         let shares = Shares::new(10);
         let kept = Mutex::new(vec![shares.take(None, 4).unwrap(), shares.take(None, 4).unwrap()]);
         let board = Board::new(shares.open(None), move |bytes| {

@@ -1,4 +1,4 @@
-//! Events as lines of a table: RFC 4180, with values as they were sent.
+//! CSV writer for events: RFC 4180, with values as sent.
 
 use std::collections::HashMap;
 
@@ -8,17 +8,17 @@ use indexmap::IndexMap;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Depth to which an event is looked into; what is deeper is one value, as it was sent.
+/// Maximum depth of parsed objects; deeper parts are one value, as sent.
 const DEPTH_MAX: usize = 50;
 
-/// The columns, with what finds them by name.
+/// Columns, with a lookup by name.
 pub(super) struct Table {
     columns: Vec<String>,
     by_name: HashMap<String, usize>,
 }
 
 impl Table {
-    /// Of fields by their full paths, `_id`, `_index` and `_routing` among them.
+    /// Creates a table of fields by full path; `_id`, `_index` and `_routing` are allowed too.
     pub(super) fn new(columns: Vec<String>) -> Self {
         let by_name = columns.iter().enumerate().map(|(at, name)| (name.clone(), at));
         Self {
@@ -27,7 +27,7 @@ impl Table {
         }
     }
 
-    /// The line with the names.
+    /// Returns the header line.
     pub(super) fn head(&self) -> Vec<u8> {
         let mut output = Vec::new();
         for name in &self.columns {
@@ -62,7 +62,7 @@ impl Table {
         Ok(())
     }
 
-    /// Puts each value of a part of an event into its column.
+    /// Adds each value of a part of an event to its column.
     fn collect<'s>(
         &self,
         path: &mut String,
@@ -74,7 +74,7 @@ impl Table {
         let column = self.by_name.get(path.as_str());
         match json.as_bytes().first() {
             Some(b'{') if depth < DEPTH_MAX => {
-                // Whoever asks for an object gets it as it was sent.
+                // A column that is an object gets the object as sent.
                 if let Some(at) = column {
                     cells[*at].push(value);
                 }
@@ -105,7 +105,7 @@ impl Table {
     }
 }
 
-/// One value as it is, several as a JSON list.
+/// Writes a single value as it is, several as a JSON list.
 fn cell(output: &mut Vec<u8>, values: &[&RawValue]) -> Result<()> {
     match values {
         [only] if only.get().starts_with('"') => {
@@ -121,7 +121,7 @@ fn cell(output: &mut Vec<u8>, values: &[&RawValue]) -> Result<()> {
     Ok(())
 }
 
-/// What is not in the event by that name: an alias, a field of a field, or a constant.
+/// Writes a value that the event does not contain under this name: an alias, a subfield, or a constant.
 fn looked_up(output: &mut Vec<u8>, hit: &Hit, name: &str) {
     match hit.fields.get(name) {
         None => {}
@@ -134,7 +134,7 @@ fn looked_up(output: &mut Vec<u8>, hit: &Hit, name: &str) {
     }
 }
 
-/// Appends a text. One that is there is told from one that is not by its quotes, also if it is empty.
+/// Appends a quoted text. The quotes distinguish an empty text from an absent one.
 pub(super) fn text(output: &mut Vec<u8>, text: &str) {
     let is_plain = !text.is_empty() && !text.bytes().any(|byte| matches!(byte, b'"' | b',' | b'\r' | b'\n'));
     if is_plain {

@@ -1,4 +1,4 @@
-//! `_firn/discover/event`: one event, for links to it.
+//! `_firn/discover/event`: a single event, for links to it.
 
 use std::sync::Arc;
 
@@ -15,7 +15,8 @@ use crate::search;
 
 pub(crate) const PARAMS: &[&str] = &["id", "index", "routing"];
 
-/// `GET /_firn/discover/event`. Found by a search, so what lies in another index by now is found by its data stream.
+/// `GET /_firn/discover/event`. It uses a search by id, so the data stream finds an event even after a move to another
+/// index.
 pub(crate) async fn event(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let required = |name: &str| match call.params.get(name) {
         Some(value) if !value.is_empty() => Ok(value),
@@ -41,7 +42,7 @@ pub(super) fn by_id(id: &str) -> Value {
     json!({"ids": {"values": [id]}})
 }
 
-/// The one event that was asked for. Where not all could be asked, it may be there all the same.
+/// Returns the single event of a response. If some shards failed, the error says that the event may exist all the same.
 pub(super) fn only(edge: &Edge, response: SearchResponse, id: &str, index: &str) -> Result<Hit, ApiError> {
     let shards = response.shards;
     match response.hits.into_iter().next() {

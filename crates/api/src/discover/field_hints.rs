@@ -1,7 +1,7 @@
-//! Hints for a typed query that names fields which do not exist: the nearest name, and the query with it.
+//! Hints for a typed query with unknown field names: the nearest name, and the corrected query.
 //!
-//! Only names of fields that the caller may see are compared. A query is valid with any field, so a misspelled one finds
-//! nothing and fails nowhere: without a hint that looks like a quiet night.
+//! The comparison uses only fields that the caller may see. A query is valid with any field name, so a misspelled field
+//! causes no error and matches nothing: without a hint that looks like a quiet night.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -12,23 +12,23 @@ use serde_json::{Value, json};
 use super::known::{KnownFields, is_object};
 use super::language::Typed;
 
-/// Unknown fields that are told of one query.
+/// Maximum unknown fields in the hints for one query.
 const HINTS_MAX: usize = 5;
 /// Longer names are not compared: the effort grows with the product of both lengths.
 const NAME_CHARS_MAX: usize = 100;
 
-/// A field of the query that no index has.
+/// Field of the query that no index has.
 #[derive(Debug, PartialEq)]
 struct UnknownField {
     name: String,
-    /// The nearest name of a field; `None`: none is near.
+    /// Nearest field name; `None`: none is near.
     suggestion: Option<String>,
-    /// The query with the suggestion in the field's place.
+    /// Query with the suggestion in place of the field.
     corrected: Option<String>,
 }
 
-/// The event that tells of unknown fields; `None`: there are none. `in_use` are the fields with values, which come first of
-/// names that are equally near; it is only asked for where a name is unknown.
+/// Builds the event about unknown fields; `None`: all fields are known. `in_use` returns the fields with values, which
+/// win over equally near names; it is called only if a field is unknown.
 pub(super) async fn print<'a, Asked>(typed: &Typed, known: &KnownFields, in_use: impl Fn() -> Asked) -> Option<Bytes>
 where
     Asked: Future<Output = Option<&'a BTreeSet<String>>>,
@@ -46,9 +46,9 @@ where
     Some(json!({"event": "hints", "unknown_fields": hints}).to_string().into())
 }
 
-/// Names in the query of which nothing is known, in order of their first place, with all places.
+/// Returns the unknown names in the query in order of their first position, with all positions.
 fn unknown_names(typed: &Typed, known: &KnownFields) -> Vec<(String, Vec<Range<usize>>)> {
-    // An index without any field says nothing of names.
+    // An index without fields cannot prove a name wrong.
     if known.is_empty() {
         return Vec::new();
     }
@@ -61,7 +61,7 @@ fn unknown_names(typed: &Typed, known: &KnownFields) -> Vec<(String, Vec<Range<u
     unknown
 }
 
-/// Whether a name is a field, an object of fields, a key of a flattened field, or a metadata field.
+/// Returns whether a name is a field, an object of fields, a key of a flattened field, or a metadata field.
 fn exists(name: &str, known: &KnownFields) -> bool {
     let is_key = || {
         let dots = name.match_indices('.').map(|(at, _)| &name[..at]);
@@ -94,8 +94,8 @@ fn hint(
     }
 }
 
-/// The field whose name needs the fewest edits, or of which the end does: `status` for `stauts`, `http.status_code` for
-/// `status_code`.
+/// Returns the field with the fewest edits to its name or to the end of its path: `status` for `stauts`,
+/// `http.status_code` for `status_code`.
 fn nearest<'a>(name: &str, known: &'a KnownFields, in_use: Option<&BTreeSet<String>>) -> Option<&'a str> {
     let wanted: Vec<char> = name.to_lowercase().chars().collect();
     if wanted.len() > NAME_CHARS_MAX {
@@ -112,7 +112,7 @@ fn nearest<'a>(name: &str, known: &'a KnownFields, in_use: Option<&BTreeSet<Stri
         let lower = candidate.to_lowercase();
         let whole = edits(&wanted, &lower, edits_max).map(|edits| 2 * edits);
         let end = ending(&lower, parts).and_then(|end| edits(&wanted, end, edits_max));
-        // The whole name is nearer than an end of it.
+        // A match of the whole name wins over a match of its end.
         whole.into_iter().chain(end.map(|edits| 2 * edits + 1)).min()
     };
     let candidates = known
@@ -123,13 +123,13 @@ fn nearest<'a>(name: &str, known: &'a KnownFields, in_use: Option<&BTreeSet<Stri
     best.map(|(_, candidate)| candidate)
 }
 
-/// The last parts of a path that has more than so many.
+/// Returns the last `parts` parts of a path that has more of them.
 fn ending(path: &str, parts: usize) -> Option<&str> {
     let (dot, _) = path.rmatch_indices('.').nth(parts - 1)?;
     Some(&path[dot + 1..])
 }
 
-/// Letters that are added, left out, replaced, or swapped with their neighbour (optimal string alignment); `None`: more than
+/// Returns the number of added, missing, replaced or swapped letters (optimal string alignment); `None`: more than
 /// `edits_max`.
 fn edits(wanted: &[char], candidate: &str, edits_max: usize) -> Option<usize> {
     let candidate: Vec<char> = candidate.chars().take(NAME_CHARS_MAX + 1).collect();
@@ -233,7 +233,7 @@ mod tests {
                 ),
             ],
         );
-        // The end of a path, also misspelled.
+        // End of a path, also misspelled.
         check(
             Kql,
             "status_code: 1",
@@ -253,7 +253,7 @@ mod tests {
             )],
         );
         check(Kql, "mesage: x", &[("mesage", Some("message"), Some("message: x"))]);
-        // As the language writes it.
+        // Escaped as the language requires.
         check(Kql, "\"a bb\": x", &[("a bb", Some("a b"), Some(r"a\u0020b: x"))]);
         check(Lucene, r"a\ bb:x", &[("a bb", Some("a b"), Some(r"a\ b:x"))]);
     }

@@ -1,4 +1,4 @@
-//! `_firn/discover/fields`: the fields of a source, and what a page begins with.
+//! `_firn/discover/fields`: fields of a source, and the initial state of a page.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,13 +21,13 @@ use crate::reply::Reply;
 use crate::request::{Call, Edge};
 use crate::search;
 
-/// Fields that are told: mappings of well-kept indices have a thousand.
+/// Maximum fields of an answer; mappings of well-kept indices have a thousand.
 const FIELDS_MAX: usize = 5000;
-/// Indices that are named for each type of a field on which they do not agree.
+/// Maximum indices listed per type of a field on which they disagree.
 const INDICES_MAX: usize = 100;
-/// Columns of a table that nobody has chosen.
+/// Maximum columns of the default table.
 const COLUMNS_MAX: usize = 6;
-/// Fields that most often tell what happened, where and to whom; those in use are shown until somebody chooses others.
+/// Fields that most often say what happened, where and to whom. Those in use are the default columns.
 const COLUMNS: &[&str] = &[
     "event_class",
     "event.category",
@@ -54,10 +54,10 @@ const COLUMNS: &[&str] = &[
     "message",
 ];
 
-/// How long is looked for the newest events, where they say what the columns are: a page waits for its fields.
+/// Timeout of the search for the newest events, if it selects the columns: a page waits for its fields.
 const NEWEST_WITHIN: Duration = Duration::from_millis(250);
 
-/// Of a field: by type, the indices that have it so, and what can be done with it there.
+/// One field: by type, the indices with this type, and the capabilities there.
 type ByType<'a> = BTreeMap<&'static str, Vec<(&'a str, Capability)>>;
 
 /// `POST /_firn/discover/fields`.
@@ -110,7 +110,7 @@ fn by_name<'a>(metadata: &'a Metadata, indices: &'a [String]) -> BTreeMap<String
     fields
 }
 
-/// The names that are told: all, or those in use before others, in order.
+/// Returns the listed names: all, or those in use first, in order.
 fn shown<'a>(fields: &'a BTreeMap<String, ByType<'_>>, in_use: &BTreeSet<String>) -> Vec<&'a str> {
     let mut names: Vec<&str> = fields.keys().map(String::as_str).collect();
     if names.len() > FIELDS_MAX {
@@ -121,7 +121,7 @@ fn shown<'a>(fields: &'a BTreeMap<String, ByType<'_>>, in_use: &BTreeSet<String>
     names
 }
 
-/// Dates in every index that has the field, `@timestamp` first.
+/// Returns the fields that are dates in every index with the field, `@timestamp` first.
 fn time_fields<'a>(fields: &'a BTreeMap<String, ByType<'_>>) -> Vec<&'a str> {
     let is_time = |types: &ByType<'_>| types.keys().all(|name| matches!(*name, "date" | "date_nanos"));
     let found = fields.iter().filter(|(_, types)| is_time(types));
@@ -130,8 +130,8 @@ fn time_fields<'a>(fields: &'a BTreeMap<String, ByType<'_>>) -> Vec<&'a str> {
     times
 }
 
-/// The columns of events that nobody had in mind: what most of the newest have, beside their time. Without an answer in good time
-/// there are none, and a table shows events as they are.
+/// Returns columns for events without well-known fields: the fields that most of the newest events have, next to their
+/// time. After a timeout there are none, and the table shows whole events.
 async fn most_used(
     edge: &Edge,
     ctx: &RequestContext,
@@ -158,7 +158,7 @@ async fn most_used(
 fn well_known(in_use: &BTreeSet<String>) -> Vec<&'static str> {
     let found = COLUMNS.iter().filter(|name| in_use.contains(**name));
     let mut columns: Vec<&str> = found.copied().collect();
-    // The message says most, and stands last.
+    // The message has most information and comes last.
     if columns.len() > COLUMNS_MAX {
         let last = columns.split_off(columns.len() - 1);
         columns.truncate(COLUMNS_MAX - 1);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_indices_do_not_agree_on_is_told() {
+    fn disagreements_of_indices_are_reported() {
         let mut types = ByType::new();
         types.insert("long", vec![("a", capability("long"))]);
         assert!(print("f", &types, true).get("conflict").is_none());
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_fields_those_in_use_are_told() {
+    fn of_too_many_fields_those_in_use_are_listed() {
         let fields: BTreeMap<String, ByType<'_>> = (0..FIELDS_MAX + 10)
             .map(|number| (format!("f{number:05}"), ByType::new()))
             .collect();

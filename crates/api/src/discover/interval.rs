@@ -1,13 +1,13 @@
-//! How wide the bars of the histogram are.
+//! Choice of the histogram interval.
 
 use firn_engine::{Error, Result};
 use firn_model::dates::{CalendarUnit, Interval, Rounding, Zone, parse_duration_ms};
 
 use super::time::TimeRange;
 
-/// A bar with its gap takes so much at least.
+/// Minimum width of a bar with its gap.
 const BAR_PX: u64 = 8;
-/// As many buckets as a histogram may have: for more there are no pixels.
+/// Maximum number of buckets; more have no pixels.
 pub(super) const BUCKETS_MAX: usize = 2048;
 
 const SECOND: i64 = 1000;
@@ -15,7 +15,7 @@ const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 
-/// Widths that people read at once, narrowest first: with how long they last, about.
+/// Round intervals, narrowest first, with their approximate length.
 const STEPS: &[(Interval, i64, &str)] = &[
     (Interval::Fixed(1), 1, "1ms"),
     (Interval::Fixed(5), 5, "5ms"),
@@ -45,20 +45,20 @@ const STEPS: &[(Interval, i64, &str)] = &[
     (Interval::Calendar(CalendarUnit::Year), 365 * DAY, "1y"),
 ];
 
-/// The buckets of a histogram.
+/// Buckets of a histogram.
 #[derive(Debug, Clone)]
 pub(super) struct Buckets {
     pub(super) rounding: Rounding,
-    /// As aggregations write it.
+    /// Interval as in aggregations.
     pub(super) name: String,
-    /// How long one lasts; of calendar units about.
+    /// Length of a bucket; approximate for calendar units.
     pub(super) interval_ms: i64,
     pub(super) from_ms: i64,
     pub(super) to_ms: i64,
 }
 
 impl Buckets {
-    /// As wide as asked for, or as fits the pixels, over a span of time with both its ends.
+    /// Creates buckets with the requested interval, or with one that fits the pixels, over a time range with both ends.
     pub(super) fn new(asked: Option<&str>, width_px: u64, from_ms: i64, to_ms: i64, range: &TimeRange) -> Result<Self> {
         let (interval, interval_ms, name) = match asked {
             Some(text) => parse(text)?,
@@ -71,7 +71,7 @@ impl Buckets {
             from_ms,
             to_ms,
         };
-        // Estimated first: a year of ms would take long to walk.
+        // Estimated first, because iterating over a year in ms would take long.
         let about = to_ms.saturating_sub(from_ms) / interval_ms;
         if about > 2 * BUCKETS_MAX as i64 || buckets.starts().count() > BUCKETS_MAX {
             return Err(Error::illegal_argument(format!(
@@ -90,7 +90,7 @@ impl Buckets {
         self.rounding.zone()
     }
 
-    /// Where each begins: the first one at or before the range.
+    /// Returns the starts of the buckets; the first one is at or before the start of the range.
     pub(super) fn starts(&self) -> impl Iterator<Item = i64> + '_ {
         let first = self.rounding.round_down(self.from_ms);
         std::iter::successors(Some(first), |start| Some(self.rounding.next(*start)))
@@ -106,7 +106,7 @@ fn choose(range_ms: i64, width_px: u64) -> (Interval, i64, String) {
     (*interval, *interval_ms, (*name).to_owned())
 }
 
-/// One unit of days and more is the calendar's; everything else is fixed.
+/// Parses an interval. One unit of a day or longer is a calendar interval; everything else is fixed.
 fn parse(text: &str) -> Result<(Interval, i64, String)> {
     if let Some((interval, ms, name)) = STEPS.iter().find(|(_, _, name)| *name == text) {
         return Ok((*interval, *ms, (*name).to_owned()));
@@ -116,7 +116,7 @@ fn parse(text: &str) -> Result<(Interval, i64, String)> {
             "[interval] must be [auto], a fixed interval as [15m], or one of [1d, 1w, 1M, 1q, 1y], found [{text}]"
         ))
     };
-    // `M` is months, which have no fixed length, and never minutes.
+    // `M` means months, which have no fixed length, and never minutes.
     if text.ends_with('M') {
         return Err(wrong());
     }
@@ -179,7 +179,7 @@ mod tests {
             .starts()
             .collect();
         assert_eq!(starts, [from_ms, from_ms + DAY, from_ms + 2 * DAY - HOUR]);
-        // Three hours from local midnight on, in a zone that is half an hour off, and one that is three quarters.
+        // Three-hour buckets from local midnight, in a zone with a half-hour offset and one with three quarters.
         for (zone, offset_ms) in [("Asia/Kolkata", 330 * MINUTE), ("Asia/Kathmandu", 345 * MINUTE)] {
             let starts: Vec<i64> = buckets(Some("3h"), 1200, from_ms, from_ms + DAY, zone)
                 .unwrap()
@@ -190,7 +190,7 @@ mod tests {
                 "{zone}"
             );
         }
-        // The hour that happens twice, on 2026-10-25, is two buckets.
+        // The hour that occurs twice, on 2026-10-25, is two buckets.
         let from_ms = 1_792_879_200_000;
         let hours = buckets(Some("1h"), 1200, from_ms, from_ms + 25 * HOUR - 1, "Europe/Zurich").unwrap();
         assert_eq!(hours.starts().count(), 25);

@@ -1,4 +1,4 @@
-//! The fields of some indices, and what can be done with them.
+//! Fields of some indices, and their capabilities.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,19 +11,19 @@ use crate::error::ApiError;
 use crate::field_caps::{Capability, leaves};
 use crate::request::Edge;
 
-/// By full path.
+/// Fields by full path.
 pub(super) type KnownFields = BTreeMap<String, KnownField>;
 
-/// A field, of all indices together.
+/// Field, merged over all indices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct KnownField {
-    /// As `_field_caps` calls it; `conflict` where indices disagree.
+    /// Type as in `_field_caps`; `conflict` if the indices disagree.
     pub(super) field_type: &'static str,
-    /// In all of them.
+    /// Aggregatable in all indices.
     pub(super) aggregatable: bool,
 }
 
-/// The fields of indices, of the mappings that `metadata` shows.
+/// Returns the fields of indices from the mappings in `metadata`.
 pub(super) fn fields(metadata: &Metadata, indices: &[String]) -> KnownFields {
     let mut fields = KnownFields::new();
     for index in indices.iter().filter_map(|name| metadata.indices.get(name)) {
@@ -54,20 +54,20 @@ fn add(fields: &mut KnownFields, path: String, capability: Capability) {
         });
 }
 
-/// Whether a path has no values of its own, only fields beneath it.
+/// Returns whether a path has no values, only fields below it.
 pub(super) fn is_object(known: &KnownFields, path: &str) -> bool {
     let beneath = format!("{path}.");
     let mut following = known.range(beneath.clone()..);
     !known.contains_key(path) && following.next().is_some_and(|(found, _)| found.starts_with(&beneath))
 }
 
-/// Whether something of these indices may have to be fetched from a snapshot repository.
+/// Returns whether a search of these indices may fetch from a snapshot repository.
 pub(super) fn any_mounted(metadata: &Metadata, indices: &[String]) -> bool {
     let mut found = indices.iter().filter_map(|name| metadata.indices.get(name));
     found.any(|index| index.settings.is_mounted())
 }
 
-/// The fields of which some event has a value, in indices that may hold one of the question's time.
+/// Returns the fields with a value in some event, in indices that may match the time range of the question.
 pub(super) async fn in_use(
     edge: &Edge,
     ctx: &RequestContext,
@@ -81,14 +81,14 @@ pub(super) async fn in_use(
     Ok(found.into_iter().flat_map(|index| index.fields).collect())
 }
 
-/// The first of the wanted fields that is in use and has values that can be counted; of a text the keyword beside it.
+/// Returns the first of the wanted fields that is in use and aggregatable; for a text field its keyword subfield.
 pub(super) fn default_split(wanted: &[String], known: &KnownFields, in_use: &BTreeSet<String>) -> Option<String> {
     let is_countable = |field: &str| known.get(field).is_some_and(|known| known.aggregatable);
     let mut names = wanted.iter().flat_map(|field| [field.clone(), keyword_of(field)]);
     names.find(|field| in_use.contains(field) && is_countable(field))
 }
 
-/// The name of the keyword that a dynamic mapping puts beside a text.
+/// Returns the name of the keyword subfield that a dynamic mapping adds to a text field.
 pub(super) fn keyword_of(field: &str) -> String {
     format!("{field}.keyword")
 }

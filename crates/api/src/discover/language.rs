@@ -1,4 +1,4 @@
-//! The query bar's languages, each translated to Query DSL.
+//! Languages of the query bar, each translated to Query DSL.
 
 use std::ops::Range;
 
@@ -11,10 +11,10 @@ use super::time::TimeRange;
 use crate::error::ApiError;
 use crate::fields::Fields;
 
-/// A longer text was not typed.
+/// Maximum length of a text, more than users type.
 pub(super) const TEXT_BYTES_MAX: usize = 64 << 10;
 
-/// What may stand behind a field: how it is typed, how it is shown, what it means, and whether it compares sizes.
+/// Operator after a field: as typed, as shown, its meaning, and whether it compares sizes.
 type Operator = (&'static str, &'static str, &'static str, bool);
 
 const KQL_OPERATORS: &[Operator] = &[
@@ -34,17 +34,17 @@ const LUCENE_OPERATORS: &[Operator] = &[
     (":>=", ":>=", "at least", true),
 ];
 
-/// A language that is typed.
+/// Typed query language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Language {
-    /// Kibana's.
+    /// Kibana Query Language.
     Kql,
-    /// Lucene's.
+    /// Lucene query syntax.
     Lucene,
 }
 
 impl Language {
-    /// By its name in requests.
+    /// Returns the language of this name in requests.
     pub(super) fn of(name: &str) -> Option<Self> {
         match name {
             "kql" => Some(Self::Kql),
@@ -60,11 +60,11 @@ impl Language {
         }
     }
 
-    /// What a text means. Of one that means nothing the error says where that begins.
+    /// Translates a text. The error of an invalid text has the position where the problem begins.
     pub(super) fn query(self, text: &str, time: Option<&TimeRange>) -> Result<Value> {
         let (query, mut body) = match self {
             Self::Kql => ("kql", json!({"query": text})),
-            // As Kibana asks for it.
+            // With the options that Kibana uses.
             Self::Lucene => ("query_string", json!({"query": text, "analyze_wildcard": true})),
         };
         if let Some(time) = time {
@@ -75,7 +75,7 @@ impl Language {
         Ok(query)
     }
 
-    /// What could stand at a byte of a text.
+    /// Returns the possible completions at a byte of a text.
     pub(super) fn complete(self, text: &str, cursor: usize) -> Vec<Slot> {
         match self {
             Self::Kql => kql::complete(text, cursor),
@@ -83,7 +83,7 @@ impl Language {
         }
     }
 
-    /// The fields that a text names, each with its place.
+    /// Returns the fields in a text, each with its position.
     pub(super) fn field_names(self, text: &str) -> Vec<(Range<usize>, String)> {
         match self {
             Self::Kql => kql::field_names(text),
@@ -91,7 +91,7 @@ impl Language {
         }
     }
 
-    /// What may stand behind a field.
+    /// Returns the operators after a field.
     pub(super) fn operators(self) -> &'static [Operator] {
         match self {
             Self::Kql => KQL_OPERATORS,
@@ -99,7 +99,7 @@ impl Language {
         }
     }
 
-    /// What may stand between two conditions.
+    /// Returns the conjunctions between two conditions.
     pub(super) fn conjunctions(self) -> &'static [&'static str] {
         match self {
             Self::Kql => &["and", "or"],
@@ -107,7 +107,7 @@ impl Language {
         }
     }
 
-    /// The name of a field as it is typed.
+    /// Escapes the name of a field.
     pub(super) fn write_field(self, name: &str) -> String {
         match self {
             Self::Kql => kql::write_field(name),
@@ -115,7 +115,7 @@ impl Language {
         }
     }
 
-    /// A text that a field's value is, as it is typed.
+    /// Escapes a text value.
     pub(super) fn write_value(self, value: &str) -> String {
         match self {
             Self::Kql => kql::write_value(value),
@@ -123,7 +123,7 @@ impl Language {
         }
     }
 
-    /// The error with the language and the place, which may stand in what lies behind it.
+    /// Adds the language and the position, which may be in the cause of the error.
     fn placed(self, error: Error) -> Error {
         let mut details = Map::new();
         details.insert("language".to_owned(), self.name().into());
@@ -139,7 +139,7 @@ impl Language {
     }
 }
 
-/// A query as it was typed.
+/// Query as typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Typed {
     pub(super) language: Language,
@@ -147,7 +147,7 @@ pub(super) struct Typed {
 }
 
 impl Typed {
-    /// That of `{"language", "text"}`; `None`: nothing was typed.
+    /// Returns the query of `{"language", "text"}`; `None`: the text is empty.
     pub(super) fn of(query: &Map<String, Value>) -> Option<Self> {
         let name = query.get("language").and_then(Value::as_str).unwrap_or("kql");
         Some(Self {
@@ -157,7 +157,7 @@ impl Typed {
     }
 }
 
-/// The condition of `{"language", "text" or "dsl"}`; `None`: it says nothing.
+/// Translates `{"language", "text" or "dsl"}`; `None`: the condition is empty.
 pub(super) fn translate(object: Map<String, Value>, time: Option<&TimeRange>) -> Result<Option<Value>, ApiError> {
     let mut fields = Fields::new("query", object);
     let language = fields.string("language")?.unwrap_or_else(|| "kql".to_owned());

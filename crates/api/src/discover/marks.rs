@@ -1,21 +1,22 @@
-//! What a query found in the fields of a hit, marked for a screen.
+//! Highlighting of query matches in the fields of a hit.
 
 use firn_engine::search::HighlightBudget;
 use serde_json::{Map, Value, json};
 
 use super::request::Question;
 
-/// Around what was found: the console makes elements of them, whatever else is in the text.
+/// Markers around a match: the console converts them to elements. Text that looks like other markup is not affected.
 const MARKS: (&str, &str) = ("@firn-mark@", "@/firn-mark@");
-/// Nobody waits for marks: of a field so much is looked at as a page shows of it at first, and of a page of ordinary events all. Of
-/// one that is made of long texts the last ones have none: 2 million are some 50 ms of one core.
+/// Highlighting must not delay the page. Per field it covers as much text as a page shows at first, and it covers all
+/// ordinary events of a page. On a page of long texts the last ones have no marks: 2 million are some 50 ms of one
+/// core.
 pub(super) const BUDGET: HighlightBudget = HighlightBudget {
     field_chars: 4_000,
     spent_max: 2_000_000,
 };
 
-/// The `highlight` of a search for hits: of the columns, and of all fields if that was asked for. It marks what the search's query
-/// finds, or `query`. `None`: there is nothing to mark.
+/// Returns the `highlight` part of a search for hits: over the columns, and over all fields if the request says so. It
+/// marks matches of the search's query, or of `query`. `None`: there is nothing to mark.
 pub(super) fn highlight(question: &Question, query: Option<&Value>) -> Option<Value> {
     let columns = question.columns.iter().map(String::as_str);
     let all = question.highlight.then_some("*");

@@ -1,14 +1,14 @@
-//! `_firn/discover`: everything that a screen about events shows, as one stream.
+//! `_firn/discover`: all data of an event search page, as one stream.
 //!
-//! A request ([`request`]) is made of stages ([`stages`]) that do not wait for each other ([`run`]). What they find is
-//! posted on a board ([`board`]), which keeps the latest of it for its readers ([`stream`]): the connection that asked,
-//! and of a run in the background whoever asked for it, later. All that is searched is searched by requests of the
-//! `Engine` trait, so it is the same in front of any engine.
+//! A request ([`request`]) consists of stages ([`stages`]) that run independently ([`run`]). They post results on a
+//! board ([`board`]), which stores the latest state for its readers ([`stream`]): the connection of the request, and
+//! for a background run any later connection of its caller. All searches go through the `Engine` trait, so this works
+//! with every engine.
 //!
-//! A run ends with its connection unless it was asked to go on; the server keeps nothing else of its clients.
+//! A run ends with its connection unless it runs in the background; the server has no other state of its clients.
 //!
-//! Beside it stand small questions with one answer each: what there is to look at ([`sources`], [`fields`]), what could
-//! be typed next ([`suggest`]), one event ([`event`]) and those next to it ([`surrounding`]), and all of them as a file
+//! Further endpoints have single answers: the available sources ([`sources`], [`fields`]), completions of a query
+//! ([`suggest`]), one event ([`event`]), its neighbours ([`surrounding`]), and an export of all events as a file
 //! ([`export`]).
 
 mod board;
@@ -62,9 +62,9 @@ pub(crate) use suggest::suggest;
 pub(crate) use surrounding::surrounding;
 pub(crate) use tail::tail;
 
-/// Of what goes on without its connection, in `_tasks`.
+/// Action of a background run in `_tasks`.
 const RUN_ACTION: &str = "indices:data/read/firn/discover/run";
-/// How long a run in the background is kept: until people are back from the weekend.
+/// Retention of a background run: over a long weekend.
 const KEEP_ALIVE: Duration = Duration::from_secs(3 * 86_400);
 
 /// `POST /_firn/discover`.
@@ -73,7 +73,7 @@ pub(crate) async fn discover(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiEr
     let now_ms = edge.now_ms();
     let asked = Asked::read(body(&call)?, now_ms)?;
     let (metadata, indices) = resolve(&edge, &call, &asked.question).await?;
-    // Counted as one search of its tenant for as long as it runs, which may be longer than this request.
+    // The run counts as one search of its tenant until it ends, which may be after this request.
     let permit = edge.admit(&call.ctx.scope, "indices:data/read/search")?;
     let goes_on = asked.frozen == Frozen::Background;
     let ctx = RequestContext {
@@ -132,7 +132,7 @@ pub(crate) async fn discover(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiEr
     Ok(reply(&discover, wire, claim))
 }
 
-/// `GET /_firn/discover/{id}`: all that is known, and what follows.
+/// `GET /_firn/discover/{id}`: streams the current state of a run and all later events.
 pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let wire = Wire::of(&call);
     let discover = edge
@@ -141,20 +141,20 @@ pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
     Ok(reply(&discover, wire, ()))
 }
 
-/// All that its board tells; `held` goes with the connection.
+/// Streams the events of a board; `held` is dropped with the connection.
 fn reply(discover: &Discover, wire: Wire, held: impl Send + 'static) -> Reply {
     let pieces = stream::read(Arc::clone(&discover.answer), wire, held);
     wire.reply(stream::kept_alive(pieces, wire), false)
 }
 
-/// `DELETE /_firn/discover/{id}`: ends it if it still runs. An admin of its tenant may do that too.
+/// `DELETE /_firn/discover/{id}`: ends the run if it is still active. An admin of its tenant may do so too.
 pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let discover = edge.discovers.find_to_end(&call, edge.now_ms())?;
     edge.discovers.remove(&discover);
     Ok(Reply::acknowledged())
 }
 
-/// The body of a request of this family.
+/// Returns the body of a Discover request.
 pub(crate) fn body(call: &Call) -> Result<serde_json::Map<String, Value>, ApiError> {
     if call.body.len() > BODY_BYTES_MAX {
         let reason = format!(
@@ -166,7 +166,7 @@ pub(crate) fn body(call: &Call) -> Result<serde_json::Map<String, Value>, ApiErr
     call.object()
 }
 
-/// The concrete indices of a question; an error if a name that it has is not there.
+/// Returns the concrete indices of a question; fails if one of its names does not exist.
 async fn resolve(edge: &Edge, call: &Call, question: &Question) -> Result<(Arc<Metadata>, Vec<String>), ApiError> {
     let metadata = edge.metadata(call).await?;
     let indices = edge.resolve_names(&question.target, &metadata)?;
@@ -191,11 +191,11 @@ fn opened(id: &str, question: &Question, indices: &[String], now_ms: i64) -> New
     }
 }
 
-/// Ends a run with the connection that asked for it, unless it goes on.
+/// Ends a run with its connection, unless it runs in the background.
 struct Claim {
     edge: Arc<Edge>,
     discover: Arc<Discover>,
-    /// `None`: it was not begun.
+    /// `None`: the run was not started.
     run: Option<AbortHandle>,
     goes_on: bool,
 }

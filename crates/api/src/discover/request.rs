@@ -1,4 +1,4 @@
-//! What is asked: which events, and what is to be told of them. All that is read here becomes Query DSL.
+//! Parsed Discover request: which events, and which stages. Everything parsed here is translated to Query DSL.
 
 use std::time::Duration;
 
@@ -16,26 +16,26 @@ use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::params::split_list;
 
-/// Stages of one request: each is a search or several.
+/// Maximum stages of one request: each is one or more searches.
 pub(super) const STAGES_MAX: usize = 16;
-/// Conditions beside the query, as many as Elasticsearch's bool queries have clauses.
+/// Maximum filters next to the query, which is the clause limit of Elasticsearch's bool queries.
 pub(super) const FILTERS_MAX: usize = 1024;
-/// Columns: each is looked up in every hit.
+/// Maximum columns: each is read from every hit.
 pub(super) const COLUMNS_MAX: usize = 200;
-/// Hits of a sample: a page of the table. Further ones are asked for with `search_after`.
+/// Maximum hits of a sample: a page of the table. `search_after` requests further ones.
 pub(super) const SAMPLE_SIZE_MAX: u64 = 1000;
-/// Fields whose values are counted, if they are named.
+/// Maximum named fields whose values are counted.
 pub(super) const FIELDS_MAX: usize = 500;
-/// Values that are told of a field.
+/// Maximum values of a field in the answer.
 pub(super) const VALUES_MAX: u64 = 1000;
-/// Values that the events over time are split by: more colours are not told apart.
+/// Maximum values of the breakdown over time: more colours cannot be distinguished.
 pub(super) const SPLITS_MAX: u64 = 20;
-/// Width of the widest screens together.
+/// Total width of the widest screens.
 pub(super) const WIDTH_PX_MAX: u64 = 16_384;
-/// Bytes of a request: 1,024 filters of 1 KB.
+/// Maximum bytes of a request: 1,024 filters of 1 KB.
 pub(super) const BODY_BYTES_MAX: usize = 1 << 20;
 
-/// Sources that are told at once. Hits after that are left out, which the answer says.
+/// Maximum source bytes in one result. Further hits are omitted, and the answer says so.
 const SOURCE_BYTES_MAX: usize = 16 << 20;
 
 const SAMPLE_SIZE: u64 = 100;
@@ -43,29 +43,29 @@ const VALUES: u64 = 10;
 const SPLITS: u64 = 5;
 const WIDTH_PX: u64 = 1200;
 
-/// Which events, and in which order.
+/// Selection and order of events.
 #[derive(Debug, Clone)]
 pub(crate) struct Question {
     pub(crate) target: IndexTarget,
-    /// `None`: whenever they happened.
+    /// `None`: all times.
     pub(crate) time: Option<TimeRange>,
-    /// Time, query and filters together.
+    /// Time range, query and filters combined.
     pub(crate) query_dsl: Value,
-    /// As `sort` of a search.
+    /// In the form of `sort` in a search.
     pub(crate) sort: Value,
-    /// The query as it was typed; `None`: there is none, or it is Query DSL.
+    /// Query as typed; `None`: there is none, or it is Query DSL.
     pub(super) typed: Option<Typed>,
-    /// Fields that are shown.
+    /// Displayed fields.
     pub(crate) columns: Vec<String>,
-    /// Hits tell what the query found in any of their fields, not only in the columns.
+    /// Highlight matches in all fields of a hit, not only in the columns.
     pub(super) highlight: bool,
-    /// Of each search.
+    /// Timeout of each search.
     pub(crate) timeout: Option<Duration>,
-    /// [`Question::query_dsl`] without the time.
+    /// [`Question::query_dsl`] without the time range.
     conditions: Vec<Value>,
 }
 
-/// A request of `_firn/discover`.
+/// Request of `_firn/discover`.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) question: Question,
@@ -74,17 +74,17 @@ pub(super) struct Asked {
     pub(super) frozen: Frozen,
 }
 
-/// What to do with stages that have to fetch much from snapshot repositories.
+/// Policy for stages that would fetch much from snapshot repositories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Frozen {
-    /// Tell what they would fetch, instead.
+    /// Return the estimate instead of the result.
     Ask,
     Run,
-    /// Run, also when the client is gone.
+    /// Run, even after the client has disconnected.
     Background,
 }
 
-/// A part of the answer that is found by itself. In the order of what they cost.
+/// Independently computed part of the answer. In the order of their cost.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Stage {
     Sample {
@@ -99,7 +99,7 @@ pub(super) enum Stage {
         interval: Option<String>,
     },
     Cardinality {
-        /// `None`: those that are in use.
+        /// `None`: the fields in use.
         fields: Option<Vec<String>>,
     },
     TopValues {
@@ -108,17 +108,17 @@ pub(super) enum Stage {
     },
 }
 
-/// What events over time are split by.
+/// Breakdown of the events over time.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum SplitBy {
-    /// The first configured field that is in use.
+    /// By the first configured field that is in use.
     Default,
     Nothing,
     Field(String),
 }
 
 impl Stage {
-    /// Its name in requests and events.
+    /// Returns its name in requests and events.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Sample { .. } => "sample",
@@ -128,7 +128,7 @@ impl Stage {
         }
     }
 
-    /// The field that tells it from others of its name.
+    /// Returns the field that distinguishes it from other stages of the same name.
     pub(super) fn field(&self) -> Option<&str> {
         match self {
             Self::TopValues { field, .. } => Some(field),
@@ -136,7 +136,7 @@ impl Stage {
         }
     }
 
-    /// Whether its answer is what a page shows first.
+    /// Returns whether a page shows its result first.
     pub(super) fn begins_the_page(&self) -> bool {
         matches!(
             self,
@@ -159,7 +159,7 @@ impl Stage {
 }
 
 impl Question {
-    /// Takes from a body what says which events. `now_ms` is now for the whole request.
+    /// Takes the selection of events from a body. `now_ms` is the time of the whole request.
     pub(crate) fn take(fields: &mut Fields, now_ms: i64) -> Result<Self, ApiError> {
         let expression = fields
             .strings("index")?
@@ -199,17 +199,17 @@ impl Question {
             timeout,
             conditions,
         };
-        // What is wrong with it is told before anything begins.
+        // Invalid parts cause an error before anything starts.
         question.search(json!({"sort": question.sort}))?;
         Ok(question)
     }
 
-    /// A search of these events; `rest` has what a search's body has beside the query.
+    /// Builds a search of these events; `rest` is the search body without the query.
     pub(crate) fn search(&self, rest: Value) -> Result<SearchRequest> {
         self.search_for(self.query_dsl.clone(), rest)
     }
 
-    /// The same of other events of the same indices.
+    /// Builds a search with another query over the same indices.
     pub(super) fn search_for(&self, query: Value, rest: Value) -> Result<SearchRequest> {
         let mut body = json!({"query": query});
         if let (Value::Object(body), Value::Object(rest)) = (&mut body, rest) {
@@ -220,42 +220,42 @@ impl Question {
         if let Some(highlight) = &mut request.shape.highlight {
             highlight.budget = Some(marks::BUDGET);
         }
-        // Whoever looks at the same again has it at once: time is given in ms, so the words are the same.
+        // A repeated question hits the response cache: times are in ms, so the request text is the same.
         request.request_cache = Some(true);
         request.check()?;
         Ok(request)
     }
 
-    /// Its events of which one condition more holds, as a query.
+    /// Returns a query for the events that meet one more condition.
     pub(super) fn narrowed(&self, condition: Value) -> Value {
         let mut conditions = self.conditions.clone();
         conditions.push(condition);
         all_of(self.time.as_ref(), &conditions)
     }
 
-    /// What narrows to its time; `None`: nothing does.
+    /// Returns the time range as a query; `None`: it is open.
     pub(super) fn time_query(&self) -> Result<Option<Query>> {
         let range = self.time.as_ref().and_then(TimeRange::query);
         range.map(|range| Query::parse(&range)).transpose()
     }
 
-    /// All events of its time, as a query.
+    /// Returns a query for all events of the time range.
     pub(super) fn time_dsl(&self) -> Value {
         all_of(self.time.as_ref(), &[])
     }
 
-    /// What narrows to its events beside the time.
+    /// Returns the conditions next to the time range.
     pub(super) fn conditions(&self) -> &[Value] {
         &self.conditions
     }
 
-    /// Lets go of an end of time that only says when it was asked for: what comes later is asked for, too.
+    /// Removes an upper time bound that only marks the time of the request, so that later events match too.
     pub(super) fn open_end(&mut self) {
         self.time = self.time.as_ref().map(TimeRange::without_end);
         self.query_dsl = all_of(self.time.as_ref(), &self.conditions);
     }
 
-    /// The same events in the order that they have where none is asked for.
+    /// Returns the same selection in the default order.
     pub(super) fn in_default_order(&self) -> Self {
         Self {
             sort: default_sort(self.time.as_ref()),
@@ -263,7 +263,7 @@ impl Question {
         }
     }
 
-    /// Orders events as they happened or, where time does not matter, as they came.
+    /// Sorts events by time or, without a time field, by arrival; newest first.
     pub(super) fn newest_first(&mut self) {
         self.sort = match &self.time {
             Some(_) => default_sort(self.time.as_ref()),
@@ -273,7 +273,7 @@ impl Question {
 }
 
 impl Frozen {
-    /// Takes it from a body: to ask, where nothing is said.
+    /// Takes the policy from a body; the default is to ask.
     pub(super) fn take(fields: &mut Fields) -> Result<Self, ApiError> {
         match fields.string("frozen")?.as_deref() {
             None | Some("ask") => Ok(Self::Ask),
@@ -337,7 +337,7 @@ fn default_stages() -> Vec<Stage> {
 }
 
 fn stage(value: Value) -> Result<Stage, ApiError> {
-    // An absent field is chosen, one that is null is none.
+    // If the field is absent, the server chooses one; if it is null, there is no breakdown.
     let unsplit = value.get("split_by").is_some_and(Value::is_null);
     let mut fields = Fields::of("stage", value)?;
     let name = fields
@@ -380,13 +380,13 @@ fn stage(value: Value) -> Result<Stage, ApiError> {
     Ok(stage)
 }
 
-/// Events of two stages of the same name could not be told apart.
+/// Refuses duplicate stages: the events of two equal stages could not be distinguished.
 fn refuse_twice(stages: &[Stage]) -> Result<()> {
     for (number, stage) in stages.iter().enumerate() {
         let is_again = |other: &Stage| other.name() == stage.name() && other.field() == stage.field();
         if stages[..number].iter().any(is_again) {
             return Err(Error::illegal_argument(format!(
-                "stage [{}] is there twice",
+                "stage [{}] occurs twice",
                 stage.name()
             )));
         }
@@ -411,8 +411,8 @@ fn filters(value: Option<Value>) -> Result<Vec<Value>> {
     Ok(filters)
 }
 
-/// Newest first; events of one ms of one shard in the order in which they came. Events of two shards may have the same
-/// place: whoever asks for the next page goes on from the last place but one.
+/// Returns the default order: newest first; events with the same ms in one shard by arrival. Events of two shards may
+/// have equal sort values, so a client continues its next page from the second-last sort values.
 fn default_sort(time: Option<&TimeRange>) -> Value {
     match time {
         Some(time) => json!([
@@ -452,7 +452,7 @@ fn bounded(name: &str, count: usize, max: usize) -> Result<()> {
     }
 }
 
-/// Appends hits as a list, and returns how many were left out at its end because of their size.
+/// Appends hits as a list, and returns how many were omitted at its end because of their size.
 pub(super) fn write_hits(output: &mut Vec<u8>, hits: &[Hit]) -> usize {
     let fitting = fitting(hits);
     output.push(b'[');
@@ -466,7 +466,7 @@ pub(super) fn write_hits(output: &mut Vec<u8>, hits: &[Hit]) -> usize {
     hits.len() - fitting
 }
 
-/// How many hits are told at once. The first is, however long it is.
+/// Returns how many hits fit into one result. The first hit always does.
 pub(super) fn fitting(hits: &[Hit]) -> usize {
     let mut bytes = 0;
     let fits = |(number, hit): &(usize, &Hit)| {
@@ -561,7 +561,7 @@ mod tests {
         check_refused(json!({"stages": [{"stage": "x"}]}), "unknown stage [x]");
         check_refused(
             json!({"stages": [{"stage": "sample"}, {"stage": "sample"}]}),
-            "is there twice",
+            "occurs twice",
         );
         check_refused(
             json!({"stages": vec![json!({"stage": "sample"}); 17]}),

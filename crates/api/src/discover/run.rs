@@ -1,7 +1,7 @@
-//! Answers one request: its stages, all at once, each telling what it finds.
+//! Run of a Discover request: all stages concurrently, each posting its results.
 //!
-//! The stages are begun cheapest first, and the engine's queue takes what one asker wants in that order: so the sample
-//! is there before the counts of sixty fields are begun, and nobody waits for a stage that he does not need.
+//! The stages start in the order of their cost, and the engine's queue runs the searches of one caller in that order.
+//! So the sample is available before the counts of sixty fields start, and cheap stages do not wait for expensive ones.
 
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
@@ -28,14 +28,14 @@ use crate::record::{StageTiming, Timings};
 use crate::request::Edge;
 use crate::tasks::TaskGuard;
 
-/// A request on its way.
+/// Running request.
 pub(super) struct Run {
     pub(super) edge: Arc<Edge>,
     pub(super) ctx: RequestContext,
     pub(super) question: Question,
     pub(super) frozen: Frozen,
     pub(super) metadata: Arc<Metadata>,
-    /// Concrete indices that it is about.
+    /// Concrete indices of the request.
     pub(super) indices: Vec<String>,
     pub(super) board: Arc<Board>,
     pub(super) timings: Arc<Timings>,
@@ -43,23 +43,23 @@ pub(super) struct Run {
     pub(super) known: OnceCell<KnownFields>,
     pub(super) in_use: OnceCell<BTreeSet<String>>,
     pub(super) _permit: Option<SearchPermit>,
-    /// Of one that goes on without its connection.
+    /// Task of a background run.
     pub(super) _task: Option<TaskGuard>,
 }
 
 impl Run {
-    /// Runs all stages, and says so when they have ended.
+    /// Runs all stages and posts the end.
     pub(super) async fn go(self, asked: Asked) {
         let steps = asked.stages.iter().enumerate();
         join_all(steps.map(|(number, stage)| self.step(Step::new(&self, number, stage)))).await;
         let took_ms = self.ctx.started.elapsed().as_millis() as u64;
         let json = json!({"event": "end", "took_ms": took_ms}).to_string().into();
-        // Some bytes find room where a result was refused; if not, the end of the stream says it.
+        // A few bytes may fit where a result did not; if not, the end of the stream says it.
         let _ = self.board.post(Topic::End, News { event: "end", json });
         self.board.close();
     }
 
-    /// Runs one stage. Whatever becomes of it is an event; the others go on.
+    /// Runs one stage. Its outcome is an event; other stages are not affected.
     async fn step(&self, step: Step<'_>) {
         let started = Instant::now();
         let outcome = AssertUnwindSafe(stages::run(&step))
@@ -86,23 +86,23 @@ impl Run {
         }
     }
 
-    /// Tells which fields of the query do not exist. Only after the first events: nobody waits for it.
+    /// Posts hints about unknown fields of the query, after the first events, so that they delay nothing.
     async fn tell_hints(&self) {
         let Some(typed) = &self.question.typed else {
             return;
         };
         let Ok(known) = self.known().await else {
-            // The query is answered, and so is why its fields are not known.
+            // The stages already report why the fields are unknown.
             return;
         };
         let in_use = || async { self.in_use().await.ok() };
         if let Some(json) = field_hints::print(typed, known, in_use).await {
-            // Without room for it there is none for an answer either, which says so.
+            // If there is no memory for it, a stage fails for the same reason and reports it.
             let _ = self.board.post(Topic::Hints, News { event: "hints", json });
         }
     }
 
-    /// The fields of the indices. Asked once for all stages.
+    /// Returns the fields of the indices, read once for all stages.
     pub(super) async fn known(&self) -> Result<&KnownFields, ApiError> {
         let ask = || async {
             let metadata = self.edge.engine.metadata_with_mappings(&self.ctx).await?;
@@ -111,21 +111,21 @@ impl Run {
         self.known.get_or_try_init(ask).await
     }
 
-    /// The fields of which some event has a value, in indices that may hold one of the time that is asked for. Asked once
-    /// for all stages.
+    /// Returns the fields with a value in some event, in indices that may match the time range. Read once for all
+    /// stages.
     pub(super) async fn in_use(&self) -> Result<&BTreeSet<String>, ApiError> {
         let ask = || known::in_use(&self.edge, &self.ctx, &self.question);
         self.in_use.get_or_try_init(ask).await
     }
 
-    /// Whether the events of one value of a field are found by it, sooner than by looking at all events.
+    /// Returns whether an index of a field's values finds the events of one value faster than a scan of all events.
     pub(super) async fn finds_by_value(&self, field: &str) -> Result<bool, ApiError> {
         let known = self.known().await?.get(field);
         let is_indexed = known.is_some_and(|known| matches!(known.field_type, "keyword" | "ip"));
         Ok(is_indexed && !self.reads_repositories())
     }
 
-    /// Whether something of it may have to be fetched from a snapshot repository.
+    /// Returns whether the request may fetch from a snapshot repository.
     pub(super) fn reads_repositories(&self) -> bool {
         known::any_mounted(&self.metadata, &self.indices)
     }

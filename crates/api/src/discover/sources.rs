@@ -1,4 +1,4 @@
-//! `_firn/discover/sources`: what there is to look at, as far as the caller may know it.
+//! `_firn/discover/sources`: the searchable sources that the caller may see.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,22 +18,22 @@ use crate::search;
 
 pub(crate) const PARAMS: &[&str] = &["hidden"];
 
-/// The field by which events are in order, wherever it is there.
+/// Default field for the order of events.
 pub(super) const TIMESTAMP: &str = "@timestamp";
-/// What is opened first if it is there.
+/// Preferred default source.
 const PREFERRED: &str = "events";
-/// Nobody chooses from more.
+/// Maximum sources in the answer, more than a list can show.
 const SOURCES_MAX: usize = 10_000;
-/// Indices that are asked which of them was written last.
+/// Maximum indices in the search for the most recently written one.
 const ASKED_MAX: usize = 1024;
-/// How long they have for an answer: it is a convenience.
+/// Timeout of that search, which only provides a default.
 const TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Something that can be named as the `index` of a question.
+/// Source: a valid `index` of a question.
 struct Source<'a> {
     name: &'a str,
     kind: &'static str,
-    /// Open ones, oldest first.
+    /// Open indices, oldest first.
     indices: Vec<&'a IndexMetadata>,
     hidden: bool,
 }
@@ -53,7 +53,7 @@ pub(crate) async fn sources(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErr
     ))
 }
 
-/// By name. An index that an alias stands for is not there beside it.
+/// Returns all sources by name. An index is not listed next to an alias of it alone that is visible and has no filter.
 fn all(metadata: &Metadata) -> Vec<Source<'_>> {
     let open = |name: &str| {
         metadata
@@ -111,7 +111,7 @@ fn all(metadata: &Metadata) -> Vec<Source<'_>> {
     sources
 }
 
-/// A tenant's own index is an index to it: the alias only gives it the name that it chose.
+/// A tenant's index counts as an index for the tenant: the alias only gives it the tenant's name.
 fn kind_of(alias: &str, indices: &[&IndexMetadata]) -> &'static str {
     let is_its_name = |index: &IndexMetadata| {
         let own = index.name.strip_suffix(alias).and_then(|rest| rest.strip_suffix('~'));
@@ -148,13 +148,13 @@ impl Source<'_> {
     fn time_field(&self) -> Option<String> {
         match self.kind {
             "data_stream" => Some(TIMESTAMP.to_owned()),
-            // The newest index says how events are now.
+            // The newest index has the current form of events.
             _ => self.indices.last().and_then(|index| time_field(&index.mapping)),
         }
     }
 }
 
-/// `@timestamp`, or the one date that there is.
+/// Returns `@timestamp`, or the only date field.
 fn time_field(mapping: &Mapping) -> Option<String> {
     let leaves = mapping.leaves().into_iter();
     let dates = leaves.filter(|(_, field)| field.field_type.is_date());
@@ -165,7 +165,7 @@ fn time_field(mapping: &Mapping) -> Option<String> {
     }
 }
 
-/// What is opened where nobody has chosen.
+/// Returns the default source.
 async fn default(edge: &Edge, call: &Call, sources: &[Source<'_>]) -> Option<String> {
     let visible: Vec<&Source<'_>> = sources.iter().filter(|source| !source.hidden).collect();
     if visible.iter().any(|source| source.name == PREFERRED) {
@@ -180,14 +180,14 @@ async fn default(edge: &Edge, call: &Call, sources: &[Source<'_>]) -> Option<Str
         [] => None,
         [only] => Some(only.name.to_owned()),
         _ => written_last(edge, call, &streams).await.unwrap_or_else(|error| {
-            tracing::debug!(?error, "nobody knows which data stream was written last");
+            tracing::debug!(?error, "cannot determine the most recently written data stream");
             None
         }),
     };
     written.or_else(|| visible.first().map(|source| source.name.to_owned()))
 }
 
-/// The data stream with the newest event. Nothing is fetched for it from snapshot repositories.
+/// Returns the data stream with the newest event, without fetching from snapshot repositories.
 async fn written_last(edge: &Edge, call: &Call, streams: &[&Source<'_>]) -> Result<Option<String>, ApiError> {
     let written = |source: &&Source<'_>| {
         let latest = source.indices.iter().rev().filter(|index| !index.settings.is_mounted());
@@ -209,14 +209,14 @@ async fn written_last(edge: &Edge, call: &Call, streams: &[&Source<'_>]) -> Resu
         "_source": false,
         "track_total_hits": false,
         "sort": [{TIMESTAMP: {"order": "desc", "unmapped_type": "date"}}],
-        // Clocks that are wrong say nothing.
+        // Timestamps in the future come from wrong clocks.
         "query": {"range": {TIMESTAMP: {"lte": edge.now_ms(), "format": "epoch_millis"}}},
     });
     let mut request = SearchRequest::parse(target, Some(&body))?;
     request.timeout = Some(TIMEOUT);
     let response = tokio::time::timeout(2 * TIMEOUT, search::run(edge, &call.ctx, request, b""))
         .await
-        .map_err(|_| Error::internal("no answer within its time"))??;
+        .map_err(|_| Error::internal("the search timed out"))??;
     let newest = response.hits.first();
     let stream = newest.and_then(|hit| {
         let holds = |source: &&&Source<'_>| source.indices.iter().any(|index| index.name == hit.index);

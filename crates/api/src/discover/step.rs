@@ -1,4 +1,4 @@
-//! One stage on its way: its searches, what they cost, and what it tells.
+//! Execution of one stage: its searches, their cost, and its events.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,27 +15,27 @@ use crate::config::DiscoverLimits;
 use crate::error::ApiError;
 use crate::search::{self, shards_object};
 
-/// How often is looked whether a search has found more.
+/// Polling interval for partial results of a search.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Requests to a repository that are made without asking: about a second's worth.
+/// Requests to a repository that need no confirmation: about a second's worth.
 const FREE_REQUESTS: u64 = 256;
 
-/// See the module.
+/// Stage in execution; see the module.
 pub(super) struct Step<'a> {
     pub(super) run: &'a Run,
     pub(super) stage: &'a Stage,
-    /// What its searches cost.
+    /// Work of its searches.
     pub(super) work: Arc<Work>,
     number: usize,
     started: Instant,
     seen: Mutex<Seen>,
 }
 
-/// What its searches said of shards.
+/// Shard results of its searches.
 #[derive(Default)]
 struct Seen {
     shards: SearchShards,
-    /// Of the search under way.
+    /// Shards of the running search.
     latest: Option<SearchShards>,
     timed_out: bool,
 }
@@ -52,8 +52,8 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Runs a search, tells how far it is, and hands what it has found so far to `so_far`. What fails on some shards is
-    /// remembered for the end of the stage; what fails on all fails.
+    /// Runs a search, posts its progress, and passes partial results to `so_far`. Failures of some shards are
+    /// remembered for the end of the stage; a failure of all shards fails the stage.
     pub(super) async fn search(
         &self,
         request: SearchRequest,
@@ -88,7 +88,7 @@ impl<'a> Step<'a> {
         Ok(response)
     }
 
-    /// What the searches cost if they are not to be run yet.
+    /// Returns the cost of the searches if they need a confirmation first.
     pub(super) async fn too_dear(&self, requests: Vec<SearchRequest>) -> Result<Option<SearchCost>, ApiError> {
         let asks = self.run.frozen == Frozen::Ask && !matches!(self.stage, Stage::Sample { .. });
         if !asks || !self.run.reads_repositories() {
@@ -106,18 +106,18 @@ impl<'a> Step<'a> {
         Ok((!is_free).then_some(whole))
     }
 
-    /// Tells what is known so far; `result` is JSON.
+    /// Posts a partial result; `result` is JSON.
     pub(super) fn partial(&self, result: &[u8]) {
         let shards = {
             let seen = self.seen();
             done_of(seen.latest.as_ref().unwrap_or(&seen.shards))
         };
         let head = self.head("partial", [("shards", shards)]);
-        // Where there is no room for it there is none for the whole either, and that is told.
+        // If there is no memory for it, the final result fails for the same reason and reports it.
         let _ = self.post(Topic::Result(self.number), "partial", head, Some(result));
     }
 
-    /// Tells the result.
+    /// Posts the final result.
     pub(super) fn done(&self, result: &[u8]) -> Result<(), Error> {
         let work = self.work.done();
         let head = {
@@ -135,7 +135,7 @@ impl<'a> Step<'a> {
                     ("shards", shards_object(&seen.shards, node_id, Some(&self.run.metadata))),
                 ],
             );
-            // It depends on what others have written beside a tenant's own, and have looked for before.
+            // The cost depends on data and earlier searches of other tenants, so a tenant does not see it.
             if self.run.ctx.scope.tenant_id().is_none() {
                 let cost = json!({"requests": work.repository_requests, "bytes": work.repository_bytes});
                 head.insert("cost".to_owned(), cost);
@@ -145,14 +145,14 @@ impl<'a> Step<'a> {
         self.post(Topic::Result(self.number), "done", head, Some(result))
     }
 
-    /// Tells what it would have cost.
+    /// Posts the estimated cost.
     pub(super) fn estimated(&self, cost: &SearchCost) -> Result<(), Error> {
         let mut head = self.head("estimate", []);
         head.extend(estimate_of(cost));
         self.post(Topic::Result(self.number), "estimate", head, None)
     }
 
-    /// Tells why there is no result.
+    /// Posts the error.
     pub(super) fn failed(&self, error: &ApiError) {
         let mut body = error.body(Some(&self.run.metadata), false);
         let head = self.head(
@@ -164,13 +164,13 @@ impl<'a> Step<'a> {
             ],
         );
         if let Err(full) = self.post(Topic::Result(self.number), "failed", head, None) {
-            tracing::warn!(stage = self.stage.name(), error = %full, "a stage failed, and so did telling it");
+            tracing::warn!(stage = self.stage.name(), error = %full, "a stage failed, and so did posting its error");
         }
     }
 
     fn progress(&self, shards: &SearchShards) {
         let head = self.head("progress", [("shards", done_of(shards))]);
-        // Nothing is lost that is not told again.
+        // A lost progress event is replaced by the next one.
         let _ = self.post(Topic::Progress(self.number), "progress", head, None);
     }
 
@@ -196,7 +196,7 @@ impl<'a> Step<'a> {
     ) -> Result<(), Error> {
         let mut json = Value::Object(head).to_string().into_bytes();
         if let Some(result) = result {
-            // Sources go in as they are, before the brace that ends the head.
+            // Sources are copied unchanged, before the closing brace of the head.
             json.pop();
             json.extend_from_slice(b",\"result\":");
             json.extend_from_slice(result);
@@ -215,7 +215,7 @@ impl<'a> Step<'a> {
         (self.started.elapsed().as_millis() as u64).into()
     }
 
-    /// Searches of a stage ask the same shards: what is told is the worst of them.
+    /// The searches of a stage use the same shards: the worst result counts.
     fn see(&self, response: &SearchResponse) {
         let mut seen = self.seen();
         seen.timed_out |= response.timed_out;
@@ -241,12 +241,12 @@ impl<'a> Step<'a> {
     }
 }
 
-/// Whether so much is fetched from repositories without asking.
+/// Returns whether a cost needs no confirmation.
 pub(super) fn is_free(limits: &DiscoverLimits, cost: &SearchCost) -> bool {
     cost.bytes <= limits.ask_over_bytes && cost.requests <= FREE_REQUESTS
 }
 
-/// What is told of a cost.
+/// Returns the cost estimate as JSON.
 pub(super) fn estimate_of(cost: &SearchCost) -> Map<String, Value> {
     Map::from_iter([
         ("requests".to_owned(), cost.requests.into()),
@@ -256,7 +256,7 @@ pub(super) fn estimate_of(cost: &SearchCost) -> Map<String, Value> {
     ])
 }
 
-/// How far a search is.
+/// Returns the progress of a search.
 fn done_of(shards: &SearchShards) -> Value {
     json!({
         "total": shards.total,

@@ -1,4 +1,4 @@
-//! The answers that grow or are kept, within bounds of number and bytes.
+//! Store of running and retained Discover answers, bounded in number and bytes.
 
 use std::sync::Arc;
 
@@ -8,23 +8,23 @@ use super::board::Board;
 use crate::config::DiscoverLimits;
 use crate::kept::{Answers, Bounds, Full, Kept};
 
-/// What an id begins with.
+/// Prefix of an id.
 const PREFIX: &str = "firnd";
 
-/// All of them. Each has room for its board among those of all.
+/// Store of all answers. The bytes of each board count against its limit.
 pub(crate) type Discovers = Answers<Arc<Board>>;
 
-/// One of them.
+/// One answer.
 pub(super) type Discover = Kept<Arc<Board>>;
 
-/// What a live tail or an export holds.
+/// Slot of a live tail or an export.
 pub(super) struct Place {
     discovers: Arc<Discovers>,
     discover: Arc<Discover>,
 }
 
 impl Place {
-    /// Whether it was ended by name.
+    /// Returns whether it was ended by a delete request.
     pub(super) fn is_over(&self) -> bool {
         self.discover.cancel.is_cancelled()
     }
@@ -37,7 +37,7 @@ impl Drop for Place {
 }
 
 impl Answers<Arc<Board>> {
-    /// None yet.
+    /// Creates an empty store.
     pub(crate) fn new(limits: &DiscoverLimits) -> Arc<Self> {
         let bounds = Bounds {
             count_max: limits.count_max,
@@ -48,8 +48,8 @@ impl Answers<Arc<Board>> {
         Self::bounded(PREFIX, bounds)
     }
 
-    /// One more, for who asks in `scope`; `expires_ms`: until when it is kept once its connection is gone, `None`: no longer
-    /// than that.
+    /// Adds an answer for a caller in `scope`. `expires_ms`: end of the retention after the connection is gone; `None`:
+    /// it ends with the connection.
     pub(super) fn open(
         self: &Arc<Self>,
         scope: Arc<Scope>,
@@ -64,19 +64,19 @@ impl Answers<Arc<Board>> {
         self.add(scope, cancel, expires_ms, random, board).map_err(|full| {
             let reason = match full {
                 Full::Tenant(own) => format!(
-                    "rejected execution of a discover: [{own}] of the tenant are running already. This limit can be set by \
-                     changing the [discover.max_per_tenant] setting."
+                    "rejected execution of a discover: [{own}] requests of the tenant are already running. This limit \
+                     can be set by changing the [discover.max_per_tenant] setting."
                 ),
                 Full::All(held) => format!(
-                    "rejected execution of a discover: [{held}] are running already. This limit can be set by changing \
-                     the [discover.max_open] setting."
+                    "rejected execution of a discover: [{held}] requests are already running. This limit can be set \
+                     by changing the [discover.max_open] setting."
                 ),
             };
             Error::new(ErrorKind::Rejected, reason)
         })
     }
 
-    /// A place among them for as long as it is held.
+    /// Wraps an answer in a slot that frees it when dropped.
     pub(super) fn place(self: &Arc<Self>, discover: Arc<Discover>) -> Place {
         Place {
             discovers: Arc::clone(self),
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_finds_no_room_is_told_which_setting_makes_some() {
+    fn a_refusal_names_the_setting_of_the_limit() {
         let limits = DiscoverLimits {
             count_max: 2,
             per_tenant_max: 1,
@@ -109,7 +109,7 @@ mod tests {
         let _operators = open(Scope::operator(), 3).unwrap();
         let error = open(Scope::operator(), 4).err().unwrap();
         assert!(error.reason().contains("discover.max_open"), "{error}");
-        // What holds a place gives it back.
+        // Dropping a slot frees it.
         let place = discovers.place(own);
         assert!(!place.is_over());
         drop(place);

@@ -1,4 +1,4 @@
-//! Writing news as they come: server-sent events, or JSON lines.
+//! Writer of event streams: server-sent events, or JSON lines.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,20 +13,20 @@ use crate::reply::{Body, Reply};
 use crate::request::Call;
 use crate::streaming::Streamed;
 
-/// Proxies close connections that are silent for a minute, most of them.
+/// Keep-alive interval: most proxies close connections that are silent for a minute.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
-/// How news are written.
+/// Wire format of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wire {
     /// <https://html.spec.whatwg.org/multipage/server-sent-events.html>
     Events,
-    /// A JSON object on each line.
+    /// JSON lines.
     Lines,
 }
 
 impl Wire {
-    /// What the client asked for.
+    /// Returns the format that the client accepts.
     pub(crate) fn of(call: &Call) -> Self {
         match call.accept.format {
             Some(Format::EventStream) => Self::Events,
@@ -41,12 +41,12 @@ impl Wire {
         }
     }
 
-    /// One piece of news.
+    /// Writes one event.
     pub(super) fn write(self, output: &mut Vec<u8>, number: u64, news: &News) {
         match self {
             Self::Events => {
                 output.extend_from_slice(format!("id: {number}\nevent: {}\ndata: ", news.event).as_bytes());
-                // A line that ends inside of JSON is white space, but would end the event's data here.
+                // A line break inside JSON is white space, but would end the event's data here.
                 match memchr::memchr2(b'\n', b'\r', &news.json) {
                     None => output.extend_from_slice(&news.json),
                     Some(_) => output.extend(news.json.iter().map(|byte| match byte {
@@ -69,7 +69,7 @@ impl Wire {
         }
     }
 
-    /// What says that the server is still there; `None`: there is no such thing.
+    /// Returns a keep-alive message; `None`: the format has none.
     fn keep_alive(self) -> Option<Bytes> {
         match self {
             Self::Events => Some(Bytes::from_static(b": still here\n\n")),
@@ -77,7 +77,7 @@ impl Wire {
         }
     }
 
-    /// A response of such pieces.
+    /// Builds a streamed response of chunks.
     pub(crate) fn reply(
         self,
         pieces: impl Stream<Item = std::io::Result<Bytes>> + Send + 'static,
@@ -95,7 +95,7 @@ impl Wire {
     }
 }
 
-/// All that a board tells, and will tell; `held` is dropped with it.
+/// Streams all current and future events of a board; `held` is dropped with the stream.
 pub(super) fn read(
     board: Arc<Board>,
     wire: Wire,
@@ -107,7 +107,7 @@ pub(super) fn read(
         move |(board, mut watch, told, held)| async move {
             loop {
                 watch.borrow_and_update();
-                // Asked before looking: what is posted before the end is seen with it.
+                // `is_closed` is read first, so that all events before the end are seen with it.
                 let closed = board.is_closed();
                 let news = board.after(told);
                 if let Some((last, _)) = news.last() {
@@ -128,7 +128,7 @@ pub(super) fn read(
     )
 }
 
-/// Adds to pieces that may be far between that the server is still there.
+/// Adds keep-alive messages to a stream with long pauses.
 pub(super) fn kept_alive(
     pieces: impl Stream<Item = std::io::Result<Bytes>> + Send + 'static,
     wire: Wire,
@@ -136,7 +136,7 @@ pub(super) fn kept_alive(
     kept_alive_every(pieces, wire, KEEP_ALIVE)
 }
 
-/// The same with another patience.
+/// Does the same with another interval.
 fn kept_alive_every(
     pieces: impl Stream<Item = std::io::Result<Bytes>> + Send + 'static,
     wire: Wire,
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_one_line_whatever_is_in_it() {
+    fn an_event_is_one_line_even_with_line_breaks() {
         let write = |wire: Wire, json| {
             let mut output = Vec::new();
             wire.write(&mut output, 3, &news("done", json));
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reader_is_told_all_and_then_no_more() {
+    async fn a_reader_gets_all_events_and_then_the_end() {
         let board = Board::new(Shares::new(1000).open(None), |_| false);
         board.post(Topic::Opened, news("opened", "1")).unwrap();
         let mut pieces = Box::pin(read(Arc::clone(&board), Wire::Lines, ()));
@@ -201,11 +201,11 @@ mod tests {
         assert_eq!(pieces.next().await.unwrap().unwrap(), "3\n4\n");
         assert!(pieces.next().await.is_none());
         let again: Vec<_> = read(board, Wire::Lines, ()).collect().await;
-        assert_eq!(again.len(), 1, "who comes later is told at once");
+        assert_eq!(again.len(), 1, "a later reader gets all events at once");
     }
 
     #[tokio::test]
-    async fn silence_is_broken_where_that_can_be_told() {
+    async fn keep_alives_break_the_silence_of_event_streams() {
         let every = Duration::from_millis(1);
         let mut silent = Box::pin(kept_alive_every(stream::pending(), Wire::Events, every));
         assert!(silent.next().await.unwrap().unwrap().starts_with(b":"));

@@ -1,7 +1,8 @@
-//! `_firn/discover/suggest`: what could be typed next.
+//! `_firn/discover/suggest`: completions of a query.
 //!
-//! The languages say what could stand at the cursor; here it is filled with the fields of the source, and with values that
-//! events of the question's time and filters have. Values are searched for, so a tenant sees its own alone.
+//! The languages return the possible kinds of completion at the cursor. This module adds the fields of the source, and
+//! values of events in the time range and filters of the question. Values come from searches, so a tenant sees only its
+//! own.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,14 +27,14 @@ use crate::search;
 
 const ITEMS_MAX: u64 = 50;
 const ITEMS: u64 = 20;
-/// Who types does not wait longer.
+/// Timeout: longer would delay typing.
 const TIMEOUT: Duration = Duration::from_millis(200);
 const TIMEOUT_MAX: Duration = Duration::from_secs(5);
-/// Values of which those are picked that begin as what is typed, where the engine cannot do it.
+/// Values that are fetched and filtered by prefix if the engine cannot filter them.
 const CANDIDATES: usize = 1000;
-/// Longer values are not chosen from a list.
+/// Maximum length of a suggested value.
 const VALUE_CHARS_MAX: usize = 200;
-/// So much of what is typed is looked for.
+/// Maximum length of the prefix that the search uses.
 const TYPED_CHARS_MAX: usize = 64;
 
 /// `POST /_firn/discover/suggest`.
@@ -64,7 +65,7 @@ pub(crate) async fn suggest(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErr
     };
     let mut found = Vec::new();
     for slot in &slots {
-        // What is around the slot stays as it is.
+        // The text around the slot does not change.
         let (before, after) = (&text[begin..slot.replace.start], &text[slot.replace.end..end]);
         let is_glued = slot.wanted == Wanted::Conjunction && !ends_open(&text[..slot.replace.start]);
         let space = if is_glued { " " } else { "" };
@@ -88,7 +89,7 @@ pub(crate) async fn suggest(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErr
     })))
 }
 
-/// The text may have mistakes: it is being typed.
+/// Reads the query, which may be incomplete or invalid.
 fn read_query(query: Option<Map<String, Value>>) -> Result<(Language, String), ApiError> {
     let mut fields = Fields::new("query", query.unwrap_or_default());
     let name = fields.string("language")?.unwrap_or_else(|| "kql".to_owned());
@@ -109,18 +110,18 @@ fn read_query(query: Option<Map<String, Value>>) -> Result<(Language, String), A
     Ok((language, text))
 }
 
-/// Whether a word may begin after this.
+/// Returns whether a word may begin after this text.
 fn ends_open(text: &str) -> bool {
     text.is_empty() || text.ends_with(|letter: char| letter.is_whitespace() || letter == '(')
 }
 
-/// Something to choose.
+/// Suggestion.
 #[derive(Debug, Clone, PartialEq)]
 struct Item {
     kind: &'static str,
     text: String,
     label: String,
-    /// The type of a field, the number of events with a value.
+    /// Type of a field, or number of events with a value.
     detail: Value,
 }
 
@@ -130,7 +131,8 @@ impl Item {
     }
 }
 
-/// So many of all: of few kinds all, of many the first, kind by kind in their order.
+/// Takes `size` items: kinds with few items are complete, kinds with many give their first items; the order of kinds
+/// stays.
 fn in_turn(kinds: Vec<Vec<Item>>, size: usize) -> Vec<Item> {
     let mut left = size;
     let mut counts = vec![0; kinds.len()];
@@ -145,7 +147,7 @@ fn in_turn(kinds: Vec<Vec<Item>>, size: usize) -> Vec<Item> {
     taken.flat_map(|(items, count)| items.into_iter().take(count)).collect()
 }
 
-/// A request on its way.
+/// Running request.
 struct Asking<'a> {
     edge: &'a Edge,
     ctx: &'a RequestContext,
@@ -155,9 +157,9 @@ struct Asking<'a> {
     question: &'a Question,
     language: Language,
     size: usize,
-    /// Something was left out, since it would have to be fetched or a shard has failed.
+    /// Some suggestions are missing, because they would have to be fetched from a repository or a shard failed.
     partial: bool,
-    /// Something was, for want of time: it may be found if it is asked for with more.
+    /// Some suggestions are missing after a timeout: a request with a longer timeout may find them.
     timed_out: bool,
 }
 
@@ -175,7 +177,7 @@ impl Asking<'_> {
         self.question.timeout.unwrap_or(TIMEOUT).min(TIMEOUT_MAX)
     }
 
-    /// What came; `None`, and a note of it, where there was no time for it, or the node was too busy to begin.
+    /// Returns the outcome. After a timeout, or if the node was too busy to start, sets the flag and returns `None`.
     fn in_time<T>(&mut self, outcome: Result<Result<T, ApiError>, Elapsed>) -> Result<Option<T>, ApiError> {
         match outcome {
             Ok(Err(ApiError::Engine(error))) if error.kind() == ErrorKind::Rejected => {}
@@ -186,8 +188,8 @@ impl Asking<'_> {
         Ok(None)
     }
 
-    /// Names that begin with what is typed, then those of which a part does, then those that have it in them; of each
-    /// those first that are in use.
+    /// Returns field names that begin with the typed text, then those with a part that does, then those that contain
+    /// it; within each group fields in use first.
     async fn fields(&mut self, typed: &str) -> Result<Vec<Item>, ApiError> {
         let asking = known::in_use(self.edge, self.ctx, self.question);
         let in_use = tokio::time::timeout(self.timeout(), asking).await;
@@ -252,7 +254,7 @@ impl Asking<'_> {
         items.collect()
     }
 
-    /// The values that most events have, of those that begin with what is typed in either case.
+    /// Returns the most frequent values that begin with the typed text, ignoring case.
     async fn values(&mut self, field: &str, typed: &str) -> Result<Vec<Item>, ApiError> {
         let Some((field, field_type)) = self.countable(field) else {
             return Ok(Vec::new());
@@ -286,7 +288,7 @@ impl Asking<'_> {
         Ok(items.collect())
     }
 
-    /// The field itself or, of a text, the words as they were sent beside it; with its type.
+    /// Returns the field, or for a text field its keyword subfield, with its type.
     fn countable(&self, field: &str) -> Option<(String, &'static str)> {
         let is_listed = |known: &&KnownField| known.aggregatable && !known.field_type.starts_with("date");
         [field.to_owned(), known::keyword_of(field)]
@@ -297,7 +299,7 @@ impl Asking<'_> {
             })
     }
 
-    /// Of what is at hand: nobody pays by typing for what has to be fetched.
+    /// Builds a search of local data only, so that typing never causes fetches from a repository.
     fn values_request(&mut self, field: &str, is_text: bool, typed: &str) -> Result<Option<SearchRequest>, ApiError> {
         let at_hand = |name: &&String| {
             let index = self.metadata.indices.get(name);
@@ -330,7 +332,7 @@ fn values_body(field: &str, is_text: bool, typed: &str, size: usize) -> Value {
     json!({"size": 0, "track_total_hits": false, "aggs": {"values": {"terms": terms}}})
 }
 
-/// The regular expression of texts that begin so, in either case.
+/// Returns the regular expression for texts with this prefix, ignoring case.
 fn beginning(typed: &str) -> String {
     let mut pattern = String::new();
     for letter in typed.chars() {
@@ -350,7 +352,7 @@ fn beginning(typed: &str) -> String {
     pattern
 }
 
-/// Values with the number of events that have them.
+/// Returns values with their number of events.
 fn values_of(response: &SearchResponse) -> impl Iterator<Item = (String, u64)> {
     let aggregations = response.aggregations.as_deref().unwrap_or(&Value::Null);
     let buckets = aggregations["values"]["buckets"]

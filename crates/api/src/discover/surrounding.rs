@@ -1,7 +1,7 @@
-//! `_firn/discover/surrounding`: what happened just before an event, and just after it.
+//! `_firn/discover/surrounding`: the events just before and after an event.
 //!
-//! Events have an order of their own: by time, then as they came, then as they lie. Nothing is between two neighbours in
-//! it, and all of it is read at one moment, so that no event is told twice and none is left out.
+//! Events have a total order: by time, then by arrival, then by position. The request reads neighbours from one point
+//! in time, so no event is missing or duplicated.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::moment::Moment;
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
 
-/// Events on one side.
+/// Maximum events on one side.
 const SIDE_MAX: u64 = 100;
 const SIDE: u64 = 5;
 
@@ -37,7 +37,7 @@ pub(crate) async fn surrounding(edge: Arc<Edge>, call: Call) -> Result<Reply, Ap
     let sides = [(before, "desc"), (after, "asc")].map(|(size, order)| around.side(&anchor, size, order));
     let [before, after] = sides;
     let (mut before, after) = futures_util::try_join!(before, after)?;
-    // What is farthest off is left out first.
+    // The most distant events are omitted first.
     let omitted = before.hits.len() - fitting(&before.hits);
     before.hits.truncate(before.hits.len() - omitted);
     before.hits.reverse();
@@ -55,7 +55,7 @@ fn read_anchor(anchor: Value) -> Result<(String, String), ApiError> {
     Ok((index, id))
 }
 
-/// Where is looked, and in which order.
+/// Point in time and sort order of the request.
 struct Around {
     moment: Moment,
     question: Question,
@@ -90,7 +90,7 @@ impl Around {
         body
     }
 
-    /// The event itself, with its place in the order.
+    /// Returns the event itself, with its sort values.
     async fn anchor(&self, edge: &Edge, index: &str, id: &str) -> Result<Hit, ApiError> {
         let query = json!({"bool": {"filter": [{"term": {"_index": index}}, by_id(id)]}});
         let request = self.moment.request(&query, self.body(1, "asc"))?;
@@ -103,14 +103,14 @@ impl Around {
         match counted.total.is_some_and(|total| total.value > 0) {
             true => Ok(hit),
             false => Err(Error::illegal_argument(format!(
-                "event [{id}] has no [{}], so nothing is before or after it",
+                "event [{id}] has no [{}], so it has no surrounding events",
                 self.time_field
             ))
             .into()),
         }
     }
 
-    /// The events next to it on one side, the nearest first. The query and the filters say which, the time does not.
+    /// Returns the neighbours on one side, the nearest first. The query and the filters apply, the time range does not.
     async fn side(&self, anchor: &Hit, size: u64, order: &str) -> Result<SearchResponse, ApiError> {
         if size == 0 {
             return Ok(SearchResponse::default());

@@ -1,9 +1,8 @@
-//! `_firn/discover/tail`: events as they come.
+//! `_firn/discover/tail`: live tail of events.
 //!
-//! Every shard numbers what is written to it, and what a search sees of a shard has no gaps in these numbers. So the
-//! tail remembers of each shard the last number that it has seen and asks for what comes after it: an event that is late
-//! by its own time is new all the same, and none is told twice. As long as nothing is written the engine knows the
-//! answer without searching.
+//! Every shard numbers its writes, and a search sees these numbers without gaps. So the tail remembers the last seen
+//! number of each shard and searches for later ones: an event with an old timestamp is new all the same, and no event
+//! is sent twice. While nothing is written, the engine answers without searching.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -27,13 +26,14 @@ use crate::reply::Reply;
 use crate::request::{Call, Edge};
 use crate::search::{self, shards_object};
 
-/// How often is asked for what is new: with the second until it is searchable an event is there after 1.5 s at most.
+/// Polling interval: with the second until an event is searchable, it arrives after 1.5 s at most.
 const EVERY: Duration = Duration::from_millis(250);
-/// How long is waited after a failure.
+/// Pause after a failure.
 const AFTER_FAILURE: Duration = Duration::from_secs(2);
-/// New events that are told at once; of more only the newest, and how many were left out. Nobody reads faster.
+/// Maximum events of one message. If there are more, only the newest are sent, with the number of dropped ones. No user
+/// reads faster.
 const HITS_MAX: usize = 500;
-/// Indices of one tail: each is a condition of each search.
+/// Maximum indices of one tail: each is a condition of each search.
 const INDICES_MAX: usize = 1024;
 
 /// `POST /_firn/discover/tail`.
@@ -66,43 +66,43 @@ pub(crate) async fn tail(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError>
         failing: false,
         told: 0,
     };
-    // What is there already is not new.
+    // Existing events are not new.
     tail.look().await?;
     tail.begun = true;
     Ok(wire.reply(kept_alive(tail.pieces(opened, wire), wire), true))
 }
 
-/// A tail on its way.
+/// Running tail.
 struct Tail {
     place: Place,
-    /// When its client wants no more; `None`: when he goes away.
+    /// End that the client set; `None`: when the client disconnects.
     ends: Option<Instant>,
     edge: Arc<Edge>,
     ctx: RequestContext,
     question: Question,
-    /// The last number that was seen, by the id of an index and the number of a shard.
+    /// Last seen sequence number by index uuid and shard number.
     last: HashMap<(String, u32), i64>,
-    /// Shards that were there at the beginning and did not answer: what they have then is not new.
+    /// Shards that failed at the start: the events in them at the first successful read are not new.
     unseen: HashSet<(String, u32)>,
-    /// It is known what is there already.
+    /// The existing events of the shards are known.
     begun: bool,
-    /// The last search failed, and that was told.
+    /// The last search failed, and the client was informed.
     failing: bool,
-    /// Pieces of news so far.
+    /// Number of sent messages.
     told: u64,
 }
 
-/// What was written since the last look.
+/// Writes since the last read.
 #[derive(Default)]
 struct New {
     /// Oldest first.
     hits: Vec<Hit>,
-    /// Further ones.
+    /// Number of dropped events.
     dropped: u64,
     shards: SearchShards,
 }
 
-/// An index that is written to.
+/// Index that accepts writes.
 struct Written {
     name: String,
     uuid: String,
@@ -110,14 +110,14 @@ struct Written {
 }
 
 impl Written {
-    /// What one of its shards is known by.
+    /// Returns the key of one of its shards.
     fn shard(&self, number: u32) -> (String, u32) {
         (self.uuid.clone(), number)
     }
 }
 
 impl Tail {
-    /// The news, beginning with `opened`.
+    /// Returns the stream of events, starting with `opened`.
     fn pieces(self, opened: News, wire: Wire) -> impl Stream<Item = std::io::Result<Bytes>> + Send {
         stream::unfold(
             (self, Some(opened), false),
@@ -138,7 +138,7 @@ impl Tail {
         )
     }
 
-    /// The next piece of news, whenever there is one.
+    /// Waits for the next event of the stream.
     async fn next(&mut self) -> News {
         loop {
             let pause = if self.failing { AFTER_FAILURE } else { EVERY };
@@ -165,13 +165,13 @@ impl Tail {
         }
     }
 
-    /// What was written since the last look.
+    /// Reads what was written since the last read.
     async fn look(&mut self) -> Result<New, ApiError> {
         let metadata = self.edge.engine.metadata(&self.ctx).await?;
         let indices = self.written(&metadata)?;
         let shard_count = indices.iter().map(|index| index.shard_count).max().unwrap_or(0);
         let mut new = New::default();
-        // What one shard has told is told, whatever becomes of the others.
+        // Events of one shard are sent even if another shard fails.
         let mut failed = None;
         for shard in 0..shard_count {
             let of_shard = indices.iter().filter(|index| shard < index.shard_count);
@@ -199,7 +199,7 @@ impl Tail {
         }
     }
 
-    /// The indices that may have something new: what is mounted from a snapshot never has.
+    /// Returns the indices that may have new events; mounted indices never do.
     fn written(&self, metadata: &Metadata) -> Result<Vec<Written>, ApiError> {
         let names = self.edge.resolve_names(&self.question.target, metadata)?;
         let indices: Vec<Written> = names
@@ -215,14 +215,14 @@ impl Tail {
         match indices.len() {
             0..=INDICES_MAX => Ok(indices),
             count => {
-                let reason = format!("a tail may be about at most [{INDICES_MAX}] indices, found [{count}]");
+                let reason = format!("a tail may have at most [{INDICES_MAX}] indices, found [{count}]");
                 Err(Error::illegal_argument(reason).into())
             }
         }
     }
 
-    /// A search of one shard of each of these indices; only of those that were seen before it tells hits. What the question narrows hits to does not narrow the
-    /// aggregation, which tells how far was read.
+    /// Builds the search of one shard of each of these indices. It returns hits only for shards that were read before.
+    /// The conditions of the question filter the hits, but not the aggregation, which returns the last read numbers.
     fn request(&self, indices: &[&Written], shard: u32, is_seen: bool) -> Result<SearchRequest, ApiError> {
         let after = indices.iter().map(|index| {
             let last = self.last.get(&index.shard(shard)).copied().unwrap_or(-1);
@@ -245,7 +245,7 @@ impl Tail {
             rest["track_total_hits"] = true.into();
             rest["post_filter"] = self.question.query_dsl.clone();
             rest["sort"] = self.question.sort.clone();
-            // What narrows the hits stands beside the query.
+            // The conditions of the question are not in the query, so highlighting needs them.
             if let Some(highlight) = marks::highlight(&self.question, Some(&self.question.query_dsl)) {
                 rest["highlight"] = highlight;
             }
@@ -271,7 +271,7 @@ impl Tail {
                 self.last.insert(index.shard(shard), last as i64);
             }
         }
-        // Of an empty shard it is known that it was looked at.
+        // An empty shard counts as read.
         for index in indices {
             let failed = |(name, number, _): &(String, u32, Error)| *name == index.name && *number == shard;
             if !response.shards.failures.iter().any(failed) {
@@ -322,7 +322,7 @@ impl New {
         self.shards.failures.extend(response.shards.failures);
     }
 
-    /// Oldest first, and no more than can be told.
+    /// Sorts the hits oldest first, and drops the oldest over the limit.
     fn settle(&mut self) {
         let time_of = |hit: &Hit| hit.sort.first().and_then(Value::as_i64);
         self.hits.reverse();
@@ -349,7 +349,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_are_told_oldest_first() {
+    fn the_newest_are_sent_oldest_first() {
         let hit = |ms: i64| Hit {
             sort: vec![json!(ms)],
             ..Hit::default()

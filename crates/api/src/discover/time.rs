@@ -1,4 +1,4 @@
-//! The span of time that is looked at, resolved once for a whole request.
+//! Time range of a request, resolved once.
 
 use firn_engine::{Error, Result};
 use firn_model::dates::{DateFormat, Zone};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::error::ApiError;
 use crate::fields::Fields;
 
-/// A span of time; both ends belong to it.
+/// Time range; both ends are included.
 #[derive(Debug, Clone)]
 pub(crate) struct TimeRange {
     pub(crate) field: String,
@@ -15,15 +15,15 @@ pub(crate) struct TimeRange {
     pub(crate) from_ms: Option<i64>,
     /// ms since epoch UTC; `None`: open.
     pub(crate) to_ms: Option<i64>,
-    /// Where days begin.
+    /// Time zone of the days.
     pub(crate) zone: Zone,
-    /// It ends now, whenever that is.
+    /// The end is now and moves.
     pub(super) goes_on: bool,
 }
 
 impl TimeRange {
-    /// Reads `{"field", "from", "to", "zone"}`: date math, dates or ms. `now` means the same in all of a request, so that
-    /// its stages are about the same events and their words can be found again in caches.
+    /// Parses `{"field", "from", "to", "zone"}`: date math, dates or ms. `now` has one value per request, so that all
+    /// stages cover the same events and cached results can be reused.
     pub(super) fn read(object: Map<String, Value>, now_ms: i64) -> Result<Self, ApiError> {
         let mut fields = Fields::new("time range", object);
         let field = fields.string("field")?.unwrap_or_else(|| "@timestamp".to_owned());
@@ -55,7 +55,7 @@ impl TimeRange {
         Ok(range)
     }
 
-    /// What narrows to it; `None`: it is open on both sides.
+    /// Returns the range as a query; `None`: it is open on both sides.
     pub(super) fn query(&self) -> Option<Value> {
         let mut range = Map::new();
         for (name, bound) in [("gte", self.from_ms), ("lte", self.to_ms)] {
@@ -70,7 +70,7 @@ impl TimeRange {
         Some(json!({"range": {&self.field: range}}))
     }
 
-    /// The same without an end that is only there because it was asked for at that time.
+    /// Returns the range without an end that only marks the time of the request.
     pub(super) fn without_end(&self) -> Self {
         Self {
             to_ms: self.to_ms.filter(|_| !self.goes_on),
@@ -117,10 +117,10 @@ mod tests {
             Some(NOW_MS - 1000),
             Some(NOW_MS),
         );
-        // A day is 23 hours long there, and its end belongs to it.
+        // A day is 23 hours long there, and its end is included.
         let day = range(json!({"from": "now/d", "to": "now/d", "zone": "Europe/Zurich"})).unwrap();
         assert_eq!(day.to_ms.unwrap() - day.from_ms.unwrap() + 1, 23 * 3_600_000);
-        // Half an hour off.
+        // Half-hour offset.
         let day = range(json!({"from": "2026-03-29", "to": "2026-03-29", "zone": "Asia/Kolkata"})).unwrap();
         assert_eq!(day.from_ms.unwrap() % 3_600_000, 1_800_000);
         assert_eq!(day.to_ms.unwrap() - day.from_ms.unwrap() + 1, 24 * 3_600_000);

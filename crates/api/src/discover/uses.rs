@@ -1,4 +1,4 @@
-//! Which fields events use most, by some of them.
+//! Ranking of fields by how many events use them, from a sample.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -6,22 +6,22 @@ use std::collections::{BTreeSet, HashMap};
 use firn_engine::search::Hit;
 use serde_json::Value;
 
-/// Newest events that are asked which fields are used most.
+/// Newest events in the sample.
 pub(super) const SAMPLE: u64 = 100;
-/// Depth to which objects of an event are looked into for its fields.
+/// Maximum depth of the objects whose fields are counted.
 const DEPTH_MAX: usize = 20;
 
-/// Of each field how many events have it.
+/// Number of events by field.
 #[derive(Default)]
 pub(super) struct Uses(HashMap<String, usize>);
 
 impl Uses {
-    /// Of these events.
+    /// Counts the fields of events.
     pub(super) fn of(hits: &[Hit]) -> Self {
         let mut uses = Self::default();
         for hit in hits {
             let source = hit.source.as_deref().unwrap_or(b"null");
-            // What is not JSON has no fields.
+            // Invalid JSON has no fields.
             if let Ok(source) = serde_json::from_slice::<Value>(source) {
                 uses.add(&source);
             }
@@ -37,14 +37,14 @@ impl Uses {
         }
     }
 
-    /// Whether an event has this field by itself.
+    /// Returns whether an event contains this field.
     pub(super) fn has(&self, field: &str) -> bool {
         self.0.contains_key(field)
     }
 
-    /// Fields, those that most events have first, then by name.
+    /// Returns fields by number of events, descending, then by name.
     pub(super) fn ranked<'a>(&self, fields: impl Iterator<Item = &'a String>) -> Vec<&'a String> {
-        // A field of its own below another (`message.keyword`) is used as that is.
+        // A subfield (`message.keyword`) has the uses of its parent.
         let used = |field: &str| {
             let parent = || field.rsplit_once('.').and_then(|(parent, _)| self.0.get(parent));
             self.0.get(field).or_else(parent).copied().unwrap_or(0)

@@ -1,4 +1,4 @@
-//! `_ilm/explain`: where indices are in their lifecycles, and why.
+//! `_ilm/explain`: the lifecycle state of indices.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ fn explanation(index: &IndexMetadata, now_ms: i64, human: bool) -> Value {
     out.date("step_time", execution.step_ms);
     if let Some(failed) = &execution.failed_step {
         out.put("failed_step", failed.as_str());
-        // Every step may be taken twice, so every one is tried again.
+        // Every step is idempotent, so every failed step is retried.
         out.put("is_auto_retryable_error", true);
         out.put("failed_step_retry_count", execution.retries);
     }
@@ -86,7 +86,7 @@ fn explanation(index: &IndexMetadata, now_ms: i64, human: bool) -> Value {
     Value::Object(out.fields)
 }
 
-/// Elasticsearch names the phase beside it only.
+/// Removes the phase's name, which Elasticsearch prints only beside the definition.
 fn without_phase(mut definition: Value) -> Value {
     if let Some(fields) = definition.as_object_mut() {
         fields.shift_remove("phase");
@@ -112,13 +112,13 @@ impl Explanation {
     }
 }
 
-/// A span of time with at most two decimals in its largest unit, as Elasticsearch prints it: `1.25h`.
+/// Formats a duration with at most two decimals in its largest unit, as Elasticsearch: `1.25h`.
 fn time_value(ms: i64) -> String {
     const UNITS: [(i64, &str); 4] = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s")];
     let Some((unit_ms, unit)) = UNITS.into_iter().find(|(unit_ms, _)| ms >= *unit_ms) else {
         return match ms {
             0 => "0s".to_owned(),
-            // The clock went back.
+            // The clock was set back.
             ms if ms < 0 => ms.to_string(),
             ms => format!("{ms}ms"),
         };

@@ -1,4 +1,4 @@
-//! `_ilm`: policies, whether they are carried out, and how far indices are in theirs.
+//! `_ilm`: lifecycle policies, the state of ILM, and the progress of indices.
 
 mod explain;
 mod policies;
@@ -36,7 +36,7 @@ pub(crate) async fn start(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
     Ok(Reply::acknowledged())
 }
 
-/// `POST /_ilm/stop`: steps under way end first.
+/// `POST /_ilm/stop`: running steps complete first.
 pub(crate) async fn stop(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let metadata = edge.metadata(&call).await?;
     if metadata.ilm.mode == OperationMode::Running {
@@ -108,7 +108,7 @@ async fn named(edge: &Edge, call: &Call) -> Result<Vec<String>, ApiError> {
     edge.resolve_names(&target, &metadata)
 }
 
-/// Closed and hidden indices have lifecycles as others do.
+/// Closed and hidden indices have lifecycles too.
 fn options() -> IndicesOptions {
     IndicesOptions {
         expand_closed: true,

@@ -41,7 +41,7 @@ pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
     Ok(Reply::ok(&Value::Object(answer)))
 }
 
-/// Who names a policy: indices, templates, and the data streams of those.
+/// Returns the users of a policy: indices, templates, and the data streams of those.
 fn in_use_by(metadata: &Metadata, policy: &str) -> Value {
     let indices: Vec<&str> = metadata
         .indices

@@ -1,26 +1,26 @@
-//! Readings of the process and its machine for `_nodes/stats`, `_cat/nodes` and `_cluster/stats`.
+//! Measurements of the process and the host for `_nodes/stats`, `_cat/nodes` and `_cluster/stats`.
 //!
-//! They come from Linux's `/proc`. A reading that the system does not offer is 0, and -1 where Elasticsearch says -1 for
-//! "not known" (CPU percentages, file descriptors).
+//! They come from Linux's `/proc`. A measurement that the system does not offer is 0, or -1 where Elasticsearch has -1
+//! for "not known" (CPU percentages, file descriptors).
 
 use std::sync::{Mutex, PoisonError};
 
 /// Ticks per second of CPU times in `/proc`: `USER_HZ`, which is 100 in Linux's interface to user space.
 const TICKS_PER_SECOND: u64 = 100;
 
-/// Percentages are means over at least this long, so that clients that ask at the same time get the same ones.
+/// Minimum interval of CPU percentages, so that concurrent clients get the same values.
 const MEAN_OVER_MS: i64 = 1_000;
 
-/// Readings at one moment. Sizes are bytes.
+/// Measurements at one moment. Sizes are bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Host {
     /// Memory of the process in RAM.
     pub(crate) resident_bytes: u64,
-    /// The part of `resident_bytes` that is no file: heap and stacks.
+    /// Part of `resident_bytes` without files: heap and stacks.
     pub(crate) heap_bytes: u64,
-    /// The part of `resident_bytes` that is mapped files.
+    /// Part of `resident_bytes` in mapped files.
     pub(crate) mapped_bytes: u64,
-    /// The largest `resident_bytes` so far.
+    /// Largest `resident_bytes` so far.
     pub(crate) resident_peak_bytes: u64,
     /// Address space of the process.
     pub(crate) virtual_bytes: u64,
@@ -30,36 +30,36 @@ pub(crate) struct Host {
     pub(crate) open_files_max: i64,
     /// CPU time of the process, user and system.
     pub(crate) cpu_ms: u64,
-    /// Of all processors, 0 to 100, or -1.
+    /// CPU usage of the process relative to all processors, 0 to 100, or -1.
     pub(crate) process_cpu_percent: i64,
-    /// See `process_cpu_percent`, of all processes.
+    /// The same for all processes.
     pub(crate) cpu_percent: i64,
     pub(crate) memory_bytes: u64,
     pub(crate) memory_available_bytes: u64,
     pub(crate) swap_bytes: u64,
     pub(crate) swap_free_bytes: u64,
-    /// Over 1, 5 and 15 minutes.
+    /// Load averages over 1, 5 and 15 minutes.
     pub(crate) load: Option<[f64; 3]>,
 }
 
 impl Host {
-    /// `part` of the machine's memory in percent.
+    /// Returns `part` of the host's memory in percent.
     pub(crate) fn percent_of_memory(&self, part: u64) -> u64 {
         percent(part, self.memory_bytes)
     }
 
-    /// Memory of the machine in use.
+    /// Returns the used memory of the host.
     pub(crate) fn memory_used_bytes(&self) -> u64 {
         self.memory_bytes.saturating_sub(self.memory_available_bytes)
     }
 }
 
-/// `part` of `whole` in percent; 0 of nothing.
+/// Returns `part` of `whole` in percent; 0 if `whole` is 0.
 pub(crate) fn percent(part: u64, whole: u64) -> u64 {
     (part.saturating_mul(100)).checked_div(whole).unwrap_or(0)
 }
 
-/// Takes readings, and remembers what means and peaks are made of.
+/// Meter of the host that stores the state for means and peaks.
 #[derive(Debug, Default)]
 pub(crate) struct HostMeter(Mutex<Seen>);
 
@@ -72,7 +72,7 @@ struct Seen {
     threads_peak: u64,
 }
 
-/// CPU times since the machine started.
+/// CPU times since the host started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Ticks {
     process: u64,
@@ -81,7 +81,7 @@ struct Ticks {
 }
 
 impl HostMeter {
-    /// The readings now.
+    /// Returns current measurements.
     pub(crate) fn read(&self, now_ms: i64) -> Host {
         let file = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let mut host = Host {
@@ -107,7 +107,7 @@ impl HostMeter {
 }
 
 impl Seen {
-    /// Makes new percentages, if the last ones are old enough. The first ones are means since the machine started.
+    /// Updates the percentages if the last ones are old enough. The first ones are means since the host started.
     fn update(&mut self, ticks: Ticks, now_ms: i64) {
         let passed = now_ms - self.at_ms;
         if self.process_cpu_percent.is_some() && (0..MEAN_OVER_MS).contains(&passed) {
@@ -158,7 +158,7 @@ fn read_memory(text: &str, host: &mut Host) {
     });
 }
 
-/// The soft limit of `Max open files`.
+/// Returns the soft limit of `Max open files`.
 fn max_open_files(text: &str) -> i64 {
     let line = text.lines().find_map(|line| line.strip_prefix("Max open files"));
     line.and_then(|line| line.split_ascii_whitespace().next()?.parse().ok())
@@ -171,7 +171,8 @@ fn load(text: &str) -> Option<[f64; 3]> {
     Some([next()?, next()?, next()?])
 }
 
-/// User and system ticks of the process. The name in the second field may hold spaces, so fields are counted after it.
+/// Returns user and system ticks of the process. The name in the second field may contain spaces, so fields are counted
+/// after it.
 fn process_ticks(text: &str) -> u64 {
     let after_name = text.rsplit_once(')').map_or("", |(_, rest)| rest);
     let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();
@@ -185,26 +186,26 @@ fn process_ticks(text: &str) -> u64 {
     field(11) + field(12)
 }
 
-/// Busy ticks of all processors, and all ticks.
+/// Returns busy ticks of all processors, and all ticks.
 fn machine_ticks(text: &str) -> (u64, u64) {
     let line = text.lines().find_map(|line| line.strip_prefix("cpu ")).unwrap_or("");
     let fields: Vec<u64> = line
         .split_ascii_whitespace()
         .filter_map(|field| field.parse().ok())
         .collect();
-    // user nice system idle iowait irq softirq steal; the guests' after them are in `user` already.
+    // user nice system idle iowait irq softirq steal; the guest fields after them are included in `user`.
     let all: u64 = fields.iter().take(8).sum();
     let idle: u64 = fields.iter().skip(3).take(2).sum();
     (all - idle, all)
 }
 
-/// The kernel's version; empty where the system does not tell.
+/// Returns the kernel version; empty if the system does not provide it.
 pub(crate) fn kernel_version() -> String {
     let version = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     version.trim().to_owned()
 }
 
-/// The operating system as Java calls it.
+/// Returns the operating system as Java calls it.
 pub(crate) fn os_name() -> &'static str {
     match std::env::consts::OS {
         "linux" => "Linux",
@@ -214,7 +215,7 @@ pub(crate) fn os_name() -> &'static str {
     }
 }
 
-/// The processor's architecture as Java calls it.
+/// Returns the processor architecture as Java calls it.
 pub(crate) fn arch() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -222,7 +223,7 @@ pub(crate) fn arch() -> &'static str {
     }
 }
 
-/// Processors that the process may use.
+/// Returns the number of processors that the process may use.
 pub(crate) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
@@ -270,11 +271,11 @@ mod tests {
             (seen.process_cpu_percent, seen.cpu_percent)
         };
         assert_eq!(step(10, 50, 100, 5_000), (Some(10), Some(50)));
-        // Too soon: the same ones.
+        // Too soon: the percentages do not change.
         assert_eq!(step(110, 150, 200, 5_999), (Some(10), Some(50)));
         assert_eq!(step(110, 150, 200, 6_000), (Some(100), Some(100)));
         assert_eq!(step(110, 150, 400, 8_000), (Some(0), Some(0)));
-        // A clock that was set back does not keep old ones forever.
+        // After the clock was set back, old percentages are still replaced.
         assert_eq!(step(160, 250, 500, 1_000), (Some(50), Some(100)));
     }
 }

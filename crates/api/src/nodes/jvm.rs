@@ -1,14 +1,14 @@
-//! The `jvm` section of `_nodes` and `_nodes/stats`.
+//! `jvm` section of `_nodes` and `_nodes/stats`.
 //!
-//! firn has no JVM. Benchmarks and monitors read the section all the same, so it tells of the process in Elasticsearch's
-//! shape: the heap is the process' memory that is no file, its maximum is the machine's memory, mapped files are the mapped
-//! buffers. There is no garbage collector and there are no classes: their counters stay 0.
+//! firn has no JVM. Benchmarks and monitors read the section all the same, so it describes the process in
+//! Elasticsearch's shape: the heap is the process memory without files, its maximum is the memory of the host, mapped
+//! files are the mapped buffers. There are no garbage collector and no classes: their counters stay 0.
 
 use serde_json::{Value, json};
 
 use super::host::Host;
 
-/// What `_nodes` tells of it.
+/// Returns the section of `_nodes`.
 pub(super) fn info(host: &Host, started_ms: i64, version: &str) -> Value {
     json!({
         "pid": std::process::id(),
@@ -33,7 +33,7 @@ pub(super) fn info(host: &Host, started_ms: i64, version: &str) -> Value {
     })
 }
 
-/// What `_nodes/stats` tells of it.
+/// Returns the section of `_nodes/stats`.
 pub(super) fn stats(host: &Host, now_ms: i64, started_ms: i64) -> Value {
     let pool = |used: u64, peak: u64, max: u64| {
         json!({

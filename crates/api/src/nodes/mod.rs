@@ -1,4 +1,4 @@
-//! `_nodes` and `_nodes/stats`: the one node there is.
+//! `_nodes` and `_nodes/stats`, with exactly one node.
 
 pub(crate) mod host;
 mod jvm;
@@ -18,7 +18,7 @@ use crate::request::{Call, Edge};
 use crate::settings::print;
 use crate::stats::wanted_metrics;
 
-/// Elasticsearch's roles of a node, and the letters that `_cat/nodes` has for them.
+/// Elasticsearch's node roles, and their letters in `_cat/nodes`.
 const ROLE_LETTERS: &[(&str, char)] = &[
     ("data_cold", 'c'),
     ("data", 'd'),
@@ -34,17 +34,17 @@ const ROLE_LETTERS: &[(&str, char)] = &[
     ("data_warm", 'w'),
 ];
 
-/// Names of Elasticsearch's roles of a node.
+/// Returns the names of Elasticsearch's node roles.
 pub(crate) fn all_roles() -> impl Iterator<Item = &'static str> {
     ROLE_LETTERS.iter().map(|(name, _)| *name)
 }
 
-/// Whether Elasticsearch has a role of a node of this name.
+/// Returns whether Elasticsearch has a node role of this name.
 pub fn is_node_role(name: &str) -> bool {
     all_roles().any(|role| role == name)
 }
 
-/// The roles as `_cat/nodes` prints them; `-` without any.
+/// Returns the roles as `_cat/nodes` prints them; `-` without any.
 pub(crate) fn role_letters(roles: &[String]) -> String {
     let has = |name: &str| roles.iter().any(|role| role == name);
     let letters: String = ROLE_LETTERS
@@ -55,7 +55,7 @@ pub(crate) fn role_letters(roles: &[String]) -> String {
     if letters.is_empty() { "-".to_owned() } else { letters }
 }
 
-/// Taken by `_nodes/stats`; those but `level` have no effect.
+/// Parameters of `_nodes/stats`; only `level` has an effect.
 pub(crate) const STATS_PARAMS: &[&str] = &[
     "completion_fields",
     "fielddata_fields",
@@ -83,7 +83,7 @@ const INFO_METRICS: &[&str] = &[
 ];
 /// `GET /_nodes`, `GET /_nodes/{node_id}`, `GET /_nodes/{node_id}/{metric}`.
 pub(crate) async fn info(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
-    // One part after `_nodes` is a node, or a list of metrics.
+    // A single part after `_nodes` is a node, or a list of metrics.
     let (node, metric) = match (call.captured("node_id"), call.captured("metric")) {
         (Some(text), None) if is_metrics(text, INFO_METRICS) => (None, Some(text)),
         (node, metric) => (node, metric),
@@ -138,7 +138,7 @@ pub(crate) async fn info(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError>
         object["jvm"] = jvm::info(&host, config.started_ms, &config.version.firn);
     }
     if wants("transport") {
-        // There is no transport protocol between nodes: the address is that of HTTP.
+        // There is no transport protocol between nodes, so the HTTP address stands here.
         object["transport"] = json!({
             "bound_address": [config.http_address],
             "publish_address": config.http_address,
@@ -176,7 +176,7 @@ fn is_metrics(text: &str, known: &[&str]) -> bool {
     split_list(text).iter().all(|name| known.contains(&name.as_str()))
 }
 
-/// Whether a list of nodes names this one; none names all.
+/// Returns whether a list of nodes includes this one; an absent list includes all.
 pub(crate) fn names_this(edge: &Edge, filter: Option<&str>) -> bool {
     let config = &edge.config;
     filter.is_none_or(|filter| {
@@ -191,7 +191,7 @@ pub(crate) fn names_this(edge: &Edge, filter: Option<&str>) -> bool {
     })
 }
 
-/// The node, if the filter names it.
+/// Returns the node if the filter includes it.
 fn answer(edge: &Edge, filter: Option<&str>, node: Value) -> Result<Reply, ApiError> {
     let config = &edge.config;
     let mut nodes = Map::new();

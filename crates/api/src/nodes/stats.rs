@@ -1,7 +1,7 @@
 //! `_nodes/stats`: counters and sizes of the node, in Elasticsearch's sections.
 //!
-//! Benchmarks, exporters and monitors read them by name and stop at one that is missing. So every section of Elasticsearch
-//! is there; what firn does not do (ingest pipelines, scripts, a transport between nodes) is counted 0.
+//! Benchmarks, exporters and monitors read fields by name and fail if one is missing. So every section of Elasticsearch
+//! is present; the counters of missing features (ingest pipelines, scripts, transport between nodes) are 0.
 
 use std::sync::Arc;
 
@@ -101,7 +101,7 @@ pub(crate) async fn stats(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
     answer(&edge, call.captured("node_id"), object)
 }
 
-/// The sums of all shards; with `level` also those of each index or shard.
+/// Returns the sums of all shards; with `level` also those of each index or shard.
 async fn indices(edge: &Edge, call: &Call) -> Result<Value, ApiError> {
     let level = call.params.get("level").unwrap_or("node");
     if !matches!(level, "node" | "indices" | "shards") {
@@ -212,7 +212,7 @@ fn file_systems(node: &NodeStats, now_ms: i64) -> Value {
     })
 }
 
-/// A data path as `fs.data` has it, with its tier.
+/// Prints a data path as in `fs.data`, with its tier.
 fn data_path(device: &DeviceStats) -> Value {
     json!({
         "path": device.path,
@@ -243,7 +243,7 @@ fn breakers(edge: &Edge, node: &NodeStats) -> Value {
             node.search_memory_bytes,
             node.search_memory_each_tripped,
         ),
-        // Columns are mapped, not loaded into a heap.
+        // Columns are memory-mapped, not loaded into a heap.
         "fielddata": breaker(0, 0, 0),
         "inflight_requests": breaker(edge.config.body_memory_max, edge.bodies.held(), 0),
         "parent": breaker(node.search_memory_limit_bytes, node.search_memory_bytes, node.search_memory_tripped),

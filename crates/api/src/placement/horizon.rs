@@ -1,7 +1,8 @@
-//! `horizon` of `_propose`: what tenants brought lately instead of all that they have.
+//! `horizon` of `_propose`: recent events of tenants instead of all their events.
 //!
-//! A table is for the indices to come. Who brought most two years ago may bring little now, so with a horizon only events
-//! count whose `@timestamp` is that young. Bytes follow from the tenant's own bytes for an event.
+//! A placement table is for future indices. The tenant with most events two years ago may send few now. So with a
+//! horizon only events count whose `@timestamp` is recent enough. Bytes follow from the average bytes per event of the
+//! tenant.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,12 +18,12 @@ use crate::error::ApiError;
 use crate::request::{Call, Edge};
 use crate::search;
 
-/// Tenants that are counted: more than that cannot be declared.
+/// Maximum number of counted tenants, which equals the maximum of declared tenants.
 const TENANTS_MAX: usize = 10_000;
-/// The aggregation's name.
+/// Name of the aggregation.
 const TENANTS: &str = "tenants";
 
-/// Reads `"30d"`.
+/// Parses `"30d"`.
 pub(super) fn parse(value: &Value) -> Result<u64, Error> {
     let text = value
         .as_str()
@@ -35,7 +36,8 @@ pub(super) fn parse(value: &Value) -> Result<u64, Error> {
     }
 }
 
-/// Events of each tenant within the horizon, in the indices that [`firn_engine::Engine::tenant_usage`] tells of.
+/// Counts the events of each tenant within the horizon, in the indices that [`firn_engine::Engine::tenant_usage`]
+/// covers.
 pub(super) async fn events_since(
     edge: &Edge,
     call: &Call,
@@ -55,7 +57,7 @@ pub(super) async fn events_since(
     for (field, names) in by_field {
         let target = IndexTarget {
             expression: names.into_iter().map(str::to_owned).collect(),
-            // One may be deleted between the two looks.
+            // An index may be deleted between the two reads.
             options: IndicesOptions {
                 ignore_unavailable: true,
                 ..IndicesOptions::default()
@@ -83,7 +85,8 @@ pub(super) async fn events_since(
     Ok(events)
 }
 
-/// Leaves of what tenants have what is that young; who brought nothing lately weighs nothing but what is asked of it.
+/// Reduces the volumes of tenants to their recent events. A tenant without recent events keeps only its
+/// searches.
 pub(super) fn narrow(volumes: &mut [TenantVolume], events: &BTreeMap<String, u64>) {
     for volume in volumes {
         let recent = events.get(&volume.tenant).copied().unwrap_or(0).min(volume.documents);

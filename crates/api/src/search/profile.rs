@@ -1,13 +1,13 @@
 //! `profile` of an answer, in Elasticsearch's shape.
 //!
-//! Firn runs a query as one piece and not as a tree of Lucene scorers, so there is one entry per
-//! shard with the query as its description; `breakdown` has those of Elasticsearch's parts that
-//! firn has too, and `debug` what became of the segments.
+//! firn runs a query as a whole and not as a tree of Lucene scorers, so there is one entry per shard with the query as
+//! its description. `breakdown` has those parts of Elasticsearch that firn has too; `debug` has the outcome of the
+//! segments.
 
 use firn_engine::search::{Profile, ShardProfile};
 use serde_json::{Map, Value, json};
 
-/// The value of `profile`.
+/// Builds the value of `profile`.
 pub(super) fn profile_object(profile: &Profile, node_id: &str) -> Value {
     let Profile { query, shards } = profile;
     let kind = query.as_object().and_then(|query| query.keys().next());

@@ -1,4 +1,4 @@
-//! Writing a search's answer. Sources go into it byte for byte, without being read.
+//! Serializer of a search's answer. It copies sources byte for byte, without parsing them.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use crate::elsewhere;
 use crate::error::shard_failure;
 use crate::params::Params;
 
-/// How an answer is printed, beyond what the request says.
+/// Output options that are not part of the request.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Printing {
-    /// `hits.total` as a number.
+    /// Print `hits.total` as a number.
     pub(crate) total_as_int: bool,
-    /// `status` of one answer of `_msearch`.
+    /// Value of `status` in one answer of `_msearch`.
     pub(crate) status: Option<u16>,
 }
 
 impl Printing {
-    /// From the URL.
+    /// Parses the options from the URL.
     pub(crate) fn param(params: &Params) -> Result<Self> {
         Ok(Self {
             total_as_int: params.bool("rest_total_hits_as_int", false)?,
@@ -31,10 +31,10 @@ impl Printing {
     }
 }
 
-/// Printing an answer of so many bytes takes about a tenth of a millisecond: larger ones leave tokio's threads.
+/// Printing an answer of this size takes about a tenth of a millisecond; larger ones move to a blocking thread.
 const PRINT_ELSEWHERE_FROM_BYTES: usize = 128 << 10;
 
-/// The whole body, printed on another thread if it is large.
+/// Returns the whole body, printed on a blocking thread if it is large.
 pub(crate) async fn print_response(
     response: SearchResponse,
     printing: &Printing,
@@ -52,7 +52,7 @@ pub(crate) async fn print_response(
     elsewhere::print(move || write_response(&response, &printing, &node_id, &metadata)).await
 }
 
-/// The whole body.
+/// Returns the whole body.
 pub(crate) fn write_response(
     response: &SearchResponse,
     printing: &Printing,
@@ -94,7 +94,7 @@ pub(crate) fn write_response(
             ),
         ),
     }
-    // What was tracked as "no" is -1 where only a number fits.
+    // An untracked total is -1 in the numeric form.
     if response.total.is_none() && printing.total_as_int {
         output.extend_from_slice(b"\"total\":-1,");
     }
@@ -155,7 +155,7 @@ fn write(output: &mut Vec<u8>, arguments: std::fmt::Arguments<'_>) {
     let _ = output.write_fmt(arguments);
 }
 
-/// `_shards`.
+/// Returns `_shards`.
 pub(crate) fn shards_object(shards: &SearchShards, node_id: &str, metadata: Option<&Metadata>) -> Value {
     let mut object = json!({
         "total": shards.total,

@@ -1,4 +1,4 @@
-//! `_security/api_key`: making, listing and invalidating keys.
+//! `_security/api_key`: creation, listing and invalidation of API keys.
 
 use std::sync::Arc;
 
@@ -27,8 +27,7 @@ pub(crate) const GET_PARAMS: &[&str] = &[
     "with_profile_uid",
 ];
 
-/// `POST /_security/api_key`. The key belongs to its maker's tenant; an operator names one in
-/// `metadata.tenant`.
+/// `POST /_security/api_key`. The key belongs to the tenant of its creator; an operator names one in `metadata.tenant`.
 pub(crate) async fn create(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let control = Arc::clone(control(&edge)?);
     let mut fields = Fields::of("api key", call.required_json()?)?;
@@ -57,7 +56,7 @@ pub(crate) async fn create(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     Ok(Reply::ok(&answer))
 }
 
-/// `GET /_security/api_key`: of the keys that the caller may see, those that the parameters name.
+/// `GET /_security/api_key`: lists the visible keys that the parameters select.
 pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let control = control(&edge)?;
     let params = &call.params;
@@ -112,7 +111,7 @@ pub(crate) async fn invalidate(edge: Arc<Edge>, call: Call) -> Result<Reply, Api
     })))
 }
 
-/// Whose keys are meant.
+/// Returns the owner whose keys are selected.
 fn owner(identity: &Identity, is_own: bool, named: Option<String>) -> Result<Option<String>, ApiError> {
     match (is_own, named) {
         (true, Some(_)) => Err(ApiError::validation(&[
@@ -130,7 +129,7 @@ fn check_realm(name: Option<&str>) -> Result<(), ApiError> {
     }
 }
 
-/// A key as answers have it. `last_used` is firn's own.
+/// Prints a key. Only firn has `last_used`.
 fn print(key: &ApiKey, with_limited_by: bool) -> Value {
     let mut answer = json!({
         "id": key.id,

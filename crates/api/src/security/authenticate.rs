@@ -1,4 +1,4 @@
-//! `GET /_security/_authenticate`: who one is.
+//! `GET /_security/_authenticate`: the identity of the caller.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Roles as requests write them down, and as answers do.
+//! JSON form of roles in requests and answers.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::error::ApiError;
 use crate::fields::Fields;
 
-/// Narrowing to documents and fields of an index: what firn has instead is tenants.
+/// Restrictions to documents and fields of an index; firn has tenants instead.
 const LACKING_OF_ENTRY: &[&str] = &["field_security", "query"];
 const LACKING_OF_ROLE: &[&str] = &[
     "applications",
@@ -20,11 +20,11 @@ const LACKING_OF_ROLE: &[&str] = &[
     "workflows",
 ];
 
-/// A role's privileges.
+/// Parses the privileges of a role.
 pub(super) fn role(value: Value) -> Result<RoleDescriptor, ApiError> {
     let mut fields = Fields::of("role", value)?;
     fields.refuse(LACKING_OF_ROLE)?;
-    // What firn itself prints, and what is for people only.
+    // Fields that firn prints, or that are only informative.
     fields.object("transient_metadata")?;
     fields.string("description")?;
     let cluster = fields.strings("cluster")?.unwrap_or_default();
@@ -52,7 +52,7 @@ pub(super) fn role(value: Value) -> Result<RoleDescriptor, ApiError> {
 fn index_entry(value: Value) -> Result<IndexEntry, ApiError> {
     let mut fields = Fields::of("role's entry for indices", value)?;
     fields.refuse(LACKING_OF_ENTRY)?;
-    // firn has no indices that need it.
+    // firn has no restricted indices.
     fields.bool("allow_restricted_indices")?;
     let entry = IndexEntry {
         names: fields.strings("names")?.unwrap_or_default(),
@@ -62,7 +62,7 @@ fn index_entry(value: Value) -> Result<IndexEntry, ApiError> {
     Ok(entry)
 }
 
-/// Roles by name.
+/// Parses roles by name.
 pub(super) fn roles(object: Map<String, Value>) -> Result<BTreeMap<String, RoleDescriptor>, ApiError> {
     object
         .into_iter()
@@ -70,7 +70,7 @@ pub(super) fn roles(object: Map<String, Value>) -> Result<BTreeMap<String, RoleD
         .collect()
 }
 
-/// A role as answers have it.
+/// Prints a role.
 pub(super) fn print_role(role: &RoleDescriptor) -> Value {
     let indices: Vec<Value> = role
         .indices
@@ -93,7 +93,7 @@ pub(super) fn print_role(role: &RoleDescriptor) -> Value {
     })
 }
 
-/// Roles by name, as answers have them.
+/// Prints roles by name.
 pub(super) fn print_roles(roles: &BTreeMap<String, RoleDescriptor>) -> Map<String, Value> {
     roles
         .iter()

@@ -1,4 +1,4 @@
-//! `_security`: who one is, users, roles and API keys, in Elasticsearch's shapes.
+//! `_security`: authentication, users, roles and API keys, in Elasticsearch's shapes.
 
 pub(crate) mod api_key;
 pub(crate) mod authenticate;
@@ -19,7 +19,7 @@ use crate::error::ApiError;
 use crate::reply::Reply;
 use crate::request::Edge;
 
-/// What these endpoints work on. Where security is off there is nobody to give rights to.
+/// Returns the store of users; fails while security is off, because then there are no users to grant rights to.
 fn control(edge: &Edge) -> Result<&Arc<Control>, ApiError> {
     match &edge.config.security {
         Security::On(control) => Ok(control),
@@ -30,7 +30,7 @@ fn control(edge: &Edge) -> Result<&Arc<Control>, ApiError> {
     }
 }
 
-/// Changes the record: away from the async threads, because it waits for the disk.
+/// Changes the store on a blocking thread, because the change waits for the disk.
 pub(crate) async fn change<T: Send + 'static>(
     change: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T, ApiError> {
@@ -38,7 +38,7 @@ pub(crate) async fn change<T: Send + 'static>(
     Ok(changed.map_err(|error| Error::internal(format!("a bug: a change of the record panicked: {error}")))??)
 }
 
-/// Whether what was to be deleted was there.
+/// Builds the answer of a deletion, which says whether the object existed.
 fn found(found: bool) -> Reply {
     let status = match found {
         true => StatusCode::OK,

@@ -1,4 +1,4 @@
-//! `_security/user/_has_privileges`: whether one may, before one tries; and `_privileges`: all that one may.
+//! `_security/user/_has_privileges`: checks privileges of the caller; `_privileges`: lists all of them.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(crate) async fn has_privileges(edge: Arc<Edge>, call: Call) -> Result<Reply,
     let mut cluster = Map::new();
     for name in fields.strings("cluster")?.unwrap_or_default() {
         let set = PrivilegeSet::of_cluster_name(&name)?;
-        // A key may have the privileges of managing users and yet not use them.
+        // A key may have the privilege to manage users without being allowed to use it.
         let has = set.iter().all(|privilege| identity.has(privilege))
             && (!set.contains(Privilege::ManageSecurity) || identity.may_change_users());
         has_all &= has;

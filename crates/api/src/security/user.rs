@@ -13,7 +13,7 @@ use crate::params::split_list;
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
 
-/// Changes hold at once, so there is nothing to refresh.
+/// Changes take effect at once, so there is nothing to refresh.
 pub(crate) const PARAMS: &[&str] = &["refresh"];
 
 /// `GET /_security/user[/{username}]`.
@@ -69,7 +69,7 @@ pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     Ok(super::found(found))
 }
 
-/// `PUT /_security/user[/{username}]/_password`: another's, or one's own.
+/// `PUT /_security/user[/{username}]/_password`: sets the password of another user or of the caller.
 pub(crate) async fn set_password(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let control = Arc::clone(control(&edge)?);
     let mut fields = Fields::of("password", call.required_json()?)?;

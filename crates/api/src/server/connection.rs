@@ -1,7 +1,7 @@
-//! One connection: TLS if the server has it, then HTTP/1.1 or HTTP/2.
+//! Connection of one client: TLS if the server has it, then HTTP/1.1 or HTTP/2.
 //!
-//! Under TLS the client's ALPN decides which of both; without, a client that knows HTTP/2 may begin
-//! with its preface (RFC 9113, 3.3), as curl does with `--http2-prior-knowledge`.
+//! Under TLS the client's ALPN selects the protocol. Without TLS a client may start with the HTTP/2 preface (RFC 9113,
+//! 3.3), as curl does with `--http2-prior-knowledge`.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -26,43 +26,44 @@ use crate::Api;
 use crate::request::Peer;
 use crate::streaming::ResponseBody;
 
-/// Read buffer of a connection: a bulk of some MB takes few system calls, and all connections
-/// together stay within some 100 MB even if each fills it.
+/// Maximum read buffer of a connection: a bulk of some MB takes few system calls, and all connections together stay
+/// within some 100 MB even if each fills its buffer.
 const READ_BUFFER_BYTES_MAX: usize = 128 << 10;
-/// As many as hyper's stack buffer holds.
+/// Maximum number of headers, which is the capacity of hyper's stack buffer.
 const HEADERS_MAX: usize = 100;
 /// Elasticsearch's `http.max_initial_line_length` (4 KB) and `http.max_header_size` (16 KB)
 /// together, rounded up. Larger heads get a 431.
 const HEAD_BYTES_MAX: u32 = 32 << 10;
-/// Requests of one HTTP/2 connection at a time. RFC 9113 recommends at least 100; what all
-/// connections may ask at a time is bounded by [`crate::ApiConfig::max_concurrent_requests`].
+/// Maximum concurrent requests of one HTTP/2 connection. RFC 9113 recommends at least 100;
+/// [`crate::ApiConfig::max_concurrent_requests`] limits all connections together.
 const STREAMS_MAX: u32 = 128;
-/// What a client may send ahead of what is read, of one request: enough for 5 MB/s at 50 ms.
+/// Flow control window of one request: enough for 5 MB/s at 50 ms.
 const STREAM_WINDOW_BYTES: u32 = 256 << 10;
-/// The same of all requests of a connection together: 1,024 connections hold 512 MB at worst.
+/// Flow control window of a connection: 1,024 connections hold 512 MB at worst.
 const CONNECTION_WINDOW_BYTES: u32 = 512 << 10;
-/// A client that is silent for so long is asked whether it is still there (HTTP/2 only).
+/// Silence after which a client gets a ping (HTTP/2 only).
 const PING_AFTER: Duration = Duration::from_secs(30);
-/// And has so long to answer.
+/// Timeout of the ping.
 const PING_PATIENCE: Duration = Duration::from_secs(20);
-/// A handshake takes two round trips and some milliseconds; who needs longer holds a place for nothing.
+/// Timeout of the TLS handshake. It takes two round trips and some milliseconds; slower clients would occupy a slot for
+/// nothing.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// What a client that speaks HTTP/2 without being asked begins with.
+/// First bytes of a client that speaks HTTP/2 without negotiation.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Why a connection ended early, for the log.
 pub(super) type Ended = String;
 
-/// A connection that was accepted.
+/// Accepted connection.
 pub(super) struct Connection {
     requests: Requests,
-    /// Ready when another connection needs its place.
+    /// Completes when another connection needs the slot.
     needed: Pin<Box<dyn Future<Output = ()> + Send>>,
-    /// Turns true when the server stops.
+    /// Becomes true when the server stops.
     stopping: watch::Receiver<bool>,
 }
 
-/// What answers the requests of one connection.
+/// Service that answers the requests of one connection.
 #[derive(Clone)]
 struct Requests {
     api: Api,
@@ -106,13 +107,13 @@ impl Connection {
         }
     }
 
-    /// Answers its requests until the client closes it or the server stops.
+    /// Answers requests until the client closes the connection or the server stops.
     pub(super) async fn serve(self, stream: TcpStream) -> Result<(), Ended> {
         let activity = Arc::clone(&self.requests.activity);
         let patience = self.requests.api.config().stranger_timeout;
         tokio::select! {
             served = self.serve_requests(stream) => served,
-            // As one that is idle it is closed in silence.
+            // Closed without an answer, like an idle connection.
             () = activity.strange(patience) => Ok(()),
         }
     }
@@ -148,7 +149,7 @@ impl Connection {
             read = tokio::time::timeout(patience, read_beginning(&mut stream)) => read,
         };
         let beginning = match beginning {
-            // An idle connection is closed in silence, as one that has had requests is.
+            // Closed without an answer, like an idle connection after requests.
             Err(_) => return Ok(()),
             Ok(read) => read.map_err(|error| error.to_string())?,
         };
@@ -204,13 +205,13 @@ impl Connection {
     }
 }
 
-/// Ready when the server stops.
+/// Completes when the server stops.
 async fn stopped(stopping: &mut watch::Receiver<bool>) {
-    // The sender lives as long as the server; if it is gone, the server is.
+    // The sender lives as long as the server; if it is dropped, the server has stopped.
     let _ = stopping.wait_for(|stopping| *stopping).await;
 }
 
-/// The first bytes: all of the preface, or as many as it takes to see that it is none.
+/// Reads the first bytes: the whole preface, or up to the first byte that differs from it.
 async fn read_beginning(stream: &mut TcpStream) -> std::io::Result<Vec<u8>> {
     let mut beginning = Vec::with_capacity(PREFACE.len());
     while PREFACE.starts_with(&beginning) && beginning.len() < PREFACE.len() {
@@ -222,7 +223,7 @@ async fn read_beginning(stream: &mut TcpStream) -> std::io::Result<Vec<u8>> {
     Ok(beginning)
 }
 
-/// hyper's error with its cause, which says more.
+/// Formats hyper's error with its cause, which is more specific.
 fn explain(error: &hyper::Error) -> Ended {
     match std::error::Error::source(error) {
         Some(cause) => format!("{error}: {cause}"),

@@ -1,4 +1,4 @@
-//! Connections: accepting them, limits on each, and an orderly end.
+//! Connection server: accepts connections, enforces limits on each, and shuts down gracefully.
 
 mod connection;
 mod patient;
@@ -18,13 +18,13 @@ use crate::Api;
 use connection::Connection;
 use places::Places;
 
-/// After a failed `accept` (no file descriptors left), so that the loop does not spin.
+/// Pause after a failed `accept` (no file descriptors left), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// No file system hands out more descriptors; what is larger means "no limit".
+/// Upper bound of the connection limit: no file system has more descriptors, so larger limits mean "unlimited".
 const CONNECTIONS_MAX: usize = 1 << 24;
 
-/// Serves until `shutdown` is ready; then takes no more connections, closes idle ones, lets
-/// running requests finish within [`crate::ApiConfig::shutdown_grace`], and returns.
+/// Serves until `shutdown` completes. Then it accepts no more connections, closes idle ones, waits up to
+/// [`crate::ApiConfig::shutdown_grace`] for running requests, and returns.
 pub async fn serve(listener: TcpListener, api: Api, shutdown: impl Future<Output = ()>) -> std::io::Result<()> {
     let grace = api.config().shutdown_grace;
     let limit = api.config().max_connections.clamp(1, CONNECTIONS_MAX);
@@ -44,20 +44,20 @@ pub async fn serve(listener: TcpListener, api: Api, shutdown: impl Future<Output
             Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
-                // It may be that connections have taken all file descriptors.
+                // Connections may have used up all file descriptors.
                 places.take_away();
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             }
         };
-        // Answers are written whole; waiting for more to send would only delay them.
+        // Answers are written whole; waiting for more data would only delay them.
         let _ = stream.set_nodelay(true);
         let connection = Connection::new(api.clone(), peer, &place, stopping.clone());
         let opened = api.connection_opened();
         tokio::spawn(async move {
             let served = tokio::select! {
                 served = connection.serve(stream) => served,
-                () = place.taken_away() => Err("another one has its place".to_owned()),
+                () = place.taken_away() => Err("another connection takes its slot".to_owned()),
             };
             if let Err(error) = served {
                 tracing::debug!(%peer, error, "a connection ended early");

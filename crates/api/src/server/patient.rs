@@ -1,4 +1,4 @@
-//! A connection whose client must go on reading.
+//! Write timeout of a connection.
 
 use std::future::Future as _;
 use std::io::{self, IoSlice};
@@ -9,12 +9,12 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// A stream that fails with [`io::ErrorKind::TimedOut`] once nothing could be written to it for too long: an answer
-/// that nobody reads would be kept for as long as its client likes.
+/// Stream that fails with [`io::ErrorKind::TimedOut`] if no bytes could be written for too long. Otherwise a client
+/// that does not read could make the server hold its answer for any time.
 pub(super) struct Patient<S> {
     stream: S,
     patience: Duration,
-    /// Runs while something waits to be written.
+    /// Timer that runs while a write is pending.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
@@ -84,12 +84,12 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn only_who_reads_nothing_at_all_is_given_up() {
+    async fn only_a_client_that_reads_nothing_times_out() {
         let (near, mut far) = tokio::io::duplex(4);
         let mut near = Patient::new(near, Duration::from_secs(2));
         let reader = tokio::spawn(async move {
             let mut byte = [0];
-            // Slowly, but it reads.
+            // The client reads, but slowly.
             for _ in 0..12 {
                 sleep(Duration::from_millis(400)).await;
                 far.read_exact(&mut byte).await.unwrap();

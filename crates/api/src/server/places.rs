@@ -1,10 +1,10 @@
-//! Who has the places for connections, and whose is given to the next one when all are taken.
+//! Limit on open connections, and the choice of the connection to close when all slots are taken.
 //!
-//! Whoever reaches the port can open connections and say nothing. So a place that nobody has signed in on is lent: when all are
-//! taken, the next connection gets one of these, of the address that has most of them the oldest. One address then takes
-//! places from itself and from nobody else, however fast it comes back. After these come connections on which nothing is
-//! being asked, the longest idle first: clients keep them for later and open others where one was closed. A connection that
-//! somebody signed in on and that is being answered keeps its place.
+//! Any host that reaches the port can open connections and send nothing. So the slot of an unauthenticated connection
+//! is revocable: when all slots are taken, the next connection gets the slot of the oldest unauthenticated connection
+//! of the address with most of them. An address with many connections then only replaces its own, even if it reconnects
+//! fast. After these come connections without a running request, the longest idle first: clients keep them for later
+//! and reconnect if one was closed. An authenticated connection with a running request keeps its slot.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -17,16 +17,16 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::auth::Origin;
 
-/// Between two lines in the log that say that places are taken away.
+/// Minimum interval of the log line about revoked slots.
 const TELL_EVERY: Duration = Duration::from_secs(60);
 
-/// Somebody who was asked to leave may still be reading his last answer: so long after it another one is asked.
+/// A client that was asked to leave may still be reading its last answer. After this time another connection is asked.
 const LEAVE_PATIENCE: Duration = Duration::from_secs(1);
 
-/// All places of a server.
+/// All slots of a server.
 pub(super) struct Places {
     free: Arc<Semaphore>,
-    /// Told when a request ended.
+    /// Notified when a request ended.
     ended: Arc<Notify>,
     limit: u32,
     taken: Arc<Mutex<Taken>>,
@@ -34,7 +34,7 @@ pub(super) struct Places {
 
 #[derive(Default)]
 struct Taken {
-    /// In the order in which they came, by number.
+    /// Connections by number, in the order of arrival.
     guests: HashMap<u64, Guest>,
     came: u64,
     told: Option<Instant>,
@@ -44,19 +44,19 @@ struct Guest {
     origin: Origin,
     activity: Arc<Activity>,
     leave: Arc<Leave>,
-    /// Was asked to leave.
+    /// The connection was asked to leave.
     leaves: bool,
 }
 
-/// How a connection is asked to leave.
+/// Signals that ask a connection to leave.
 #[derive(Default)]
 struct Leave {
     at_once: Notify,
-    /// Once the answer that is on its way has been sent.
+    /// Leave after the current answer has been sent.
     after_answer: Notify,
 }
 
-/// A place that is taken until this is dropped.
+/// Slot that is taken until this is dropped.
 pub(super) struct Place {
     number: u64,
     taken: Arc<Mutex<Taken>>,
@@ -65,23 +65,24 @@ pub(super) struct Place {
     _permit: OwnedSemaphorePermit,
 }
 
-/// What happens on a connection.
+/// Activity of a connection.
 pub(super) struct Activity {
     begun: AtomicU64,
     ended: AtomicU64,
     all_ended: Arc<Notify>,
     since: Instant,
-    /// When the last request ended, ms after `since`.
+    /// End of the last request, ms after `since`.
     ended_ms: AtomicU64,
     known: Known,
 }
 
-/// Whether somebody signed in on a connection, or could ask without: an extension of its requests' heads.
+/// Whether a connection had an authenticated request, or authentication is off: an extension of the heads of its
+/// requests.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Known(Arc<AtomicBool>);
 
 impl Known {
-    /// To be called for a request of somebody who may ask.
+    /// Marks the connection after an authenticated request.
     pub(crate) fn note(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -91,7 +92,7 @@ impl Known {
     }
 }
 
-/// A request that is open until this is dropped.
+/// Request in progress until this is dropped.
 pub(super) struct Open(Arc<Activity>);
 
 impl Activity {
@@ -110,9 +111,10 @@ impl Activity {
         &self.known
     }
 
-    /// Requests begun so far, and how many of them are open.
+    /// Returns the number of requests begun so far, and the number in progress.
     pub(super) fn counts(&self) -> (u64, u64) {
-        // Ended first: a request that begins in between then counts as open, never as minus one.
+        // `ended` is read first: a request that begins in between counts as in progress, and the difference is never
+        // negative.
         let ended = self.ended.load(Ordering::Acquire);
         let begun = self.begun.load(Ordering::Acquire);
         (begun, begun.saturating_sub(ended))
@@ -122,18 +124,18 @@ impl Activity {
         self.counts().1 > 0
     }
 
-    /// Since when it is idle, where nothing is open.
+    /// Returns since when the connection is idle, if no request is in progress.
     fn idle_since(&self) -> Instant {
         self.since + Duration::from_millis(self.ended_ms.load(Ordering::Relaxed))
     }
 
-    /// Ready when nobody has signed in and nothing was asked for at least `after`, and at most twice as long.
+    /// Completes when the connection is unauthenticated and had no request for at least `after`, at most twice as long.
     pub(super) async fn strange(&self, after: Duration) {
         self.idle(after, || !self.known.is_noted()).await;
     }
 
-    /// Ready when there was no request for at least `after`, and at most twice as long, and `holds` holds. hyper closes idle
-    /// connections of HTTP/1.1 by itself, of HTTP/2 only those of clients that are gone.
+    /// Completes when there was no request for at least `after`, at most twice as long, and `holds` returns true. hyper
+    /// closes idle HTTP/1.1 connections; of HTTP/2 it closes only those of vanished clients.
     pub(super) async fn idle(&self, after: Duration, holds: impl Fn() -> bool) {
         let mut before = None;
         loop {
@@ -173,13 +175,14 @@ impl Places {
         }
     }
 
-    /// A place for a connection of this address, if need be that of another one. Waits where all are being used.
+    /// Takes a slot for a connection of this address, if necessary from another connection. Waits while all have
+    /// running requests.
     pub(super) async fn take(&self, address: IpAddr) -> Place {
         let permit = loop {
             if let Ok(permit) = Arc::clone(&self.free).try_acquire_owned() {
                 break permit;
             }
-            // One that has just become idle, where all were being used.
+            // A connection may have become idle in the meantime.
             let ended = match self.take_away() {
                 true => None,
                 false => Some(self.ended.notified()),
@@ -191,7 +194,7 @@ impl Places {
                 }
             };
             tokio::select! {
-                // Never closed.
+                // The semaphore is never closed.
                 Ok(permit) = Arc::clone(&self.free).acquire_owned() => break permit,
                 () = another => {}
             }
@@ -217,7 +220,7 @@ impl Places {
         }
     }
 
-    /// Asks a connection to leave. False where all are being used.
+    /// Asks a connection to leave; returns false if all have running requests.
     pub(super) fn take_away(&self) -> bool {
         let mut taken = lock(&self.taken);
         let Some(number) = taken.dispensable() else {
@@ -239,21 +242,21 @@ impl Places {
                 origin = %guest.origin,
                 signed_in = guest.activity.known.is_noted(),
                 connections = count,
-                "all connections are taken: those that nobody has signed in on, and idle ones, make room for others"
+                "the connection limit is reached: closing unauthenticated and idle connections for new ones"
             );
             taken.told = Some(now);
         }
         true
     }
 
-    /// Ready when every place is free.
+    /// Completes when all slots are free.
     pub(super) async fn all_free(&self) {
         let _ = self.free.acquire_many(self.limit).await;
     }
 }
 
 impl Taken {
-    /// Which connection is missed least.
+    /// Returns the connection to close next.
     fn dispensable(&self) -> Option<u64> {
         let staying = || self.guests.iter().filter(|(_, guest)| !guest.leaves);
         let strangers = || staying().filter(|(_, guest)| !guest.activity.known.is_noted());
@@ -272,12 +275,12 @@ impl Taken {
 }
 
 impl Place {
-    /// Ready when somebody else is to have it at once.
+    /// Completes when another connection needs the slot at once.
     pub(super) async fn taken_away(&self) {
         self.leave.at_once.notified().await;
     }
 
-    /// What waits until somebody else is to have it once all that was asked is answered.
+    /// Returns a future that completes when another connection needs the slot after the current requests are answered.
     pub(super) fn needed(&self) -> impl Future<Output = ()> + Send + 'static {
         let leave = Arc::clone(&self.leave);
         async move { leave.after_answer.notified().await }
@@ -290,7 +293,7 @@ impl Drop for Place {
     }
 }
 
-/// What panicked while it held the lock left nothing half done.
+/// A panic while the lock was held leaves the state consistent.
 fn lock(taken: &Mutex<Taken>) -> MutexGuard<'_, Taken> {
     taken.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -303,7 +306,7 @@ mod tests {
         IpAddr::from([127, 0, 0, last])
     }
 
-    /// The place among these that the next connection gets.
+    /// Returns which of these slots the next connection would get.
     fn dispensable(places: &Places, among: &[&Place]) -> Option<usize> {
         let number = lock(&places.taken).dispensable()?;
         among.iter().position(|place| place.number == number)
@@ -325,7 +328,7 @@ mod tests {
         one.activity.known().note();
         assert_eq!(dispensable(&places, &[&one, &first, &second]), Some(2));
         second.activity.known().note();
-        // All have signed in: the longest idle goes, and none that is asked something.
+        // All are authenticated: the longest idle connection goes, never one with a running request.
         let open = Open::new(&one.activity);
         assert_eq!(dispensable(&places, &[&one, &first, &second]), Some(1));
         let others = [Open::new(&first.activity), Open::new(&second.activity)];
@@ -338,7 +341,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_is_asked_to_leave_makes_room_for_one_only() {
+    async fn a_leaving_connection_makes_room_for_one_only() {
         let places = Arc::new(Places::new(2));
         let one = places.take(address(1)).await;
         let two = places.take(address(1)).await;

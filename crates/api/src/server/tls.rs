@@ -1,4 +1,4 @@
-//! The certificate that the server shows, and its replacement while the server runs.
+//! TLS certificate of the server, and its replacement at runtime.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -8,27 +8,27 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{InvalidMessage, ServerConfig};
 use tokio_rustls::TlsAcceptor;
 
-/// HTTP/2 by its name in TLS.
+/// ALPN name of HTTP/2.
 pub(super) const ALPN_HTTP2: &[u8] = b"h2";
 const ALPN_HTTP1: &[u8] = b"http/1.1";
 
-/// TLS 1.2 and 1.3 with one certificate, which may be replaced: connections that are open keep
-/// the one they began with.
+/// TLS 1.2 and 1.3 with one replaceable certificate: open connections continue with the certificate that they started
+/// with.
 #[derive(Debug)]
 pub struct Tls {
     config: RwLock<Arc<ServerConfig>>,
 }
 
 impl Tls {
-    /// A certificate with those that lead to its root, its own first, and its key, both as PEM.
-    /// Fails with `IllegalArgument` for what is neither, or do not belong together.
+    /// Creates the configuration from a certificate chain, the server's certificate first, and its key, both as PEM.
+    /// Fails with `IllegalArgument` if one is invalid or they do not match.
     pub fn new(certificates: &[u8], key: &[u8]) -> Result<Self, Error> {
         Ok(Self {
             config: RwLock::new(server_config(certificates, key)?),
         })
     }
 
-    /// Shows another certificate from the next connection on. After a failure the old one stays.
+    /// Uses another certificate from the next connection on. After a failure the old one stays.
     pub fn replace(&self, certificates: &[u8], key: &[u8]) -> Result<(), Error> {
         let config = server_config(certificates, key)?;
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
@@ -70,12 +70,12 @@ fn is_encrypted(key: &[u8]) -> bool {
     String::from_utf8_lossy(key).contains("ENCRYPTED")
 }
 
-/// Why a handshake failed, for the log.
+/// Returns why a handshake failed, for the log.
 pub(super) fn explain(error: &std::io::Error) -> String {
     let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match tls {
         Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {
-            "plain HTTP or something else that is not TLS came to the HTTPS port".to_owned()
+            "plain HTTP or another protocol without TLS on the HTTPS port".to_owned()
         }
         _ => format!("the TLS handshake failed: {error}"),
     }
@@ -96,7 +96,7 @@ mod tests {
         let tls = Tls::new(certificate.as_bytes(), key.as_bytes()).unwrap();
         let before = Arc::as_ptr(&tls.config.read().unwrap());
         let (other, other_key) = pair();
-        // A certificate whose key has not arrived yet.
+        // A certificate whose key has not been replaced yet.
         tls.replace(other.as_bytes(), key.as_bytes()).unwrap_err();
         assert_eq!(before, Arc::as_ptr(&tls.config.read().unwrap()));
         tls.replace(other.as_bytes(), other_key.as_bytes()).unwrap();

@@ -26,15 +26,15 @@ use crate::security::change;
 
 pub(crate) use sign_in::{BODY_PATIENCE, body_limits, credentials, is_sign_in};
 
-/// Where sessions are.
+/// Path of the sessions API.
 pub(crate) const PATH: &str = "/_firn/session";
 
-/// `GET /_firn/session`: who is signed in.
+/// `GET /_firn/session`: returns the signed-in user.
 pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     Ok(personal(StatusCode::OK, &print(&edge, &call, call.session.as_ref())))
 }
 
-/// `POST /_firn/session`: the caller's password was checked on the way here.
+/// `POST /_firn/session`: creates a session; authentication has checked the password before.
 pub(crate) async fn create(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let Security::On(control) = &edge.config.security else {
         return get(edge, call).await;
@@ -52,7 +52,7 @@ pub(crate) async fn create(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     })
 }
 
-/// `DELETE /_firn/session`: ends it.
+/// `DELETE /_firn/session`: ends the session.
 pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     if let (Security::On(control), Some(session)) = (&edge.config.security, &call.session) {
         let (control, token) = (Arc::clone(control), session.token.clone());
@@ -64,7 +64,7 @@ pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     })
 }
 
-/// `POST /_firn/session/view`: takes the view of a tenant, or with `null` gives it back.
+/// `POST /_firn/session/view`: switches to the view of a tenant, or with `null` back.
 pub(crate) async fn view(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let own = call
         .session
@@ -99,13 +99,11 @@ pub(crate) async fn view(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError>
 
 fn session_of<'a>(edge: &'a Edge, call: &'a Call) -> Result<(&'a Arc<Control>, &'a OfSession), Error> {
     let Security::On(control) = &edge.config.security else {
-        return Err(Error::illegal_argument(
-            "security is off: nobody signs in, and there are no sessions",
-        ));
+        return Err(Error::illegal_argument("security is off, so there are no sessions"));
     };
     let session = call.session.as_ref();
     let session = session
-        .ok_or_else(|| Error::illegal_argument(format!("the request has no session: POST {PATH} begins one")))?;
+        .ok_or_else(|| Error::illegal_argument(format!("the request has no session: create one with POST {PATH}")))?;
     Ok((control, session))
 }
 
@@ -116,7 +114,7 @@ fn personal(status: StatusCode, body: &Value) -> Reply {
     }
 }
 
-/// Who asks, and what he may see.
+/// Returns the caller and the accessible tenant.
 fn print(edge: &Edge, call: &Call, session: Option<&OfSession>) -> Value {
     let own = session.map_or(&call.identity, |session| &session.signed_in.own);
     let view = session.and_then(OfSession::view);

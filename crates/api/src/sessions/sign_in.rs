@@ -1,6 +1,6 @@
-//! The one request whose credentials are in its body.
+//! Sign-in request, the only one with credentials in its body.
 //!
-//! Nobody knows yet who sends it, so its body is short and has to come soon.
+//! The client is not authenticated yet, so its body must be short and arrive soon.
 
 use std::time::Duration;
 
@@ -17,20 +17,20 @@ use crate::media_type::{self, Format};
 use crate::params::decode;
 use crate::request::{missing_body, parse_json};
 
-/// Longer than any name and password, with every letter escaped.
+/// Maximum bytes of the body: longer than any name and password with every character escaped.
 const BODY_BYTES_MAX: u64 = 16 << 10;
-/// How long the body may take.
+/// Timeout of the body.
 pub(crate) const BODY_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Whether a request signs somebody in.
+/// Returns whether a request is a sign-in.
 pub(crate) fn is_sign_in(parts: &Parts) -> bool {
-    // As the router reads it: another spelling must not be let in with a session for credentials.
+    // The path is normalized as in the router: another spelling must not be able to use a session as its credentials.
     let segments = parts.uri.path().split('/').filter(|segment| !segment.is_empty());
     let segments: Result<Vec<String>, _> = segments.map(|segment| decode(segment, false)).collect();
     parts.method == Method::POST && segments.is_ok_and(|segments| segments.iter().eq(PATH[1..].split('/')))
 }
 
-/// Of the body.
+/// Returns the limits of the body.
 pub(crate) fn body_limits(config: &ApiConfig) -> BodyLimits {
     let all = BodyLimits::of(config);
     BodyLimits {
@@ -39,8 +39,8 @@ pub(crate) fn body_limits(config: &ApiConfig) -> BodyLimits {
     }
 }
 
-/// The credentials in the body. It has to call itself JSON, which no page of another site can have a browser send
-/// unasked.
+/// Parses the credentials of the body. The request must have a JSON content type, which pages of other sites cannot
+/// make a browser send without permission.
 pub(crate) fn credentials(parts: &Parts, body: &[u8]) -> Result<Credentials, ApiError> {
     if body.is_empty() {
         return Err(missing_body());

@@ -1,4 +1,4 @@
-//! Bodies that take some fields and no others.
+//! Parser of bodies that refuses unknown fields.
 
 use firn_engine::Error;
 use serde_json::{Map, Value};
@@ -7,24 +7,24 @@ use crate::error::ApiError;
 use crate::params::split_list;
 use crate::request::json_type;
 
-/// A JSON object that is read field by field; what is left at the end is unknown.
+/// JSON object that is read field by field; fields that remain at the end are unknown.
 pub(super) struct Fields {
     what: &'static str,
     left: Map<String, Value>,
 }
 
 impl Fields {
-    /// The fields of a body; `what` names it in errors.
+    /// Wraps the fields of a body; `what` names it in errors.
     pub(super) fn new(what: &'static str, body: Map<String, Value>) -> Self {
         Self { what, left: body }
     }
 
-    /// A field as it came; `null` is not given.
+    /// Takes the value of a field; `null` counts as absent.
     pub(super) fn take(&mut self, name: &str) -> Option<Value> {
         self.left.shift_remove(name).filter(|value| !value.is_null())
     }
 
-    /// `true` or `false`, also as text.
+    /// Takes `true` or `false`, also as text.
     pub(super) fn flag(&mut self, name: &str, default: bool) -> Result<bool, ApiError> {
         match self.take(name) {
             None => Ok(default),
@@ -34,7 +34,7 @@ impl Fields {
         }
     }
 
-    /// A text.
+    /// Takes a text.
     pub(super) fn text(&mut self, name: &str) -> Result<Option<String>, ApiError> {
         match self.take(name) {
             None => Ok(None),
@@ -43,7 +43,7 @@ impl Fields {
         }
     }
 
-    /// Texts in a list, or in one text with commas between them.
+    /// Takes a list of texts, or one comma-separated text.
     pub(super) fn list(&mut self, name: &str) -> Result<Option<Vec<String>>, ApiError> {
         match self.take(name) {
             None => Ok(None),
@@ -60,7 +60,7 @@ impl Fields {
         }
     }
 
-    /// An object.
+    /// Takes an object.
     pub(super) fn object(&mut self, name: &str) -> Result<Option<Map<String, Value>>, ApiError> {
         match self.take(name) {
             None => Ok(None),
@@ -69,7 +69,7 @@ impl Fields {
         }
     }
 
-    /// Fails if a field is left.
+    /// Fails if a field was not taken.
     pub(super) fn end(self) -> Result<(), ApiError> {
         match self.left.keys().next() {
             None => Ok(()),

@@ -1,4 +1,4 @@
-//! Making, cloning and removing snapshots.
+//! Creation, cloning and deletion of snapshots.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::params::{set_expand_wildcards, split_list};
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
 
-/// In `_tasks`, for as long as the snapshot is being made.
+/// Action in `_tasks` while the snapshot is created.
 const CREATE_ACTION: &str = "cluster:admin/snapshot/create[n]";
 
 /// `PUT /_snapshot/{repository}/{snapshot}`.
@@ -63,7 +63,7 @@ pub(crate) async fn create(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     }))
 }
 
-/// Firn has no features with indices of their own: none is what there is.
+/// Refuses feature states: firn has no features with system indices, so only an empty list is possible.
 pub(super) fn refuse_feature_states(body: &mut Fields) -> Result<(), ApiError> {
     match body.list("feature_states")? {
         None => Ok(()),
@@ -75,7 +75,7 @@ pub(super) fn refuse_feature_states(body: &mut Fields) -> Result<(), ApiError> {
 /// `PUT /_snapshot/{repository}/{snapshot}/_clone/{target_snapshot}`.
 pub(crate) async fn clone(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let Value::Object(body) = call.required_json()? else {
-        return Err(Error::parsing("the body of a clone is no object").into());
+        return Err(Error::parsing("the body of a clone is not an object").into());
     };
     let mut body = Fields::new("a clone", body);
     let indices = body.list("indices")?;

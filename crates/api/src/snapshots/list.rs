@@ -1,4 +1,4 @@
-//! `GET /_snapshot/{repository}/{snapshot}`.
+//! `GET /_snapshot/{repository}/{snapshot}`: list of snapshots.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(crate) const GET_PARAMS: &[&str] = &[
     "verbose",
 ];
 
-/// What is printed of a snapshot.
+/// Optional parts of a printed snapshot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Detail {
     verbose: bool,
@@ -50,7 +50,7 @@ impl Default for Detail {
     }
 }
 
-/// What snapshots are sorted by.
+/// Sort criterion of snapshots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sort {
     StartTime,
@@ -62,7 +62,7 @@ enum Sort {
     FailedShardCount,
 }
 
-/// A value that snapshots are sorted by.
+/// Sort value of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Number(i64),
@@ -106,10 +106,10 @@ impl Sort {
     }
 }
 
-/// Where a page begins: after the snapshot with this key, name and repository.
+/// Start of a page: after the snapshot with this key, name and repository.
 type After = (Key, String, String);
 
-/// See the module.
+/// Handles the request; see the module.
 pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let params = &call.params;
     let detail = Detail {
@@ -174,7 +174,7 @@ pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
     Ok(Reply::ok(&answer))
 }
 
-/// The snapshots of every repository that the path names.
+/// Returns the snapshots of every repository that the path names.
 async fn all(edge: &Edge, call: &Call) -> Result<Vec<SnapshotInfo>, ApiError> {
     let ignore_unavailable = call.params.bool("ignore_unavailable", false)?;
     let repositories = split_list(call.capture("repository"));
@@ -183,7 +183,7 @@ async fn all(edge: &Edge, call: &Call) -> Result<Vec<SnapshotInfo>, ApiError> {
     let is_one = found.len() == 1;
     let mut infos = Vec::new();
     for repository in found {
-        // A name is missing if no repository has it; with several, each may lack some.
+        // A single repository must have every name; with several repositories each may lack some.
         let lenient = ignore_unavailable || !is_one;
         infos.extend(
             edge.engine
@@ -194,12 +194,13 @@ async fn all(edge: &Edge, call: &Call) -> Result<Vec<SnapshotInfo>, ApiError> {
     Ok(infos)
 }
 
-/// The policy that made a snapshot.
+/// Returns the policy that created a snapshot.
 fn policy_of(info: &SnapshotInfo) -> Option<&str> {
     info.metadata.as_ref()?.get("policy")?.as_str()
 }
 
-/// As for names of indices, `-` before a pattern takes out what follows, once there was a wildcard.
+/// Returns whether the policy matches. As for index names, a pattern with `-` in front excludes names after the first
+/// wildcard.
 fn is_of_policy(policy: Option<&str>, policies: &[String]) -> bool {
     let mut is_wanted = false;
     let mut was_wild = false;
@@ -219,7 +220,7 @@ fn is_of_policy(policy: Option<&str>, policies: &[String]) -> bool {
     is_wanted
 }
 
-/// Opaque to clients: the parts of a place, with their lengths before them.
+/// Encodes the position opaquely for clients: its parts, each with its length in front.
 fn print_after((key, name, repository): &After) -> String {
     use base64::Engine as _;
     let key = match key {
@@ -240,7 +241,7 @@ fn read_after(sort: Sort, text: &str) -> Result<After, Error> {
     Ok((sort.read_key(&key)?, name, repository))
 }
 
-/// One snapshot.
+/// Prints one snapshot.
 pub(crate) fn print(info: &SnapshotInfo, detail: Detail) -> Value {
     let mut printed = Map::new();
     let mut put = |name: &str, value: Value| {

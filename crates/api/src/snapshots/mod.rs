@@ -1,4 +1,4 @@
-//! `_snapshot`: repositories, snapshots, and what is restored from them.
+//! `_snapshot`: repositories, snapshots and restores.
 
 pub(crate) mod body;
 pub(crate) mod create;

@@ -1,4 +1,4 @@
-//! `_mount`: an index of a snapshot, searched where it lies.
+//! `_mount`: mounting of an index from a snapshot.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::request::{Call, Edge};
 
 pub(crate) const PARAMS: &[&str] = &["storage", "wait_for_completion"];
 
-/// `POST /_snapshot/{repository}/{snapshot}/_mount`. The index is there and can be searched when this answers, whatever
-/// `wait_for_completion` says: it decides on the answer alone.
+/// `POST /_snapshot/{repository}/{snapshot}/_mount`. The index is searchable when the request is answered, for any
+/// `wait_for_completion`: the parameter affects only the form of the answer.
 pub(crate) async fn mount(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let mut body = Fields::new("a mount", call.object()?);
     let Some(index) = body.text("index")? else {

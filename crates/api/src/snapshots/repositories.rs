@@ -1,4 +1,4 @@
-//! `_snapshot/{repository}`: places for snapshots.
+//! `_snapshot/{repository}`: snapshot repositories.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
 /// `PUT /_snapshot/{repository}`.
 pub(crate) async fn put(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let Value::Object(body) = call.required_json()? else {
-        return Err(Error::parsing("the body of a repository is no object").into());
+        return Err(Error::parsing("the body of a repository is not an object").into());
     };
     let mut body = Fields::new("a repository", body);
     let kind = body.text("type")?;
@@ -89,7 +89,7 @@ pub(crate) async fn cleanup(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErr
     })))
 }
 
-/// `POST /_snapshot/{repository}/_analyze`. What concerns several nodes and registers is refused.
+/// `POST /_snapshot/{repository}/_analyze`. Parameters that concern several nodes or registers are refused.
 pub(crate) async fn analyze(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let params = &call.params;
     for name in [

@@ -1,4 +1,4 @@
-//! `_restore`: indices out of snapshots.
+//! `_restore`: restore of indices from snapshots.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::error::ApiError;
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
 
-/// In `_tasks`, for as long as indices are being restored.
+/// Action in `_tasks` while indices are restored.
 const ACTION: &str = "cluster:admin/snapshot/restore[n]";
 
 /// `POST /_snapshot/{repository}/{snapshot}/_restore`.

@@ -1,4 +1,4 @@
-//! `_searchable_snapshots`: what mounted indices hold, and the cache that they share.
+//! `_searchable_snapshots`: statistics of mounted indices, and their shared cache.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ fn one(edge: &Edge, shard: &MountedShardStats) -> Value {
     })
 }
 
-/// Splits of some shards. Of shards that nobody has asked for since the start nothing is known yet.
+/// Prints the splits of some shards. Shards without a search since the start have unknown splits.
 fn files(shards: &[&MountedShardStats]) -> Value {
     let known: Vec<_> = shards
         .iter()
@@ -173,7 +173,7 @@ pub(crate) async fn clear(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
     })))
 }
 
-/// Elasticsearch's complaint about a target without anything mounted.
+/// Returns Elasticsearch's error for a target without mounted indices.
 fn some(shards: Vec<MountedShardStats>) -> Result<Vec<MountedShardStats>, Error> {
     match shards.is_empty() {
         true => Err(Error::new(
@@ -184,7 +184,7 @@ fn some(shards: Vec<MountedShardStats>) -> Result<Vec<MountedShardStats>, Error>
     }
 }
 
-/// Backing indices of data streams may be mounted, and they are hidden.
+/// Options that include hidden indices, because backing indices of data streams may be mounted.
 pub(super) fn hidden_too() -> IndicesOptions {
     IndicesOptions {
         expand_hidden: true,

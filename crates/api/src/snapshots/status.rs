@@ -1,4 +1,4 @@
-//! `_status`: how far snapshots are.
+//! `_status`: progress of snapshots.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `_firn/warm`, `_firn/pin`, `_firn/unpin`: what the shared cache holds of mounted indices, by an operator's wish.
+//! `_firn/warm`, `_firn/pin`, `_firn/unpin`: control of the shared cache of mounted indices by operators.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use crate::search;
 
 pub(crate) const PARAMS: &[&str] = &["max_bytes", "wait_for_completion"];
 
-/// In `_tasks`, for as long as it runs.
+/// Action in `_tasks` while it runs.
 const ACTION: &str = "indices:admin/firn/warm[n]";
-/// Questions that bring something near at one moment: each takes the store from searches that somebody waits for.
+/// Maximum concurrent warming searches: each takes bandwidth of the object store from user searches.
 const WARMING_MAX: usize = 4;
 
-/// `POST /{index}/_firn/warm`: brings what a search reads near, by running it and showing nothing of it. The body is that of
-/// `_search`. More than `max_bytes` (half of the cache, of which a search fetches no more ahead) is refused with the
-/// estimate.
+/// `POST /{index}/_firn/warm`: loads the data of a search into the cache by running it without returning hits. The body
+/// is that of `_search`. A search of more than `max_bytes` is refused with the estimate; the default is half of the
+/// cache, because a search prefetches no more.
 pub(crate) async fn warm(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let body = call.json()?;
     let target = call.target(IndicesOptions::default())?;
@@ -31,7 +31,7 @@ pub(crate) async fn warm(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError>
     if request.point_in_time.is_some() {
         return Err(Error::not_implemented("warming the cache with a point in time").into());
     }
-    // What was answered before is not near because of that.
+    // A cached response would skip the reads.
     request.request_cache = Some(false);
     request.check_context()?;
     let size = edge
@@ -44,14 +44,14 @@ pub(crate) async fn warm(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError>
         None => size / 2,
     };
     if edge.tasks.count(ACTION) >= WARMING_MAX {
-        let reason = format!("rejected execution of [_firn/warm]: [{WARMING_MAX}] run already");
+        let reason = format!("rejected execution of [_firn/warm]: [{WARMING_MAX}] are already running");
         return Err(Error::new(ErrorKind::Rejected, reason).into());
     }
     let ctx = RequestContext {
         repository_bytes_max: Some(max_bytes),
         ..call.lasting(&edge, ACTION, format!("warm {}", call.path))
     };
-    // The task's own flag: it goes on when its client goes away.
+    // The flag of the task: the search continues if the client goes away.
     let ctx = RequestContext {
         cancel: ctx.lasting.as_ref().map(|task| task.cancel.clone()).unwrap_or_default(),
         work: Arc::default(),
@@ -74,7 +74,7 @@ async fn run(edge: Arc<Edge>, ctx: RequestContext, request: SearchRequest) -> Re
     let response = match outcome {
         Ok(response) => response,
         Err(error) => {
-            tracing::info!(indices = expression, error = ?error, "the shared cache was not warmed");
+            tracing::info!(indices = expression, error = ?error, "warming the shared cache failed");
             return Err(error);
         }
     };

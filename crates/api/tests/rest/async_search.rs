@@ -1,4 +1,4 @@
-//! `_async_search` over HTTP: what is told while a search runs, after it, and to whom it is kept.
+//! `_async_search` over HTTP: partial and final results, and their retention.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::fake::{NOW_MS, Node};
 
-/// A node with an index and a document, whose searches take this long.
+/// Returns a node with an index and a document, whose searches take this long.
 async fn node(search_delay: Duration) -> Node {
     let node = Node::new();
     node.ok("PUT", "/logs/_doc/1", r#"{"a":1}"#).await;
@@ -39,7 +39,7 @@ async fn what_completes_at_once_is_not_kept() {
 }
 
 #[tokio::test]
-async fn what_is_kept_is_read_until_it_is_deleted() {
+async fn a_retained_search_is_readable_until_it_is_deleted() {
     let node = node(Duration::ZERO).await;
     let submitted = node
         .ok("POST", "/logs/_async_search?keep_on_completion=true&keep_alive=1m", "")
@@ -94,7 +94,7 @@ async fn a_running_search_tells_what_it_has_and_can_be_cancelled() {
         (&json!(0), &json!({"value": 0, "relation": "gte"}))
     );
     let ctx = node.fake.contexts.lock().unwrap().last().unwrap().clone();
-    let progress = Arc::clone(ctx.progress.as_ref().expect("somebody asks"));
+    let progress = Arc::clone(ctx.progress.as_ref().expect("the context has a progress"));
     progress.publish(SearchResponse {
         shards: SearchShards {
             total: 4,
@@ -123,7 +123,7 @@ async fn a_running_search_tells_what_it_has_and_can_be_cancelled() {
     let running = |tasks: &Value| tasks["tasks"].to_string().matches("async_search/submit").count();
     let path = "/_tasks?group_by=none&actions=*async_search*";
     assert_eq!(running(&node.ok("GET", path, "").await), 1);
-    assert!(!ctx.cancel.is_cancelled(), "it outlives the request that submitted it");
+    assert!(!ctx.cancel.is_cancelled(), "the search outlives its request");
     node.ok("DELETE", &format!("/_async_search/{id}"), "").await;
     assert!(ctx.cancel.is_cancelled());
 }

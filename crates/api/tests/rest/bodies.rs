@@ -61,7 +61,7 @@ async fn large_bodies_are_refused() {
     let answer = node.send("POST", "/_bulk", &"x".repeat(1001)).await;
     assert_eq!(answer.status(), 429);
     assert_eq!(answer.json()["error"]["type"], "circuit_breaking_exception");
-    // What was refused is not counted any more.
+    // Refused bodies no longer count against the budget.
     node.ok("PUT", "/i/_doc/1", "{}").await;
 }
 
@@ -96,7 +96,7 @@ async fn compresses_answers_when_asked() {
     assert_eq!(small.header("content-encoding"), "");
 }
 
-/// Whatever is asked: the thread that serves connections reads small bodies only.
+/// For all endpoints: the thread that serves connections parses small bodies only.
 #[tokio::test]
 async fn large_bodies_are_read_elsewhere() {
     let node = Node::new();
@@ -135,13 +135,13 @@ async fn large_bodies_are_read_elsewhere() {
             assert_eq!(answer.status(), 200, "{path}: {}", answer.text());
             let threads = std::mem::take(&mut *node.fake.threads.lock().unwrap());
             let first = threads.first().expect("the engine was asked");
-            // Searches that outlive their request are tasks of their own, which begin once their body was read.
+            // Background searches are separate tasks, which start after their body was parsed.
             if !path.ends_with("_async_search") {
                 assert_eq!(*first == here, is_small, "{path}");
             }
         }
     }
-    // What is wrong is told as always.
+    // Errors are reported as for small bodies.
     let wrong = format!(r#"{{"query":{{"nothing":{{}}}}{filling}}}"#);
     let answer = node.send("POST", "/i/_search", &wrong).await;
     assert_eq!(answer.status(), 400, "{}", answer.text());

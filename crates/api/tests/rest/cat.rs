@@ -1,4 +1,4 @@
-//! Tables.
+//! `_cat` tables over HTTP.
 
 use crate::fake::Node;
 
@@ -46,7 +46,7 @@ async fn prints_tables() {
             .await;
         assert!(all.json().is_array(), "{table}");
     }
-    // Clients of version 9 ask with POST.
+    // Clients of version 9 use POST.
     assert_eq!(node.send("POST", "/_cat/count/second?h=count", "").await.text(), "1\n");
     assert_eq!(
         node.fails("GET", "/_cat/indices?s=indx", "").await,

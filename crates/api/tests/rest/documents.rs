@@ -1,4 +1,4 @@
-//! Documents one by one and in bulk.
+//! Single documents and bulks over HTTP.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! An engine in a few maps: real metadata, no durability, and a search that ignores the query.
+//! Fake engine based on a few maps: real metadata, no durability, and a search that ignores the query.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -36,27 +36,27 @@ use tower::ServiceExt as _;
 /// 2024-01-02T03:04:05.678Z.
 pub(crate) const NOW_MS: i64 = 1_704_164_645_678;
 
-/// What the next id of a search is made of.
+/// Counter from which ids of searches are generated.
 static DRAWN: AtomicU8 = AtomicU8::new(0);
 
-/// The engine.
+/// Fake engine.
 #[derive(Default)]
 pub(crate) struct Fake {
     state: Mutex<State>,
     next_id: AtomicU64,
-    /// The search asked last.
+    /// Last search.
     pub(crate) asked: Mutex<Option<SearchRequest>>,
     /// Open points in time.
     points_in_time: Mutex<Vec<PointInTimeInfo>>,
-    /// The page asked for last.
+    /// Last scroll request.
     pub(crate) scrolled: Mutex<Option<ScrollRequest>>,
-    /// What the next searches fail with.
+    /// Error of the next searches.
     pub(crate) search_error: Mutex<Option<Error>>,
-    /// How long searches take.
+    /// Duration of searches.
     pub(crate) search_delay: Mutex<Duration>,
-    /// Cancel flags of searches, newest last.
+    /// Contexts of searches with their cancel flags, newest last.
     pub(crate) contexts: Mutex<Vec<RequestContext>>,
-    /// The threads on which searches, bulks and commands came.
+    /// Threads that called the engine with searches, bulks and commands.
     pub(crate) threads: Mutex<Vec<ThreadId>>,
 }
 
@@ -67,13 +67,13 @@ struct State {
     seq_no: u64,
 }
 
-/// A server over a fresh fake.
+/// Server over a fresh fake.
 pub(crate) struct Node {
     pub(crate) fake: Arc<Fake>,
     pub(crate) api: Api,
 }
 
-/// A response, read.
+/// Response that was read.
 pub(crate) struct Answer {
     pub(crate) response: Response<()>,
     pub(crate) body: Bytes,
@@ -129,7 +129,7 @@ impl Node {
         self.send_with(method, uri, &[], body).await
     }
 
-    /// Sends a request with headers of its own.
+    /// Sends a request with additional headers.
     pub(crate) async fn send_with(&self, method: &str, uri: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         let mut request = Request::builder().method(method).uri(uri);
         let typed = headers
@@ -158,7 +158,7 @@ impl Node {
         }
     }
 
-    /// Sends a request that must succeed and gives its JSON.
+    /// Sends a request that must succeed and returns its JSON.
     pub(crate) async fn ok(&self, method: &str, uri: &str, body: &str) -> Value {
         let answer = self.send(method, uri, body).await;
         assert!(
@@ -169,7 +169,7 @@ impl Node {
         answer.json()
     }
 
-    /// Sends a request that must fail and gives status, type and reason in one line.
+    /// Sends a request that must fail and returns status, type and reason in one line.
     pub(crate) async fn fails(&self, method: &str, uri: &str, body: &str) -> String {
         let answer = self.send(method, uri, body).await;
         assert_ne!(

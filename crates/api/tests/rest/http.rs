@@ -1,4 +1,4 @@
-//! Headers, parameters, errors: what is the same at every endpoint.
+//! Headers, parameters and errors: behaviour that all endpoints share.
 
 use crate::fake::Node;
 

@@ -1,4 +1,4 @@
-//! HTTP/2 as clients speak it, with the preface alone (under TLS see `tls.rs`).
+//! HTTP/2 with prior knowledge, that is with the preface alone (under TLS see `tls.rs`).
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use tokio::net::TcpStream;
 use crate::fake::Node;
 use crate::server::serve;
 
-/// A client's half of a connection.
+/// Client side of a connection.
 pub(crate) struct Client {
     send: h2::client::SendRequest<Bytes>,
-    /// Ends when the server closes the connection.
+    /// Completes when the server closes the connection.
     pub(crate) connection: tokio::task::JoinHandle<Result<(), h2::Error>>,
 }
 
@@ -89,7 +89,7 @@ async fn requests_of_one_connection_run_side_by_side() {
 async fn a_head_that_is_too_large_is_refused_and_the_connection_lives_on() {
     let served = serve(Node::new()).await;
     let client = Client::new(TcpStream::connect(served.address).await.unwrap()).await;
-    // Smaller ones than the limit pass, however many bytes they have on the wire.
+    // Heads below the limit pass, however many bytes they take on the wire.
     let mut request = get("/");
     request
         .headers_mut()
@@ -129,7 +129,7 @@ async fn idle_connections_are_closed() {
     let served = serve(Node::with(|config| config.head_timeout = Duration::from_millis(300))).await;
     let client = Client::new(TcpStream::connect(served.address).await.unwrap()).await;
     *served.node.fake.search_delay.lock().unwrap() = Duration::from_millis(800);
-    // Longer than the time of an idle one, and not idle.
+    // Longer than the idle timeout, but not idle.
     assert_eq!(client.send(get("/_search"), "").await.unwrap().0.status(), 200);
     tokio::time::timeout(Duration::from_secs(5), client.connection)
         .await

@@ -10,7 +10,7 @@ use crate::security::{ask, basic, secure};
 
 const PASSWORD: &str = "correct horse";
 
-/// A node, and what its operator signs in with.
+/// Returns a node and the credentials of its operator.
 fn node() -> (Node, String) {
     let (node, _) = secure(SlowdownLimits::default());
     (node, basic("elastic", PASSWORD))
@@ -47,7 +47,7 @@ async fn fails(node: &Node, who: &str, method: &str, uri: &str, body: Value) -> 
     )
 }
 
-/// A tenant with an admin, and what he signs in with.
+/// Creates a tenant with an admin and returns the credentials of the admin.
 async fn tenant(node: &Node, operator: &str, name: &str) -> String {
     ok(node, operator, "PUT", &format!("/_firn/tenants/{name}"), json!({})).await;
     let user = json!({"password": PASSWORD, "roles": ["tenant_admin"], "metadata": {"tenant": name}});
@@ -56,7 +56,7 @@ async fn tenant(node: &Node, operator: &str, name: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_key_is_made_used_told_about_and_ended() {
+async fn a_key_is_created_used_listed_and_invalidated() {
     let (node, operator) = node();
     let admin = tenant(&node, &operator, "acme").await;
     let body = json!({"name": "shipper", "expiration": "1d", "metadata": {"app": "x"},
@@ -241,7 +241,7 @@ async fn the_rights_of_a_tenant_s_roles() {
     }
     let (reader, writer) = (basic("reader", PASSWORD), basic("writer", PASSWORD));
     let document = r#"{"a":1}"#;
-    // Endpoint, then the statuses of reader, writer and admin: refused, or let through to what exists.
+    // Endpoint, then the statuses of reader, writer and admin: refused, or allowed if the target exists.
     let cases = [
         ("POST", "/a/_doc", document, [403, 201, 201]),
         ("GET", "/a/_search", "", [200, 403, 200]),
@@ -251,7 +251,7 @@ async fn the_rights_of_a_tenant_s_roles() {
         ("POST", "/a/_forcemerge", "", [403, 403, 403]),
         ("POST", "/a/_close", "", [403, 403, 403]),
         ("POST", "/nosuch/_close", "", [403, 403, 403]),
-        // Whether it is the tenant's own the engine says.
+        // The engine decides whether the index belongs to the tenant.
         ("PUT", "/made", "{}", [403, 403, 200]),
         ("PUT", "/made/_mapping", "{}", [403, 403, 200]),
         ("DELETE", "/made", "", [403, 403, 200]),
@@ -276,7 +276,7 @@ async fn the_rights_of_a_tenant_s_roles() {
 }
 
 #[tokio::test]
-async fn who_monitors_the_cluster_sees_its_health_and_templates() {
+async fn a_monitor_of_the_cluster_sees_its_health_and_templates() {
     let (node, operator) = node();
     let users = [
         ("cluster", json!({"cluster": ["monitor"]})),
@@ -343,7 +343,7 @@ async fn who_monitors_the_cluster_sees_its_health_and_templates() {
 }
 
 #[tokio::test]
-async fn one_is_told_what_one_s_roles_grant() {
+async fn callers_can_list_their_privileges() {
     let (node, operator) = node();
     let path = "/_security/user/_privileges";
     let told = ok(&node, &operator, "GET", path, Value::Null).await;
@@ -370,7 +370,7 @@ async fn one_is_told_what_one_s_roles_grant() {
         .map(|entry| &entry["names"])
         .collect();
     assert_eq!(names, [&json!(["logs-*", "web"]), &json!(["x"])]);
-    // A tenant's people have nothing of the node.
+    // Users of a tenant have no privileges on the node.
     ok(&node, &operator, "PUT", "/_firn/tenants/acme", json!({})).await;
     let user = json!({"password": PASSWORD, "roles": ["one"], "metadata": {"tenant": "acme"}});
     ok(&node, &operator, "PUT", "/_security/user/ann", user).await;

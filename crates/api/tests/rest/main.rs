@@ -1,4 +1,4 @@
-//! The edge as clients see it, over a fake engine that keeps documents in a map.
+//! REST edge as clients see it, over a fake engine that stores documents in a map.
 
 mod async_search;
 mod bodies;

@@ -1,4 +1,4 @@
-//! Indices, aliases, templates, data streams, the cluster.
+//! Indices, aliases, templates, data streams and the cluster over HTTP.
 
 use serde_json::json;
 
@@ -185,7 +185,7 @@ async fn the_cluster_is_one_healthy_node() {
     );
 }
 
-/// What benchmarks (esrally, opensearch-benchmark) and exporters for Prometheus read by name.
+/// Fields that benchmarks (esrally, opensearch-benchmark) and exporters for Prometheus read by name.
 #[tokio::test]
 async fn node_stats_have_what_benchmarks_and_exporters_read() {
     let node = Node::new();

@@ -1,4 +1,4 @@
-//! Connections of people who do not say who they are, and of those who do.
+//! Slots of connections with and without authenticated requests.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::security::{basic, secure};
 use crate::server::{Served, serve};
 
 const PLACES: usize = 8;
-/// Longer than anything takes on a slow machine.
+/// Longer than any step takes on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A node that only answers those who sign in.
+/// Starts a node that requires authentication.
 async fn secured(change: impl FnOnce(&mut firn_api::ApiConfig)) -> (Served, String) {
     let (node, control) = secure(SlowdownLimits::default());
     control
@@ -33,7 +33,8 @@ async fn connect(served: &Served) -> TcpStream {
     TcpStream::connect(served.address).await.unwrap()
 }
 
-/// A request on a connection that stays open, and the status of its answer; `None`: it was closed.
+/// Sends a request on a connection that stays open and returns the status of its answer; `None`: the connection was
+/// closed.
 async fn ask(stream: &mut TcpStream, path: &str, who: Option<&str>) -> Option<String> {
     let authorization = who.map_or(String::new(), |who| format!("authorization: {who}\r\n"));
     let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\n{authorization}\r\n");
@@ -78,7 +79,7 @@ async fn closed(stream: &mut TcpStream) {
 }
 
 #[tokio::test]
-async fn who_does_not_sign_in_keeps_nobody_out() {
+async fn unauthenticated_connections_block_no_authenticated_client() {
     let (served, operator) = secured(|config| {
         config.stranger_timeout = PATIENCE;
     })
@@ -93,14 +94,14 @@ async fn who_does_not_sign_in_keeps_nobody_out() {
                 0 => b"",
                 1 => b"GET / HTTP/1.1\r\nhost:",
                 2 => b"PRI * HTTP/2.0\r\n",
-                // It is refused, and goes on sending.
+                // The request is refused, and the client continues to send.
                 _ => b"POST /_bulk HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n{",
             };
-            // The server may have taken the place of one that it has just been given.
+            // The server may revoke the slot of a connection right after it was opened.
             let _ = stranger.write_all(begin).await;
             held.push(stranger);
         }
-        // One who comes, and one who was there before.
+        // A new authenticated connection, and one that existed before.
         let mut other = connect(&served).await;
         assert_eq!(
             ask(&mut other, "/", Some(&operator)).await.as_deref(),
@@ -128,7 +129,7 @@ async fn who_does_not_sign_in_keeps_nobody_out() {
         }
         held.push(stranger);
     }
-    // To be told that one may not is not to be known.
+    // A refused request does not count as authenticated.
     closed(&mut held[12 * PLACES]).await;
     assert_eq!(ask(&mut shipper, "/", Some(&operator)).await.as_deref(), Some("200"));
 }
@@ -142,7 +143,7 @@ async fn idle_connections_make_room_and_busy_ones_do_not() {
         assert_eq!(ask(&mut stream, "/", None).await.as_deref(), Some("200"));
         known.push(stream);
     }
-    // The first was used last.
+    // The first connection was used last.
     tokio::time::sleep(Duration::from_millis(20)).await;
     assert_eq!(ask(&mut known[0], "/", None).await.as_deref(), Some("200"));
     let mut next = connect(&served).await;
@@ -164,14 +165,14 @@ async fn idle_connections_make_room_and_busy_ones_do_not() {
     }
     let mut waits = connect(&served).await;
     assert_eq!(ask(&mut waits, "/", None).await.as_deref(), Some("200"));
-    // It got the place of one whose answer had been sent.
+    // The new connection got the slot of one whose answer had been sent.
     for stream in &mut known {
         assert_eq!(answered(stream).await.as_deref(), Some("200"));
     }
 }
 
 #[tokio::test]
-async fn who_does_not_sign_in_is_not_kept_for_long() {
+async fn unauthenticated_connections_are_closed_soon() {
     let (served, operator) = secured(|config| config.stranger_timeout = Duration::from_millis(300)).await;
     let mut known = connect(&served).await;
     assert_eq!(ask(&mut known, "/", Some(&operator)).await.as_deref(), Some("200"));

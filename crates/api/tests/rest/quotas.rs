@@ -1,4 +1,4 @@
-//! What a tenant hears when it wants too much, and what is told about what it uses.
+//! Refusals of requests over a quota, and reports of usage.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ fn limit(control: &Control, quotas: Quotas) {
     control.put_tenant(&acme(), settings).unwrap();
 }
 
-/// A node with the tenant `acme` and its admin.
+/// Returns a node with the tenant `acme` and its admin.
 fn with_tenant() -> (Node, Arc<Control>, String) {
     let (node, control) = secure(SlowdownLimits::default());
     limit(&control, Quotas::default());
@@ -70,11 +70,11 @@ async fn a_bulk_over_its_quota_is_refused_as_a_whole() {
         reason.starts_with("quota [ingest_events_per_second] of tenant [acme] is used up: its limit is [1]"),
         "{reason}"
     );
-    // One document at a time is held against the same quota; whoever has none writes on.
+    // Single documents count against the same quota; a caller without a tenant has none.
     assert_eq!(ask(&node, &anna, "POST", "/logs/_doc", "{}").await.status(), 429);
     let operator = basic("elastic", "correct horse");
     assert_eq!(bulk(&node, &operator).await.status(), 200);
-    // Reading and deleting is no ingest, and a raised quota counts at once.
+    // Reads and deletes are no ingest, and a raised quota takes effect at once.
     limit(
         &control,
         Quotas {
@@ -98,7 +98,7 @@ async fn a_bulk_over_its_quota_is_refused_as_a_whole() {
     );
     assert_eq!(full.response.headers()["retry-after"], "60");
     assert_eq!(ask(&node, &anna, "GET", "/logs/_search", "").await.status(), 200);
-    // Who deletes makes room.
+    // Deletes free space.
     let deleted = ask(&node, &anna, "DELETE", "/logs/_doc/nothing", "").await;
     assert_ne!(deleted.status(), 429, "{}", deleted.json());
 }
@@ -140,7 +140,7 @@ async fn searches_are_refused_by_their_quota() {
 }
 
 #[tokio::test]
-async fn usage_is_told_to_operators_and_the_tenant_itself() {
+async fn operators_and_the_tenant_see_its_usage() {
     let (node, control, anna) = with_tenant();
     assert_eq!(bulk(&node, &anna).await.status(), 200);
     limit(
@@ -170,7 +170,7 @@ async fn usage_is_told_to_operators_and_the_tenant_itself() {
         assert!(usage["ingest"]["events_per_second"].as_f64().unwrap() > 0.0, "{usage}");
         assert_eq!(usage["requests_refused_by_quota"], 1);
     }
-    // Of itself only, and in the same words whether there is another one or not.
+    // A tenant sees only its own usage, with the same error whether or not another tenant exists.
     let other = ask(&node, &anna, "GET", "/_firn/tenants/other/usage", "").await;
     let nobody = ask(&node, &anna, "GET", "/_firn/tenants/nobody/usage", "").await;
     assert_eq!((other.status(), nobody.status()), (404, 404));

@@ -1,4 +1,4 @@
-//! Questions.
+//! Searches over HTTP.
 
 use firn_engine::search::TrackTotalHits;
 use firn_engine::source::SourceFilter;

@@ -1,4 +1,4 @@
-//! Who is let in, and what he is told if not.
+//! Authentication and its errors over HTTP.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::fake::{Answer, NOW_MS, Node};
 
 const PASSWORD: &str = "correct horse";
 
-/// A node where nobody is known but the operator.
+/// Returns a node whose only user is the operator.
 pub(crate) fn secure(slowdown: SlowdownLimits) -> (Node, Arc<Control>) {
     let counter = std::sync::atomic::AtomicU8::new(0);
     let control = Control::open(Parts {
@@ -37,12 +37,12 @@ pub(crate) fn secure(slowdown: SlowdownLimits) -> (Node, Arc<Control>) {
     (node, control)
 }
 
-/// The value of `Authorization` for a user.
+/// Returns the value of `Authorization` for a user.
 pub(crate) fn basic(name: &str, password: &str) -> String {
     format!("Basic {}", STANDARD.encode(format!("{name}:{password}")))
 }
 
-/// Sends a request as somebody.
+/// Sends a request with credentials.
 pub(crate) async fn ask(node: &Node, who: &str, method: &str, uri: &str, body: &str) -> Answer {
     node.send_with(method, uri, &[("authorization", who)], body).await
 }
@@ -58,7 +58,7 @@ fn reason(answer: &Answer) -> String {
 }
 
 #[tokio::test]
-async fn who_says_nothing_is_asked_to_sign_in() {
+async fn requests_without_credentials_get_a_challenge() {
     let (node, _) = secure(SlowdownLimits::default());
     let answer = node.send("GET", "/_search?size=0", "").await;
     assert_eq!(
@@ -68,14 +68,14 @@ async fn who_says_nothing_is_asked_to_sign_in() {
     let challenges: Vec<_> = answer.response.headers().get_all("www-authenticate").iter().collect();
     assert_eq!(challenges, [r#"Basic realm="security", charset="UTF-8""#, "ApiKey"]);
     assert_eq!(answer.json()["error"]["header"]["WWW-Authenticate"][1], "ApiKey");
-    // Not even which paths there are.
+    // Not even the existing paths are revealed.
     assert_eq!(node.send("GET", "/_nonsense", "").await.status(), 401);
     assert_eq!(node.send("DELETE", "/_search", "").await.status(), 401);
     assert_eq!(node.send("HEAD", "/", "").await.status(), 401);
 }
 
 #[tokio::test]
-async fn the_operator_signs_in_with_his_password() {
+async fn the_operator_signs_in_with_a_password() {
     let (node, _) = secure(SlowdownLimits::default());
     let me = basic("elastic", PASSWORD);
     for _ in 0..2 {
@@ -127,13 +127,13 @@ async fn guessing_takes_longer_and_longer() {
     };
     let (status, waited) = wait(basic("elastic", "guess")).await;
     assert!(status == 401 && waited >= Duration::from_millis(350), "{waited:?}");
-    // Whoever was known before does not wait behind guesses of his name.
+    // A client that authenticated before does not wait behind guesses of the same name.
     let (status, waited) = wait(good).await;
     assert!(status == 200 && waited < Duration::from_millis(150), "{waited:?}");
 }
 
 #[tokio::test]
-async fn where_security_is_off_nobody_is_asked() {
+async fn no_credentials_are_needed_while_security_is_off() {
     let node = Node::new();
     assert_eq!(
         ask(&node, &basic("elastic", "wrong"), "GET", "/", "").await.status(),

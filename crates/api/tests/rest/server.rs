@@ -1,4 +1,4 @@
-//! Real connections: heads without bodies, early refusals, an orderly end.
+//! Real connections: answers without bodies, early refusals, graceful shutdown.
 
 use std::time::Duration;
 
@@ -78,7 +78,7 @@ async fn a_head_that_announces_too_much_is_answered_at_once() {
     }
 }
 
-/// A client that sends all before it listens sees the answer too, not a connection that was reset.
+/// A client that sends everything before it reads gets the answer too, not a reset connection.
 #[tokio::test]
 async fn a_client_that_sends_first_sees_why_it_was_refused() {
     let served = serve(Node::new()).await;
@@ -139,7 +139,7 @@ async fn running_requests_finish_when_the_server_stops() {
     let served = serve(Node::new()).await;
     *served.node.fake.search_delay.lock().unwrap() = Duration::from_millis(200);
     let request = tokio::spawn(exchange(served.address, b"GET /_search HTTP/1.1\r\nhost: x\r\n\r\n"));
-    // An idle connection does not hold the server up.
+    // An idle connection does not delay the shutdown.
     let idle = TcpStream::connect(served.address).await.unwrap();
     tokio::time::sleep(Duration::from_millis(50)).await;
     served.stop.send(()).unwrap();
@@ -174,19 +174,19 @@ async fn a_closed_connection_cancels_its_search() {
 }
 
 #[tokio::test]
-async fn answers_that_nobody_reads_are_bounded_in_bytes_and_time() {
+async fn unread_answers_are_bounded_in_bytes_and_time() {
     let node = Node::with(|config| {
         config.unread_answers_max = 30 << 20;
         config.body_idle_timeout = Duration::from_millis(500);
     });
-    // More than a connection's buffers take.
+    // More than the buffers of a connection hold.
     let source = format!(r#"{{"a":"{}"}}"#, "x".repeat(20 << 20));
     node.ok("PUT", "/i/_doc/1", &source).await;
     let served = serve(node).await;
     let ask = b"GET /i/_doc/1 HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
     let mut silent = TcpStream::connect(served.address).await.unwrap();
     silent.write_all(ask).await.unwrap();
-    // It has begun to come.
+    // The answer has begun to arrive.
     silent.read_exact(&mut [0; 9]).await.unwrap();
     let refused = exchange(served.address, ask).await;
     assert!(
@@ -195,14 +195,14 @@ async fn answers_that_nobody_reads_are_bounded_in_bytes_and_time() {
         &refused[..200.min(refused.len())]
     );
     assert!(refused.contains("circuit_breaking_exception"), "{refused}");
-    // What is small needs no room.
+    // A small answer needs no memory budget.
     let small = exchange(
         served.address,
         b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n",
     )
     .await;
     assert!(small.starts_with("HTTP/1.1 200 "), "{small}");
-    // The silent client is cut off, and its room is free again.
+    // The silent client is cut off, and its memory budget is free again.
     let began = std::time::Instant::now();
     loop {
         let answer = exchange(served.address, ask).await;

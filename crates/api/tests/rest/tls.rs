@@ -1,4 +1,4 @@
-//! TLS: what is spoken under it, what is refused, and the replacement of the certificate.
+//! TLS: protocols, refused connections, and the replacement of the certificate.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ async fn serve_with(pair: &Pair) -> (Served, Arc<Tls>) {
     (serve(Node::with(|config| config.tls = Some(shown))).await, tls)
 }
 
-/// Connects as a client that trusts `pair` and nothing else.
+/// Connects as a client that trusts only `pair`.
 async fn connect(
     address: SocketAddr,
     pair: &Pair,
@@ -86,7 +86,7 @@ async fn http1_is_spoken_under_both_versions() {
 }
 
 #[tokio::test]
-async fn http2_is_spoken_with_who_knows_it() {
+async fn http2_is_spoken_with_clients_that_support_it() {
     let pair = Pair::new();
     let (served, _) = serve_with(&pair).await;
     let stream = connect(served.address, &pair, ANY, &["http/1.1", "h2"]).await.unwrap();
@@ -102,7 +102,7 @@ async fn old_tls_and_plain_http_are_turned_away() {
     let pair = Pair::new();
     let (served, _) = serve_with(&pair).await;
 
-    // A hello of TLS 1.1 with one cipher suite of that time, and one signature algorithm.
+    // Hello of TLS 1.1 with one cipher suite of that time, and one signature algorithm.
     let mut hello = vec![0x16, 3, 1, 0, 55, 1, 0, 0, 51, 3, 2];
     hello.extend([7; 32]);
     hello.extend([0, 0, 2, 0, 0x2f, 1, 0, 0, 8, 0, 13, 0, 4, 0, 2, 4, 1]);
@@ -110,7 +110,7 @@ async fn old_tls_and_plain_http_are_turned_away() {
     stream.write_all(&hello).await.unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await.unwrap();
-    // An alert, fatal, protocol_version.
+    // Fatal alert protocol_version.
     assert_eq!((answer[0], &answer[5..]), (0x15, &[2, 70][..]), "{answer:?}");
 
     let mut stream = TcpStream::connect(served.address).await.unwrap();
@@ -119,7 +119,7 @@ async fn old_tls_and_plain_http_are_turned_away() {
     stream.read_to_end(&mut answer).await.unwrap();
     assert!(!answer.starts_with(b"HTTP/"), "{answer:?}");
 
-    // And it serves on.
+    // The server still works.
     let stream = connect(served.address, &pair, ANY, &[]).await.unwrap();
     assert!(get_root(stream).await.starts_with("HTTP/1.1 200"));
 }
@@ -133,10 +133,10 @@ async fn a_new_certificate_is_shown_from_the_next_connection_on() {
     connect(served.address, &old, ANY, &[]).await.unwrap_err();
     let stream = connect(served.address, &new, ANY, &[]).await.unwrap();
     assert!(get_root(stream).await.starts_with("HTTP/1.1 200"));
-    // The connection that was open goes on.
+    // The open connection continues.
     assert!(get_root(open).await.starts_with("HTTP/1.1 200"));
 
-    // What is broken changes nothing.
+    // A broken pair changes nothing.
     tls.replace(old.certificate.as_bytes(), new.key.as_bytes()).unwrap_err();
     let stream = connect(served.address, &new, ANY, &[]).await.unwrap();
     assert!(get_root(stream).await.starts_with("HTTP/1.1 200"));

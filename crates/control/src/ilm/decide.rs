@@ -1,4 +1,4 @@
-//! What an index needs next. Pure: the index, the policies, the time.
+//! Decision about the next action of an index. Pure: depends only on the index, the policies and the time.
 
 use firn_model::ilm::{ERROR, Execution, OperationMode, PhaseName, Policies, StepKey, first_of, steps_of};
 use firn_model::metadata::IndexMetadata;
@@ -6,20 +6,20 @@ use firn_model::{Error, ErrorKind};
 
 use super::{Lane, Occasion};
 
-/// What an index needs next.
+/// Next action of an index.
 #[derive(Debug)]
 pub(super) enum Decision {
     /// Nothing now.
     Wait,
-    /// To be written down as being here.
+    /// Store this state.
     Record(Box<Execution>),
-    /// To be told why nothing happens.
+    /// Store why nothing happens.
     Note(Error),
-    /// The step that it is at.
+    /// Execute the current step.
     Perform(Box<Execution>),
 }
 
-/// Steps that look whether something has come about; looked at anew when it is time to poll.
+/// Steps that check a condition; they are repeated only at the next poll.
 const CHECKS: &[&str] = &[
     "check-rollover-ready",
     "check-not-write-index",
@@ -78,7 +78,7 @@ pub(super) fn decide(index: &IndexMetadata, policies: &Policies, now_ms: i64, oc
     if !known {
         return Decision::Record(Box::new(lost(execution, now_ms)));
     }
-    // Whoever comes to a light one looks at once, but a heavy one may have had no turn yet.
+    // A light step has always checked before, but a heavy step may not have run yet.
     let is_light = Lane::of(Some(&execution.key)) == Lane::Light;
     let has_looked = is_light || execution.step_info.is_some();
     if occasion == Occasion::Between && has_looked && CHECKS.contains(&execution.key.step.as_str()) {
@@ -87,8 +87,8 @@ pub(super) fn decide(index: &IndexMetadata, policies: &Policies, now_ms: i64, oc
     Decision::Perform(Box::new(execution.clone()))
 }
 
-/// At a step that its phase does not have: written by another version of firn. Its action begins anew,
-/// which does no harm, or the phase ends.
+/// Handles a step that its phase does not have, because another version of firn stored it. The action starts again,
+/// which is safe, or the phase ends.
 fn lost(execution: &Execution, now_ms: i64) -> Execution {
     let definition = execution.phase.as_ref();
     let first = definition
@@ -98,7 +98,7 @@ fn lost(execution: &Execution, now_ms: i64) -> Execution {
 }
 
 fn note(execution: Option<&Execution>, occasion: Occasion, reason: String) -> Decision {
-    // Once is enough between two polls.
+    // Once between two polls is enough.
     if occasion == Occasion::Between && execution.is_some() {
         return Decision::Wait;
     }

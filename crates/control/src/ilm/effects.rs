@@ -1,4 +1,4 @@
-//! What a lifecycle can do to indices: its hands, small enough to be cut off one at a time in a test.
+//! Effects of lifecycles on indices: an interface small enough that a test can stop it before or after each call.
 
 use std::sync::Arc;
 
@@ -15,54 +15,54 @@ use serde_json::{Value, json};
 
 use super::verifying::begun;
 
-/// What a lifecycle can do. Each either has happened when it returns, or not, or the process has ended;
-/// none does harm when it is done again.
+/// Effects of a lifecycle. When a call returns, its effect has happened or not; otherwise the process has ended. Each
+/// call can be repeated without harm.
 #[async_trait]
 pub trait Effects: Send + Sync {
-    /// What there is.
+    /// Returns the metadata.
     async fn metadata(&self) -> Result<Arc<Metadata>>;
 
-    /// Changes it.
+    /// Executes a command.
     async fn execute(&self, command: Command) -> Result<Outcome>;
 
-    /// Merges an index down to so many segments a shard.
+    /// Merges an index down to `segments` segments per shard.
     async fn force_merge(&self, index: &str, segments: u64) -> Result<()>;
 
-    /// How large an index is.
+    /// Returns the size of an index.
     async fn size(&self, index: &str) -> Result<IndexSize>;
 
-    /// How many events a search finds in an index; an error if any shard does not answer.
+    /// Returns the number of events that a search finds in an index; fails if a shard does not answer.
     async fn count(&self, index: &str) -> Result<u64>;
 
-    /// A snapshot, if there is one of this name.
+    /// Returns a snapshot, if it exists.
     async fn snapshot(&self, repository: &str, name: &str) -> Result<Option<SnapshotInfo>>;
 
-    /// Makes a snapshot of an index and returns when it is there.
+    /// Creates a snapshot of an index and waits until it is complete.
     async fn create_snapshot(&self, repository: &str, name: &str, index: &str) -> Result<SnapshotInfo>;
 
-    /// Removes a snapshot; one that is not there is fine.
+    /// Deletes a snapshot; a missing one is not an error.
     async fn delete_snapshot(&self, repository: &str, name: &str) -> Result<()>;
 
-    /// How far it is that a snapshot is read back from its store; begins that if nobody did. What is whole was read as
-    /// the snapshot is now.
+    /// Returns the progress of the verification of a snapshot, which reads it back from its store; starts it if it is
+    /// not running. `Whole` means that the snapshot was read in its current state.
     async fn verify(&self, request: &VerifySnapshot) -> Result<Verification>;
 
-    /// Ends that; what was not begun is fine.
+    /// Ends a verification; one that is not running is not an error.
     async fn end_verification(&self, request: &VerifySnapshot) -> Result<()>;
 
-    /// Makes an index of one in a snapshot, searchable when this returns. It takes no lifecycle settings
-    /// from there: nobody manages it yet.
+    /// Creates an index from one in a snapshot; it is searchable when this returns. It has no lifecycle settings from
+    /// the snapshot, so no policy manages it yet.
     async fn mount(&self, mount: MountedAs) -> Result<()>;
 }
 
-/// An index mounted from a snapshot.
+/// Parameters of a mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountedAs {
-    /// Where from.
+    /// Its repository.
     pub repository: String,
-    /// Which snapshot.
+    /// Name of the snapshot.
     pub snapshot: String,
-    /// The index's name in it.
+    /// Name of the index in the snapshot.
     pub index: String,
     /// The name of the new index.
     pub name: String,
@@ -70,23 +70,23 @@ pub struct MountedAs {
     pub partial: bool,
 }
 
-/// How large an index is.
+/// Size of an index.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct IndexSize {
-    /// Documents of the shard that has most.
+    /// Documents of the shard with the most documents.
     pub shard_docs_max: u64,
-    /// Segments of the shard that has most.
+    /// Segments of the shard with the most segments.
     pub shard_segments_max: u64,
-    /// Shards that do not lie where they belong yet.
+    /// Shards that are not on their preferred tier yet.
     pub shards_to_move: u64,
-    /// Why one of them cannot go there now; `None`: each is on its way, or in a row.
+    /// Why one of them cannot move now; `None`: each is moving, or queued.
     pub move_waits_for: Option<String>,
 }
 
-/// Lists work that goes on in the background: by its action and what it is about.
+/// Lists a background task, by its action and its description.
 pub type ListWork = Arc<dyn Fn(&'static str, String) -> Lasting + Send + Sync>;
 
-/// As the task is called that reads a snapshot back. Elasticsearch has none like it.
+/// Action of the task that verifies a snapshot. Elasticsearch has no equivalent.
 const VERIFY_ACTION: &str = "cluster:admin/snapshot/read_back";
 
 /// [`Effects`] on an engine.
@@ -96,7 +96,7 @@ pub struct EngineEffects {
 }
 
 impl EngineEffects {
-    /// On this engine. What goes on in the background is in no list but that of `list`.
+    /// Creates the effects on an engine. `list` alone lists the background tasks.
     pub fn new(engine: Arc<dyn Engine>, list: Option<ListWork>) -> Self {
         Self { engine, list }
     }

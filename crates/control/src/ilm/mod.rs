@@ -1,13 +1,12 @@
-//! Carries out index lifecycle policies: one step of one index at a time.
+//! Index lifecycle management: executes policies, one step of one index at a time.
 //!
-//! [`decide`] says from the metadata and the time alone what an index needs next. [`Ilm`] does that
-//! through [`Effects`] and writes down where the index is before a step begins and after it has
-//! ended. Every step can be taken twice without harm, so wherever a crash hits, the next start goes on
-//! from what is written.
+//! [`decide`] returns the next action of an index from the metadata and the time alone. [`Ilm`] executes it through
+//! [`Effects`], and stores the state of the index before a step starts and after it has ended. Every step can be
+//! repeated without harm, so after a crash the next start continues from the stored state.
 //!
-//! Events never have zero copies: the index on local disk goes in the same transaction that puts its
-//! mounted snapshot in its place, and that only after every byte that the snapshot has of it was read back
-//! from the store, and the mounted index was searched and found all events.
+//! Events always have at least one copy. One transaction deletes the local index and puts its mounted snapshot in its
+//! place. Before that, every byte of the index in the snapshot was read back from the store, and a search of the
+//! mounted index found all events.
 
 mod decide;
 mod effects;
@@ -35,15 +34,15 @@ use decide::{Decision, decide};
 use perform::{Outcome, perform};
 use verifying::Verifying;
 
-/// Steps of one index in a row. A policy has fewer, so whoever needs more goes round in a circle.
+/// Maximum consecutive steps of one index. A policy has fewer, so an index with more is in a loop.
 const STEPS_MAX: usize = 128;
 
-/// Two kinds of work, so that a rollover never waits for somebody's snapshot or for a repository.
+/// Two kinds of work, so that a rollover never waits for a snapshot or a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lane {
-    /// Only what is done in no time, on this node alone.
+    /// Only short work on this node.
     Light,
-    /// Also what reads or writes all of an index, or asks a repository, which may take its time to answer.
+    /// Also work that reads or writes a whole index, or sends requests to a repository, which may be slow.
     Heavy,
 }
 
@@ -51,7 +50,7 @@ impl Lane {
     fn of(key: Option<&StepKey>) -> Self {
         let Some(key) = key else { return Self::Light };
         match key.step.as_str() {
-            // That of a deletion asks nobody: the snapshot is removed later.
+            // Before a deletion this step sends no requests: the snapshot is removed later.
             "cleanup-snapshot" if key.action == "delete" => Self::Light,
             "forcemerge"
             | "cleanup-snapshot"
@@ -67,38 +66,38 @@ impl Lane {
     }
 }
 
-/// When waiting is over.
+/// Reason for a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Occasion {
-    /// `indices.lifecycle.poll_interval` has passed: conditions are looked at, what failed is tried again.
+    /// `indices.lifecycle.poll_interval` has passed: conditions are checked, failed steps are retried.
     Poll,
-    /// In between: only what need not wait.
+    /// Between two polls: only work that does not wait for a condition.
     Between,
 }
 
-/// What an [`Ilm`] is made of.
+/// Dependencies of [`Ilm`].
 #[derive(Clone)]
 pub struct IlmParts {
-    /// Its hands.
+    /// Its effects.
     pub effects: Arc<dyn Effects>,
     /// The wall clock.
     pub now_ms: Clock,
-    /// For the names of snapshots.
+    /// Source of randomness for the names of snapshots.
     pub random: Arc<dyn Fn() -> u64 + Send + Sync>,
-    /// Elasticsearch's type of an error, which only the edge knows.
+    /// Returns Elasticsearch's type of an error, which only the edge knows.
     pub type_of: fn(ErrorKind) -> &'static str,
 }
 
-/// Carries out lifecycle policies. May be called concurrently; an index is worked on by one at a time.
+/// Executes lifecycle policies. May be called concurrently; one call at a time works on an index.
 pub struct Ilm {
     parts: IlmParts,
-    /// Uuids of indices that are worked on.
+    /// Uuids of indices in progress.
     busy: Mutex<BTreeSet<String>>,
     verifying: Verifying,
 }
 
 impl Ilm {
-    /// Over an engine.
+    /// Creates it.
     pub fn new(parts: IlmParts) -> Self {
         Self {
             parts,
@@ -107,8 +106,7 @@ impl Ilm {
         }
     }
 
-    /// The indices that need something now, and in which lane. Ends a stop that was asked for once nothing
-    /// is under way.
+    /// Returns the indices that have work now, with its lane. Completes a requested stop once nothing is in progress.
     pub async fn due(&self, occasion: Occasion) -> Result<BTreeMap<String, Lane>> {
         let metadata = self.parts.effects.metadata().await?;
         if metadata.ilm.mode == OperationMode::Stopping && self.busy.lock().is_empty() {
@@ -121,7 +119,7 @@ impl Ilm {
         for request in self.verifying.unwanted(&metadata) {
             if let Err(error) = self.parts.effects.end_verification(&request).await {
                 let (repository, snapshot) = (&request.repository, &request.snapshot);
-                tracing::warn!(repository, snapshot, %error, "cannot end that a snapshot is read back");
+                tracing::warn!(repository, snapshot, %error, "cannot end the verification of a snapshot");
             }
         }
         let now_ms = (self.parts.now_ms)();
@@ -136,13 +134,13 @@ impl Ilm {
         Ok(due)
     }
 
-    /// Removes snapshots of indices that lifecycles deleted; what cannot be removed now is tried again.
+    /// Deletes the snapshots of indices that lifecycles deleted; failures are retried.
     pub async fn remove_orphans(&self) -> Result<()> {
         let metadata = self.parts.effects.metadata().await?;
         for (repository, name) in &metadata.ilm.orphans {
             match self.parts.effects.delete_snapshot(repository, name).await {
                 Ok(()) => {}
-                // Nothing can be reached through a repository that is gone.
+                // Snapshots cannot be accessed without their repository.
                 Err(error) if error.kind() == ErrorKind::RepositoryMissing => {}
                 Err(error) => {
                     tracing::warn!(repository, snapshot = name, %error, "cannot remove the snapshot of a deleted index");
@@ -156,10 +154,10 @@ impl Ilm {
         Ok(())
     }
 
-    /// Takes the steps of an index as long as they are of this lane and nothing has to be waited for.
+    /// Executes the steps of an index while they are of this lane and wait for nothing.
     pub async fn advance(&self, index: &str, lane: Lane, occasion: Occasion) {
         if let Err(error) = self.try_advance(index, lane, occasion).await {
-            tracing::warn!(index, %error, "a lifecycle cannot go on and is tried again");
+            tracing::warn!(index, %error, "a lifecycle failed and is retried");
         }
     }
 
@@ -176,7 +174,7 @@ impl Ilm {
                     Some(busy) => uuid = Some(busy),
                     None => return Ok(()),
                 },
-                // Somebody deleted it and made another one.
+                // The index was deleted and another one with its name was created.
                 Some(busy) if busy.uuid != index.uuid => return Ok(()),
                 Some(_) => {}
             }
@@ -211,7 +209,7 @@ impl Ilm {
                     }
                 }
             }
-            // It is somewhere else now, where nobody has looked yet.
+            // The index has moved to another step, whose condition was not checked yet.
             occasion = Occasion::Poll;
         }
         Err(Error::internal(format!(
@@ -219,7 +217,7 @@ impl Ilm {
         )))
     }
 
-    /// Takes one step and writes down what came of it. Whether the index may go on at once.
+    /// Executes one step and stores its result. Returns whether the index may continue immediately.
     async fn take_step(&self, index: &IndexMetadata, execution: &Execution) -> Result<bool> {
         let Some(definition) = &execution.phase else {
             return Ok(false);
@@ -278,7 +276,7 @@ impl Ilm {
         Ok(())
     }
 
-    /// An error as Elasticsearch keeps it.
+    /// Prints an error as Elasticsearch stores it.
     fn info(&self, error: &Error) -> Value {
         json!({"type": (self.parts.type_of)(error.kind()), "reason": error.to_string()})
     }
@@ -288,14 +286,14 @@ fn key_of(index: &IndexMetadata) -> Option<&StepKey> {
     index.execution.as_ref().map(|execution| &execution.key)
 }
 
-/// An index that is worked on, until this is dropped.
+/// Marks an index as in progress until it is dropped.
 struct Busy<'a> {
     all: &'a Mutex<BTreeSet<String>>,
     uuid: String,
 }
 
 impl<'a> Busy<'a> {
-    /// `None`: somebody else does.
+    /// Starts work on an index; `None`: it is already in progress.
     fn begin(all: &'a Mutex<BTreeSet<String>>, uuid: &str) -> Option<Self> {
         let is_first = all.lock().insert(uuid.to_owned());
         is_first.then(|| Self {

@@ -1,4 +1,4 @@
-//! One step of one index. Every step asks first whether it is done already.
+//! Execution of one step of one index. Every step first checks whether it is already done.
 
 use firn_model::ilm::{Action, Execution, Phase, ROLLOVER_ALIAS, StepKey};
 use firn_model::metadata::{
@@ -12,28 +12,28 @@ use serde_json::{Value, json};
 use super::verifying::Verifying;
 use super::{IlmParts, searchable};
 
-/// What came of a step.
+/// Result of a step.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// It is done; what the next steps have to know is in the execution.
+    /// The step is done; the execution holds the facts for the next steps.
     Done(Box<Execution>),
-    /// It has to be looked at again later, for this reason.
+    /// The step waits, for this reason; it is checked again later.
     Waiting(Option<Value>),
-    /// What it builds on is no good: after this error, the action goes on from an earlier step of its own, with
-    /// the next look, so that what never comes right costs one try a look.
+    /// The result of an earlier step is unusable. After this error the action continues from that step at the next
+    /// check, so that a permanent problem costs one attempt per check.
     Back {
-        /// Where.
+        /// The earlier step.
         step: &'static str,
-        /// Why.
+        /// The error.
         error: Error,
     },
-    /// The action goes on from an earlier step of its own, where nothing is wrong.
+    /// The action continues from an earlier step, without an error.
     Again(&'static str),
-    /// The index is no more.
+    /// The index no longer exists.
     Gone,
 }
 
-/// Where a step is at work.
+/// Context of a step.
 pub(super) struct Place<'a> {
     pub(super) parts: &'a IlmParts,
     pub(super) verifying: &'a Verifying,
@@ -43,7 +43,7 @@ pub(super) struct Place<'a> {
     pub(super) next: &'a StepKey,
 }
 
-/// Takes the step that an index is at.
+/// Executes the current step of an index.
 pub(super) async fn perform(
     parts: &IlmParts,
     verifying: &Verifying,
@@ -52,7 +52,7 @@ pub(super) async fn perform(
     phase: &Phase,
     next: &StepKey,
 ) -> Result<Outcome> {
-    // Elasticsearch puts this one into phases that do not name it.
+    // Elasticsearch adds this action to phases that do not name it.
     let migrate = Action::Migrate(true);
     let action = match phase.action(&execution.key.action) {
         Some(action) => action,
@@ -94,7 +94,7 @@ impl Place<'_> {
                 let index = &self.index.name;
                 tracing::info!(
                     index,
-                    "a lifecycle asks for fewer shards, which would win nothing here: they stay"
+                    "a lifecycle asks for fewer shards, which has no benefit in firn: the shards stay"
                 );
                 self.done()
             }
@@ -105,8 +105,8 @@ impl Place<'_> {
             (Action::Delete(_), "delete") => self.delete().await,
             (Action::SearchableSnapshot(snapshot), _) => searchable::take(self, snapshot).await,
             (Action::WaitForSnapshot(policy), _) => searchable::wait_for(self, policy).await,
-            // There is one copy of a shard, and it is active; what has no place of its own is where it should
-            // be; and a snapshot goes with its index, in one step.
+            // A shard has one copy, which is active. Indices without local files have no place to move to. A snapshot
+            // is deleted with its index, in one step.
             _ => self.done(),
         }
     }
@@ -139,7 +139,7 @@ impl Place<'_> {
         self.done()
     }
 
-    /// What is rolled over: the data stream, or the alias that the settings name. `None`: it was done.
+    /// Returns what is rolled over: the data stream, or the alias in the settings. `None`: already rolled over.
     fn rollover_target(&self, metadata: &Metadata, now_ms: i64) -> Result<Option<String>> {
         let index = self.index;
         if let Some(stream) = &index.data_stream {
@@ -224,7 +224,7 @@ impl Place<'_> {
         self.done()
     }
 
-    /// The index's age counts from when another one took over.
+    /// Starts the index's age at the time when another index took over.
     fn count_from_rollover(&self) -> Outcome {
         let ended_ms = self.index.settings.time_range_ms.as_ref().map(|range| range.end);
         let now_ms = (self.parts.now_ms)();
@@ -249,7 +249,7 @@ impl Place<'_> {
         }
     }
 
-    /// The data stream whose writes the index takes.
+    /// Returns the data stream whose writes the index receives.
     fn written_stream<'m>(&self, metadata: &'m Metadata) -> Option<&'m str> {
         let stream = metadata.data_streams.get(self.index.data_stream.as_ref()?)?;
         let name = self.index.name.as_str();
@@ -262,7 +262,7 @@ impl Place<'_> {
         self.index.lifecycle_policy().unwrap_or_default()
     }
 
-    /// To how many segments a shard is merged; `None`: it stays as it is.
+    /// Returns the segments per shard for the merge; `None`: no merge.
     async fn segments_wanted(&self) -> Result<Option<u64>> {
         if self.is_mounted() {
             return Ok(None);
@@ -296,7 +296,7 @@ impl Place<'_> {
         }))))
     }
 
-    /// The data path of the phase's tier, or the next hotter one that there is.
+    /// Prefers the data path of the phase's tier, or the next hotter one that exists.
     async fn prefer_tier(&self) -> Result<Outcome> {
         let tiers = match self.execution.key.phase.as_str() {
             "warm" => "data_warm,data_hot",
@@ -305,10 +305,10 @@ impl Place<'_> {
         self.set(TIER_PREFERENCE, json!(tiers)).await
     }
 
-    /// Whether every shard lies where the settings say.
+    /// Checks whether every shard is on the tier in its settings.
     async fn check_places(&self, action: &str) -> Result<Outcome> {
         if self.is_mounted() {
-            // Its copies are made anew in the new place, and it is searched meanwhile.
+            // Its local copies are created again on the new tier, and searches continue meanwhile.
             return self.done();
         }
         let size = self.parts.effects.size(&self.index.name).await?;
@@ -363,7 +363,7 @@ impl Place<'_> {
     }
 }
 
-/// `indices.lifecycle.rollover.only_if_has_documents`: an empty index is as good as a new one.
+/// Reads `indices.lifecycle.rollover.only_if_has_documents`: an empty index need not be replaced.
 fn only_with_documents(metadata: &Metadata) -> bool {
     let value = metadata.cluster_setting("indices.lifecycle.rollover.only_if_has_documents");
     !value.is_some_and(|value| value.as_bool() == Some(false) || value.as_str() == Some("false"))

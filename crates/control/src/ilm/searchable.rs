@@ -1,4 +1,4 @@
-//! From local disk into a repository, mounted from there, and away: steps that deal with snapshots.
+//! Steps with snapshots: copying an index into a repository, mounting it from there, and removing it.
 
 use firn_engine::snapshot::{SnapshotInfo, SnapshotState, Verification, VerificationState, VerifySnapshot};
 use firn_model::dates::{DateFormat, Zone};
@@ -12,20 +12,20 @@ use super::effects::MountedAs;
 use super::perform::{Outcome, Place};
 use super::verifying;
 
-/// A segment becomes a split, of which a column is read as a whole: no more documents than this.
+/// Maximum documents of a split: a segment becomes a split, of which a column is read as a whole.
 const SPLIT_DOCS_MAX: u64 = 8_000_000;
 
-/// How many segments a shard with so many documents is merged to before its snapshot. Elasticsearch
-/// always merges to one; a larger split would only cost cold questions more.
+/// Returns the number of segments to which a shard is merged before its snapshot. Elasticsearch always merges to one; a
+/// larger split would only make searches of uncached data slower.
 pub(super) fn splits_of(docs: u64) -> u64 {
     docs.div_ceil(SPLIT_DOCS_MAX).max(1)
 }
 
-/// The snapshot that an index is mounted from.
+/// Snapshot that an index is mounted from.
 pub(super) struct Store<'a> {
     pub(super) repository: &'a str,
     pub(super) snapshot: &'a str,
-    /// The index's name in it.
+    /// Name of the index in the snapshot.
     pub(super) index: &'a str,
     /// Read through the cache, not copied.
     partial: bool,
@@ -45,7 +45,7 @@ pub(super) fn store_of(index: &IndexMetadata) -> Option<Store<'_>> {
     })
 }
 
-/// The steps of `searchable_snapshot` that are its own.
+/// Executes the steps that only `searchable_snapshot` has.
 pub(super) async fn take(place: &Place<'_>, action: &SearchableSnapshot) -> Result<Outcome> {
     let is_partial = place.execution.key.phase == PhaseName::Frozen.as_str();
     if store_of(place.index).is_some_and(|store| store.partial == is_partial) {
@@ -63,7 +63,7 @@ pub(super) async fn take(place: &Place<'_>, action: &SearchableSnapshot) -> Resu
     }
 }
 
-/// Where an action goes back to if what it made is of no use.
+/// Step to which an action returns if its result is unusable.
 const ANEW: &str = "cleanup-snapshot";
 
 fn generate_name(place: &Place<'_>, action: &SearchableSnapshot) -> Result<Outcome> {
@@ -84,20 +84,20 @@ fn generate_name(place: &Place<'_>, action: &SearchableSnapshot) -> Result<Outco
                 action.repository
             )));
         }
-        // What is there is mounted another way; nothing has to be copied.
+        // The index is already a mount, of the other kind; nothing has to be copied.
         return Ok(place.done_with(facts(store.repository, store.snapshot.to_owned(), store.index)));
     }
     Ok(place.done_with(facts(&action.repository, fresh_name(place)?, &index.name)))
 }
 
-/// A name that no snapshot has.
+/// Returns an unused name for a snapshot.
 fn fresh_name(place: &Place<'_>) -> Result<String> {
     let day = DateFormat::new("uuuu.MM.dd")?.print_ms((place.parts.now_ms)(), &Zone::utc());
     let chance = (place.parts.random)();
     Ok(format!("{day}-{}-{}-{chance:016x}", place.index.name, place.policy()).to_lowercase())
 }
 
-/// Repository, snapshot, and the index's name in it, as an earlier step chose them.
+/// Returns repository, snapshot, and the index's name in it, as an earlier step chose them.
 fn chosen<'a>(place: &'a Place<'_>) -> Result<(&'a str, &'a str, &'a str)> {
     let execution = place.execution;
     match (
@@ -114,21 +114,21 @@ fn chosen<'a>(place: &'a Place<'_>) -> Result<(&'a str, &'a str, &'a str)> {
     }
 }
 
-/// Removes what an earlier try left behind, whole or not: the index may have changed since. The next one gets
+/// Removes the snapshot of an earlier attempt, complete or not: the index may have changed since. The next attempt uses
 /// another name.
 async fn remove_earlier(place: &Place<'_>) -> Result<Outcome> {
     let (repository, name, _) = chosen(place)?;
-    // A mounted index lives in the snapshot, which is its own already.
+    // A mounted index reads its snapshot, which must stay.
     if store_of(place.index).is_some() {
         return place.done();
     }
     let effects = &place.parts.effects;
     match effects.snapshot(repository, name).await {
         Ok(None) => return place.done(),
-        // Whoever makes it waits for it.
+        // Its creator waits for it.
         Ok(Some(left)) if left.state == SnapshotState::InProgress => return place.done(),
         Ok(Some(_)) => {}
-        // Its manifest is damaged or gone, so nobody can read what it holds.
+        // Its manifest is damaged or missing, so its content cannot be read.
         Err(error) if error.kind() == ErrorKind::Repository => {}
         Err(error) => return Err(error),
     }
@@ -137,7 +137,7 @@ async fn remove_earlier(place: &Place<'_>) -> Result<Outcome> {
         .indices
         .values()
         .any(|index| store_of(index).is_some_and(|store| (store.repository, store.snapshot) == (repository, name)));
-    // What somebody else has mounted it as stays; then it is his.
+    // If a user has mounted the snapshot, it stays and belongs to that user.
     if !is_mounted {
         effects.delete_snapshot(repository, name).await?;
     }
@@ -175,14 +175,14 @@ async fn create(place: &Place<'_>) -> Result<Outcome> {
     let why = there
         .failures
         .first()
-        .map_or("it is not whole", |failure| failure.reason.as_str());
+        .map_or("it is incomplete", |failure| failure.reason.as_str());
     Err(Error::new(
         ErrorKind::Unavailable,
         format!("failed to create snapshot [{name}] of index [{index}] in repository [{repository}]: {why}"),
     ))
 }
 
-/// Whether a snapshot holds every shard of an index.
+/// Returns whether a snapshot holds every shard of an index.
 fn is_whole(snapshot: &SnapshotInfo, index: &str) -> bool {
     snapshot.state == SnapshotState::Success
         && snapshot.failures.is_empty()
@@ -190,7 +190,7 @@ fn is_whole(snapshot: &SnapshotInfo, index: &str) -> bool {
         && snapshot.indices.iter().any(|name| name == index)
 }
 
-/// Reads back what the store has of the index. Only what is whole is mounted and takes its place.
+/// Verifies the index in the store. Only a complete copy is mounted and replaces the index.
 async fn verify(place: &Place<'_>, is_partial: bool) -> Result<Outcome> {
     let request = verification_of(place)?;
     let now = match verified(place, &request).await {
@@ -206,7 +206,7 @@ async fn verify(place: &Place<'_>, is_partial: bool) -> Result<Outcome> {
             Ok(Outcome::Waiting(Some(verifying::progress(&request, &now, said))))
         }
         VerificationState::Damaged(objects) => {
-            // It may be mounted from a step before, or by a firn that did not read back.
+            // It may have been mounted by an earlier step, or by a firn that did not verify.
             let name = mounted_name(&request.index, is_partial);
             let metadata = place.parts.effects.metadata().await?;
             if let Mounted::Ours = mounted(place, &metadata, &name)? {
@@ -233,7 +233,7 @@ async fn verified(place: &Place<'_>, request: &VerifySnapshot) -> Result<Verific
     place.parts.effects.verify(request).await
 }
 
-/// As Elasticsearch names them.
+/// Returns the name in Elasticsearch's format.
 fn mounted_name(index: &str, is_partial: bool) -> String {
     format!("{}-{index}", if is_partial { "partial" } else { "restored" })
 }
@@ -259,7 +259,7 @@ async fn mount(place: &Place<'_>, is_partial: bool) -> Result<Outcome> {
     };
     match place.parts.effects.mount(mount).await {
         Ok(()) => place.done(),
-        // Somebody removed it; what is on local disk can be put into another one.
+        // The snapshot was deleted; the local index can be copied to a new one.
         Err(error) if error.kind() == ErrorKind::SnapshotMissing && store_of(place.index).is_none() => {
             Ok(Outcome::Back { step: ANEW, error })
         }
@@ -267,11 +267,11 @@ async fn mount(place: &Place<'_>, is_partial: bool) -> Result<Outcome> {
     }
 }
 
-/// What has the name of the mounted index.
+/// State of the mounted index's name.
 enum Mounted {
-    /// What an earlier step mounted.
+    /// The index that an earlier step mounted.
     Ours,
-    /// Something else, of this uuid.
+    /// Another index, with this uuid.
     Foreign(String),
     Missing,
 }
@@ -287,26 +287,26 @@ fn mounted(place: &Place<'_>, metadata: &Metadata, name: &str) -> Result<Mounted
     })
 }
 
-/// The way back for who finds the mounted index gone, or something else in its place. `None`: it is there.
+/// Returns to an earlier step if the mounted index is missing or was replaced by another. `None`: it exists.
 async fn missing(place: &Place<'_>, name: &str) -> Result<Option<Outcome>> {
     let metadata = place.parts.effects.metadata().await?;
     let why = match mounted(place, &metadata, name)? {
         Mounted::Ours => return Ok(None),
-        Mounted::Foreign(_) => "is not the one",
-        Mounted::Missing => "is not there any more",
+        Mounted::Foreign(_) => "has been replaced by another index",
+        Mounted::Missing => "no longer exists",
     };
     let error = Error::new(
         ErrorKind::Conflict,
         format!(
-            "index [{name}] {why} that was mounted to take the place of [{}], which is moved anew",
+            "index [{name}] {why}; it was mounted to replace [{}], which is now moved again",
             place.index.name
         ),
     );
     Ok(Some(Outcome::Back { step: ANEW, error }))
 }
 
-/// Searches both: only what finds every event may take the place of what is on local disk. If it does not, it goes,
-/// and a new snapshot is made of the index as it is now.
+/// Searches both: the mounted index must find every event before it replaces the local index. Otherwise it is deleted,
+/// and a new snapshot is created of the current index.
 async fn compare(place: &Place<'_>, is_partial: bool) -> Result<Outcome> {
     let (_, _, index) = chosen(place)?;
     let name = mounted_name(index, is_partial);
@@ -333,7 +333,7 @@ async fn replace(place: &Place<'_>, is_partial: bool) -> Result<Outcome> {
     if let Some(back) = missing(place, &new).await? {
         return Ok(back);
     }
-    // Also where a restart forgot what was read, an older firn did not read, or the snapshot was rewritten since.
+    // The verification is missing after a restart or a mount by an older firn, or if the snapshot was rewritten since.
     let request = verification_of(place)?;
     if verified(place, &request).await?.state != VerificationState::Whole {
         return Ok(Outcome::Again(VERIFY));
@@ -354,7 +354,7 @@ async fn replace(place: &Place<'_>, is_partial: bool) -> Result<Outcome> {
     Ok(Outcome::Gone)
 }
 
-/// The snapshot that a lifecycle made of the index, if no other index is mounted from it.
+/// Returns the snapshot that a lifecycle created of the index, if no other index is mounted from it.
 pub(super) fn orphan_of(place: &Place<'_>, metadata: &Metadata) -> Option<(String, String)> {
     let store = store_of(place.index)?;
     let execution = place.execution;
@@ -367,7 +367,7 @@ pub(super) fn orphan_of(place: &Place<'_>, metadata: &Metadata) -> Option<(Strin
     (is_own && !is_shared).then(|| (store.repository.to_owned(), store.snapshot.to_owned()))
 }
 
-/// Waits until a snapshot policy has taken the index along, since the phase began.
+/// Waits until a snapshot policy has created a snapshot with the index since the phase began.
 pub(super) async fn wait_for(place: &Place<'_>, policy: &str) -> Result<Outcome> {
     let effects = &place.parts.effects;
     let metadata = effects.metadata().await?;

@@ -1,14 +1,15 @@
-//! Whose turn it is: indices that need something wait in the lane of what they need.
+//! Queues of indices with due lifecycle work, one for each lane.
 //!
-//! Nobody waits for a place where others are looked for, so whatever hangs holds up its own lane at most. First
-//! come, first served: one that fails again and again goes to the end each time, and keeps nobody from a turn.
+//! Finding due indices never waits for a free worker, so slow work delays only its lane. The queues are FIFO: an index
+//! that fails repeatedly goes to the end each time, and does not delay the others.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::{Lane, Occasion};
 
-/// Those that wait, in both lanes. An index waits once in a lane, so there are no more than indices.
+/// Waiting indices of both lanes. An index waits at most once in a lane, so their number is bounded by that of the
+/// indices.
 #[derive(Debug)]
 pub struct Turns {
     light: Waiting,
@@ -19,27 +20,27 @@ pub struct Turns {
 struct Waiting {
     lane: Lane,
     names: VecDeque<String>,
-    /// What each of them came for.
+    /// Occasion of each waiting index.
     occasions: HashMap<String, Occasion>,
-    /// As many copies are out as turns are being taken.
+    /// Its reference count shows the number of turns in progress.
     place: Arc<()>,
     places: usize,
 }
 
-/// An index's turn, and its place until this is dropped.
+/// Turn of an index; it occupies a worker until it is dropped.
 #[derive(Debug)]
 pub struct Turn {
-    /// Whose.
+    /// The index.
     pub index: String,
-    /// What it may do.
+    /// Lane of the work.
     pub lane: Lane,
-    /// Why it came.
+    /// Reason for the check.
     pub occasion: Occasion,
     _place: Arc<()>,
 }
 
 impl Turns {
-    /// Nobody waits yet; so many take turns at a time in each lane.
+    /// Creates empty queues; the arguments are the concurrent turns of each lane.
     pub fn new(light: usize, heavy: usize) -> Self {
         Self {
             light: Waiting::new(Lane::Light, light),
@@ -47,7 +48,7 @@ impl Turns {
         }
     }
 
-    /// An index comes, behind all that wait; one that waits already keeps its place.
+    /// Appends an index to the queue; an index that already waits keeps its place.
     pub fn come(&mut self, index: String, lane: Lane, occasion: Occasion) {
         match lane {
             Lane::Light => self.light.come(index, occasion),
@@ -55,7 +56,7 @@ impl Turns {
         }
     }
 
-    /// Whoever is first in a lane with a free place.
+    /// Returns the next turn of a lane with a free worker.
     pub fn next_turn(&mut self) -> Option<Turn> {
         self.light.next_turn().or_else(|| self.heavy.next_turn())
     }
@@ -74,7 +75,7 @@ impl Waiting {
 
     fn come(&mut self, index: String, occasion: Occasion) {
         match self.occasions.get_mut(&index) {
-            // Whoever came to look again still does, though that was a while ago.
+            // An index that waits because of a poll keeps that occasion.
             Some(known) if *known == Occasion::Between => *known = occasion,
             Some(_) => {}
             None => {
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hangs_in_one_lane_holds_up_nobody_in_the_other() {
+    fn slow_work_in_one_lane_does_not_delay_the_other() {
         let mut turns = Turns::new(2, 1);
         for name in ["a", "b", "c"] {
             turns.come(name.to_owned(), Lane::Heavy, Occasion::Between);
@@ -122,11 +123,11 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_again_and_again_keeps_nobody_from_a_turn() {
+    fn an_index_that_is_always_due_does_not_starve_the_others() {
         let mut turns = Turns::new(1, 2);
         let mut seen = Vec::new();
         for _ in 0..3 {
-            // In the order of their names, as those that are due are found.
+            // In the order of their names, as due indices are found.
             for name in ["a", "b", "y", "z"] {
                 turns.come(name.to_owned(), Lane::Heavy, Occasion::Between);
             }

@@ -1,7 +1,7 @@
-//! Before a local index goes, what the store has of it is read back.
+//! Verification of a snapshot before the local index is deleted: the data in the store is read back.
 //!
-//! The engine reads in the background and a step only looks how far it is, so that no lifecycle waits for another's
-//! bytes. Which of them are read is remembered here, and ended once the index, its policy or its step is another.
+//! The engine reads in the background and a step only checks the progress, so that no lifecycle waits for another's
+//! reads. This module records the running verifications, and ends them if the index, its policy or its step changes.
 
 use std::collections::BTreeMap;
 
@@ -12,22 +12,22 @@ use firn_model::{Error, ErrorKind};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-/// Damaged objects that an error names.
+/// Maximum damaged objects in an error.
 const NAMED_MAX: usize = 3;
-/// An index says so many times how far it is; each time is a transaction of the catalog.
+/// Maximum progress updates of one index; each is a transaction of the catalog.
 const TELLS: u64 = 50;
 
-/// What is read back, by the uuid of the index that waits for it.
+/// Running verifications, by the uuid of the index that waits for it.
 #[derive(Debug, Default)]
 pub(super) struct Verifying(Mutex<BTreeMap<String, VerifySnapshot>>);
 
 impl Verifying {
-    /// An index waits for this.
+    /// Records that an index waits for a verification.
     pub(super) fn note(&self, uuid: &str, request: &VerifySnapshot) {
         self.0.lock().insert(uuid.to_owned(), request.clone());
     }
 
-    /// What nobody waits for any more; it is forgotten here.
+    /// Removes and returns the verifications for which no index waits any more.
     pub(super) fn unwanted(&self, metadata: &Metadata) -> Vec<VerifySnapshot> {
         let mut all = self.0.lock();
         if all.is_empty() {
@@ -48,7 +48,7 @@ impl Verifying {
     }
 }
 
-/// Whether an index is still on its way into this snapshot.
+/// Returns whether an index is still to be moved into this snapshot.
 fn is_wanted(index: &IndexMetadata, metadata: &Metadata, request: &VerifySnapshot) -> bool {
     let has_policy = index
         .lifecycle_policy()
@@ -61,7 +61,8 @@ fn is_wanted(index: &IndexMetadata, metadata: &Metadata, request: &VerifySnapsho
     has_policy && goes_there && metadata.ilm.mode == OperationMode::Running
 }
 
-/// What `step_info` says while it goes on. Where that is hardly further than what was said it stays as it was.
+/// Returns the `step_info` of a running verification. If the progress since the last update is small, it does not
+/// change.
 pub(super) fn progress(request: &VerifySnapshot, now: &Verification, said: Option<&Value>) -> Value {
     let number = |name: &str| said.and_then(|said| said[name].as_u64());
     if let (Some(said), Some(total), Some(bytes)) = (said, number("bytes_total"), number("bytes_verified"))
@@ -73,7 +74,7 @@ pub(super) fn progress(request: &VerifySnapshot, now: &Verification, said: Optio
     }
     json!({
         "message": format!(
-            "reading back from repository [{}] what snapshot [{}] has of index [{}], which stays where it is meanwhile: \
+            "verifying in repository [{}] snapshot [{}] of index [{}], which stays in place in the meantime: \
              [{}] of [{}] bytes are verified",
             request.repository, request.snapshot, request.index, now.bytes_verified, now.bytes_total
         ),
@@ -84,7 +85,7 @@ pub(super) fn progress(request: &VerifySnapshot, now: &Verification, said: Optio
     })
 }
 
-/// What cannot take the place of an index.
+/// Creates the error of a damaged snapshot, which cannot replace an index.
 pub(super) fn damaged(request: &VerifySnapshot, objects: &[DamagedObject], is_mounted: bool) -> Error {
     let named = objects.iter().take(NAMED_MAX);
     let named: Vec<String> = named
@@ -95,14 +96,14 @@ pub(super) fn damaged(request: &VerifySnapshot, objects: &[DamagedObject], is_mo
         more => format!("; and [{more}] more"),
     };
     let next = match is_mounted {
-        false => "the next try writes what is damaged again",
-        // Its events are in this snapshot alone, and on this node.
-        true => "only the store can give back what it lost",
+        false => "the next attempt writes the damaged objects again",
+        // Only this snapshot and this node have its events.
+        true => "only the store can restore the lost objects",
     };
     Error::new(
         ErrorKind::Repository,
         format!(
-            "[{}] does not have what snapshot [{}] wrote of index [{}], which stays where it is; {next}: {}{more}",
+            "repository [{}] has damaged objects of snapshot [{}], index [{}], which stays in place; {next}: {}{more}",
             request.repository,
             request.snapshot,
             request.index,
@@ -111,7 +112,7 @@ pub(super) fn damaged(request: &VerifySnapshot, objects: &[DamagedObject], is_mo
     )
 }
 
-/// How far it is, as [`super::Effects::verify`] says when it began just now.
+/// Returns the state of a verification that was just started, for [`super::Effects::verify`].
 pub(super) fn begun() -> Verification {
     Verification {
         state: VerificationState::Running,

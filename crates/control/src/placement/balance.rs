@@ -1,46 +1,47 @@
-//! How full shards are, and how evenly.
+//! Load of shards, and its balance.
 
 use super::TenantVolume;
 
-/// How load lies on shards.
+/// Distribution of load over shards.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Balance {
     /// By shard number.
     pub shards: Vec<ShardLoad>,
-    /// The load of the fullest shard over that of the mean one; 1 is even.
+    /// Load of the fullest shard divided by the mean; 1 is even.
     pub max_over_mean: f64,
-    /// The same of bytes alone.
+    /// The same ratio, of bytes alone.
     pub bytes_max_over_mean: f64,
-    /// The same of the cost of searches alone.
+    /// The same ratio, of the cost of searches alone.
     pub search_max_over_mean: f64,
 }
 
-/// What lies on one shard.
+/// Load of one shard.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ShardLoad {
-    /// Its part of all load, 0 to 1, as [`super::Proposal::weighed_by`] says.
+    /// Its part of all load, 0 to 1, weighed as in [`super::Proposal::weighed_by`].
     pub share: f64,
     /// Bytes.
     pub bytes: f64,
     /// Cost of searches.
     pub search_cost: f64,
-    /// Tenants, in whole or in part.
+    /// Tenants, completely or in part.
     pub tenants: usize,
 }
 
-/// CPU time of all searches together, in microseconds, from which on they count. It is counted from the start of a process: soon
-/// after that a few milliseconds would make half of all load of whoever asked first.
+/// Minimum CPU time of all searches together, in microseconds, to be considered. It counts from the start of a process:
+/// without the minimum, a few milliseconds soon after a start would make half of all load of the first tenant with a
+/// search.
 pub(super) const SEARCH_COST_MIN: u64 = 10_000_000;
 
-/// What part of everything each tenant is.
+/// Part of each tenant in the total.
 pub(super) struct Shares {
-    /// Of all load, 0 to 1: half of it by bytes, half by the cost of searches; by bytes alone as long as those took less
-    /// than [`SEARCH_COST_MIN`], and the other way round where there are none. Where there is nothing at all everybody weighs
-    /// the same.
+    /// Part of all load, 0 to 1: half by bytes, half by the cost of searches. If the searches took less than
+    /// [`SEARCH_COST_MIN`], by bytes alone; if there are no bytes, by searches alone. If there is neither, all tenants
+    /// have the same weight.
     pub(super) load: Vec<f64>,
-    /// Of all bytes, 0 to 1.
+    /// Part of all bytes, 0 to 1.
     pub(super) bytes: Vec<f64>,
-    /// What load was weighed by.
+    /// What the load was weighed by.
     pub(super) by: &'static str,
 }
 
@@ -71,7 +72,7 @@ pub(super) fn shares(volumes: &[TenantVolume]) -> Shares {
     Shares { load, bytes, by }
 }
 
-/// How tenants fill shards; a tenant on several fills them evenly.
+/// Measures the load of shards; a tenant on several shards fills them evenly.
 pub(super) fn measure(volumes: &[TenantVolume], shares: &[f64], places: &[Vec<u32>], shard_count: u32) -> Balance {
     let mut shards = vec![ShardLoad::default(); shard_count as usize];
     for ((volume, share), place) in volumes.iter().zip(shares).zip(places) {

@@ -1,9 +1,8 @@
-//! Where tenants should lie: from measured volumes to a placement table that balances shards.
+//! Placement proposals: from measured volumes to a placement table that balances shards.
 //!
-//! Pure: volumes and the present table come in, a proposal with its reasons goes out. It starts from
-//! what is and moves as few tenants as balance asks for, the heaviest first, because every tenant that
-//! moves is asked for in two shards until its older indices are gone. It never makes the fullest shard
-//! fuller.
+//! Pure: input are the volumes and the present table, output is a proposal with its reasons. It starts from the present
+//! placement and moves as few tenants as possible, the heaviest first, because searches of a moved tenant read two
+//! shards until its older indices are deleted. It never makes the fullest shard fuller.
 
 mod balance;
 mod pack;
@@ -15,7 +14,7 @@ use firn_model::placement::Placement;
 pub use self::balance::{Balance, ShardLoad};
 pub use self::pack::propose;
 
-/// What a tenant weighs.
+/// Measured volume of a tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TenantVolume {
     /// Its name: the value of the tenant field.
@@ -24,29 +23,29 @@ pub struct TenantVolume {
     pub documents: u64,
     /// Its bytes on disk.
     pub bytes: u64,
-    /// Time that its searches took so far, microseconds.
+    /// Time of its searches so far, microseconds.
     pub search_cost: u64,
 }
 
-/// A table, and what speaks for it.
+/// Proposed table with its reasons.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proposal {
-    /// For indices that are made from then on.
+    /// For indices created from then on.
     pub placement: Placement,
-    /// Tenants that lie elsewhere than before, the heaviest first.
+    /// Moved tenants, the heaviest first.
     pub moves: Vec<Move>,
-    /// What tenants were weighed by, and why if searches did not count, in words.
+    /// Text: what tenants were weighed by, and why if searches did not count.
     pub weighed_by: String,
-    /// Shards as they would fill with the present table.
+    /// Load of shards with the present table.
     pub before: Balance,
-    /// Shards as they fill with the proposed one.
+    /// Load of shards with the proposed table.
     pub after: Balance,
 }
 
-/// A tenant that lies elsewhere than before.
+/// Move of a tenant to other shards.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Move {
-    /// Who.
+    /// The tenant.
     pub volume: TenantVolume,
     /// Its part of all load, 0 to 1.
     pub share: f64,
@@ -54,6 +53,6 @@ pub struct Move {
     pub from: Vec<u32>,
     /// Its shards with the proposed one.
     pub to: Vec<u32>,
-    /// In words.
+    /// Reason as text.
     pub reason: String,
 }

@@ -1,4 +1,4 @@
-//! The packing itself.
+//! Packing of tenants on shards.
 
 use std::collections::BTreeMap;
 
@@ -8,26 +8,25 @@ use firn_model::routing::shard_for;
 use super::balance::{SEARCH_COST_MIN, Shares, measure, shares};
 use super::{Move, Proposal, TenantVolume};
 
-/// A tenant heavier than this, in shards of mean load, is spread over several: however it is placed its
-/// shard would be the fullest.
+/// Load of a tenant, in shards of mean load, from which it is spread over several shards: on one shard, that shard
+/// would always be the fullest.
 const SPLIT_FROM: f64 = 1.1;
-/// A spread tenant stays as it is while each of its parts is at least this heavy.
+/// A spread tenant does not change while each of its parts is at least this heavy.
 const PART_MIN: f64 = 0.4;
-/// A tenant gets no more shards than leave each at least so many of its bytes, in shards of mean bytes, however much it is asked:
-/// where there is little to read several shards take longer than one.
+/// Minimum bytes of a tenant on each of its shards, in shards of mean bytes, independent of its searches: with little
+/// data to read, several shards are slower than one.
 const PART_BYTES_MIN: f64 = 0.4;
-/// Shards this even are left alone.
+/// Shards with this balance or better do not change.
 const EVEN_ENOUGH: f64 = 1.05;
-/// A move has to take at least this much, in shards of mean load, from the fullest shard: the cost of
-/// moving a tenant.
+/// Minimum gain of a move for the fullest shard, in shards of mean load: the cost of moving a tenant.
 const GAIN_MIN: f64 = 0.01;
-/// Tenants that one proposal moves: at most so many, or one in [`MOVES_DIVISOR`] if that is more.
+/// Maximum moves of one proposal: this number, or one in [`MOVES_DIVISOR`] of the tenants if that is more.
 const MOVES_MIN: usize = 16;
 /// See [`MOVES_MIN`].
 const MOVES_DIVISOR: usize = 10;
 
-/// Proposes where tenants should lie in indices of `number_of_shards` shards, 2 or more. `present` counts
-/// where it was made for as many. The same volumes in any order give the same answer.
+/// Proposes a placement for indices of `number_of_shards` shards, 2 or more. `present` is used only if it is for the
+/// same number. The order of the volumes does not change the result.
 pub fn propose(volumes: &[TenantVolume], number_of_shards: u32, present: Option<&Placement>) -> Proposal {
     let mut volumes = volumes.to_vec();
     volumes.sort_by(|left, right| left.tenant.cmp(&right.tenant));
@@ -87,16 +86,16 @@ fn weighed_by(volumes: &[TenantVolume], shares: &Shares) -> String {
     }
 }
 
-/// Tenants on shards, being moved.
+/// State of the packing: tenants on shards.
 struct Packing<'a> {
     volumes: &'a [TenantVolume],
     shares: &'a Shares,
-    /// By tenant: its shards, ascending.
+    /// Shards of each tenant, ascending.
     places: Vec<Vec<u32>>,
     before: Vec<Vec<u32>>,
-    /// By shard: its load, in shards of mean load.
+    /// Load of each shard, in shards of mean load.
     loads: Vec<f64>,
-    /// Why a tenant moved.
+    /// Reasons of the moves, by tenant.
     reasons: BTreeMap<usize, String>,
     present: Option<&'a Placement>,
     moves_max: usize,
@@ -128,17 +127,17 @@ impl<'a> Packing<'a> {
         self.loads.len()
     }
 
-    /// A tenant's load, in shards of mean load.
+    /// Returns a tenant's load, in shards of mean load.
     fn load(&self, tenant: usize) -> f64 {
         self.shares.load[tenant] * self.shard_count() as f64
     }
 
-    /// A tenant's bytes, in shards of mean bytes.
+    /// Returns a tenant's bytes, in shards of mean bytes.
     fn bytes(&self, tenant: usize) -> f64 {
         self.shares.bytes[tenant] * self.shard_count() as f64
     }
 
-    /// Counts anew what lies where: sums that only ever grew and shrank would drift.
+    /// Recomputes the loads: sums that are only updated would drift.
     fn weigh(&mut self) {
         self.loads.fill(0.0);
         for tenant in 0..self.places.len() {
@@ -153,8 +152,8 @@ impl<'a> Packing<'a> {
         self.loads.iter().copied().fold(0.0, f64::max)
     }
 
-    /// Tenants too heavy for one shard get several, and those that need fewer give some back. The
-    /// heaviest are placed first, as long as nothing gets fuller than the fullest shard was.
+    /// Gives several shards to tenants that are too heavy for one, and takes shards from those that need fewer. The
+    /// heaviest are placed first, as long as no shard becomes fuller than the fullest shard was.
     fn resize_large_tenants(&mut self) {
         let mut large: Vec<usize> = (0..self.places.len())
             .filter(|tenant| self.load(*tenant) > SPLIT_FROM || self.places[*tenant].len() > 1)
@@ -176,7 +175,7 @@ impl<'a> Packing<'a> {
             let old = self.places[tenant].clone();
             self.places[tenant] = self.choose(tenant, wanted);
             self.weigh();
-            // The comparison allows for rounding.
+            // The tolerance allows for rounding.
             if self.fullest_load() > fullest + 1e-9 {
                 self.places[tenant] = old;
                 self.weigh();
@@ -192,7 +191,7 @@ impl<'a> Packing<'a> {
         }
     }
 
-    /// So many shards for a tenant: those it has first, then the emptiest.
+    /// Chooses shards for a tenant: its present ones first, then the emptiest.
     fn choose(&self, tenant: usize, wanted: usize) -> Vec<u32> {
         let own = &self.places[tenant];
         let part = self.load(tenant) / own.len() as f64;
@@ -212,7 +211,7 @@ impl<'a> Packing<'a> {
         chosen
     }
 
-    /// Moves tenants from the fullest shard to the emptiest, one at a time, while that is worth it.
+    /// Moves tenants from the fullest shard to the emptiest, one at a time, while the gain is large enough.
     fn even_out(&mut self) {
         while self.fullest_load() > EVEN_ENOUGH {
             let Some((tenant, from, to)) = self.best_move() else {
@@ -232,11 +231,11 @@ impl<'a> Packing<'a> {
         }
     }
 
-    /// The tenant whose move leaves the fuller of the two shards emptiest; of equals the heaviest, then
-    /// the first by name. `None`: no move gains enough.
+    /// Returns the tenant whose move minimizes the fuller of the two shards; of equals the heaviest, then the first by
+    /// name. `None`: no move gains enough.
     fn best_move(&self) -> Option<(usize, u32, u32)> {
         let by_load = |left: &usize, right: &usize| self.loads[*left].total_cmp(&self.loads[*right]);
-        // Of equally full ones the first, of equally empty ones too.
+        // Of equally full shards the first, and of equally empty ones too.
         let from = (0..self.shard_count()).rev().max_by(by_load)?;
         let to = (0..self.shard_count()).min_by(by_load)?;
         let (from_load, to_load) = (self.loads[from], self.loads[to]);
@@ -260,7 +259,7 @@ impl<'a> Packing<'a> {
         best.map(|(_, _, tenant)| (tenant, from as u32, to as u32))
     }
 
-    /// Whether a tenant may lie elsewhere: there is a limit of moves, and one of the table.
+    /// Whether a tenant may move: the moves and the size of the table are limited.
     fn may_move(&self, tenant: usize) -> bool {
         let differs = |tenant: &usize| self.places[*tenant] != self.before[*tenant];
         if differs(&tenant) {
@@ -274,8 +273,8 @@ impl<'a> Packing<'a> {
         moved < self.moves_max && (listed || table_size < TENANTS_MAX)
     }
 
-    /// The tenants that are not where their hash would put them. Those of the present table that nothing
-    /// was measured of stay where it has them.
+    /// Returns the tenants that are not on the shard of their hash. Tenants of the present table without measurements
+    /// stay where they are.
     fn table(&self) -> Placement {
         let number_of_shards = self.shard_count() as u32;
         let mut tenants = self.present.map(|table| table.tenants.clone()).unwrap_or_default();

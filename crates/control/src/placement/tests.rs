@@ -14,7 +14,7 @@ fn volume(tenant: &str, bytes: u64, search_cost: u64) -> TenantVolume {
     }
 }
 
-/// As many tenants as a company has customers: few large ones, many small.
+/// Tenants like the customers of a company: few large ones, many small ones.
 fn zipf(count: u64) -> Vec<TenantVolume> {
     (1..=count)
         .map(|rank| volume(&format!("tenant-{rank:03}"), 1_000_000_000 / rank, 0))
@@ -34,7 +34,7 @@ fn a_skewed_company_becomes_even_with_few_moves() {
             step.to
         );
     }
-    // Only who moved stands in the table, and what was proposed is left alone the next time.
+    // Only moved tenants are in the table, and a second proposal changes nothing.
     assert_eq!(proposal.placement.tenants.len(), proposal.moves.len());
     let again = propose(&zipf(200), 7, Some(&proposal.placement));
     assert_eq!(again.moves, []);
@@ -57,7 +57,7 @@ fn a_tenant_too_large_for_a_shard_gets_several() {
     );
     assert!(proposal.after.max_over_mean < proposal.before.max_over_mean / 1.9);
 
-    // It gives them back when it has shrunk.
+    // It loses them when it has shrunk.
     let mut volumes = zipf(50);
     volumes.push(volume("giant", 50_000_000, 0));
     let again = propose(&volumes, 4, Some(&proposal.placement));
@@ -67,7 +67,7 @@ fn a_tenant_too_large_for_a_shard_gets_several() {
 
 #[test]
 fn searches_count_as_much_as_bytes() {
-    // As large as each other, but all questions are about two that share a shard.
+    // Equal sizes, but all searches are of two tenants that share a shard.
     let mut names = (0..).map(|number| format!("t{number}"));
     let mut on = |shard: u32| names.find(|name| shard_for(name, 2) == shard).unwrap();
     let (a, b, c, d) = (on(0), on(0), on(1), on(1));
@@ -87,7 +87,7 @@ fn searches_count_as_much_as_bytes() {
 }
 
 #[test]
-fn a_few_searches_after_a_start_move_nobody() {
+fn a_few_searches_after_a_start_move_no_tenant() {
     let mut volumes = zipf(20);
     let asked_nothing = propose(&volumes, 4, None);
     volumes[19].search_cost = 9_999_999;
@@ -103,7 +103,7 @@ fn a_few_searches_after_a_start_move_nobody() {
 }
 
 #[test]
-fn a_small_tenant_is_not_spread_however_much_it_is_asked() {
+fn a_small_tenant_is_not_spread_by_many_searches() {
     let mut volumes: Vec<TenantVolume> = (0..20)
         .map(|number| volume(&format!("t{number}"), 1_000_000, 0))
         .collect();
@@ -112,7 +112,7 @@ fn a_small_tenant_is_not_spread_however_much_it_is_asked() {
     let place = proposal.placement.shards_of("asked");
     assert!(place.is_none_or(|shards| shards.len() == 1), "{place:?}");
 
-    // One that has a third of all bytes gets as many as these fill.
+    // A tenant with a third of all bytes gets as many shards as its bytes fill.
     volumes[20] = volume("asked", 10_000_000, 600_000_000);
     let proposal = propose(&volumes, 4, None);
     let step = &proposal.moves[0];
@@ -129,7 +129,7 @@ fn nothing_measured_moves_nothing() {
     };
     let proposal = propose(&[], 4, Some(&present));
     assert_eq!(proposal.placement, present);
-    // A table for another number of shards says nothing.
+    // A table for another number of shards is ignored.
     assert_eq!(propose(&[], 5, Some(&present)).placement.tenants, BTreeMap::new());
 }
 
@@ -164,8 +164,8 @@ fn question() -> impl Strategy<Value = (u32, Vec<TenantVolume>, Option<Placement
 }
 
 proptest! {
-    /// Whatever is measured: the fullest shard gets no fuller, moves are few, the table is valid, and
-    /// the order of what was measured does not matter.
+    /// For all inputs: the fullest shard becomes no fuller, moves are few, the table is valid, and the order of the
+    /// volumes does not matter.
     #[test]
     fn proposals_never_harm((shards, volumes, present) in question()) {
         let proposal = propose(&volumes, shards, present.as_ref());
@@ -180,7 +180,7 @@ proptest! {
         let reversed: Vec<TenantVolume> = volumes.iter().rev().cloned().collect();
         prop_assert_eq!(propose(&reversed, shards, present.as_ref()), proposal.clone());
 
-        // What is proposed is what the table then says.
+        // The proposed balance is that of the resulting table.
         let again = propose(&volumes, shards, Some(&proposal.placement));
         prop_assert!((again.before.max_over_mean - proposal.after.max_over_mean).abs() < 1e-6);
     }

@@ -1,26 +1,25 @@
-//! A token bucket that may go into debt.
+//! Token bucket that may go into debt.
 
 use std::time::{Duration, Instant};
 
-/// How much of a second's worth may be used at once after a pause: shippers send in bursts, and a
-/// bucket of one second would refuse a steady stream that arrives every other second.
+/// Seconds of the rate that may be used at once after a pause: shippers send in bursts, and a bucket of one second
+/// would refuse a steady stream that arrives every other second.
 const BURST_S: f64 = 2.0;
-/// What has to be there: one, apart from rounding.
+/// Minimum balance: one, except for rounding.
 const ENOUGH: f64 = 1.0 - 1e-6;
-/// When to come again where the limit is 0: it takes an operator to change that.
+/// Retry time for a limit of 0: only an operator can change that.
 const NEVER_S: u64 = 3600;
 
-/// What a rate allows. A request is let in as long as there is one left, however large it is: a bulk larger
-/// than the burst could never be written otherwise. What it took too much is owed, and
-/// whoever owes waits; so the mean is exact.
+/// Limit by a rate. It admits a request of any size if the balance is at least one: otherwise a bulk larger than the
+/// burst could never be written. The excess becomes debt, and the client waits until it is paid; so the mean rate is
+/// exact.
 ///
-/// Time is that of a clock that only goes forward ([`Instant`]); one that is earlier than the last grants nothing and
-/// takes nothing.
+/// Time is monotonic ([`Instant`]); an earlier time than the last one changes nothing.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bucket {
-    /// What may be used; negative: what is owed.
+    /// Available amount; negative: debt.
     balance: f64,
-    /// When the balance was that; `None`: never used, it is full.
+    /// Time of the balance; `None`: never used, so the bucket is full.
     at: Option<Instant>,
 }
 
@@ -29,7 +28,7 @@ impl Bucket {
         Self { balance: 0.0, at: None }
     }
 
-    /// Brings the balance up to date. The rate is that of now: a raised one pays what is owed sooner.
+    /// Updates the balance. The present rate applies: a raised rate pays the debt sooner.
     fn refill(&mut self, rate: u64, now: Instant) {
         let full = rate as f64 * BURST_S;
         match self.at {
@@ -42,7 +41,7 @@ impl Bucket {
         }
     }
 
-    /// Fails with the time after which nothing is owed any more.
+    /// Checks the balance; the error is the time until the debt is paid.
     pub(super) fn check(&mut self, rate: u64, now: Instant) -> Result<(), Duration> {
         self.refill(rate, now);
         if rate == 0 {
@@ -54,7 +53,7 @@ impl Bucket {
         }
     }
 
-    /// Takes an amount. Check first.
+    /// Takes an amount. Call [`Self::check`] first.
     pub(super) fn take(&mut self, amount: u64) {
         self.balance -= amount as f64;
     }
@@ -69,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_is_the_rate_whatever_the_size_of_requests() {
+    fn the_mean_is_the_rate_for_all_sizes_of_requests() {
         let start = Instant::now();
         for size in [1, 7, 100, 1000, 5000] {
             let (mut bucket, mut taken) = (Bucket::new(), 0);
@@ -79,7 +78,7 @@ mod tests {
                     taken += size;
                 }
             }
-            // A minute's worth, the burst at the beginning, and at most one request too much at the end.
+            // The amount of a minute, the burst at the beginning, and at most the excess of one request at the end.
             assert!((6000..=6200 + size).contains(&taken), "{size}: {taken}");
         }
     }
@@ -104,7 +103,7 @@ mod tests {
         bucket.take(1020);
         assert!(bucket.check(10, at(start, 5000)).is_err());
         bucket.check(10_000, at(start, 5200)).unwrap();
-        // What was saved up under the higher rate is not kept under the lower one.
+        // The balance saved under the higher rate is reduced to the lower one.
         bucket.check(1_000_000, at(start, 60_000)).unwrap();
         bucket.check(1, at(start, 60_001)).unwrap();
         bucket.take(3);

@@ -1,7 +1,7 @@
-//! What tenants use, held against what they may use.
+//! Usage meters of tenants, and checks against their quotas.
 //!
-//! Pure: the quotas, the time and the bytes stored come in as values, so a changed quota counts from the next request
-//! on. [`Meters`] remembers one entry for each tenant that was ever let in.
+//! Pure: the quotas, the time and the stored bytes are arguments, so a changed quota applies from the next request on.
+//! [`Meters`] has one entry for each tenant that ever sent a request.
 
 mod bucket;
 mod rate;
@@ -19,30 +19,30 @@ use serde_json::json;
 use self::bucket::Bucket;
 use self::rate::Rate;
 
-/// When to come again after too many searches: one may end at any moment.
+/// Retry time after too many searches: one may end at any moment.
 const SEARCHES_RETRY: Duration = Duration::from_secs(1);
-/// When to come again once the bytes stored are too many: retention or an operator has to act.
+/// Retry time after too many stored bytes: retention or an operator has to act.
 const STORED_RETRY: Duration = Duration::from_secs(60);
 
-/// What a tenant wanted too much of.
+/// Quota that a tenant exceeded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exceeded {
-    /// As it is called where quotas are declared.
+    /// Name of the quota, as in its declaration.
     pub quota: &'static str,
     /// Its value.
     pub limit: u64,
-    /// When to come again.
+    /// Time until a retry.
     pub retry_after: Duration,
 }
 
 impl Exceeded {
-    /// Whole seconds, at least one.
+    /// Returns the retry time in whole seconds, at least one.
     pub fn retry_after_seconds(&self) -> u64 {
         let seconds = self.retry_after.as_secs() + u64::from(self.retry_after.subsec_nanos() > 0);
         seconds.max(1)
     }
 
-    /// The error of a request that is refused.
+    /// Creates the error of a refused request.
     pub fn error(&self, tenant: &TenantId) -> Error {
         let seconds = self.retry_after_seconds();
         let Self { quota, limit, .. } = self;
@@ -58,22 +58,22 @@ impl Exceeded {
     }
 }
 
-/// What a tenant sent, as the edge saw it.
+/// Ingest of a tenant, as measured at the edge.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Ingest {
-    /// Events taken in since start.
+    /// Events accepted since the start.
     pub events: u64,
-    /// Bytes of them.
+    /// Bytes of these events.
     pub bytes: u64,
-    /// Events per second lately.
+    /// Recent events per second.
     pub events_per_second: f64,
-    /// Bytes per second lately.
+    /// Recent bytes per second.
     pub bytes_per_second: f64,
-    /// Requests refused because of a quota since start.
+    /// Requests refused because of a quota since the start.
     pub refused: u64,
 }
 
-/// Counts what tenants use.
+/// Meters of all tenants.
 #[derive(Debug, Default)]
 pub struct Meters {
     tenants: Mutex<HashMap<TenantId, Meter>>,
@@ -128,7 +128,7 @@ impl Meter {
     }
 }
 
-/// A search that runs; it ends when this is dropped.
+/// Permit of a running search; dropping it ends the search.
 #[derive(Debug)]
 pub struct SearchPermit(Arc<AtomicU32>);
 
@@ -139,7 +139,7 @@ impl Drop for SearchPermit {
 }
 
 impl Meters {
-    /// Lets a write of so many events and bytes in, or refuses all of it. `stored_bytes`: what the tenant
+    /// Admits a write with its number of events and bytes, or refuses all of it. `stored_bytes`: bytes that the tenant
     /// has stored already.
     pub fn admit_ingest(
         &self,
@@ -155,7 +155,7 @@ impl Meters {
             meter.refused += 1;
             return Err(exceeded);
         }
-        // Also without a limit: one that is set later finds what was used lately.
+        // The rates are counted without a limit too: a limit that is set later applies to recent use.
         if quotas.ingest_events_per_second.is_some() {
             meter.events.take(events);
         }
@@ -169,7 +169,7 @@ impl Meters {
         Ok(())
     }
 
-    /// Lets a search begin, or refuses it.
+    /// Admits a search, or refuses it.
     pub fn admit_search(&self, tenant: &TenantId, quotas: &Quotas) -> Result<SearchPermit, Exceeded> {
         let mut tenants = self.tenants.lock();
         let meter = tenants.entry(tenant.clone()).or_insert_with(Meter::new);
@@ -182,12 +182,12 @@ impl Meters {
                 retry_after: SEARCHES_RETRY,
             });
         }
-        // Only here it grows, under the lock.
+        // It is incremented only here, under the lock.
         meter.searches.fetch_add(1, Ordering::Relaxed);
         Ok(SearchPermit(Arc::clone(&meter.searches)))
     }
 
-    /// What a tenant sent.
+    /// Returns the ingest of a tenant.
     pub fn ingest(&self, tenant: &TenantId, now: Instant) -> Ingest {
         let tenants = self.tenants.lock();
         tenants
@@ -195,12 +195,12 @@ impl Meters {
             .map_or_else(Ingest::default, |meter| meter.ingest(now))
     }
 
-    /// Begins anew for a tenant. Searches of it that run end uncounted.
+    /// Resets the meters of a tenant. Its running searches are no longer counted.
     pub fn forget(&self, tenant: &TenantId) {
         self.tenants.lock().remove(tenant);
     }
 
-    /// What each tenant sent that sent anything.
+    /// Returns the ingest of all tenants that have sent anything.
     pub fn all_ingest(&self, now: Instant) -> Vec<(TenantId, Ingest)> {
         let tenants = self.tenants.lock();
         let each = tenants
@@ -271,7 +271,7 @@ mod tests {
             ingest_events_per_second: Some(10),
             ..none
         };
-        // 50 events of which 20 are the burst: 30 are owed.
+        // 50 events, of which 20 are the burst: the debt is 30.
         assert_eq!(
             check(
                 by_events,
@@ -327,7 +327,7 @@ mod tests {
             ("concurrent_searches", 2, 1)
         );
         let _other = meters.admit_search(&tenant("b"), &two).unwrap();
-        // A raised quota counts at once, and so does one that was lowered below what runs.
+        // A raised quota applies at once, and so does a quota below the number of running searches.
         let third = meters
             .admit_search(
                 &a,

@@ -1,12 +1,11 @@
-//! How fast something comes in.
+//! Rate of incoming amounts.
 
 use std::time::{Duration, Instant};
 
-/// Over which the rate is taken: long enough to be steady, short enough to show a change within a
-/// minute.
+/// Window of the rate: long enough to be steady, short enough to show a change within a minute.
 const WINDOW: Duration = Duration::from_secs(30);
 
-/// An amount per second, in which what came earlier counts less and less.
+/// Amount per second, with exponentially decaying weight of earlier amounts.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Rate {
     weighted: f64,
@@ -14,13 +13,13 @@ pub(super) struct Rate {
 }
 
 impl Rate {
-    /// So much came.
+    /// Adds an amount.
     pub(super) fn add(&mut self, amount: u64, now: Instant) {
         self.weighted = self.weighted_at(now) + amount as f64;
         self.at = Some(self.at.map_or(now, |at| at.max(now)));
     }
 
-    /// Per second.
+    /// Returns the rate per second.
     pub(super) fn per_second(&self, now: Instant) -> f64 {
         self.weighted_at(now) / WINDOW.as_secs_f64()
     }

@@ -1,4 +1,4 @@
-//! The file of one object: a line of head, then JSON ([format](../../../../docs/formats/control.md#saved-objects)).
+//! File of one saved object: a header line, then JSON ([format](../../../../docs/formats/control.md#saved-objects)).
 
 use std::path::Path;
 
@@ -40,7 +40,7 @@ pub(super) fn print(saved: &Saved, state: &Value) -> Result<Vec<u8>> {
     Ok(checked_file::print(MAGIC, VERSION, &body))
 }
 
-/// What the file says, or what is wrong with it.
+/// Reads the file; the error says what is wrong with it.
 pub(super) fn read(
     disk: &dyn Disk,
     path: &Path,

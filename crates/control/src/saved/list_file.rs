@@ -1,8 +1,8 @@
-//! The list of one owner's saved objects: a file beside theirs that tells which there are
+//! List of one owner's saved objects: a file beside the objects that names them
 //! ([format](../../../../docs/formats/control.md#saved-objects)).
 //!
-//! Without it an object whose file is lost would be as one that never was. It never decides that an object is gone: a file
-//! that it does not name is an object all the same.
+//! Without the list, the loss of an object's file would not be noticed. The list never removes an object: a file that
+//! it does not name is still an object.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Key, SavedKind, check_id};
 
-/// No object has such a name, which lacks a kind.
+/// No object has this name, because it lacks a kind.
 pub(super) const NAME: &str = "_list";
 const MAGIC: &str = "firn-saved-list";
 const VERSION: u32 = 1;
@@ -24,12 +24,12 @@ struct Stored {
     objects: BTreeSet<String>,
 }
 
-/// How a file of an object is called.
+/// Returns the file name of an object.
 pub(super) fn name_of(kind: SavedKind, id: &str) -> String {
     format!("{}.{id}", kind.name())
 }
 
-/// Of the name of a file; what was left of a write that broke off has none.
+/// Parses a file name; leftovers of interrupted writes are not valid names.
 pub(super) fn key_of(name: &str) -> Option<Key> {
     let (kind, id) = name.split_once('.')?;
     Some((SavedKind::parse(kind).ok()?, check_id(id).ok()?.to_owned()))
@@ -39,7 +39,7 @@ fn path(folder: &Path) -> PathBuf {
     folder.join(NAME)
 }
 
-/// Which objects the list of a folder names; `None`: there is none, or none that can be read, which is logged.
+/// Reads the list of a folder; `None`: it is missing or unreadable, which is logged.
 pub(super) fn read(disk: &dyn Disk, folder: &Path) -> Option<BTreeSet<Key>> {
     let path = path(folder);
     let bytes = match disk.read(&path) {
@@ -58,14 +58,14 @@ pub(super) fn read(disk: &dyn Disk, folder: &Path) -> Option<BTreeSet<Key>> {
             tracing::error!(
                 path = %path.display(),
                 reason,
-                "the list of saved objects is damaged and made anew of the files that are there"
+                "the list of saved objects is damaged and is rebuilt from the existing files"
             );
             None
         }
     }
 }
 
-/// Replaces the list of a folder, which is there; durable when it returns.
+/// Replaces the list of an existing folder; durable when it returns.
 pub(super) fn write<'a>(disk: &dyn Disk, folder: &Path, objects: impl Iterator<Item = &'a Key>) -> Result<()> {
     let objects = objects.map(|(kind, id)| name_of(*kind, id)).collect();
     let body = serde_json::to_vec(&Stored { objects }).map_err(|error| Error::internal(error.to_string()))?;

@@ -1,8 +1,8 @@
-//! Saved objects: searches and dashboards that people of one tenant keep for each other; those of nobody's tenant are
-//! the operators'.
+//! Saved objects: searches and dashboards that users of one tenant share. Those without a tenant belong to the
+//! operators.
 //!
-//! Each is a file of its own beside the control file, which is written anew with every change and must stay small. What
-//! lists show of them is in memory.
+//! Each object is a separate file beside the control file, which every change rewrites and which must stay small.
+//! Memory holds the fields that lists show.
 
 mod file;
 mod list_file;
@@ -21,38 +21,38 @@ use serde_json::Value;
 use crate::control::Control;
 use crate::identity::Identity;
 
-/// Objects of one tenant at most, and of the operators.
+/// Maximum objects of one tenant, and of the operators.
 const OF_ONE_MAX: usize = 1_000;
-/// Bytes of all files of one tenant.
+/// Maximum bytes of all files of one tenant.
 const OF_ONE_BYTES_MAX: u64 = 32 << 20;
-/// Objects of all tenants together: what lists show of each takes up to 5 KB of memory.
+/// Maximum objects of all tenants together: the fields for lists take up to 5 KB of memory for each.
 const ALL_MAX: usize = 50_000;
-/// Bytes of all files of all tenants: all are read at the start.
+/// Maximum bytes of all files of all tenants: all files are read at the start.
 const ALL_BYTES_MAX: u64 = 512 << 20;
-/// Bytes of the state of one, as JSON.
+/// Maximum bytes of the state of one object, as JSON.
 const STATE_BYTES_MAX: usize = 256 << 10;
-/// Longest title, characters.
+/// Maximum length of a title, characters.
 const TITLE_CHARS_MAX: usize = 256;
-/// Longest description, characters.
+/// Maximum length of a description, characters.
 const DESCRIPTION_CHARS_MAX: usize = 1_000;
-/// Longest id, letters.
+/// Maximum length of an id, characters.
 const ID_BYTES_MAX: usize = 64;
-/// Random bytes of an id that nobody chose.
+/// Random bytes of a generated id.
 const ID_RANDOM_BYTES: usize = 15;
 
-/// What is saved.
+/// Kind of a saved object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SavedKind {
     /// A search, with its columns and filters.
     Search,
-    /// Several panels.
+    /// A dashboard with several panels.
     Dashboard,
 }
 
 impl SavedKind {
     const ALL: [Self; 2] = [Self::Search, Self::Dashboard];
 
-    /// As paths and files call it.
+    /// Returns the name in paths and files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Search => "search",
@@ -60,7 +60,7 @@ impl SavedKind {
         }
     }
 
-    /// The kind of a name.
+    /// Returns the kind with a name.
     pub fn parse(name: &str) -> Result<Self> {
         let found = Self::ALL.into_iter().find(|kind| kind.name() == name);
         found.ok_or_else(|| {
@@ -70,81 +70,82 @@ impl SavedKind {
     }
 }
 
-/// What lists show of an object.
+/// Fields of an object that lists show.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Saved {
-    /// What it is.
+    /// Its kind.
     pub kind: SavedKind,
-    /// Its name in its tenant, letters, digits, `-` and `_`.
+    /// Its id, unique in its tenant: letters, digits, `-` and `_`.
     pub id: String,
-    /// Whose it is; `None`: the operators'.
+    /// Its tenant; `None`: it belongs to the operators.
     pub tenant: Option<TenantId>,
-    /// For people; not unique.
+    /// For display; not unique.
     pub title: String,
-    /// For people; may be empty.
+    /// For display; may be empty.
     pub description: String,
-    /// 1 when it is made, one more with each change.
+    /// Starts at 1; each change increments it.
     pub version: u64,
-    /// When it was made, ms since epoch UTC.
+    /// Creation time, ms since epoch UTC.
     pub created_ms: i64,
-    /// When it was changed last, ms since epoch UTC.
+    /// Time of the last change, ms since epoch UTC.
     pub updated_ms: i64,
-    /// The user who did; `None`: nobody signs in here.
+    /// User of the last change; `None`: security is off.
     pub updated_by: Option<String>,
-    /// Of its file.
+    /// Size of its file.
     bytes: u64,
 }
 
-/// What an object is made or changed with.
+/// Definition of a new or changed object.
 #[derive(Debug, Clone)]
 pub struct NewSaved {
     /// Not empty.
     pub title: String,
     /// May be empty.
     pub description: String,
-    /// Whatever the page that shows it wants.
+    /// State of the page that shows the object.
     pub state: Value,
 }
 
 type Key = (SavedKind, String);
-/// Whose: a tenant's, or the operators'.
+/// Owner of objects: a tenant, or the operators.
 type Owner = Option<TenantId>;
 
-/// Whose objects somebody sees and changes. Who belongs to no tenant and is no operator has none.
+/// Returns the owner whose objects a caller sees and changes. A caller without a tenant who is not an operator has
+/// none.
 fn owner_for(asker: &Identity) -> Result<Owner> {
     match asker.tenant() {
         Some(tenant) => Ok(Some(tenant.clone())),
         None if asker.is_operator() => Ok(None),
         None => Err(Error::new(
             ErrorKind::Forbidden,
-            "saved objects are kept for tenants and for operators; these credentials are of neither",
+            "saved objects belong to tenants and to operators; these credentials belong to neither",
         )),
     }
 }
 
-/// All of them, and where their files are.
+/// All saved objects, with the folder of their files.
 #[derive(Debug)]
 pub(crate) struct SavedObjects {
     disk: Arc<dyn Disk>,
     folder: PathBuf,
     of: HashMap<Owner, BTreeMap<Key, Arc<Saved>>>,
-    /// Objects that are or were there and cannot be read, with the reason.
+    /// Objects that exist or existed and cannot be read, with the reason.
     damaged: HashMap<Owner, BTreeMap<Key, String>>,
 }
 
-/// An object that cannot be read.
+/// Object that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DamagedSaved {
-    /// What it is.
+    /// Its kind.
     pub kind: SavedKind,
-    /// Its name in its tenant.
+    /// Its id, unique in its tenant.
     pub id: String,
-    /// Its file, below the data folder, and what is wrong with it.
+    /// Path of its file below the data folder, and what is wrong with it.
     pub reason: String,
 }
 
 impl Control {
-    /// Those that `asker` may see, by title; of one kind or all.
+    /// Returns the objects that `asker` may see, by title; of one kind or all.
     pub fn saved_objects(&self, asker: &Identity, kind: Option<SavedKind>) -> Vec<Arc<Saved>> {
         let objects = self.saved.lock();
         let own = owner_for(asker).ok().and_then(|owner| objects.of.get(&owner));
@@ -158,7 +159,7 @@ impl Control {
         found
     }
 
-    /// Those of the same people that are damaged or lost, of one kind or all.
+    /// Returns the damaged or lost objects of the same owner, of one kind or all.
     pub fn damaged_saved_objects(&self, asker: &Identity, kind: Option<SavedKind>) -> Vec<DamagedSaved> {
         let objects = self.saved.lock();
         let own = owner_for(asker).ok().and_then(|owner| objects.damaged.get(&owner));
@@ -173,7 +174,7 @@ impl Control {
             .collect()
     }
 
-    /// One with its state. Another tenant's is as one that is not there.
+    /// Returns an object with its state. Another tenant's object is treated as missing.
     pub fn saved_object(&self, asker: &Identity, kind: SavedKind, id: &str) -> Result<(Arc<Saved>, Value)> {
         let objects = self.saved.lock();
         let saved = objects.find(owner_for(asker)?.as_ref(), kind, id)?;
@@ -188,8 +189,8 @@ impl Control {
         .map_err(|reason| is_damaged(kind, id, &damage(&saved.tenant, kind, id, &reason)))
     }
 
-    /// Makes one or changes it; whether it is new. Without an id it gets one. With a version it has to have that one now,
-    /// 0 for one that is not there.
+    /// Creates or changes an object; returns whether it is new. Without an id, one is generated. With a version, the
+    /// object must have that version now; 0 means that it must not exist.
     pub fn put_saved_object(
         &self,
         asker: &Identity,
@@ -206,7 +207,7 @@ impl Control {
         };
         let owner = owner_for(asker)?;
         let mut objects = self.saved.lock();
-        // Asked while nobody else may write: whoever closes a tenant removes its objects after that.
+        // Checked under the lock: a deletion of the tenant removes its objects after that.
         self.state().check_tenant(owner.as_ref())?;
         let present = objects.find(owner.as_ref(), kind, &id).ok();
         check_version(kind, &id, present.as_deref(), version)?;
@@ -230,7 +231,7 @@ impl Control {
         Ok((saved, present.is_none()))
     }
 
-    /// Removes one; with a version only if it has that one.
+    /// Removes an object; if a version is given, only with that version.
     pub fn delete_saved_object(&self, asker: &Identity, kind: SavedKind, id: &str, version: Option<u64>) -> Result<()> {
         asker.check_not_viewing()?;
         let owner = owner_for(asker)?;
@@ -243,15 +244,15 @@ impl Control {
         objects.remove(&owner, kind, id)
     }
 
-    /// Removes all of a tenant that was closed. Once more does nothing.
+    /// Removes all objects of a closed tenant. A repeated call does nothing.
     pub(crate) fn forget_saved_objects(&self, tenant: &TenantId) -> Result<()> {
         self.saved.lock().remove_all(tenant)
     }
 }
 
 impl SavedObjects {
-    /// Reads what is there. A file that is damaged is left where it is and told in the log: one lost search stops no
-    /// server. So is one that the list of its folder names and that is not there.
+    /// Reads all objects. A damaged file stays where it is and is logged: one lost object must not stop the server. The
+    /// same applies to a missing file that the list names.
     pub(crate) fn open(disk: Arc<dyn Disk>, control: &Path) -> Result<Self> {
         let mut objects = Self {
             disk,
@@ -287,7 +288,7 @@ impl SavedObjects {
         for (kind, id) in lost {
             self.leave_out(owner, kind, id, "the file is missing");
         }
-        // An earlier build wrote none, and a crash may have come between an object and its list.
+        // An earlier build wrote no list, or a crash happened between the writes of an object and its list.
         let is_current = listed.is_some_and(|listed| listed.iter().eq(self.keys(owner)));
         if !is_current && let Err(error) = list_file::write(&*self.disk, &folder, self.keys(owner).into_iter()) {
             tracing::warn!(folder = %folder.display(), %error, "cannot write the list of saved objects");
@@ -297,7 +298,7 @@ impl SavedObjects {
 
     fn leave_out(&mut self, owner: &Owner, kind: SavedKind, id: String, reason: &str) {
         let path = self.path(owner, kind, &id);
-        tracing::error!(path = %path.display(), reason, "a saved object is damaged and left out");
+        tracing::error!(path = %path.display(), reason, "a saved object is damaged and is skipped");
         let reason = damage(owner, kind, &id, reason);
         self.damaged
             .entry(owner.clone())
@@ -305,7 +306,7 @@ impl SavedObjects {
             .insert((kind, id), reason);
     }
 
-    /// All of an owner, damaged ones too, sorted.
+    /// Returns the keys of all objects of an owner, including damaged ones, sorted.
     fn keys(&self, owner: &Owner) -> BTreeSet<&Key> {
         let sound = self.of.get(owner).into_iter().flat_map(BTreeMap::keys);
         let damaged = self.damaged.get(owner).into_iter().flat_map(BTreeMap::keys);
@@ -337,7 +338,7 @@ impl SavedObjects {
         self.folder.join(folder_of(owner)).join(list_file::name_of(kind, id))
     }
 
-    /// Refuses what would be too many, or too much, once `saved` takes the place of `present`.
+    /// Refuses a new state that exceeds the limits once `saved` replaces `present`.
     fn check_room(&self, saved: &Saved, present: Option<&Saved>) -> Result<()> {
         let used = |owner: &Owner| {
             let own = self.of.get(owner).into_iter().flat_map(BTreeMap::values);
@@ -366,7 +367,7 @@ impl SavedObjects {
                 "saved objects of {of} may have [{OF_ONE_BYTES_MAX}] bytes together"
             ));
         }
-        // What tenants have saved keeps no operator from saving.
+        // Objects of tenants do not count against the operators.
         if saved.tenant.is_some() {
             let tenants = self.of.keys().filter(|owner| owner.is_some());
             let all = tenants
@@ -400,7 +401,8 @@ impl SavedObjects {
         }
         let own = self.of.entry(saved.tenant.clone()).or_default();
         if own.insert(key, Arc::clone(&saved)).is_none() {
-            // After the object: a file that the list does not name is an object, a name without a file is a loss.
+            // The list is written after the object: a file that the list does not name is an object, a name without a
+            // file is a loss.
             list_file::write(&*self.disk, &folder, self.keys(&saved.tenant).into_iter())?;
         }
         Ok(saved)
@@ -412,7 +414,7 @@ impl SavedObjects {
         let remaining = self.keys(owner).into_iter().filter(|other| **other != key);
         list_file::write(&*self.disk, &folder, remaining)?;
         match self.disk.remove_file(&self.path(owner, kind, id)) {
-            // A damaged one may be gone already.
+            // The file of a damaged object may be missing already.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             removed => removed?,
         }
@@ -429,7 +431,7 @@ impl SavedObjects {
     fn remove_all(&mut self, tenant: &TenantId) -> Result<()> {
         let owner = Some(tenant.clone());
         let folder = self.folder.join(folder_of(&owner));
-        // Also what was damaged and is not in memory.
+        // Also removes damaged files, which are not in memory.
         if self.disk.exists(&folder)? {
             self.disk.remove_dir_all(&folder)?;
             self.disk.sync_dir(&self.folder)?;
@@ -440,7 +442,7 @@ impl SavedObjects {
     }
 }
 
-/// What is in a folder, which need not be there.
+/// Lists a folder, which need not exist.
 fn names(disk: &dyn Disk, folder: &Path) -> Result<Vec<String>> {
     match disk.list(folder) {
         Ok(entries) => Ok(entries.into_iter().map(|entry| entry.name).collect()),
@@ -449,7 +451,7 @@ fn names(disk: &dyn Disk, folder: &Path) -> Result<Vec<String>> {
     }
 }
 
-/// No tenant is called as the operators' folder is.
+/// No tenant can have the name of the operators' folder.
 const OPERATORS: &str = "_operators";
 
 fn folder_of(owner: &Owner) -> &str {
@@ -463,7 +465,7 @@ fn owner_of(folder: &str) -> Option<Owner> {
     }
 }
 
-/// What is wrong with which file, by its path below the data folder.
+/// Returns what is wrong with a file, with its path below the data folder.
 fn damage(owner: &Owner, kind: SavedKind, id: &str, reason: &str) -> String {
     let name = list_file::name_of(kind, id);
     format!("file [control/saved/{}/{name}]: {reason}", folder_of(owner))
@@ -471,7 +473,7 @@ fn damage(owner: &Owner, kind: SavedKind, id: &str, reason: &str) -> String {
 
 fn is_damaged(kind: SavedKind, id: &str, damage: &str) -> Error {
     Error::internal(format!(
-        "the saved {} [{id}] is damaged, {damage}; put back a copy of the file and start again, or save or delete the object anew",
+        "the saved {} [{id}] is damaged, {damage}; restore a copy of the file and restart, or save or delete the object",
         kind.name()
     ))
 }

@@ -90,7 +90,7 @@ fn new(title: &str) -> NewSaved {
 }
 
 #[test]
-fn tenants_and_operators_have_their_own() {
+fn tenants_and_operators_have_separate_objects() {
     let world = World::new();
     let (acme, bolt, operator) = (world.who("acme_user"), world.who("bolt_user"), world.who("elastic"));
     for (who, title) in [(&acme, "of acme"), (&bolt, "of bolt"), (&operator, "of operators")] {
@@ -116,7 +116,7 @@ fn tenants_and_operators_have_their_own() {
     let delete = |id: &str| world.control.delete_saved_object(&acme, SavedKind::Search, id, None);
     assert_eq!(missing(get("theirs")), missing(get("nobodys")));
     assert_eq!(missing(delete("theirs")), missing(delete("nobodys")));
-    // Of the same name, and not the same.
+    // The same name, but another object.
     assert!(world.put(&acme, "theirs", Some(0), new("mine")).unwrap().1);
     assert_eq!(world.titles(&bolt), ["of bolt", "theirs"]);
     delete("same").unwrap();
@@ -178,7 +178,7 @@ fn there_are_so_many_and_so_large_ones_of_a_tenant() {
     let world = World::new();
     let (ann, bolt) = (world.who("acme_user"), world.who("bolt_user"));
     {
-        // As if they had been written: a thousand syncs teach nothing.
+        // Added in memory: a thousand syncs would test nothing more.
         let mut objects = world.control.saved.lock();
         let own = objects.of.entry(Some(id("acme"))).or_default();
         for number in 0..OF_ONE_MAX {
@@ -271,7 +271,7 @@ fn they_survive_a_power_loss_and_go_with_their_tenant() {
 }
 
 #[test]
-fn a_damaged_one_is_left_out_alone() {
+fn only_the_damaged_object_is_skipped() {
     let world = World::new();
     let acme = world.who("acme_user");
     for name in ["good", "bad", "cut"] {
@@ -330,7 +330,7 @@ fn a_lost_file_is_missed() {
         .unwrap();
     let folder = PathBuf::from("/data/control/saved/acme");
     world.disk.remove_file(&folder.join("search.lost")).unwrap();
-    // Missed at the next start and at each one after it.
+    // Missing at the next start and at each one after it.
     for _ in 0..2 {
         let control = open(&world.disk);
         let damaged = control.damaged_saved_objects(&acme, None);
@@ -343,7 +343,7 @@ fn a_lost_file_is_missed() {
         assert_eq!(error.kind(), ErrorKind::Internal, "{error}");
         assert_eq!(control.saved_objects(&acme, None).len(), 1);
     }
-    // A list that is lost or damaged is made anew of what is there.
+    // A lost or damaged list is rebuilt from the existing files.
     let control = open(&world.disk);
     control
         .delete_saved_object(&acme, SavedKind::Search, "lost", None)
@@ -365,7 +365,7 @@ fn a_lost_file_is_missed() {
 }
 
 #[test]
-fn who_looks_with_a_tenant_s_eyes_changes_none() {
+fn an_operator_in_a_tenant_s_view_changes_none() {
     let world = World::new();
     let acme = world.who("acme_user");
     world.put(&acme, "a", None, new("a")).unwrap();

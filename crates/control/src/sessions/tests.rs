@@ -40,7 +40,7 @@ fn open(disk: &SimDisk, now_ms: &Arc<AtomicI64>) -> Control {
 }
 
 impl World {
-    /// The operator `elastic`, and of the tenants `acme` and `bolt` a user each.
+    /// The operator `elastic`, and one user each of the tenants `acme` and `bolt`.
     fn new() -> Self {
         let disk = SimDisk::new();
         disk.create_dir_all(std::path::Path::new("/data")).unwrap();
@@ -58,7 +58,7 @@ impl World {
         world
     }
 
-    /// Without the time that hashing a password takes.
+    /// Creates a user without the time for hashing a password.
     fn user(&self, name: &str, role: &str, tenant: Option<&str>) {
         let user = User {
             name: name.to_owned(),
@@ -103,7 +103,7 @@ fn view(tenant: &str) -> Option<View> {
 }
 
 #[test]
-fn a_token_finds_its_session_and_is_not_kept() {
+fn a_token_finds_its_session_and_is_not_stored() {
     let world = World::new();
     let token = world.sign_in("ann");
     let signed_in = world.control.session(&token).unwrap();
@@ -154,7 +154,7 @@ fn a_session_ends_when_it_is_idle_and_when_it_is_old() {
     assert_eq!(world.control.session(&used).unwrap().expires_in.as_secs(), 1);
     world.wait(1000);
     assert!(!world.is_in(&used));
-    // The next change forgets them.
+    // The next change removes them.
     world.sign_in("bob");
     assert_eq!(world.control.state().sessions.len(), 1);
 }
@@ -186,13 +186,13 @@ fn another_password_ends_all_sessions_of_its_user_at_once() {
         .set_password(&own, "ann", &Password("another".to_owned()))
         .unwrap();
     assert!(!world.is_in(&ann) && world.is_in(&bob));
-    // Who signed in with the old one a moment before gets no session any more.
+    // A user who signed in with the old password a moment before gets no session.
     let error = world.control.open_session(&own, None).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unauthenticated);
 }
 
 #[test]
-fn what_a_user_is_now_is_what_his_session_may() {
+fn a_session_has_the_current_privileges_of_its_user() {
     let world = World::new();
     let (operator, ann) = (world.sign_in("elastic"), world.sign_in("ann"));
     let asker = world.control.session(&operator).unwrap().own;
@@ -268,7 +268,7 @@ fn sessions_of_tenants_end_no_operator_s() {
     state
         .sessions
         .extend((0..ALL_MAX as u64).map(|number| session("ann", number, 1)));
-    // More than any of them may have: as if there were many users.
+    // More than one user may have: simulates many users.
     let bob = Arc::clone(&state.users["bob"]);
     make_room(&mut state, &bob);
     assert_eq!(state.sessions.len(), ALL_MAX - 1);
@@ -327,7 +327,7 @@ fn a_view_is_a_reader_s_and_an_operator_s_only() {
     let bob = world.sign_in("bob");
     assert_eq!(refused(&bob, view("acme")), ErrorKind::Forbidden);
 
-    // Who is no operator any more keeps no view.
+    // A user who is no longer an operator loses the view.
     world.control.set_view(&token, view("acme")).unwrap();
     let demoted = |state: &mut State, _| {
         let user = state.users.get_mut("elastic").unwrap();
@@ -346,7 +346,7 @@ fn a_view_is_a_reader_s_and_an_operator_s_only() {
 }
 
 #[test]
-fn a_view_of_a_tenant_that_goes_shows_nothing_and_can_be_left() {
+fn a_view_of_a_deleted_tenant_shows_nothing_and_can_be_ended() {
     let world = World::new();
     let token = world.sign_in("elastic");
     world.control.set_view(&token, view("acme")).unwrap();
@@ -398,7 +398,7 @@ fn what_goes_on_is_admitted_as_long_as_nothing_changes() {
     assert!(!admits(Some(&ann)) && !admits(None));
     put("tenant_reader");
     assert!(admits(Some(&ann)) && admits(None));
-    // To ask is no use.
+    // A check is not a use of the session.
     world.wait(8 * HOUR_MS - 1);
     assert!(admits(Some(&ann)));
     world.wait(1);
@@ -409,7 +409,7 @@ fn what_goes_on_is_admitted_as_long_as_nothing_changes() {
     world.control.close_tenant(&TenantId::parse("acme").unwrap()).unwrap();
     assert!(!admits(None));
 
-    // With a tenant's eyes, and then with his own.
+    // In a tenant's view, and then without it.
     let operator = world.sign_in("elastic");
     let viewing = world.control.set_view(&operator, view("bolt")).unwrap().identity;
     assert!(world.control.still_admits(&viewing, Some(&operator)));

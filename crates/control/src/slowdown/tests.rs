@@ -64,7 +64,7 @@ fn guessing_many_names_is_slow_too() {
     (0..30).for_each(|number| slowdown.failed(&format!("name-{number}"), now));
     assert_eq!(slowdown.attempt("fresh", now), Attempt::After(2000 * MS));
     assert_eq!(slowdown.attempt("fresh", now + 2000 * MS), Attempt::Now);
-    // However long it went on, it is over soon.
+    // Even after long guessing, the wait ends soon.
     (0..100_000).for_each(|number| slowdown.failed(&format!("name-{number}"), now));
     assert_eq!(slowdown.attempt("fresh", now), Attempt::After(10_000 * MS));
     assert_eq!(slowdown.attempt("fresh", now + 10_000 * MS), Attempt::Now);

@@ -1,4 +1,4 @@
-//! What an API key makes or changes never exceeds the key: users, passwords, roles and other keys.
+//! Tests that users, passwords, roles and keys created or changed by an API key never exceed the key.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{PASSWORD, World, id, new_key, role, user};
 
-/// A key with these descriptors, for a tenant or none.
+/// Creates a key with these descriptors, for a tenant or none.
 fn key_of(
     world: &World,
     maker: &Identity,
@@ -30,7 +30,7 @@ fn password() -> Password {
     Password("another password".to_owned())
 }
 
-/// Every change of a user, with the roles that one gets.
+/// Tries every change of a user; `roles` are the new roles.
 fn changes_of_users(world: &World, asker: &Identity, name: &str, roles: &[&str], metadata: Value) -> Vec<Result<()>> {
     let control = &world.control;
     vec![
@@ -63,7 +63,7 @@ fn a_key_without_the_right_by_name_changes_no_users_or_roles() {
         .put_role(&operator, "small", role(&[], &["a"], &["read"]))
         .unwrap();
     let before = format!("{:?} {:?}", control.users(&operator), control.roles());
-    // What a key inherits from its maker is not enough, and neither is a name that only includes the right.
+    // Neither privileges inherited from the creator nor a privilege that includes the required one are enough.
     for (maker, descriptor) in [
         (&operator, None),
         (&operator, Some(role(&["all"], &["*"], &["all"]))),
@@ -89,7 +89,7 @@ fn a_key_without_the_right_by_name_changes_no_users_or_roles() {
             BY_NAME,
         );
         forbidden(control.delete_role(&key, "small").map(drop), BY_NAME);
-        // Nor its maker's password.
+        // Nor its creator's password.
         let own = key.user_name().unwrap().to_owned();
         forbidden(control.set_password(&key, &own, &password()), BY_NAME);
     }
@@ -116,7 +116,7 @@ fn a_key_that_expires_makes_nothing_that_outlives_it() {
             .put_role(&key, "new", role(&[], &["a"], &["read"]))
             .map(drop);
         forbidden(outcome, "they would outlive the key");
-        // A key that it makes has no privileges, and ends with it.
+        // A derived key has no privileges, and expires with its creator.
         let derived = NewApiKey {
             role_descriptors: [("r".to_owned(), RoleDescriptor::default())].into(),
             expires_in_ms: Some(1 << 40),
@@ -174,13 +174,13 @@ fn a_key_with_the_right_hands_out_no_more_than_it_has() {
         &["manages"],
         &["logs", "operator"],
         &["superuser"],
-        // Somebody who may make users may make an operator.
+        // A user who may create users may create an operator.
         &["secures"],
     ] {
         forbidden(put("eve", roles, json!({})), more);
         forbidden(put("bob", roles, json!({})), more);
     }
-    // What is undefined now may be anything later.
+    // An undefined role may grant anything later.
     forbidden(put("eve", &["later"], json!({})), "the role [later] is not defined");
     for roles in [
         &["tenant_reader"] as &[&str],
@@ -188,10 +188,10 @@ fn a_key_with_the_right_hands_out_no_more_than_it_has() {
         &["secures"],
         &["logs"],
     ] {
-        // The same pattern means more within a tenant: what the tenant has of its own.
+        // In a tenant, the same pattern matches more: the tenant's private indices.
         forbidden(put("eve", roles, json!({"tenant": "acme"})), more);
     }
-    // Nobody who may do more is changed, not even to less.
+    // A key cannot change users with more privileges, not even to reduce them.
     control
         .put_user(&operator, "boss", user(&["operator"], json!({})))
         .unwrap();
@@ -202,13 +202,13 @@ fn a_key_with_the_right_hands_out_no_more_than_it_has() {
         forbidden(outcome, more);
     }
     assert!(world.sign_in("boss", PASSWORD).is_some() && world.sign_in("acme-admin", PASSWORD).is_some());
-    // Nor the user who made it.
+    // Nor the user who created it.
     forbidden(
         control.set_password(&key, "elastic", &password()),
-        "cannot change the user who made it",
+        "cannot change the user who created it",
     );
 
-    // Roles in the same way: neither to more nor from more.
+    // The same applies to roles: neither to more privileges nor from more.
     control
         .put_role(&key, "own", role(&[], &["logs-b"], &["read"]))
         .unwrap();
@@ -251,10 +251,10 @@ fn a_key_with_everything_provisions_tenants() {
     assert!(world.sign_in("ann", PASSWORD).unwrap().has(Privilege::ManageTenant));
     forbidden(
         control.set_password(&key, "elastic", &password()),
-        "cannot change the user who made it",
+        "cannot change the user who created it",
     );
 
-    // A tenant's own, that has all of the tenant: it makes admins, of its tenant only.
+    // A tenant's key with all privileges of the tenant: it creates admins, only of its tenant.
     let admin = world.sign_in("acme-admin", PASSWORD).unwrap();
     let (_, key) = key_of(
         &world,
@@ -271,10 +271,10 @@ fn a_key_with_everything_provisions_tenants() {
     assert_eq!(world.sign_in("zoe", PASSWORD).unwrap().tenant(), Some(&id("acme")));
     forbidden(
         control.set_password(&key, "acme-admin", &password()),
-        "cannot change the user who made it",
+        "cannot change the user who created it",
     );
     assert!(control.put_user(&key, "second", user(&[], json!({}))).is_err());
-    // One that may only read makes readers.
+    // A key that may only read creates readers.
     let (_, key) = key_of(
         &world,
         &admin,
@@ -319,7 +319,7 @@ fn a_key_ends_only_itself_without_the_right_by_name() {
             let (ended, _) = world.control.invalidate_api_keys(&key, &all).unwrap();
             assert_eq!(ended, std::slice::from_ref(&created.key.id));
             assert!(world.key(&created).is_err() && world.key(&other).is_ok());
-            // Whoever was let in with it does nothing more.
+            // A request that was authenticated with it can do nothing more.
             let error = world.control.invalidate_api_keys(&key, &all).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unauthenticated);
         }
@@ -385,7 +385,7 @@ fn an_operator_who_views_a_tenant_changes_no_credentials() {
     };
     let eyes = world.control.set_view(&token, Some(view)).unwrap().identity;
     assert!(!eyes.may_change_users());
-    let refused = "nothing can be changed while another tenant's view is taken";
+    let refused = "changes are not allowed in a tenant's view";
     for name in ["acme-admin", "eve"] {
         for outcome in changes_of_users(&world, &eyes, name, &["tenant_reader"], json!({})) {
             forbidden(outcome, refused);
@@ -406,7 +406,7 @@ fn an_operator_who_views_a_tenant_changes_no_credentials() {
     assert!(world.key(&other).is_ok() && world.sign_in("acme-admin", PASSWORD).is_some());
 }
 
-/// Within a tenant `web-*` also means `acme~web-1`, which an operator with this pattern does not reach.
+/// In a tenant `web-*` also matches `acme~web-1`, which an operator with this pattern cannot access.
 #[test]
 fn a_key_for_a_tenant_reaches_no_more_than_its_maker() {
     let world = World::new();
@@ -423,7 +423,7 @@ fn a_key_for_a_tenant_reaches_no_more_than_its_maker() {
     new.metadata.insert("tenant".to_owned(), "acme".into());
     forbidden(
         world.control.create_api_key(&me, new.clone()).map(drop),
-        "only privileges for all names [*] can be handed to a tenant",
+        "only privileges for all names [*] can be given to a tenant",
     );
     world.control.create_api_key(&me, new_key("k")).unwrap();
     world.control.create_api_key(&operator, new).unwrap();

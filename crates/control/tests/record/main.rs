@@ -1,4 +1,4 @@
-//! The record as a whole: over a simulated disk, with a clock of the test's own.
+//! Tests of the control record over a simulated disk, with a simulated clock.
 
 mod credential_changes;
 
@@ -23,7 +23,7 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 struct World {
     disk: SimDisk,
     now_ms: Arc<AtomicI64>,
-    /// What passed, whatever the clock says.
+    /// Monotonic time, independent of the wall clock.
     passed_ms: Arc<AtomicI64>,
     control: Control,
 }
@@ -35,7 +35,7 @@ fn parts(disk: &SimDisk, now_ms: &Arc<AtomicI64>, passed_ms: &Arc<AtomicI64>) ->
         folder: PathBuf::from("/data/control"),
         now_ms: Arc::new(move || now_ms.load(Ordering::Relaxed)),
         stopwatch: Arc::new(move || Duration::from_millis(passed_ms.load(Ordering::Relaxed) as u64)),
-        // Different bytes with each call, the same ones in each run.
+        // Different bytes for each call, the same ones in each run.
         random: Arc::new(move |bytes| bytes.fill_with(|| next.fetch_add(1, Ordering::Relaxed))),
         slowdown: SlowdownLimits::default(),
         sessions: SessionLimits::default(),
@@ -45,7 +45,7 @@ fn parts(disk: &SimDisk, now_ms: &Arc<AtomicI64>, passed_ms: &Arc<AtomicI64>) ->
 impl World {
     fn new() -> Self {
         let disk = SimDisk::new();
-        // The data folder is somebody else's, and there.
+        // Another component creates the data folder.
         disk.create_dir_all(Path::new("/data")).unwrap();
         disk.sync_dir(Path::new("/")).unwrap();
         let now_ms = Arc::new(AtomicI64::new(1_000_000));
@@ -64,13 +64,13 @@ impl World {
         self.now_ms.load(Ordering::Relaxed)
     }
 
-    /// Time passes.
+    /// Advances both clocks.
     fn pass(&self, ms: i64) {
         self.now_ms.fetch_add(ms, Ordering::Relaxed);
         self.passed_ms.fetch_add(ms, Ordering::Relaxed);
     }
 
-    /// The names of all keys, oldest first.
+    /// Returns the names of all keys, oldest first.
     fn key_names(&self) -> Vec<String> {
         let keys = self.control.api_keys(&self.operator(), &KeyFilter::default());
         keys.iter().map(|key| key.name.clone()).collect()
@@ -112,7 +112,7 @@ impl World {
         }
     }
 
-    /// A tenant with an admin.
+    /// Creates a tenant with an admin.
     fn tenant(&self, name: &str) -> Arc<Identity> {
         self.control.put_tenant(&id(name), TenantSettings::default()).unwrap();
         let admin = format!("{name}-admin");
@@ -137,7 +137,7 @@ fn user(roles: &[&str], metadata: serde_json::Value) -> NewUser {
 }
 
 #[test]
-fn nobody_locks_himself_out_and_an_operator_is_left() {
+fn users_cannot_lock_themselves_out_and_an_operator_remains() {
     let world = World::new();
     let control = &world.control;
     let refused = |outcome: Result<()>, expect: &str| {
@@ -162,7 +162,7 @@ fn nobody_locks_himself_out_and_an_operator_is_left() {
     control.put_user(&elastic, "second", operator()).unwrap();
     let second = world.sign_in("second", PASSWORD).unwrap();
     control.set_enabled(&second, "elastic", false).unwrap();
-    let last = "no operator who may sign in would be left";
+    let last = "this would leave no operator who can sign in";
     refused(control.delete_user(&second, "second").map(drop), last);
     refused(
         control.put_user(&second, "second", user(&[], json!({}))).map(drop),
@@ -172,7 +172,7 @@ fn nobody_locks_himself_out_and_an_operator_is_left() {
     control.set_enabled(&second, "third", false).unwrap();
     refused(control.delete_user(&second, "second").map(drop), last);
 
-    // The way back of who has the machine: the password that he has already.
+    // Recovery with access to the machine: set the operator's password again.
     let password = Password(PASSWORD.to_owned());
     assert!(control.is_operator_disabled() && !control.is_operator_password(&password));
     assert!(world.sign_in("elastic", PASSWORD).is_none());
@@ -221,7 +221,7 @@ fn everything_is_there_after_a_restart() {
     assert_eq!(world.control.tenants().len(), 1);
 }
 
-/// The power fails at each step of a change: afterwards it has happened or not, and firn starts.
+/// The power fails at each step of a change: afterwards the change has happened or not, and firn starts.
 #[test]
 fn a_change_that_is_cut_off_happened_or_not() {
     let mut outcomes = [0, 0];
@@ -283,7 +283,7 @@ fn a_key_expires_and_stays_so_when_the_clock_goes_back() {
     assert_eq!(world.key(&key).unwrap_err(), Some("api key is expired"));
     world.now_ms.fetch_sub(DAY_MS, Ordering::Relaxed);
     assert_eq!(world.key(&key).unwrap_err(), Some("api key is expired"));
-    // A new key is not older than those before it.
+    // A new key is not older than earlier keys.
     let next = world
         .control
         .create_api_key(&world.operator(), new_key("next"))
@@ -302,7 +302,7 @@ fn a_clock_that_was_years_ahead_leaves_keys_as_they_were() {
     let years = 20 * 365 * DAY_MS;
     world.now_ms.fetch_add(years, Ordering::Relaxed);
     assert_eq!(world.key(&key).unwrap_err(), Some("api key is expired"));
-    // What changes meanwhile takes nothing that cannot be had back, not even if it happens often.
+    // Changes in the meantime remove nothing irreversibly, even if there are many.
     for name in ["one", "two", "three"] {
         world.pass(60_000);
         world.control.create_api_key(&world.operator(), new_key(name)).unwrap();
@@ -311,7 +311,7 @@ fn a_clock_that_was_years_ahead_leaves_keys_as_they_were() {
     assert!(world.key(&key).is_ok(), "the clock is right again");
     let world = world.reopen();
     assert!(world.key(&key).is_ok());
-    // Back further than that is wrong, too: a month has passed.
+    // An older time is wrong, too: a month has passed.
     world.pass(30 * DAY_MS);
     world.now_ms.fetch_sub(29 * DAY_MS, Ordering::Relaxed);
     assert_eq!(world.key(&key).unwrap_err(), Some("api key is expired"));
@@ -334,11 +334,11 @@ fn keys_end_at_once_and_are_forgotten_later() {
     world.pass(8 * DAY_MS);
     world.control.create_api_key(&operator, new_key("b")).unwrap();
     assert_eq!(world.key_names(), ["a", "b"]);
-    // Another day, in which the clock may have been found to be wrong.
+    // Another day, after which the clock is considered correct.
     world.pass(DAY_MS);
     world.control.create_api_key(&operator, new_key("c")).unwrap();
     assert_eq!(world.key_names(), ["b", "c"]);
-    // A wrong secret tells nothing, not even that the key has ended.
+    // A wrong secret reveals nothing, not even that the key has ended.
     let wrong = CreatedApiKey {
         secret: "x".to_owned(),
         ..key
@@ -371,10 +371,10 @@ fn a_key_does_no_more_than_its_maker_nor_than_it_says() {
     let scope = key.scope(Privilege::Read).unwrap();
     assert!(scope.allows_name("web-2026") && !scope.allows_name("web-2025") && !scope.allows_name("mail-2026"));
     assert!(key.has_for(Privilege::Read, "web-2026") && !key.has_for(Privilege::Read, "web-2025"));
-    // What its maker loses later, it keeps, as in Elasticsearch: it has to be invalidated.
+    // As in Elasticsearch, the key keeps privileges that its creator loses later: it has to be invalidated.
     world.control.delete_role(&world.operator(), "reader").unwrap();
     assert!(key.has(Privilege::Read) && !world.sign_in("me", PASSWORD).unwrap().has(Privilege::Read));
-    // It makes no keys itself.
+    // It cannot create keys.
     let error = world.control.create_api_key(&key, new_key("child")).unwrap_err();
     assert!(
         error.reason().starts_with("creating derived api keys requires"),
@@ -383,7 +383,7 @@ fn a_key_does_no_more_than_its_maker_nor_than_it_says() {
 }
 
 #[test]
-fn tenants_admins_reach_their_own_only() {
+fn admins_of_a_tenant_access_only_their_tenant() {
     let world = World::new();
     let (acme, other) = (world.tenant("acme"), world.tenant("other"));
     let key = world.control.create_api_key(&acme, new_key("shipper")).unwrap();
@@ -419,7 +419,7 @@ fn tenants_admins_reach_their_own_only() {
     assert_eq!(names(&acme), ["acme-admin"]);
     assert_eq!(names(&world.operator()), ["acme-admin", "elastic", "other-admin"]);
 
-    // Neither a user nor a key for somebody else, nor somebody else's user.
+    // Neither a user nor a key for another tenant, nor another tenant's user.
     let forged = user(&["tenant_admin"], json!({"tenant": "other"}));
     assert_eq!(
         world.control.put_user(&acme, "spy", forged).unwrap_err().kind(),
@@ -447,7 +447,7 @@ fn tenants_admins_reach_their_own_only() {
         );
         assert!(!world.control.delete_user(&acme, taken).unwrap());
     }
-    // A user of his own is his tenant's, whatever is said, and no operator.
+    // A user that the admin creates belongs to the tenant, even if the metadata says otherwise, and is no operator.
     world
         .control
         .put_user(&acme, "bob", user(&["tenant_reader"], json!({})))
@@ -462,7 +462,7 @@ fn tenants_admins_reach_their_own_only() {
 }
 
 #[test]
-fn a_role_of_somebody_in_a_tenant_cannot_lead_out_of_it() {
+fn a_role_of_a_tenant_s_user_gives_no_access_outside_the_tenant() {
     let world = World::new();
     world.tenant("acme");
     world
@@ -490,7 +490,7 @@ fn an_operator_s_key_can_be_a_tenant_s() {
     new.metadata.insert("tenant".to_owned(), "acme".into());
     assert!(
         world.control.create_api_key(&operator, new.clone()).is_err(),
-        "nobody declared it"
+        "the tenant is not declared"
     );
     world.tenant("acme");
     let key = world
@@ -502,7 +502,7 @@ fn an_operator_s_key_can_be_a_tenant_s() {
 }
 
 #[test]
-fn nobody_of_a_closed_tenant_is_let_in() {
+fn callers_of_a_closed_tenant_are_refused() {
     let world = World::new();
     let admin = world.tenant("acme");
     let key = world.control.create_api_key(&admin, new_key("shipper")).unwrap();
@@ -519,7 +519,7 @@ fn nobody_of_a_closed_tenant_is_let_in() {
     world.control.forget_tenant(&id("acme")).unwrap();
     world.control.forget_tenant(&id("acme")).unwrap();
     assert!(world.control.tenants().is_empty());
-    // A tenant of the same name later is another one: old keys are not good for it.
+    // A later tenant of the same name is another tenant: old keys are invalid for it.
     world.tenant("acme");
     assert!(world.key(&key).is_err());
 }
@@ -569,7 +569,7 @@ fn passwords_change_at_once() {
     assert!(world.sign_in("me", PASSWORD).is_none() && world.sign_in("me", "another one").is_some());
     world.control.set_enabled(&operator, "me", false).unwrap();
     assert!(world.sign_in("me", "another one").is_none());
-    // A key is not the user: it changes nobody's password.
+    // A key is not the user: it cannot change a user's password.
     let key = world.control.create_api_key(&operator, new_key("key")).unwrap();
     assert!(
         world

@@ -1,4 +1,5 @@
-//! From what the segments found to the answer: fetches hits, finishes aggregations.
+//! The merge phase of a search: turns partial results into the answer, fetches hits and finishes
+//! aggregations.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use super::segment_run::{Row, Shared, Top};
 use super::{After, SearchLimits};
 use crate::pool::Pool;
 
-/// What an answer is made from.
+/// The inputs of an answer.
 pub(super) struct Answering<'a> {
     pub(super) ready: &'a Arc<Vec<Ready>>,
     pub(super) tasks: &'a Arc<Vec<Task>>,
@@ -29,23 +30,23 @@ pub(super) struct Answering<'a> {
     pub(super) ctx: &'a RequestContext,
     pub(super) now_ms: i64,
     pub(super) limits: SearchLimits,
-    /// The aggregations, if they are known already.
+    /// The aggregations, if the response cache has them.
     pub(super) known: Option<Arc<Value>>,
 }
 
 impl Answering<'_> {
-    /// The answer, and where its hits end; what it says of shards is the caller's to fill in.
+    /// Returns the answer and the end of its hits; the caller fills in the part about shards.
     pub(super) fn answer(&self) -> Result<(SearchResponse, Option<After>)> {
         let (request, shared) = (self.request, self.shared);
         let Top { rows, max_score } = std::mem::take(&mut *shared.top.lock());
-        // A later key does not make the first hit the best one.
+        // With the score as a later key, the first hit is not the one with the best score.
         let best_first = match request.sort.first() {
             None => true,
             Some(key) => key.by == SortBy::Score && key.descending,
         };
         let scores_shown = request.size > 0 && (best_first || request.track_scores);
         let max_score = match self.constant_score() {
-            // The same in a shard, and maybe not in the next.
+            // The score is the same within a shard, but other shards may have another.
             Some(_) => rows.iter().map(|row| row.score).reduce(f32::max),
             None => max_score,
         };
@@ -102,7 +103,7 @@ impl Answering<'_> {
         self.ready.first().and_then(Ready::constant_score)
     }
 
-    /// The hits of the page.
+    /// Returns the hits of the page.
     fn hits(&self, rows: Vec<Row>) -> Result<Vec<Hit>> {
         if rows.is_empty() {
             return Ok(Vec::new());
@@ -162,12 +163,13 @@ impl Answering<'_> {
         self.finish(self.ready.iter().map(Ready::take_partials).collect())
     }
 
-    /// The aggregations of what each shard found for them.
+    /// Finishes the aggregations from the partial results of the shards.
     pub(super) fn finish(&self, shards: Vec<Partials>) -> Result<Value> {
         let aggs = &self.request.aggs;
         let mut all = aggs.empty();
         for mut partials in shards {
-            // Also the only shard: one that has a single segment was cut already, and nobody should see how many there are.
+            // A lone shard is cut too: a shard with a single segment is already cut, and the answer
+            // must not reveal the number of segments.
             match self.ready.len() {
                 1 => aggs.cut_lone_shard(&mut partials, &self.ctx.cancel)?,
                 _ => aggs.cut_shard(&mut partials, &self.ctx.cancel)?,
@@ -181,7 +183,7 @@ impl Answering<'_> {
         aggs.finish_fetching(all, &options, &|wanted| self.fetch_wanted(wanted))
     }
 
-    /// Reads the hits of `top_hits`: those of one aggregation, of all its buckets, in one go.
+    /// Reads the hits of `top_hits`: those of all buckets of one aggregation together.
     fn fetch_wanted(&self, wanted: Vec<WantedHits<'_>>) -> Result<Vec<Vec<Hit>>> {
         let mut pages: Vec<Vec<Hit>> = wanted.iter().map(|_| Vec::new()).collect();
         let mut done = vec![false; wanted.len()];
@@ -204,7 +206,7 @@ impl Answering<'_> {
                 done[page] = true;
                 for row in &wanted[page].rows {
                     let fetched = fetched.next();
-                    let hit = fetched.ok_or_else(|| Error::internal("fewer hits were fetched than asked for"))?;
+                    let hit = fetched.ok_or_else(|| Error::internal("fewer hits were fetched than requested"))?;
                     let Some(mut hit) = hit else { continue };
                     hit.score = row.score;
                     hit.sort.clone_from(&row.sort);

@@ -1,4 +1,4 @@
-//! `collapse`: the field whose values group hits.
+//! The field of `collapse`, whose values group hits.
 
 use firn_engine::query::{Bool, Exists, Query, Term};
 use firn_engine::search::{SortBy, SortKey, SortMissing};
@@ -14,7 +14,7 @@ use super::sort::{SegmentKey, ShardKey, SortValue};
 use crate::schema::Class;
 use crate::segment::Segment;
 
-/// The field on one shard. Its values are read as those of a sort key are.
+/// The collapse field on one shard. Its values are read like those of a sort key.
 pub(super) struct GroupField(ShardKey);
 
 impl GroupField {
@@ -62,14 +62,14 @@ impl GroupField {
         Ok(Self(ShardKey::compile(compiler, &key)?))
     }
 
-    /// Opens the field on a segment, whose number in the search is `order`.
+    /// Opens the field on a segment; `order` is the segment's number in the search.
     pub(super) fn open(&self, segment: &Segment, order: u32) -> Result<SegmentGroups> {
         Ok(SegmentGroups {
             key: self.0.open(segment, order)?,
         })
     }
 
-    /// The value as answers show it; null for documents without one.
+    /// Returns the value as answers show it; null for documents without a value.
     pub(super) fn print(&self, group: &Group) -> Value {
         match group {
             Group::None => Value::Null,
@@ -80,28 +80,29 @@ impl GroupField {
     }
 }
 
-/// The field on one segment.
+/// The collapse field on one segment.
 pub(super) struct SegmentGroups {
     key: SegmentKey,
 }
 
 impl SegmentGroups {
-    /// What stands for the document's group in this segment; `None`: it has no value. Fails if it
-    /// has several.
+    /// Returns a number for the document's group that is valid in this segment; `None`: the
+    /// document has no value. Fails if the document has several values.
     pub(super) fn read(&self, doc: DocId) -> Result<Option<u64>> {
-        // Elasticsearch names the number of the document, which would tell a tenant how many of others' come before it.
+        // Elasticsearch prints the document number here. It would reveal to a tenant how many
+        // documents of other tenants come before it.
         self.key
             .single_raw(doc)
             .map_err(|()| Error::illegal_argument("failed to collapse, the collapse field must be single valued"))
     }
 
-    /// The document's group.
+    /// Returns the document's group.
     pub(super) fn group(&self, doc: DocId) -> Result<Group> {
         Ok(match self.key.value(doc, 0.0)? {
             SortValue::Missing => Group::None,
             SortValue::Text(text) => Group::Text(text),
             SortValue::Number(Number::Int(value)) => Group::Int(value),
-            // One segment may hold as integers what the next holds as floats.
+            // One segment may store as integers what another segment stores as floats.
             SortValue::Number(Number::Float(value)) if value.fract() == 0.0 && value.abs() < 9e15 => {
                 Group::Int(value as i128)
             }
@@ -110,18 +111,19 @@ impl SegmentGroups {
     }
 }
 
-/// A group of hits, the same in all segments and shards.
+/// A group of hits, comparable across segments and shards.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Group {
     /// Documents without a value.
     None,
     Int(i128),
-    /// By its bits.
+    /// The bits of the float.
     Float(u64),
     Text(Box<str>),
 }
 
-/// The query for the documents of a group, by its value as [`GroupField::print`] shows it.
+/// Returns the query for the documents of a group; `value` is the group's value as
+/// [`GroupField::print`] shows it.
 pub(super) fn group_query(field: &str, value: &Value) -> Query {
     if value.is_null() {
         let exists = Query::Exists(Exists {

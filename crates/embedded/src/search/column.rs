@@ -1,8 +1,9 @@
 //! Columns of a segment, read as order-preserving `u64`s.
 //!
-//! Tantivy picks the number type of a JSON column by what a segment holds: the same field may be
-//! `i64` in one segment, `u64` or `f64` in the next. [`NumColumn`] hides that, exactly: every
-//! type maps to `u64` in its own order, and [`Place`] says where any number stands in it.
+//! Tantivy picks the number type of a JSON column by the values in a segment: the same field may be
+//! `i64` in one segment, and `u64` or `f64` in another. [`NumColumn`] hides that without loss:
+//! every type maps to `u64` in its order, and [`Place`] gives the position of any number in that
+//! order.
 
 use std::cmp::Ordering;
 use std::ops::RangeInclusive;
@@ -23,9 +24,9 @@ use crate::segment_cache::{CACHE, CacheKey};
 use crate::splits::reads::{self, Rows};
 use crate::splits::{RunValues, StoredRuns, read_bytes};
 
-/// Turns a failure of the segment library into ours.
+/// Converts an error of the segment library into ours.
 pub(crate) fn failed(error: TantivyError) -> Error {
-    // One of ours that went through Tantivy comes out as it was.
+    // An error of ours that passed through Tantivy comes out unchanged.
     let io = match &error {
         TantivyError::IoError(io) => Some(io),
         TantivyError::OpenReadError(OpenReadError::IoError { io_error, .. }) => Some(io_error),
@@ -40,14 +41,14 @@ pub(crate) fn failed(error: TantivyError) -> Error {
 /// A number of a query or a document.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Number {
-    /// Holds every `i64` and `u64`.
+    /// An integer of the range of `i64` or `u64`.
     Int(i128),
-    /// Never NaN.
+    /// A float; never NaN.
     Float(f64),
 }
 
 impl Number {
-    /// The nearest `f64`.
+    /// Returns the nearest `f64`.
     pub(super) fn as_f64(self) -> f64 {
         match self {
             Self::Int(value) => value as f64,
@@ -73,18 +74,18 @@ fn compare_int_float(int: i128, float: f64) -> Ordering {
         .then(if float > floor { Ordering::Less } else { Ordering::Equal })
 }
 
-/// Where a number stands among the raw values of a column.
+/// Position of a number among the raw values of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// It is this raw value.
+    /// The number is this raw value.
     At(u64),
-    /// It is between the raw value before this one and this one.
+    /// The number is between the previous raw value and this one.
     Before(u64),
-    /// It is larger than every raw value of the column's type.
+    /// The number is larger than every raw value of the column's type.
     Past,
 }
 
-/// Bounds with inclusion; `None`: open.
+/// A range of numbers: bounds, and whether they are inclusive; `None`: open.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct NumRange {
     pub(super) lower: Option<(Number, bool)>,
@@ -92,7 +93,7 @@ pub(super) struct NumRange {
 }
 
 impl NumRange {
-    /// What is in both.
+    /// Returns the intersection.
     pub(super) fn intersect(self, other: Self) -> Self {
         let tighter = |a: Option<(Number, bool)>, b: Option<(Number, bool)>, want: Ordering| match (a, b) {
             (Some(a), Some(b)) => Some(match a.0.compare(b.0) {
@@ -120,12 +121,13 @@ pub(crate) struct NumColumn {
 const NUMERIC: [ColumnType; 3] = [ColumnType::I64, ColumnType::U64, ColumnType::F64];
 
 impl NumColumn {
-    /// The numbers of a field; `None`: the segment has none.
+    /// Opens the numbers of a field; `None`: the segment has none.
     pub(crate) fn open(reader: &SegmentReader, path: &str) -> Result<Option<Self>> {
         Self::open_named(reader, &paths::column_name("num", path))
     }
 
-    /// The instants of a segment to the hour, of which each is so many units; `None`: it keeps none.
+    /// Opens the timestamps of a segment rounded to the hour; `unit` is the size of an hour in
+    /// stored units. `None`: the segment does not store them.
     pub(super) fn open_hours(segment: &Segment, unit: u64) -> Result<Option<Self>> {
         let Some(runs) = segment.derived.split().and_then(|split| split.hours(unit)) else {
             return Ok(None);
@@ -142,12 +144,13 @@ impl NumColumn {
         Ok(opened)
     }
 
-    /// As [`NumColumn::open`], by who reads no value of it before it is opened again: of a try, none is wanted.
+    /// Like [`NumColumn::open`], for callers that open the column again before they read values: a
+    /// dry-run prefetch does not record the values.
     pub(super) fn look_at(reader: &SegmentReader, path: &str) -> Result<Option<Self>> {
         Self::find(reader, &paths::column_name("num", path))
     }
 
-    /// A column by its full name.
+    /// Opens a column by its full name.
     pub(super) fn open_named(reader: &SegmentReader, name: &str) -> Result<Option<Self>> {
         let opened = Self::find(reader, name)?;
         if let Some(opened) = &opened {
@@ -171,7 +174,8 @@ impl NumColumn {
         })
     }
 
-    /// The column of a split of which totals are known, without its documents, by its full name. Nothing is read.
+    /// Opens a column of a split that stores totals, without its documents, by its full name. Reads
+    /// nothing.
     pub(super) fn known(reader: &SegmentReader, name: &str) -> Result<Option<(Self, StoredRuns)>> {
         let handles = reader.fast_fields().dynamic_column_handles(name).map_err(failed)?;
         let Some(handle) = handles.iter().find(|handle| NUMERIC.contains(&handle.column_type())) else {
@@ -185,17 +189,17 @@ impl NumColumn {
         }))
     }
 
-    /// Whether raw values are those of `i64`.
+    /// Returns whether raw values are those of `i64`.
     pub(crate) fn is_i64(&self) -> bool {
         self.kind == NumericalType::I64
     }
 
-    /// Whether its values are integers.
+    /// Returns whether the values are integers.
     pub(super) fn is_integer(&self) -> bool {
         self.kind != NumericalType::F64
     }
 
-    /// The value of a raw one.
+    /// Returns the number of a raw value.
     pub(super) fn number(&self, raw: u64) -> Number {
         match self.kind {
             NumericalType::I64 => Number::Int(i64::from_u64(raw).into()),
@@ -204,7 +208,7 @@ impl NumColumn {
         }
     }
 
-    /// The nearest `f64` of a raw value.
+    /// Returns the nearest `f64` of a raw value.
     pub(super) fn as_f64(&self, raw: u64) -> f64 {
         match self.kind {
             NumericalType::I64 => i64::from_u64(raw) as f64,
@@ -213,7 +217,7 @@ impl NumColumn {
         }
     }
 
-    /// The nearest `i64` below of a raw value.
+    /// Returns the number of a raw value, rounded down to an `i64`.
     pub(super) fn as_i64(&self, raw: u64) -> i64 {
         match self.kind {
             NumericalType::I64 => i64::from_u64(raw),
@@ -222,7 +226,7 @@ impl NumColumn {
         }
     }
 
-    /// Where `number` stands.
+    /// Returns the position of `number`.
     pub(super) fn place(&self, number: Number) -> Place {
         match self.kind {
             NumericalType::I64 => place_int(number, i64::MIN.into(), i64::MAX.into(), |value| {
@@ -244,7 +248,7 @@ impl NumColumn {
         }
     }
 
-    /// The raw values in a range; `None`: none can be.
+    /// Returns the raw values in a range; `None`: no raw value is in it.
     pub(super) fn raw_range(&self, range: &NumRange) -> Option<RangeInclusive<u64>> {
         let start = match range.lower {
             None => 0,
@@ -283,8 +287,8 @@ fn place_int(number: Number, min: i128, max: i128, raw: impl Fn(i128) -> u64) ->
     }
 }
 
-/// Opens a column, or finds it open: a column of numbers has a head for every 512 documents, and
-/// reading those of a million took a tenth of a millisecond each time.
+/// Opens a column, or returns it from the cache. A column of numbers has a head for every 512
+/// documents; reading the heads of a million documents took a tenth of a millisecond each time.
 fn once_opened<T: Clone + Send + Sync + 'static>(
     reader: &SegmentReader,
     kind: &str,
@@ -305,12 +309,12 @@ fn once_opened<T: Clone + Send + Sync + 'static>(
     Ok(column)
 }
 
-/// Rough bytes of an open column, and of the heads of its blocks.
+/// Approximate bytes of an open column, and of the heads of its blocks.
 const COLUMN_BYTES: usize = 512;
 const HEAD_DOCS: usize = 512;
 const HEAD_BYTES: usize = 48;
 
-/// The strings of a field; `None`: the segment has none, or the class has no column.
+/// Opens the strings of a field; `None`: the segment has none, or the class has no column.
 pub(super) fn open_strings(reader: &SegmentReader, class: Class, path: &str) -> Result<Option<StrColumn>> {
     let Some(name) = paths::string_column_name(class, path) else {
         return Ok(None);
@@ -321,7 +325,7 @@ pub(super) fn open_strings(reader: &SegmentReader, class: Class, path: &str) -> 
             return Ok(None);
         };
         if let Some(runs) = StoredRuns::behind(handle.file_slice()) {
-            // Of a try, both are to be noted.
+            // In a dry-run prefetch, both reads must be recorded.
             let (dictionary, ords) = (runs.dictionary(), runs.values(key.clone()));
             return Ok(Some(StrColumn::new(dictionary?, ords?)));
         }
@@ -333,7 +337,7 @@ pub(super) fn open_strings(reader: &SegmentReader, class: Class, path: &str) -> 
     Ok(opened)
 }
 
-/// The column of strings of a split of which totals are known. Nothing is read.
+/// Finds the string column of a split that stores totals. Reads nothing.
 pub(super) fn known_strings(reader: &SegmentReader, class: Class, path: &str) -> Result<Option<StoredRuns>> {
     let Some(name) = paths::string_column_name(class, path) else {
         return Ok(None);
@@ -344,13 +348,14 @@ pub(super) fn known_strings(reader: &SegmentReader, class: Class, path: &str) ->
     Ok(runs.filter(|runs| runs.totals().is_some()))
 }
 
-/// The strings of such a column, without its documents. Reads the dictionary.
+/// Opens the strings of such a column, without its documents. Reads the dictionary.
 pub(super) fn strings_without_documents(reader: &SegmentReader, runs: &StoredRuns) -> Result<StrColumn> {
     let ords = runs.without_documents(known_key(reader, "strings"), reader.max_doc());
     Ok(StrColumn::new(runs.dictionary()?, ords))
 }
 
-/// A column without documents loads no run, so nothing is kept under its name.
+/// Returns the cache key of a column without documents. Such a column loads no run, so nothing is
+/// cached under this key.
 fn known_key(reader: &SegmentReader, name: &str) -> CacheKey {
     CacheKey {
         segment: reader.segment_id(),
@@ -358,7 +363,8 @@ fn known_key(reader: &SegmentReader, name: &str) -> CacheKey {
     }
 }
 
-/// Of a try ([`crate::splits::reads`]), notes what reading the values of the rows at hand would wait for.
+/// Records, in a dry-run prefetch ([`crate::splits::reads`]), the reads that the values of the
+/// current rows need.
 fn note_rows(column: &Column<u64>) {
     if !reads::is_collecting() {
         return;
@@ -373,17 +379,18 @@ fn note_rows(column: &Column<u64>) {
     }
 }
 
-/// The values at rows, which ascend and may repeat: those of documents that have one each are at the documents' own.
+/// Reads the values of rows, which ascend and may repeat. If every document has one value, row
+/// numbers are document numbers.
 pub(super) fn read_values(column: &Column<u64>, docs: &[DocId], values: &mut [u64]) {
     match docs.first() {
-        // Neighbours are unpacked together.
+        // Adjacent values are unpacked together.
         Some(&first) if is_run(docs, first) => column.values.get_range(first.into(), values),
         _ => column.values.get_vals(docs, values),
     }
 }
 
-/// Whether documents follow each other without a gap or a repetition: the ends do not tell. Without
-/// a branch per document, so that it costs next to nothing.
+/// Returns whether documents follow each other without gap or repetition; the first and last
+/// document alone do not show this. It has no branch per document, so it costs almost nothing.
 pub(super) fn is_run(docs: &[DocId], first: DocId) -> bool {
     let ends_fit = docs
         .last()
@@ -396,7 +403,7 @@ pub(super) fn is_run(docs: &[DocId], first: DocId) -> bool {
     ends_fit && differences() == 0
 }
 
-/// How many of the documents of a segment have a value.
+/// Returns how many documents of a segment have a value.
 pub(crate) fn docs_with_value(index: &ColumnIndex, max_doc: DocId) -> u64 {
     u64::from(match index {
         ColumnIndex::Empty { .. } => 0,
@@ -407,10 +414,11 @@ pub(crate) fn docs_with_value(index: &ColumnIndex, max_doc: DocId) -> u64 {
 }
 
 /// The values of a block of documents: `raws[i]` belongs to the document at `positions[i]` of the
-/// block. Buffers are kept from block to block.
+/// block. The buffers are reused for the next block.
 #[derive(Default)]
 pub(super) struct ValueBlock {
-    /// Ascending; a document with several values comes several times, one without not at all.
+    /// Ascending. A document with several values occurs several times, a document without values
+    /// not at all.
     pub(super) positions: Vec<u32>,
     /// Raw values.
     pub(super) raws: Vec<u64>,
@@ -425,7 +433,7 @@ impl ValueBlock {
             let known = self.positions.len() as u32;
             self.positions.truncate(docs.len());
             self.positions.extend(known..docs.len() as u32);
-            // A block read through an index before may have left other positions.
+            // An earlier block that was read through an index may have set other positions.
             if !self.rows.is_empty() {
                 self.rows.clear();
                 self.positions.clear();
@@ -447,13 +455,13 @@ impl ValueBlock {
     }
 }
 
-/// Carries our error through a callback of the segment library.
+/// Wraps our error to pass it through a callback of the segment library.
 pub(super) fn into_tantivy(error: Error) -> TantivyError {
     TantivyError::from(std::io::Error::other(error))
 }
 
 impl ValueBlock {
-    /// Sorts the values of each document and drops those that it has several times.
+    /// Sorts the values of each document and removes duplicates.
     pub(super) fn sort_distinct(&mut self) {
         let mut kept = 0;
         let mut start = 0;

@@ -1,4 +1,4 @@
-//! From a parsed query to a weight that runs on the segments of one shard.
+//! Compiler from a parsed query to a weight that runs on the segments of one shard.
 
 use std::sync::Arc;
 
@@ -18,26 +18,26 @@ use super::{TenantRestriction, field, query};
 use crate::schema;
 use crate::segment::ShardSnapshot;
 
-/// What compiling a query needs to know of a shard.
+/// The inputs of a compilation on one shard.
 #[derive(Clone, Copy)]
 pub(super) struct Compiler<'a> {
     pub(super) snapshot: &'a ShardSnapshot,
     pub(super) mapping: &'a Mapping,
     /// `index.query.default_field`.
     pub(super) default_fields: &'a [String],
-    /// Whose documents are searched, if not everybody's.
+    /// The tenant whose documents are searched; `None`: documents of all tenants.
     pub(super) tenant: Option<&'a TenantRestriction>,
     pub(super) now_ms: i64,
-    /// What keeps the compiled query within bounds.
+    /// Bounds the size of the compiled query and the time of compilation.
     pub(super) guard: &'a Guard,
-    /// `None`: which documents match is all that is asked.
+    /// Statistics for scores; `None`: the query only selects documents.
     pub(super) statistics: Option<&'a Statistics>,
-    /// Where to note what the query looks for; `None`: nobody asks.
+    /// Records the terms that the query looks for; `None`: not needed.
     pub(super) marks: Option<&'a Marks>,
 }
 
 impl Compiler<'_> {
-    /// The same without scores, for filters.
+    /// Returns the same compiler without scores, for filters.
     pub(super) fn filter(self) -> Self {
         Self {
             statistics: None,
@@ -45,17 +45,18 @@ impl Compiler<'_> {
         }
     }
 
-    /// Whether scores are wanted.
+    /// Returns whether the query computes scores.
     pub(super) fn scoring(&self) -> bool {
         self.statistics.is_some()
     }
 
-    /// What makes Tantivy's weights ask only which documents match.
+    /// Returns the setting that makes Tantivy's weights skip scores.
     pub(super) fn unscored(&self) -> EnableScoring<'static> {
         EnableScoring::disabled_from_schema(&schema::fields().schema)
     }
 
-    /// What scoring by the terms of a path needs to know; `None`: no scores are wanted.
+    /// Returns the statistics for scoring the terms of a path; `None`: the query computes no
+    /// scores.
     pub(super) fn field_statistics(
         &self,
         field: Field,
@@ -68,7 +69,7 @@ impl Compiler<'_> {
         Ok(Some((statistics, of_path)))
     }
 
-    /// What a path means here.
+    /// Resolves a path on this shard.
     pub(super) fn resolve(&self, path: &str) -> field::Target {
         field::resolve(self.mapping, path)
     }

@@ -1,12 +1,14 @@
-//! Takes mere conditions out of a query: clauses that every hit has to meet and that score nothing.
+//! Extraction of pure conditions from a query: clauses that every hit must meet and that do not
+//! score.
 //!
-//! What is about time or the tenant is answered from what is known of a segment's rows
-//! ([`super::time_window`], [`super::tenant_rows`]); only the rest is asked document by document.
+//! Conditions on time or tenant are answered from the row order of a segment
+//! ([`super::time_window`], [`super::tenant_rows`]); only the rest of the query is evaluated
+//! document by document.
 
 use firn_engine::query::{Bool, ConstantScore, MatchAll, Query};
 
-/// What is left of a query without those conditions that `is_condition` accepts; `None`: it has
-/// none of them. `scoring`: what the query scores is asked for.
+/// Returns the query without the conditions that `is_condition` accepts; `None`: the query has none
+/// of them. `scoring`: the caller needs the query's scores.
 pub(super) fn take_out(query: &Query, scoring: bool, is_condition: &mut dyn FnMut(&Query) -> bool) -> Option<Query> {
     match query {
         Query::Bool(part) => take_out_of_bool(part, scoring, is_condition),
@@ -17,7 +19,7 @@ pub(super) fn take_out(query: &Query, scoring: bool, is_condition: &mut dyn FnMu
             };
             Some(Query::ConstantScore(rest))
         }
-        // Names are told of hits by the query as it was asked.
+        // Names of matched queries are computed for hits from the original query.
         Query::Named(part) => take_out(&part.query, scoring, is_condition),
         _ if !scoring && is_condition(query) => Some(Query::MatchAll(MatchAll::default())),
         _ => None,
@@ -37,14 +39,14 @@ fn take_out_of_bool(part: &Bool, scoring: bool, is_condition: &mut dyn FnMut(&Qu
     if nothing_required && rest.should.is_empty() && rest.must_not.is_empty() {
         return Some(Query::MatchAll(MatchAll { boost: rest.boost.0 }));
     }
-    // Whether one of `should` has to match depends on there being a filter.
+    // Without a filter, one of `should` would have to match.
     if nothing_required && !rest.should.is_empty() {
         rest.filter.push(Query::MatchAll(MatchAll::default()));
     }
     Some(Query::Bool(rest))
 }
 
-/// True: there were some.
+/// Removes conditions from clauses. Returns true if there were any.
 fn take_out_of_clauses(clauses: &mut Vec<Query>, is_condition: &mut dyn FnMut(&Query) -> bool) -> bool {
     let mut found = false;
     clauses.retain_mut(|clause| match take_out(clause, false, is_condition) {
@@ -65,7 +67,7 @@ mod tests {
 
     use super::*;
 
-    /// `term`s on `t` are the conditions.
+    /// Checks with `term`s on `t` as the conditions.
     fn check(query: Value, scoring: bool, expect: Option<Value>) {
         let query = Query::parse(&query).unwrap();
         let rest = take_out(
@@ -106,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_should_match_stays_as_free_as_it_was() {
+    fn should_clauses_stay_optional() {
         let (condition, other) = (json!({"term": {"t": 1}}), json!({"exists": {"field": "o"}}));
         let all = Query::MatchAll(MatchAll::default()).print();
         check(

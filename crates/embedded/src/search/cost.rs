@@ -1,4 +1,4 @@
-//! What a search of splits would fetch, by trying it; nothing is fetched, and nothing is searched.
+//! Cost estimate of a search of splits, by a dry run: it fetches nothing and searches nothing.
 
 mod asking;
 pub(super) mod documents;
@@ -22,28 +22,29 @@ use super::warm::{self, Reading};
 use super::{SearchLimits, ShardSearch};
 use crate::splits::reads::{Reads, collect};
 
-/// What a search would fetch of some splits.
+/// The reads that a search of some splits would make.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SearchReads {
-    /// Splits that have to be looked at, but for those of which whole copies are here.
+    /// Splits that the search opens, without those that have a full local copy.
     pub splits: u64,
-    /// Requests and bytes by kind, in the order of [`PartKind::ALL`]; neighbours are one request.
+    /// Requests and bytes by kind, in the order of [`PartKind::ALL`]; adjacent ranges are one
+    /// request.
     pub kinds: [(u64, u64); PartKind::ALL.len()],
-    /// Requests that wait for others, one after the other.
+    /// Rounds of dependent requests, one after the other.
     pub rounds: u64,
-    /// Bytes of the documents of the splits that were looked into, and how many these are.
+    /// Bytes and number of the documents in the opened splits.
     pub stored: (u64, u64),
-    /// What showing hits may fetch of each split that was looked into, if anything.
+    /// Reads that showing hits may need, for each opened split that may have hits.
     pub(super) documents: Vec<SplitDocuments>,
-    /// What else may be fetched by kind, which depends on the documents that match.
+    /// Further possible reads by kind, which depend on the matching documents.
     pub(super) further: [(u64, u64); PartKind::ALL.len()],
 }
 
-/// A list of documents is short, or the term is not worth a needle: two pages; a long one takes less than a byte for each
-/// document of its segment.
+/// Estimated bytes of one postings list. A short list takes two pages (a longer one does not belong
+/// to a needle); a long list takes less than a byte for each document of its segment.
 const POSTINGS_BYTES: u64 = 8 << 10;
 
-/// What a search of splits would fetch; nothing is fetched, and nothing is searched.
+/// Computes the cost estimate of a search of splits; fetches nothing and searches nothing.
 pub(super) fn cost(
     shards: &[ShardSearch],
     request: &Arc<SearchRequest>,
@@ -55,7 +56,8 @@ pub(super) fn cost(
     let stop = Stop::new(ctx, Deadline::NONE, &memory);
     let asked = Asked::of(request);
     let reading = Reading::estimated(request);
-    // What scores is known only after terms were looked up in all segments: which documents match is not told by it.
+    // Scores need term lookups in all segments, which the dry run cannot do. The set of matching
+    // documents does not depend on them.
     let unscored = SearchRequest {
         sort: documents::in_index_order(),
         search_after: None,
@@ -89,12 +91,12 @@ pub(super) fn cost(
         }
     });
     match failure {
-        // What is only not here yet is no failure: it is what was asked for.
+        // If bytes are only not local yet, that is no failure: the estimate is about them.
         Some(error) if first.is_empty() => return Err(error),
         _ => {}
     }
     documents::leave_possible(&mut candidates, request);
-    // Nothing of it is known to be needed, and all of it may be.
+    // None of these reads is certain, and all of them are possible.
     let columns = collect(|| {
         for split in candidates.iter().filter(|_| request.size > 0) {
             split.try_columns(&shards[split.shard], request);
@@ -119,26 +121,27 @@ fn add_up(kinds: &mut [(u64, u64)], more: &[(u64, u64)]) {
 }
 
 impl SearchReads {
-    /// Requests of all kinds.
+    /// Returns the number of requests of all kinds.
     pub fn requests(&self) -> u64 {
         let requests = self.kinds.iter().map(|(requests, _)| *requests);
         requests.fold(0, u64::saturating_add)
     }
 
-    /// Bytes of all kinds.
+    /// Returns the bytes of all kinds.
     pub fn bytes(&self) -> u64 {
         self.kinds.iter().map(|(_, bytes)| *bytes).fold(0, u64::saturating_add)
     }
 
-    /// Adds requests of a kind.
+    /// Adds requests and bytes of a kind.
     pub(crate) fn add(&mut self, kind: PartKind, (requests, bytes): (u64, u64)) {
         let sum = &mut self.kinds[kind as usize];
         sum.0 = sum.0.saturating_add(requests);
         sum.1 = sum.1.saturating_add(bytes);
     }
 
-    /// From the reads that a search begins with, and the most that postings take which are known only after some of them. So many
-    /// terms are looked up: several may be in the same place.
+    /// Builds the estimate from the first reads of a search, and adds the most that the postings
+    /// found by them can take. `asked` is the number of terms to look up: several of them may be in
+    /// the same page.
     fn of(first: Reads, candidates: &[Candidates], asked: u64) -> Self {
         let mut found = Self {
             splits: candidates.iter().filter(|split| split.is_far()).count() as u64,
@@ -146,7 +149,7 @@ impl SearchReads {
         };
         for (bytes, wanted) in first.into_wanted() {
             add_up(&mut found.kinds, &bytes.missing_by_kind(&wanted));
-            // The postings of its terms come next.
+            // The postings of these terms are read next.
             let terms = wanted.iter().filter(|(kind, _)| *kind == PartKind::Terms).count() as u64;
             if terms > 0 {
                 let own = candidates.iter().find(|split| split.reads(&bytes));
@@ -161,7 +164,8 @@ impl SearchReads {
         found
     }
 
-    /// Adds what depends on the documents that match, at most. Of so many splits nothing is known.
+    /// Adds an upper bound of the reads that depend on the matching documents. `unknown` is the
+    /// number of splits without any information.
     pub(crate) fn add_unknown(&mut self, unknown: u64, request: &SearchRequest) {
         let looked_into = self.splits - unknown;
         let documents = documents::at_most(&self.documents, looked_into, unknown, request);

@@ -1,7 +1,7 @@
-//! What a query means on a shard, as Lucene would write it: the explanation of `_validate/query`.
+//! Printer of queries in Lucene's notation: the explanation of `_validate/query`.
 //!
-//! Texts are shown as the terms that they are analyzed into, patterns of fields as the fields that
-//! they name, dates as the milliseconds that they come to.
+//! It prints texts as the terms that they are analyzed into, field patterns as the fields that they match, dates as
+//! milliseconds.
 
 use firn_engine::query::query_string::Node;
 use firn_engine::query::{
@@ -19,7 +19,7 @@ use super::query::text::{Analyzed, Kind};
 use super::text;
 
 impl Compiler<'_> {
-    /// Writes a query. It should have been compiled before: what makes no sense is not found here.
+    /// Prints a query. Compile the query first: this function does not detect invalid queries.
     pub(super) fn describe(&self, query: &Query) -> Result<String> {
         Ok(match query {
             Query::MatchAll(part) => boosted("*:*", part.boost),
@@ -93,7 +93,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// The path that a name stands for.
+    /// Returns the path that a name stands for.
     fn path(&self, name: &str) -> String {
         match self.resolve(name) {
             Target::Field(field) => field.path,
@@ -135,7 +135,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// One value of a field: a term, or for numbers the range that holds just that.
+    /// Prints one value of a field: a term, or for numbers the range that holds only this value.
     fn value(&self, name: &str, value: &Value) -> Result<String> {
         let text = scalar_text(value).unwrap_or_default();
         let Target::Field(field) = self.resolve(name) else {
@@ -153,7 +153,7 @@ impl Compiler<'_> {
                 };
                 return self.describe_range(&range);
             }
-            // What is no number is looked for among the values that did not fit.
+            // A value that is not a number is looked up among the values that did not fit the type.
             return Ok(match numeric.read(value) {
                 Some(_) => format!("{}:[{text} TO {text}]", field.path),
                 None => format!("{}:{text}", field.path),
@@ -202,7 +202,7 @@ impl Compiler<'_> {
         ))
     }
 
-    /// A text in one field.
+    /// Prints a text query on one field.
     fn text(&self, target: &Target, name: &str, kind: Kind, value: &Value, options: &TextOptions) -> Result<String> {
         let field = match target {
             Target::Field(field) => field,
@@ -257,7 +257,7 @@ impl Compiler<'_> {
         self.in_fields(&scope, part.kind, &part.query, &part.options)
     }
 
-    /// A text in several fields.
+    /// Prints a text query on several fields.
     fn in_fields(
         &self,
         scope: &Scope<'_>,
@@ -286,7 +286,7 @@ impl Compiler<'_> {
         Ok(best(parts, scope.tie_breaker))
     }
 
-    /// A text in several fields as if they were one: fields of one analyzer share each term.
+    /// Prints a text query on several fields as if they were one: fields with the same analyzer share each term.
     fn across(&self, scope: &Scope<'_>, value: &Value, options: &TextOptions) -> Result<String> {
         let mut groups: Vec<(Analyzer, Vec<Target>)> = Vec::new();
         let mut parts = Vec::new();
@@ -384,7 +384,7 @@ impl Compiler<'_> {
     }
 }
 
-/// What a clause of a query string needs to know of the query around it.
+/// The settings of a query string that its clauses need.
 #[derive(Clone)]
 struct Scope<'a> {
     fields: Fields,
@@ -413,7 +413,7 @@ fn word(path: &str, token: &str, fuzziness: Option<Fuzziness>) -> String {
     }
 }
 
-/// Clauses by `operator` and `minimum_should_match`.
+/// Joins clauses by `operator` and `minimum_should_match`.
 fn together(clauses: Vec<String>, options: &TextOptions) -> Result<String> {
     if clauses.len() == 1 {
         return Ok(clauses.concat());
@@ -430,7 +430,7 @@ fn together(clauses: Vec<String>, options: &TextOptions) -> Result<String> {
     }
 }
 
-/// A disjunction by the best score.
+/// Prints a disjunction that takes the best score.
 fn best(parts: Vec<String>, tie_breaker: f32) -> String {
     if parts.len() < 2 {
         return parts.concat();
@@ -441,7 +441,7 @@ fn best(parts: Vec<String>, tie_breaker: f32) -> String {
     }
 }
 
-/// Whether it is several clauses side by side.
+/// Returns whether the text is several clauses side by side.
 fn is_list(written: &str) -> bool {
     let mut depth = 0i32;
     let mut is_quoted = false;
@@ -471,7 +471,7 @@ fn boosted(written: &str, boost: f32) -> String {
     }
 }
 
-/// As Java prints a float.
+/// Prints a float like Java.
 fn number(value: f32) -> String {
     format!("{value:?}")
 }

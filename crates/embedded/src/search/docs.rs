@@ -1,4 +1,4 @@
-//! The matching documents of a segment, block by block.
+//! Iterator over the matching documents of a segment, block by block.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,23 +14,24 @@ use super::weight::Compiled;
 use crate::request_cache::Coverage;
 use crate::segment::Segment;
 
-/// Documents handed on at once: enough to spread the cost of a call, few enough to stay in the
-/// first-level cache. The client's going away and time are looked at between blocks.
+/// Documents in one block: enough to spread the cost of a call, few enough to stay in the
+/// first-level cache. The search checks for cancellation and timeout between blocks.
 pub(super) const BLOCK: usize = 1024;
 
-/// Which documents of a shard match.
+/// The documents of a shard that a search selects.
 pub(super) struct Selection {
-    /// What they have to match besides.
+    /// The query that they must match in addition to the window and the tenant.
     matches: Matches,
-    /// The instants that they have to be within.
+    /// The time range that they must be in.
     window: Option<Window>,
     tenant: Option<OneTenant>,
 }
 
-/// The tenant whose documents are wanted.
+/// The tenant whose documents are selected.
 struct OneTenant {
     name: Arc<str>,
-    /// What they match beside the window, the tenant included: for segments whose rows do not tell.
+    /// The query and the tenant together, without the window: for segments whose row order does not
+    /// identify the tenant.
     matches: Matches,
 }
 
@@ -50,17 +51,17 @@ impl From<Compiled> for Matches {
     }
 }
 
-/// What of a segment has to be looked at.
+/// The part of a segment that a search must read.
 pub(super) enum Reach {
     Nothing,
-    /// Everything.
+    /// All documents.
     All {
-        /// Who is whose has to be asked of the terms.
+        /// The tenant of a document must be found by its terms.
         by_terms: bool,
     },
-    /// These rows, whoever the documents are.
+    /// These rows, which all belong to the tenant.
     Rows(TenantSpan),
-    /// What a window leaves.
+    /// The runs of documents inside a time window.
     Runs {
         runs: Runs,
         by_terms: bool,
@@ -68,7 +69,8 @@ pub(super) enum Reach {
 }
 
 impl Reach {
-    /// What names this part of its segment; `None`: nothing does, or it is none.
+    /// Returns a cache key for this part of its segment; `None`: there is none, or the part is
+    /// empty.
     pub(super) fn coverage(&self) -> Option<Coverage> {
         match self {
             Self::Nothing => None,
@@ -78,7 +80,7 @@ impl Reach {
         }
     }
 
-    /// The documents that have to be looked at; `None`: all.
+    /// Returns the documents to read; `None`: all.
     pub(super) fn docs(&self) -> Option<Vec<Range<DocId>>> {
         match self {
             Self::Nothing => Some(Vec::new()),
@@ -88,7 +90,7 @@ impl Reach {
         }
     }
 
-    /// The documents of which each one's instant has to be looked at.
+    /// Returns the documents whose timestamps must be tested one by one.
     pub(super) fn tested(&self) -> Vec<Range<DocId>> {
         match self {
             Self::Runs { runs, .. } => runs.tested().collect(),
@@ -96,7 +98,7 @@ impl Reach {
         }
     }
 
-    /// How many rows at most have to be read.
+    /// Returns the most rows that have to be read.
     pub(super) fn row_count(&self, segment: &Segment) -> u64 {
         match self {
             Self::Nothing => 0,
@@ -116,7 +118,7 @@ impl Selection {
         }
     }
 
-    /// Leaves the documents of one tenant, which `term` matches.
+    /// Restricts the selection to the documents of one tenant, which `term` matches.
     pub(super) fn of_tenant(mut self, name: Arc<str>, term: Compiled, scoring: bool) -> Self {
         let rest = match &self.matches {
             Matches::All => Compiled::All,
@@ -130,17 +132,17 @@ impl Selection {
         self
     }
 
-    /// Whether no document can match.
+    /// Returns whether no document can match.
     pub(super) fn is_none(&self) -> bool {
         matches!(self.matches, Matches::None)
     }
 
-    /// The tenant whose documents it is about.
+    /// Returns the tenant of the selection.
     pub(super) fn tenant(&self) -> Option<&Arc<str>> {
         self.tenant.as_ref().map(|tenant| &tenant.name)
     }
 
-    /// Finds what of a segment has to be looked at.
+    /// Returns the part of a segment that must be read.
     pub(super) fn reach(&self, segment: &Segment) -> Result<Reach> {
         if self.is_none() {
             return Ok(Reach::Nothing);
@@ -170,13 +172,14 @@ impl Selection {
         }
     }
 
-    /// Without looking at who is whose.
+    /// Returns the part of a segment that must be read, by the window alone.
     fn reach_of_all(&self, segment: &Segment, rows: Range<DocId>, by_terms: bool) -> Result<Reach> {
         let whole = rows == (0..segment.max_doc);
         let mut runs = match &self.window {
             None if whole || by_terms => return Ok(Reach::All { by_terms }),
             None => Runs::of(rows.clone()),
-            // Told without the column, which would have to be fetched where the segment lies in a split.
+            // Decided without the column: if the segment is in a split, the column would have to be
+            // fetched.
             Some(window) if window.covers_all_of(segment) => match whole || by_terms {
                 true => return Ok(Reach::All { by_terms }),
                 false => Runs::of(rows.clone()),
@@ -194,7 +197,7 @@ impl Selection {
         Ok(Reach::Runs { runs, by_terms })
     }
 
-    /// Begins to read a part of a segment, without scores.
+    /// Opens a part of a segment, without scores.
     pub(super) fn open_within(&self, segment: &Segment, docs: Range<DocId>) -> Result<Docs> {
         let mut opened = self.open(segment, false)?;
         match &mut opened.runs {
@@ -204,12 +207,12 @@ impl Selection {
         Ok(opened)
     }
 
-    /// Begins to read a segment.
+    /// Opens a segment.
     pub(super) fn open(&self, segment: &Segment, scoring: bool) -> Result<Docs> {
         self.open_reach(segment, self.reach(segment)?, scoring)
     }
 
-    /// Begins to read what was found of a segment.
+    /// Opens the given part of a segment.
     pub(super) fn open_reach(&self, segment: &Segment, reach: Reach, scoring: bool) -> Result<Docs> {
         let mut newest_first = false;
         let (none, runs, by_terms) = match reach {
@@ -245,7 +248,7 @@ impl Selection {
         })
     }
 
-    /// The rows that match, if all of a run do.
+    /// Returns the rows that match, if they are one run that matches completely.
     pub(super) fn rows<'a>(&self, reach: &'a Reach) -> Option<&'a TenantSpan> {
         match reach {
             Reach::Rows(span) if matches!(self.matches, Matches::All) => Some(span),
@@ -253,7 +256,7 @@ impl Selection {
         }
     }
 
-    /// Whether every document of the segment matches, and none is deleted.
+    /// Returns whether every document of the segment matches, and none is deleted.
     pub(super) fn is_whole(&self, reach: &Reach, segment: &Segment) -> bool {
         let is_all = match reach {
             Reach::All { by_terms } => !by_terms,
@@ -263,7 +266,7 @@ impl Selection {
         is_all && matches!(self.matches, Matches::All) && segment.deleted_count == 0 && segment.alive.is_none()
     }
 
-    /// The rows that are known to match without reading any, apart from deleted ones.
+    /// Returns the rows that are known to match without a read, apart from deleted ones.
     pub(super) fn certain(&self, reach: &Reach, segment: &Segment) -> Vec<Range<DocId>> {
         match reach {
             _ if !matches!(self.matches, Matches::All) => Vec::new(),
@@ -274,7 +277,7 @@ impl Selection {
         }
     }
 
-    /// Whether the documents can be counted without reading any.
+    /// Returns whether the documents can be counted without a read.
     pub(super) fn counts_at_once(&self, reach: &Reach) -> bool {
         match reach {
             Reach::Nothing => true,
@@ -285,7 +288,7 @@ impl Selection {
     }
 }
 
-/// A weight that several share.
+/// A weight with several owners.
 struct SharedWeight(Arc<dyn Weight>);
 
 impl Weight for SharedWeight {
@@ -298,21 +301,22 @@ impl Weight for SharedWeight {
     }
 }
 
-/// See the module.
+/// Iterator over the selected documents of a segment; see the module.
 pub(super) struct Docs {
     source: Source,
-    /// The runs of documents to be read; `None`: all.
+    /// The runs of documents to read; `None`: all.
     runs: Option<Runs>,
-    /// They come by `@timestamp`, newest first, if none has several; those without one last.
+    /// The documents are ordered by `@timestamp`, newest first, if no document has several;
+    /// documents without one are last.
     pub(super) newest_first: bool,
-    /// The block: alive documents, ascending.
+    /// The current block: alive documents, ascending.
     pub(super) docs: Vec<DocId>,
-    /// Their scores, if those are wanted.
+    /// Their scores, if the search needs scores.
     pub(super) scores: Vec<Score>,
     scoring: bool,
-    /// Alive documents handed out.
+    /// Number of alive documents returned so far.
     seen: u64,
-    /// There was no further block.
+    /// There is no further block.
     pub(super) finished: bool,
 }
 
@@ -322,7 +326,7 @@ enum Source {
 }
 
 impl Docs {
-    /// Passes over the documents before `doc`. To be called before the first block.
+    /// Skips the documents before `doc`. Call it before the first block.
     pub(super) fn skip_to(&mut self, doc: DocId) {
         if let Some(runs) = &mut self.runs {
             runs.advance_to(doc);
@@ -355,7 +359,7 @@ impl Docs {
         self.seen += self.docs.len() as u64;
     }
 
-    /// How far it has come: stays the same only at the end.
+    /// Returns the current position, which stays the same only at the end.
     fn position(&self) -> (Option<DocId>, Option<DocId>) {
         let source = match &self.source {
             Source::All { next, .. } => *next,
@@ -365,12 +369,12 @@ impl Docs {
         (Some(source), runs.and_then(|runs| Some(runs.current()?.start)))
     }
 
-    /// Whether a query tells which documents match, and not their place alone.
+    /// Returns whether a query selects the documents, and not their row numbers alone.
     pub(super) fn is_asked(&self) -> bool {
         matches!(self.source, Source::Scorer(_))
     }
 
-    /// The documents, if a query tells them and they are so few.
+    /// Returns the documents, if a query selects them and there are at most `count_max`.
     pub(super) fn few(self, count_max: usize) -> Option<Vec<Range<DocId>>> {
         let Source::Scorer(mut scorer) = self.source else {
             return None;
@@ -387,7 +391,7 @@ impl Docs {
         Some(found)
     }
 
-    /// How many alive documents are to come, where that is known without reading them.
+    /// Returns the number of remaining alive documents, if it is known without a read.
     pub(super) fn rest_count(&self, segment: &Segment) -> Option<u64> {
         let Source::All { max_doc, .. } = self.source else {
             return None;
@@ -399,7 +403,7 @@ impl Docs {
         }
     }
 
-    /// Keeps the wanted ones of the block.
+    /// Retains the documents of the block that `wanted` accepts.
     pub(super) fn keep(&mut self, mut wanted: impl FnMut(DocId, Score) -> bool) {
         let mut kept = 0;
         for position in 0..self.docs.len() {
@@ -416,7 +420,7 @@ impl Docs {
         self.truncate(kept);
     }
 
-    /// Keeps those that score enough.
+    /// Retains the documents whose score is at least `min_score`.
     pub(super) fn keep_scores(&mut self, min_score: f32, constant: Option<Score>) {
         match constant {
             Some(score) if score < min_score => self.truncate(0),
@@ -425,7 +429,7 @@ impl Docs {
         }
     }
 
-    /// Cuts the block.
+    /// Truncates the block.
     pub(super) fn truncate(&mut self, count: usize) {
         self.docs.truncate(count);
         self.scores.truncate(count);
@@ -462,7 +466,7 @@ impl Source {
         }
     }
 
-    /// Fills a block from runs; it may be empty although there is more.
+    /// Fills a block from runs. The block may be empty although more documents follow.
     fn fill_within(&mut self, runs: &mut Runs, scoring: bool, docs: &mut Vec<DocId>, scores: &mut Vec<Score>) {
         match self {
             Self::All { max_doc, .. } => {
@@ -514,7 +518,7 @@ impl Source {
     }
 }
 
-/// Adds those of ascending documents that are in the window, and moves the runs along.
+/// Adds those of the ascending documents that are inside the runs, and advances the runs.
 fn take_inside(runs: &mut Runs, mut found: &[DocId], docs: &mut Vec<DocId>) {
     while let Some(&first) = found.first() {
         runs.advance_to(first);

@@ -1,7 +1,8 @@
-//! Exact values of which every match has one, told by the query alone.
+//! Required terms: exact values that every match must have, derived from the query alone.
 //!
-//! A split that holds none of them holds no match, and filters tell that before it is opened. What is said here is what the
-//! compiled query would look up: the same field, the same term.
+//! A split that holds none of them holds no match, and term filters show that before the split is
+//! opened. The values are the ones that the compiled query would look up: the same field, the same
+//! term.
 
 use firn_engine::query::{Bool, Ids, Query, TextOptions};
 use firn_model::ids::{AutoId, key_of};
@@ -13,36 +14,39 @@ use super::query::{minimum, terms};
 use crate::schema::Class;
 use crate::splits::ID_FIELD;
 
-/// Values of one alternative. More of them would be asked of filters than splits opened without.
+/// Most values of one alternative. Checking more of them in the filters would cost more than
+/// opening the splits.
 const VALUES_MAX: usize = 256;
-/// Conditions that are told: the sharpest ones decide.
+/// Most conditions that are returned: those with the fewest alternatives decide.
 const CONDITIONS_MAX: usize = 8;
 
-/// Every match has one of these.
+/// Alternatives: every match has one of these.
 pub(crate) type AnyOf = Vec<Sought>;
 
-/// What a match has.
+/// One value that a match has.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Sought {
-    /// This term of a field, by its path.
+    /// This term of the field with this path.
     Term { field: String, term: String },
-    /// An id that firn made on this shard, which is the sequence number of the write.
+    /// An id that firn generated on this shard, which contains the sequence number of the write.
     Made { shard: u32, seq_no: u64 },
 }
 
-/// What has to be known of an index.
+/// The facts about an index that the derivation needs.
 pub(crate) struct Exact<'a> {
     pub(crate) mapping: &'a Mapping,
-    /// Made ids carry it.
+    /// The index tag in generated ids.
     pub(crate) tag: u32,
-    /// The field that names a document's tenant: manifests tell of it.
+    /// The field that holds a document's tenant. Term filters are not used for it, because
+    /// manifests list the tenants.
     pub(crate) tenant_field: Option<&'a str>,
-    /// Whose documents are searched, if not everybody's.
+    /// The tenant whose documents are searched; `None`: documents of all tenants.
     pub(crate) tenant: Option<&'a str>,
 }
 
 impl Exact<'_> {
-    /// What every match of a query and of one of `filters` (if there are any) has; the fewest alternatives come first.
+    /// Returns the values that every match of a query and of one of `filters` (if there are any)
+    /// has. Conditions with the fewest alternatives come first.
     pub(crate) fn required(&self, query: &Query, filters: &[Query]) -> Vec<AnyOf> {
         let mut all = self.of(query);
         if !filters.is_empty() {
@@ -61,7 +65,7 @@ impl Exact<'_> {
                 one(self.values(&part.field, std::slice::from_ref(&part.value)))
             }
             Query::Terms(part) => one(self.values(&part.field, &part.values)),
-            // On a keyword a text is one term.
+            // On a keyword field, a text is one term.
             Query::Match(part) | Query::MatchPhrase(part) if part.options == TextOptions::default() => {
                 one(self.values(&part.field, std::slice::from_ref(&part.query)))
             }
@@ -72,7 +76,7 @@ impl Exact<'_> {
             Query::Boosting(part) => self.of(&part.positive),
             Query::ConstantScore(part) => self.of(&part.filter),
             Query::Named(part) => self.of(&part.query),
-            // What cannot be read fails where the query is compiled.
+            // An unreadable query fails when it is compiled.
             Query::Kql(part) => part
                 .lower(self.mapping)
                 .map_or_else(|_| Vec::new(), |query| self.of(&query)),
@@ -88,7 +92,7 @@ impl Exact<'_> {
             .flat_map(|query| self.of(query))
             .collect();
         let least = match &part.minimum_should_match {
-            // What cannot be read fails where the query is compiled.
+            // An unreadable value fails when the query is compiled.
             Some(spec) => minimum::calculate(spec, part.should.len()).unwrap_or_default(),
             None => 0,
         };
@@ -99,7 +103,7 @@ impl Exact<'_> {
         all
     }
 
-    /// What a match of any of these has.
+    /// Returns the values of which a match of any of these queries has one.
     fn any(&self, queries: &[Query]) -> Option<AnyOf> {
         let mut union = AnyOf::new();
         for query in queries {
@@ -111,7 +115,8 @@ impl Exact<'_> {
         Some(union)
     }
 
-    /// `None`: it may be something else than a term of this field.
+    /// Returns the values as terms; `None`: a match may be something else than a term of this
+    /// field.
     fn values(&self, path: &str, values: &[Value]) -> Option<AnyOf> {
         if values.len() > VALUES_MAX || Some(path) == self.tenant_field {
             return None;
@@ -146,11 +151,11 @@ impl Exact<'_> {
                     seq_no: made.seq_no,
                 });
             }
-            // A user may give an id of that form, too; then it is a term.
+            // A user may supply an id of that form, too; then it is a term.
             let term = match (self.tenant_field, self.tenant) {
                 (None, _) => id.to_owned(),
                 (Some(_), Some(tenant)) => key_of(tenant, id),
-                // Each tenant may have one with such an id.
+                // Each tenant may have a document with such an id.
                 (Some(_), None) => return None,
             };
             sought.push(Sought::Term {
@@ -201,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn exact_values_are_told_as_they_are_looked_up() {
+    fn exact_values_equal_the_looked_up_terms() {
         let ip = |text: &str| term("ip", &encode_ip(text.parse::<IpAddr>().unwrap()));
         check(json!({"term": {"user": "a"}}), &[&[term("user", "a")]]);
         check(json!({"term": {"user": 5}}), &[&[term("user", "5")]]);
@@ -222,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_met_otherwise_is_not_told() {
+    fn conditions_that_match_otherwise_are_left_out() {
         for query in [
             json!({"term": {"user": {"value": "a", "case_insensitive": true}}}),
             json!({"match": {"user": {"query": "a", "fuzziness": 1}}}),
@@ -254,7 +259,7 @@ mod tests {
         let both: &[Sought] = &[user.clone(), low.clone()];
         check(json!({"bool": {"should": [a, b]}}), &[both]);
         check(json!({"dis_max": {"queries": [a, b]}}), &[both]);
-        // Beside a filter one of them need not match, unless it is said.
+        // Next to a filter, none of `should` has to match, unless `minimum_should_match` says so.
         check(json!({"bool": {"filter": [a], "should": [b]}}), &[one]);
         check(
             json!({"bool": {"filter": [a], "should": [b, b], "minimum_should_match": 1}}),
@@ -268,7 +273,7 @@ mod tests {
             json!({"constant_score": {"filter": {"boosting": {"positive": a, "negative": b, "negative_boost": 0.1}}}}),
             &[one],
         );
-        // Of several filters of aliases one has to match.
+        // A document must match one of several alias filters.
         assert_eq!(required(json!({"match_all": {}}), &[a.clone(), b]), [both]);
         assert!(required(json!({"match_all": {}}), &[a, json!({"match_all": {}})]).is_empty());
     }

@@ -1,4 +1,4 @@
-//! One search from its shards to its answer.
+//! Execution of one search, from its shards to its answer.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -29,16 +29,16 @@ use crate::pool::Pool;
 use crate::segment::Segment;
 use crate::splits::reads::{catch, metered};
 
-/// Elasticsearch looks at time ranges up front from this many shards on, and reports what it
-/// skipped only then (`pre_filter_shard_size`).
+/// Elasticsearch checks time ranges up front from this number of shards on, and reports skipped shards only then
+/// (`pre_filter_shard_size`).
 const PRE_FILTER_SHARDS: usize = 128;
 
-/// A shard made ready.
+/// A shard with its compiled plan and its partial results.
 pub(super) struct Ready {
     pub(super) search: ShardSearch,
     /// The number of its first segment.
     first_segment: u32,
-    /// Whether to stop, for what is compiled later on.
+    /// Tells when to stop, for what is compiled later.
     pub(super) stop: Stop,
     plan: ShardPlan,
     partials: Mutex<Partials>,
@@ -50,7 +50,7 @@ pub(super) struct Ready {
 pub(super) struct Task {
     pub(super) shard: usize,
     pub(super) segment: Arc<Segment>,
-    /// Its number: by shard, then as the snapshot has it. Ties sort by it.
+    /// Its number: ordered by shard, then as in the snapshot. It breaks ties in sorting.
     pub(super) order: u32,
 }
 
@@ -73,8 +73,8 @@ pub(super) fn search(
         }
     }
     check_window(&healthy, &request)?;
-    // A shard that fails on the way leaves hits and counts behind that cannot be told apart, so
-    // the rest is searched again without it. Failures are damage, and rare.
+    // A shard that fails midway has already added hits and counts that cannot be separated, so the other shards are
+    // searched again without it. Such failures come from damaged files, and are rare.
     let asking = Asking {
         request: &request,
         pool,
@@ -95,7 +95,8 @@ pub(super) fn search(
         let deadline = Deadline::new(ctx, request.timeout, is_again);
         is_again = true;
         let attempt = match catch(|| attempt(&healthy, deadline, &asking)) {
-            // Found past the segments, as where hits are shown: some shard's, but not told whose.
+            // Damage found after the segments were searched, as when hits are fetched: the error does not say in
+            // which shard.
             Err(error) if error.kind() == ErrorKind::ShardDamaged => Attempt::Failed(damaged_of(&healthy, error)?),
             attempt => attempt?,
         };
@@ -205,13 +206,13 @@ fn check_failures(
 }
 
 enum Attempt {
-    /// The answer, and where its hits end.
+    /// The answer, and the end of its hits.
     Done(Box<SearchResponse>, Option<After>),
-    /// These shards failed; the rest has to be searched without them.
+    /// These shards failed; the others must be searched again without them.
     Failed(Vec<FailedShard>),
 }
 
-/// What is asked of shards, however often.
+/// The inputs of a search, the same for each attempt.
 struct Asking<'a> {
     request: &'a Arc<SearchRequest>,
     pool: &'a Arc<Pool>,
@@ -246,7 +247,7 @@ fn attempt(shards: &[ShardSearch], deadline: Deadline, asking: &Asking<'_>) -> R
     let mut timed_out = false;
     let asked = Asked::of(request);
     warm::statistics(shards, request, ctx, |shard| {
-        // Again below, where its outcome counts.
+        // The shard is prepared again below; only that outcome counts.
         let _ = prepare(shard, request, &asked, now_ms, after, &stop);
     })?;
     for shard in shards {
@@ -361,7 +362,7 @@ fn attempt(shards: &[ShardSearch], deadline: Deadline, asking: &Asking<'_>) -> R
         known: known.as_ref().map(|(_, aggregations)| Arc::clone(aggregations)),
     }
     .answer()?;
-    // Those whose hits could not be read.
+    // Shards whose hits could not be read.
     let failed = failed_of(&ready);
     if !failed.is_empty() {
         return Ok(Attempt::Failed(failed));
@@ -373,13 +374,13 @@ fn attempt(shards: &[ShardSearch], deadline: Deadline, asking: &Asking<'_>) -> R
     }
     let sorted_by_field = matches!(request.sort.first().map(|key| &key.by), Some(SortBy::Field(_)));
     if shards.len() > PRE_FILTER_SHARDS || sorted_by_field {
-        // One shard always answers, so that the shape of the answer is known.
+        // At least one shard counts as not skipped, so that the shape of the answer is known.
         response.shards.skipped = skipped.min((shards.len() as u32).saturating_sub(1));
     }
     Ok(Attempt::Done(Box::new(response), last))
 }
 
-/// Whether a segment has to be looked at, where every match is within these bounds of time.
+/// Returns whether a segment must be searched, if every match is within these time bounds.
 pub(super) fn is_searched(plan: &ShardPlan, segment: &Segment, bounds: Option<(i64, i64)>) -> bool {
     let tenant = plan.selection.tenant();
     let in_time = prune::overlaps(prune::time_range_of(segment, tenant), bounds);
@@ -387,13 +388,13 @@ pub(super) fn is_searched(plan: &ShardPlan, segment: &Segment, bounds: Option<(i
     segment.max_doc > segment.deleted_count && (may_match || plan.aggs.wants_zeros())
 }
 
-/// The shards that failed on the way.
+/// Returns the shards that failed midway.
 fn failed_of(ready: &[Ready]) -> Vec<FailedShard> {
     let failed = |shard: &Ready| Some(failed_shard(&shard.search, shard.failure.lock().take()?));
     ready.iter().filter_map(failed).collect()
 }
 
-/// The shards in which damage was found; the error itself if there are none.
+/// Returns the shards in which damage was found; if there are none, the error itself.
 fn damaged_of(shards: &[ShardSearch], error: Error) -> Result<Vec<FailedShard>> {
     let failed: Vec<FailedShard> = shards
         .iter()
@@ -422,7 +423,7 @@ fn failed_shard(shard: &ShardSearch, error: Error) -> FailedShard {
     }
 }
 
-/// Segments that hold the first hits come first, so that later ones can be passed over.
+/// Orders the segments so that those with the first hits come first; later ones can then be skipped.
 fn sort_tasks(tasks: &mut [Task], shard: Option<&Ready>) {
     let Some(key) = shard.and_then(|shard| shard.plan.keys.first()) else {
         return;
@@ -439,7 +440,7 @@ fn sort_tasks(tasks: &mut [Task], shard: Option<&Ready>) {
     }
 }
 
-/// Every segment of all shards, also those that the query cannot match in.
+/// Returns every segment of all shards, including those in which the query cannot match.
 fn all_tasks(ready: &[Ready]) -> Vec<Task> {
     let of_shard = |(shard, ready): (usize, &Ready)| {
         let segments = ready.search.snapshot.segments.iter();
@@ -453,10 +454,10 @@ fn all_tasks(ready: &[Ready]) -> Vec<Task> {
     ready.iter().enumerate().flat_map(of_shard).collect()
 }
 
-/// Fewer rows are read faster by one thread than others wake up.
+/// For fewer rows, one thread is faster than the time that other threads take to wake up.
 const SPREAD_ROWS_MIN: u64 = 1 << 14;
 
-/// Searches all segments, apart from those that answered the same before.
+/// Searches all segments, except those with cached partial results.
 fn run_segments(
     ready: &Arc<Vec<Ready>>,
     tasks: &Arc<Vec<Task>>,
@@ -491,10 +492,10 @@ fn run_segments(
     run(ready, &Arc::new(unknown), shared, pool, segment_run::run)
 }
 
-/// What is done with one segment.
+/// The work on one segment.
 pub(super) type Step = fn(&Shared, &ShardPlan, &Segment, u32) -> Result<Option<Partials>>;
 
-/// Runs all tasks; fails with what fails the whole request.
+/// Runs all tasks; fails only with errors that fail the whole request.
 pub(super) fn run(
     ready: &Arc<Vec<Ready>>,
     tasks: &Arc<Vec<Task>>,
@@ -511,28 +512,27 @@ pub(super) fn run(
     outcomes.into_iter().collect()
 }
 
-/// Runs one task of a shard that has not failed yet.
+/// Runs one task, unless its shard has already failed.
 fn run_in(ready: &Arc<Vec<Ready>>, task: &Task, shared: &Shared, step: Step) -> Result<()> {
     let shard = &ready[task.shard];
     if shard.failure.lock().is_some() {
         return Ok(());
     }
     let done = metered(&shared.ctx, || run_task(shared, shard, task, step));
-    // What could not be read in time is missing, which is no failure.
+    // Segments that could not be read in time are missing from the answer, which is no failure.
     shard.fail_with(shared.in_time(done).map(|_| ()))?;
     report(ready, task, shared);
     Ok(())
 }
 
-/// Tells what was found so far, if somebody asks.
+/// Reports the results so far, if the request asked for progress.
 fn report(ready: &Arc<Vec<Ready>>, task: &Task, shared: &Shared) {
     if let Some(reporter) = &shared.reporter {
         reporter.segment_done(ready, task.shard, shared);
     }
 }
 
-/// Runs one task. What panics is a bug or a damaged file that slipped through: it costs its shard,
-/// not the process.
+/// Runs one task. A panic is a bug, or a damaged file that the checks missed: it fails the shard, not the process.
 fn run_task(shared: &Shared, shard: &Ready, task: &Task, step: Step) -> Result<()> {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         catch(|| step(shared, &shard.plan, &task.segment, task.order))
@@ -540,12 +540,12 @@ fn run_task(shared: &Shared, shard: &Ready, task: &Task, step: Step) -> Result<(
     let partials = match outcome {
         Ok(partials) => partials?,
         Err(_) => {
-            // As where Tantivy met what a read before it left behind.
+            // Damage that an earlier read found may make Tantivy panic.
             if let Some(damage) = task.segment.derived.damage() {
                 return Err(damage.clone());
             }
             return Err(Error::internal(format!(
-                "searching segment _{} failed, the log says why",
+                "search of segment _{} panicked; see the log",
                 task.segment.generation
             )));
         }
@@ -557,33 +557,33 @@ fn run_task(shared: &Shared, shard: &Ready, task: &Task, step: Step) -> Result<(
 }
 
 impl Ready {
-    /// Its sort keys.
+    /// Returns its sort keys.
     pub(super) fn keys(&self) -> &[ShardKey] {
         &self.plan.keys
     }
 
-    /// The score of every hit, if it is the same for all.
+    /// Returns the score of every hit, if it is the same for all.
     pub(super) fn constant_score(&self) -> Option<f32> {
         self.plan.constant_score
     }
 
-    /// What `profile` measures.
+    /// Returns the timings of `profile`.
     pub(super) fn times(&self) -> Option<&ShardTimes> {
         self.plan.times.as_ref()
     }
 
-    /// What hits are grouped by.
+    /// Returns the field that groups hits.
     pub(super) fn collapse(&self) -> Option<&GroupField> {
         self.plan.collapse.as_ref()
     }
 
-    /// What it is searched for.
+    /// Returns its plan.
     pub(super) fn plan(&self) -> &ShardPlan {
         &self.plan
     }
 
-    /// Adds what a segment found to what others did. The lock is not held meanwhile, as merging may take
-    /// long and be interrupted.
+    /// Merges the partial result of a segment with those of the others. It does not hold the lock while merging,
+    /// because merging may take long and be interrupted.
     fn merge(&self, mut own: Partials, shared: &Shared) -> Result<()> {
         loop {
             let theirs = {
@@ -598,7 +598,7 @@ impl Ready {
         }
     }
 
-    /// Keeps a failure that is its own; passes on what fails the whole request.
+    /// Stores a failure of this shard; returns one that fails the whole request.
     pub(super) fn fail_with(&self, outcome: Result<()>) -> Result<()> {
         match outcome {
             Err(error) if !fails_request(error.kind()) => {
@@ -609,18 +609,18 @@ impl Ready {
         }
     }
 
-    /// Puts back what was taken.
+    /// Sets the partial results again after they were taken.
     pub(super) fn put_partials(&self, partials: Partials) {
         *self.partials.lock() = partials;
     }
 
-    /// A copy of what its segments found for the aggregations so far; `None`: a thread is merging some.
+    /// Returns a copy of the partial aggregation results so far; `None`: a thread is merging them.
     pub(super) fn copy_partials(&self) -> Option<Partials> {
         let partials = self.partials.lock();
         (!partials.0.is_empty()).then(|| partials.clone())
     }
 
-    /// What its segments found for the aggregations.
+    /// Takes the partial aggregation results of its segments.
     pub(super) fn take_partials(&self) -> Partials {
         std::mem::take(&mut *self.partials.lock())
     }

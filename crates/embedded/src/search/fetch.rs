@@ -1,4 +1,4 @@
-//! From the rows of the final page to hits: ids, sources, fields.
+//! The fetch phase: turns the rows of the final page into hits with ids, sources and fields.
 
 mod docvalues;
 mod source_fields;
@@ -39,23 +39,23 @@ use crate::segment_cache::{CACHE, CacheKey};
 use crate::splits::OpenSplit;
 use crate::splits::reads::{catch, collect, metered};
 
-/// Decompressed blocks of the store kept while a segment's hits are read; hits are read in the
-/// order of documents, so one would nearly do.
+/// Decompressed store blocks that are cached while a segment's hits are read. Hits are read in document order, so
+/// one would almost suffice.
 const STORE_BLOCKS: usize = 4;
-/// Rough bytes of an unpacked block.
+/// Approximate bytes of a decompressed block.
 const STORE_BLOCK_BYTES: usize = 160 << 10;
-/// From this many places on, hits are read on several threads.
+/// From this number of distant places on, hits are read on several threads.
 const PARALLEL_PLACES: usize = 8;
-/// Documents nearer to each other than this mostly stand in one block of the store, which is unpacked
-/// once: to thread them apart would unpack it twice.
+/// Documents closer than this are mostly in the same store block, which is then decompressed once. Two threads
+/// would decompress it twice.
 const NEAR_DOCS: DocId = 128;
 
-/// Rough bytes of a hit besides its source.
+/// Approximate bytes of a hit without its source.
 const HIT_BYTES: usize = 256;
-/// Rough bytes of a string besides its characters.
+/// Approximate bytes of a string without its characters.
 const HEAP_BYTES: usize = 32;
 
-/// Where a document is.
+/// Position of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     /// The segment's number in the search.
@@ -63,8 +63,8 @@ pub(super) struct Place {
     pub(super) doc: DocId,
 }
 
-/// Reads hits, in the order of `places`. Scores and sort values are the caller's to add. `None`: it could not be read within
-/// the time of the search, which then says so, or its shard failed.
+/// Reads hits, in the order of `places`. The caller adds scores and sort values. `None`: the hit could not be read
+/// before the timeout (the search then reports it), or its shard failed.
 pub(super) fn fetch(
     ready: &Arc<Vec<Ready>>,
     tasks: &Arc<Vec<Task>>,
@@ -81,7 +81,7 @@ pub(super) fn fetch(
     let count = places.len();
     let mut positions: Vec<usize> = (0..count).collect();
     positions.sort_by_key(|&position| places[position]);
-    // Runs of hits of one segment; large runs are cut, so that one segment uses several threads.
+    // Runs of hits of one segment; long runs are cut, so that one segment uses several threads.
     let is_far = |pair: &[usize]| {
         let (before, after) = (places[pair[0]], places[pair[1]]);
         before.order != after.order || after.doc - before.doc > NEAR_DOCS
@@ -155,8 +155,8 @@ pub(super) fn fetch(
     Ok(hits)
 }
 
-/// Reads hits of one segment into their places, and says whether some were left out: once the time of the search is over, what
-/// is here is read, and nothing is waited for.
+/// Reads hits of one segment into their places, and returns whether some were left out. After the timeout it reads
+/// only local data and does not wait for remote data.
 fn read_in_time<'a>(
     ctx: &RequestContext,
     memory: &Memory,
@@ -179,7 +179,7 @@ fn read_in_time<'a>(
             is_late = true;
             continue;
         }
-        // Ten thousand small hits are a page like any other, ten thousand large ones are not.
+        // Ten thousand small hits fit into memory, ten thousand large ones may not.
         memory.take(HIT_BYTES)?;
         let hit = reader.read(doc)?;
         memory.take(hit.source.as_ref().map_or(0, Bytes::len) + bytes_beside_source(&hit))?;
@@ -188,7 +188,8 @@ fn read_in_time<'a>(
     Ok(is_late)
 }
 
-/// Rough bytes of what the request asked to be told of a hit; fragments are counted as they are made.
+/// Returns approximate bytes of the parts of a hit that the request asked for; highlight fragments are counted when
+/// they are made.
 fn bytes_beside_source(hit: &Hit) -> usize {
     let names = hit.matched_queries.iter().map(|(name, _)| HEAP_BYTES + name.len());
     let fields = hit.fields.iter().map(|(name, value)| name.len() + bytes_of(value));
@@ -208,12 +209,12 @@ fn bytes_of(value: &Value) -> usize {
     size_of::<Value>() + inner
 }
 
-/// What of hits is shown, resolved against the mappings of the shards.
+/// The parts of hits that are shown, resolved against the mappings of the shards.
 pub(super) struct Shown {
     shape: HitShape,
-    /// In the order of the shards; `None`: it is not known in time, or the shard failed over it.
+    /// In shard order; `None`: not known before the timeout, or the shard failed.
     shards: Vec<Option<ShownShard>>,
-    /// The time of the search was over before all was highlighted.
+    /// The search timed out before everything was highlighted.
     timed_out: AtomicBool,
 }
 
@@ -224,8 +225,8 @@ struct ShownShard {
 }
 
 impl Shown {
-    /// `query` is what is highlighted, in the shards of `with_hits`; hits tell which named queries of it and of `post_filter`
-    /// they match.
+    /// `query` is highlighted, in the shards of `with_hits`. Hits list the named queries in it and in `post_filter`
+    /// that they match.
     pub(super) fn new(
         shape: &HitShape,
         ready: &[Ready],
@@ -267,13 +268,13 @@ impl Shown {
         })
     }
 
-    /// Whether hits lack what would be highlighted in them, because the time of the search is over.
+    /// Returns whether hits lack highlights because of the timeout.
     pub(super) fn timed_out(&self) -> bool {
         self.timed_out.load(Ordering::Relaxed)
     }
 }
 
-/// What was done within the time of the search; `None`, and a note of it, if that is over.
+/// Returns a result within the timeout; `None`, and sets `timed_out`, after it.
 fn in_time<T>(done: Result<T>, timed_out: &AtomicBool) -> Result<Option<T>> {
     match done {
         Err(error) if error.kind() == ErrorKind::Timeout => {
@@ -284,16 +285,16 @@ fn in_time<T>(done: Result<T>, timed_out: &AtomicBool) -> Result<Option<T>> {
     }
 }
 
-/// Where a segment's documents are stored.
+/// The storage of a segment's documents.
 enum Documents<'a> {
-    /// Nothing that they store is wanted.
+    /// The hits show nothing that is stored.
     Unwanted,
     Store(Arc<StoreReader>),
-    /// With all that a hit shows.
+    /// The split stores everything that a hit shows.
     Split(&'a OpenSplit),
 }
 
-/// A document, as far as it is wanted.
+/// The requested parts of a document.
 struct Document {
     stored: Option<Stored>,
     seq_no: u64,
@@ -301,7 +302,7 @@ struct Document {
     ignored: Vec<String>,
 }
 
-/// Reads hits of one segment.
+/// Reader of the hits of one segment.
 struct HitReader<'a> {
     search: &'a ShardSearch,
     segment: &'a Segment,
@@ -317,8 +318,8 @@ struct HitReader<'a> {
     matched: Option<Matched<'a>>,
 }
 
-/// The store of a segment, with the blocks that were unpacked last: who looks at the newest events
-/// of a tenant does so again.
+/// Returns the store reader of a segment from the cache, with its last decompressed blocks: a caller who reads the
+/// newest events of a tenant usually does so again.
 fn store_of(reader: &SegmentReader) -> Result<Arc<StoreReader>> {
     let key = CacheKey {
         segment: reader.segment_id(),
@@ -372,7 +373,7 @@ impl<'a> HitReader<'a> {
         })
     }
 
-    /// Documents are read in ascending order.
+    /// Reads a hit. Call it in ascending order of documents.
     fn read(&mut self, doc: DocId) -> Result<Hit> {
         let shape = self.shape;
         let snapshot = &self.search.snapshot;

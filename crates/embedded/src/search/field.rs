@@ -1,4 +1,4 @@
-//! What a path of a query means on one shard, and its values as numbers.
+//! Resolution of a query's path on one shard, and conversion of its values to numbers.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use serde_json::Value;
 use super::column::Number;
 use crate::schema::{self, Class};
 
-/// A field of a query on one shard.
+/// The result of resolving a path on one shard.
 #[derive(Clone)]
 pub(super) enum Target {
     /// A metadata field.
     Meta(Meta),
-    /// A field with values of its own.
+    /// A field with its own values.
     Field(Field),
-    /// An object, or something that is never indexed.
+    /// An object, or a field that is never indexed.
     Nothing,
 }
 
@@ -47,10 +47,10 @@ impl Meta {
     }
 }
 
-/// A leaf field: where its values are and what they mean.
+/// A leaf field: the place and the meaning of its values.
 #[derive(Clone)]
 pub(super) struct Field {
-    /// The path that it is stored under, aliases followed.
+    /// The path under which it is stored, with aliases resolved.
     pub(super) path: String,
     /// The class of its values.
     pub(super) class: Class,
@@ -60,8 +60,8 @@ pub(super) struct Field {
     pub(super) mapping: Option<Arc<FieldMapping>>,
 }
 
-/// What a path means. An unmapped path is a keyword that most likely no segment holds: past the
-/// field limit, leaves are indexed as keywords without being in the mapping.
+/// Resolves a path. An unmapped path resolves to a keyword that most likely no segment has: past the field limit,
+/// leaves are indexed as keywords without an entry in the mapping.
 pub(super) fn resolve(mapping: &Mapping, path: &str) -> Target {
     if let Some(meta) = Meta::of(path) {
         return Target::Meta(meta);
@@ -90,12 +90,12 @@ pub(super) fn resolve(mapping: &Mapping, path: &str) -> Target {
 }
 
 impl Field {
-    /// The type by its name, for messages.
+    /// Returns the name of the type, for messages.
     pub(super) fn type_name(&self) -> &'static str {
         self.field_type.name()
     }
 
-    /// How its numbers are to be read; `None`: it has no numbers.
+    /// Returns how to read its numbers; `None`: it has no numbers.
     pub(super) fn numeric(&self) -> Option<Numeric> {
         let mapping = self.mapping.as_ref()?;
         let format = || match &mapping.format {
@@ -116,7 +116,7 @@ impl Field {
         })
     }
 
-    /// Elasticsearch's refusal to sort or aggregate on text.
+    /// Returns Elasticsearch's error for sorting or aggregating on text.
     pub(super) fn fielddata_error(&self, index: &str) -> Error {
         Error::illegal_argument(format!(
             "Fielddata is disabled on [{path}] in [{index}]. Text fields are not optimised for operations that require \
@@ -127,7 +127,7 @@ impl Field {
         ))
     }
 
-    /// The refusal to sort or aggregate on a field without doc values.
+    /// Returns the error for sorting or aggregating on a field without doc values.
     pub(super) fn doc_values_error(&self) -> Error {
         Error::illegal_argument(format!(
             "Can't load fielddata on [{}] because fielddata is unsupported on fields of type [{}]. Use doc values instead.",
@@ -137,12 +137,12 @@ impl Field {
     }
 }
 
-/// How the numbers of a field are to be read and written.
+/// The way to read and write the numbers of a field.
 #[derive(Debug, Clone)]
 pub(super) enum Numeric {
     Integer,
     Float {
-        /// Stored with the precision of an `f32`.
+        /// Whether it is stored with the precision of an `f32`.
         single: bool,
     },
     /// Stored times this, rounded.
@@ -155,7 +155,7 @@ pub(super) enum Numeric {
     DateNanos(Arc<DateFormat>),
 }
 
-/// A value of a query, read for a numeric field.
+/// A value of a query after parsing for a numeric field.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Parsed {
     /// This number, as stored.
@@ -166,11 +166,11 @@ pub(super) enum Parsed {
     NotANumber,
 }
 
-/// ns in a ms.
+/// Nanoseconds per millisecond.
 pub(super) const NANOS: i64 = 1_000_000;
 
 impl Numeric {
-    /// Reads a number as such, not yet scaled. Dates are not read here.
+    /// Reads a number, not yet scaled. It does not read dates.
     pub(super) fn read(&self, value: &Value) -> Option<Number> {
         match (self, value) {
             (Self::Boolean, Value::Bool(value)) => Some(Number::Int((*value).into())),
@@ -194,7 +194,7 @@ impl Numeric {
         }
     }
 
-    /// A value to be equal to, as it would be stored.
+    /// Reads a value for an equality test, as it would be stored.
     pub(super) fn parse_exact(&self, value: &Value) -> Parsed {
         let Some(number) = self.read(value) else {
             return Parsed::NotANumber;
@@ -212,12 +212,12 @@ impl Numeric {
         }
     }
 
-    /// A bound of a range, in stored units; inclusion stays as it is.
+    /// Reads a bound of a range, in stored units; returns whether it is inclusive.
     pub(super) fn parse_bound(&self, value: &Value, included: bool, is_lower: bool) -> Result<(Number, bool)> {
         let number = self.read(value).ok_or_else(|| bad_number(value))?;
         Ok(match self {
             Self::Scaled(factor) => {
-                // As in Elasticsearch: exclusive bounds move to the next double, then to a step.
+                // As in Elasticsearch: an exclusive bound moves to the next double, then to a step.
                 let float = number.as_f64();
                 let float = match (included, is_lower) {
                     (true, _) => float,
@@ -238,7 +238,7 @@ impl Numeric {
         })
     }
 
-    /// The value of a stored number as Elasticsearch computes with it: descaled; dates in ms.
+    /// Returns a stored number as Elasticsearch computes with it: descaled; dates in ms.
     pub(super) fn value(&self, stored: f64) -> f64 {
         match self {
             Self::Scaled(factor) => stored / factor,
@@ -247,7 +247,7 @@ impl Numeric {
         }
     }
 
-    /// The date format, if these are dates.
+    /// Returns the date format of a date field.
     pub(super) fn date_format(&self) -> Option<&Arc<DateFormat>> {
         match self {
             Self::Date(format) | Self::DateNanos(format) => Some(format),
@@ -255,7 +255,7 @@ impl Numeric {
         }
     }
 
-    /// Stored units in a ms, for dates.
+    /// Returns the number of stored units per millisecond, for dates.
     pub(super) fn units_per_ms(&self) -> i64 {
         match self {
             Self::DateNanos(_) => NANOS,
@@ -263,7 +263,7 @@ impl Numeric {
         }
     }
 
-    /// A date of a query, ns. Numbers that the format does not take are ms.
+    /// Reads a date of a query, in ns. Numbers that the format does not accept are ms.
     pub(super) fn parse_date_nanos(
         format: &DateFormat,
         value: &Value,
@@ -281,7 +281,7 @@ impl Numeric {
         }
     }
 
-    /// A date in the unit of a date field; what is finer is cut.
+    /// Converts a date to the unit of a date field, and truncates finer digits.
     pub(super) fn date_units(&self, nanos: i128) -> i128 {
         nanos.div_euclid(i128::from(NANOS / self.units_per_ms()))
     }
@@ -299,7 +299,7 @@ fn bad_date(value: &Value, format: &DateFormat, cause: Option<Error>) -> Error {
     }
 }
 
-/// Elasticsearch's refusal of a value that is no number.
+/// Returns Elasticsearch's error for a value that is not a number.
 pub(super) fn bad_number(value: &Value) -> Error {
     let text = scalar_text(value).unwrap_or_else(|| value.to_string());
     Error::new(
@@ -308,13 +308,13 @@ pub(super) fn bad_number(value: &Value) -> Error {
     )
 }
 
-/// Reads a number from a string, as Elasticsearch coerces it.
+/// Reads a number from a string with the coercion rules of Elasticsearch.
 pub(super) fn read_number(text: &str) -> Option<Number> {
     let text = text.trim();
     if let Ok(value) = text.parse::<i128>() {
         return Some(Number::Int(value));
     }
-    // Rust also takes `inf` and `nan`, which are no numbers here.
+    // Rust also parses `inf` and `nan`, which are not numbers here.
     if !text.bytes().any(|byte| byte.is_ascii_digit()) {
         return None;
     }
@@ -324,7 +324,7 @@ pub(super) fn read_number(text: &str) -> Option<Number> {
         .map(Number::Float)
 }
 
-/// A scalar of a query as text; `None` for null, arrays and objects.
+/// Returns a scalar of a query as text; `None` for null, arrays and objects.
 pub(super) fn scalar_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -334,7 +334,7 @@ pub(super) fn scalar_text(value: &Value) -> Option<String> {
     }
 }
 
-/// An address, or a block of them (`10.0.0.0/8`), as inclusive bounds.
+/// Parses an address or a CIDR block (`10.0.0.0/8`) into inclusive bounds.
 pub(super) fn parse_ip_or_block(text: &str) -> Option<(IpAddr, IpAddr)> {
     let Some((address, length)) = text.split_once('/') else {
         let address: IpAddr = text.parse().ok()?;

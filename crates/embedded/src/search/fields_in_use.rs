@@ -1,4 +1,4 @@
-//! Which fields of a shard have values at all.
+//! Test whether a field of a shard has values.
 
 use firn_model::Result;
 use firn_model::mapping::FieldType;
@@ -8,8 +8,8 @@ use super::field::{self, Target};
 use super::{ShardSearch, owned, paths};
 use crate::schema::{self, Class};
 
-/// Whether some document of a shard has a value for a leaf field. Looks at columns and
-/// dictionaries alone, so documents deleted lately count too.
+/// Returns whether some document of a shard has a value for a leaf field. It reads only columns and dictionaries,
+/// so recently deleted documents count too.
 pub fn has_values(shard: &ShardSearch, path: &str) -> Result<bool> {
     let Target::Field(field) = field::resolve(&shard.mapping, path) else {
         return Ok(false);

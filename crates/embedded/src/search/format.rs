@@ -1,11 +1,11 @@
-//! Values as the answer prints them.
+//! Formatting of values for answers.
 
 use serde_json::{Number as JsonNumber, Value};
 
 use super::column::Number;
 use crate::schema;
 
-/// A number as JSON; integers without a fraction.
+/// Formats a number as JSON; integers have no fraction.
 pub(super) fn number(number: Number) -> Value {
     match number {
         Number::Int(value) => match (i64::try_from(value), u64::try_from(value)) {
@@ -17,7 +17,7 @@ pub(super) fn number(number: Number) -> Value {
     }
 }
 
-/// A float; infinities and NaN have no JSON number and become strings.
+/// Formats a float; infinities and NaN have no JSON number and become strings.
 pub(super) fn float(value: f64) -> Value {
     match JsonNumber::from_f64(value) {
         Some(number) => Value::Number(number),
@@ -27,12 +27,12 @@ pub(super) fn float(value: f64) -> Value {
     }
 }
 
-/// A float stored with single precision: the shortest digits that name it.
+/// Formats a float that is stored with single precision, with the shortest digits that identify it.
 pub(super) fn single(value: f64) -> Value {
     float((value as f32).to_string().parse().unwrap_or(value))
 }
 
-/// An encoded address in its printed form.
+/// Formats an encoded address.
 pub(super) fn ip(encoded: &str) -> Value {
     match schema::decode_ip(encoded) {
         Some(address) => Value::from(address.to_string()),

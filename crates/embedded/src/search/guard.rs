@@ -1,4 +1,4 @@
-//! What keeps the making of a query within bounds: whether it should stop, and how large it is.
+//! Limits for building a query: when to stop, and how large it may become.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -14,32 +14,32 @@ use super::memory::{Lent, Memory};
 use super::query::{Expression, Matcher};
 use crate::pool::yield_now;
 
-/// Clauses of a compiled query on one shard, all fields of all words together: a word of a text is one, in a phrase too, where
-/// each different one is another for its postings. A query of `CLAUSES_MAX` parts may read many fields; this many weights take
-/// some tens of megabytes.
+/// Most clauses of a compiled query on one shard, counted over all fields and all words. A word of a text is one
+/// clause; in a phrase, each distinct word is another clause for its postings. A query of `CLAUSES_MAX` parts may
+/// read many fields; this many weights take tens of megabytes.
 const CLAUSES_MAX: usize = 1 << 16;
 
-/// Terms of a dictionary walked between two looks at whether to stop: some microseconds of work.
+/// Terms of a dictionary between two checks for cancellation: a few microseconds of work.
 const LOOK_EVERY: u32 = 64;
 
-/// Steps of a [`Pace`] between two looks: about a millisecond, at some 50 ns for a step.
+/// Steps of a [`Pace`] between two checks: about a millisecond, at about 50 ns per step.
 const PACE_STEPS: usize = 1 << 14;
 
-/// When a search ends with what it has found.
+/// Time at which a search ends with the results so far.
 ///
-/// A search that has waited for a store in vain until its time was over goes on with what is here, for as long again at
-/// most: what lies on this machine is not to be missing because something else hangs.
+/// If a search waited for a store until its timeout without success, it continues with local data, for at most the
+/// same time again: local data must not be missing because a store hangs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Deadline {
     at: Option<Instant>,
     after_waiting: Option<Instant>,
-    /// What was not here failed: it is searched again without that.
+    /// This is a repeated attempt, without the shards that failed.
     is_again: bool,
 }
 
 impl Deadline {
     pub(super) fn new(ctx: &RequestContext, timeout: Option<Duration>, is_again: bool) -> Self {
-        // A time past the end of all time is none.
+        // A time beyond the range of the clock is no deadline.
         let after = |times: u32| ctx.started.checked_add(timeout?.checked_mul(times)?);
         Self {
             at: after(1),
@@ -48,7 +48,7 @@ impl Deadline {
         }
     }
 
-    /// Until its client leaves.
+    /// No deadline; the search ends when its client disconnects.
     pub(super) const NONE: Self = Self {
         at: None,
         after_waiting: None,
@@ -60,7 +60,7 @@ impl Deadline {
         is_over(self.at) && is_over(self.instant(ctx))
     }
 
-    /// When it is, as far as is known by now.
+    /// Returns the time of the deadline, as far as it is known now.
     pub(super) fn instant(&self, ctx: &RequestContext) -> Option<Instant> {
         match self.is_again || ctx.waiting().is_timed_out() {
             true => self.after_waiting,
@@ -69,7 +69,7 @@ impl Deadline {
     }
 }
 
-/// Whether a search should stop: its client went away, or its time is over. Clones share it.
+/// Test whether a search must stop, because its client disconnected or its time is over. Clones share the state.
 #[derive(Clone)]
 pub(super) struct Stop(Arc<Inner>);
 
@@ -77,7 +77,7 @@ struct Inner {
     ctx: RequestContext,
     deadline: Deadline,
     memory: Memory,
-    /// The expressions compiled so far. They live as long as the search.
+    /// The expressions that were compiled so far. They live as long as the search.
     compiled: Mutex<HashMap<Expression, Arc<Matcher>>>,
 }
 
@@ -91,17 +91,16 @@ impl Stop {
         }))
     }
 
-    /// Fails with [`ErrorKind::Cancelled`], or with [`ErrorKind::Timeout`], which leaves what was
-    /// found so far.
+    /// Fails with [`ErrorKind::Cancelled`], or with [`ErrorKind::Timeout`], which retains the results so far.
     pub(super) fn check(&self) -> Result<()> {
         self.0.ctx.check()?;
         match self.0.deadline.is_over(&self.0.ctx) {
-            true => Err(Error::new(ErrorKind::Timeout, "the time of the search is over")),
+            true => Err(Error::new(ErrorKind::Timeout, "the search timed out")),
             false => Ok(()),
         }
     }
 
-    /// What an expression was compiled to, or else is now.
+    /// Returns the compiled form of an expression; compiles it on first use.
     pub(super) fn compiled(
         &self,
         expression: &Expression,
@@ -110,7 +109,7 @@ impl Stop {
         if let Some(known) = self.0.compiled.lock().get(expression) {
             return Ok(Arc::clone(known));
         }
-        // Some take a millisecond and more.
+        // Some expressions take a millisecond or more.
         self.turn()?;
         let compiled = Arc::new(compile()?);
         let mut all = self.0.compiled.lock();
@@ -118,23 +117,23 @@ impl Stop {
         Ok(compiled)
     }
 
-    /// Lets others have their turn, and checks; with no lock held.
+    /// Yields to other work, then checks. Call it without holding a lock.
     pub(super) fn turn(&self) -> Result<()> {
         yield_now();
         self.check()
     }
 
-    /// Takes memory of the search.
+    /// Reserves memory of the search.
     pub(super) fn take(&self, bytes: usize) -> Result<()> {
         self.0.memory.take(bytes)
     }
 
-    /// The same for as long as what is returned lives.
+    /// Reserves memory of the search until the returned value is dropped.
     pub(super) fn lend(&self, bytes: usize) -> Result<Lent<'_>> {
         self.0.memory.lend(bytes)
     }
 
-    /// For long work on one document, done with no lock held.
+    /// Returns a pace for long work on one document. Use it without holding a lock.
     pub(super) fn pace(&self) -> Pace<'_> {
         Pace {
             stop: self,
@@ -142,7 +141,7 @@ impl Stop {
         }
     }
 
-    /// For work on many documents, each of which may be long.
+    /// Returns a pace for work on many documents, each of which may take long.
     pub(super) fn lasting_pace(&self) -> LastingPace {
         LastingPace {
             stop: self.clone(),
@@ -151,7 +150,7 @@ impl Stop {
         }
     }
 
-    /// Checks now and then while a dictionary is walked.
+    /// Returns a checker for a walk over a dictionary.
     pub(super) fn walk(&self) -> Walk {
         Walk {
             stop: self.clone(),
@@ -160,14 +159,14 @@ impl Stop {
     }
 }
 
-/// A walk over the terms of a dictionary.
+/// Checker for a walk over the terms of a dictionary.
 pub(super) struct Walk {
     stop: Stop,
     steps: AtomicU32,
 }
 
 impl Walk {
-    /// To be called for every term; looks at the clock for some.
+    /// Counts a term; reads the clock every few terms.
     pub(super) fn step(&self) -> Result<()> {
         if self.steps.fetch_add(1, Ordering::Relaxed) % LOOK_EVERY == LOOK_EVERY - 1 {
             return self.stop.check();
@@ -176,27 +175,27 @@ impl Walk {
     }
 }
 
-/// Long work in pieces of about a millisecond, between which others may have their turn.
+/// Divider of long work into pieces of about a millisecond; other work may run between them.
 pub(super) struct Pace<'a> {
     pub(super) stop: &'a Stop,
     steps: Cell<usize>,
 }
 
 impl Pace<'_> {
-    /// To be called for so many steps of about 50 ns; checks now and then whether to stop.
+    /// Counts `steps` steps of about 50 ns; sometimes yields and checks.
     pub(super) fn step(&self, steps: usize) -> Result<()> {
         self.steps.set(paced(self.stop, self.steps.get(), steps)?);
         Ok(())
     }
 
-    /// Checks at once.
+    /// Yields and checks at once.
     pub(super) fn pause(&self) -> Result<()> {
         self.steps.set(0);
         self.stop.turn()
     }
 }
 
-/// How many steps were done since the last look at whether to stop, after so many more.
+/// Returns the number of steps since the last check, after `more` further steps.
 fn paced(stop: &Stop, done: usize, more: usize) -> Result<usize> {
     let done = done.saturating_add(more);
     if done < PACE_STEPS {
@@ -206,7 +205,7 @@ fn paced(stop: &Stop, done: usize, more: usize) -> Result<usize> {
     Ok(0)
 }
 
-/// A [`Pace`] that lives as long as some work does, with the memory that it holds.
+/// A [`Pace`] that lives as long as the work itself, with the memory that the work holds.
 pub(super) struct LastingPace {
     stop: Stop,
     steps: usize,
@@ -214,13 +213,13 @@ pub(super) struct LastingPace {
 }
 
 impl LastingPace {
-    /// As [`Pace::step`].
+    /// Works like [`Pace::step`].
     pub(super) fn step(&mut self, steps: usize) -> Result<()> {
         self.steps = paced(&self.stop, self.steps, steps)?;
         Ok(())
     }
 
-    /// Takes memory of the search, which is given back when this is dropped.
+    /// Reserves memory of the search, which is released when this value is dropped.
     pub(super) fn take(&mut self, bytes: usize) -> Result<()> {
         self.stop.take(bytes)?;
         self.held += bytes;
@@ -234,7 +233,7 @@ impl Drop for LastingPace {
     }
 }
 
-/// The bounds of one query on one shard while it is compiled.
+/// Limits of one query on one shard during compilation.
 pub(super) struct Guard {
     pub(super) stop: Stop,
     clauses: Cell<usize>,
@@ -250,13 +249,13 @@ impl Guard {
         }
     }
 
-    /// As [`Pace::step`], for what is compiled.
+    /// Works like [`Pace::step`], for compilation.
     pub(super) fn step(&self, steps: usize) -> Result<()> {
         self.steps.set(paced(&self.stop, self.steps.get(), steps)?);
         Ok(())
     }
 
-    /// Counts clauses; fails where there are too many.
+    /// Counts clauses; fails if there are too many.
     pub(super) fn take_clauses(&self, count: usize) -> Result<()> {
         let clauses = self.clauses.get().saturating_add(count);
         if clauses > CLAUSES_MAX {

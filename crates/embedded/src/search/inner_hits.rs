@@ -1,4 +1,4 @@
-//! `inner_hits` of `collapse`: for each hit of the page, searches within its group.
+//! `inner_hits` of `collapse`: searches within the group of each hit of the page.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use super::collapse::group_query;
 use super::{SearchLimits, ShardSearch};
 use crate::pool::Pool;
 
-/// What the searches run on.
+/// The inputs of the inner searches.
 pub(super) struct Surroundings<'a> {
     pub(super) shards: Vec<ShardSearch>,
     pub(super) request: &'a SearchRequest,
@@ -21,14 +21,14 @@ pub(super) struct Surroundings<'a> {
     pub(super) ctx: &'a RequestContext,
     pub(super) now_ms: i64,
     pub(super) limits: SearchLimits,
-    /// Raised when the time of one of them was over.
+    /// Set if one of them timed out.
     pub(super) timed_out: &'a AtomicBool,
 }
 
 impl Surroundings<'_> {
-    /// Adds the inner hits of a hit that stands for the group of `value`.
+    /// Adds the inner hits to a hit that represents the group of `value`.
     pub(super) fn expand(&self, collapse: &Collapse, value: &Value, hit: &mut Hit) -> Result<()> {
-        // Only the outer search has something to tell of its progress.
+        // Only the outer search reports progress.
         let ctx = RequestContext {
             progress: None,
             ..self.ctx.clone()

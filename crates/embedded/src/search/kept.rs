@@ -1,17 +1,17 @@
-//! The first hits of a segment so far: a bounded heap, or a bounded set with one hit per group.
+//! Top-k hits of a segment: a bounded heap, or a bounded set with one hit per group.
 
 use std::collections::{BTreeSet, BinaryHeap, HashMap};
 
 use tantivy::DocId;
 
-/// A hit by its keys; the order is theirs, then that of documents.
+/// A hit with its encoded sort keys; ordered by the keys, then by document.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry {
     pub(super) first: u128,
     pub(super) rest: Vec<u128>,
     pub(super) doc: DocId,
     pub(super) score_bits: u32,
-    /// What it is collapsed by; `None` without a value (and where hits are not collapsed).
+    /// The group under `collapse`; `None` without a value, or if hits are not collapsed.
     pub(super) group: Option<u64>,
 }
 
@@ -22,10 +22,10 @@ pub(super) struct Kept {
 }
 
 enum Hits {
-    /// The last on top.
+    /// Max-heap: the last of the hits is on top.
     All(BinaryHeap<Entry>),
-    /// A group that fell out may come back with an earlier hit: its hits before that were no
-    /// earlier than those of all other groups, and these only improve.
+    /// An evicted group may return with an earlier hit. That stays correct: when the group was evicted, all
+    /// retained groups had earlier hits, and those only improve.
     Groups {
         ordered: BTreeSet<Entry>,
         by_group: HashMap<Option<u64>, Entry>,
@@ -56,7 +56,7 @@ impl Kept {
         self.len() >= self.keep
     }
 
-    /// Hits with a first key past this one cannot be kept.
+    /// Returns an upper bound of the first key: a hit past it cannot enter the top-k.
     pub(super) fn bound(&self) -> u128 {
         if !self.is_full() {
             return u128::MAX;
@@ -68,7 +68,7 @@ impl Kept {
         last.map_or(u128::MAX, |entry| entry.first)
     }
 
-    /// Takes a hit if it belongs to the first.
+    /// Adds a hit if it belongs to the top-k.
     pub(super) fn push(&mut self, entry: Entry) {
         let full = self.is_full();
         match &mut self.hits {
@@ -100,7 +100,7 @@ impl Kept {
         }
     }
 
-    /// All of them, in order.
+    /// Returns all hits, in order.
     pub(super) fn into_sorted(self) -> Vec<Entry> {
         match self.hits {
             Hits::All(heap) => heap.into_sorted_vec(),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     proptest! {
-        /// The same as sorting everything and keeping the first of each group.
+        /// The result equals sorting all hits and retaining the first of each group.
         #[test]
         fn keeps_the_first(
             keys in prop::collection::vec((0u8..10, prop::option::of(0u64..6)), 0..40),

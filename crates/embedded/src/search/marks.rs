@@ -1,31 +1,30 @@
-//! What a query looks for in a field, for highlighting.
+//! The terms and patterns that a query looks for in each field, for highlighting.
 //!
-//! Nothing knows that better than the code that compiles queries: whatever kind of query it comes
-//! from, what is asked of the terms of a field goes through a handful of functions. Given a
-//! [`Marks`], the compiler notes it there; otherwise this costs nothing.
+//! The query compiler records them, because it knows them best: for every kind of query, the tests on the terms of
+//! a field pass through a few functions. Without a [`Marks`], this costs nothing.
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::compile::Compiler;
 
-/// What a query looks for, by field.
+/// The terms and patterns of a query, by field.
 #[derive(Default)]
 pub(super) struct Marks(RefCell<Vec<(String, Mark)>>);
 
-/// One thing that a query looks for.
+/// One term, phrase or pattern of a query.
 #[derive(Clone)]
 pub(super) enum Mark {
     /// A term.
     Term(String),
-    /// Terms one after another, each with its position; `slop` moves are allowed.
+    /// Consecutive terms, each with its position; `slop` moves are allowed.
     Phrase { terms: Vec<(usize, String)>, slop: u32 },
-    /// Any term that passes.
+    /// Any term that passes the test.
     Test(Arc<TermTest>),
 }
 
 impl Mark {
-    /// Rough bytes that it takes.
+    /// Returns the approximate bytes of the mark.
     pub(super) fn bytes(&self) -> usize {
         let text = |text: &String| size_of::<String>() + text.len();
         size_of::<Self>()
@@ -37,18 +36,18 @@ impl Mark {
     }
 }
 
-/// Whether a term matches.
+/// Test whether a term matches.
 pub(super) type TermTest = dyn Fn(&str) -> bool + Send + Sync;
 
 impl Marks {
-    /// Everything noted, in the order of the query: the path of the field and what is asked of it.
+    /// Returns all marks with the paths of their fields, in the order of the query.
     pub(super) fn into_inner(self) -> Vec<(String, Mark)> {
         self.0.into_inner()
     }
 }
 
 impl Compiler<'_> {
-    /// Notes what the query looks for, if somebody wants to know.
+    /// Records a mark, if the compiler has a [`Marks`].
     pub(super) fn mark(&self, path: &str, mark: impl FnOnce() -> Mark) {
         if let Some(marks) = self.marks
             && !path.starts_with('_')
@@ -57,7 +56,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The same without notes: for what documents must not have.
+    /// Returns a compiler that records no marks, for clauses that documents must not match.
     pub(super) fn unmarked(self) -> Self {
         Self { marks: None, ..self }
     }

@@ -1,4 +1,4 @@
-//! `matched_queries`: which of the named queries a hit matched.
+//! `matched_queries`: the named queries that a hit matches.
 
 use firn_engine::query::Query;
 use firn_model::Result;
@@ -19,8 +19,8 @@ pub(super) struct NamedQueries {
 }
 
 impl NamedQueries {
-    /// `None`: no query has a name. Of several with the same name the last one counts, as in
-    /// Elasticsearch.
+    /// Compiles the named queries; `None`: no query has a name. If several have the same name, the last one counts,
+    /// as in Elasticsearch.
     pub(super) fn compile(
         shard: &ShardSearch,
         queries: &[&Query],
@@ -68,14 +68,14 @@ impl NamedQueries {
     }
 }
 
-/// The named queries on one segment; documents are asked for in ascending order.
+/// The named queries on one segment; read documents in ascending order.
 pub(super) struct Matched<'a> {
     scorers: Vec<(&'a str, Box<dyn Scorer>)>,
     with_scores: bool,
 }
 
 impl Matched<'_> {
-    /// The names of what `doc` matches, with scores if those are wanted.
+    /// Returns the names of the queries that `doc` matches, with scores if the request wants them.
     pub(super) fn read(&mut self, doc: DocId) -> Vec<(String, Option<f32>)> {
         let mut matched = Vec::new();
         for (name, scorer) in &mut self.scorers {

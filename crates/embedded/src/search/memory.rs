@@ -1,4 +1,4 @@
-//! The memory budget of one search, and of all searches together.
+//! Memory budgets of one search and of all searches together (circuit breakers).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,8 +9,8 @@ use firn_model::{Error, ErrorKind, Result};
 
 use crate::pool::yield_now;
 
-/// What all searches of a node may take together (`indices.breaker.total.limit`): a hundred that
-/// are each within their budget must not take a hundred budgets.
+/// The memory that all searches of a node may take together (`indices.breaker.total.limit`): a hundred searches,
+/// each within its budget, must not take a hundred budgets.
 #[derive(Debug)]
 pub struct NodeMemory {
     used: AtomicU64,
@@ -20,7 +20,7 @@ pub struct NodeMemory {
 }
 
 impl NodeMemory {
-    /// At most `limit` bytes.
+    /// Creates a budget of `limit` bytes.
     pub fn new(limit: u64) -> Arc<Self> {
         Arc::new(Self {
             used: AtomicU64::new(0),
@@ -30,12 +30,12 @@ impl NodeMemory {
         })
     }
 
-    /// Bytes taken now.
+    /// Returns the bytes in use.
     pub fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Searches that ended because all together wanted too much, and because they alone did.
+    /// Returns the numbers of searches that failed at the node's limit and at the limit of one request.
     pub fn tripped(&self) -> (u64, u64) {
         (
             self.tripped.load(Ordering::Relaxed),
@@ -55,11 +55,10 @@ impl NodeMemory {
     }
 }
 
-/// Counts the bytes of one search against its limit and the node's; clones share it. What is
-/// counted is what grows with the data (buckets, candidates, sources), in rough figures. All of it
-/// is given back when the search ends.
+/// Counter of one search's bytes against its limit and the node's; clones share it. It counts approximately what
+/// grows with the data: buckets, candidates, sources. All of it is released when the search ends.
 ///
-/// Whatever works long has one of these, so it also tells when to stop.
+/// All long work has one of these, so it also says when to stop.
 #[derive(Clone)]
 pub(crate) struct Memory(Arc<Inner>);
 
@@ -68,7 +67,7 @@ struct Inner {
     limit: u64,
     node: Option<Arc<NodeMemory>>,
     cancel: Cancel,
-    /// The same flag, with the time of the search.
+    /// The same flag, with the deadline of the search.
     in_time: Cancel,
 }
 
@@ -80,7 +79,7 @@ impl Drop for Inner {
     }
 }
 
-/// Bytes that are given back when this is dropped.
+/// Bytes that are released on drop.
 pub(super) struct Lent<'a> {
     memory: &'a Memory,
     bytes: usize,
@@ -93,12 +92,12 @@ impl Drop for Lent<'_> {
 }
 
 impl Memory {
-    /// A budget of `limit` bytes for a search that `cancel` ends.
+    /// Creates a budget of `limit` bytes for a search that `cancel` ends.
     pub(crate) fn new(limit: u64, node: Option<Arc<NodeMemory>>, cancel: Cancel) -> Self {
         Self::until(limit, node, cancel, None)
     }
 
-    /// The same for a search whose time is over at `deadline`.
+    /// Creates a budget for a search that also ends at `deadline`.
     pub(super) fn until(limit: u64, node: Option<Arc<NodeMemory>>, cancel: Cancel, deadline: Option<Instant>) -> Self {
         Self(Arc::new(Inner {
             used: AtomicU64::new(0),
@@ -109,20 +108,20 @@ impl Memory {
         }))
     }
 
-    /// For long work on documents, with no lock held that others want: lets others have their turn, and fails with
-    /// [`ErrorKind::Cancelled`], or with [`ErrorKind::Timeout`], which leaves what was found so far.
+    /// Yields to other work during long work on documents; call it without a lock that other threads need. Fails
+    /// with [`ErrorKind::Cancelled`], or with [`ErrorKind::Timeout`], which retains the results so far.
     pub(super) fn pause(&self) -> Result<()> {
         yield_now();
         self.0.in_time.check()
     }
 
-    /// Whether [`Memory::pause`] told somebody that the time is over.
+    /// Returns whether [`Memory::pause`] has failed with a timeout.
     pub(super) fn ended_late(&self) -> bool {
         self.0.in_time.is_timed_out()
     }
 
-    /// Takes `bytes`; [`ErrorKind::CircuitBreaking`] when that is more than there is, and
-    /// [`ErrorKind::Cancelled`] when nobody waits for the answer any more.
+    /// Reserves `bytes`. Fails with [`ErrorKind::CircuitBreaking`] if a limit would be exceeded, and with
+    /// [`ErrorKind::Cancelled`] if the search is cancelled.
     pub(crate) fn take(&self, bytes: usize) -> Result<()> {
         self.0.cancel.check()?;
         let (own, bytes) = (&self.0, bytes as u64);
@@ -140,14 +139,14 @@ impl Memory {
         }
     }
 
-    /// Takes `bytes` for as long as what is returned lives.
+    /// Reserves `bytes` until the returned value is dropped.
     pub(super) fn lend(&self, bytes: usize) -> Result<Lent<'_>> {
         self.take(bytes)?;
         Ok(Lent { memory: self, bytes })
     }
 
-    /// Takes as much again as is taken, for a copy of what was found; `None`: there is no room for one, which is
-    /// no failure of the search.
+    /// Reserves as much again as is in use, for a copy of the results so far; `None`: the limits do not allow it,
+    /// which is no failure of the search.
     pub(super) fn lend_copy(&self) -> Option<Lent<'_>> {
         let own = &self.0;
         let bytes = own.used.load(Ordering::Relaxed);
@@ -164,7 +163,7 @@ impl Memory {
         })
     }
 
-    /// Gives `bytes` back.
+    /// Releases `bytes`.
     pub(super) fn give(&self, bytes: usize) {
         self.0.used.fetch_sub(bytes as u64, Ordering::Relaxed);
         if let Some(node) = &self.0.node {
@@ -172,13 +171,13 @@ impl Memory {
         }
     }
 
-    /// For loops over what was taken.
+    /// Returns a cancellation check for loops over the results.
     pub(super) fn watch(&self) -> Watch {
         Watch::new(&self.0.cancel)
     }
 }
 
-/// Adds to a counter, or says what it would have come to.
+/// Adds to a counter; if the limit would be exceeded, returns the sum as an error.
 fn take(used: &AtomicU64, bytes: u64, limit: u64) -> Result<(), u64> {
     let wanted = used.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
     if wanted <= limit {
@@ -200,7 +199,7 @@ fn too_large(breaker: &str, wanted: u64, limit: u64) -> Error {
     )
 }
 
-/// Bytes as Elasticsearch prints them (`1.5mb`).
+/// Formats bytes like Elasticsearch (`1.5mb`).
 fn readable(bytes: u64) -> String {
     const UNITS: [(&str, u64); 3] = [("gb", 1 << 30), ("mb", 1 << 20), ("kb", 1 << 10)];
     for (name, size) in UNITS {
@@ -245,17 +244,17 @@ mod tests {
         assert_eq!(
             (node.used(), node.tripped()),
             (150, (1, 1)),
-            "what was refused is not counted"
+            "rejected bytes are not counted"
         );
         first.give(50);
         second.take(20).unwrap();
         drop(first);
         drop(second);
-        assert_eq!(node.used(), 0, "all of it is given back");
+        assert_eq!(node.used(), 0, "all memory is released");
     }
 
     #[test]
-    fn who_takes_learns_that_nobody_waits() {
+    fn a_cancelled_search_takes_no_memory() {
         let cancel = Cancel::default();
         let memory = Memory::new(100, None, cancel.clone());
         memory.take(1).unwrap();

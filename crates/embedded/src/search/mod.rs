@@ -1,9 +1,9 @@
-//! Searching: parsed queries and aggregations run over the segments of some shards.
+//! Search execution: runs parsed queries and aggregations over the segments of some shards.
 //!
-//! A search compiles its query once per shard, prunes segments by `@timestamp`, reads the rest
-//! segment by segment on the search pool and merges what each found. All of it is synchronous and
-//! runs on threads of that pool. Nothing here knows of indices by name, aliases or catalogs: the
-//! caller brings snapshots.
+//! A search compiles its query once per shard and prunes segments by `@timestamp`. It reads the
+//! remaining segments one by one on the search pool and merges their partial results. All of it is
+//! synchronous and runs on threads of that pool. This module does not know index names, aliases or
+//! catalogs: the caller passes snapshots.
 
 mod aggs;
 mod answer;
@@ -88,18 +88,19 @@ use crate::request_cache::ShardCache;
 use crate::segment::ShardSnapshot;
 use crate::splits::reads::catch;
 
-/// One shard to search, at one moment.
+/// One shard to search: a fixed view with the settings that the search needs.
 #[derive(Clone)]
 pub struct ShardSearch {
-    /// What is searchable.
+    /// The searchable segments.
     pub snapshot: Arc<ShardSnapshot>,
     /// The index's mapping.
     pub mapping: Arc<Mapping>,
-    /// Filters of the aliases it was reached by; a document must match one. Empty: no filter.
+    /// Filters of the aliases through which the request reached the index; a document must match
+    /// one of them. Empty: no filter.
     pub filters: Vec<Query>,
-    /// The field that names a document's tenant (`index.tenant.field`).
+    /// The field that holds a document's tenant (`index.tenant.field`).
     pub tenant_field: Option<Arc<str>>,
-    /// Whose documents are there to be seen; `None`: everybody's.
+    /// The tenant whose documents are visible; `None`: documents of all tenants.
     pub tenant: Option<TenantRestriction>,
     /// `index.max_result_window`.
     pub max_result_window: u64,
@@ -109,30 +110,30 @@ pub struct ShardSearch {
     pub max_analyzed_offset: u64,
     /// `index.query.default_field`.
     pub default_fields: Vec<String>,
-    /// Keeps what its segments answer; `None`: nothing does.
+    /// Caches the partial results of its segments; `None`: nothing is cached.
     pub cache: Option<ShardCache>,
-    /// Whether it does where the request does not say (`index.requests.cache.enable`).
+    /// Whether it caches if the request does not say (`index.requests.cache.enable`).
     pub caches_by_default: bool,
-    /// The number of its first segment among all of the search, by which hits that are equal
-    /// otherwise are ordered. `None`: after those of the shards before it.
+    /// The number of the shard's first segment among all segments of the search; hits that compare
+    /// equal are ordered by it. `None`: the numbers follow those of the shard before.
     pub first_segment: Option<u32>,
-    /// Segments that are not in the snapshot, because they hold no match.
+    /// Segments that are not in the snapshot, because they cannot hold a match.
     pub not_opened: NotOpened,
 }
 
-/// How many segments of a mounted shard were left out before they were opened, by reason.
+/// Numbers of segments of a mounted shard that were pruned before they were opened, by reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NotOpened {
-    /// They have nothing in the window.
+    /// They have no document in the time window.
     pub by_time: u64,
-    /// They have nothing of the tenants.
+    /// They have no document of the tenants.
     pub by_tenant: u64,
-    /// They have none of the exact values that a match has: filters told.
+    /// They have none of the exact values that a match must have, according to their term filters.
     pub by_value: u64,
 }
 
 impl ShardSearch {
-    /// Compiles queries that only ask which documents match.
+    /// Returns a compiler for queries without scores: only which documents match.
     fn compiler<'a>(&'a self, now_ms: i64, guard: &'a Guard) -> Compiler<'a> {
         Compiler {
             snapshot: &self.snapshot,
@@ -150,57 +151,57 @@ impl ShardSearch {
 /// Limits a search to the documents of one tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TenantRestriction {
-    /// The keyword field that names it (`index.tenant.field`).
+    /// The keyword field that holds the tenant (`index.tenant.field`).
     pub field: Arc<str>,
-    /// Whose documents.
+    /// The tenant.
     pub tenant: TenantId,
 }
 
 /// A shard that cannot be searched, and why.
 #[derive(Clone)]
 pub struct FailedShard {
-    /// Concrete index.
+    /// Name of the concrete index.
     pub index: String,
     /// The shard's number.
     pub shard: u32,
-    /// Why.
+    /// The reason.
     pub error: Error,
 }
 
 impl FailedShard {
-    /// As the answer names it: index, number, why.
+    /// Returns the failure as the answer lists it: index, shard number, error.
     fn named(&self) -> (String, u32, Error) {
         (self.index.clone(), self.shard, self.error.clone())
     }
 }
 
-/// What one search may use.
+/// Limits of one search.
 #[derive(Debug, Clone)]
 pub struct SearchLimits {
-    /// Buckets of an answer (`search.max_buckets`).
+    /// Most buckets in an answer (`search.max_buckets`).
     pub buckets_max: usize,
-    /// Bytes of aggregations and sorting, all shards together.
+    /// Most bytes for aggregations and sorting, all shards together.
     pub memory_bytes_max: u64,
-    /// What all searches share; `None`: this one is alone.
+    /// Memory that all searches of the node share; `None`: this search shares none.
     pub node_memory: Option<Arc<NodeMemory>>,
 }
 
-/// Where a page of hits ended; the next one goes on after it.
+/// End of a page of hits; the next page starts after it.
 #[derive(Debug, Clone)]
 pub struct After {
     values: Vec<sort::SortValue>,
-    /// The segment's number and the document. `None`: after all hits of these values.
+    /// The segment's number and the document. `None`: after all hits with these values.
     tie: Option<(u32, tantivy::DocId)>,
 }
 
-/// Answers a search, or one page of it. Call it on a thread of `pool` that the request was admitted to: it works
-/// there, and spreads segments over threads that come free.
+/// Runs a search, or one page of it. Call it on a thread of `pool` to which the request was
+/// admitted: it works on that thread, and spreads segments over idle threads.
 ///
-/// Shards that fail are named in the answer, unless all do or the request wants all or nothing.
-/// Fails with [`firn_model::ErrorKind::Cancelled`] when `ctx` says so.
+/// The answer lists failed shards, unless all shards failed or the request does not allow partial
+/// results. Fails with [`firn_model::ErrorKind::Cancelled`] if `ctx` is cancelled.
 ///
-/// Hits come after `after`, or else after the request's `search_after`; where they end is returned,
-/// if there are any.
+/// Hits start after `after`, or else after the request's `search_after`. Returns the end of the
+/// page, if there are any hits.
 pub fn search_page(
     shards: Vec<Result<ShardSearch, FailedShard>>,
     request: Arc<SearchRequest>,
@@ -213,10 +214,10 @@ pub fn search_page(
     catch(|| execute::search(shards, request, pool, ctx, now_ms, limits, after))
 }
 
-/// Memory for expanding the patterns of an `index_filter`, which picks indices by time or tenant.
+/// Memory for expanding the patterns of an `index_filter`, which selects indices by time or tenant.
 const FILTER_BYTES_MAX: u64 = 64 << 20;
 
-/// Whether a shard can hold a match of `filter`; false is certain, true a guess.
+/// Returns whether a shard can hold a match of `filter`; false is certain, true is a guess.
 pub fn can_match(shard: &ShardSearch, filter: &Query, now_ms: i64, ctx: &RequestContext) -> Result<bool> {
     let guard = Guard::new(&Stop::new(
         ctx,
@@ -228,7 +229,7 @@ pub fn can_match(shard: &ShardSearch, filter: &Query, now_ms: i64, ctx: &Request
         return Ok(false);
     }
     let bounds = prune::time_bounds(&compiler, filter);
-    // Of other tenants' documents it says nothing, not even when they are.
+    // The result must not depend on documents of other tenants, not even on their times.
     let tenant = shard
         .tenant
         .as_ref()
@@ -241,7 +242,7 @@ pub fn can_match(shard: &ShardSearch, filter: &Query, now_ms: i64, ctx: &Request
         }))
 }
 
-/// What a query means on a shard, as Lucene would write it. Fails where it cannot run.
+/// Returns what a query means on a shard, in Lucene's notation. Fails if the query cannot run.
 pub fn describe(shard: &ShardSearch, query: &Query, now_ms: i64, ctx: &RequestContext) -> Result<String> {
     let memory = Memory::new(FILTER_BYTES_MAX, None, ctx.cancel.clone());
     let guard = Guard::new(&Stop::new(ctx, Deadline::NONE, &memory));
@@ -250,8 +251,8 @@ pub fn describe(shard: &ShardSearch, query: &Query, now_ms: i64, ctx: &RequestCo
     compiler.describe(query)
 }
 
-/// What a search would fetch of splits before it answers; nothing is fetched, and nothing is searched. Dependent
-/// reads are guessed.
+/// Returns the cost estimate of a search of splits: the reads that it would make. It fetches
+/// nothing and searches nothing. Dependent reads are guessed.
 pub fn cost(
     shards: &[ShardSearch],
     request: &Arc<SearchRequest>,
@@ -262,7 +263,8 @@ pub fn cost(
     cost::cost(shards, request, ctx, now_ms, limits)
 }
 
-/// What a tenant is told of a search of splits, with so many that were not opened and what all footers cost.
+/// Returns the cost estimate that a tenant may see, from the number of unopened splits and the size
+/// of all footers.
 pub(crate) fn told_to_tenant(
     shards: &[ShardSearch],
     request: &Arc<SearchRequest>,
@@ -274,7 +276,7 @@ pub(crate) fn told_to_tenant(
     cost::tenant::told(shards, request, ctx, now_ms, limits, unopened)
 }
 
-/// The first page.
+/// Runs a search and returns its first page.
 pub fn search(
     shards: Vec<Result<ShardSearch, FailedShard>>,
     request: Arc<SearchRequest>,

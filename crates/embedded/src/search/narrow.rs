@@ -1,8 +1,7 @@
-//! What a request's conditions leave of indices and shards, told before any of them is opened.
+//! Pruning of indices and shards by the request's conditions, before any of them is opened.
 //!
-//! An index of one span of time holds nothing of another, and a tenant's documents lie in that tenant's
-//! shards, so a shard that is left out could not have answered anything. As everywhere the query itself
-//! decides on documents.
+//! An index with one time span holds no documents of another, and a tenant's documents are in that tenant's shards,
+//! so a pruned shard holds no match. As everywhere, the query itself decides about documents.
 
 use firn_engine::aggs::{AggregationKind, Aggregations};
 use firn_engine::query::{Query, TextOptions, TextQuery};
@@ -16,8 +15,8 @@ use super::prepare::constant_score;
 use super::prune::TIMESTAMP;
 use super::query::range;
 
-/// Inclusive bounds of `@timestamp`, ms, that every match has in an index of this mapping; `None`: the
-/// query names none.
+/// Returns inclusive bounds of `@timestamp`, in ms, for every match in an index with this mapping; `None`: the
+/// query has no such condition.
 pub(crate) fn window(mapping: &Mapping, query: &Query, now_ms: i64) -> Option<(i64, i64)> {
     let Some(Resolved::Field(path, field)) = mapping.resolve(TIMESTAMP) else {
         return None;
@@ -33,11 +32,11 @@ pub(crate) fn window(mapping: &Mapping, query: &Query, now_ms: i64) -> Option<(i
         if part.field != TIMESTAMP {
             return;
         }
-        // What cannot be read fails where the query is compiled as a whole.
+        // An unreadable range fails when the whole query is compiled.
         let Ok((lower, upper)) = range::date_bounds(now_ms, format, part) else {
             return;
         };
-        // What is finer than a ms decides within a segment.
+        // Finer digits than a ms are compared within a segment.
         let ms = |(nanos, _): (i128, bool)| i64::try_from(nanos.div_euclid(NANOS.into()));
         let min = lower.map_or(i64::MIN, |bound| ms(bound).unwrap_or(i64::MIN));
         let max = upper.map_or(i64::MAX, |bound| ms(bound).unwrap_or(i64::MAX));
@@ -46,7 +45,8 @@ pub(crate) fn window(mapping: &Mapping, query: &Query, now_ms: i64) -> Option<(i
     bounds
 }
 
-/// The tenants of which every match has one, where `field` names it; `None`: the query does not say.
+/// Returns the tenants of which every match has one, if `field` holds the tenant; `None`: the query does not
+/// restrict it.
 pub(crate) fn tenants(field: &str, query: &Query) -> Option<Vec<String>> {
     let mut found: Option<Vec<String>> = None;
     query.for_each_required(&mut |query| {
@@ -70,7 +70,7 @@ fn exact(value: &Value) -> Option<Vec<String>> {
     Some(vec![scalar_text(value)?])
 }
 
-/// On a keyword a text is one term.
+/// On a keyword field, a text is one term.
 fn whole_text(part: &TextQuery) -> Option<Vec<String>> {
     match part.options == TextOptions::default() {
         true => exact(&part.query),
@@ -78,7 +78,7 @@ fn whole_text(part: &TextQuery) -> Option<Vec<String>> {
     }
 }
 
-/// Whether aggregations look at documents that the query leaves out, so that it narrows nothing.
+/// Returns whether aggregations read documents that the query excludes, so that the query must not prune shards.
 pub(crate) fn looks_past_query(aggs: &Aggregations) -> bool {
     let mut looks = false;
     aggs.visit(&mut |_, aggregation| {
@@ -94,7 +94,7 @@ pub(crate) fn looks_past_query(aggs: &Aggregations) -> bool {
     looks
 }
 
-/// Whether scores of documents are told or sorted by, in which all documents of a shard count.
+/// Returns whether the answer or the sort order uses scores; scores depend on all documents of a shard.
 pub(crate) fn scores(request: &SearchRequest) -> bool {
     let by_score = request.sort.is_empty() || request.sort.iter().any(|key| key.by == SortBy::Score);
     let mut aggregated = false;
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn some_aggregations_look_further() {
+    fn some_aggregations_read_past_the_query() {
         let check = |json: Value| looks_past_query(&Aggregations::parse(&json).unwrap());
         assert!(!check(json!({"a": {"terms": {"field": "x"}}})));
         assert!(check(json!({"a": {"terms": {"field": "x", "min_doc_count": 0}}})));

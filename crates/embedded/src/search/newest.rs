@@ -1,8 +1,8 @@
-//! Hits in the order of `@timestamp`: those parts of a segment are read first whose instants come
-//! first, and once enough hits are kept the rest is left alone.
+//! Collection of hits in the order of `@timestamp`. It reads first those parts of a segment that may hold the first
+//! hits, and stops when enough hits are found.
 //!
-//! Events come roughly in the order of time and are asked for newest first, so that reading a
-//! segment from its first document on would replace nearly every hit it keeps by the next one.
+//! Events arrive roughly in time order, and searches want the newest first. Reading a segment from its first
+//! document would replace nearly every retained hit by the next one.
 
 use std::ops::Range;
 
@@ -15,26 +15,26 @@ use super::tenant_rows::first_row;
 use crate::derived::Zones;
 use crate::segment::Segment;
 
-/// Documents of a part at least: for each the query's lists are opened again.
+/// Fewest documents of a part: each part opens the query's postings again.
 const PART_DOCS: u32 = 1 << 16;
-/// Parts of a segment at most, for the same reason.
+/// Most parts of a segment, for the same reason.
 const PARTS_MAX: u32 = 16;
-/// Rows read first where they are ordered, and how many times more each time after that: a page of
-/// hits is mostly among the first, and where the query leaves few the end must come soon.
+/// Number of rows that are read first if rows are ordered, and the growth factor of each further read. The hits of
+/// a page are mostly among the first rows; if the query matches few rows, the end must come soon.
 const ORDERED_DOCS_MIN: u32 = 256;
 const ORDERED_DOCS_GROWTH: u32 = 4;
-/// Documents handed on at once, the first ones first: as few as make the first hits settle early.
+/// Documents per call of the collector, best first: few, so that the first hits settle early.
 const SLICE: usize = 128;
 
-/// Some documents and the best key that any of them can have.
+/// Some documents, and the best key that any of them can have.
 struct Part {
     start: DocId,
     end: DocId,
     best: u128,
 }
 
-/// Collects the first hits of a segment without counting. The caller has seen that neither scores
-/// nor aggregations are wanted. False: the segment does not know where its newest documents are.
+/// Collects the first hits of a segment without counting. The caller has checked that the search needs neither
+/// scores nor aggregations. Returns false if the segment does not know where its newest documents are.
 pub(super) fn collect(
     shared: &Shared,
     plan: &ShardPlan,
@@ -65,7 +65,7 @@ pub(super) fn collect(
     Ok(true)
 }
 
-/// Reads rows that are ordered by time from the end that is asked for, as far as hits are missing.
+/// Reads rows that are ordered by time, from the wanted end, until there are enough hits.
 fn collect_ordered(
     shared: &Shared,
     plan: &ShardPlan,
@@ -102,7 +102,7 @@ fn collect_ordered(
     Ok(())
 }
 
-/// The rows that the first hits are probably among, for a split to fetch before it is read.
+/// Returns the rows that probably hold the first hits, so that a split can prefetch them.
 pub(super) fn first_rows(plan: &ShardPlan, segment: &Segment, reach: &Reach) -> Option<Range<DocId>> {
     let descending = is_descending(plan);
     if let Reach::Rows(span) = reach
@@ -125,7 +125,7 @@ pub(super) fn first_rows(plan: &ShardPlan, segment: &Segment, reach: &Reach) -> 
     }
 }
 
-/// The parts of a segment that some ascending rows are in: they are read whole.
+/// Widens ascending rows to whole parts of the segment, because parts are read whole.
 pub(super) fn widened(rows: &[Range<DocId>], max_doc: DocId) -> Vec<Range<DocId>> {
     let docs = PART_DOCS.max(max_doc.div_ceil(PARTS_MAX));
     let mut parts: Vec<Range<DocId>> = Vec::new();
@@ -144,7 +144,7 @@ fn is_descending(plan: &ShardPlan) -> bool {
     plan.keys.first().is_some_and(|key| key.descending)
 }
 
-/// Collects the hits of some rows, the newest or the oldest first. False: time is over.
+/// Collects the hits of some rows, the newest or the oldest first. Returns false on timeout.
 fn collect_part(
     shared: &Shared,
     plan: &ShardPlan,
@@ -171,7 +171,7 @@ fn collect_part(
     if let Some(times) = &plan.times {
         times.block(found.len());
     }
-    // Rows that are ordered have the newest first; as they come in, the newest are the last.
+    // Ordered rows have the newest first; in arrival order, the newest are the last.
     if is_descending(plan) != docs.newest_first {
         for slice in found.rchunks(SLICE) {
             hits.collect(slice, &[])?;
@@ -184,7 +184,7 @@ fn collect_part(
     Ok(true)
 }
 
-/// The parts of a segment, best first.
+/// Returns the parts of a segment, best first.
 fn parts(zones: &Zones, max_doc: DocId, hits: &Hits) -> Vec<Part> {
     let docs = PART_DOCS.max(max_doc.div_ceil(PARTS_MAX));
     let mut parts: Vec<Part> = (0..max_doc)

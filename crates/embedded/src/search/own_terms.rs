@@ -1,7 +1,7 @@
-//! Which terms of a segment are a tenant's: dictionaries hold everybody's.
+//! Test whether a term of a segment occurs in a tenant's documents: dictionaries hold the terms of all tenants.
 //!
-//! What stands for a bounded number of terms (the first so many, or at most so many) is to count the tenant's alone, or
-//! others' would take the places of its own, and tell that they are there.
+//! A bounded list of terms (the first n, or at most n) must count only the tenant's terms. Otherwise terms of other
+//! tenants would take their places, and would reveal that they exist.
 
 use std::ops::Range;
 
@@ -15,26 +15,26 @@ use super::{TenantRestriction, owned};
 use crate::segment::Segment;
 use crate::splits::reads::or_later;
 
-/// Tells a tenant's terms of one segment.
+/// Test for a tenant's terms in one segment.
 pub(super) struct OwnTerms<'a> {
     segment: &'a Segment,
     documents: Documents,
 }
 
-/// Where the documents are whose terms count.
+/// The documents whose terms count.
 enum Documents {
-    /// All of the segment's.
+    /// All documents of the segment.
     All,
-    /// It has none.
+    /// No document of the segment.
     Nowhere,
-    /// Nobody else's are within these rows.
+    /// The documents in these rows, which all belong to the tenant.
     Rows(Range<DocId>),
-    /// These, all of them within some rows.
+    /// These documents, all of them within some rows.
     Among(Range<DocId>, Box<SegmentPostings>),
 }
 
 impl<'a> OwnTerms<'a> {
-    /// Of a tenant, or of everybody.
+    /// Creates the test for a tenant, or for all tenants.
     pub(super) fn new(segment: &'a Segment, tenant: Option<&TenantRestriction>) -> Result<Self> {
         let documents = match tenant {
             None => Documents::All,
@@ -43,19 +43,19 @@ impl<'a> OwnTerms<'a> {
         Ok(Self { segment, documents })
     }
 
-    /// Whether every term of the segment counts.
+    /// Returns whether every term of the segment counts.
     pub(super) fn has_all(&self) -> bool {
         matches!(self.documents, Documents::All)
     }
 
-    /// Whether no term of the segment counts.
+    /// Returns whether no term of the segment counts.
     pub(super) fn has_none(&self) -> bool {
         matches!(self.documents, Documents::Nowhere)
     }
 
-    /// Whether a live document of the tenant is among those of a term. Where the tenant is alone that takes one look; where its
-    /// documents are among others' no more than walking those of the term, and `step` is called along the way and
-    /// may stop it.
+    /// Returns whether a live document of the tenant has a term. If the tenant's rows are contiguous, this takes
+    /// one seek. If its documents are mixed with those of other tenants, it walks at most the documents of the
+    /// term; `step` is called on the way and may stop it.
     pub(super) fn contain(
         &self,
         index: &InvertedIndexReader,
@@ -69,7 +69,8 @@ impl<'a> OwnTerms<'a> {
             Documents::Among(rows, own) => (rows, Some(own.as_ref().clone())),
         };
         let postings = index.read_postings_from_terminfo(term, IndexRecordOption::Basic);
-        // As long as nobody knows, it may be the tenant's: what is looked at then is no more than what is asked for.
+        // During a dry-run prefetch, an unknown term counts as the tenant's: the prefetch reads no more than the
+        // search may read.
         let Some(mut with_term) = or_later(postings.map(Some), None)? else {
             return Ok(true);
         };
@@ -92,7 +93,7 @@ impl<'a> OwnTerms<'a> {
     }
 }
 
-/// The first document of a list from one on.
+/// Returns the first document of a list at or after `from`.
 fn reach(docs: &mut SegmentPostings, from: DocId) -> DocId {
     match docs.doc() < from {
         true => docs.seek(from),
@@ -111,7 +112,7 @@ impl Documents {
                 return Ok(Self::Rows(part.rows.clone()));
             }
         }
-        // Where tenants are not counted by this field, it still names them.
+        // If the segment does not count documents by this field, the field's terms still identify them.
         Ok(match owned::docs(&segment.reader, tenant)? {
             Some(docs) => Self::Among(0..segment.max_doc, Box::new(docs)),
             None => Self::Nowhere,

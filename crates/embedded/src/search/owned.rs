@@ -1,5 +1,5 @@
-//! A tenant's documents of a segment, for what is read past a query: dictionaries and columns hold
-//! everybody's values.
+//! A tenant's documents of a segment, for readers that bypass the query: dictionaries and columns hold the values
+//! of all tenants.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::segment::{Segment, ShardSnapshot};
 use crate::segment_cache::{CACHE, CacheKey};
 use crate::splits::reads::catch;
 
-/// The documents of a tenant in a segment, deleted ones included, ascending; `None`: it has none.
+/// Returns the documents of a tenant in a segment, ascending, deleted ones included; `None`: it has none.
 pub(super) fn docs(reader: &SegmentReader, restriction: &TenantRestriction) -> Result<Option<SegmentPostings>> {
     let terms = schema::fields().kw;
     let term = paths::term(terms, &restriction.field, restriction.tenant.as_str());
@@ -46,7 +46,7 @@ pub(super) fn for_each(
     Ok(())
 }
 
-/// How many live documents of a tenant a segment has.
+/// Returns the number of live documents of a tenant in a segment.
 pub fn count(segment: &Segment, restriction: &TenantRestriction) -> Result<u64> {
     catch(|| count_in(segment, restriction))
 }
@@ -60,7 +60,7 @@ fn count_in(segment: &Segment, restriction: &TenantRestriction) -> Result<u64> {
     Ok(count)
 }
 
-/// The ordinals of the values that a tenant's documents have in a column of strings.
+/// Returns the ordinals of the values that a tenant's documents have in a string column.
 pub(super) fn ordinals(
     segment: &Segment,
     restriction: &TenantRestriction,
@@ -74,15 +74,15 @@ pub(super) fn ordinals(
     Ok(found)
 }
 
-/// Which leaf fields a tenant's documents of a segment have values for, as far as anyone asked. Deleted
-/// documents count: they were the tenant's too.
+/// The leaf fields for which a tenant's documents of a segment have values; holds only the fields that were
+/// requested so far. Deleted documents count, because they belonged to the tenant too.
 #[derive(Default, Clone)]
 struct Presence(HashMap<Box<str>, bool>);
 
-/// Bytes of an entry of [`Presence`], roughly.
+/// Approximate bytes of an entry of [`Presence`].
 const PRESENCE_BYTES: usize = 80;
 
-/// The leaf fields of a mapping, multi-fields apart, that some document of a tenant has a value for,
+/// Returns the leaf fields of a mapping, without multi-fields, for which some document of a tenant has a value,
 /// directly or in one of their multi-fields.
 pub fn fields_of(
     snapshots: &[Arc<ShardSnapshot>],
@@ -109,7 +109,7 @@ pub fn fields_of(
     Ok(found)
 }
 
-/// The field of a multi-field; others stand for themselves.
+/// Returns the parent field of a multi-field, or the path itself.
 fn group_of<'a>(mapping: &Mapping, path: &'a str) -> &'a str {
     match path.rsplit_once('.') {
         Some((parent, _)) if matches!(mapping.node(parent), Some(Node::Field(_))) => parent,
@@ -174,7 +174,7 @@ fn has_value(reader: &SegmentReader, restriction: &TenantRestriction, field: &Fi
                 None => false,
             }
         }
-        // Its value is the operator's: no event of an index for tenants sets one.
+        // The operator sets its value: no event of an index with tenants sets it.
         Class::None => field.field_type == FieldType::ConstantKeyword,
     })
 }
@@ -200,7 +200,7 @@ fn intersects(left: &mut SegmentPostings, right: &mut SegmentPostings) -> bool {
     false
 }
 
-/// Whether a tenant's documents have a value for exactly this leaf.
+/// Returns whether a tenant's documents have a value for exactly this leaf.
 pub(super) fn has_own_value(
     snapshot: &ShardSnapshot,
     mapping: &Mapping,

@@ -1,4 +1,4 @@
-//! Where a field's values stand in a segment: terms and column names of the class fields.
+//! Terms and column names of a field's values in a segment, in the class fields.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use tantivy::schema::{Field, IndexRecordOption};
 
 use crate::schema::{self, Class};
 
-/// Tantivy splits a path at unescaped dots; a backslash in a field's name must stay itself.
+/// Escapes backslashes: Tantivy splits a path at unescaped dots, and a backslash in a field name must stay literal.
 fn escape(path: &str) -> Cow<'_, str> {
     if path.contains('\\') {
         Cow::Owned(path.replace('\\', "\\\\"))
@@ -17,19 +17,19 @@ fn escape(path: &str) -> Cow<'_, str> {
     }
 }
 
-/// The term of a string value under `path` in the class field `field`.
+/// Returns the term of a string value under `path` in the class field `field`.
 pub(crate) fn term(field: Field, path: &str, value: &str) -> Term {
     let mut term = Term::from_field_json_path(field, &escape(path), true);
     term.append_type_and_str(value);
     term
 }
 
-/// The start that the dictionary keys of all string values under `path` share.
+/// Returns the prefix of the dictionary keys of all string values under `path`.
 pub(super) fn key_prefix(field: Field, path: &str) -> Vec<u8> {
     term(field, path, "").serialized_value_bytes().to_vec()
 }
 
-/// The first key after all that begin so. What is not asked for need not be fetched.
+/// Returns the first key after all keys with this prefix. With an upper bound, later keys need not be fetched.
 pub(crate) fn end_of(start: &[u8]) -> Vec<u8> {
     let mut end = start.to_vec();
     while end.pop_if(|last| *last == u8::MAX).is_some() {}
@@ -39,12 +39,12 @@ pub(crate) fn end_of(start: &[u8]) -> Vec<u8> {
     end
 }
 
-/// The column of `path` in the class field called `class_field`.
+/// Returns the column of `path` in the class field `class_field`.
 pub(crate) fn column_name(class_field: &str, path: &str) -> String {
     format!("{class_field}.{}", escape(path))
 }
 
-/// The field with the terms of a class, and how its postings are to be read for scoring.
+/// Returns the field with the terms of a class, and how to read its postings for scoring.
 pub(super) fn term_field(class: Class) -> Option<(Field, IndexRecordOption)> {
     let fields = schema::fields();
     match class {
@@ -55,7 +55,7 @@ pub(super) fn term_field(class: Class) -> Option<(Field, IndexRecordOption)> {
     }
 }
 
-/// The field that holds text of an analyzer.
+/// Returns the field that holds text of an analyzer.
 pub(super) fn text_field(analyzer: Analyzer) -> Field {
     let fields = schema::fields();
     match analyzer {
@@ -66,7 +66,7 @@ pub(super) fn text_field(analyzer: Analyzer) -> Field {
     }
 }
 
-/// The column of strings of a class, if it has one.
+/// Returns the string column of a class, if it has one.
 pub(super) fn string_column_name(class: Class, path: &str) -> Option<String> {
     match class {
         Class::Keyword => Some(column_name("kw", path)),

@@ -1,10 +1,10 @@
-//! Phrases: documents with some words at given distances.
+//! Phrase query: documents with some words at given distances.
 //!
-//! Tantivy's own scorer reads a list of postings for each place of a phrase and puts their positions together with nothing
-//! between: one document of 300,000 words against a phrase of 20,000 equal ones takes it half a minute, in which nobody
-//! else has a turn. Here equal words share one list, whose positions are read once a document, and the work looks inside a
-//! document whether to stop. What is found and how often is the same, but for phrases with slop: of those Tantivy adds up the
-//! moves from one word to the next, and without scores forgets them.
+//! Tantivy's scorer reads one postings list for each place of a phrase and combines the positions without
+//! interruption: a document of 300,000 words against a phrase of 20,000 equal words takes half a minute, in which
+//! no other work runs. Here, equal words share one list whose positions are read once per document, and the work
+//! checks inside a document whether to stop. Matches and counts are the same, except for phrases with slop: Tantivy
+//! adds up the moves from one word to the next, and ignores them without scores.
 
 mod near;
 mod places;
@@ -32,41 +32,41 @@ use super::turns::LOOKUP_STEPS;
 use super::weight::no_explanation;
 use crate::splits::reads::{ReadFailed, is_collecting};
 
-/// An open list of postings with its blocks of documents, counts and positions.
+/// Bytes of an open postings list with its blocks of documents, counts and positions.
 const POSTINGS_BYTES: usize = 2048;
 /// Occurrences of words that are read in one step of a [`LastingPace`].
 const OCCURRENCES_PER_STEP: usize = 16;
-/// Documents that lack some word, passed over between two looks at the pace.
+/// Documents without some word that are skipped between two steps of the pace.
 const MISSES_AT_ONCE: usize = 1024;
-/// What so many take is not counted as memory: buffers of a few kilobytes.
+/// Occurrences that are not counted as memory: buffers of a few kilobytes.
 const OCCURRENCES_UNCOUNTED: usize = 1024;
-/// What an occurrence takes at most: itself as it is read, moved, and as a start found so far, in buffers that may be twice
-/// as large; or bits in place of the latter.
+/// Most bytes of an occurrence: as it is read, after it is moved, and as a start found so far, in buffers that may
+/// be twice as large; or bits instead of the starts.
 const OCCURRENCE_BYTES: usize = 24;
-/// What looking at a document's positions costs more than looking at its id, as Tantivy has it.
+/// Cost of reading a document's positions, relative to reading its id, as in Tantivy.
 const POSITIONS_COST: u32 = 10;
 
 /// A phrase of two or more words.
 pub(super) struct Phrase {
-    /// The different words, each with its places, ascending.
+    /// The distinct words, each with its places, ascending.
     words: Vec<(Term, Vec<u32>)>,
     /// All places in the order of the phrase, each with the number of its word.
     places: Vec<(u32, usize)>,
     slop: u32,
     stop: Stop,
-    /// `None`: which documents match is all that is asked.
+    /// `None`: the query only selects documents.
     scores: Option<Scores>,
 }
 
-/// What a phrase scores by.
+/// The inputs of a phrase's score.
 pub(super) struct Scores {
     pub(super) bm25: Bm25Weight,
-    /// `None`: every value is as long as any other.
+    /// `None`: all values have the same length.
     pub(super) norms: Option<Arc<Norms>>,
 }
 
 impl Phrase {
-    /// Words at these places, ascending, of which the first is 0; `slop` moves are allowed.
+    /// Creates a phrase of words at these places, which ascend from 0; `slop` moves are allowed.
     pub(super) fn new(terms: impl Iterator<Item = (u32, Term)>, slop: u32, stop: &Stop) -> Self {
         let mut words: Vec<(Term, Vec<u32>)> = Vec::new();
         let mut places = Vec::new();
@@ -91,12 +91,12 @@ impl Phrase {
         }
     }
 
-    /// The different words.
+    /// Returns the distinct words.
     pub(super) fn terms(&self) -> impl ExactSizeIterator<Item = &Term> {
         self.words.iter().map(|(term, _)| term)
     }
 
-    /// The same with scores.
+    /// Returns the phrase with scores.
     pub(super) fn scored(self, scores: Scores) -> Self {
         Self {
             scores: Some(scores),
@@ -104,13 +104,14 @@ impl Phrase {
         }
     }
 
-    /// The words of a segment, the rarest first; `None`: some word is not there.
+    /// Opens the postings of the words on a segment, the rarest first; `None`: some word is not in the segment.
     fn open(&self, reader: &SegmentReader, pace: &mut LastingPace) -> tantivy::Result<Option<Vec<Word>>> {
-        // Read one after the other, each would be waited for by itself where the segment lies in a split.
+        // In a dry-run prefetch, all postings are requested here; otherwise each list of a split would need its own
+        // round of reads.
         for (term, _) in self.words.iter().filter(|_| is_collecting()) {
             let index = reader.inverted_index(term.field())?;
             if let Ok(Some(info)) = index.get_term_info(term) {
-                // What fails here is asked for again below.
+                // A failed read is repeated below.
                 let _ = index.read_postings_from_terminfo(&info, IndexRecordOption::WithFreqsAndPositions);
             }
         }
@@ -181,7 +182,7 @@ impl Weight for Phrase {
     }
 }
 
-/// How many documents have all of some words, the rarest first, as Tantivy estimates it.
+/// Estimates, like Tantivy, how many documents have all of some words; the rarest word comes first.
 fn estimate(words: &[Word], max_doc: u32) -> u32 {
     let sizes = || words.iter().map(|word| f64::from(word.postings.doc_freq()));
     let mut docs = sizes().next().unwrap_or_default();
@@ -197,12 +198,12 @@ fn estimate(words: &[Word], max_doc: u32) -> u32 {
 struct Word {
     /// Its number in the phrase.
     number: usize,
-    /// Where it stands in the phrase, ascending.
+    /// Its places in the phrase, ascending.
     places: Vec<u32>,
     postings: SegmentPostings,
 }
 
-/// How positions of one document are put together.
+/// The algorithm that combines the positions of one document.
 enum Search {
     Exact(Exact),
     Near(Near),
@@ -210,14 +211,15 @@ enum Search {
 
 struct PhraseDocs {
     doc: DocId,
-    /// How often the phrase occurs in it, if scores are wanted. With slop a match may count less than one.
+    /// How often the phrase occurs in the document, if scores are needed. With slop, a match may count less than
+    /// one.
     count: f32,
-    /// The most in one document so far, for which memory is taken.
+    /// The most occurrences in one document so far, for which memory is reserved.
     occurrences: usize,
-    /// Documents, roughly.
+    /// Approximate number of documents.
     size: u32,
     cost: u64,
-    /// The rarest first.
+    /// The rarest word first.
     words: Vec<Word>,
     search: Search,
     scores: Option<(Bm25Weight, FieldNormReader)>,
@@ -225,7 +227,7 @@ struct PhraseDocs {
 }
 
 impl PhraseDocs {
-    /// To the first document that has the phrase, from the one on where the first word stands.
+    /// Moves to the first document with the phrase, from the current document of the first word on.
     fn find(&mut self) -> Result<DocId> {
         self.doc = loop {
             let doc = self.align()?;
@@ -237,7 +239,7 @@ impl PhraseDocs {
         Ok(self.doc)
     }
 
-    /// To the first document that has all words, from the one on where the first word stands.
+    /// Moves to the first document with all words, from the current document of the first word on.
     fn align(&mut self) -> Result<DocId> {
         let Some((first, others)) = self.words.split_first_mut() else {
             return Ok(TERMINATED);
@@ -266,7 +268,7 @@ impl PhraseDocs {
         Ok(doc)
     }
 
-    /// Whether the document that all words stand on has the phrase.
+    /// Returns whether the current document of all words has the phrase.
     fn is_match(&mut self) -> Result<bool> {
         let occurrences: usize = self.words.iter().map(|word| word.postings.term_freq() as usize).sum();
         self.pace.step(1 + occurrences / OCCURRENCES_PER_STEP)?;
@@ -282,7 +284,7 @@ impl PhraseDocs {
         Ok(self.count > 0.0)
     }
 
-    /// Whether a document has the phrase; else before which one none has.
+    /// Tests whether a document has the phrase; if not, returns a lower bound of the next match.
     fn test(&mut self, doc: DocId) -> Result<SeekDangerResult> {
         if doc >= TERMINATED {
             return Ok(SeekDangerResult::SeekLowerBound(TERMINATED));
@@ -304,7 +306,7 @@ impl PhraseDocs {
     }
 }
 
-/// What was found; a search that is to stop unwinds, as [`DocSet`] knows of no errors.
+/// Returns the result; a search that must stop unwinds, because [`DocSet`] has no errors.
 fn found<T>(outcome: Result<T>) -> T {
     match outcome {
         Ok(found) => found,
@@ -365,8 +367,8 @@ impl Scorer for PhraseDocs {
     }
 }
 
-/// The score of a count that may be no whole number, which Tantivy knows nothing of. What is 1 divided by it goes in a straight
-/// line with 1 divided by the count, here from once to as often as can be.
+/// Returns the score of a count that may be fractional, which Tantivy does not support. The inverse of the score is
+/// linear in the inverse of the count, so this interpolates between a count of one and the largest count.
 fn score(bm25: &Bm25Weight, norm_id: u8, count: f32) -> Score {
     let once = bm25.score(norm_id, 1);
     if count.fract() == 0.0 || once <= 0.0 {

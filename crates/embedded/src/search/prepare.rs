@@ -1,5 +1,5 @@
-//! A search made ready for one shard: its query resolved against the mapping and split into what is
-//! known of rows and what has to be asked document by document.
+//! Preparation of a search for one shard: resolves its query against the mapping and splits it into conditions on
+//! rows and a rest that is evaluated document by document.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -25,7 +25,7 @@ use super::{After, ShardSearch, prune, slice, time_window};
 /// Inclusive bounds of `@timestamp`, ms.
 pub(super) type TimeBounds = Option<(i64, i64)>;
 
-/// Compiles what a shard is searched for, and the time bounds that its hits have.
+/// Compiles the plan of a shard, and the time bounds of its hits.
 pub(super) fn prepare(
     shard: &ShardSearch,
     request: &SearchRequest,
@@ -54,7 +54,7 @@ pub(super) fn prepare(
     };
     let scoring = wants_scores && constant_score.is_none();
     if keys.is_empty() {
-        // Hits that all score the same come in index order, which can stop early.
+        // Hits with equal scores are returned in index order, which can stop early.
         let differ = scoring || !request.indices_boost.is_empty();
         keys.push(if differ { ShardKey::score() } else { ShardKey::doc() });
     }
@@ -77,7 +77,8 @@ pub(super) fn prepare(
     if let Some(query) = &request.post_filter {
         let allowed = filter.compile(query)?;
         if aggs.is_empty() {
-            // Nobody is to see more than the hits, so it is a filter like any other.
+            // A tenant or an alias filter restricts everything that the search reads, so it is a filter like any
+            // other.
             compiled = Compiled::all(vec![compiled, allowed.constant(0.0, scoring)], scoring);
             if let Some((min, max)) = prune::time_bounds(&filter, query) {
                 bounds = Some(bounds.map_or((min, max), |own| (own.0.max(min), own.1.min(max))));
@@ -130,7 +131,7 @@ pub(super) fn prepare(
     Ok((plan, bounds))
 }
 
-/// Under what the answers of segments may be kept.
+/// Returns the cache key under which the partial results of segments may be cached.
 fn repeatable(
     shard: &ShardSearch,
     request: &SearchRequest,
@@ -149,7 +150,7 @@ fn repeatable(
     Repeatable::of(shard.cache.as_ref()?, asked, query, filters, tenant, &shard.mapping)
 }
 
-/// The documents that match what is left of the query, in the window and of the tenant.
+/// Selects the documents that match the rest of the query, in the window and of the tenant.
 fn select(
     filter: &Compiler,
     shard: &ShardSearch,
@@ -177,15 +178,15 @@ fn select(
     })
 }
 
-/// What a query asks of documents, by how it is found out.
+/// The conditions of a query on documents, grouped by how they are evaluated.
 struct Conditions {
-    /// What is left to be asked document by document.
+    /// The rest of the query, which is evaluated document by document.
     query: Query,
-    /// What is left of the filters of the aliases; a document must match one. Empty: no filter.
+    /// The rest of the alias filters; a document must match one of them. Empty: no filter.
     filters: Vec<Query>,
-    /// The instants that they have to be within.
+    /// The time range that the documents must be in.
     window: Option<Window>,
-    /// The tenants that they have to be of.
+    /// The tenants that the documents must belong to.
     whose: Whose,
 }
 
@@ -224,7 +225,7 @@ impl Conditions {
     }
 }
 
-/// The documents that name a tenant.
+/// Returns the query for the documents of a tenant.
 fn of_tenant(field: &str, tenant: &str) -> Query {
     Query::Term(Term {
         field: field.to_owned(),
@@ -234,7 +235,7 @@ fn of_tenant(field: &str, tenant: &str) -> Query {
     })
 }
 
-/// What the tenant and the filters of the aliases let be seen of a shard.
+/// Returns the part of a shard that the tenant and the alias filters allow.
 fn allowed(filter: &Compiler, shard: &ShardSearch) -> Result<Compiled> {
     let mut parts = Vec::new();
     if let Some(restriction) = &shard.tenant {
@@ -254,7 +255,7 @@ fn any_of(filter: &Compiler, queries: &[Query]) -> Result<Compiled> {
     Ok(Compiled::any(parts.collect::<Result<_>>()?, false))
 }
 
-/// The score of every hit, where the query gives all the same.
+/// Returns the score of every hit, if the query gives all hits the same.
 pub(super) fn constant_score(query: &Query) -> Option<f32> {
     Some(match query {
         Query::MatchAll(part) => part.boost,

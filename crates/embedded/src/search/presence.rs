@@ -1,7 +1,7 @@
-//! Which documents have a value in a column.
+//! Lookup of the documents that have a value in a column.
 //!
-//! Columns of events are sparse, most of them: an event has twenty fields of the two hundred that all events together have.
-//! So where few of a block's documents have a value those are walked, and where none or all have one nothing is looked up.
+//! Most columns of events are sparse: an event has twenty of the two hundred fields that occur in all events. If
+//! few documents of a block have a value, the code walks those; if none or all have one, it looks nothing up.
 
 use std::ops::Range;
 
@@ -9,11 +9,12 @@ use tantivy::DocId;
 use tantivy::columnar::ColumnIndex;
 use tantivy::columnar::column_index::{MultiValueIndex, OptionalIndex, Set as _};
 
-/// One document of so many is few: finding the document of a row costs about as much as finding the rows of so many documents.
+/// One document in this many counts as few: finding the document of a row costs about as much as finding the rows
+/// of this many documents.
 const FEW: usize = 8;
 
-/// Finds which documents of a block, ascending and maybe repeated, have values, and where those stand: `rows[i]` is a row of
-/// the document at `positions[i]`. `found` is room to work in.
+/// Finds which documents of a block have values, and in which rows: `rows[i]` is a row of the document at
+/// `positions[i]`. `docs` ascend and may repeat. `found` is a scratch buffer.
 pub(super) fn find_rows(
     index: &ColumnIndex,
     docs: &[DocId],
@@ -52,7 +53,7 @@ pub(super) fn find_rows(
     }
 }
 
-/// The same of documents that have one rank or none.
+/// Does the same for an index in which a document has one rank or none.
 fn find_ranks(
     index: &OptionalIndex,
     docs: &[DocId],
@@ -97,7 +98,7 @@ fn find_ranks(
     }
 }
 
-/// How many documents of a run have a value; `None`: that is not known at once.
+/// Returns how many documents of a run have a value; `None`: the index cannot tell without reading the documents.
 pub(super) fn count_in_run(index: &ColumnIndex, docs: Range<DocId>) -> Option<u32> {
     let ranks = |index: &OptionalIndex| index.rank(docs.end) - index.rank(docs.start);
     match index {
@@ -136,8 +137,8 @@ pub(super) fn extend_with_present(index: &ColumnIndex, docs: Range<DocId>, found
 mod tests {
     use super::*;
 
-    /// Documents that have a value: all, every second and few ones of stretches, none of others, and over several blocks of
-    /// the index.
+    /// Returns documents with a value: stretches with all, every second and few documents, and stretches without,
+    /// over several blocks of the index.
     fn present() -> Vec<DocId> {
         let thick = (100..3_000).chain((3_000..9_000).step_by(2));
         let thin = (70_000..140_000).step_by(997);
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_that_have_a_value_are_found_however_many_they_are() {
+    fn documents_with_a_value_are_found_in_any_density() {
         let present = present();
         let index = ColumnIndex::Optional(OptionalIndex::for_test(MAX_DOC, &present));
         let (mut positions, mut rows, mut found) = (vec![9], vec![9], vec![9]);
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn so_are_those_that_have_several() {
+    fn documents_with_several_values_are_found() {
         // Every third document has three values.
         let starts: Vec<u32> = (0..=3_000).map(|doc: u32| doc.div_ceil(3) * 3).collect();
         let index = ColumnIndex::Multivalued(tantivy::columnar::column_index::MultiValueIndex::for_test(&starts));

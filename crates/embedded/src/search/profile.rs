@@ -1,4 +1,4 @@
-//! Measuring for `profile: true`. A search without it has no [`ShardTimes`], and reads no clock.
+//! Measurements for `profile: true`. Without it, a search has no [`ShardTimes`] and reads no clock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -23,7 +23,7 @@ pub(super) enum Part {
 
 const PARTS: usize = 8;
 
-/// What all threads measured on one shard.
+/// The measurements of all threads on one shard.
 pub(super) struct ShardTimes {
     parts: [AtomicU64; PARTS],
     pruned: AtomicU64,
@@ -34,7 +34,7 @@ pub(super) struct ShardTimes {
     read: AtomicU64,
     matched: AtomicU64,
     blocks: AtomicU64,
-    /// One per aggregation of the first level.
+    /// One counter per top-level aggregation.
     aggregations: Vec<AtomicU64>,
 }
 
@@ -62,48 +62,48 @@ impl ShardTimes {
         self.parts[part as usize].load(Ordering::Relaxed)
     }
 
-    /// A segment that is not opened: it has nothing in the window.
+    /// Counts a segment that is not opened because it has no document in the window.
     pub(super) fn segment_pruned(&self) {
         self.pruned.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A segment that is not opened: it has nothing of the tenant.
+    /// Counts a segment that is not opened because it has no document of the tenant.
     pub(super) fn segment_pruned_by_tenant(&self) {
         self.pruned_by_tenant.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A segment whose rows are known without reading them.
+    /// Counts a segment that is answered from statistics, without reading rows.
     pub(super) fn segment_from_statistics(&self) {
         self.from_statistics.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A segment that answered the same before.
+    /// Counts a segment whose partial result was cached.
     pub(super) fn segment_from_cache(&self) {
         self.from_cache.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A segment that has no hit among the first.
+    /// Counts a segment that cannot hold one of the first hits.
     pub(super) fn segment_passed_over(&self) {
         self.passed_over.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A segment that is read.
+    /// Counts a segment that is read.
     pub(super) fn segment_read(&self) {
         self.read.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A block of matching documents.
+    /// Counts a block of matching documents.
     pub(super) fn block(&self, documents: usize) {
         self.matched.fetch_add(documents as u64, Ordering::Relaxed);
         self.blocks.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The time of an aggregation of the first level, by its place.
+    /// Returns the time counter of a top-level aggregation, by its position.
     pub(super) fn aggregation(&self, number: usize) -> &AtomicU64 {
         &self.aggregations[number]
     }
 
-    /// What the answer says of it.
+    /// Returns the profile of the shard for the answer.
     pub(super) fn report(&self, search: &ShardSearch, aggregations: &Aggregations) -> ShardProfile {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let named = aggregations.0.iter().zip(&self.aggregations);
@@ -144,16 +144,16 @@ impl ShardTimes {
     }
 }
 
-/// Tells one part of a run of work from the next.
+/// Stopwatch that splits a run of work into parts.
 pub(super) struct Stopwatch<'a>(Option<(&'a ShardTimes, Instant)>);
 
 impl<'a> Stopwatch<'a> {
-    /// Begins, if there is something to measure for.
+    /// Starts, if there are measurements.
     pub(super) fn start(times: Option<&'a ShardTimes>) -> Self {
         Self(times.map(|times| (times, Instant::now())))
     }
 
-    /// All that happened since the last lap was this part.
+    /// Adds the time since the last lap to this part.
     pub(super) fn lap(&mut self, part: Part) {
         if let Some((times, last)) = &mut self.0 {
             let now = Instant::now();
@@ -163,7 +163,7 @@ impl<'a> Stopwatch<'a> {
     }
 }
 
-/// Runs something and adds its time to `counter`.
+/// Runs `work` and adds its time to `counter`.
 pub(super) fn timed<T>(counter: &AtomicU64, work: impl FnOnce() -> T) -> T {
     let start = Instant::now();
     let done = work();

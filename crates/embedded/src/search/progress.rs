@@ -1,8 +1,8 @@
-//! Tells what a running search has found so far: the count, and the aggregations as they would be if the segments
-//! that are left held nothing. Only searches that somebody asks about (`_async_search`) do so.
+//! Progress reports of a running search: the count so far, and the aggregations as if the remaining segments were
+//! empty. Only searches with a progress listener (`_async_search`) report.
 //!
-//! What was found is copied and finished by whichever thread has just searched a segment, so that it needs no thread of
-//! its own. It is done rarely enough to cost a tenth of the time at most.
+//! A thread that has just searched a segment copies and finishes the results so far, so no extra thread is needed.
+//! Reports are rare enough to cost at most a tenth of the time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -17,10 +17,10 @@ use super::execute::{Ready, Task};
 use super::segment_run::Shared;
 use crate::pool::Pool;
 
-/// Until the next report passes at least so many times what the last one took.
+/// The pause before the next report is at least this many times the duration of the last one.
 const COST_FACTOR: u64 = 10;
 
-/// Reports one search.
+/// Reporter of one search.
 pub(super) struct Reporter {
     pub(super) progress: Arc<Progress>,
     pub(super) request: Arc<SearchRequest>,
@@ -29,20 +29,20 @@ pub(super) struct Reporter {
     pub(super) now_ms: i64,
     pub(super) limits: SearchLimits,
     pace: Pace,
-    /// Segments to search, by shard.
+    /// Remaining segments to search, by shard.
     left: Vec<AtomicUsize>,
 }
 
-/// When the next report is due, ms after the search began.
+/// Time of the next report, in ms after the start of the search.
 #[derive(Default)]
 struct Pace {
     due_ms: AtomicU64,
-    /// A thread is at it.
+    /// A thread is writing a report.
     is_busy: AtomicBool,
 }
 
 impl Reporter {
-    /// Reports on a search of so many shards, which has these segments to read.
+    /// Creates a reporter for a search of `shard_count` shards that reads these segments.
     pub(super) fn new(
         progress: &Arc<Progress>,
         request: &Arc<SearchRequest>,
@@ -68,13 +68,13 @@ impl Reporter {
         }
     }
 
-    /// To be called when a search begins: how many shards it has.
+    /// Publishes the number of shards. Call it when a search begins.
     pub(super) fn begin(&self, shared: &Shared) {
         self.rest(elapsed_ms(shared), 0);
         self.publish(shared, None);
     }
 
-    /// Puts the next report off.
+    /// Postpones the next report.
     fn rest(&self, now_ms: u64, cost_ms: u64) {
         let rest_ms = match u64::try_from(self.progress.pace().as_millis()).unwrap_or(u64::MAX) {
             0 => 0,
@@ -84,7 +84,7 @@ impl Reporter {
         self.pace.due_ms.store(due_ms, Ordering::Relaxed);
     }
 
-    /// To be called, without any lock held, when a segment of a shard was searched.
+    /// Counts a searched segment and publishes a report if one is due. Call it without holding a lock.
     pub(super) fn segment_done(&self, ready: &Arc<Vec<Ready>>, shard: usize, shared: &Shared) {
         let left = self.left[shard].fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
         if left.is_err() || elapsed_ms(shared) < self.pace.due_ms.load(Ordering::Relaxed) {
@@ -102,8 +102,8 @@ impl Reporter {
         self.pace.is_busy.store(false, Ordering::Release);
     }
 
-    /// The aggregations so far; `None`: there are none, or they cannot be told now (another thread is merging
-    /// some, a second look at the segments is still to come, there is no memory for a copy).
+    /// Returns the aggregations so far; `None`: there are none, or they are not available now (another thread is
+    /// merging some, a second run over the segments follows, or a copy needs too much memory).
     fn aggregations(&self, ready: &Arc<Vec<Ready>>, shared: &Shared) -> Option<Value> {
         let looks_twice = ready.iter().any(|shard| shard.plan().aggs.looks_twice());
         if self.request.aggs.0.is_empty() || looks_twice {
@@ -122,7 +122,7 @@ impl Reporter {
             limits: self.limits.clone(),
             known: None,
         };
-        // What cannot be finished now may be in the end; if not, the end says so.
+        // A failure to finish now is ignored; if it persists, the end of the search reports it.
         answering.finish(partials).ok()
     }
 

@@ -1,4 +1,4 @@
-//! Which segments can hold a hit, told by their `@timestamp` alone.
+//! Segment pruning by `@timestamp` and tenant.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use super::field::{NANOS, Target};
 use super::query::range;
 use crate::segment::Segment;
 
-/// The field whose bounds segments know.
+/// The field whose bounds every segment stores.
 pub(crate) const TIMESTAMP: &str = "@timestamp";
 
-/// Inclusive bounds of `@timestamp`, ms, that every match has; `None`: documents outside of any
-/// bounds may match. An empty range (`min > max`) matches nothing.
+/// Returns inclusive bounds of `@timestamp`, in ms, for every match; `None`: matches may have any time. An empty
+/// range (`min > max`) matches nothing.
 pub(super) fn time_bounds(compiler: &Compiler, query: &Query) -> Option<(i64, i64)> {
     match query {
         Query::Range(part) => {
@@ -26,7 +26,7 @@ pub(super) fn time_bounds(compiler: &Compiler, query: &Query) -> Option<(i64, i6
             let numeric = field.numeric()?;
             let format = numeric.date_format()?;
             let (lower, upper) = range::date_bounds(compiler.now_ms, format, part).ok()?;
-            // What is finer than a ms decides within a segment.
+            // Finer digits than a ms are compared within a segment.
             let ms = |(nanos, _): (i128, bool)| i64::try_from(nanos.div_euclid(NANOS.into()));
             let min = lower.map_or(i64::MIN, |bound| ms(bound).unwrap_or(i64::MIN));
             let max = upper.map_or(i64::MAX, |bound| ms(bound).unwrap_or(i64::MAX));
@@ -54,7 +54,7 @@ fn bool_bounds(compiler: &Compiler, part: &Bool) -> Option<(i64, i64)> {
     any_bounds(compiler, &part.should)
 }
 
-/// Bounds that a match of any of `queries` has.
+/// Returns the bounds of a match of any of `queries`.
 pub(super) fn any_bounds(compiler: &Compiler, queries: &[Query]) -> Option<(i64, i64)> {
     let mut all: Option<(i64, i64)> = None;
     for query in queries {
@@ -64,7 +64,7 @@ pub(super) fn any_bounds(compiler: &Compiler, queries: &[Query]) -> Option<(i64,
     all
 }
 
-/// Inclusive bounds of the instants that a segment has, ms: a tenant's, where those are known.
+/// Returns inclusive bounds of the times in a segment, in ms: those of the tenant, if they are known.
 pub(super) fn time_range_of(segment: &Segment, tenant: Option<&Arc<str>>) -> Option<(i64, i64)> {
     let rows = segment.tenants.as_ref().zip(tenant);
     match rows.and_then(|(tenants, tenant)| tenants.get(tenant)) {
@@ -73,13 +73,13 @@ pub(super) fn time_range_of(segment: &Segment, tenant: Option<&Arc<str>>) -> Opt
     }
 }
 
-/// Whether the segment is known to hold nothing of a tenant.
+/// Returns whether the segment is known to hold no document of a tenant.
 pub(super) fn lacks(segment: &Segment, tenant: Option<&Arc<str>>) -> bool {
     let known = segment.tenants.as_ref().zip(tenant);
     known.is_some_and(|(tenants, tenant)| tenants.get(tenant).is_none())
 }
 
-/// Whether some instants, of which there may be none, are within the bounds.
+/// Returns whether a time range, which may be empty, overlaps the bounds.
 pub(super) fn overlaps(range: Option<(i64, i64)>, bounds: Option<(i64, i64)>) -> bool {
     match (bounds, range) {
         (None, _) => true,

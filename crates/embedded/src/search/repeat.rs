@@ -1,9 +1,9 @@
-//! Questions that segments may have answered before.
+//! Cache keys for the partial results of segments.
 //!
-//! A panel that is drawn again asks the same of nearly the same segments; only new ones and those at
-//! the edge of its window are read. What a part of a segment answered is kept
-//! ([`crate::request_cache`]) in the form in which segments are merged, under the query without its
-//! window and the aggregations; the window is in the key as the part that it covers.
+//! A dashboard panel that is refreshed sends the same request for nearly the same segments; only new segments and
+//! those at the edge of its window are read. The segment result cache ([`crate::request_cache`]) stores the partial
+//! result of a part of a segment in the form in which segments are merged. Its key is the query without its window,
+//! the aggregations, and the part of the segment that the window covers.
 
 use std::sync::Arc;
 
@@ -16,15 +16,15 @@ use super::docs::Reach;
 use crate::request_cache::{Answer, Coverage, Found, Name, Part, Question, ShardCache};
 use crate::segment::Segment;
 
-/// Rough bytes of a bucket that is kept: key, count and place in a hash table.
+/// Approximate bytes of a cached bucket: key, count and hash table slot.
 const BUCKET_BYTES: usize = 200;
 
-/// What a request asks of every segment, printed.
+/// The printed aggregations of a request; `None` if its results cannot be cached.
 pub(super) struct Asked(Option<Arc<str>>);
 
 impl Asked {
     pub(super) fn of(request: &SearchRequest) -> Self {
-        // With hits only their count is kept.
+        // If hits are requested, only their count is cached.
         let counts_only = request.aggs.0.is_empty();
         let is_whole = request.post_filter.is_none() && request.slice.is_none();
         let is_kept = is_whole && (request.size == 0 || counts_only) && is_repeatable(&request.aggs);
@@ -32,15 +32,15 @@ impl Asked {
     }
 }
 
-/// Questions whose answer over the same part of a segment is always the same.
+/// Cache key of a request whose result for the same part of a segment is always the same.
 pub(super) struct Repeatable {
     question: Question,
     cache: ShardCache,
 }
 
 impl Repeatable {
-    /// `None`: the answer depends on more than the segment. `query` and `filters` are what is left
-    /// without time and tenant.
+    /// Creates a key; `None`: the result depends on more than the segment. `query` and `filters` are the parts
+    /// without the conditions on time and tenant.
     pub(super) fn of(
         cache: &ShardCache,
         asked: &Asked,
@@ -64,7 +64,7 @@ impl Repeatable {
                 text.into()
             }
         };
-        // Date math may name the time of the request.
+        // Date math may refer to the time of the request.
         if text.contains("\"now") {
             return None;
         }
@@ -87,12 +87,12 @@ impl Repeatable {
         Name::of_segment(&self.question, Part::new(segment, coverage), whole_shard)
     }
 
-    /// What was found before.
+    /// Returns the cached partial result.
     pub(super) fn get(&self, segment: &Segment, reach: &Reach, whole_shard: bool) -> Option<Arc<Answer>> {
         self.cache.get(&self.name(segment, reach.coverage()?, whole_shard))
     }
 
-    /// Keeps what was found.
+    /// Caches a partial result.
     pub(super) fn put(&self, segment: &Segment, coverage: Coverage, whole_shard: bool, total: u64, found: &Partials) {
         if holds_counts(found) {
             return;
@@ -107,7 +107,7 @@ impl Repeatable {
     }
 }
 
-/// The kinds that dashboards are made of, and that read nothing but the segment.
+/// Returns whether all aggregations are of the kinds that dashboards use, and read only the segment.
 fn is_repeatable(aggregations: &Aggregations) -> bool {
     aggregations.0.values().all(|aggregation| {
         let own = match &aggregation.kind {
@@ -136,8 +136,8 @@ fn is_repeatable(aggregations: &Aggregations) -> bool {
     })
 }
 
-/// Whether which documents of a segment match depends on nothing but the segment and the mapping.
-/// Queries that look for terms like others do so in all segments of a shard.
+/// Returns whether the matching documents of a segment depend only on the segment and the mapping. Queries that
+/// expand to terms do so over all segments of a shard.
 fn reads_only_the_segment(query: &Query) -> bool {
     match query {
         Query::MatchAll(_) | Query::MatchNone => true,
@@ -154,7 +154,8 @@ fn reads_only_the_segment(query: &Query) -> bool {
     }
 }
 
-/// Counts that are not named yet hold the files of their segment open, and memory of their request.
+/// Returns whether a result has counts whose terms are not resolved yet: those hold the files of their segment
+/// open, and memory of their request.
 fn holds_counts(partials: &Partials) -> bool {
     let is_stored = |partial: &Partial| matches!(partial, Partial::Terms(terms) if !terms.stored.0.is_empty());
     partials.0.values().any(is_stored)

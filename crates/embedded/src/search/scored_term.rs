@@ -1,4 +1,4 @@
-//! Terms scored by BM25 with the lengths of one text.
+//! Term query scored by BM25 with the field lengths of one path.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tantivy::{DocId, DocSet, Score, SegmentReader, Term};
 use super::statistics::Norms;
 use super::weight::no_explanation;
 
-/// One term.
+/// A scored term.
 pub(super) struct ScoredTerm {
     pub(super) term: Term,
     pub(super) bm25: Bm25Weight,

@@ -1,6 +1,5 @@
-//! What has to be looked at once more after all segments were searched for the query's documents:
-//! all documents for `global`, the documents of samples, and the backgrounds of
-//! `significant_terms`.
+//! The second run over the segments, after all of them were searched for the query's documents: all documents for
+//! `global`, the documents of samples, and the background counts of `significant_terms`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use crate::parallel::run_indexed;
 use crate::pool::Pool;
 use crate::segment::Segment;
 
-/// Does it, if the aggregations of any shard need it. `tasks` are all segments of all shards.
+/// Runs it, if the aggregations of any shard need it. `tasks` are all segments of all shards.
 pub(super) fn second_run(
     ready: &Arc<Vec<Ready>>,
     tasks: &Arc<Vec<Task>>,

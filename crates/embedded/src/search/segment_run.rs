@@ -1,5 +1,5 @@
-//! One segment of a search: reads its matching documents block by block and hands them to the
-//! count, the hits and the aggregations.
+//! The search of one segment: reads its matching documents block by block and passes them to the count, the hits
+//! and the aggregations.
 
 use std::cmp::Ordering as Order;
 use std::collections::HashSet;
@@ -32,42 +32,42 @@ use crate::request_cache::Found;
 use crate::segment::Segment;
 use crate::splits::reads::catch;
 
-/// Rough bytes of a hit that is kept until the end.
+/// Approximate bytes of a hit that is retained until the end.
 const ROW_BYTES: usize = 96;
 
-/// What every segment of a shard is searched for.
+/// The compiled search of one shard, the same for all of its segments.
 pub(super) struct ShardPlan {
-    /// Which documents match.
+    /// The matching documents.
     pub(super) selection: Selection,
     /// The score of every hit, if it is the same for all.
     pub(super) constant_score: Option<Score>,
-    /// Scores are wanted, and differ.
+    /// The search needs scores, and they differ.
     pub(super) scoring: bool,
     /// Sort keys, most significant first; never empty.
     pub(super) keys: Vec<ShardKey>,
-    /// Where hits begin.
+    /// The position after which hits start.
     pub(super) after: Option<After>,
     /// Aggregations.
     pub(super) aggs: Plan,
-    /// All documents that may be seen, for aggregations that look past the query.
+    /// All visible documents, for aggregations that read past the query.
     pub(super) everything: Selection,
-    /// Under what the segments' answers to them are kept, or, without any, the counts of hits;
-    /// `None`: they are not.
+    /// Cache key for the partial aggregation results of segments, or, without aggregations, for their hit counts;
+    /// `None`: they are not cached.
     pub(super) repeatable: Option<Repeatable>,
-    /// One hit for each value of a field.
+    /// The field of `collapse`: one hit for each of its values.
     pub(super) collapse: Option<GroupField>,
-    /// What hits have to match beside the query, where aggregations are not to know of it.
+    /// The `post_filter`: hits must match it in addition to the query, aggregations ignore it.
     pub(super) post_filter: Option<Box<dyn Weight>>,
-    /// What `profile` measures, if it was asked for.
+    /// The measurements of `profile`, if requested.
     pub(super) times: Option<ShardTimes>,
-    /// One segment is all that the shard has to search.
+    /// The shard has only one segment to search.
     pub(super) single_segment: bool,
     /// Documents collected so far, for `terminate_after`.
     pub(super) collected: AtomicU64,
 }
 
 impl ShardPlan {
-    /// Whether the first hits can be found without looking at all matches in index order.
+    /// Returns whether the first hits can be found without reading all matches in index order.
     pub(super) fn may_read_newest_first(&self) -> bool {
         let by_time = self.keys.first().is_some_and(ShardKey::is_timestamp);
         by_time && !self.scoring && self.collapse.is_none() && self.post_filter.is_none()
@@ -79,48 +79,48 @@ impl ShardPlan {
 pub(super) struct Row {
     pub(super) values: Vec<SortValue>,
     pub(super) score: Score,
-    /// The group that it stands for, if hits are collapsed.
+    /// The group that it represents, if hits are collapsed.
     pub(super) group: Option<Group>,
     /// The segment's number in the search.
     pub(super) order: u32,
     pub(super) doc: DocId,
 }
 
-/// What all segments of a search share.
+/// The state that all segments of a search share.
 pub(super) struct Shared {
     pub(super) ctx: RequestContext,
     pub(super) deadline: Deadline,
-    /// Segments that are searched at a time.
+    /// Most segments that are searched at the same time.
     pub(super) threads_max: usize,
     pub(super) memory: Memory,
     pub(super) track_total_hits: TrackTotalHits,
     pub(super) min_score: Option<f32>,
     /// 0: no limit.
     pub(super) terminate_after: u64,
-    /// Hits kept: `from + size`.
+    /// Number of hits to retain: `from + size`.
     pub(super) keep: usize,
     /// Hits counted so far.
     pub(super) total: AtomicU64,
     /// Some hits were not counted.
     pub(super) total_cut: AtomicBool,
-    /// Something is missing for want of time. What is here is searched all the same, see [`Deadline`].
+    /// The search timed out and something is missing. Local data is still searched, see [`Deadline`].
     pub(super) timed_out: AtomicBool,
     pub(super) terminated: AtomicBool,
     pub(super) top: Mutex<Top>,
-    /// Tells what was found so far, if somebody asks.
+    /// Reports progress, if the request asked for it.
     pub(super) reporter: Option<Reporter>,
 }
 
 /// The first hits so far.
 #[derive(Default)]
 pub(super) struct Top {
-    /// In order; at most as many as are kept.
+    /// In order; at most `keep` hits.
     pub(super) rows: Vec<Row>,
     pub(super) max_score: Option<Score>,
 }
 
 impl Shared {
-    /// Whether hits need counting no longer.
+    /// Returns whether enough hits are counted.
     fn counted_enough(&self) -> bool {
         match self.track_total_hits {
             TrackTotalHits::Exact => false,
@@ -129,7 +129,7 @@ impl Shared {
         }
     }
 
-    /// Notes that rows of a segment are read.
+    /// Records that rows of a segment are read.
     fn read_segment(&self, times: Option<&ShardTimes>) {
         self.ctx.work.add_segment();
         if let Some(times) = times {
@@ -141,7 +141,7 @@ impl Shared {
         self.total.fetch_add(hits, Ordering::Relaxed);
     }
 
-    /// The last of the hits kept so far, once there are enough.
+    /// Returns the last retained hit, once there are enough hits.
     fn threshold(&self) -> Option<SortValue> {
         let top = self.top.lock();
         if self.keep == 0 || top.rows.len() < self.keep {
@@ -150,7 +150,7 @@ impl Shared {
         top.rows.last().and_then(|row| row.values.first().cloned())
     }
 
-    /// What was opened; `None` if the time was over before it was open, which is no failure.
+    /// Returns an opened value; `None` if the timeout came first, which is no failure.
     pub(super) fn in_time<T>(&self, opened: Result<T>) -> Result<Option<T>> {
         match opened {
             Err(error) if error.kind() == ErrorKind::Timeout => {
@@ -161,7 +161,7 @@ impl Shared {
         }
     }
 
-    /// Reads the next block; false if the time was over before it was read, which is no failure.
+    /// Reads the next block; returns false if the timeout came first, which is no failure.
     pub(super) fn next_in_time(&self, docs: &mut Docs, segment: &Segment) -> Result<bool> {
         let read = catch(|| {
             docs.next(segment);
@@ -170,7 +170,7 @@ impl Shared {
         Ok(self.in_time(read)?.is_some())
     }
 
-    /// Whether some aggregation stopped in the middle because the time was over.
+    /// Returns whether some aggregation stopped midway because of the timeout.
     pub(super) fn note_late(&self) -> bool {
         let is_late = self.memory.ended_late();
         if is_late {
@@ -179,8 +179,8 @@ impl Shared {
         is_late
     }
 
-    /// Whether the work should stop with what it has; an error if the client went away. Others may have
-    /// their turn meanwhile, so no lock may be held.
+    /// Returns whether the work must stop with its results so far; fails if the client disconnected. It yields to
+    /// other work, so the caller must not hold a lock.
     pub(super) fn should_stop(&self) -> Result<bool> {
         yield_now();
         self.ctx.check()?;
@@ -192,7 +192,7 @@ impl Shared {
     }
 }
 
-/// Searches one segment; hits and counts go to `shared`, aggregations come back.
+/// Searches one segment. It adds hits and counts to `shared` and returns the aggregations.
 pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u32) -> Result<Option<Partials>> {
     if shared.should_stop()? || plan.selection.is_none() && !plan.aggs.wants_zeros() {
         return Ok(None);
@@ -317,7 +317,7 @@ pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
                 None => aggs.collect(&docs.docs, &zeros[..docs.docs.len()]),
             };
             watch.lap(Part::Aggregate);
-            // In the middle of a block; what it found so far stays.
+            // The timeout came in the middle of a block; its results so far are retained.
             if shared.in_time(collected)?.is_none() {
                 break;
             }
@@ -365,15 +365,15 @@ pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
     Ok(partials)
 }
 
-/// What is known of a segment before it is searched.
+/// The result of the cache lookup for a segment.
 pub(super) enum Known {
-    /// What it answered when it was asked the same before; its hits are counted.
+    /// The cached partial result; its hits are already counted.
     Partials(Partials),
-    /// How many rows will be read, roughly.
+    /// Approximate number of rows to read.
     RowCount(u64),
 }
 
-/// Looks for the answer of a segment.
+/// Looks up the cached partial result of a segment.
 pub(super) fn run_again(shared: &Shared, plan: &ShardPlan, segment: &Segment) -> Result<Known> {
     let reach = plan.selection.reach(segment)?;
     let has_aggs = !plan.aggs.is_empty();
@@ -397,7 +397,7 @@ pub(super) fn run_again(shared: &Shared, plan: &ShardPlan, segment: &Segment) ->
     }))
 }
 
-/// Shows every document of a segment to those aggregations that are not about the query's.
+/// Passes every document of a segment to the aggregations that ignore the query.
 pub(super) fn run_everything(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u32) -> Result<Partials> {
     let mut aggs = plan.aggs.open_everything(segment, order, &shared.memory)?;
     let mut docs = plan.everything.open(segment, false)?;
@@ -413,7 +413,7 @@ pub(super) fn run_everything(shared: &Shared, plan: &ShardPlan, segment: &Segmen
     aggs.finish()
 }
 
-/// Counts the background that some aggregations compare the query's documents with.
+/// Counts the background with which some aggregations compare the query's documents.
 pub(super) fn run_background(
     shared: &Shared,
     plan: &ShardPlan,
@@ -434,7 +434,7 @@ pub(super) fn run_background(
     Ok(backgrounds.into_iter().map(Background::counted).collect())
 }
 
-/// Counts the hits of a segment, where nothing else is asked.
+/// Counts the hits of a segment, if the request needs nothing else.
 fn count_only(shared: &Shared, plan: &ShardPlan, segment: &Segment, reach: Reach) -> Result<()> {
     if shared.counted_enough() {
         shared.total_cut.store(true, Ordering::Relaxed);
@@ -478,14 +478,14 @@ fn count_only(shared: &Shared, plan: &ShardPlan, segment: &Segment, reach: Reach
     Ok(())
 }
 
-/// Cuts the block at the shard's `terminate_after`; true when that is reached.
+/// Truncates the block at the shard's `terminate_after`; returns true if the limit is reached.
 fn terminate(docs: &mut Docs, shared: &Shared, plan: &ShardPlan) -> bool {
     let before = plan.collected.fetch_add(docs.docs.len() as u64, Ordering::Relaxed);
     let left = shared.terminate_after.saturating_sub(before);
     if (docs.docs.len() as u64) < left {
         return false;
     }
-    // Whether anything follows is not looked at: reaching the limit is the early end.
+    // It does not check for further documents: reaching the limit is the early end.
     docs.truncate(left as usize);
     true
 }
@@ -493,11 +493,11 @@ fn terminate(docs: &mut Docs, shared: &Shared, plan: &ShardPlan) -> bool {
 /// The first hits of a segment.
 pub(super) struct Hits {
     keys: Vec<SegmentKey>,
-    /// Where hits begin.
+    /// The position after which hits start.
     after: Option<EncodedAfter>,
-    /// Documents before this one come before `after`.
+    /// All documents before this one sort before `after`.
     first_doc: DocId,
-    /// Hits later than this by the first key are not among the first of the search.
+    /// Hits whose first key is larger are not among the first hits of the search.
     bound: u128,
     kept: Kept,
     groups: Option<SegmentGroups>,
@@ -509,14 +509,14 @@ pub(super) struct Hits {
     scratch: Vec<u64>,
 }
 
-/// An [`After`] on a segment.
+/// An [`After`] encoded for a segment.
 struct EncodedAfter {
     keys: Vec<u128>,
     tie: Option<(u32, DocId)>,
 }
 
 impl Hits {
-    /// `None`: no document of the segment can be among the first hits of the search.
+    /// Opens the keys on a segment; `None`: no document of the segment can be among the first hits of the search.
     fn open(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u32, keep: usize) -> Result<Option<Self>> {
         let keys = plan
             .keys
@@ -574,27 +574,27 @@ impl Hits {
         }))
     }
 
-    /// The most significant sort key.
+    /// Returns the most significant sort key.
     pub(super) fn first_key(&self) -> &SegmentKey {
         &self.keys[0]
     }
 
-    /// Hits with a first key past this one are not among the first.
+    /// Returns the largest first key that may still be among the first hits.
     pub(super) fn bound(&self) -> u128 {
         self.bound.min(self.kept.bound())
     }
 
-    /// Hits with an earlier first key than this one are not wanted.
+    /// Returns the smallest first key that a hit may have, because of `after`.
     pub(super) fn first_wanted(&self) -> u128 {
         self.after.as_ref().map_or(0, |after| after.keys[0])
     }
 
-    /// Whether there are enough.
+    /// Returns whether there are enough hits.
     pub(super) fn is_full(&self) -> bool {
         self.kept.is_full()
     }
 
-    /// Takes a block of matching documents.
+    /// Adds a block of matching documents.
     pub(super) fn collect(&mut self, docs: &[DocId], scores: &[Score]) -> Result<()> {
         if docs.is_empty() {
             return Ok(());
@@ -649,7 +649,7 @@ impl Hits {
         Ok(())
     }
 
-    /// Whether no later document of the segment can be among the first.
+    /// Returns whether no later document of the segment can be among the first hits.
     fn is_complete(&self) -> bool {
         self.kept.is_full() && self.keys.first().is_some_and(SegmentKey::is_ascending_doc)
     }
@@ -709,7 +709,7 @@ impl Top {
     }
 }
 
-/// Whether an error concerns the whole request rather than one shard.
+/// Returns whether an error concerns the whole request rather than one shard.
 pub(super) fn fails_request(kind: ErrorKind) -> bool {
     matches!(
         kind,

@@ -1,7 +1,7 @@
-//! `slice`: one of several disjoint parts of what a scroll or point in time holds.
+//! `slice`: one of several disjoint parts of a scroll or point in time.
 //!
-//! Without a field documents are divided by their sequence numbers, which every document has and
-//! no merge changes, so a part stays the same however segments come and go.
+//! Without a field, documents are divided by their sequence numbers. Every document has one and no merge changes
+//! it, so a part stays the same while segments change.
 
 use firn_engine::search::Slice;
 use firn_model::{Error, Result};
@@ -15,10 +15,10 @@ use super::field::{Meta, Target};
 use super::weight::Compiled;
 use crate::schema::Class;
 
-/// The column that divides where no field is named.
+/// The column that divides the documents if the request names no field.
 const SEQ_NO: &str = "_seq_no";
 
-/// The documents of a part.
+/// Compiles the query for the documents of a part.
 pub(super) fn compile(compiler: &Compiler, slice: &Slice) -> Result<Compiled> {
     let by = match slice.field.as_deref() {
         None | Some("_id" | "_shard_doc") => By::Itself,
@@ -44,7 +44,7 @@ pub(super) fn compile(compiler: &Compiler, slice: &Slice) -> Result<Compiled> {
     })))
 }
 
-/// What divides documents.
+/// The value that divides documents.
 enum By {
     Itself,
     Field(String),
@@ -57,8 +57,8 @@ struct Part {
 }
 
 impl Part {
-    /// Whether a value falls into this part. Values are mixed first (the finalizer of splitmix64),
-    /// as neighbouring ones often belong together.
+    /// Returns whether a value is in this part. The finalizer of splitmix64 mixes the values first, because close
+    /// values often belong together.
     fn holds(self, value: u64) -> bool {
         let mut mixed = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -106,7 +106,7 @@ struct SliceDocs {
 }
 
 impl SliceDocs {
-    /// To the first document from here on that is in the part.
+    /// Moves to the first document of the part, from the current one on.
     fn skip(&mut self) -> DocId {
         while self.doc < self.max_doc && !self.holds(self.doc) {
             self.doc += 1;
@@ -123,7 +123,7 @@ impl SliceDocs {
         };
         let values: &Column<u64> = &column.column;
         match values.first(doc) {
-            // By the number itself: a merge may store it in another type.
+            // It uses the number itself, because a merge may store it in another type.
             Some(raw) => self.part.holds(match column.number(raw) {
                 Number::Int(value) => value as u64,
                 Number::Float(value) if value.fract() == 0.0 => value as i128 as u64,
@@ -160,7 +160,7 @@ impl DocSet for SliceDocs {
     }
 
     fn cost(&self) -> u64 {
-        // Dearer than any list of postings, so that those lead a conjunction.
+        // More than any postings list, so that postings lead a conjunction.
         u64::from(self.max_doc) * 2
     }
 }

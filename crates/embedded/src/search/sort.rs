@@ -1,8 +1,7 @@
-//! Sorting: keys of documents, comparable within a segment as numbers and across segments as
-//! values.
+//! Sort keys of documents: comparable within a segment as integers and across segments as values.
 //!
-//! A [`ShardKey`] is a key of the request resolved against a mapping; opened on a segment it is a
-//! [`SegmentKey`]. What leaves a segment is a [`SortValue`].
+//! A [`ShardKey`] is a key of the request resolved against a mapping; opened on a segment, it is a [`SegmentKey`].
+//! A segment returns its keys as [`SortValue`]s.
 
 mod comparable;
 mod number;
@@ -25,10 +24,10 @@ use crate::schema::{self, Class};
 use self::number::{Convert, Kind};
 pub(super) use self::segment_key::SegmentKey;
 
-/// A key's value, comparable across segments and shards.
+/// The value of a key, comparable across segments and shards.
 #[derive(Debug, Clone)]
 pub(super) enum SortValue {
-    /// The document has none.
+    /// The document has no value.
     Missing,
     /// A number, as stored.
     Number(Number),
@@ -43,7 +42,7 @@ pub(super) struct ShardKey {
     pub(super) descending: bool,
     missing: Missing,
     mode: Option<SortMode>,
-    /// Prints dates.
+    /// The format in which dates are printed.
     format: Option<DateFormat>,
 }
 
@@ -64,7 +63,7 @@ enum Source {
         path: String,
         is_ip: bool,
     },
-    /// The same for every document.
+    /// The same value for every document.
     Constant(SortValue),
 }
 
@@ -76,8 +75,7 @@ enum Missing {
 }
 
 impl ShardKey {
-    /// Resolves a key. Fails as Elasticsearch does for unmapped fields, text and fields without
-    /// doc values.
+    /// Resolves a key. Fails like Elasticsearch for unmapped fields, text and fields without doc values.
     pub(super) fn compile(compiler: &Compiler, key: &SortKey) -> Result<Self> {
         let index = &compiler.snapshot.index;
         let source = match &key.by {
@@ -154,8 +152,8 @@ impl ShardKey {
         } else if let Source::Number { kind, .. } = &compiled.source
             && *kind != Kind::Double
         {
-            // As in Elasticsearch, documents without a whole number have the most extreme one, and those that really have it
-            // tie with them.
+            // As in Elasticsearch, documents without a value have the most extreme integer, and tie with documents
+            // that really have it.
             let (min, max) = kind.extremes();
             let extreme = if compiled.missing_is_largest() { max } else { min };
             compiled.missing = Missing::Value(SortValue::Number(Number::Int(extreme)));
@@ -163,7 +161,7 @@ impl ShardKey {
         Ok(compiled)
     }
 
-    /// Index order.
+    /// Returns the key for index order.
     pub(super) fn doc() -> Self {
         Self {
             source: Source::Doc,
@@ -174,7 +172,7 @@ impl ShardKey {
         }
     }
 
-    /// Highest score first.
+    /// Returns the key for the highest score first.
     pub(super) fn score() -> Self {
         Self {
             source: Source::Score,
@@ -187,7 +185,7 @@ impl ShardKey {
         matches!(self.source, Source::Score)
     }
 
-    /// Whether it is the field whose bounds segments know.
+    /// Returns whether it is `@timestamp`, whose bounds segments store.
     pub(super) fn is_timestamp(&self) -> bool {
         matches!(&self.source, Source::Number { path, .. } if path == super::prune::TIMESTAMP)
     }
@@ -204,7 +202,7 @@ impl ShardKey {
         })
     }
 
-    /// Reads a value as answers print it or requests write it; `None`: it is none of this key.
+    /// Reads a value as answers print it or requests write it; `None`: it is no value of this key.
     fn read(&self, value: &Value, now_ms: i64) -> Result<Option<SortValue>> {
         if value.is_null() {
             return Ok(Some(SortValue::Missing));
@@ -247,7 +245,7 @@ impl ShardKey {
             }));
         }
         let number = match numeric {
-            // A number is printed as stored.
+            // A number is already in stored units.
             Numeric::Date(_) | Numeric::DateNanos(_) if number.is_some() => number,
             Numeric::Date(format) | Numeric::DateNanos(format) => {
                 let format = self.format.as_ref().unwrap_or(format);
@@ -279,7 +277,7 @@ impl ShardKey {
         matches!(self.missing, Missing::First) == self.descending
     }
 
-    /// The value as the answer shows it, to be read back by [`Self::read_after`].
+    /// Returns the value as the answer shows it; [`Self::read_after`] reads it back.
     pub(super) fn print(&self, value: &SortValue) -> Value {
         match (&self.source, value) {
             (Source::Number { kind: Kind::Double, .. }, SortValue::Missing) => {
@@ -296,7 +294,7 @@ impl ShardKey {
                 let number = kind.fit(*number);
                 let (min, max) = kind.extremes();
                 match (numeric, &self.format, number) {
-                    // No date.
+                    // The value of documents without a date.
                     (_, Some(_), Number::Int(extreme)) if extreme == min || extreme == max => format::number(number),
                     (Numeric::Date(_), Some(format), Number::Int(ms)) => {
                         Value::from(format.print_ms(ms as i64, &Zone::utc()))
@@ -315,7 +313,7 @@ impl ShardKey {
         }
     }
 
-    /// The value that a document without one counts as.
+    /// Returns the value that a document without one counts as.
     fn of_missing(&self) -> SortValue {
         match &self.missing {
             Missing::Value(value) => value.clone(),
@@ -331,7 +329,7 @@ impl ShardKey {
         }
     }
 
-    /// Which of two values comes first.
+    /// Returns which of two values sorts first.
     pub(super) fn compare(&self, a: &SortValue, b: &SortValue) -> Ordering {
         let by_rank = self.rank(a).cmp(&self.rank(b));
         if by_rank.is_ne() {
@@ -350,7 +348,7 @@ impl ShardKey {
         match (a, b) {
             (SortValue::Number(a), SortValue::Number(b)) => a.compare(*b),
             (SortValue::Text(a), SortValue::Text(b)) => a.cmp(b),
-            // Indices that disagree about the type: numbers before strings.
+            // If indices disagree about the type, numbers sort before strings.
             (SortValue::Number(_), SortValue::Text(_)) => Ordering::Less,
             (SortValue::Text(_), SortValue::Number(_)) => Ordering::Greater,
             (SortValue::Missing, _) | (_, SortValue::Missing) => Ordering::Equal,
@@ -368,7 +366,7 @@ fn unmapped(path: &str, key: &SortKey) -> Result<Source> {
             Ok(Source::Constant(SortValue::Missing))
         }
         Some(name) => {
-            // Its documents print as those of the type without a value.
+            // Its documents print like documents of this type without a value.
             let kind = match FieldType::from_name(name) {
                 None => {
                     return Err(Error::illegal_argument(format!("No mapper found for type [{name}]")));
@@ -392,7 +390,7 @@ fn unmapped(path: &str, key: &SortKey) -> Result<Source> {
     }
 }
 
-/// Only dates are printed as the request wants them.
+/// Returns the error for a format on a field that is not a date.
 fn no_format(field: &Field) -> Error {
     Error::illegal_argument(format!(
         "Field [{}] of type [{}] does not support custom formats",

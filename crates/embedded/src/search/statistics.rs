@@ -1,5 +1,5 @@
-//! What scoring knows of a shard: how many documents have a field, how long its text is, how many
-//! hold a term. Deleted documents count, as in Lucene.
+//! Statistics of a shard for scoring: the number of documents with a field, the length of its text, the document
+//! frequency of terms. Deleted documents count, as in Lucene.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -20,8 +20,8 @@ use crate::schema::{self, Class};
 use crate::segment::Segment;
 use crate::splits::reads::or_later;
 
-/// Scoring asks Tantivy for a searcher, of which it reads only the schema; segments of a shard
-/// are indices of their own, so there is none over them. This one is empty.
+/// Scoring needs a Tantivy searcher, and reads only its schema. Segments of a shard are separate indices, so no
+/// searcher covers them. This one is empty.
 static EMPTY: LazyLock<Option<Searcher>> = LazyLock::new(|| {
     let index = Index::create_in_ram(schema::fields().schema.clone());
     index.reader().ok().map(|reader| reader.searcher())
@@ -31,25 +31,25 @@ static EMPTY: LazyLock<Option<Searcher>> = LazyLock::new(|| {
 pub(super) struct Statistics {
     segments: Vec<Arc<Segment>>,
     doc_count: u64,
-    /// Those asked for so far.
+    /// The paths computed so far.
     fields: RefCell<HashMap<(Field, String), Arc<FieldStatistics>>>,
 }
 
-/// Lengths of the texts of one path, by segment.
+/// Field lengths of one path, by segment.
 pub(super) type Norms = HashMap<SegmentId, FieldNormReader>;
 
-/// What is known of one path.
+/// Statistics of one path.
 pub(super) struct FieldStatistics {
-    /// Documents that have it.
+    /// Documents that have the field.
     docs: u64,
-    /// Terms in all of them.
+    /// Number of terms in all of them.
     tokens: u64,
-    /// Lengths by segment; `None`: every value is as long as any other.
+    /// Lengths by segment; `None`: all values have the same length.
     pub(super) norms: Option<Arc<Norms>>,
 }
 
 impl Statistics {
-    /// Over `segments`.
+    /// Creates statistics over `segments`.
     pub(super) fn new(segments: &[Arc<Segment>]) -> Self {
         Self {
             segments: segments.to_vec(),
@@ -58,7 +58,7 @@ impl Statistics {
         }
     }
 
-    /// What is known of a path, counted at the first call.
+    /// Returns the statistics of a path; computes them on the first call.
     pub(super) fn field(&self, stop: &Stop, field: Field, path: &str) -> Result<Arc<FieldStatistics>> {
         let key = (field, path.to_owned());
         if let Some(known) = self.fields.borrow().get(&key) {
@@ -77,8 +77,8 @@ impl Statistics {
                 true => self.docs_in_column(path)?,
                 false => self.docs_by_name(path)?,
             };
-            // Whole values have no length: with an average of 1 their score is the inverse document
-            // frequency, as in Elasticsearch for keyword fields.
+            // Whole values have no length: with an average of 1, their score is the inverse document frequency, as
+            // in Elasticsearch for keyword fields.
             return Ok(FieldStatistics {
                 docs,
                 tokens: docs,
@@ -107,7 +107,7 @@ impl Statistics {
         })
     }
 
-    /// Documents with a value in the column of strings of a path.
+    /// Returns the number of documents with a value in the string column of a path.
     fn docs_in_column(&self, path: &str) -> Result<u64> {
         let mut docs = 0;
         for segment in &self.segments {
@@ -124,12 +124,12 @@ impl Statistics {
         Ok(docs)
     }
 
-    /// Documents that name a path among those without a column.
+    /// Returns the number of documents that list a path among the fields without a column.
     fn docs_by_name(&self, path: &str) -> Result<u64> {
         self.doc_freq_of(schema::fields().kw_terms, schema::FIELD_NAMES, path)
     }
 
-    /// How many documents hold a term.
+    /// Returns the number of documents with a term.
     pub(super) fn doc_freq_of(&self, field: Field, path: &str, value: &str) -> Result<u64> {
         self.doc_freq(&paths::term(field, path, value)).map_err(failed)
     }
@@ -144,16 +144,16 @@ impl Statistics {
     }
 }
 
-/// Statistics as Tantivy asks for them, of one path.
+/// Statistics of one path, in the form that Tantivy reads.
 pub(super) struct OfField<'a> {
     statistics: &'a Statistics,
     field: &'a FieldStatistics,
-    /// Every term is as frequent as this: terms that stand for one another are to score alike.
+    /// The document frequency of every term, if set: terms that stand for one another must score alike.
     doc_freq: Option<u64>,
-    /// How frequent they are, those that were asked for.
+    /// The document frequencies of the given terms.
     known: HashMap<Term, u64>,
-    /// Documents that have the field. Values that did not fit it may stand in more than name it,
-    /// and no term is in more documents than there are.
+    /// Documents that have the field. A value that does not fit the field's type may be in more documents than list
+    /// the field, and no term may be in more documents than there are.
     docs: u64,
 }
 
@@ -183,7 +183,7 @@ impl<'a> OfField<'a> {
         })
     }
 
-    /// What makes a weight score with these statistics.
+    /// Returns the setting that makes a weight score with these statistics.
     pub(super) fn enable(&self) -> EnableScoring<'_> {
         match &*EMPTY {
             Some(searcher) => EnableScoring::enabled_from_statistics_provider(self, searcher),

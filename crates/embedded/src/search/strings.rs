@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tantivy::DocId;
 use tantivy::columnar::{Column, Dictionary};
 
-/// A column of strings: ordinals, and the dictionary that they count through. Tantivy's own type cannot be made of the two.
+/// A column of strings: ordinals and their dictionary. Tantivy's type cannot be constructed from these two.
 #[derive(Clone)]
 pub(crate) struct StrColumn {
     dictionary: Arc<Dictionary>,
@@ -25,32 +25,32 @@ impl StrColumn {
         Self { dictionary, ords }
     }
 
-    /// The strings, ascending.
+    /// Returns the strings, ascending.
     pub(crate) fn dictionary(&self) -> &Dictionary {
         &self.dictionary
     }
 
-    /// Which of them documents have.
+    /// Returns the ordinals of the documents.
     pub(crate) fn ords(&self) -> &Column<u64> {
         &self.ords
     }
 
-    /// How many different strings there are.
+    /// Returns the number of distinct strings.
     pub(crate) fn num_terms(&self) -> usize {
         self.dictionary.num_terms()
     }
 
-    /// The ordinals of a document.
+    /// Returns the ordinals of a document.
     pub(crate) fn term_ords(&self, doc: DocId) -> impl Iterator<Item = u64> + '_ {
         self.ords.values_for_doc(doc)
     }
 
-    /// The bytes of an ordinal; false: there is no such one.
+    /// Reads the bytes of an ordinal; returns false if the ordinal does not exist.
     pub(crate) fn ord_to_bytes(&self, ord: u64, bytes: &mut Vec<u8>) -> io::Result<bool> {
         self.dictionary.ord_to_term(ord, bytes)
     }
 
-    /// The string of an ordinal; false: there is no such one.
+    /// Reads the string of an ordinal; returns false if the ordinal does not exist.
     pub(crate) fn ord_to_str(&self, ord: u64, text: &mut String) -> io::Result<bool> {
         let mut bytes = std::mem::take(text).into_bytes();
         if !self.ord_to_bytes(ord, &mut bytes)? {

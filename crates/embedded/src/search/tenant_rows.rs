@@ -1,9 +1,8 @@
-//! The condition on the tenant that nearly every question has, taken out of its query.
+//! Extraction of the tenant condition, which nearly every request has, from its query.
 //!
-//! As a part of the query it would be a list of documents to walk. Most segments know which rows
-//! hold a tenant's documents ([`SegmentTenants`]): a segment without any is left out, and of one
-//! that is ordered by tenant and time just those rows are read that are in the window, found by
-//! binary search.
+//! Inside the query it would be a postings list to walk. Most segments know which rows hold a tenant's documents
+//! ([`SegmentTenants`]): a segment without any is pruned. If a segment is ordered by tenant and time, a binary
+//! search finds the rows in the window, and only these are read.
 //!
 //! [`SegmentTenants`]: crate::tenants::SegmentTenants
 
@@ -27,14 +26,14 @@ use super::time_window::Window;
 use crate::schema::Class;
 use crate::segment::Segment;
 
-/// Whose documents a shard is asked for.
+/// The tenants whose documents a request selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Whose {
-    /// Everybody's.
+    /// All documents.
     Anybody,
-    /// Those of one tenant.
+    /// The documents of one tenant.
     One(Arc<str>),
-    /// Those that are two tenants' at once, which hardly any document is.
+    /// Documents that belong to all of these tenants, which hardly any document does.
     Several(Vec<Arc<str>>),
 }
 
@@ -49,7 +48,7 @@ impl Whose {
         }
     }
 
-    /// The tenants, all of whom a document has to name.
+    /// Returns the tenants, all of which a document must have.
     pub(super) fn tenants(&self) -> &[Arc<str>] {
         match self {
             Self::Anybody => &[],
@@ -59,7 +58,7 @@ impl Whose {
     }
 }
 
-/// Takes the conditions on the tenant field out of a query; `None`: there are none.
+/// Extracts the conditions on the tenant field from a query; `None`: there are none.
 pub(super) fn split(
     compiler: &Compiler,
     tenant_field: &str,
@@ -77,12 +76,12 @@ pub(super) fn split(
     })
 }
 
-/// Whether segments count the documents that each value of the tenant field has.
+/// Returns whether segments count documents by the values of the tenant field.
 pub(super) fn are_counted(compiler: &Compiler, tenant_field: &str) -> bool {
     tenant_keyword(compiler, tenant_field).is_some()
 }
 
-/// The tenant field, if its values are what segments count.
+/// Returns the tenant field, if segments count its values.
 fn tenant_keyword(compiler: &Compiler, path: &str) -> Option<Field> {
     match compiler.resolve(path) {
         Target::Field(field) => {
@@ -93,7 +92,7 @@ fn tenant_keyword(compiler: &Compiler, path: &str) -> Option<Field> {
     }
 }
 
-/// The one tenant whose documents a query matches.
+/// Returns the one tenant whose documents a query matches.
 fn tenant_of(compiler: &Compiler, field: &Field, query: &Query) -> Option<Arc<str>> {
     let value: &Value = match query {
         Query::Term(term) if !term.case_insensitive && names(compiler, field, &term.field) => &term.value,
@@ -103,30 +102,30 @@ fn tenant_of(compiler: &Compiler, field: &Field, query: &Query) -> Option<Arc<st
     Some(normalized(field, &scalar_text(value)?).into())
 }
 
-/// Whether a path is that field or an alias of it.
+/// Returns whether a path is that field or an alias of it.
 fn names(compiler: &Compiler, field: &Field, path: &str) -> bool {
     path == field.path || matches!(compiler.resolve(path), Target::Field(other) if other.path == field.path)
 }
 
-/// Which rows of a segment are a tenant's.
+/// A tenant's rows of a segment.
 pub(super) enum TenantPart {
-    /// None.
+    /// The tenant has no rows.
     Nothing,
-    /// All of these are, and nobody else's are among them.
+    /// All of these rows belong to the tenant.
     Rows(TenantSpan),
-    /// Some within these.
+    /// Some of these rows belong to the tenant.
     Among(Range<DocId>),
 }
 
-/// Rows of one tenant alone.
+/// Rows of one tenant only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TenantSpan {
     pub(super) rows: Range<DocId>,
-    /// They are ordered by `@timestamp`, newest first; those without one come last.
+    /// They are ordered by `@timestamp`, newest first; rows without one are last.
     pub(super) newest_first: bool,
 }
 
-/// Finds a tenant's rows; a segment that does not know them may have them anywhere.
+/// Returns a tenant's rows; if the segment does not know them, they may be anywhere.
 pub(super) fn rows_of(segment: &Segment, tenant: &str) -> TenantPart {
     let Some(tenants) = &segment.tenants else {
         return TenantPart::Among(0..segment.max_doc);
@@ -141,15 +140,15 @@ pub(super) fn rows_of(segment: &Segment, tenant: &str) -> TenantPart {
     }
 }
 
-/// Whether what is counted of a tenant tells that all its rows are within a window.
+/// Returns whether the tenant's statistics show that all its rows are within a window.
 pub(super) fn are_within(segment: &Segment, tenant: &str, window: &Window) -> bool {
     let part = segment.tenants.as_ref().and_then(|tenants| tenants.get(tenant));
     let range = part.and_then(|part| part.time_range_ms);
-    // Some without an instant may be the tenant's.
+    // Documents without a timestamp may belong to the tenant.
     segment.without_time_count == 0 && range.is_some_and(|range| window.covers(range))
 }
 
-/// Rows within a window, where the order of rows tells them; `None`: it does not.
+/// Returns the rows within a window, if the order of rows shows them; `None`: it does not.
 pub(super) fn rows_within(segment: &Segment, span: &TenantSpan, window: &NumRange) -> Result<Option<Range<DocId>>> {
     if !span.newest_first {
         return Ok(None);
@@ -166,7 +165,7 @@ pub(super) fn rows_within(segment: &Segment, span: &TenantSpan, window: &NumRang
     Ok(Some(rows_between(&column.column, &span.rows, &range)))
 }
 
-/// The rows of ordered ones whose values are in a range.
+/// Returns those of the ordered rows whose values are in a range.
 fn rows_between(column: &Column<u64>, rows: &Range<DocId>, range: &RangeInclusive<u64>) -> Range<DocId> {
     let start = first_row(rows, |row| column.first(row).is_none_or(|value| value <= *range.end()));
     let end = first_row(&(start..rows.end), |row| {
@@ -175,9 +174,9 @@ fn rows_between(column: &Column<u64>, rows: &Range<DocId>, range: &RangeInclusiv
     start..end
 }
 
-/// The first row from which on `is_past` holds, or the end.
+/// Returns the first row from which `is_past` holds, or the end.
 pub(super) fn first_row(rows: &Range<DocId>, is_past: impl Fn(DocId) -> bool) -> DocId {
-    // Mostly all rows are wanted, and of a split the middle one would have to be fetched to see that.
+    // Mostly all rows match; in a split, a probe of the middle row would have to be fetched.
     if rows.is_empty() || is_past(rows.start) {
         return rows.start;
     }
@@ -193,7 +192,7 @@ pub(super) fn first_row(rows: &Range<DocId>, is_past: impl Fn(DocId) -> bool) ->
     low
 }
 
-/// How many of some rows are alive.
+/// Returns how many of some rows are alive.
 pub(super) fn count_alive(segment: &Segment, rows: Range<DocId>) -> u64 {
     if segment.deleted_count == 0 && segment.alive.is_none() {
         return (rows.end - rows.start).into();

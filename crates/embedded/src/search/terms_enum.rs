@@ -1,4 +1,4 @@
-//! The values of a field that begin with a text, from the dictionaries of segments.
+//! `_terms_enum`: the values of a field with a given prefix, from the dictionaries of segments.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -15,7 +15,7 @@ use crate::schema::{self, Class};
 use crate::segment::Segment;
 use crate::splits::reads::catch;
 
-/// Terms between two looks at the clock and at the client.
+/// Terms between two checks for timeout and cancellation.
 const CHECK_EVERY: u64 = 4096;
 
 /// Terms found so far in several shards.
@@ -23,14 +23,14 @@ pub struct FoundTerms<'a> {
     request: &'a TermsEnumRequest,
     ctx: &'a RequestContext,
     deadline: Option<Instant>,
-    /// Terms as they sort, with what is printed. No more than asked for, and those the first.
+    /// The sort keys of the terms with their printed forms: the first ones, at most as many as requested.
     terms: BTreeMap<Vec<u8>, String>,
-    /// The time ran out.
+    /// The request timed out.
     pub timed_out: bool,
 }
 
 impl<'a> FoundTerms<'a> {
-    /// None so far.
+    /// Creates an empty list.
     pub fn new(request: &'a TermsEnumRequest, ctx: &'a RequestContext) -> Self {
         Self {
             request,
@@ -41,12 +41,12 @@ impl<'a> FoundTerms<'a> {
         }
     }
 
-    /// The terms, in order.
+    /// Returns the terms, in order.
     pub fn into_terms(self) -> Vec<String> {
         self.terms.into_values().collect()
     }
 
-    /// Adds the terms of a shard. Fields that have no terms to list (numbers, texts) add none.
+    /// Adds the terms of a shard. Fields without listable terms (numbers, texts) add none.
     pub fn add(&mut self, shard: &ShardSearch) -> Result<()> {
         catch(|| self.add_all(shard))
     }
@@ -92,7 +92,7 @@ impl<'a> FoundTerms<'a> {
         };
         let own_terms = OwnTerms::new(segment, tenant)?;
         let ctx = self.ctx;
-        // Whether a value is to be seen at all: of a tenant's values those that its documents have.
+        // Whether the caller may see a value: a tenant sees only values of its documents.
         let is_seen = |value: &[u8]| -> Result<bool> {
             match (tenant, &strings, &own) {
                 (None, _, _) => Ok(true),
@@ -133,14 +133,15 @@ impl<'a> FoundTerms<'a> {
         }
     }
 
-    /// Where the walk begins: at the prefix, or after the last term of the page before.
+    /// Returns the start of the walk: the prefix, or the last term of the previous page.
     fn start(&self, is_ip: bool) -> Vec<u8> {
         let after = match &self.request.search_after {
             Some(after) if is_ip => encoded_ip(after),
             Some(after) => Some(after.clone().into_bytes()),
             None => None,
         };
-        // The text of an address says nothing about where it stands, nor one in any case.
+        // The printed form of an address has no relation to its order, and a case-insensitive prefix may be
+        // anywhere.
         let prefix = match is_ip || self.request.case_insensitive {
             true => Vec::new(),
             false => self.request.string.clone().into_bytes(),
@@ -148,7 +149,7 @@ impl<'a> FoundTerms<'a> {
         after.map_or(prefix.clone(), |after| after.max(prefix))
     }
 
-    /// Takes terms in order, until there are enough or the rest cannot match.
+    /// Takes terms in order, until there are enough or the remaining ones cannot match.
     fn walk(
         &mut self,
         is_ip: bool,
@@ -206,7 +207,7 @@ impl<'a> FoundTerms<'a> {
         }
     }
 
-    /// A value that is not in a dictionary.
+    /// Adds a value that is not in a dictionary.
     fn take_text(&mut self, text: &str) {
         let is_new = self.request.search_after.as_deref().is_none_or(|after| text > after);
         if is_new && self.begins(text) {
@@ -214,7 +215,7 @@ impl<'a> FoundTerms<'a> {
         }
     }
 
-    /// False: no later term can be among the first.
+    /// Adds a term; returns false if no later term can be among the first.
     fn take(&mut self, term: Vec<u8>, text: String) -> bool {
         let is_full = self.terms.len() >= self.request.size;
         if is_full && self.terms.last_key_value().is_some_and(|(last, _)| term > *last) {

@@ -1,4 +1,4 @@
-//! Texts of queries as terms.
+//! Analysis of query texts into terms.
 
 use std::ops::ControlFlow;
 
@@ -8,7 +8,7 @@ use firn_model::mapping::Analyzer;
 use super::guard::Guard;
 use crate::analysis;
 
-/// The terms of a text with their positions. Each counts as a clause, so there are only so many.
+/// Returns the terms of a text with their positions. Each term counts as a clause, so their number is limited.
 pub(super) fn tokens(analyzer: Analyzer, text: &str, guard: &Guard) -> Result<Vec<(usize, String)>> {
     let mut tokens = Vec::new();
     let ended = analysis::each_token(analyzer, text, |token| {

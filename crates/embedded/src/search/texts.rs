@@ -1,8 +1,8 @@
-//! The values of a column of strings as one text, to look for pieces in.
+//! All values of a string column as one text, for substring search.
 //!
-//! A pattern without a literal start has to look at every value of a field. Read one by one from
-//! their dictionary, front-coded and in blocks, a hundred thousand take some milliseconds; laid end
-//! to end they are searched for the literal piece of the pattern at the speed of memory.
+//! A pattern without a literal prefix must test every value of a field. Reading a hundred thousand values one by
+//! one from the front-coded blocks of the dictionary takes milliseconds. Concatenated, they are searched for the
+//! literal piece of the pattern at memory speed.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -20,13 +20,13 @@ use crate::segment_cache::{CACHE, CacheKey};
 /// The values of a column, in order.
 pub(super) struct Texts {
     bytes: Vec<u8>,
-    /// Where each value ends.
+    /// End of each value.
     ends: Vec<u32>,
 }
 
 impl Texts {
-    /// Those of a field on a segment; `None`: there is no such column, or they are too large to be
-    /// kept. `step` is called for each value that is read, and may stop it.
+    /// Returns the values of a field on a segment; `None`: there is no such column, or the values are too large to
+    /// be cached. `step` is called for each value that is read, and may stop it.
     pub(super) fn of(
         reader: &SegmentReader,
         class: Class,
@@ -88,7 +88,7 @@ impl Texts {
             let at = from + at;
             let number = self.ends.partition_point(|end| *end as usize <= at);
             let (start, end) = self.bounds(number);
-            // A piece that reaches into the next value is in neither.
+            // A match that extends into the next value is in neither.
             if at + piece.len() <= end {
                 found(&self.bytes[start..end])?;
                 from = end;
@@ -99,13 +99,13 @@ impl Texts {
         Ok(())
     }
 
-    /// The value of a number.
+    /// Returns the value with a number.
     pub(super) fn get(&self, number: usize) -> &[u8] {
         let (start, end) = self.bounds(number);
         &self.bytes[start..end]
     }
 
-    /// The number of a value; `None`: it is not there.
+    /// Returns the number of a value; `None`: it does not exist.
     pub(super) fn position(&self, value: &[u8]) -> Option<usize> {
         let (mut low, mut high) = (0, self.ends.len());
         while low < high {

@@ -1,8 +1,8 @@
-//! The condition on `@timestamp` that nearly every question has, taken out of its query.
+//! Extraction of the `@timestamp` condition, which nearly every request has, from its query.
 //!
-//! As a part of the query it would be tested document by document. As a window over a segment
-//! whose zones are known ([`crate::derived::Zones`]) it mostly becomes a few runs of documents that
-//! need no test at all; the rest of the query is asked for those runs only.
+//! Inside the query it would be tested document by document. As a window over a segment with zones
+//! ([`crate::derived::Zones`]), it mostly becomes a few runs of documents that need no test; the rest of the query
+//! is evaluated only for those runs.
 
 use std::cmp::Ordering;
 use std::ops::{Range, RangeInclusive};
@@ -21,17 +21,17 @@ use super::query::range;
 use super::tenant_rows::count_alive;
 use crate::segment::Segment;
 
-/// Instants.
+/// A time range.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window {
-    /// As they are stored.
+    /// The range in stored units.
     pub(super) range: NumRange,
-    /// How many units of what is stored are a ms.
+    /// Stored units per ms.
     units_per_ms: i128,
 }
 
 impl Window {
-    /// Whether all instants between these ms, inclusive, are within it.
+    /// Returns whether the window contains all times between these ms, inclusive.
     pub(super) fn covers(&self, (first_ms, last_ms): (i64, i64)) -> bool {
         let first = Number::Int(i128::from(first_ms) * self.units_per_ms);
         let last = Number::Int((i128::from(last_ms) + 1) * self.units_per_ms - 1);
@@ -46,13 +46,13 @@ impl Window {
         self.range.lower.is_none_or(above) && self.range.upper.is_none_or(below)
     }
 
-    /// Whether it is known that each document of a segment has an instant within it.
+    /// Returns whether each document of a segment is known to have a time within the window.
     pub(super) fn covers_all_of(&self, segment: &Segment) -> bool {
         segment.without_time_count == 0 && segment.time_range_ms.is_some_and(|range| self.covers(range))
     }
 }
 
-/// Takes the conditions out; `None`: there are none, or they are no mere conditions.
+/// Extracts the conditions; `None`: there are none, or they also score.
 pub(super) fn split(compiler: &Compiler, query: &Query, scoring: bool) -> Option<(Query, Window)> {
     let mut window: Option<Window> = None;
     let rest = take_out(query, scoring, &mut |query| match window_of(compiler, query) {
@@ -68,7 +68,7 @@ pub(super) fn split(compiler: &Compiler, query: &Query, scoring: bool) -> Option
     Some((rest, window?))
 }
 
-/// The window of a range over `@timestamp`.
+/// Returns the window of a range over `@timestamp`.
 fn window_of(compiler: &Compiler, query: &Query) -> Option<Window> {
     let Query::Range(part) = query else {
         return None;
@@ -78,7 +78,7 @@ fn window_of(compiler: &Compiler, query: &Query) -> Option<Window> {
     };
     let numeric = field.numeric().filter(|_| field.path == TIMESTAMP)?;
     let format = numeric.date_format()?;
-    // What cannot be read fails where the query is compiled as a whole.
+    // An unreadable range fails when the whole query is compiled.
     let (lower, upper) = range::date_bounds(compiler.now_ms, format, part).ok()?;
     (lower.is_some() || upper.is_some()).then(|| Window {
         range: range::date_range(&numeric, lower, upper),
@@ -88,22 +88,22 @@ fn window_of(compiler: &Compiler, query: &Query) -> Option<Window> {
 
 /// A window on one segment.
 pub(super) enum SegmentWindow {
-    /// All documents are in it.
+    /// It contains all documents.
     All,
-    /// None is.
+    /// It contains no document.
     Nothing,
-    /// Those of these runs are.
+    /// It contains the documents of these runs.
     Runs(Runs),
 }
 
 /// Ascending runs of documents that may be in a window.
 pub(super) struct Runs {
     runs: Vec<Run>,
-    /// The one that is read.
+    /// The current run.
     current: usize,
-    /// What documents of partial runs have to hold.
+    /// The test for documents of partial runs.
     test: Option<(Column<u64>, RangeInclusive<u64>)>,
-    /// The instants that they have, as the column stores them; `None`: any.
+    /// The inclusive bounds of their times, as the column stores them; `None`: any.
     instants: Option<(u64, u64)>,
     values: Vec<u64>,
 }
@@ -170,7 +170,7 @@ impl SegmentWindow {
 }
 
 impl Runs {
-    /// All of some documents.
+    /// Creates one run of all given documents.
     pub(super) fn of(docs: Range<DocId>) -> Self {
         Self {
             runs: vec![Run {
@@ -185,36 +185,36 @@ impl Runs {
         }
     }
 
-    /// The instants that its documents have, inclusive, as the column stores them; `None`: any.
+    /// Returns the inclusive bounds of the times, as the column stores them; `None`: any.
     pub(super) fn instants(&self) -> Option<(u64, u64)> {
         self.instants
     }
 
-    /// The documents of the runs that are left.
+    /// Returns the documents of the remaining runs.
     pub(super) fn docs(&self) -> impl Iterator<Item = Range<DocId>> + '_ {
         let left = &self.runs[self.current.min(self.runs.len())..];
         left.iter().map(|run| run.start..run.end)
     }
 
-    /// The documents of the runs that are left and of which some may be outside of the window.
+    /// Returns the documents of the remaining runs that may contain documents outside of the window.
     pub(super) fn tested(&self) -> impl Iterator<Item = Range<DocId>> + '_ {
         let left = &self.runs[self.current.min(self.runs.len())..];
         left.iter().filter(|run| run.is_partial).map(|run| run.start..run.end)
     }
 
-    /// The documents of the runs that are left and of which all are in the window.
+    /// Returns the documents of the remaining runs that are completely in the window.
     pub(super) fn certain(&self) -> impl Iterator<Item = Range<DocId>> + '_ {
         let left = &self.runs[self.current.min(self.runs.len())..];
         left.iter().filter(|run| !run.is_partial).map(|run| run.start..run.end)
     }
 
-    /// How many rows are left.
+    /// Returns the number of remaining rows.
     pub(super) fn row_count(&self) -> u64 {
         let left = &self.runs[self.current.min(self.runs.len())..];
         left.iter().map(|run| u64::from(run.end - run.start)).sum()
     }
 
-    /// Leaves out what is not among `docs`.
+    /// Removes documents outside of `docs`.
     pub(super) fn clip(&mut self, docs: &Range<DocId>) {
         for run in &mut self.runs {
             run.start = run.start.max(docs.start);
@@ -223,12 +223,12 @@ impl Runs {
         self.runs.retain(|run| run.start < run.end);
     }
 
-    /// The run that is read; `None`: that was all.
+    /// Returns the current run; `None`: there are no more runs.
     pub(super) fn current(&self) -> Option<Run> {
         self.runs.get(self.current).copied()
     }
 
-    /// Goes on after `doc`, exclusive, within the run or with the next one.
+    /// Advances to `doc`, within the run or in a later one.
     pub(super) fn advance_to(&mut self, doc: DocId) {
         while let Some(run) = self.runs.get_mut(self.current) {
             if doc < run.end {
@@ -239,7 +239,7 @@ impl Runs {
         }
     }
 
-    /// How many alive documents are left, if none of them needs a test.
+    /// Returns the number of remaining alive documents, if none of them needs a test.
     pub(super) fn count(&self, segment: &Segment) -> Option<u64> {
         self.runs[self.current.min(self.runs.len())..]
             .iter()
@@ -247,7 +247,7 @@ impl Runs {
             .sum()
     }
 
-    /// Drops those of `docs` from a position on that are not in the window.
+    /// Removes those of `docs` from a position on that are not in the window.
     pub(super) fn keep_inside(&mut self, docs: &mut Vec<DocId>, from: usize) {
         let Some((column, range)) = &self.test else {
             return;
@@ -270,7 +270,7 @@ impl Runs {
         docs.truncate(kept);
     }
 
-    /// Whether a document of a partial run is in the window.
+    /// Returns whether a document of a partial run is in the window.
     pub(super) fn contains(&self, doc: DocId) -> bool {
         match &self.test {
             Some((column, range)) => column.values_for_doc(doc).any(|value| range.contains(&value)),

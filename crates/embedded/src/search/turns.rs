@@ -1,4 +1,4 @@
-//! Work on a segment that may be long before its first document is there: many clauses to open, many terms to look up.
+//! Preemption of long work on a segment before its first document: many clauses to open, many terms to look up.
 
 use tantivy::postings::TermInfo;
 use tantivy::query::{Explanation, Scorer, Weight};
@@ -9,22 +9,22 @@ use super::guard::Stop;
 use super::weight::{Compiled, no_explanation};
 use crate::splits::reads::or_later;
 
-/// Fewer terms are looked up one by one.
+/// Most terms that are looked up one by one.
 const MERGED_MIN: usize = 256;
-/// Terms passed over cost so much less than terms looked up.
+/// Skipping a term in a dictionary is this many times cheaper than a lookup.
 const MERGED_TIMES: usize = 64;
-/// What a lookup costs, as steps of a [`super::guard::Pace`].
+/// Cost of a lookup, as steps of a [`super::guard::Pace`].
 pub(super) const LOOKUP_STEPS: usize = 512;
-/// The same for passing over a term.
+/// Cost of skipping a term.
 const PASSED_STEPS: usize = 8;
 
-/// Another weight, before whose opening others have their turn, and the search may be stopped.
+/// Wrapper of a weight that yields to other work, and checks for cancellation, before it opens the weight.
 struct TurnWeight {
     inner: Box<dyn Weight>,
     stop: Stop,
 }
 
-/// What was compiled, as one of maybe many clauses.
+/// Wraps a compiled query that may be one of many clauses.
 pub(super) fn in_turn(compiled: Compiled, stop: &Stop) -> Compiled {
     match compiled {
         Compiled::Some(inner) => Compiled::Some(Box::new(TurnWeight {
@@ -51,7 +51,8 @@ impl Weight for TurnWeight {
     }
 }
 
-/// Finds those of some terms, ascending, that a dictionary has. Where they are a good part of it, it is read once.
+/// Finds which of some ascending terms a dictionary has. If they are a large part of the dictionary, it is read
+/// once.
 pub(super) fn look_up(
     index: &InvertedIndexReader,
     keys: &[Term],

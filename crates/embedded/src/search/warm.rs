@@ -1,9 +1,8 @@
-//! Brings the bytes of splits near before they are searched, all of a search at once.
+//! Prefetch of split bytes before a search, with one batch of reads for the whole search.
 //!
-//! Without it a search would be right and wait for every read by itself: some 30 ms each, one after the
-//! other, for each of many splits. What it will read is asked of the compiled search itself
-//! ([`crate::splits::reads`]), so nothing here knows how a query or a column reads. Segments on disk have nothing
-//! to bring, and a search of such does nothing here.
+//! Without it, a search would be correct but would wait for each read separately: about 30 ms each, one after the
+//! other, for each of many splits. A dry run of the compiled search ([`crate::splits::reads`]) finds the reads, so
+//! this module does not know how a query or a column reads. For segments on disk it does nothing.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,7 +26,7 @@ use crate::segment::Segment;
 use crate::splits::RUN_ROWS;
 use crate::splits::reads::{Rows, bring, noted, on_rows};
 
-/// What scoring looks up in every segment before any is searched. `prepare` prepares one shard.
+/// Prefetches the data that scoring looks up in every segment before any is searched. `prepare` prepares one shard.
 pub(super) fn statistics(
     shards: &[ShardSearch],
     request: &SearchRequest,
@@ -35,7 +34,7 @@ pub(super) fn statistics(
     prepare: impl Fn(&ShardSearch),
 ) -> Result<()> {
     let remote: Vec<&ShardSearch> = shards.iter().filter(|shard| has_splits(shard)).collect();
-    // Which documents match is told by no other segment.
+    // The set of matching documents does not depend on statistics of other segments.
     let looks_up = request.size > 0 || request.min_score.is_some();
     if remote.is_empty() || !looks_up {
         return Ok(());
@@ -43,7 +42,7 @@ pub(super) fn statistics(
     bring_in_time(ctx, || remote.iter().for_each(|shard| prepare(shard)))
 }
 
-/// What has not come when the time of the search is over is left to those who look at the segments: they stop there, and say so.
+/// Runs a prefetch. A timeout is ignored here: the search of the segments stops at the missing data and reports it.
 fn bring_in_time(ctx: &RequestContext, work: impl Fn()) -> Result<()> {
     match bring(ctx.waiting(), work) {
         Err(error) if error.kind() == ErrorKind::Timeout => Ok(()),
@@ -56,7 +55,8 @@ fn has_splits(shard: &ShardSearch) -> bool {
     segments.any(|segment| segment.derived.split().is_some())
 }
 
-/// What tells which documents of these segments are looked at: whether that was answered before is asked by it.
+/// Prefetches what determines which documents of these segments are read; the lookup of cached partial results
+/// needs it.
 pub(super) fn reaches(ready: &[Ready], tasks: &[Task], ctx: &RequestContext) -> Result<()> {
     let remote = in_splits(tasks);
     if remote.is_empty() {
@@ -74,7 +74,7 @@ fn in_splits(tasks: &[Task]) -> Vec<&Task> {
     tasks.iter().filter(is_remote).collect()
 }
 
-/// What searching these segments reads before the first document is shown.
+/// Prefetches what the search of these segments reads before the first document is shown.
 pub(super) fn segments(ready: &[Ready], tasks: &[Task], request: &SearchRequest, ctx: &RequestContext) -> Result<()> {
     let remote = in_splits(tasks);
     if remote.is_empty() {
@@ -91,13 +91,13 @@ pub(super) fn segments(ready: &[Ready], tasks: &[Task], request: &SearchRequest,
 
 /// What a request reads of columns.
 pub(super) struct Reading {
-    /// The fields.
+    /// Paths of the fields.
     columns: Vec<String>,
-    /// Only to find the first hits.
+    /// Columns are read only to find the first hits.
     hits_only: bool,
-    /// Aggregations over all that match, and nothing else.
+    /// The request has only aggregations over all matches.
     aggs_only: bool,
-    /// Nothing is fetched, so what matches is never known: all that may be read counts.
+    /// It is a cost estimate: nothing is fetched and matches stay unknown, so all possible reads count.
     is_estimate: bool,
 }
 
@@ -111,7 +111,7 @@ impl Reading {
         }
     }
 
-    /// To tell what it costs.
+    /// Returns the reads for a cost estimate.
     pub(super) fn estimated(request: &SearchRequest) -> Self {
         Self {
             is_estimate: true,
@@ -120,31 +120,32 @@ impl Reading {
     }
 }
 
-/// Matches that are so few are looked at one by one: what they need of columns may be much less than all.
+/// Up to this number of matches, only their rows of a column are prefetched, which may be much less than the
+/// column.
 const FEW_DOCS: usize = 1024;
-/// Of a segment of more documents columns wait until it is known which documents match. Of a smaller one waiting costs more
-/// than what is fetched in vain: a column has four runs at most.
+/// In a segment with more documents, columns are prefetched only after the matching documents are known. In a
+/// smaller one, an extra round costs more than unneeded reads: a column has at most four runs.
 const DOCS_WORTH_A_ROUND: u32 = 4 * RUN_ROWS;
 
-/// Tries what of a segment has to be looked at.
+/// Dry run of the selection on a segment: finds which documents must be read.
 pub(super) fn reach(plan: &ShardPlan, segment: &Segment) -> Result<Reach> {
     on_rows(&Rows::Of(Arc::default()), || plan.selection.reach(segment))
 }
 
-/// Tries what searching a segment begins with. Whatever fails here fails again where it counts.
+/// Dry run of the start of a segment's search. An error here occurs again in the search, where it counts.
 pub(super) fn segment(shard: &ShardSearch, plan: &ShardPlan, segment: &Segment, reading: &Reading) {
     let nothing = Rows::Of(Arc::default());
     let Ok(reach) = reach(plan, segment) else {
         return;
     };
     if reading.aggs_only && plan.post_filter.is_none() && plan.selection.is_whole(&reach, segment) {
-        // What fails is waited for, and is all that is.
+        // An error means that reads were recorded; they are all that is needed.
         match on_rows(&nothing, || plan.aggs.of_whole(segment)) {
             Ok(None) => {}
             Ok(Some(_)) | Err(_) => return,
         }
     }
-    // Instants that a window cuts are read to find out which documents match.
+    // The timestamps in partial runs are read to find the matching documents.
     let tested = Rows::Of(reach.tested().into());
     let _ = on_rows(&tested, || NumColumn::open(&segment.reader, TIMESTAMP));
     let in_reach = reach.docs().map_or(Rows::All, |docs| Rows::Of(docs.into()));
@@ -157,7 +158,7 @@ pub(super) fn segment(shard: &ShardSearch, plan: &ShardPlan, segment: &Segment, 
         let docs = plan.selection.open_reach(segment, reach, plan.scoring)?;
         Ok(docs.is_asked().then(|| docs.few(FEW_DOCS)))
     });
-    // What is not here yet counts as what matches nothing.
+    // Missing data counts as empty; the list of matches is then incomplete.
     let is_guess = reading.is_estimate && noted() > before;
     let rows = match opened {
         Ok(Some(Some(few))) if !is_guess => Rows::Of(few.into()),
@@ -179,7 +180,7 @@ pub(super) fn segment(shard: &ShardSearch, plan: &ShardPlan, segment: &Segment, 
     }
 }
 
-/// The fields whose columns a search reads, beside those of date histograms.
+/// Returns the fields whose columns a search reads, without those of date histograms.
 fn columns(request: &SearchRequest) -> Vec<String> {
     let mut paths = request.aggs.fields_beside_date_histograms();
     for key in &request.sort {
@@ -209,7 +210,7 @@ pub(super) fn open_column(shard: &ShardSearch, segment: &Segment, path: &str) ->
     }
 }
 
-/// The documents at these places, as far as they come within the time of the search.
+/// Prefetches the documents at these places, as far as they arrive before the timeout.
 pub(super) fn documents(
     tasks: &[Task],
     by_order: &HashMap<u32, usize>,

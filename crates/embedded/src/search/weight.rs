@@ -1,4 +1,4 @@
-//! Tantivy weights of our own: constant scores, tests on columns, unions of terms.
+//! Tantivy weights of firn: constant scores, tests on columns, unions of terms.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -24,12 +24,12 @@ pub(super) enum Compiled {
     All,
     /// No document.
     None,
-    /// What this says.
+    /// The documents of this weight.
     Some(Box<dyn Weight>),
 }
 
 impl Compiled {
-    /// A weight that scores every hit `score`.
+    /// Returns a weight that gives every hit the score `score`.
     pub(super) fn constant(self, score: Score, scoring: bool) -> Self {
         match self {
             Self::None => Self::None,
@@ -51,7 +51,7 @@ impl Compiled {
         }
     }
 
-    /// As a weight.
+    /// Converts to a weight.
     pub(super) fn into_weight(self) -> Box<dyn Weight> {
         match self {
             Self::All => Box::new(AllWeight),
@@ -60,17 +60,17 @@ impl Compiled {
         }
     }
 
-    /// As a weight that is one of several.
+    /// Converts to a weight that is one of several.
     fn into_part(self) -> Box<dyn Weight> {
         Box::new(PartWeight(self.into_weight()))
     }
 
-    /// What any of `parts` matches; scores are summed.
+    /// Returns the union of `parts`; scores are summed.
     pub(super) fn any(parts: Vec<Self>, scoring: bool) -> Self {
         Self::at_least(parts, 1, scoring)
     }
 
-    /// What any of `parts` matches; the best score counts, and `tie_breaker` of the others.
+    /// Returns the union of `parts`; the score is the best one plus `tie_breaker` times the others.
     pub(super) fn best(mut parts: Vec<Self>, tie_breaker: Score, scoring: bool) -> Self {
         if !scoring || tie_breaker == 1.0 {
             return Self::any(parts, scoring);
@@ -88,7 +88,7 @@ impl Compiled {
         )))
     }
 
-    /// What all of `parts` match; scores are summed.
+    /// Returns the intersection of `parts`; scores are summed.
     pub(super) fn all(parts: Vec<Self>, scoring: bool) -> Self {
         if parts.iter().any(|part| matches!(part, Self::None)) {
             return Self::None;
@@ -96,7 +96,7 @@ impl Compiled {
         combine(parts, Vec::new(), Vec::new(), 0, scoring)
     }
 
-    /// What at least `count` of `parts` match.
+    /// Returns the documents that at least `count` of `parts` match.
     pub(super) fn at_least(parts: Vec<Self>, count: usize, scoring: bool) -> Self {
         if count == 0 && !scoring {
             return Self::All;
@@ -106,7 +106,7 @@ impl Compiled {
     }
 }
 
-/// The general combination: all of `must`, none of `must_not`, at least `minimum` of `should`.
+/// Combines clauses: all of `must`, none of `must_not`, at least `minimum` of `should`.
 pub(super) fn combine(
     must: Vec<Compiled>,
     should: Vec<Compiled>,
@@ -148,7 +148,7 @@ pub(super) fn combine(
         return must.pop().or_else(|| should.pop()).unwrap_or(Compiled::None);
     }
     if must.is_empty() && minimum == 0 {
-        // Nothing is required: everything matches, apart from what is excluded.
+        // Nothing is required: everything matches except the excluded documents.
         must.push(Compiled::All.constant(0.0, scoring));
     }
     let base: Box<dyn Weight> = if must.len() == 1 && should.is_empty() {
@@ -174,8 +174,8 @@ pub(super) fn combine(
     }))
 }
 
-/// One weight of several. Where it is only found out what they would have to wait for
-/// ([`crate::splits::reads`]), one that fails keeps nobody from asking the next.
+/// One weight of several. In a dry-run prefetch ([`crate::splits::reads`]), a weight that fails does not stop the
+/// next ones from recording their reads.
 struct PartWeight(Box<dyn Weight>);
 
 impl Weight for PartWeight {
@@ -195,8 +195,8 @@ impl Weight for PartWeight {
     }
 }
 
-/// One weight's documents without those of others. (Tantivy's own exclusion asks its scorers for
-/// documents before the one that they stand on, which phrases forbid.)
+/// The documents of one weight without those of others. (Tantivy's exclusion seeks its scorers to documents before
+/// their current one, which phrases forbid.)
 struct ExcludeWeight {
     base: Box<dyn Weight>,
     excluded: Vec<Box<dyn Weight>>,
@@ -219,12 +219,12 @@ impl Weight for ExcludeWeight {
     }
 }
 
-/// A scorer that is asked whether it holds documents, ascending ones only.
+/// A scorer that is queried for ascending documents only.
 pub(super) struct Excluded {
     scorer: Box<dyn Scorer>,
-    /// No document from the last one asked for up to this one, exclusive, is in it.
+    /// The scorer has no document between the last queried one and this one, exclusive.
     next: DocId,
-    /// `next` is in it, and the scorer stands on it.
+    /// The scorer has `next`, and is positioned on it.
     is_match: bool,
 }
 
@@ -237,7 +237,7 @@ impl Excluded {
         }
     }
 
-    /// Whether `doc`, not before the one asked for last, is in it.
+    /// Returns whether the scorer has `doc`. Query documents in ascending order.
     pub(super) fn contains(&mut self, doc: DocId) -> bool {
         if doc > self.next || doc == self.next && !self.is_match {
             match self.scorer.seek_danger(doc) {
@@ -255,7 +255,7 @@ struct ExcludeDocs {
 }
 
 impl ExcludeDocs {
-    /// To the first document from here on that is not left out.
+    /// Moves to the first document that is not excluded, from the current one on.
     fn skip(&mut self) -> DocId {
         let mut doc = self.base.doc();
         while doc != TERMINATED && self.excluded.iter_mut().any(|excluded| excluded.contains(doc)) {
@@ -299,7 +299,7 @@ pub(super) fn no_explanation() -> tantivy::Result<Explanation> {
     Err(TantivyError::InvalidArgument("explain is not implemented".to_owned()))
 }
 
-/// Another weight's documents, each with the same score.
+/// The documents of another weight, each with the same score.
 pub(super) struct ConstWeight {
     pub(super) inner: Box<dyn Weight>,
     pub(super) score: Score,
@@ -320,7 +320,7 @@ impl Weight for ConstWeight {
     }
 }
 
-/// Which documents of a column match.
+/// Test on the values of a column.
 #[derive(Clone)]
 pub(super) enum Test {
     /// A value in this range.
@@ -331,10 +331,10 @@ pub(super) enum Test {
     Any,
 }
 
-/// Finds the column of a segment and what is asked of it; `None`: nothing can match there.
+/// Finds the column and the test for a segment; `None`: nothing can match there.
 pub(super) type ColumnTest = dyn Fn(&SegmentReader) -> tantivy::Result<Option<(Column<u64>, Test)>> + Send + Sync;
 
-/// Documents by a test on a column.
+/// Documents that pass a test on a column.
 pub(super) struct ColumnWeight(pub(super) Box<ColumnTest>);
 
 impl Weight for ColumnWeight {
@@ -351,7 +351,7 @@ impl Weight for ColumnWeight {
             Test::Any if is_full(&column) => return Ok(all(reader, boost)),
             _ => {}
         }
-        // A range that covers all values asks only whether there is one.
+        // A range that covers all values is the same as a test for any value.
         let test = match test {
             Test::Range(range) if *range.start() <= min && max <= *range.end() => Test::Any,
             other => other,
@@ -376,19 +376,19 @@ fn all(reader: &SegmentReader, boost: Score) -> Box<dyn Scorer> {
     }
 }
 
-/// How many documents are tested at once when this drives: large enough to make the column's
-/// bulk test pay, small enough to stay in the cache.
+/// Documents that are tested at once when this weight leads: large enough to profit from the column's bulk test,
+/// small enough to stay in the cache.
 const WINDOW: u32 = 4096;
 
-/// Documents by a test on a column. Driven alone it tests windows in bulk; asked for single
-/// documents (in a conjunction) it reads single values.
+/// Documents that pass a test on a column. If it leads, it tests windows in bulk; in a conjunction, it reads single
+/// values of single documents.
 pub(super) struct ColumnDocs {
     column: Column<u64>,
     test: Test,
     max_doc: DocId,
-    /// Matching documents of the window, ascending, maybe repeated.
+    /// Matching documents of the window, ascending, may repeat.
     window: Vec<DocId>,
-    /// Next in the window.
+    /// Next position in the window.
     next: usize,
     /// First document after the window.
     window_end: DocId,
@@ -443,7 +443,7 @@ impl ColumnDocs {
         }
     }
 
-    /// To the next match of the window, or of the first window after it that has one.
+    /// Moves to the next match of the window, or of the first later window that has one.
     fn forward(&mut self) -> DocId {
         loop {
             if let Some(&doc) = self.window.get(self.next) {
@@ -466,7 +466,7 @@ impl DocSet for ColumnDocs {
         if before == TERMINATED {
             return TERMINATED;
         }
-        // A document with several matching values stands in the window several times.
+        // A document with several matching values is in the window several times.
         while self.forward() <= before {}
         self.doc
     }
@@ -497,7 +497,7 @@ impl DocSet for ColumnDocs {
         if !self.matches(target) {
             return SeekDangerResult::SeekLowerBound(target + 1);
         }
-        // Back in a valid state: on the target, and going on after it.
+        // Restores a valid state: on the target, continuing after it.
         if target + 1 > self.window_end || self.window.get(self.next).is_none_or(|&doc| doc <= target) {
             self.window.clear();
             self.next = 0;
@@ -526,19 +526,19 @@ impl DocSet for ColumnDocs {
     }
 
     fn cost(&self) -> u64 {
-        // Dearer than any list of postings, so that those lead a conjunction.
+        // More than any postings list, so that postings lead a conjunction.
         u64::from(self.max_doc) * 2
     }
 }
 
-/// Takes one term after the other.
+/// Consumer of terms, one after the other.
 pub(super) type FoundTerm<'f> = dyn FnMut(&TermInfo) -> tantivy::Result<()> + 'f;
 
 /// Finds the terms of a segment.
 pub(super) type TermFinder = dyn Fn(&SegmentReader, &mut FoundTerm<'_>) -> tantivy::Result<()> + Send + Sync;
 
-/// Documents that hold any of some terms of one field. Terms are read as they are found, so that
-/// a pattern which finds millions takes no more memory than a bit per document.
+/// Documents that have any of some terms of one field. Terms are read as they are found, so that a pattern with
+/// millions of terms takes no more memory than a bit per document.
 pub(super) struct TermsWeight {
     pub(super) field: Field,
     pub(super) find: Box<TermFinder>,

@@ -1,7 +1,7 @@
-//! A whole request that was asked before.
+//! Response cache of whole requests.
 //!
-//! Where every segment would be asked what it answered before, and nothing came or was deleted since,
-//! the answer is the one of then: it needs no merging and no finishing.
+//! If all segments would return their cached partial results, and no document was added or deleted since, the
+//! earlier answer is still valid: it needs no merge and no finishing.
 
 use std::sync::Arc;
 
@@ -14,15 +14,15 @@ use super::execute::{Ready, Task};
 use crate::request_cache::{Answer, Found, Name, Part, ShardCache};
 use crate::splits::reads::catch;
 
-/// The name of a request's answer.
+/// Cache key of a request's answer.
 pub(super) struct Whole<'a> {
     name: Name,
-    /// The first shard's, to which the memory is counted.
+    /// The cache of the first shard, which accounts for the memory.
     cache: &'a ShardCache,
 }
 
 impl<'a> Whole<'a> {
-    /// `None`: it depends on more than the parts of segments that the tasks read.
+    /// Creates a key; `None`: the answer depends on more than the parts of segments that the tasks read.
     pub(super) fn of(
         ready: &'a [Ready],
         tasks: &[Task],
@@ -42,7 +42,7 @@ impl<'a> Whole<'a> {
         }
         let mut parts = Vec::with_capacity(tasks.len());
         for task in tasks {
-            // What is not here, or cannot be read, is told by the search.
+            // The search itself reports missing or unreadable data.
             let Ok(reach) = catch(|| ready[task.shard].plan().selection.reach(&task.segment)) else {
                 return Ok(None);
             };
@@ -60,7 +60,7 @@ impl<'a> Whole<'a> {
         }))
     }
 
-    /// The answer of then; a hit for each shard.
+    /// Returns the cached answer; counts a cache hit for each shard.
     pub(super) fn get(&self, ready: &[Ready]) -> Option<(u64, Arc<Value>)> {
         let answer = self.cache.peek(&self.name)?;
         let Found::Finished(aggregations) = &answer.found else {
@@ -72,7 +72,7 @@ impl<'a> Whole<'a> {
         Some((answer.total, Arc::clone(aggregations)))
     }
 
-    /// Keeps an answer that is complete.
+    /// Caches a complete answer.
     pub(super) fn put(self, tasks: &[Task], total: u64, aggregations: &Arc<Value>) {
         for task in tasks {
             self.cache.watch(&task.segment);

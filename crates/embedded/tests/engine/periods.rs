@@ -102,9 +102,9 @@ fn what_has_no_readable_time_is_refused_and_the_rest_written() {
     says(3, "encountered multiple values");
     says(
         4,
-        "the document timestamp [2025-11-01T00:00:00.000Z] is older than data stream [logs-app] takes events for",
+        "the document timestamp [2025-11-01T00:00:00.000Z] is older than data stream [logs-app] accepts",
     );
-    says(5, "is later than data stream [logs-app] takes events for");
+    says(5, "is later than data stream [logs-app] accepts");
     assert_eq!(
         responses[4].result.as_ref().unwrap_err().kind(),
         ErrorKind::IllegalArgument

@@ -1,11 +1,11 @@
-//! The questions that are asked of every damaged copy, and what of an answer counts.
+//! Queries that run on every damaged copy, and the comparison of their answers.
 
 use firn_testkit::{Answer, Client, Node};
 use serde_json::{Value, json};
 
 use crate::world::{Keys, basic};
 
-/// Members that differ from run to run and say nothing of data: times that requests took, and shards left out unread.
+/// Members that differ from run to run independently of the data: durations, and skipped shards.
 const LEFT_OUT: &[&str] = &[
     "took",
     "_shards",
@@ -18,7 +18,7 @@ const LEFT_OUT: &[&str] = &[
     "store.size",
 ];
 
-/// A question.
+/// Query.
 pub struct Question {
     pub method: &'static str,
     pub path: String,
@@ -36,13 +36,13 @@ enum Who {
     Nobody,
 }
 
-/// What came of a question.
+/// Answer to a query.
 pub struct Told {
     pub status: u16,
-    /// Without what differs from run to run.
+    /// Body without the members that differ from run to run.
     pub json: Value,
     pub text: String,
-    /// Whether the answer itself says that something of it failed.
+    /// Whether the answer reports a failure.
     pub is_failure: bool,
 }
 
@@ -54,7 +54,7 @@ impl Told {
             || whole["snapshot"]["shards"]["failed"]
                 .as_u64()
                 .is_some_and(|failed| failed > 0);
-        // That a document is not there is an answer.
+        // A missing document is a valid answer.
         let is_missing = answer.status == 404 && whole["found"] == false;
         let mut json = whole;
         leave_out(&mut json);
@@ -66,13 +66,13 @@ impl Told {
         }
     }
 
-    /// Whether it says the same.
+    /// Returns whether two answers are equal.
     pub fn is_same(&self, other: &Self) -> bool {
         self.status == other.status && self.is_failure == other.is_failure && self.json == other.json
     }
 }
 
-/// What is lost shows in answers, and in the health of what holds it.
+/// Returns whether a value is health, which changes after a loss like the answers.
 fn is_health(value: &Value) -> bool {
     matches!(value.as_str(), Some("GREEN" | "YELLOW" | "RED"))
 }
@@ -88,7 +88,7 @@ fn leave_out(value: &mut Value) {
     }
 }
 
-/// Asks; an error means that no answer came.
+/// Runs a query; an error means that there was no answer.
 pub fn ask(node: &Node, keys: &Keys, question: &Question) -> anyhow::Result<Told> {
     let client: Client = match question.who {
         Who::Operator => node.client().authorized(&keys.operator),
@@ -110,7 +110,7 @@ fn question(who: Who, method: &'static str, path: &str, body: Value) -> Question
     }
 }
 
-/// All questions, in the order in which they are asked.
+/// Returns all queries in their order.
 pub fn questions() -> Vec<Question> {
     let mut all = vec![
         question(Who::Nobody, "GET", "/_cat/indices?format=json", Value::Null),

@@ -1,4 +1,4 @@
-//! One case: a copy of prepared data, one damaged file, and what the server answers then.
+//! Damage case: a copy of prepared data with one damaged file, and the behaviour of the server.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,12 +12,12 @@ use crate::damages::Damage;
 use crate::files::{Class, files, shard_folders};
 use crate::world::{Keys, start};
 
-/// No start and no answer takes so long, on a machine that is busy with other tests.
+/// Timeout of a start and of an answer, longer than either takes on a machine that is busy with other tests.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Where unknown folders may be moved to.
+/// Folder into which unknown folders may be moved.
 const QUARANTINE: &str = "quarantine";
 
-/// A prepared folder, with what it answers undamaged.
+/// Prepared folder, with its undamaged answers.
 pub struct Prepared {
     pub name: &'static str,
     pub folder: PathBuf,
@@ -27,21 +27,21 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Whether it has a file of a class.
+    /// Returns whether it has a file of a class.
     pub fn has(&self, class: Class) -> bool {
         self.files.iter().any(|(of, _)| *of == class)
     }
 }
 
-/// What is damaged how.
+/// File and damage of a case.
 #[derive(Debug, Clone)]
 pub struct Case {
     pub number: u64,
     pub class: Class,
-    /// Below the prepared folder.
+    /// Path below the prepared folder.
     pub path: PathBuf,
     pub damage: Damage,
-    /// Whether segments are merged after the first round of questions, and the questions asked again.
+    /// Whether segments are merged after the first round of queries, and the queries repeated.
     pub merges: bool,
 }
 
@@ -60,7 +60,7 @@ impl fmt::Display for Case {
 }
 
 impl Case {
-    /// The case of a number: classes take turns, all else is drawn.
+    /// Draws the case of a number: classes alternate, everything else is random.
     pub fn draw(seed: u64, number: u64, prepared: &[Prepared]) -> (usize, Self) {
         let mut random = fastrand::Rng::with_seed(seed ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let class = Class::ALL[number as usize % Class::ALL.len()];
@@ -83,7 +83,7 @@ impl Case {
     }
 }
 
-/// How a case ended well.
+/// Accepted outcome of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum End {
     /// The damage changed no byte.
@@ -96,7 +96,7 @@ pub enum End {
     Refused,
 }
 
-/// Runs a case in `folder`, a copy of what was prepared; how it ended, or what is wrong.
+/// Runs a case in `folder`, a copy of the prepared folder; returns its outcome, or what is wrong.
 pub fn run(case: &Case, prepared: &Prepared, folder: &Path, questions: &[Question]) -> Result<End, String> {
     if !case.damage.apply(&folder.join(&case.path)) {
         return Ok(End::Nothing);
@@ -124,7 +124,7 @@ pub fn run(case: &Case, prepared: &Prepared, folder: &Path, questions: &[Questio
         let client = node.client().authorized(&prepared.keys.operator);
         let merged = client.send("POST", "/plain*,events/_forcemerge?max_num_segments=1", None, &[]);
         merged.map_err(|error| format!("no answer to a merge: {error:#}"))?;
-        // The restored indices are there already.
+        // The restored indices exist already.
         let is_restore = |question: &&Question| question.path.contains("_restore");
         let again: Vec<&Question> = questions.iter().filter(|question| !is_restore(question)).collect();
         answers.check_again(&node, &again, questions)?;
@@ -158,7 +158,7 @@ fn no_panic(text: &str) -> Result<(), String> {
     }
 }
 
-/// Whether a text names the damaged file: by its path, or by a name that no other file has.
+/// Returns whether a text names the damaged file: by its path, or by a name that no other file has.
 fn names(text: &str, case: &Case, prepared: &Prepared) -> bool {
     let name = case.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let below: PathBuf = case.path.iter().skip(1).collect();
@@ -170,7 +170,7 @@ fn names(text: &str, case: &Case, prepared: &Prepared) -> bool {
     if same_names == 1 && text.contains(name) {
         return true;
     }
-    // Some errors name the folder and the file apart.
+    // Some errors name the folder and the file separately.
     let folder = below
         .parent()
         .and_then(Path::to_str)
@@ -179,7 +179,7 @@ fn names(text: &str, case: &Case, prepared: &Prepared) -> bool {
     if text.lines().any(is_in_line) {
         return true;
     }
-    // The number of a commit point that is missing is known to nothing.
+    // The number of a missing commit point cannot be known.
     let is_missing =
         |line: &str| folder.is_some_and(|folder| line.contains(folder)) && line.contains("[commit-N.json]");
     if case.class == Class::CommitPoint && text.lines().any(is_missing) {
@@ -190,7 +190,7 @@ fn names(text: &str, case: &Case, prepared: &Prepared) -> bool {
     stem.len() >= 32 && text.contains(stem)
 }
 
-/// Every folder of a shard is there still, or in quarantine.
+/// Checks that every folder of a shard still exists, or is in quarantine.
 fn nothing_is_deleted(before: &[PathBuf], folder: &Path) -> Result<(), String> {
     let after: BTreeSet<PathBuf> = shard_folders(folder).into_iter().collect();
     let all = files(folder);
@@ -227,7 +227,7 @@ impl Answers<'_> {
         questions: &[Question],
     ) -> Result<(), String> {
         for question in again {
-            // A listing has restored indices now, and a merge changes statistics that scores are made of.
+            // A listing now has restored indices, and a merge changes the statistics of scores.
             let is_changed = question.path.contains("expand_wildcards")
                 || question.path.starts_with("/_all")
                 || question.path.starts_with("/_mapping")
@@ -262,7 +262,7 @@ impl Answers<'_> {
         }
         let in_log = || names(&node.log(), self.case, self.prepared);
         let in_answer = names(&told.text, self.case, self.prepared);
-        // A listing has no place for an error; the log has.
+        // A listing cannot report an error; the log does.
         let is_listing = question.path.starts_with("/_cat/indices") && fewer_documents(&before.json, &told.json);
         let is_named = match told.is_failure || is_listing {
             true => in_answer || in_log(),
@@ -288,7 +288,7 @@ impl Answers<'_> {
     }
 }
 
-/// Whether two listings of indices differ in nothing but that shards which do not serve are not counted.
+/// Returns whether two listings of indices differ only in the counts of shards that do not serve.
 fn fewer_documents(before: &Value, after: &Value) -> bool {
     let (Some(before), Some(after)) = (before.as_array(), after.as_array()) else {
         return false;

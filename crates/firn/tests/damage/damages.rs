@@ -1,28 +1,28 @@
-//! The ways in which a file is damaged.
+//! Kinds of damage to a file.
 
 use std::fs;
 use std::path::Path;
 
-/// What a disk transfers at once, and the size of a page of most file systems.
+/// Unit of disk transfers, and the page size of most file systems.
 const PAGE_BYTES: usize = 4096;
 
-/// What happens to a file.
+/// Damage of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Damage {
-    /// One bit of one byte.
+    /// One bit of one byte is flipped.
     Flip { offset: usize, bit: u32 },
-    /// The file ends early.
+    /// The file is truncated.
     Cut { len: usize },
-    /// A page reads as zeros.
+    /// A page is filled with zeros.
     Zero { page: usize },
-    /// Two pages have changed places.
+    /// Two pages are swapped.
     Swap { first: usize, second: usize },
-    /// The file is gone.
+    /// The file is removed.
     Remove,
 }
 
 impl Damage {
-    /// Six of ten are flipped bits. Small files have no two pages to swap: they are cut.
+    /// Draws a damage. Six of ten are flipped bits. Small files have no two pages to swap: they are truncated.
     pub fn draw(random: &mut fastrand::Rng, len: usize) -> Self {
         let pages = len.div_ceil(PAGE_BYTES);
         match random.u32(0..10) {
@@ -44,7 +44,7 @@ impl Damage {
                 len: random.usize(0..len),
             },
             9 => Self::Remove,
-            // The first and the last page hold what names and proves the rest.
+            // The first and the last page hold the names and checksums of the rest.
             _ => {
                 let offset = match random.u32(0..4) {
                     0 => random.usize(0..len.min(PAGE_BYTES)),
@@ -59,7 +59,7 @@ impl Damage {
         }
     }
 
-    /// Damages the file; whether its bytes are others than before.
+    /// Damages the file; returns whether its bytes changed.
     pub fn apply(self, path: &Path) -> bool {
         if self == Self::Remove {
             fs::remove_file(path).unwrap();

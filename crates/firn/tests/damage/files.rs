@@ -1,13 +1,14 @@
-//! The files that firn writes, by class, and copies of whole folders.
+//! Files that firn writes, by class, and copies of whole folders.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a file is to firn. Each class has its own way to find damage.
+/// Class of a file. Each class has a separate way to detect damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     Catalog,
-    /// What tells a lost or old catalog, and copies of what it says; the mark of a control file, and room held back.
+    /// Files that identify a lost or old catalog, and copies of its content; the mark of a control file, and reserved
+    /// space.
     CatalogCopy,
     Control,
     SavedObject,
@@ -66,7 +67,8 @@ impl Class {
         Self::RepositoryFilters,
     ];
 
-    /// The class of a file by its path below the prepared folder. `None`: a kind of file that this test does not know.
+    /// Returns the class of a file by its path below the prepared folder. `None`: a kind of file that this test does
+    /// not know.
     pub fn of(path: &Path) -> Option<Self> {
         let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
         Some(match parts[..] {
@@ -101,7 +103,7 @@ impl Class {
         })
     }
 
-    /// Whether firn knows the same from other files, so that answers must stay as they were.
+    /// Returns whether other files have the same content, so that answers must not change.
     pub fn is_copy(self) -> bool {
         matches!(
             self,
@@ -118,7 +120,7 @@ impl Class {
     }
 }
 
-/// All files below `root`, as paths from there, sorted.
+/// Returns all files below `root`, as relative paths, sorted.
 pub fn files(root: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![root.to_owned()];
@@ -135,7 +137,7 @@ pub fn files(root: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Copies a folder with all in it. Files are copied, never linked: the copy gets damaged.
+/// Copies a folder recursively. Files are copied, never linked: the copy gets damaged.
 pub fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     fs::set_permissions(to, fs::metadata(from).unwrap().permissions()).unwrap();
@@ -151,7 +153,7 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Folders of shards, as paths below `root`: `data/indices/UUID/SHARD`.
+/// Returns the folders of shards, as paths below `root`: `data/indices/UUID/SHARD`.
 pub fn shard_folders(root: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = files(root)
         .into_iter()

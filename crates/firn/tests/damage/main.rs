@@ -1,8 +1,8 @@
-//! Damage in every class of file that firn writes: a flipped bit, a lost page or a lost file never changes an answer, opens
-//! no server and deletes nothing. The answer stays the same, or an error names the file.
+//! Damage test for every class of file that firn writes: a flipped bit, a lost page or a lost file never changes an
+//! answer, bypasses authentication or deletes anything. The answer stays the same, or an error names the file.
 //!
-//! `FIRN_DAMAGE_CASES` says how many cases run. A failed run keeps its prepared data and prints how to repeat one case:
-//! `FIRN_SEED`, `FIRN_DAMAGE_CASE` and `FIRN_DAMAGE_DATA` together.
+//! `FIRN_DAMAGE_CASES` sets the number of cases. A failed run keeps its prepared data and prints how to repeat one
+//! case: `FIRN_SEED`, `FIRN_DAMAGE_CASE` and `FIRN_DAMAGE_DATA` together.
 #![allow(
     unreachable_pub,
     clippy::print_stderr,
@@ -29,16 +29,16 @@ use world::Keys;
 
 /// Cases of a run in the test suite.
 const CASES: u64 = 300;
-/// Nodes that run at a time.
+/// Concurrent nodes.
 const WORKERS: usize = 2;
-/// Failures that are shown.
+/// Maximum failures in the output.
 const FAILURES_SHOWN: usize = 12;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Prepared data: of an earlier run if the environment names it, else made now.
+/// Returns prepared data: of an earlier run if the environment names it, else created now.
 fn prepared_data() -> PathBuf {
     if let Some(folder) = std::env::var_os("FIRN_DAMAGE_DATA") {
         return folder.into();
@@ -48,7 +48,7 @@ fn prepared_data() -> PathBuf {
     folder
 }
 
-/// Files of a prepared folder by class, and what it answers undamaged, asked of two copies.
+/// Records the files of a prepared folder by class, and its undamaged answers from two copies.
 fn record(root: &Path, name: &'static str, questions: &[Question]) -> Prepared {
     let folder = root.join(name);
     let mut known = Vec::new();

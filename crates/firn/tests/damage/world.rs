@@ -1,4 +1,4 @@
-//! The data folder that every case damages a copy of: everything that firn writes, in small.
+//! Data folder whose copies get damaged: a small instance of everything that firn writes.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 use crate::files::copy;
 
 pub const PASSWORD: &str = "correct horse";
-/// Of the stream that two tenants share, before the kill and after it.
+/// Events of the shared stream of two tenants, before the kill and after it.
 const EVENTS: usize = 600;
 const LATER_EVENTS: usize = 60;
-/// Firn's folders in a copy.
+/// Folder of firn's data in a copy.
 pub const DATA: &str = "data";
 pub const WARM: &str = "warm";
 
-/// Who asks.
+/// Credentials of the clients.
 #[derive(Debug, Clone)]
 pub struct Keys {
     pub operator: String,
@@ -47,13 +47,13 @@ impl Keys {
     }
 }
 
-/// `Authorization` of a user.
+/// Returns `Authorization` of a user.
 pub fn basic(user: &str) -> String {
     format!("Basic {}", STANDARD.encode(format!("{user}:{PASSWORD}")))
 }
 
-/// Starts a node on a prepared folder or a copy of one. Authentication is on because there are users, as on a server whose
-/// settings do not mention it.
+/// Starts a node on a prepared folder or a copy of one. Authentication is on because there are users, as on a server
+/// whose settings do not mention it.
 pub fn start(folder: &Path, more: &[(&str, &str)]) -> Result<Node> {
     let path = |name: &str| folder.join(name).display().to_string();
     let mut settings: Vec<(String, String)> = vec![
@@ -63,7 +63,7 @@ pub fn start(folder: &Path, more: &[(&str, &str)]) -> Result<Node> {
         ("xpack.security.audit.enabled".into(), "false".into()),
         ("traffic.enabled".into(), "false".into()),
         ("xpack.searchable.snapshot.shared_cache.size".into(), "16mb".into()),
-        // The machine that runs the tests may have a full disk.
+        // The disk of the machine that runs the tests may be full.
         (
             "cluster.routing.allocation.disk.watermark.flood_stage".into(),
             "100mb".into(),
@@ -76,8 +76,8 @@ pub fn start(folder: &Path, more: &[(&str, &str)]) -> Result<Node> {
     Node::start(Path::new(env!("CARGO_BIN_EXE_firn")), folder, &NodeOptions { settings })
 }
 
-/// Makes the prepared folders `stopped` and `killed` below `root`: the same data after a clean stop, and with more of it
-/// after kill -9.
+/// Creates the prepared folders `stopped` and `killed` below `root`: the same data after a clean stop, and with more of
+/// it after kill -9.
 pub fn prepare(root: &Path) {
     let folder = root.join("made");
     std::fs::create_dir_all(folder.join("repositories")).unwrap();
@@ -94,7 +94,7 @@ pub fn prepare(root: &Path) {
     let keys = fill(&node, &operator);
     keys.write(&folder);
     node.stop().unwrap();
-    // Once more, so that mounts open from what is on disk and the caches are filled.
+    // Started again, so that mounts open from disk and the caches are filled.
     let node = start(&folder, &[]).unwrap();
     let operator = node.client().authorized(&keys.operator);
     warm_up(&operator);
@@ -205,7 +205,7 @@ fn fill(node: &Node, operator: &Client) -> Keys {
     let actions = json!({"actions": [{"add": {"index": "plain-warm", "alias": "both"}}]});
     operator.ok("POST", "/_aliases", &actions);
 
-    // What is mounted later, with some deleted, in two snapshots.
+    // Source of later mounts, with deletes, in two snapshots.
     let body = json!({"mappings": mappings});
     operator.ok("PUT", "/source", &body);
     write_plain(operator, "source", 0..1500);
@@ -236,7 +236,7 @@ fn mappings() -> Value {
     }})
 }
 
-/// Reads all of the mounts and waits for the whole copy.
+/// Reads all mounts and waits for the full copy.
 fn warm_up(operator: &Client) {
     let body = json!({"size": 2000, "query": {"match_all": {}}, "aggs": {"w": {"terms": {"field": "word"}}}});
     for index in ["frozen", "cold"] {
@@ -254,7 +254,7 @@ fn warm_up(operator: &Client) {
     }
 }
 
-/// What the log and the catalog have when the process is killed.
+/// Writes the content of the log and the catalog at the time of the kill.
 fn write_later(operator: &Client, alpha: &Client, bravo: &Client) {
     write_events(bravo, EVENTS..EVENTS + LATER_EVENTS);
     write_plain(operator, "plain", 400..420);

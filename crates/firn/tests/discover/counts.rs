@@ -1,4 +1,4 @@
-//! What each stage tells is what `_search` and `_count` answer, and what a plain loop over the events finds.
+//! Results of each stage, compared with `_search`, `_count` and a plain loop over the events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{BEGIN_MS, DAY_MS, EVENTS, HOUR_MS, MINUTE_MS, World, event};
 
-/// Five hundred hours are enough for all of them.
+/// Five hundred hours cover all of them.
 fn all_time() -> Value {
     json!({"from": BEGIN_MS, "to": BEGIN_MS + 500 * HOUR_MS})
 }
@@ -38,12 +38,12 @@ fn the_sample_is_the_first_page_of_a_search_and_the_total_exact() {
     let expect = ids(&search["hits"]["hits"]);
     assert_eq!(ids(&sample["hits"]), expect[..30]);
     assert_eq!(sample["omitted"], 0);
-    // The next page goes on where this one ends.
+    // The next page continues where this one ends.
     let mut next = body.clone();
     next["stages"][0]["search_after"] = sample["hits"][29]["sort"].clone();
     let next = world.alpha.discover(&next);
     assert_eq!(ids(&next.result("sample")["hits"]), expect[30..60]);
-    // Nothing of the other tenant's.
+    // No event of the other tenant.
     assert!(!format!("{:?}", told.0).contains("bravo"));
 }
 
@@ -139,7 +139,7 @@ fn cardinalities_are_those_of_all_events() {
             }
         }
     }
-    // Texts cannot be counted, and are not asked for by themselves.
+    // Texts cannot be counted, and are not counted by default.
     expect.remove("message");
     let fields = result["fields"].as_array().unwrap();
     let names: BTreeSet<&str> = fields.iter().map(|field| field["name"].as_str().unwrap()).collect();
@@ -198,7 +198,7 @@ fn top_values_are_counted_over_all_hits() {
         };
         let mut terms = terms.clone();
         if field == "ok" {
-            // A filter takes no 1 for true.
+            // A filter does not accept 1 for true.
             for bucket in terms["buckets"].as_array_mut().unwrap() {
                 bucket["key"] = json!(bucket["key"] == 1);
             }

@@ -1,13 +1,13 @@
-//! Shards that name different values as their most frequent ones: counts are exact all the same.
+//! Exact counts although shards return different values as their most frequent ones.
 
 use serde_json::{Value, json};
 
 use crate::{BEGIN_MS, World};
 
-/// Values of the first index: more than a shard names. `zz` is the last of equals there, and so not named.
+/// Values of the first index: more than a shard returns. `zz` is the last of equal ones there, and so not returned.
 const VALUES: usize = 1_100;
 
-/// `zz` has 2 + 29 events, `x` 0 + 30: who adds up what shards name finds `x` first.
+/// `zz` has 2 + 29 events, `x` 0 + 30: the sum over the returned values ranks `x` first.
 fn write(world: &World) {
     let event = |value: String, number: usize| json!({"@timestamp": BEGIN_MS + number as i64, "value": value});
     for name in ["wide-0", "wide-1"] {
@@ -28,7 +28,7 @@ fn write(world: &World) {
 fn values_that_a_shard_did_not_name_are_counted_again() {
     let world = World::empty(&[]);
     write(&world);
-    // What one search says, so that it is seen that there is something to mend.
+    // The result of one search, which proves that a correction is needed.
     let terms = |shard_size: u64| {
         let terms = json!({"field": "value", "size": 2, "shard_size": shard_size});
         let body = json!({"size": 0, "aggs": {"values": {"terms": terms}}});
@@ -51,7 +51,7 @@ fn values_that_a_shard_did_not_name_are_counted_again() {
         (&result["exact"], &result["exact_choice"]),
         (&json!(true), &json!(true))
     );
-    // Among many that have two events each nobody can say which are the first, but their counts are exact.
+    // Of many values with two events each, the first ones are not defined, but their counts are exact.
     let many = world
         .alpha
         .stage("wide-*", &json!({"stage": "top_values", "field": "value", "size": 50}));
@@ -67,7 +67,7 @@ fn a_shard_says_which_values_it_has_named() {
         let terms = json!({"field": "value", "size": 3, "shard_size": 1_000, "show_term_doc_count_error": true});
         let body = json!({"size": 0, "aggs": {"values": {"terms": terms}}});
         let found = world.alpha.ok("POST", "/wide-*/_search", &body)["aggregations"]["values"].clone();
-        // What `wide-0` did not name has two events there at most; `wide-1` has named all that it has.
+        // A value that `wide-0` did not return has at most two events there; `wide-1` returned all its values.
         assert_eq!(found["doc_count_error_upper_bound"], 2, "{segments}");
         let expect = json!([
             {"key": "x", "doc_count": 30, "doc_count_error_upper_bound": 2},
@@ -83,7 +83,7 @@ fn a_shard_says_which_values_it_has_named() {
     world
         .alpha
         .write("wide-0", [json!({"@timestamp": BEGIN_MS, "value": "v0000"})]);
-    // Counts of several segments are brought together before they are named.
+    // Counts of several segments are merged before the shard returns its values.
     check("two segments", 3);
 }
 

@@ -1,4 +1,4 @@
-//! Stages that fail beside others that do not.
+//! Failing stages next to successful ones.
 
 use serde_json::{Value, json};
 
@@ -81,7 +81,7 @@ fn indices_may_differ() {
         ],
     }));
     assert_eq!(told.result("sample")["total"], json!({"value": 60, "relation": "eq"}));
-    // What is in two of three indices.
+    // A field of two of three indices.
     let both = told.result("top_values:both.keyword");
     assert_eq!(
         (&both["with_value"], &both["missing"], &both["total"]),
@@ -97,7 +97,8 @@ fn indices_may_differ() {
     let histogram = told.result("histogram");
     assert_eq!(histogram["buckets"][0]["count"], 60);
     assert_eq!(histogram["buckets"][0]["other"], 10);
-    // Words here and numbers there: counted as they are, or refused, but never half of them as if that were all.
+    // Text in one index and numbers in the other: counted as they are, or refused, but never half of them as if that
+    // were all.
     let code = told.end_of("top_values:code");
     match code["event"].as_str().unwrap() {
         "failed" => assert_eq!(code["status"], 400, "{code}"),
@@ -122,7 +123,7 @@ fn what_some_shards_cannot_answer_is_partial_and_says_why() {
     let event = |number: i64| json!({"@timestamp": BEGIN_MS + number, "host": format!("h{}", number % 3)});
     world.alpha.write("part-good", (0..20).map(event));
     world.alpha.write("part-bad", (0..10).map(event));
-    // Texts cannot be sorted by.
+    // Texts cannot be sorted.
     let told = world.alpha.discover(&json!({
         "index": "part-*", "time": {"from": BEGIN_MS, "to": BEGIN_MS + 999}, "sort": [{"host": "asc"}],
         "stages": [{"stage": "sample"}, {"stage": "histogram", "split_by": null, "interval": "1s"}],

@@ -1,10 +1,10 @@
-//! Hints for queries with fields that do not exist.
+//! Hints for queries with unknown fields.
 
 use serde_json::{Value, json};
 
 use crate::{BEGIN_MS, Party, Told, World};
 
-/// The unknown fields that an answer tells of.
+/// Returns the unknown fields in the hints of an answer.
 fn unknown(told: &Told) -> Vec<Value> {
     let hints: Vec<&Value> = told.0.iter().filter(|event| event["event"] == "hints").collect();
     assert!(hints.len() <= 1, "{hints:?}");
@@ -22,7 +22,7 @@ fn misspelled(field: &str, suggestion: &str, corrected: &str) -> Value {
 }
 
 #[test]
-fn a_misspelled_field_is_told_with_the_nearest_name() {
+fn a_misspelled_field_is_reported_with_the_nearest_name() {
     let world = World::new(&[]);
     for (language, text, corrected) in [
         ("kql", "stauts: 200", "status: 200"),
@@ -31,7 +31,7 @@ fn a_misspelled_field_is_told_with_the_nearest_name() {
         let told = ask(&world.alpha, language, text);
         assert_eq!(told.result("sample")["total"]["value"], 0);
         assert_eq!(unknown(&told), [misspelled("stauts", "status", corrected)]);
-        // The first answer does not wait for it, and the last event is still the last.
+        // The first result does not wait for the hints, and the last event is still the end.
         let place = |name: &str| told.0.iter().position(|event| event["event"] == name).unwrap();
         let sample = told
             .0
@@ -42,7 +42,7 @@ fn a_misspelled_field_is_told_with_the_nearest_name() {
         assert_ne!(told.result("sample")["total"]["value"], 0);
         assert!(unknown(&told).is_empty());
     }
-    // Where only counts are asked for there is no page that could show it.
+    // Requests for counts only have no page that could show hints.
     let query = json!({"text": "stauts: 200"});
     for stage in [json!({"stage": "sample", "size": 0}), json!({"stage": "histogram"})] {
         let body = json!({"index": "events", "time": {"from": 0}, "query": query, "stages": [stage]});
@@ -63,7 +63,7 @@ fn a_name_that_only_another_tenant_has_is_not_suggested() {
     }
     let hidden = json!({"field": "salary_bond", "suggestion": null, "corrected": null});
     assert_eq!(suggested(&world.alpha), [hidden]);
-    // The right name says no more to who does not have it: as if nobody had it.
+    // For a tenant without this field, the right name is unknown too.
     let right = unknown(&ask(&world.alpha, "kql", "salary_band: x"));
     assert_eq!(
         right,

@@ -1,10 +1,10 @@
-//! Events in a snapshot repository: what fetching them costs is told before it is done.
+//! Events in a snapshot repository: the cost of fetching them is reported before they are fetched.
 
 use serde_json::{Value, json};
 
 use crate::{BEGIN_MS, DAY_MS, EVENTS, Told, World, event};
 
-/// The same events on disk as `shelf`, and in a repository as `shelf-frozen`.
+/// Creates the same events on disk as `shelf`, and in a repository as `shelf-frozen`.
 pub(super) fn world(ask_over: &str) -> World {
     let world = World::empty(&[("discover.frozen.ask_over", ask_over)]);
     let index = json!({
@@ -32,7 +32,7 @@ pub(super) fn world(ask_over: &str) -> World {
     world
 }
 
-/// As if nothing had been looked at yet.
+/// Clears all caches.
 pub(super) fn forget(world: &World) {
     let path = "/shelf-frozen/_searchable_snapshots/cache/clear";
     world.operator.ok("POST", path, &Value::Null);
@@ -54,19 +54,20 @@ fn question(index: &str, frozen: &str) -> Value {
 
 const DEAR: [&str; 3] = ["histogram", "cardinality", "top_values"];
 
-/// `_index` differs, and nothing else may.
+/// Returns the sources of the hits; only `_index` may differ.
 fn sources(told: &Told) -> Vec<Value> {
     let hits = told.result("sample")["hits"].as_array().unwrap().iter();
     hits.map(|hit| json!([hit["_id"], hit["_source"]])).collect()
 }
 
 #[test]
-fn what_it_costs_is_told_instead_of_run_until_that_is_asked_for() {
+fn a_stage_returns_its_estimate_until_it_is_confirmed() {
     let world = world("0b");
     let mut body = question("shelf-frozen", "ask");
     let stages = body["stages"].as_array().unwrap().clone();
     let (sample, dear) = stages.split_first().unwrap();
-    // Each by itself: so little data lies together, and what one stage looks at to tell its cost is there for the next.
+    // Each stage alone: so little data is close together, and the data that one stage reads for its estimate would be
+    // cached for the next.
     for stage in dear {
         forget(&world);
         body["stages"] = json!([stage]);
@@ -80,7 +81,7 @@ fn what_it_costs_is_told_instead_of_run_until_that_is_asked_for() {
         assert!(end["ms"].is_u64() && end["splits"].as_u64() > Some(0), "{end}");
         assert_eq!(end["result"], Value::Null);
     }
-    // Now, and not before: columns that were opened on disk are those of the snapshot, too, and would cost nothing.
+    // Only now: columns that were opened on disk are shared with the snapshot, and would cost nothing.
     let local = world.alpha.discover(&question("shelf", "ask"));
     // The sample runs at once.
     body["stages"] = json!([sample]);
@@ -95,11 +96,7 @@ fn what_it_costs_is_told_instead_of_run_until_that_is_asked_for() {
         assert_eq!(run.result(stage), local.result(stage), "{stage}");
     }
     let cost = &run.end_of("cardinality")["cost"];
-    assert_eq!(
-        cost,
-        &Value::Null,
-        "it would tell what others have written and looked for"
-    );
+    assert_eq!(cost, &Value::Null, "it would reveal data and searches of others");
     assert_eq!(sources(&run), sources(&local));
     assert!(!format!("{:?}", run.0).contains("bravo says"));
 }
@@ -150,7 +147,7 @@ fn it_may_run_in_the_background() {
     for stage in DEAR {
         assert_eq!(told.result(stage), local.result(stage), "{stage}");
     }
-    // A tail is about what is written: to a mounted index nothing ever is.
+    // A tail covers writes: a mounted index has none.
     let tail = json!({"index": "shelf-frozen", "timeout": "100ms"});
     let tail = world.alpha.stream("/_firn/discover/tail", "*/*", &tail).rest();
     assert_eq!(tail.0.last().unwrap()["event"], "end");

@@ -1,4 +1,4 @@
-//! Files of events in a snapshot repository: what fetching them costs is told before it is done.
+//! Exports from a snapshot repository: the cost of fetching the events is reported before they are fetched.
 
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ fn refused(party: &Party, body: &Value, expect: u16) -> Value {
 }
 
 #[test]
-fn it_tells_what_it_costs_until_it_is_told_to_begin() {
+fn an_export_returns_its_estimate_until_it_is_confirmed() {
     let world = world("0b");
     for format in ["csv", "ndjson"] {
         forget(&world);
@@ -47,7 +47,7 @@ fn it_tells_what_it_costs_until_it_is_told_to_begin() {
         }
         let reason = answer["error"]["reason"].as_str().unwrap();
         assert!(reason.contains("[frozen] set to [run]"), "{reason}");
-        // Saying nothing is asking.
+        // The default is to ask.
         body.as_object_mut().unwrap().remove("frozen");
         refused(&world.alpha, &body, 409);
         body["frozen"] = json!("run");
@@ -60,7 +60,7 @@ fn it_tells_what_it_costs_until_it_is_told_to_begin() {
     }
     let answer = refused(&world.alpha, &question("shelf-frozen", "background"), 400);
     assert!(answer.to_string().contains("one of [ask, run]"), "{answer}");
-    // What is on disk is not asked about.
+    // Data on disk needs no confirmation.
     whole(&world.alpha, &question("shelf", "ask"));
 }
 
@@ -71,7 +71,7 @@ fn what_costs_little_begins_at_once() {
     assert_eq!(text.lines().count(), EVENTS);
 }
 
-/// An index of which each event has a block of documents nearly for itself.
+/// Mounts an index whose events have almost one document block each.
 fn mount_heavy(world: &World) {
     let index = json!({
         "settings": {"index.tenant.field": "tenant", "number_of_shards": 1},
@@ -106,7 +106,7 @@ fn the_more_events_the_dearer() {
         answer["error"]["estimate"]["bytes"].as_u64().unwrap()
     };
     let (one, all) = (bytes("rare: \"r-7\""), bytes(""));
-    // All documents that there are, which do not pack well, and one or two of them; and what finding them takes at most.
+    // All documents, which compress badly, versus one or two of them; plus the upper bound of finding them.
     assert!(
         one > 20_000 && all > 40 * 20_000 && all > one + 20 * 20_000,
         "{one} {all}"
@@ -123,7 +123,7 @@ fn a_limit_of_bytes_holds_for_files_too() {
     let body = question("shelf-frozen", "run");
     limit(1000);
     eventually("the quota", || {
-        // Of what came before it held nothing is at hand.
+        // Nothing of earlier requests is cached.
         forget(&world);
         export(&world.alpha, &body).0 == 400
     });
@@ -138,7 +138,7 @@ fn a_limit_of_bytes_holds_for_files_too() {
     limit(most);
     eventually("the other quota", || {
         let (status, text) = export(&world.alpha, &body);
-        status == 400 && text.contains("the export was not begun")
+        status == 400 && text.contains("the export was not started")
     });
     let answer = refused(&world.alpha, &body, 400);
     assert_eq!(answer["error"]["limit"], "search_repository_bytes", "{answer}");
@@ -146,10 +146,10 @@ fn a_limit_of_bytes_holds_for_files_too() {
     assert!(answer["error"]["estimate"]["bytes"].as_u64() > Some(most), "{answer}");
     limit(1 << 30);
     eventually("no quota again", || export(&world.alpha, &body).0 == 200);
-    // A tenant is told the same of what is at hand, which others may have brought here.
+    // For a tenant the estimate includes cached data, which other tenants may have caused.
     limit(1);
     eventually("the last quota", || export(&world.alpha, &body).0 == 400);
-    // What is on disk is not fetched, and others have their own.
+    // Data on disk is not fetched, and other tenants have other quotas.
     whole(&world.alpha, &question("shelf", "run"));
     whole(&world.bravo, &body);
 }

@@ -1,4 +1,4 @@
-//! What a tenant may have at once, and what is recorded of what it asked.
+//! Limits of a tenant's concurrent requests, and the records of its requests.
 
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ fn a_tenant_may_have_so_many_open() {
         let reason = answer["error"]["reason"].as_str().unwrap();
         assert!(reason.contains("[discover.max_per_tenant]"), "{reason}");
     }
-    // Others have their own.
+    // Other tenants have separate limits.
     world.bravo.discover(&json!({"index": "events"}));
     drop(open.pop());
     eventually("a place", || {
@@ -38,7 +38,7 @@ fn a_tenant_may_have_so_many_open() {
 }
 
 #[test]
-fn what_has_ended_and_is_kept_takes_no_place() {
+fn retained_runs_take_no_slot() {
     let world = World::new(&[("discover.max_per_tenant", "2")]);
     let asked = json!({"index": "events", "frozen": "background", "stages": [{"stage": "sample", "size": 1}]});
     let run = || {
@@ -56,7 +56,7 @@ fn what_has_ended_and_is_kept_takes_no_place() {
 }
 
 #[test]
-fn an_admin_of_the_tenant_may_delete_what_is_kept() {
+fn an_admin_of_the_tenant_may_delete_retained_runs() {
     let world = World::new(&[]);
     let reader = |name: &str| {
         let entry = json!({"names": ["*"], "privileges": ["read"]});
@@ -71,7 +71,7 @@ fn an_admin_of_the_tenant_may_delete_what_is_kept() {
     let asked = json!({"index": "events", "frozen": "background", "stages": [{"stage": "sample", "size": 1}]});
     let told = Told::read(&one.json("POST", "/_firn/discover", &asked).unwrap().text());
     let run = format!("/_firn/discover/{}", told.0[0]["id"].as_str().unwrap());
-    // Both are kept in the same way.
+    // Both are retained in the same way.
     let submitted = one.ok(
         "POST",
         "/events/_async_search?keep_on_completion=true",
@@ -80,10 +80,10 @@ fn an_admin_of_the_tenant_may_delete_what_is_kept() {
     let search = format!("/_async_search/{}", submitted["id"].as_str().unwrap());
     for path in [run, search] {
         let delete = |client: &firn_testkit::Client| client.send("DELETE", &path, None, b"").unwrap().status;
-        assert_eq!(delete(&other), 404, "he is no admin: {path}");
-        assert_eq!(delete(&world.bravo.client), 404, "he is another tenant's: {path}");
+        assert_eq!(delete(&other), 404, "not an admin: {path}");
+        assert_eq!(delete(&world.bravo.client), 404, "an admin of another tenant: {path}");
         let read = world.alpha.client.get(&path).unwrap().status;
-        assert_eq!(read, 404, "reading is for who asked: {path}");
+        assert_eq!(read, 404, "only the caller may read: {path}");
         assert_eq!(one.get(&path).unwrap().status, 200, "{path}");
         assert_eq!(
             (delete(&world.alpha.client), delete(&world.operator.client)),
@@ -134,7 +134,7 @@ fn searches_at_once_are_a_quota_of_the_tenant() {
             .0
             == 200
     });
-    // A run is one search, whatever its stages; one after the other may run.
+    // A run with any number of stages counts as one search; consecutive runs are allowed.
     for _ in 0..3 {
         world.alpha.discover(&json!({"index": "events"}));
     }

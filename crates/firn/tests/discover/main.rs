@@ -1,5 +1,5 @@
-//! `POST /_firn/discover` over HTTP, against the real process: two tenants that share a data stream, and events that are
-//! counted here as well as there.
+//! `POST /_firn/discover` over HTTP, against the real process: two tenants share a data stream, and the tests count the
+//! events independently.
 
 mod counts;
 mod disagreeing;
@@ -33,7 +33,7 @@ const DAY_MS: i64 = 24 * HOUR_MS;
 /// Events of each tenant, ten minutes apart.
 const EVENTS: usize = 600;
 
-/// Somebody who asks.
+/// Client of one user.
 struct Party {
     client: Client,
     authorization: String,
@@ -49,7 +49,7 @@ struct World {
 }
 
 impl World {
-    /// A node that knows two tenants, and has no events yet.
+    /// Starts a node with two tenants and no events.
     fn empty(settings: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let password = folder.path().join("password");
@@ -57,7 +57,7 @@ impl World {
         let mut all: Vec<(String, String)> = vec![
             ("xpack.security.enabled".to_owned(), "true".to_owned()),
             ("operator.password_file".to_owned(), password.display().to_string()),
-            // The machine that runs the tests may have a full disk.
+            // The disk of the machine that runs the tests may be full.
             (
                 "cluster.routing.allocation.disk.watermark.flood_stage".to_owned(),
                 "100mb".to_owned(),
@@ -111,7 +111,7 @@ impl World {
         }
     }
 
-    /// An index that tenants share, with these fields beside `@timestamp`.
+    /// Creates an index that tenants share, with these fields in addition to `@timestamp`.
     fn index(&self, name: &str, settings: Value, fields: Value) {
         let mut body = json!({"settings": settings, "mappings": {"properties": fields}});
         body["settings"]["index.tenant.field"] = json!("tenant");
@@ -119,7 +119,7 @@ impl World {
         self.operator.ok("PUT", &format!("/{name}"), &body);
     }
 
-    /// With events of both tenants.
+    /// Starts a node with events of both tenants.
     fn new(settings: &[(&str, &str)]) -> Self {
         let world = Self::empty(settings);
         for (party, name) in [(&world.alpha, "alpha"), (&world.bravo, "bravo")] {
@@ -129,7 +129,7 @@ impl World {
     }
 }
 
-/// The event of a number. Every seventh has two tags, every fiftieth something rare.
+/// Returns the event of a number. Every seventh has two tags, every fiftieth a rare value.
 fn event(tenant: &str, number: usize) -> Value {
     let shift = tenant.len() + usize::from(tenant == "bravo");
     let class = ["firewall", "dns", "web", "auth", "audit"][(number * 7 + number / 11 + shift) % 5];
@@ -153,7 +153,7 @@ fn event(tenant: &str, number: usize) -> Value {
 }
 
 impl Party {
-    /// Sends JSON, or nothing for `Null`; the answer has to be good.
+    /// Sends JSON, or no body for `Null`; the answer must be successful.
     #[track_caller]
     fn ok(&self, method: &str, path: &str, body: &Value) -> Value {
         let (status, answer) = self.ask(method, path, body);
@@ -184,7 +184,7 @@ impl Party {
         assert_eq!(answer.json()["errors"], false, "{}", answer.text());
     }
 
-    /// All events of an answer.
+    /// Returns all events of an answer.
     #[track_caller]
     fn discover(&self, body: &Value) -> Told {
         let answer = self.client.json("POST", "/_firn/discover", body).unwrap();
@@ -193,14 +193,14 @@ impl Party {
         Told::read(&answer.text())
     }
 
-    /// The result of one stage about all events of `index`.
+    /// Returns the result of one stage over all events of `index`.
     #[track_caller]
     fn stage(&self, index: &str, stage: &Value) -> Value {
         let told = self.discover(&json!({"index": index, "time": {"from": 0}, "stages": [stage]}));
         told.result(stage["stage"].as_str().unwrap()).clone()
     }
 
-    /// Asks, and reads what comes as it comes.
+    /// Sends a request and returns the streamed answer.
     fn stream(&self, path: &str, accept: &str, body: &Value) -> Stream {
         let body = body.to_string();
         let mut connection = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
@@ -225,7 +225,7 @@ impl Party {
         Stream { reader }
     }
 
-    /// The actions of running tasks of Discover.
+    /// Returns the actions of running Discover tasks.
     fn tasks(&self) -> Vec<String> {
         let tasks = self.ok("GET", "/_tasks?actions=*discover*&group_by=none", &Value::Null);
         let tasks = tasks["tasks"].as_array().unwrap();
@@ -236,13 +236,13 @@ impl Party {
     }
 }
 
-/// Events as they come. Closing it is going away.
+/// Streamed events. Dropping it closes the connection.
 struct Stream {
     reader: BufReader<TcpStream>,
 }
 
 impl Stream {
-    /// The next event, of lines or of server-sent events; `None`: there are no more.
+    /// Returns the next event, of JSON lines or of server-sent events; `None`: the end.
     fn next(&mut self) -> Option<Value> {
         loop {
             let mut line = String::new();
@@ -261,7 +261,7 @@ impl Stream {
         }
     }
 
-    /// The next event of a name.
+    /// Returns the next event with this name.
     #[track_caller]
     fn until(&mut self, event: &str) -> Value {
         loop {
@@ -277,7 +277,7 @@ impl Stream {
     }
 }
 
-/// The events of an answer.
+/// Events of an answer.
 struct Told(Vec<Value>);
 
 impl Told {
@@ -285,7 +285,7 @@ impl Told {
         Self(lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
     }
 
-    /// What a stage came to: the last that was told of it. `name` may have a field, as in `top_values:tags`.
+    /// Returns the last event of a stage. `name` may have a field, as in `top_values:tags`.
     #[track_caller]
     fn end_of(&self, name: &str) -> &Value {
         let (stage, field) = name.split_once(':').unwrap_or((name, ""));
@@ -305,7 +305,7 @@ impl Told {
     }
 }
 
-/// Waits until something is so, and says how long that took.
+/// Waits until a condition holds, and returns how long that took.
 #[track_caller]
 fn eventually(what: &str, mut is_so: impl FnMut() -> bool) -> Duration {
     let started = Instant::now();

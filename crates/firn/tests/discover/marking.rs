@@ -1,10 +1,10 @@
-//! What a query found in hits is marked, and marks never cost a hit.
+//! Highlighting of matches in hits, which must never cost a hit.
 
 use serde_json::{Value, json};
 
 use crate::{BEGIN_MS, EVENTS, World};
 
-/// A sample, newest first.
+/// Returns a sample, newest first.
 fn hits(world: &World, index: &str, rest: Value, highlight: bool) -> Vec<Value> {
     let mut body = json!({
         "index": index, "time": {"from": BEGIN_MS},
@@ -44,7 +44,7 @@ fn what_was_found_is_marked_in_every_field() {
         });
         assert_eq!(hit["highlight"], expected);
     }
-    // A word alone is looked for in all fields, and of several values only the one that was found is told.
+    // A single word is searched in all fields, and of several values only the matching one is highlighted.
     let of_tags = hits(&world, "events", kql("seventh"), true);
     assert!(
         of_tags
@@ -52,7 +52,7 @@ fn what_was_found_is_marked_in_every_field() {
             .all(|hit| hit["highlight"] == json!({"tags": ["@firn-mark@seventh@/firn-mark@"]})),
         "{of_tags:?}"
     );
-    // Filters find, too; what must not be there is not found, and times and numbers have no marks.
+    // Filters highlight too; negated conditions, times and numbers do not.
     let filters = json!({"filters": [
         {"term": {"event_class": "web"}},
         {"bool": {"must_not": [{"match": {"message": "bravo"}}]}},
@@ -63,11 +63,11 @@ fn what_was_found_is_marked_in_every_field() {
     for hit in &filtered {
         assert_eq!(hit["highlight"], json!({"event_class": ["@firn-mark@web@/firn-mark@"]}));
     }
-    // Nobody asked for it, or there is nothing to find.
+    // Without a request for highlighting, or without a query, there are no marks.
     let none = |hits: &[Value]| marks(hits).iter().all(|mark| mark.is_null());
     assert!(none(&hits(&world, "events", kql("message: says"), false)));
     assert!(none(&hits(&world, "events", json!({}), true)));
-    // Of columns it is told without asking.
+    // Columns are highlighted by default.
     let columns = json!({"query": {"text": "message: says and event_class: dns"}, "columns": ["event_class"]});
     for hit in hits(&world, "events", columns, false) {
         assert_eq!(hit["highlight"], json!({"event_class": ["@firn-mark@dns@/firn-mark@"]}));
@@ -97,7 +97,7 @@ fn a_text_too_long_to_be_highlighted_costs_no_hit() {
         for hit in &found {
             let mark = &hit["highlight"]["message"][0];
             if hit["_source"]["number"] == 4 {
-                assert!(mark.is_null(), "what was found lies behind what is looked at");
+                assert!(mark.is_null(), "the match is behind the highlighted part");
                 continue;
             }
             let mark = mark.as_str().unwrap();

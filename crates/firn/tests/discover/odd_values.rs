@@ -1,4 +1,4 @@
-//! Events that nobody would write by hand: hundreds of fields, megabytes, markup, emoji, text from right to left.
+//! Unusual events: hundreds of fields, megabytes, markup, emoji, right-to-left text.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{BEGIN_MS, Told, World};
 
-/// Each is a value, and unharmed wherever it is told.
+/// Each is a value, and must be unchanged in every result.
 const ODD: [&str; 9] = [
     "<script>alert('x')</script><img src=x onerror=alert(1)>",
     "\"quoted\" & 'single' \\ backslash / </textarea>",
@@ -60,7 +60,7 @@ fn values_arrive_as_they_were_sent() {
             .enumerate()
             .map(|(number, text)| json!({"@timestamp": BEGIN_MS + number as i64, "text": text})),
     );
-    // A source of several lines, as it was sent.
+    // A source of several lines, as sent.
     let several = format!(
         "{{\n  \"@timestamp\": {},\r\n  \"text\": \"several\",\n  \"list\": [\n1,\n2]\n}}",
         BEGIN_MS + 100
@@ -142,7 +142,7 @@ fn an_event_may_have_three_hundred_fields() {
 }
 
 #[test]
-fn megabytes_are_told_up_to_a_bound_and_the_rest_counted() {
+fn megabytes_are_returned_up_to_a_bound_and_the_rest_counted() {
     let world = World::empty(&[]);
     let text = "a<b>&".repeat(200_000);
     for number in 0..18 {
@@ -160,7 +160,7 @@ fn megabytes_are_told_up_to_a_bound_and_the_rest_counted() {
     let omitted = sample["omitted"].as_u64().unwrap();
     assert_eq!(hits.len() as u64 + omitted, 18);
     assert!(omitted > 0 && hits.len() > 10, "{} hits, {omitted} omitted", hits.len());
-    assert_eq!(hits[0]["_source"]["n"], 17, "the newest are told");
+    assert_eq!(hits[0]["_source"]["n"], 17, "the newest are returned");
     assert_eq!(hits[0]["_source"]["text"], text);
     assert_eq!(told.result("top_values")["with_value"], 18);
 }

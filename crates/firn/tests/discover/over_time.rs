@@ -1,4 +1,4 @@
-//! The histogram where time is not simple: zones with half hours, days of 23 and 25 hours, ranges without events.
+//! Histogram in difficult time ranges: zones with half hours, days of 23 and 25 hours, ranges without events.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ const APRIL_3_MS: i64 = BEGIN_MS + 88 * DAY_MS;
 /// 2026-10-23T00:00:00Z: two days before clocks go back in Europe.
 const OCTOBER_23_MS: i64 = BEGIN_MS + 291 * DAY_MS;
 
-/// An event each ten minutes, for so many days.
+/// Writes an event each ten minutes, for `days` days.
 fn write(party: &Party, begin_ms: i64, days: i64) {
     let times = (0..days * 144).map(|number| begin_ms + number * 10 * MINUTE_MS);
     party.write("clock", times.map(|ms| json!({"@timestamp": ms, "kind": "tick"})));
@@ -23,7 +23,7 @@ fn histogram(party: &Party, time: &Value, interval: &str) -> Value {
     told.result("histogram").clone()
 }
 
-/// Where each bucket begins, and what is in it.
+/// Returns the start and the count of each bucket.
 fn buckets(histogram: &Value) -> Vec<(i64, u64)> {
     let buckets = histogram["buckets"].as_array().unwrap().iter();
     buckets
@@ -31,7 +31,7 @@ fn buckets(histogram: &Value) -> Vec<(i64, u64)> {
         .collect()
 }
 
-/// What `date_histogram` of a search says of the same.
+/// Returns the result of `date_histogram` in a search.
 fn searched(party: &Party, time: &Value, unit: (&str, &str)) -> Vec<(i64, u64)> {
     let body = json!({
         "size": 0,
@@ -73,7 +73,7 @@ fn days_last_as_long_as_the_clocks_say() {
             .collect();
         assert_eq!(buckets(&told), expect, "{zone}");
         assert_eq!(searched(&world.alpha, &time, ("calendar_interval", "1d")), expect);
-        // The hour that is not there, or is there twice, takes no event with it.
+        // The hour that is missing, or occurs twice, loses no event.
         let hours = buckets(&histogram(&world.alpha, &time, "1h"));
         assert_eq!(hours.len() as i64, lengths.iter().sum::<i64>() / 60, "{zone}");
         assert!(hours.iter().all(|(_, count)| *count == 6), "{hours:?}");
@@ -112,7 +112,7 @@ fn hours_and_days_begin_where_the_zone_says() {
                 assert_eq!(local % minutes, 0, "{zone} {interval}: {start_ms}");
             }
             let mut expect = searched(&world.alpha, &time, ("fixed_interval", interval));
-            // The first bucket is told from the beginning of the range on.
+            // The first bucket is reported from the start of the range.
             expect[0].0 = expect[0].0.max(APRIL_3_MS);
             assert_eq!(told, expect, "{zone} {interval}");
         }
@@ -149,7 +149,7 @@ fn a_range_without_events_is_drawn_empty() {
         (&json!([]), &json!(0), &json!(0))
     );
 
-    // Where nothing says when it begins or ends, the events do; of none it is one empty bucket.
+    // Open ends are taken from the events; without events there is one empty bucket.
     let nothing = json!({"index": "clock", "filters": [{"term": {"kind.keyword": "none"}}], "time": {}, "stages": [{"stage": "histogram"}]});
     let told = world.alpha.discover(&nothing);
     let buckets = told.result("histogram")["buckets"].as_array().unwrap();
@@ -157,7 +157,7 @@ fn a_range_without_events_is_drawn_empty() {
     let open = histogram(&world.alpha, &json!({"zone": "UTC"}), "1h");
     assert_eq!(open["buckets"].as_array().unwrap().len(), 24);
     assert_eq!(open["buckets"][0]["from_ms"], MARCH_27_MS);
-    // Date math means the same in all of a request.
+    // Date math has the same meaning in all parts of a request.
     let math = histogram(
         &world.alpha,
         &json!({"from": "2026-03-27||/d", "to": "2026-03-27||/d"}),

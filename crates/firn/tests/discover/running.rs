@@ -1,4 +1,4 @@
-//! Runs that take long: their progress, their end with their connection, and those that go on without it.
+//! Long runs: progress, end with the connection, and background runs.
 
 use std::time::{Duration, Instant};
 
@@ -6,21 +6,21 @@ use serde_json::{Value, json};
 
 use crate::{BEGIN_MS, Told, World, eventually};
 
-/// Documents with a name of their own each: enough for patterns that take long in a debug build.
+/// Documents with distinct names: enough for patterns that take long in a debug build.
 const NAMES: usize = 12_000;
-/// The bound leaves room for a debug build on a busy machine; what is left would take ten times as long.
+/// The bound allows for a debug build on a busy machine; without cancellation the rest would take ten times as long.
 const ENDS_WITHIN: Duration = Duration::from_secs(4);
 
-/// An index over whose names patterns have to be looked for.
+/// Creates an index whose names patterns must scan.
 fn slow_index(world: &World) {
-    // Answers that are kept would leave nothing to do.
+    // Cached responses would leave no work.
     let settings = json!({"number_of_shards": 3, "index.requests.cache.enable": false});
     world.index("slow", settings, json!({"name": {"type": "keyword"}}));
     let event = |number: usize| json!({"@timestamp": BEGIN_MS + number as i64, "name": format!("name {number} of {}", number * 7919 % 10_007)});
     world.alpha.write("slow", (0..NAMES).map(event));
 }
 
-/// Every stage looks for that many patterns in every name.
+/// Returns stages that each scan every name for this many patterns.
 fn slow(patterns: usize) -> Value {
     let pattern = |number: usize| json!({"regexp": {"name": format!(".*(1|2|3).*(4|5|6|{}).*", number % 10)}});
     let any: Vec<Value> = (0..patterns).map(pattern).collect();
@@ -37,7 +37,7 @@ fn slow(patterns: usize) -> Value {
     })
 }
 
-/// Searches that run and wait on the search threads.
+/// Returns the running and the queued searches of the search threads.
 fn busy(world: &World) -> (u64, u64) {
     let stats = world.operator.ok("GET", "/_nodes/stats/thread_pool", &Value::Null);
     let pool = &stats["nodes"].as_object().unwrap().values().next().unwrap()["thread_pool"]["search"];
@@ -93,7 +93,7 @@ fn what_takes_long_says_how_far_it_is() {
     let told = world.alpha.stream("/_firn/discover", "*/*", &slow(40)).rest();
     let of = |event: &str| told.0.iter().filter(|told| told["event"] == event).collect::<Vec<_>>();
     let so_far: Vec<&Value> = of("progress").into_iter().chain(of("partial")).collect();
-    assert!(!so_far.is_empty(), "nothing was told on the way: {:?}", told.0);
+    assert!(!so_far.is_empty(), "no partial results: {:?}", told.0);
     for event in so_far {
         let shards = &event["shards"];
         assert!(shards["done"].as_u64() <= shards["total"].as_u64(), "{event}");
@@ -103,13 +103,13 @@ fn what_takes_long_says_how_far_it_is() {
             "nothing is exact before all of it is counted: {event}"
         );
     }
-    // Each stage has ended, and the latest of it is its end.
+    // Each stage has ended, and its latest event is its end.
     assert_eq!(of("done").len() + of("failed").len(), 5, "{:?}", told.0);
     assert_eq!(told.result("cardinality")["fields"].as_array().unwrap().len(), 2);
 }
 
 #[test]
-fn a_run_in_the_background_is_opened_again_by_who_asked() {
+fn a_background_run_is_reopened_by_its_caller() {
     let world = World::new(&[]);
     let mut body = json!({
         "index": "events", "time": {"from": BEGIN_MS},
@@ -121,7 +121,7 @@ fn a_run_in_the_background_is_opened_again_by_who_asked() {
     let id = stream.next().unwrap()["id"].as_str().unwrap().to_owned();
     drop(stream);
     let path = format!("/_firn/discover/{id}");
-    // Nobody else's: in the words of one that is not there.
+    // For other callers it has the answer of a missing run.
     let other = world.bravo.ask("GET", &path, &Value::Null);
     let nobodys = world.alpha.ask(
         "GET",
@@ -140,11 +140,7 @@ fn a_run_in_the_background_is_opened_again_by_who_asked() {
         }
         assert_eq!(told.0.last().unwrap()["event"], "end");
     }
-    assert_eq!(
-        world.operator.tasks(),
-        Vec::<String>::new(),
-        "what has ended is no task"
-    );
+    assert_eq!(world.operator.tasks(), Vec::<String>::new(), "an ended run is no task");
     world.alpha.ok("DELETE", &path, &Value::Null);
     assert_eq!(world.alpha.ask("GET", &path, &Value::Null).0, 404);
 }
@@ -162,7 +158,7 @@ fn a_run_in_the_background_goes_on_until_it_is_deleted() {
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(world.operator.tasks(), ["indices:data/read/firn/discover/run"]);
     let path = format!("/_firn/discover/{id}");
-    // Who looks while it runs is told what is known, and goes without ending it.
+    // A reader that connects during the run gets the current state, and can leave without ending the run.
     let mut reader = world.alpha.stream(&path, "*/*", &Value::Null);
     assert_eq!(reader.next().unwrap()["id"], id.as_str());
     drop(reader);
@@ -175,5 +171,5 @@ fn a_run_in_the_background_goes_on_until_it_is_deleted() {
     });
     assert!(took < ENDS_WITHIN, "it went on for {took:?}");
     let Told(rest) = reader.rest();
-    assert_eq!(rest.last().unwrap()["event"], "end", "who looked is told that it ended");
+    assert_eq!(rest.last().unwrap()["event"], "end", "the reader gets the end");
 }

@@ -1,4 +1,4 @@
-//! `POST /_firn/discover/tail`: events as they come.
+//! `POST /_firn/discover/tail`: live tail over HTTP.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{BEGIN_MS, DAY_MS, Party, World, event, eventually};
 
-/// As the goal is, from the acknowledgement of a bulk to the event at the client.
+/// Goal for the time from the acknowledgement of a bulk to the event at the client.
 const SHOWN_WITHIN: Duration = Duration::from_millis(1_500);
 /// How much longer a single one may take where other tests take the processor.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -28,7 +28,7 @@ fn marked(mark: &str) -> Value {
     json!({"@timestamp": now(), "event_class": "web", "message": mark, "status": 200})
 }
 
-/// What `_source.message` says of each hit.
+/// Returns `_source.message` of each hit.
 fn messages(hits: &Value) -> Vec<String> {
     let hits = hits["hits"].as_array().unwrap().iter();
     hits.map(|hit| hit["_source"]["message"].as_str().unwrap().to_owned())
@@ -48,7 +48,7 @@ fn an_event_is_shown_soon_after_it_was_acknowledged() {
         let acknowledged = Instant::now();
         let hits = stream.until("hits");
         times.push(acknowledged.elapsed());
-        // What was there before is not new, and nothing comes twice.
+        // Earlier events are not new, and no event comes twice.
         assert_eq!(messages(&hits), [format!("fresh {number}")]);
         assert_eq!(hits["dropped"], 0);
     }
@@ -83,7 +83,7 @@ fn only_what_was_asked_for_is_shown_and_only_the_tenants_own() {
         &world.alpha,
         &changed("before the range", "@timestamp", json!(BEGIN_MS - DAY_MS)),
     );
-    // Late by its own time, and new all the same.
+    // Old by its timestamp, but new all the same.
     write(&world.alpha, &changed("late", "@timestamp", json!(BEGIN_MS + DAY_MS)));
     let mut seen = Vec::new();
     while seen.is_empty() {

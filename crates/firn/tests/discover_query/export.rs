@@ -1,4 +1,4 @@
-//! All events as a file: whole and in order, or visibly not.
+//! Export of all events as a file: complete and in order, or visibly incomplete.
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
@@ -40,7 +40,7 @@ fn an_export_is_all_of_it_as_it_was_sent_and_in_order() {
     }
     for (sort, key) in [
         (json!([{"n": "asc"}]), "n"),
-        // With thousands that are missing or the same: each once all the same.
+        // Thousands of events have missing or equal values: each is exported once all the same.
         (json!([{"rank": "desc"}]), "rank"),
         (json!([{"@timestamp": "desc"}, {"_seq_no": "desc"}]), "@timestamp"),
         (json!([{"_doc": "asc"}]), ""),
@@ -67,7 +67,7 @@ fn an_export_is_all_of_it_as_it_was_sent_and_in_order() {
         match key {
             "n" => assert!(keys.is_sorted()),
             "" => {}
-            // What is missing comes last, which is where `None` is in this order.
+            // Missing values come last, and so does `None` in this order.
             _ => assert!(keys.iter().rev().is_sorted(), "{sort}"),
         }
     }
@@ -187,7 +187,7 @@ fn a_browser_downloads_by_a_form() {
             answer.text()
         );
     }
-    // Nothing else takes a form, and this takes nothing but the two.
+    // No other endpoint accepts a form, and this one accepts only the two fields.
     let form = [("content-type", "application/x-www-form-urlencoded")];
     for (path, expect) in [("/_firn/discover/fields", 406), ("/_search", 406)] {
         let answer = client.with_headers("POST", path, &form, b"request=%7B%7D").unwrap();
@@ -199,7 +199,8 @@ fn a_browser_downloads_by_a_form() {
     assert_eq!(lines.status, 406);
 }
 
-/// A node with more than fits between a server and a client who does not read: 48 events of 1 MB.
+/// Starts a node with more data than fits into the buffers between a server and a client that does not read: 48 events
+/// of 1 MB.
 fn heavy(folder: &Path) -> Node {
     let node = start(folder, &[]);
     let client = node.client();
@@ -216,7 +217,7 @@ fn heavy(folder: &Path) -> Node {
     node
 }
 
-/// Asks, and reads the beginning of the answer.
+/// Sends a request and reads the beginning of the answer.
 fn begin(node: &Node, format: &str) -> (TcpStream, Vec<u8>) {
     let body =
         json!({"index": "heavy", "sort": [{"n": "asc"}], "columns": ["n", "blob"], "format": format}).to_string();
@@ -240,20 +241,20 @@ fn begin(node: &Node, format: &str) -> (TcpStream, Vec<u8>) {
     (stream, begun)
 }
 
-/// The rest of an answer, and whether it was ended as a whole one is.
+/// Returns the rest of an answer, and whether it ended regularly.
 fn rest(mut stream: TcpStream, mut read: Vec<u8>) -> (Vec<u8>, bool) {
-    // A connection that breaks off may be an error here.
+    // An aborted connection may be an error here.
     let _ = stream.read_to_end(&mut read);
     let is_whole = read.ends_with(b"\r\n0\r\n\r\n");
     (read, is_whole)
 }
 
 #[test]
-fn a_large_export_is_whole_and_is_told_as_fast_as_it_is_taken() {
+fn a_large_export_is_complete_and_as_fast_as_its_client() {
     let folder = tempfile::tempdir().unwrap();
     let node = heavy(folder.path());
     let (stream, begun) = begin(&node, "csv");
-    // Who does not read gets nothing more, and what is there waits for him.
+    // A client that does not read gets no further data, and the sent data waits for it.
     std::thread::sleep(Duration::from_secs(1));
     let (read, is_whole) = rest(stream, begun);
     assert!(is_whole && read.len() > 48 * MIB, "{} bytes", read.len());
@@ -267,7 +268,7 @@ fn a_large_export_is_whole_and_is_told_as_fast_as_it_is_taken() {
     assert_eq!(points_in_time(node.client()), 0);
 }
 
-/// The last line of what came, which has to be in a piece of its own.
+/// Returns the last line, which must be in a separate chunk.
 fn last_line(read: &[u8]) -> String {
     let text = String::from_utf8_lossy(&read[read.len() - 5000..]).into_owned();
     text.trim_end().rsplit('\n').next().unwrap().to_owned()
@@ -281,7 +282,7 @@ fn an_index_that_is_deleted_on_the_way_is_the_last_line() {
         let (stream, begun) = begin(&node, format);
         node.client().ok("DELETE", "/heavy", &Value::Null);
         let (read, is_whole) = rest(stream, begun);
-        // Whoever does not look at the line has an answer without an end.
+        // Without the line, the client still sees an answer without an end.
         assert!(!is_whole && read.len() < 48 * MIB, "{} bytes", read.len());
         let line = last_line(&read);
         match format {
@@ -302,7 +303,7 @@ fn an_index_that_is_deleted_on_the_way_is_the_last_line() {
                     "{line}"
                 );
                 let told = line["events"].as_u64().unwrap();
-                // The events before it are whole, and so many.
+                // The events before it are complete, and their number is right.
                 let text = String::from_utf8_lossy(&read);
                 let events = (0..48).filter(|number| text.contains(&format!("\"{number:02}{number:02}")));
                 assert_eq!(events.count() as u64, told, "{line}");

@@ -1,5 +1,5 @@
-//! Discover's small questions, against the real process: sources, fields, suggestions, one event and its neighbours, and
-//! exports; on good days and on bad ones.
+//! Discover's single-answer endpoints against the real process: sources, fields, suggestions, one event and its
+//! neighbours, and exports, also with failures.
 
 mod export;
 
@@ -24,7 +24,7 @@ fn start(folder: &Path, settings: &[(&str, &str)]) -> Node {
     Node::start(Path::new(env!("CARGO_BIN_EXE_firn")), folder, &NodeOptions { settings }).unwrap()
 }
 
-/// `_firn/discover/{name}`.
+/// Sends a request to `_firn/discover/{name}`.
 fn ask(client: &Client, name: &str, body: &Value) -> Value {
     client.ok("POST", &format!("/_firn/discover/{name}"), body)
 }
@@ -70,7 +70,7 @@ fn logs(client: &Client) {
     fill(client, "logs", events);
 }
 
-/// Ids of the sample of a discover request.
+/// Returns the ids of the sample of a Discover request.
 fn found(client: &Client, query: &Value) -> Result<Vec<String>, Answer> {
     let body = json!({"index": "logs", "time": {}, "query": query, "stages": [{"stage": "sample"}]});
     let answer = client.ask("POST", "/_firn/discover", &body).unwrap();
@@ -108,7 +108,7 @@ fn each_language_is_read_as_itself() {
         let ids = found(client, &json!({"language": language, "text": text})).unwrap();
         assert_eq!(ids, expect, "{text}");
     }
-    // As Lucene's syntax this would be two words and an operator that is none.
+    // In Lucene's syntax this would be two words and an invalid operator.
     let kql = found(client, &json!({"text": "message: hello"})).unwrap();
     assert_eq!(kql, ["0", "1"]);
     for (language, text, start, end) in [
@@ -130,7 +130,7 @@ fn each_language_is_read_as_itself() {
 }
 
 #[test]
-fn sources_are_what_somebody_would_open() {
+fn sources_are_data_streams_aliases_and_open_indices() {
     let folder = tempfile::tempdir().unwrap();
     let node = start(folder.path(), &[]);
     let client = node.client();
@@ -161,7 +161,7 @@ fn sources_are_what_somebody_would_open() {
     fill(client, "b-stream", event("03"));
     fill(client, "c-stream", event("02"));
     let listed = sources("");
-    // What an alias alone stands for is not there beside it; what it narrows is.
+    // An index behind a plain alias is not listed; an index behind a filtered alias is.
     assert_eq!(
         texts(&listed["sources"], "name"),
         ["a-stream", "b-stream", "bad-logs", "c-stream", "logs", "plain"]
@@ -219,7 +219,7 @@ fn fields_say_what_they_are_and_whether_they_are_used() {
         (&answer["split_by"], &answer["columns"]),
         (&json!("event_class"), &json!(["event_class", "message"]))
     );
-    // Where no field is well known, those that most events have, not those that sort first.
+    // Without well-known fields, the fields of most events come first, not the first by name.
     let reading = |number: u32| match number % 4 {
         0 => {
             json!({"@timestamp": "2026-01-01", "sensor": "s", "value": number, "about": {"site": "x"}, "a_note": "rare"})
@@ -250,7 +250,7 @@ fn fields_say_what_they_are_and_whether_they_are_used() {
     assert_eq!(conflict["aggregatable"], false);
     let plain = json!({"name": "f001", "type": "long", "searchable": true, "aggregatable": true, "in_use": true});
     assert_eq!(field(&answer, "f001"), plain);
-    // By then only the other index has events.
+    // In this time range only the other index has events.
     let later = ask(
         client,
         "fields",
@@ -279,7 +279,7 @@ fn fields_say_what_they_are_and_whether_they_are_used() {
     assert_eq!(refused.status, 400);
 }
 
-/// Asks what could come where `|` stands, in UTF-16 as a browser counts.
+/// Requests the completions at the position of `|`, in UTF-16 units as a browser counts.
 fn suggest(client: &Client, language: &str, text: &str, more: Value) -> Value {
     let (before, after) = text.split_once('|').unwrap();
     let mut body = json!({
@@ -292,7 +292,7 @@ fn suggest(client: &Client, language: &str, text: &str, more: Value) -> Value {
     ask(client, "suggest", &body)
 }
 
-/// The texts that there would be with each choice.
+/// Returns the text after each choice.
 fn chosen(answer: &Value, text: &str) -> Vec<String> {
     let text: Vec<u16> = text.replacen('|', "", 1).encode_utf16().collect();
     let at = |name: &str| answer["replace"][name].as_u64().unwrap() as usize;
@@ -314,7 +314,7 @@ fn suggestions_say_that_there_was_no_time_for_more() {
         (&hurried["items"], &hurried["partial"], &hurried["timed_out"]),
         (&json!([]), &json!(true), &json!(true))
     );
-    // Nothing of that is kept.
+    // An incomplete answer is not cached.
     let patient = suggest(client, "kql", "host: we|", json!({}));
     assert_eq!(texts(&patient["items"], "label"), ["web-1", "Web-2"]);
     assert_eq!(
@@ -371,7 +371,7 @@ fn suggestions_can_be_put_in_as_they_are() {
             "{text}"
         );
     }
-    // Each of these means something.
+    // Each of these is a valid query.
     for text in [
         "host: \"web-1\"",
         "status: 404",
@@ -393,7 +393,7 @@ fn suggestions_can_be_put_in_as_they_are() {
         )
         .collect();
     assert_eq!(of, [("200", 3), ("404", 2), ("500", 1)]);
-    // Only what the filters and the time leave.
+    // Only values within the filters and the time range.
     let narrowed = suggest(
         client,
         "kql",
@@ -439,7 +439,7 @@ fn one_event_is_found_by_its_name() {
         [("long".to_owned(), json!({"message": long, "host": "h".repeat(300)}))],
     );
     assert_eq!(get("index=logs&id=long").json()["_source"]["message"], json!(long));
-    // Nobody chooses from a list what does not fit on a line.
+    // Values longer than a line are not suggested.
     assert_eq!(
         chosen(&suggest(client, "kql", "host: h|", json!({})), "host: h|"),
         [""; 0]
@@ -469,7 +469,7 @@ fn one_event_is_found_by_its_name() {
 }
 
 #[test]
-fn neighbours_are_told_once_and_none_is_missing() {
+fn neighbours_are_returned_once_and_none_is_missing() {
     let folder = tempfile::tempdir().unwrap();
     let node = start(folder.path(), &[]);
     let client = node.client();
@@ -479,7 +479,7 @@ fn neighbours_are_told_once_and_none_is_missing() {
             &format!("/{index}"),
             &json!({"settings": {"number_of_shards": 2}}),
         );
-        // Many of the same instant, in all shards.
+        // Many with the same time, in all shards.
         let events = (0..40).map(|number| {
             let event = json!({"@timestamp": TIME + number / 20, "n": number, "even": number % 2 == 0});
             (format!("{index}-{number}"), event)
@@ -514,7 +514,7 @@ fn neighbours_are_told_once_and_none_is_missing() {
         assert_eq!(all(&near), order[at.saturating_sub(3)..(at + 3).min(80)], "from {id}");
         assert_eq!(near["partial"], false);
     }
-    // The query narrows the neighbours, not the event; the time narrows neither.
+    // The query filters the neighbours, not the event; the time range filters neither.
     let even = json!({"before": 100, "after": 100, "query": {"text": "even: true"}, "time": {"from": TIME + 1}});
     let even = around("near-2-7", even);
     assert_eq!((all(&even).len(), &even["anchor"]["_source"]["n"]), (41, &json!(7)));
@@ -538,7 +538,7 @@ fn neighbours_are_told_once_and_none_is_missing() {
     assert_eq!(points_in_time(client), 0, "none is left open");
 }
 
-/// How many are open, once what is closing is closed.
+/// Returns the number of open points in time, after pending closes.
 fn points_in_time(client: &Client) -> usize {
     let started = Instant::now();
     loop {
@@ -651,7 +651,7 @@ fn tenants_find_their_own_alone() {
         around["before"].as_array().unwrap().len() + around["after"].as_array().unwrap().len(),
         2
     );
-    // A form of a browser that has signed in carries its token.
+    // A form of a browser with a session carries its token.
     let account = json!({"username": "elastic", "password": "correct horse"});
     let signed_in = node.client().ask("POST", "/_firn/session", &account).unwrap();
     let cookie = signed_in.header("set-cookie").unwrap().split(';').next().unwrap();

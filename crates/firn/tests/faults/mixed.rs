@@ -1,5 +1,5 @@
-//! Searches of events that are here and of events in a store that does not answer: what is here is shown, and what is missing is
-//! told.
+//! Searches over local events and events in a store that does not answer: the answer contains the local events and
+//! reports what is missing.
 
 use std::time::{Duration, Instant};
 
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use crate::tenants::eventually;
 use crate::{Bed, DOCUMENTS};
 
-/// Events of the index that is here.
+/// Events of the local index.
 const NEAR: u64 = 30;
-/// No store is waited for as long as this by a search that has a second.
+/// Longer than a search with a timeout of a second waits for any store.
 const HANGS: Duration = Duration::from_secs(90);
 
-/// What a store does that does not answer.
+/// Behaviours of a store that does not answer.
 const SILENT: [&str; 2] = ["nothing", "half a body"];
 
 fn silent(bed: &Bed, how: &str) {
@@ -28,7 +28,7 @@ fn silent(bed: &Bed, how: &str) {
     });
 }
 
-/// An index that is here, and one of which nothing is.
+/// Creates a local index, and one without local data.
 fn prepare(bed: Bed) -> Bed {
     let lines: String = (0..NEAR)
         .map(|number| format!("{{\"index\":{{}}}}\n{{\"number\":{number},\"text\":\"event {number}\"}}\n"))
@@ -47,13 +47,13 @@ fn prepare(bed: Bed) -> Bed {
     bed
 }
 
-/// Knows neither what the mount reads nor anything of it.
+/// Drops the cached data of the mount.
 fn forgotten(bed: Bed) -> Bed {
     bed.ok("POST", "/far/_searchable_snapshots/cache/clear", &Value::Null);
     bed.killed()
 }
 
-/// Searches that look for their hits and counts in different ways.
+/// Returns searches that find their hits and counts in different ways.
 fn searches() -> Vec<Value> {
     let aggs = json!({"sum": {"sum": {"field": "number"}}, "all": {"global": {}, "aggs": {"n": {"value_count": {"field": "number"}}}}});
     vec![
@@ -64,7 +64,7 @@ fn searches() -> Vec<Value> {
     ]
 }
 
-/// All that is here is in an answer.
+/// Checks that an answer has all local events.
 #[track_caller]
 fn shows_near(found: &Value, asked: &Value) {
     let hits = found["hits"]["hits"].as_array().expect("hits");
@@ -85,7 +85,7 @@ fn shows_near(found: &Value, asked: &Value) {
     }
 }
 
-/// An answer is whole, or it says that it is not.
+/// Checks that an answer is complete, or reports that it is not.
 #[track_caller]
 fn says_what_it_lacks(found: &Value, asked: &Value) {
     let failed = found["_shards"]["failed"].as_u64() > Some(0);
@@ -95,7 +95,7 @@ fn says_what_it_lacks(found: &Value, asked: &Value) {
     assert!(found["timed_out"] == true || failed || is_whole, "{asked}: {found}");
 }
 
-/// Clients that know types read an answer that has a `response` even before anything is found.
+/// Typed clients need a `response` in an answer even before anything is found.
 fn has_an_answer_from_the_beginning(bed: &Bed) {
     let path = "/far/_async_search?wait_for_completion_timeout=1ms&keep_on_completion=true&timeout=5s";
     let mut found = bed.ok("POST", path, &json!({"size": 0}));
@@ -116,7 +116,8 @@ fn has_an_answer_from_the_beginning(bed: &Bed) {
     bed.ok("DELETE", &path, &Value::Null);
 }
 
-/// Pages that come later have no time that was over: what the first lacked is missing from them all, which each says.
+/// Later pages have no timeout of their own: data missing from the first page is missing from all, and each page
+/// reports it.
 fn scrolls(bed: &Bed) {
     let body = json!({"size": 20, "query": {"match": {"text": "event"}}});
     let mut page = bed.ok("POST", "/far,near/_search?scroll=1m&timeout=1s", &body);
@@ -169,7 +170,7 @@ fn what_is_here_is_found_while_a_store_hangs() {
                 says_what_it_lacks(found, &body);
             }
             has_an_answer_from_the_beginning(&bed);
-            // The second's time belongs to the search, and its client waits for the end.
+            // The timeout of a second applies to the search, and the client waits for its end.
             let path = "/far,near/_async_search?wait_for_completion_timeout=60s&timeout=1s";
             let body = &searches()[0];
             let found = bed.ok("POST", path, body);
@@ -187,7 +188,7 @@ fn what_is_here_is_found_while_a_store_hangs() {
     assert_eq!(found["hits"]["total"]["value"], NEAR + DOCUMENTS, "{found}");
 }
 
-/// The last event of each stage of a `_firn/discover`.
+/// Returns the last event of each stage of a `_firn/discover`.
 fn ends(bed: &Bed, body: &Value) -> Vec<Value> {
     let answer = bed.ask("POST", "/_firn/discover", body);
     assert_eq!(answer.status, 200, "{}", answer.text());
@@ -246,13 +247,13 @@ fn stages_show_what_is_here_while_a_store_hangs() {
     }
 }
 
-/// More searches than may wait for a store at a moment, of one node without tenants.
+/// More searches than may wait for a store at the same time, on a node without tenants.
 const CROWD: usize = 120;
-/// Those that may, and what may pass before it is known that the store answers none of them.
+/// Number of searches that may wait, and of those that may pass before the store counts as unavailable.
 const MAY_WAIT: usize = 64;
 
 #[test]
-fn a_crowd_that_waits_for_a_store_delays_nobody_who_does_not() {
+fn searches_that_wait_for_a_store_delay_no_others() {
     let bed = prepare(Bed::start_with("a crowd that waits for a store", "60s"));
     bed.ok("POST", "/far/_search", &json!({"size": 0}));
     bed.ok("POST", "/far/_searchable_snapshots/cache/clear", &Value::Null);
@@ -289,7 +290,7 @@ fn a_crowd_that_waits_for_a_store_delays_nobody_who_does_not() {
                 "it waited {took:?} for those that wait for a store"
             );
         }
-        // One more is told at once to come again.
+        // A further one is refused at once.
         let (status, took) = far("/far/_search", CROWD).join().expect("a thread");
         assert!(
             status == Some(429) && took < Duration::from_secs(6),
@@ -297,7 +298,7 @@ fn a_crowd_that_waits_for_a_store_delays_nobody_who_does_not() {
         );
         let since = Instant::now();
         let timed = bed.ask("POST", "/far,near/_search?timeout=1s", &json!({"size": 3}));
-        // One that has little time is told what is here.
+        // A search with a short timeout returns the local data.
         let found = timed.json();
         let is_said = found["timed_out"] == true || found["_shards"]["failed"] != 0;
         assert!(
@@ -322,7 +323,7 @@ fn a_crowd_that_waits_for_a_store_delays_nobody_who_does_not() {
     bed.holds_everything("far");
 }
 
-/// A store that refuses or cuts off, and gives up soon.
+/// Sets a fault by which the store refuses or aborts, with few retries.
 fn refused(bed: &Bed, fault: Fault) {
     bed.proxy.set(Faults {
         silence: Duration::from_secs(3),
@@ -330,7 +331,7 @@ fn refused(bed: &Bed, fault: Fault) {
     });
 }
 
-/// Mounts a snapshot of an index in a repository whose requests are not tried for long.
+/// Mounts a snapshot of an index in a repository with few retries.
 fn mount_of_the_impatient(bed: &Bed, index: &str, name: &str) {
     let settings = json!({"bucket": "bucket", "base_path": name, "max_retries": 1, "read_timeout": "500ms"});
     bed.ok(
@@ -345,7 +346,7 @@ fn mount_of_the_impatient(bed: &Bed, index: &str, name: &str) {
     bed.ok("POST", &path, &json!({"index": index, "renamed_index": name}));
 }
 
-/// 503, with what does not answer and for which index: the client may come again.
+/// Checks for a 503 that names the unavailable store and the index: the client may retry.
 #[track_caller]
 fn does_not_answer(answer: &Answer, asked: &Value) {
     let error = &answer.json()["error"];
@@ -358,7 +359,7 @@ fn does_not_answer(answer: &Answer, asked: &Value) {
     );
 }
 
-/// Names one index among the failures, with a reason.
+/// Checks that one index is among the failures, with a reason.
 #[track_caller]
 fn names(found: &Value, index: &str) {
     let failures = found["_shards"]["failures"].as_array().expect("failures");
@@ -397,7 +398,7 @@ fn what_is_here_is_found_while_a_store_refuses() {
         }
     }
     bed.calm();
-    // It is asked by one request at a time until it answers.
+    // One request at a time probes the store until it answers.
     eventually("a whole count", || {
         let found = bed.ok(
             "POST",
@@ -408,10 +409,11 @@ fn what_is_here_is_found_while_a_store_refuses() {
     });
 }
 
-/// The columns of its hits are here, and its documents cannot be read: it counts with no hit, and is named.
+/// The columns of the hits are cached, and their documents cannot be read: the shard returns no hit, and is among the
+/// failures.
 #[test]
 fn documents_that_cannot_be_read_fail_their_shard_and_no_other() {
-    /// Too much to come along with anything else that is read of their split.
+    /// Too large to be fetched together with other parts of its split.
     const WIDE: u64 = 2_000;
     let bed = prepare(Bed::start("documents that cannot be read"));
     let unsearched = json!({"mappings": {"properties": {"filling": {"type": "object", "enabled": false}}}});
@@ -430,7 +432,7 @@ fn documents_that_cannot_be_read_fail_their_shard_and_no_other() {
     bed.ok("POST", "/torn/_search", &json!({"size": 0, "aggs": aggs}));
     for fault in [Fault::SlowDown, Fault::Reset, Fault::Stall] {
         refused(&bed, fault);
-        // Counted without its documents, it is whole.
+        // Counting needs no documents, so it is complete.
         let counted = bed.ok(
             "POST",
             "/torn,near/_search",
@@ -441,7 +443,7 @@ fn documents_that_cannot_be_read_fail_their_shard_and_no_other() {
         let body = json!({"size": 5_000, "track_total_hits": true, "aggs": aggs});
         let found = bed.ok("POST", "/torn,near/_search", &body);
         shows_near(&found, &body);
-        // None of it counts what is not shown.
+        // Hits that are not returned are not counted either.
         assert_eq!(found["hits"]["total"]["value"], NEAR, "{fault:?}: {found}");
         assert_eq!(
             found["aggregations"]["sum"]["value"],

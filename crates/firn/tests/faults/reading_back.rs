@@ -1,4 +1,4 @@
-//! A lifecycle lets an index go only once what it wrote was read back.
+//! ILM deletes an index only after its snapshot was verified by reading it back.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::Bed;
 
-/// As long as something may take on a slow machine.
+/// Longer than any step takes on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(240);
 
 #[track_caller]
@@ -19,7 +19,7 @@ fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// A store that took every split and gives none of them back as it was: the index stays for as long as that goes on.
+/// A store accepts every split and returns none of them unchanged: the index stays as long as that continues.
 #[test]
 fn an_index_stays_until_its_snapshot_can_be_read() {
     let bed = Bed::start("faults of reading back");

@@ -1,4 +1,4 @@
-//! A tenant is deleted while the store that has snapshots of its events does what stores do, and the process is killed.
+//! Deletion of a tenant while the store with snapshots of its events fails, and the process is killed.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{Bed, DOCUMENTS, SHARE, is_typed};
 
-/// Tenants that go, and one that stays.
+/// Tenants that are deleted, next to one that stays.
 const DELETED: [&str; 3] = ["acme-quux", "globex-quux", "initech-quux"];
 const KEPT: &str = "zeta";
 /// Events of each tenant in the first snapshot; the second has as many more.
@@ -27,7 +27,7 @@ fn write(bed: &Bed, from: u64) {
     bed.ok("POST", "/shared/_flush", &Value::Null);
 }
 
-/// Two snapshots of an index of several tenants, and mounts of the first.
+/// Creates two snapshots of an index of several tenants, and mounts of the first.
 fn prepare(bed: &Bed) {
     let properties = json!({"tenant": {"type": "keyword"}, "text": {"type": "text"}});
     let index = json!({
@@ -50,7 +50,7 @@ fn mount(bed: &Bed, repository: &str, name: &str, storage: &str) {
     bed.ok("POST", &path, &json!({"index": "shared", "renamed_index": name}));
 }
 
-/// How many events an index has of each tenant that is deleted, and of the other; `None`: it says that it does not know.
+/// Counts the events of each deleted tenant and of the other one; `None`: the answer is incomplete.
 fn counts(bed: &Bed, index: &str) -> Option<(Vec<u64>, u64)> {
     let body = json!({"size": 0, "track_total_hits": true, "aggs": {"by": {"terms": {"field": "tenant"}}}});
     let answer = bed.ask("POST", &format!("/{index}/_search"), &body);
@@ -70,7 +70,7 @@ fn counts(bed: &Bed, index: &str) -> Option<(Vec<u64>, u64)> {
     Some((DELETED.map(of).to_vec(), of(KEPT)))
 }
 
-/// Files below a folder that have some bytes in them.
+/// Returns the files below a folder that contain some bytes.
 fn files_with(folder: &Path, bytes: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -119,7 +119,7 @@ fn deleted_tenants_leave_a_store_that_fails_all_the_time_under_a_process_that_is
         std::thread::sleep(Duration::from_millis(random.u64(200..2500)));
         bed = bed.killed();
         for name in ["frozen", "cold"] {
-            // What it says is right; it may say that it does not know.
+            // The answer is right; it may be incomplete.
             if let Some((deleted, kept)) = counts(&bed, name) {
                 assert_eq!(kept, EVENTS, "{name}");
                 assert!(deleted.iter().all(|count| [0, EVENTS].contains(count)), "{deleted:?}");
@@ -146,7 +146,7 @@ fn deleted_tenants_leave_a_store_that_fails_all_the_time_under_a_process_that_is
     for tenant in DELETED {
         assert_eq!(files_with(&bucket, tenant.as_bytes()), Vec::<String>::new(), "{tenant}");
     }
-    // Compressed bytes show nothing: what nobody names must not be there either.
+    // Bytes are compressed, so a text search proves nothing: unreferenced objects must not exist either.
     let cleaned = bed.ok("POST", "/_snapshot/r/_cleanup", &Value::Null);
     assert_eq!(cleaned["results"]["deleted_blobs"], 0, "{cleaned}");
     for (name, each) in [("first", EVENTS), ("second", 2 * EVENTS)] {
@@ -162,7 +162,7 @@ fn deleted_tenants_leave_a_store_that_fails_all_the_time_under_a_process_that_is
     }
 }
 
-/// A mount of what may not be changed holds a deletion up, and asks its repository less and less often.
+/// A mount of a read-only repository blocks a deletion, and the deletion retries with backoff.
 #[test]
 fn what_holds_a_deletion_up_is_not_asked_all_the_time() {
     let bed = Bed::start("a deletion that is held up");
@@ -192,11 +192,11 @@ fn what_holds_a_deletion_up_is_not_asked_all_the_time() {
     assert_eq!(done["snapshots"].as_array().map(Vec::len), Some(2), "{done}");
 }
 
-/// Documents that hang: more of them than threads that read documents.
+/// Hanging document reads: more than there are threads that read documents.
 const HUNG_READS: u64 = 6;
 
 #[test]
-fn documents_of_a_store_that_hangs_keep_nobody_waiting() {
+fn documents_of_a_store_that_hangs_delay_no_others() {
     use std::io::{Read as _, Write as _};
 
     let bed = Bed::start_with("documents of a store that hangs", "60s");
@@ -222,7 +222,7 @@ fn documents_of_a_store_that_hangs_keep_nobody_waiting() {
     };
     std::thread::scope(|scope| {
         let mut left = Vec::new();
-        // Of a segment that nobody has read.
+        // Of a segment that was not read before.
         for number in DOCUMENTS - HUNG_READS..DOCUMENTS {
             left.push(scope.spawn(move || {
                 let mut connection =
@@ -265,13 +265,10 @@ fn documents_of_a_store_that_hangs_keep_nobody_waiting() {
             );
         }
     });
-    // Nothing is held by those who left.
+    // The disconnected clients hold no resources.
     let since = Instant::now();
     while active() > Some(0) {
-        assert!(
-            since.elapsed() < Duration::from_secs(10),
-            "reads go on that nobody waits for"
-        );
+        assert!(since.elapsed() < Duration::from_secs(10), "abandoned reads continue");
         std::thread::sleep(Duration::from_millis(100));
     }
     bed.calm();
@@ -291,7 +288,7 @@ fn documents_of_a_store_that_hangs_keep_nobody_waiting() {
 }
 
 impl Bed {
-    /// The same after the process was killed.
+    /// Restarts the process after a kill.
     pub(crate) fn killed(self) -> Self {
         let node = self.node;
         node.kill9().expect("it is killed");

@@ -1,8 +1,8 @@
-//! What `alpha` is answered does not depend on whether `bravo` is there: the same random requests, asked of a server with the data of both and of
-//! one with `alpha`'s alone, have the same answers.
+//! Differential test of tenant isolation: the answers to `alpha` do not depend on whether `bravo` exists. It sends the
+//! same random requests to a server with the data of both and to one with only `alpha`'s, and compares the answers.
 //!
-//! `FIRN_ISOLATION_CASES=N` asks more, `FIRN_SEED=N` the same ones again. What may differ is what docs/operate/tenants.md says that
-//! shows through: scores, sequence numbers, sizes of shards, and how long things take.
+//! `FIRN_ISOLATION_CASES=N` runs more cases, `FIRN_SEED=N` repeats a run. Only what docs/operate/tenants.md lists may
+//! differ: scores, sequence numbers, sizes of shards, and durations.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -15,16 +15,16 @@ use serde_json::{Value, json};
 
 use super::MARK;
 
-/// Requests where no number is given: some seconds.
+/// Default number of requests: some seconds.
 const CASES: usize = 400;
-/// Requests about one state of the data.
+/// Requests per state of the data.
 const QUESTIONS: usize = 40;
-/// Ids that writes choose from: few enough that many are replaced or deleted, and that a page of hits has all.
+/// Number of ids for writes: few enough that many documents are replaced or deleted, and that a page of hits has all.
 const IDS: usize = 40;
-/// Where both tenants have events.
+/// Targets with events of both tenants.
 const SHARED: &[&str] = &["events", "stream"];
 
-/// A server, and who asks it.
+/// Server and its clients.
 struct Server {
     _node: Node,
     _folder: tempfile::TempDir,
@@ -49,7 +49,7 @@ impl Server {
         let basic = format!("Basic {}", STANDARD.encode("elastic:correct horse"));
         let operator = node.client().authorized(basic);
         let template = |name: &str, is_stream: bool| {
-            // With one shard both tenants lie in it, with several perhaps.
+            // With one shard both tenants share it, with several perhaps.
             let shards = if is_stream { 3 } else { 1 };
             let mut body = json!({
                 "index_patterns": [name],
@@ -96,14 +96,14 @@ impl Server {
     }
 }
 
-/// Lines of a bulk: new documents, replaced and deleted ones; with a mark those of `bravo`.
+/// Builds the lines of a bulk: new documents, replacements and deletes; with a mark those of `bravo`.
 fn writes(random: &mut Random, sequence: &mut u64, index: &str, mark: Option<&str>) -> String {
     let mut lines = String::new();
     for _ in 0..1 + random.below(25) {
         let id = format!("d{}", random.below(IDS));
         *sequence += 1;
         let mut source = random.document(*sequence);
-        // No two of one instant: those come in the order of their sequence numbers, which count everybody's writes.
+        // Distinct times: equal ones would be ordered by sequence numbers, which count the writes of all tenants.
         let (month, day, hour) = (1 + random.below(12), 1 + random.below(28), random.below(24));
         let (minute, second) = (*sequence / 60 % 60, *sequence % 60);
         source["@timestamp"] = json!(format!("2024-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z"));
@@ -125,7 +125,7 @@ fn writes(random: &mut Random, sequence: &mut u64, index: &str, mark: Option<&st
     lines
 }
 
-/// Some of `bravo`'s values are those that `alpha` has too, the others have the mark, and so has a field of its own.
+/// Changes a document of `bravo`: some values are common with `alpha`, others get the mark, and it has an extra field.
 fn marked(random: &mut Random, source: &mut Value, mark: &str) {
     for field in ["kw", "tags", "lower", "wild", "msg"] {
         if random.chance(50) {
@@ -135,7 +135,7 @@ fn marked(random: &mut Random, source: &mut Value, mark: &str) {
     source[format!("{mark}_field")] = json!({"inner": random.below(9), "text": format!("{mark} text")});
 }
 
-/// Both servers get `alpha`'s events in the same bulks; one also `bravo`'s, between them.
+/// Writes `alpha`'s events to both servers in the same bulks; one also gets `bravo`'s, in between.
 fn write(random: &mut Random, sequence: &mut u64, alone: &Server, both: &Server) {
     let bravo = both.bravo.as_ref().unwrap();
     let bulk = |client: &Client, lines: &str, refresh: bool| {
@@ -173,7 +173,7 @@ fn write(random: &mut Random, sequence: &mut u64, alone: &Server, both: &Server)
     }
 }
 
-/// What may differ between two servers, or two runs.
+/// Returns whether a key may differ between two servers or two runs.
 fn is_ignored(key: &str) -> bool {
     matches!(
         key,
@@ -208,7 +208,7 @@ fn is_ignored(key: &str) -> bool {
         || key.ends_with("_ms")
 }
 
-/// An answer without what may differ.
+/// Removes from an answer what may differ.
 fn normal(value: Value) -> Value {
     match value {
         Value::Object(members) => members
@@ -221,7 +221,7 @@ fn normal(value: Value) -> Value {
     }
 }
 
-/// The lines of a stream of stages: what each of them said at the end. The last sort value of a hit is its sequence number.
+/// Parses a stream of stages and returns the last event of each. The last sort value of a hit is its sequence number.
 fn last_of_stages(text: &str) -> Value {
     let mut last = std::collections::BTreeMap::new();
     for line in text.lines() {
@@ -252,14 +252,15 @@ fn shape(path: &str, answer: &Answer) -> (u16, Value) {
     (answer.status, body)
 }
 
-/// Without a sort hits come in the order of their scores, which may differ.
+/// Sorts hits by id: without a sort their order follows the scores, which may differ.
 fn by_id(body: &mut Value) {
     if let Some(hits) = body.pointer_mut("/hits/hits").and_then(Value::as_array_mut) {
         hits.sort_by_key(|hit| (hit["_index"].to_string(), hit["_id"].to_string()));
     }
 }
 
-/// A page of a point in time without the last sort value of its hits, which firn adds: the place of the document in the shard of all.
+/// Removes the last sort value of the hits of a point in time, which firn adds: the position of the document in the
+/// shard of all tenants.
 fn without_tie(answer: &Answer, body: &Value) -> Answer {
     let keys = body["sort"].as_array().map_or(0, Vec::len);
     let mut page = answer.json();
@@ -279,7 +280,7 @@ fn without_tie(answer: &Answer, body: &Value) -> Answer {
     }
 }
 
-/// The first place where two values differ.
+/// Returns the first place where two values differ.
 fn difference(path: &str, one: &Value, two: &Value) -> Option<String> {
     match (one, two) {
         (Value::Object(left), Value::Object(right)) => {
@@ -305,7 +306,7 @@ fn difference(path: &str, one: &Value, two: &Value) -> Option<String> {
     }
 }
 
-/// Holds two answers against each other.
+/// Compares two answers.
 #[track_caller]
 fn same(path: &str, body: &str, one: &Answer, two: &Answer) {
     let (mut alone, mut both) = (shape(path, one), shape(path, two));
@@ -339,11 +340,12 @@ fn same(path: &str, body: &str, one: &Answer, two: &Answer) {
     }
 }
 
-/// Cuts of `terms` are what differed: some have few candidates of a shard, and orders that tell nothing of what was cut.
+/// Removes limits of `terms` that may cut differently: some have few candidates per shard, and orders without an error
+/// bound.
 fn cut_terms(random: &mut Random, body: &mut Value) {
     match body {
         Value::Object(members) => {
-            // What is estimated depends on the order in which values come.
+            // Estimates depend on the order of the values.
             for estimate in [
                 "percentiles",
                 "percentile_ranks",
@@ -413,11 +415,11 @@ fn search(random: &mut Random) -> Value {
         body = random.about_tenant(body, &["alpha", "bravo"]);
     }
     if body.get("sort").is_none() && body["size"] != 0 {
-        // Which are the best hits depends on their scores.
+        // The best hits depend on their scores.
         body["size"] = json!(1000);
     }
     cut_terms(random, &mut body);
-    // Below another bucket only the segments in which that has documents tell the terms of none.
+    // Below another bucket, empty terms come only from segments with documents in that bucket.
     for aggregation in body
         .get_mut("aggs")
         .and_then(Value::as_object_mut)
@@ -455,7 +457,7 @@ fn query(random: &mut Random) -> Value {
     json!({"query": random.query(2)})
 }
 
-/// What is asked of both servers, one after the other, as far as an answer leads to the next request.
+/// Sends requests to both servers, one after the other; an answer may lead to further requests.
 fn ask(random: &mut Random, alone: &Server, both: &Server) {
     let json_of = |method: &str, path: &str, body: &Value| {
         let answers = [alone, both].map(|server| server.alpha.ask(method, path, body).unwrap());
@@ -467,7 +469,7 @@ fn ask(random: &mut Random, alone: &Server, both: &Server) {
         0..=8 => {
             let body = search(random);
             json_of("POST", &format!("/{index}/_search"), &body);
-            // What was answered is kept.
+            // Now the answer is cached.
             json_of("POST", &format!("/{index}/_search"), &body);
         }
         9 => {
@@ -653,7 +655,7 @@ fn answers_do_not_depend_on_other_tenants() {
             asked += 1;
         }
     }
-    // It would prove nothing without the other's data.
+    // Without data of the other tenant the test would prove nothing.
     for index in SHARED {
         let count =
             |server: &Server| server.operator.ok("GET", &format!("/{index}/_count"), &Value::Null)["count"].as_u64();

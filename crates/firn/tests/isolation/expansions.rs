@@ -1,12 +1,12 @@
-//! Queries that stand for so many terms and no more: of `alpha`'s question they are terms of `alpha`, so what it finds
-//! does not tell whether `bravo` has some that begin alike.
+//! Limits on query expansion: a query of `alpha` expands to terms of `alpha` only, so its result does not reveal
+//! whether `bravo` has terms with the same prefix.
 
 use firn_testkit::Client;
 use serde_json::{Value, json};
 
 use crate::{MARK, world};
 
-/// More than a query may stand for.
+/// More terms than a query may expand to.
 const TERMS: usize = 1100;
 
 fn write(client: &Client, events: impl Iterator<Item = (String, String)>) {
@@ -19,7 +19,8 @@ fn write(client: &Client, events: impl Iterator<Item = (String, String)>) {
     assert_eq!(answer.json()["errors"], false, "{}", answer.text());
 }
 
-/// Each finds one event of `alpha`, whose terms come after all of `bravo`'s or are further from the word.
+/// Returns queries that each find one event of `alpha`, whose terms sort after all of `bravo`'s or are further from the
+/// word.
 fn questions() -> Vec<Value> {
     let near = format!("{MARK}zzy");
     let mut questions = Vec::new();
@@ -61,7 +62,7 @@ fn questions() -> Vec<Value> {
 fn terms_of_others_take_no_place() {
     let world = world();
     let (alpha, bravo) = (&world.alpha, &world.bravo);
-    // One segment in which the events of both stand among each other.
+    // One segment with interleaved events of both tenants.
     let of_bravo = |number: usize| (format!("{MARK}-{number:04}"), format!("{MARK}w{number:04}"));
     write(alpha, [("al".to_owned(), "first".to_owned())].into_iter());
     write(bravo, (0..TERMS).map(of_bravo));
@@ -82,7 +83,7 @@ fn terms_of_others_take_no_place() {
             let fields = alpha.ok("POST", "/events/_field_caps?fields=class", &fields);
             assert_eq!(fields["indices"].as_array().map(Vec::len), Some(1), "{round}: {query}");
         }
-        // Its own terms count, as many as they are.
+        // All of its own terms count.
         let body = json!({"query": {"prefix": {"class": {"value": MARK, "rewrite": "scoring_boolean"}}}});
         let answer = bravo.json("POST", "/events/_search", &body).unwrap();
         assert_eq!(answer.status, 400, "{round}: {}", answer.text());

@@ -1,5 +1,5 @@
-//! Two tenants on one real process: whatever tenant `alpha` asks at whatever endpoint, it gets no byte of
-//! `bravo`, and nothing of `bravo`'s changes.
+//! Tenant isolation on the real process: no request of tenant `alpha` to any endpoint returns a byte of `bravo` or
+//! changes its data.
 
 mod differential;
 mod expansions;
@@ -17,23 +17,23 @@ use firn_testkit::{Answer, Client, Node, NodeOptions};
 use questions::Questions;
 use serde_json::{Value, json};
 
-/// Stands in every value, field, id and index name of `bravo`, and in nothing else.
+/// Mark in every value, field, id and index name of `bravo`, and in nothing else.
 const MARK: &str = "zq7x";
 
-/// What a tenant may do at an endpoint.
+/// Access of tenants to an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
-    /// It tells nothing of anybody's events.
+    /// Its answer contains no events.
     Open,
-    /// It answers from the tenant's own.
+    /// Its answer covers the tenant's data.
     Own,
-    /// It is for operators.
+    /// Only operators may call it.
     Operators,
 }
 
 use Class::{Open, Operators, Own};
 
-/// Every endpoint by its name. One that is missing here fails the test.
+/// Every endpoint by name. A missing one fails the test.
 #[rustfmt::skip]
 const CLASSES: &[(Class, &[&str])] = &[
     (Open, &[
@@ -85,14 +85,14 @@ fn class_of(name: &str) -> Option<Class> {
         .map(|(class, _)| *class)
 }
 
-/// An endpoint as the router has it.
+/// Endpoint of the router.
 struct Route {
     name: String,
     methods: Vec<&'static str>,
     patterns: Vec<String>,
 }
 
-/// Read from the router's own table, so that none is forgotten.
+/// Parses the table of the router, so that no endpoint is forgotten.
 fn routes() -> Vec<Route> {
     let api = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../api/src");
     let router = std::fs::read_to_string(api.join("router.rs")).unwrap();
@@ -189,7 +189,7 @@ fn world() -> World {
     fill(&bravo, MARK, 40);
     for (client, mark, count) in [(&alpha, "al", 2), (&bravo, MARK, 4)] {
         for number in 0..count {
-            // Of the same names in both.
+            // With the same names for both tenants.
             let saved = json!({"title": format!("{mark}-{number}"), "description": mark, "state": {"search": mark}});
             client.ok("PUT", &format!("/_firn/saved/search/al-{number}"), &saved);
         }
@@ -203,7 +203,7 @@ fn world() -> World {
     }
 }
 
-/// Events in the stream of all, and in an index of the tenant's own, whose every word has the mark.
+/// Writes events to the shared stream and to an index of the tenant; every word has the mark.
 fn fill(client: &Client, mark: &str, count: usize) {
     let mut body = String::new();
     for number in 0..count {
@@ -220,7 +220,7 @@ fn fill(client: &Client, mark: &str, count: usize) {
     assert_eq!(answer.json()["errors"], false, "{}", answer.text());
 }
 
-/// What a request carries that its endpoint wants a body for.
+/// Returns a body for endpoints that need one.
 fn body_of(route: &str, index: &str) -> Option<String> {
     let json = |value: Value| Some(value.to_string());
     match route {
@@ -256,7 +256,7 @@ fn body_of(route: &str, index: &str) -> Option<String> {
         }
         "discover_export" => json(json!({"index": "*", "format": "csv"})),
         "discover_tail" => json(json!({"index": "*", "timeout": "1ms"})),
-        // Of its own there is one in each of two indices.
+        // The tenant has one such event in each of two indices.
         "delete_by_query" => json(json!({"query": {"terms": {"class": ["al-4", format!("{MARK}-4")]}}})),
         "validate_query" | "count" => json(json!({"query": {"match_all": {}}})),
         "terms_enum" => json(json!({"field": "class", "string": "", "size": 1000})),
@@ -308,7 +308,7 @@ fn path_of(pattern: &str, index: &str) -> String {
         _ if pattern.ends_with("discover/event") => path + "?index=*&id=al-1",
         _ if pattern.ends_with("discover/sources") => path + "?hidden=true",
         _ if pattern.contains("_field_caps") => path + "?fields=*",
-        // It would wait for an index that is not there.
+        // It would wait for a missing index.
         _ if pattern.contains("health/") => path + "?timeout=0s",
         _ => path,
     }
@@ -324,7 +324,7 @@ fn ask(client: &Client, route: &str, method: &str, path: &str, index: &str) -> A
     client.send(method, path, content_type, body.as_bytes()).unwrap()
 }
 
-/// All of an answer that a client sees.
+/// Returns all parts of an answer that a client sees.
 pub(crate) fn shown(answer: &Answer) -> String {
     format!("{} {:?} {}", answer.status, answer.headers, answer.text())
 }
@@ -334,7 +334,7 @@ fn everything_of(world: &World) -> Value {
         json!({"size": 1000, "sort": ["_doc"], "version": true, "seq_no_primary_term": true, "track_total_hits": true});
     let mut all = world.bravo.ok("POST", "/*/_search", &body);
     all["took"] = Value::Null;
-    // Where a document stands in its shard changes when segments are merged.
+    // Merges change the position of a document in its shard.
     for hit in all["hits"]["hits"].as_array_mut().unwrap() {
         hit["sort"] = Value::Null;
     }
@@ -350,12 +350,11 @@ fn no_endpoint_gives_away_a_byte() {
     assert_eq!(before["events"]["hits"]["total"]["value"], 80);
     let routes = routes();
     assert!(routes.len() > 90, "only {} routes were read", routes.len());
-    // So that the test does not pass because nothing was answered at all.
+    // Counted, so that the test does not pass because all requests failed.
     let mut answers_with_own = 0;
     for route in &routes {
-        let class =
-            class_of(&route.name).unwrap_or_else(|| panic!("nobody said what tenants may do at [{}]", route.name));
-        // These change the tenant's own people, which `security.rs` looks at.
+        let class = class_of(&route.name).unwrap_or_else(|| panic!("no class for [{}]", route.name));
+        // These change the tenant's users, which `security.rs` tests.
         if route.name.ends_with("_user") || route.name.contains("api_key") || route.name == "change_password" {
             continue;
         }
@@ -384,7 +383,7 @@ fn no_endpoint_gives_away_a_byte() {
     assert_eq!(everything_of(&world), before);
 }
 
-/// A text without what differs from one request to the next.
+/// Removes what differs from one request to the next.
 fn without_times(text: &str) -> String {
     let mut parts = text.split_inclusive(':');
     let mut whole = parts.next().unwrap_or_default().to_owned();
@@ -402,7 +401,7 @@ fn without_times(text: &str) -> String {
 fn a_foreign_name_is_as_a_missing_one() {
     let world = world();
     let before = everything_of(&world);
-    // Same length, so that nothing but the name differs.
+    // Same length, so that only the name differs.
     let missing = "qqqq-own";
     let foreign = [format!("{MARK}-own"), "nobodys".to_owned(), format!("bravo~{MARK}-own")];
     for route in routes() {
@@ -475,7 +474,7 @@ fn writes_reach_only_what_is_the_writer_s() {
         tried += 1;
     }
     assert_eq!(tried, 40);
-    // The names that bravo took are free for alpha, for its own events.
+    // The names of bravo's indices are free for alpha's own indices.
     for name in [format!("{MARK}-own"), "nobodys".to_owned()] {
         let answer = alpha
             .json("PUT", &format!("/{name}/_doc/1?refresh=true"), &event(json!({})))
@@ -498,7 +497,7 @@ fn a_tenant_deletes_only_its_own_by_query() {
     let count = |client: &Client| client.ok("POST", "/*/_count", &all)["count"].clone();
     assert_eq!(count(alpha), 10);
     let delete = |path: &str, body: &Value| alpha.json("POST", path, body).unwrap();
-    // Nothing of others is found, by whatever it is asked for.
+    // No query of alpha finds events of others.
     for (path, query) in [
         ("/events/_delete_by_query", json!({"prefix": {"class": MARK}})),
         ("/*/_delete_by_query", json!({"term": {"tenant": "bravo"}})),
@@ -527,7 +526,7 @@ fn a_tenant_deletes_only_its_own_by_query() {
             assert_eq!(answer.status, 403, "{}", answer.text());
         }
     }
-    // In the background it is no operator's either, and nobody else's to look at.
+    // A background task does not run with the rights of an operator, and other tenants cannot see it.
     let task = alpha.ok(
         "POST",
         "/events/_delete_by_query?wait_for_completion=false&refresh=true",
@@ -599,7 +598,7 @@ fn what_one_tenant_opened_is_not_there_for_another() {
     }
 }
 
-/// An answer may repeat what was asked, and nothing else of `bravo`'s.
+/// Removes the echo of the request from an answer, which may contain the mark.
 fn without_echo(answer: &Answer, path: &str, body: &Value) -> String {
     let mut words: Vec<String> = Vec::new();
     let asked = format!("{path} {body}");

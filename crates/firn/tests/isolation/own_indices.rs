@@ -1,4 +1,4 @@
-//! Indices that one tenant has alone: made by name, kept under it, and nobody else's business.
+//! Indices of a single tenant: created by name, stored under it, and invisible to others.
 
 use std::time::{Duration, Instant};
 
@@ -46,7 +46,7 @@ fn an_admin_makes_changes_and_deletes_its_own() {
     let shown = alpha.ok("GET", "/brandnew", &Value::Null).to_string();
     assert!(shown.contains("more") && !shown.contains("declared_fields"), "{shown}");
 
-    // For whoever else it is not there, nor is theirs for alpha.
+    // For other tenants it does not exist, nor do theirs for alpha.
     let missing = |client: &Client, method: &str, name: &str| {
         let (status, body) = status(client, method, &format!("/{name}"), &Value::Null);
         (status, body.to_string().replace(name, "NAME"))
@@ -82,7 +82,7 @@ fn an_admin_makes_changes_and_deletes_its_own() {
 
     alpha.ok("DELETE", "/brandnew", &Value::Null);
     assert_eq!(missing(alpha, "GET", "brandnew"), missing(alpha, "GET", "nothing"));
-    // Who may only write, or only read, makes and deletes none.
+    // Users who may only write, or only read, cannot create or delete indices.
     for role in ["tenant_writer", "tenant_reader"] {
         let body = json!({"password": "correct horse", "roles": [role], "metadata": {"tenant": "alpha"}});
         world.operator.ok("PUT", &format!("/_security/user/al-{role}"), &body);
@@ -156,7 +156,7 @@ fn one_tenant_s_names_leave_room_for_others() {
 }
 
 #[test]
-fn what_its_writes_made_goes_with_it_if_nobody_has_anything_in_it() {
+fn indices_that_its_writes_created_are_deleted_with_it_if_empty() {
     let world = world();
     let (alpha, bravo, operator) = (&world.alpha, &world.bravo, &world.operator);
     let template = json!({"index_patterns": ["made-*"], "template": {"settings": {"index.tenant.field": "tenant"}}});

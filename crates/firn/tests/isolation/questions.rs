@@ -1,10 +1,10 @@
-//! What `alpha` asks at random.
+//! Random requests of `alpha`.
 
 use serde_json::{Value, json};
 
 use crate::MARK;
 
-/// Random requests of `alpha`; the seed is printed.
+/// Generator of random requests; the seed is printed.
 pub(crate) struct Questions(pub(crate) fastrand::Rng);
 
 impl Questions {
@@ -68,7 +68,7 @@ impl Questions {
         }
     }
 
-    /// An explanation shows the words of the question one by one, so it has to have none with the mark.
+    /// Returns a query without the mark, because an explanation repeats the words of the query one by one.
     fn unmarked_query(&mut self) -> Value {
         loop {
             let query = self.query(1);
@@ -120,14 +120,14 @@ impl Questions {
         body
     }
 
-    /// Method, path, and body.
+    /// Returns method, path, and body.
     pub(crate) fn request(&mut self) -> (&'static str, String, Value) {
         let index = self.pick(&["events", "*", "_all", "al-own", "*own", ".ds-*", "events,missing*"]);
         let id = format!("{}-{}", self.pick(&[MARK, "al"]), self.0.u8(0..40));
-        // The ids that `bravo` has in the index of its own.
+        // Ids of `bravo` in its own index.
         let number = self.0.u8(0..40);
         match self.0.u8(0..15) {
-            // Not what it had at first, so that there is something left to be found.
+            // Excludes the initial events, so that later requests still find some.
             14 => (
                 "POST",
                 format!("/{index}/_delete_by_query?conflicts=proceed&refresh=true"),

@@ -1,4 +1,4 @@
-//! Tasks: each is there for who asked for it, for the admin of his tenant and for operators, and for nobody else.
+//! Visibility of tasks: for the caller who started them, for the admin of the caller's tenant, and for operators.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 
 use crate::support::browser::{Browser, PASSWORD, put_user, settle, start};
 
-/// Long enough to be looked at: a document, and then a pause of minutes.
+/// Slow enough to be observed: a document, and then a pause of minutes.
 const SLOW: &str = "/events/_delete_by_query?wait_for_completion=false&scroll_size=1&requests_per_second=0.001";
 
 struct People {
     node: Node,
     operator: Client,
-    /// Of `acme`: its admin, and two who may read and write.
+    /// Of `acme`: its admin, and two users who may read and write.
     admin: Client,
     wendy: Client,
     will: Client,
@@ -45,7 +45,7 @@ fn people(folder: &Path) -> People {
     }
 }
 
-/// Begins a delete that nobody waits for; its path below `_tasks`.
+/// Starts a background delete; returns its path below `_tasks`.
 #[track_caller]
 fn begin(client: &Client, path: &str) -> String {
     let begun = client.ok("POST", path, &json!({"query": {"match_all": {}}}));
@@ -56,11 +56,11 @@ fn post(client: &Client, path: &str) -> Answer {
     client.send("POST", path, None, b"").unwrap()
 }
 
-/// Whatever this one asks, it is told what it is told of a task that never was.
+/// Checks that a client gets the same answers as for a task that never existed.
 #[track_caller]
 fn is_absent(task: &str, client: &Client) {
     let (prefix, number) = task.rsplit_once(':').unwrap();
-    // As many digits, so that nothing but the number differs; they are counted from 1 on.
+    // With as many digits, so that only the number differs; numbers start at 1.
     let never = format!("{prefix}:{}", "0".repeat(number.len()));
     let answers = |path: &str| {
         let got = client.get(path).unwrap();
@@ -75,7 +75,10 @@ fn is_absent(task: &str, client: &Client) {
     let told = answers(task);
     assert_eq!(told, answers(&never));
     assert!(told.iter().all(|(status, _)| *status == 404), "{told:?}");
-    assert!(started.elapsed() < Duration::from_secs(20), "it was waited for");
+    assert!(
+        started.elapsed() < Duration::from_secs(20),
+        "the request waited for the task"
+    );
 }
 
 #[track_caller]
@@ -84,7 +87,7 @@ fn get(client: &Client, task: &str) -> Value {
 }
 
 #[test]
-fn a_task_is_there_for_who_asked_for_it_and_the_admin_of_his_tenant() {
+fn a_task_is_visible_to_its_caller_and_the_admin_of_the_tenant() {
     let folder = tempfile::tempdir().unwrap();
     let people = people(folder.path());
     let task = begin(&people.wendy, SLOW);
@@ -101,7 +104,7 @@ fn a_task_is_there_for_who_asked_for_it_and_the_admin_of_his_tenant() {
         );
         assert_eq!(told["task"]["action"], "indices:data/write/delete/byquery", "{told}");
     }
-    // A list is for operators, and so is cancelling by kind.
+    // Only operators may list tasks, or cancel by action.
     for (method, path) in [
         ("GET", "/_tasks"),
         ("POST", "/_tasks/_cancel"),
@@ -127,7 +130,7 @@ fn a_task_is_there_for_who_asked_for_it_and_the_admin_of_his_tenant() {
     assert_eq!(done["completed"], true, "{done}");
     assert_eq!(done["response"]["canceled"], "by user request", "{done}");
     assert!(done["response"]["deleted"].as_u64() < Some(3), "{done}");
-    // What is kept of it is no more anybody else's than it was.
+    // Its stored result has the same visibility.
     for stranger in strangers {
         is_absent(&task, stranger);
     }
@@ -135,9 +138,10 @@ fn a_task_is_there_for_who_asked_for_it_and_the_admin_of_his_tenant() {
         assert_eq!(get(client, &task)["response"], done["response"]);
     }
 
-    // The admin ends what somebody of the tenant began, and operators what anybody did.
+    // The admin may cancel tasks of any user of the tenant, and operators all tasks.
     for (of, ends) in [(&people.will, &people.admin), (&people.bob, &people.operator)] {
-        // What the one before deleted is gone from searches: found again it would be a conflict, which ends a task.
+        // The previous deletes must not be visible to searches: a repeated delete would be a conflict, which ends a
+        // task.
         people.operator.ok("POST", "/events/_refresh", &Value::Null);
         let task = begin(of, SLOW);
         let cancelled = post(ends, &format!("{task}/_cancel"));
@@ -158,7 +162,7 @@ fn what_operators_do_is_no_tenant_s() {
     assert_eq!(get(&people.operator, &task)["task"]["cancelled"], false);
     people.operator.ok("POST", &format!("{task}/_cancel"), &Value::Null);
 
-    // Nor is what he does when he looks with the tenant's eyes.
+    // Nor tasks that an operator starts in the view of the tenant.
     let viewer = Browser::sign_in(people.node.client(), "elastic");
     let view = json!({"tenant": "acme", "reason": "ticket 1"});
     let viewer = viewer.with_view(&viewer.send("POST", "/_firn/session/view", &view));

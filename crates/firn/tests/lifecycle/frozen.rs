@@ -1,4 +1,4 @@
-//! Into a repository, mounted from there, and away.
+//! Lifecycle into a repository: snapshot, mount, deletion.
 
 use serde_json::{Value, json};
 
@@ -14,8 +14,8 @@ fn snapshots(client: &firn_testkit::Client) -> Vec<Value> {
     answer["snapshots"].as_array().cloned().unwrap_or_default()
 }
 
-/// The well-known example in small: every event stays found, once, while its index goes from local disk
-/// into the repository, wherever the process ends.
+/// The classic policy in small: every event is found exactly once while its index moves from local disk into the
+/// repository, wherever the process is killed.
 #[test]
 fn events_stay_found_on_their_way_to_the_repository() {
     let folder = tempfile::tempdir().unwrap();
@@ -33,7 +33,7 @@ fn events_stay_found_on_their_way_to_the_repository() {
         write(node.client(), written, 20);
         written += 20;
         eventually("a rollover", || indices(node.client()).len() as u64 > round + 1);
-        // Somewhere on its way: merge, snapshot, mount, swap.
+        // Somewhere in between: merge, snapshot, mount, swap.
         std::thread::sleep(std::time::Duration::from_millis(700 * round));
         node.kill9().unwrap();
         node = start(folder.path());
@@ -67,7 +67,7 @@ fn events_stay_found_on_their_way_to_the_repository() {
     assert_eq!(found(client), (0, 0));
 }
 
-/// Snapshot policies beside: what they make is there, counted, and goes by retention.
+/// Snapshot policies next to it: their snapshots exist, are counted, and are removed by retention.
 #[test]
 fn snapshot_policies_make_and_remove_snapshots() {
     let folder = tempfile::tempdir().unwrap();
@@ -114,7 +114,7 @@ fn snapshot_policies_make_and_remove_snapshots() {
         policy()["last_success"]["snapshot_name"] == begun["snapshot_name"]
     });
 
-    // An index that waits for it goes after the next one only.
+    // An index that waits for the policy is deleted only after its next snapshot.
     ask(
         client,
         "PUT",

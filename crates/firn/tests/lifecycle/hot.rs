@@ -1,4 +1,4 @@
-//! What needs no repository.
+//! Lifecycle without a repository.
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ fn indices_roll_over_are_merged_and_go_across_ends_of_the_process() {
         write(node.client(), written, 5);
         write(node.client(), written + 5, 5);
         written += 10;
-        // Somewhere on its way.
+        // Somewhere in between.
         std::thread::sleep(std::time::Duration::from_millis(400 * round));
         node.kill9().unwrap();
         node = start(folder.path());
@@ -52,7 +52,7 @@ fn indices_roll_over_are_merged_and_go_across_ends_of_the_process() {
     }
     assert_eq!(found(client), (written, written));
 
-    // The policy gets an end, and all but the index that is written to go.
+    // The policy gets a delete phase, and all indices but the write index are deleted.
     let policy = json!({"policy": {"phases": {"delete": {"actions": {"delete": {}}}}}});
     ask(client, "PUT", "/_ilm/policy/events", policy);
     eventually("the end of old indices", || indices(client).len() == 1);

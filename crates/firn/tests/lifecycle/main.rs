@@ -1,4 +1,4 @@
-//! Lifecycle policies in the real process: with its own clock, and ended by kill -9.
+//! Lifecycle policies in the real process, with the real clock and kill -9.
 
 mod frozen;
 mod hot;
@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use firn_testkit::{Client, Node, NodeOptions};
 use serde_json::{Value, json};
 
-/// A node that looks at policies every second.
+/// Starts a node that runs policies every second.
 fn start(folder: &Path) -> Node {
     let options = NodeOptions {
         settings: vec![
             ("indices.lifecycle.poll_interval".into(), "1s".into()),
             ("path.repo".into(), folder.join("repositories").display().to_string()),
-            // The machine that runs the tests may have a full disk.
+            // The disk of the machine that runs the tests may be full.
             (
                 "cluster.routing.allocation.disk.watermark.flood_stage".into(),
                 "100mb".into(),
@@ -29,7 +29,7 @@ fn start(folder: &Path) -> Node {
     Node::start(Path::new(env!("CARGO_BIN_EXE_firn")), &own, &options).unwrap()
 }
 
-/// Asks for something that must work; `null` is no body.
+/// Sends a request that must succeed; `null` is no body.
 fn ask(client: &Client, method: &str, path: &str, body: Value) -> Value {
     let answer = match body {
         Value::Null => client.send(method, path, None, &[]).unwrap(),
@@ -39,7 +39,7 @@ fn ask(client: &Client, method: &str, path: &str, body: Value) -> Value {
     answer.json()
 }
 
-/// A data stream `events` whose indices follow a policy of these phases.
+/// Creates a data stream `events` whose indices follow a policy of these phases.
 fn put_stream(client: &Client, phases: Value) {
     ask(
         client,
@@ -64,7 +64,7 @@ fn write(client: &Client, first: u64, count: u64) {
     assert_eq!(answer.json()["errors"], json!(false), "{}", answer.text());
 }
 
-/// How many different events a search finds, and how many hits it has.
+/// Returns how many distinct events a search finds, and how many hits it has.
 fn found(client: &Client) -> (u64, u64) {
     let body = json!({
         "size": 0,
@@ -77,7 +77,7 @@ fn found(client: &Client) -> (u64, u64) {
     (different, answer["hits"]["total"]["value"].as_u64().unwrap())
 }
 
-/// Backing indices, oldest first.
+/// Returns the backing indices, oldest first.
 fn indices(client: &Client) -> Vec<String> {
     let answer = ask(client, "GET", "/_data_stream/events", Value::Null);
     let indices = answer["data_streams"][0]["indices"].as_array().unwrap().clone();
@@ -87,7 +87,7 @@ fn indices(client: &Client) -> Vec<String> {
         .collect()
 }
 
-/// Phase, action and step of an index.
+/// Returns phase, action and step of an index.
 fn at(client: &Client, index: &str) -> String {
     let answer = ask(client, "GET", &format!("/{index}/_ilm/explain"), Value::Null);
     let explained = &answer["indices"][index];
@@ -95,7 +95,7 @@ fn at(client: &Client, index: &str) -> String {
     format!("{}/{}/{}", part("phase"), part("action"), part("step"))
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let started = Instant::now();
     while !is_so() {

@@ -1,4 +1,4 @@
-//! Indices that wait for room on another device.
+//! Indices that wait for space on another device.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ fn an_index_that_waits_for_room_says_so() {
         let settings = json!({"persistent": {"cluster.routing.allocation.disk.watermark.low": value}});
         ask(client, "PUT", "/_cluster/settings", settings);
     };
-    // So much is free on no disk.
+    // No disk has so much free space.
     low("900000gb");
     let policy = json!({"policy": {"phases": {"warm": {"actions": {"set_priority": {"priority": 5}}}}}});
     ask(client, "PUT", "/_ilm/policy/warm", policy);

@@ -1,4 +1,4 @@
-//! An index goes from local disk only once its snapshot was read back from the store.
+//! ILM removes the local index only after its snapshot was verified by reading it back from the store.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use crate::{ask, at, eventually, start};
 
 const VERIFYING: &str = "frozen/searchable_snapshot/verify-snapshot";
-/// The only object that is read before any split is a table of filters, which takes many minutes at this pace.
+/// Rate limit of reads. The only object that is read before any split is a table of filters, which takes many minutes
+/// at this rate.
 const HARDLY: &str = "10b";
 
 fn put_repository(client: &Client, pace: Option<&str>) {
@@ -25,7 +26,7 @@ fn put_repository(client: &Client, pace: Option<&str>) {
     );
 }
 
-/// An index `logs` of one segment, in the snapshot `kept` already.
+/// Creates an index `logs` of one segment, which is already in the snapshot `kept`.
 fn put_index(client: &Client) {
     let lines: String = (0..50)
         .map(|number| format!("{{\"index\":{{}}}}\n{{\"n\":{number},\"user\":\"user-{number}\"}}\n"))
@@ -41,7 +42,7 @@ fn put_index(client: &Client) {
     );
 }
 
-/// Sends it into the repository.
+/// Moves it into the repository.
 fn freeze(client: &Client) {
     let actions = json!({"searchable_snapshot": {"snapshot_repository": "objects"}});
     let policy = json!({"policy": {"phases": {"frozen": {"actions": actions}}}});
@@ -58,7 +59,7 @@ fn explained(client: &Client) -> Value {
     ask(client, "GET", "/logs/_ilm/explain", Value::Null)["indices"]["logs"].clone()
 }
 
-/// The tasks that read a snapshot back.
+/// Returns the tasks that read a snapshot back.
 fn tasks(client: &Client) -> Vec<String> {
     let path = "/_tasks?actions=cluster:admin/snapshot/read_back&detailed=true&group_by=none";
     let answer = ask(client, "GET", path, Value::Null);
@@ -84,8 +85,8 @@ fn splits(folder: &Path) -> Vec<PathBuf> {
     files.map(|entry| entry.unwrap().path()).collect()
 }
 
-/// A bit flips in the store, and the process ends while it is read back: the index stays, the object is named, the retry
-/// replaces it, and what shares it is whole again.
+/// A bit flips in the store, and the process ends during the verification: the index stays, the error names the object,
+/// the retry replaces it, and other snapshots that share it are valid again.
 #[test]
 fn what_the_store_damaged_is_found_before_the_index_goes() {
     let folder = tempfile::tempdir().unwrap();
@@ -101,7 +102,7 @@ fn what_the_store_damaged_is_found_before_the_index_goes() {
     assert_eq!(info["objects_verified"], 0, "{info}");
     let message = info["message"].as_str().unwrap_or_default().to_owned();
     assert!(
-        message.contains("which stays where it is meanwhile: [0] of ["),
+        message.contains("which stays in place in the meantime: [0] of ["),
         "{message}"
     );
     assert!(tasks(node.client())[0].ends_with("index [logs]"));
@@ -112,7 +113,7 @@ fn what_the_store_damaged_is_found_before_the_index_goes() {
     flipped[whole.len() / 2] ^= 1;
     fs::write(&splits[0], flipped).unwrap();
     put_repository(node.client(), None);
-    // From now on what failed stays so until somebody asks for another try.
+    // From now on a failed step is retried only on request.
     ask(
         node.client(),
         "PUT",
@@ -132,7 +133,7 @@ fn what_the_store_damaged_is_found_before_the_index_goes() {
     let name = splits[0].file_name().unwrap().to_string_lossy().into_owned();
     for part in [
         format!("/{name}]: the checksum of the page at offset"),
-        "index [logs], which stays where it is".to_owned(),
+        "index [logs], which stays in place".to_owned(),
     ] {
         assert!(reason.contains(&part), "{reason}");
     }
@@ -151,9 +152,9 @@ fn what_the_store_damaged_is_found_before_the_index_goes() {
     assert_eq!(count(client, "kept"), 50);
 }
 
-/// Nobody reads on for an index that goes, or that no policy sends away any more.
+/// The verification stops if the index is deleted, or if its policy is removed.
 #[test]
-fn what_nobody_waits_for_is_not_read_on() {
+fn an_obsolete_verification_stops() {
     type End = (&'static str, fn(&Client));
     let ends: [End; 2] = [
         ("its policy is taken away", |client| {

@@ -1,10 +1,9 @@
-//! firn's answers are those of the naive engine in the testkit, whatever the split into segments
-//! and shards, after updates, deletes, restarts and merges.
+//! Reference test: firn's answers equal those of the naive engine in the testkit, for every division into segments and
+//! shards, after updates, deletes, restarts and merges.
 //!
-//! `FIRN_REFERENCE_CASES=N` asks more questions, `FIRN_SEED=N` the same ones again. With
-//! `FIRN_REFERENCE_PEER=URL` a real server is asked instead of firn: to tell which of the two is
-//! wrong where firn and the reference differ. `FIRN_REFERENCE_DIFFERENCES=N` goes on until so many
-//! were found.
+//! `FIRN_REFERENCE_CASES=N` runs more queries, `FIRN_SEED=N` repeats a run. With `FIRN_REFERENCE_PEER=URL` the test
+//! runs against a real server instead of firn, to tell which of the two is wrong if firn and the reference differ.
+//! `FIRN_REFERENCE_DIFFERENCES=N` continues until N differences were found.
 
 mod server;
 mod shrink;
@@ -15,10 +14,10 @@ use firn_testkit::random::Random;
 use server::Server;
 use world::World;
 
-/// Questions where no number is given: some seconds.
+/// Default number of queries: some seconds.
 const CASES: usize = 800;
 
-/// Questions about one state of an index.
+/// Queries per state of an index.
 const QUESTIONS: usize = 25;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Who is asked: a firn process of the test's own, or a real server that a variable names.
+//! Server under test: a separate firn process, or a real server that a variable names.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,22 +7,22 @@ use firn_testkit::random::Random;
 use firn_testkit::{Answer, Client, Node, NodeOptions};
 use serde_json::Value;
 
-/// How a server's answer is not the reference's.
+/// How a server's answer differs from the reference.
 pub(crate) enum Difference {
-    /// None was given.
+    /// The server refused the request.
     Refused(String),
-    /// It is another one.
+    /// The answers differ.
     Answer(String),
 }
 
-/// The server under test.
+/// Server under test.
 pub(crate) struct Server {
     node: Option<Node>,
     folder: tempfile::TempDir,
     client: Client,
-    /// What a real server refused, by reason: it lacks what firn has.
+    /// Refusals of a real server by reason: it lacks features of firn.
     refused: BTreeMap<String, usize>,
-    /// What was found, and how much of it is enough.
+    /// Found differences, and the number that ends the test.
     differences: Vec<String>,
     differences_max: usize,
 }
@@ -46,7 +46,7 @@ impl Server {
         }
     }
 
-    /// Notes a difference; the test fails at once, or with all of them when there are enough.
+    /// Adds a difference; the test fails at once, or with all of them when the limit is reached.
     pub(crate) fn differs(&mut self, difference: String) {
         self.differences.push(difference);
         assert!(
@@ -60,7 +60,7 @@ impl Server {
         self.node.is_none()
     }
 
-    /// A request that must work.
+    /// Sends a request that must succeed.
     pub(crate) fn must(&self, method: &str, path: &str, body: &Value) -> Value {
         let answer = self.send(method, path, body);
         assert_eq!(answer.status, 200, "{method} {path} {body}: {}", answer.text());
@@ -77,7 +77,7 @@ impl Server {
         answer.unwrap_or_else(|error| panic!("{method} {path} {body}: {error:#}"))
     }
 
-    /// The answer to a search; `None` where a real server does not know what is asked.
+    /// Returns the answer to a search; `None` if a real server does not support it.
     pub(crate) fn search(&mut self, index: &str, body: &Value) -> Result<Option<Value>, Difference> {
         let answer = self.send("POST", &format!("{index}/_search"), body);
         match answer.status {
@@ -91,7 +91,7 @@ impl Server {
         }
     }
 
-    /// Ends the process, in half of all cases without giving it a chance, and starts it again.
+    /// Restarts the process, in half of all cases after a kill.
     pub(crate) fn restart(&mut self, random: &mut Random) {
         let Some(node) = self.node.take() else { return };
         match random.chance(50) {
@@ -114,13 +114,13 @@ impl Server {
     }
 }
 
-/// A number in the environment.
+/// Returns a number from the environment.
 pub(crate) fn number(variable: &str) -> Option<usize> {
     std::env::var(variable).ok().and_then(|text| text.parse().ok())
 }
 
 fn start(folder: &Path) -> Node {
-    // Days of a year within days of a year are more buckets than one answer may have by default.
+    // Daily buckets of a year within daily buckets of a year are more than one answer may have by default.
     let options = NodeOptions {
         settings: vec![("search.max_buckets".to_owned(), "1000000".to_owned())],
     };

@@ -1,4 +1,4 @@
-//! From a question that shows a difference to a small one.
+//! Reduction of a query that shows a difference to a small one.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -8,8 +8,8 @@ use serde_json::Value;
 use crate::server::Server;
 use crate::world;
 
-/// Removes parts of a body as long as `differs`. Some parts cannot be missing: then the reference
-/// panics, or the server refuses, and the part stays.
+/// Removes parts of a body as long as `differs` holds. Some parts are required: without them the reference panics or
+/// the server refuses, and the part stays.
 pub(crate) fn body(mut body: Value, mut differs: impl FnMut(&Value) -> bool) -> Value {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
@@ -25,8 +25,7 @@ pub(crate) fn body(mut body: Value, mut differs: impl FnMut(&Value) -> bool) -> 
     }
 }
 
-/// Every way to take one member or element away, or to put one in the place of its parent; the
-/// largest parts first.
+/// Returns all variants with one member or element removed, or put in the place of its parent; the largest parts first.
 fn smaller(value: &Value) -> Vec<Value> {
     let mut found = Vec::new();
     match value {
@@ -63,7 +62,7 @@ fn smaller(value: &Value) -> Vec<Value> {
     found
 }
 
-/// The fewest documents that, freshly indexed, still show the difference, as text; tells if it needs
+/// Returns the fewest documents that, freshly indexed, still show the difference, as text; says if the difference needs
 /// the history of the index instead.
 pub(crate) fn documents(server: &mut Server, reference: &Reference, body: &Value) -> String {
     let index = "firn-reference-small";

@@ -1,4 +1,4 @@
-//! The same documents in indices that are cut differently, and questions about them.
+//! Same documents in differently divided indices, and queries over them.
 
 use std::fmt::Write;
 
@@ -9,20 +9,20 @@ use serde_json::{Value, json};
 use crate::server::{Difference, Server};
 use crate::shrink;
 
-/// Ids that writes choose from: few enough that many are replaced or deleted.
+/// Number of ids for writes: few enough that many documents are replaced or deleted.
 const IDS: usize = 60;
 
-/// Whose documents there are; each id belongs to one.
+/// Tenants of the documents; each id belongs to one.
 const TENANTS: &[&str] = &["acme", "beta", "zeta"];
 
-/// A write: a source, or none for a deletion.
+/// Write: a source, or none for a deletion.
 type Written = (String, Option<Value>);
 
-/// An index and how it holds the documents.
+/// Index with its layout.
 #[derive(Clone)]
 struct Index {
     name: String,
-    /// It has the documents of each tenant together.
+    /// The index stores the documents of each tenant together.
     by_tenant: bool,
 }
 
@@ -30,12 +30,12 @@ pub(crate) struct World {
     indices: Vec<Index>,
     reference: Reference,
     sequence: u64,
-    /// No document has several instants, so that those of a tenant can be put in order.
+    /// Every document has a single time, so that those of a tenant can be sorted.
     orderly: bool,
 }
 
 impl World {
-    /// Creates an index of one shard, one of several, and, in firn, one that is ordered by tenant.
+    /// Creates an index of one shard, one of several, and, in firn, one that is sorted by tenant.
     pub(crate) fn new(number: usize, random: &mut Random, server: &Server) -> Self {
         let several = 2 + random.below(3);
         let mut world = Self {
@@ -56,8 +56,8 @@ impl World {
         world
     }
 
-    /// Writes, replaces and deletes some documents: in every index the same, in other bulks, with
-    /// a refresh after each that makes a segment.
+    /// Writes, replaces and deletes documents: the same in every index, in different bulks, each with a refresh that
+    /// creates a segment.
     pub(crate) fn write(&mut self, random: &mut Random, server: &Server) {
         let count = 1 + random.below(70);
         let mut writes: Vec<Written> = Vec::new();
@@ -93,7 +93,7 @@ impl World {
         }
     }
 
-    /// Down to one segment a shard.
+    /// Merges to one segment per shard.
     pub(crate) fn merge(&self, server: &Server) {
         for Index { name, .. } in &self.indices {
             server.must("POST", &format!("{name}/_forcemerge?max_num_segments=1"), &Value::Null);
@@ -101,9 +101,8 @@ impl World {
         }
     }
 
-    /// Asks each index some questions, many of them twice, as what was answered is kept. Of an answer
-    /// that is not the reference's it notes the smallest question and documents that still show the
-    /// difference.
+    /// Runs some queries on each index, many of them twice, to test cached answers. If an answer differs from the
+    /// reference, records the smallest query and documents that still show the difference.
     pub(crate) fn ask(&self, random: &mut Random, server: &mut Server, questions: usize) -> usize {
         for _ in 0..questions {
             let mut body = random.search();
@@ -111,7 +110,7 @@ impl World {
                 body = random.about_tenant(body, TENANTS);
             }
             let times = 1 + usize::from(random.chance(50));
-            // OpenSearch takes such a field for the name of the index when it aggregates.
+            // OpenSearch confuses such a field with the name of the index in aggregations.
             if server.is_peer() && body.to_string().contains("\"env\"") {
                 continue;
             }
@@ -121,7 +120,7 @@ impl World {
                 };
                 let first = match difference {
                     Difference::Answer(first) => first,
-                    // A refusal is understood best as it is.
+                    // A refusal is reported without reduction.
                     Difference::Refused(refusal) => {
                         server.differs(format!("{index}: {body}\n{refusal}"));
                         continue;
@@ -148,7 +147,7 @@ impl World {
     }
 }
 
-/// Creates an index of the reference's fields.
+/// Creates an index with the reference's fields.
 pub(crate) fn create(server: &Server, index: &str, shards: usize, by_tenant: bool) {
     let mut settings = json!({"number_of_shards": shards, "number_of_replicas": 0, "refresh_interval": "-1",
                           "index.mapping.ignore_malformed": true});
@@ -162,13 +161,13 @@ pub(crate) fn create(server: &Server, index: &str, shards: usize, by_tenant: boo
     );
 }
 
-/// Whose document an id is.
+/// Returns the tenant of an id.
 fn tenant_of(id: &str) -> &'static str {
     let number: usize = id.trim_start_matches('d').parse().unwrap();
     TENANTS[number % TENANTS.len()]
 }
 
-/// One bulk, every item of which must work.
+/// Sends one bulk, every item of which must succeed.
 pub(crate) fn send(server: &Server, index: &str, by_tenant: bool, writes: &[Written], refresh: bool) {
     let mut lines = String::new();
     for (id, source) in writes {
@@ -192,7 +191,7 @@ pub(crate) fn send(server: &Server, index: &str, by_tenant: bool, writes: &[Writ
     }
 }
 
-/// Whether a server's answer is the reference's; if not, what differs.
+/// Compares a server's answer with the reference; fails with the difference.
 pub(crate) fn check(server: &mut Server, index: &str, reference: &Reference, body: &Value) -> Result<(), Difference> {
     match server.search(index, body)? {
         Some(got) => reference::compare(body, &reference.answer(body), &got).map_err(Difference::Answer),

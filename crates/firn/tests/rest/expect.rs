@@ -1,15 +1,15 @@
-//! Holding an answer against what is expected of it: every mismatch becomes a line with the path,
-//! what was expected and what came.
+//! Comparison of an answer with its expectations: every mismatch becomes a line with the path, the expected and the
+//! actual value.
 
 use firn_testkit::Answer;
 use serde_json::{Map, Value};
 
 use crate::scenario::{ErrorExpect, Expect};
 
-/// Values are shown up to this many characters; the rest of a large answer helps nobody.
+/// Maximum characters of a shown value; the rest of a large answer is no help.
 const SHOWN_CHARS_MAX: usize = 600;
 
-/// The mismatches between an answer and its expectations; none if all hold.
+/// Returns the mismatches between an answer and its expectations; none if all hold.
 pub(crate) fn mismatches(expect: &Expect, answer: &Answer) -> Vec<String> {
     let body = answer.json();
     let mut found = Found { lines: Vec::new() };
@@ -119,7 +119,7 @@ impl Found {
         ));
     }
 
-    /// Walks down to where two values part, so that a large tree shows one small difference.
+    /// Descends to the place where two values differ, so that a large tree shows one small difference.
     fn equal(&mut self, path: &str, expected: &Value, got: &Value) {
         match (expected, got) {
             (Value::Object(expected), Value::Object(got)) => {
@@ -178,7 +178,7 @@ impl Found {
     }
 }
 
-/// The error and all errors inside it.
+/// Collects the error and all errors inside it.
 fn collect_levels<'a>(error: &'a Value, levels: &mut Vec<&'a Map<String, Value>>) {
     match error {
         Value::Object(object) => {
@@ -192,7 +192,7 @@ fn collect_levels<'a>(error: &'a Value, levels: &mut Vec<&'a Map<String, Value>>
     }
 }
 
-/// Whether `line` has the pieces of `pattern`, which `…` parts, in order.
+/// Returns whether `line` has the pieces of `pattern`, separated by `…`, in order.
 pub(crate) fn has_pieces(line: &str, pattern: &str) -> bool {
     let mut rest = line;
     pattern.split('…').all(|piece| match rest.find(piece) {
@@ -204,7 +204,7 @@ pub(crate) fn has_pieces(line: &str, pattern: &str) -> bool {
     })
 }
 
-/// Numbers are equal to the last bits of a double: engines sum in other orders.
+/// Compares numbers up to the last bits of a double: engines sum in other orders.
 fn same(left: &Value, right: &Value) -> bool {
     if left == right {
         return true;
@@ -218,7 +218,7 @@ fn same(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// As in Elasticsearch's own YAML tests.
+/// Follows Elasticsearch's own YAML tests.
 fn is_false(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,
@@ -247,8 +247,8 @@ fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key } else { format!("{path}.{key}") }
 }
 
-/// The value at a path: keys and places of arrays between dots, a dot inside a key as `\.`, the
-/// whole body as the empty path. `Null` where there is nothing.
+/// Returns the value at a path: keys and array positions between dots, a dot inside a key as `\.`, the whole body as
+/// the empty path. `Null` if it is absent.
 pub(crate) fn get(body: &Value, path: &str) -> Value {
     let mut value = body;
     for part in split(path) {
@@ -290,7 +290,7 @@ pub(crate) fn shorten(text: &str) -> String {
 }
 
 #[test]
-fn shows_where_two_answers_part() {
+fn shows_where_two_answers_differ() {
     let check = |expect: &str, status: u16, body: &str| {
         let expect: Expect = serde_norway::from_str(expect).unwrap();
         let answer = Answer {

@@ -1,5 +1,5 @@
-//! The scenarios of `tests/rest/` (its README has the format), run against a firn of its own and, by
-//! `make test-peers`, against a real OpenSearch; and docs/compatibility.md, which is made of them.
+//! Scenarios of `tests/rest/` (its README has the format), run against a separate firn and, by `make test-peers`,
+//! against a real OpenSearch; and docs/compatibility.md, which is generated from them.
 
 #![allow(
     clippy::print_stderr,
@@ -18,7 +18,7 @@ use firn_testkit::{Client, Node, NodeOptions};
 use crate::run::{Peer, Report};
 use crate::scenario::ScenarioFile;
 
-/// The issue that brought the scenarios asks for this many at least.
+/// Minimum number from the issue that asked for the scenarios.
 const SCENARIOS_MIN: usize = 200;
 
 fn root() -> PathBuf {
@@ -42,7 +42,7 @@ fn finish(report: &Report) {
 #[test]
 fn firn_answers_as_the_scenarios_say() {
     let folder = tempfile::tempdir().unwrap();
-    // Another one, such as a release build, by FIRN_BINARY.
+    // FIRN_BINARY selects another one, such as a release build.
     let binary = std::env::var_os("FIRN_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_firn").into());
     let options = NodeOptions {
         settings: vec![(
@@ -55,7 +55,7 @@ fn firn_answers_as_the_scenarios_say() {
     finish(&report);
 }
 
-/// `make test-peers` sets the address; without one there is nothing to compare with.
+/// `make test-peers` sets the address; without one the test is skipped.
 #[test]
 fn opensearch_answers_as_the_scenarios_say() {
     let Ok(url) = std::env::var("OPENSEARCH_URL") else {
@@ -82,7 +82,7 @@ fn every_query_and_aggregation_has_a_scenario() {
 
 /// `make docs` sets `UPDATE_DOCS` to have the page written instead of compared.
 #[test]
-fn the_compatibility_page_is_in_step() {
+fn the_compatibility_page_is_up_to_date() {
     let root = root();
     let files = scenario::read_all(&root.join("tests/rest")).unwrap();
     let template = std::fs::read_to_string(root.join("tests/rest/compatibility.md")).unwrap();

@@ -1,5 +1,5 @@
-//! docs/compatibility.md: a template, with tables that are made of the scenario files' rows and with
-//! the reasons that scenarios give where the peers differ.
+//! Generator of docs/compatibility.md: a template, tables of the scenario files' rows, and the reasons why peers
+//! differ.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -9,10 +9,10 @@ use firn_engine::inventory;
 
 use crate::scenario::{Row, Scenario, ScenarioFile, Who};
 
-/// Prints the page. A line `<!-- table NAME: COLUMN | COLUMN -->` of the template becomes that table, the first
-/// column for the rows' names, `scenarios` for their counts and `status` for what firn makes of those; `<!-- differences firn -->` becomes the
-/// list of reasons, `<!-- counts -->` the numbers of files and scenarios, and `<!-- refused queries -->` the names that
-/// the parser of queries refuses as not implemented; so do `aggregations` and `search keys`.
+/// Prints the page. A line `<!-- table NAME: COLUMN | COLUMN -->` of the template becomes that table: the first column
+/// is for the rows' names, `scenarios` for their counts and `status` for firn's results. `<!-- differences firn -->`
+/// becomes the list of reasons, `<!-- counts -->` the numbers of files and scenarios, and `<!-- refused queries -->`
+/// the names that the query parser refuses as not implemented; so do `aggregations` and `search keys`.
 pub(crate) fn print(template: &str, files: &[ScenarioFile]) -> Result<String> {
     let mut tables = tables(files)?;
     let mut page = String::new();
@@ -45,7 +45,7 @@ pub(crate) fn print(template: &str, files: &[ScenarioFile]) -> Result<String> {
     Ok(page)
 }
 
-/// The names that the parsers' own lists refuse.
+/// Returns the names that the lists of the parsers refuse.
 fn refused(what: &str) -> Result<String> {
     let names = match what {
         "queries" => inventory::queries().refused,
@@ -57,7 +57,7 @@ fn refused(what: &str) -> Result<String> {
     Ok(format!("{}.", names.join(", ")))
 }
 
-/// Queries and aggregations that firn answers and no row with a scenario names.
+/// Returns queries and aggregations that firn supports without a row with a scenario.
 pub(crate) fn untold(files: &[ScenarioFile]) -> Result<Vec<String>> {
     let tables = tables(files)?;
     let mut untold = Vec::new();
@@ -78,7 +78,7 @@ pub(crate) fn untold(files: &[ScenarioFile]) -> Result<Vec<String>> {
 
 type Rows<'a> = BTreeMap<&'a str, (&'a Row, Vec<&'a Scenario>)>;
 
-/// The rows of every table by name, with the scenarios behind each.
+/// Returns the rows of every table by name, with the scenarios of each.
 fn tables(files: &[ScenarioFile]) -> Result<BTreeMap<&str, Rows<'_>>> {
     let mut tables: BTreeMap<&str, Rows<'_>> = BTreeMap::new();
     for file in files {
@@ -120,7 +120,7 @@ fn status(scenarios: &[&Scenario]) -> &'static str {
     }
 }
 
-/// Every reason that a scenario gives why `who` differs from the rest, once, with the rows that it belongs to.
+/// Lists each reason why `who` differs from the rest once, with its rows.
 fn differences(files: &[ScenarioFile], who: Who) -> String {
     let mut rows_by_reason: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for scenario in files.iter().flat_map(|file| &file.scenarios) {
@@ -139,11 +139,11 @@ fn differences(files: &[ScenarioFile], who: Who) -> String {
     lines.concat()
 }
 
-/// Who differs, and why.
+/// Returns the peers that differ, with the reasons.
 fn reasons(scenario: &Scenario) -> Vec<(Who, &str)> {
     let mut reasons = Vec::new();
     if let (Some(only), Some(why)) = (scenario.only, &scenario.why) {
-        // What one alone answers, the other lacks or answers in its own way.
+        // If only one peer supports something, the other peer lacks it or behaves differently.
         let other = match only {
             Who::Firn => Who::OpenSearch,
             Who::OpenSearch => Who::Firn,
@@ -161,7 +161,7 @@ fn reasons(scenario: &Scenario) -> Vec<(Who, &str)> {
     reasons
 }
 
-/// What scenarios show and firn refuses.
+/// Lists what scenarios show and firn refuses.
 fn refused_scenarios(files: &[ScenarioFile]) -> String {
     let scenarios = files.iter().flat_map(|file| &file.scenarios);
     let refused = scenarios.filter_map(|scenario| Some((scenario, scenario.refused.as_ref()?)));

@@ -1,4 +1,4 @@
-//! Runs scenario files against one peer and gathers what differs.
+//! Runner of scenario files against one peer.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,21 +10,21 @@ use serde_json::{Map, Value, json};
 use crate::expect::{get, has_pieces, mismatches, shorten};
 use crate::scenario::{Expect, Scenario, ScenarioFile, Step, Who};
 
-/// Who is asked.
+/// Server under test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Peer {
     Firn,
     OpenSearch,
 }
 
-/// What came of a run.
+/// Result of a run.
 pub(crate) struct Report {
     peer: Peer,
     files: usize,
     passed: usize,
-    /// Scenarios that another peer alone answers.
+    /// Scenarios for another peer only.
     left_out: usize,
-    /// A text for each.
+    /// Text of each failure.
     pub(crate) failures: Vec<String>,
 }
 
@@ -73,7 +73,7 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// Whatever an earlier run left behind. What is not there cannot be removed, so answers do not matter.
+    /// Removes leftovers of an earlier run. Missing objects cannot be removed, so the answers do not matter.
     fn clean(&self) {
         for request in &self.file.cleanup {
             if let Some((method, path)) = request.split_once(' ') {
@@ -139,7 +139,7 @@ impl Runner<'_> {
         }
     }
 
-    /// What failed, if anything.
+    /// Runs a scenario; returns its failure, if any.
     fn scenario(&self, scenario: &Scenario) -> Option<String> {
         let refused = scenario.refused.as_ref().filter(|_| self.peer == Peer::Firn);
         let mut saved = BTreeMap::new();

@@ -1,5 +1,4 @@
-//! A scenario file as typed values. What it does not know, it refuses: a misspelt matcher would
-//! otherwise pass for ever.
+//! Scenario file as typed values. Unknown keys are refused: a misspelt matcher would otherwise pass for ever.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -8,18 +7,18 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// A file of scenarios about one subject.
+/// File of scenarios about one subject.
 pub(crate) struct ScenarioFile {
-    /// The file's name without `.yml`. Names that the file creates start with it.
+    /// File name without `.yml`. Names that the file creates start with it.
     pub(crate) stem: String,
     pub(crate) rows: Vec<Row>,
     pub(crate) setup: Setup,
-    /// Requests that remove what the scenarios made besides the indices of the setup.
+    /// Requests that remove what the scenarios created in addition to the indices of the setup.
     pub(crate) cleanup: Vec<String>,
     pub(crate) scenarios: Vec<Scenario>,
 }
 
-/// A row of a table of the compatibility page: the table, the row's name, its other cells by column.
+/// Row of a table of the compatibility page: the table, the row's name, its other cells by column.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Row {
     pub(crate) table: String,
@@ -32,12 +31,12 @@ pub(crate) struct Row {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Setup {
     pub(crate) indices: BTreeMap<String, Index>,
-    /// After the indices.
+    /// Requests after the indices are created.
     pub(crate) requests: Vec<Step>,
 }
 
-/// An index and its documents. A document's `_id` and `_routing` are taken out of it; without an
-/// `_id` it is called by its place, from 1 on.
+/// Index and its documents. `_id` and `_routing` are removed from a document; without an `_id` its id is its position,
+/// from 1 on.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Index {
@@ -49,15 +48,15 @@ pub(crate) struct Index {
 
 pub(crate) struct Scenario {
     pub(crate) name: String,
-    /// The row of the page that counts it; the first one of the file otherwise.
+    /// Row of the page that counts it; by default the first one of the file.
     pub(crate) row: String,
-    /// The only peer it runs against.
+    /// Only peer that it runs against.
     pub(crate) only: Option<Who>,
     /// Why the peers differ: a sentence for the page.
     pub(crate) why: Option<String>,
-    /// Who the sentence is about, if it is not the peer that is left out.
+    /// Peer that the sentence is about, unless it is the excluded one.
     pub(crate) differs: Option<Who>,
-    /// firn does not have it: it answers 400 with these words where the scenario expects something else.
+    /// Words of firn's refusal: firn lacks the feature and answers 400 with these words instead of the expected result.
     pub(crate) refused: Option<String>,
     pub(crate) steps: Vec<Step>,
 }
@@ -69,7 +68,7 @@ pub(crate) enum Who {
     OpenSearch,
 }
 
-/// A request and what is expected of its answer.
+/// Request and the expectations of its answer.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Step {
     /// Method and path, as in `GET /index/_search?size=1`.
@@ -83,29 +82,29 @@ pub(crate) struct Step {
     pub(crate) query: Option<Value>,
     #[serde(default)]
     pub(crate) body: Option<Value>,
-    /// One value a line.
+    /// One value per line.
     #[serde(default)]
     pub(crate) ndjson: Option<Vec<Value>>,
-    /// A body as it stands, JSON or not.
+    /// Raw body, JSON or not.
     #[serde(default)]
     pub(crate) raw: Option<String>,
     /// Repeats the text `[what, times]` within `raw`, for bodies that are too large to write down.
     #[serde(default)]
     pub(crate) repeat: BTreeMap<String, (String, usize)>,
-    /// Values of the answer, by their paths, that later steps name as `${name}`.
+    /// Values of the answer, by path, that later steps name as `${name}`.
     #[serde(default)]
     pub(crate) save: BTreeMap<String, String>,
-    /// What OpenSearch answers, where that differs from firn and Elasticsearch.
+    /// OpenSearch's answer, if it differs from firn and Elasticsearch.
     #[serde(default)]
     pub(crate) opensearch: Option<Other>,
-    /// What firn answers, where that differs from Elasticsearch and OpenSearch.
+    /// firn's answer, if it differs from Elasticsearch and OpenSearch.
     #[serde(default)]
     pub(crate) firn: Option<Other>,
     #[serde(flatten)]
     pub(crate) expect: Expect,
 }
 
-/// Another peer's answer, and why it differs: a sentence for the compatibility page.
+/// Answer of another peer, and why it differs: a sentence for the compatibility page.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Other {
     pub(crate) why: String,
@@ -113,11 +112,11 @@ pub(crate) struct Other {
     pub(crate) expect: Expect,
 }
 
-/// All that is expected of an answer; what is not named may be anything. Keys are paths.
+/// All expectations of an answer; other parts are ignored. Keys are paths.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Expect {
-    /// 200 if nothing is said, 400 if an `error` is expected.
+    /// Default: 200, or 400 if an `error` is expected.
     pub(crate) status: Option<u16>,
     /// `_id`s of the hits in order.
     pub(crate) ids: Option<Vec<String>>,
@@ -125,12 +124,12 @@ pub(crate) struct Expect {
     pub(crate) id_set: Option<Vec<String>>,
     /// `hits.total.value`.
     pub(crate) total: Option<u64>,
-    /// The value is exactly this, numbers with and without a fraction told apart.
+    /// The value is exactly this; numbers with and without a fraction differ.
     #[serde(rename = "match")]
     pub(crate) equal: Map<String, Value>,
     /// The same, but objects may have more keys.
     pub(crate) has: Map<String, Value>,
-    /// A number and how far off it may be.
+    /// A number and its tolerance.
     pub(crate) near: BTreeMap<String, (f64, f64)>,
     pub(crate) length: BTreeMap<String, usize>,
     /// The array has these values in any order.
@@ -142,12 +141,12 @@ pub(crate) struct Expect {
     pub(crate) error: Option<ErrorExpect>,
     /// Some line of the body has the pieces between `…` in order.
     pub(crate) lines: Vec<String>,
-    /// Keys of a flattened struct cannot be denied by serde; what no field took lands here.
+    /// serde cannot deny unknown keys of a flattened struct; they are collected here.
     #[serde(flatten)]
     unknown: BTreeMap<String, Value>,
 }
 
-/// Some level of the error (itself, its root causes, what caused it) has this type and words.
+/// Some level of the error (itself, its root causes, its causes) has this type and words.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ErrorExpect {
@@ -175,7 +174,7 @@ impl Step {
     }
 }
 
-/// Keys of a scenario besides those of the one step that it may be.
+/// Keys of a scenario in addition to those of the single step that it may be.
 const SCENARIO_KEYS: &[&str] = &["name", "row", "only", "why", "differs", "refused", "steps"];
 
 impl Scenario {
@@ -267,7 +266,7 @@ fn parse(stem: &str, text: &str) -> Result<ScenarioFile> {
     })
 }
 
-/// All files of a folder, by name.
+/// Reads all files of a folder, by name.
 pub(crate) fn read_all(folder: &Path) -> Result<Vec<ScenarioFile>> {
     let mut paths: Vec<_> = std::fs::read_dir(folder)
         .with_context(|| folder.display().to_string())?

@@ -1,4 +1,4 @@
-//! How long sessions live, and what ends them.
+//! Lifetime of sessions, and the events that end them.
 
 use std::time::{Duration, Instant};
 
@@ -33,7 +33,7 @@ fn sessions_live_through_restart_and_kill() {
     node.stop().unwrap();
     let node = start(folder.path(), &[]);
     let ann = ann.at(node.client());
-    // No password is hashed for them: in this build each would take some tenths of a second.
+    // Sessions need no password hash: in this build each would take some tenths of a second.
     let started = Instant::now();
     for _ in 0..200 {
         assert_eq!(ann.status(), 200);
@@ -70,7 +70,7 @@ fn what_changes_about_a_user_holds_at_once() {
     roles(json!(["tenant_reader"]));
     assert_eq!(ann.get("/events/_count").status, 200);
 
-    // By himself, in one of his browsers.
+    // By the user, in one of two browsers.
     let (one, two) = (sign_in("bob"), sign_in("bob"));
     let other = json!({"password": "another horse"});
     assert_eq!(one.send("POST", "/_security/user/_password", &other).status, 200);
@@ -81,7 +81,7 @@ fn what_changes_about_a_user_holds_at_once() {
         401,
         "the first password again is another one all the same"
     );
-    // By somebody else.
+    // By another user.
     let bob = sign_in("bob");
     put_user(&operator, "bob", "tenant_admin", Some("bolt"));
     assert_eq!(bob.status(), 401);
@@ -122,7 +122,7 @@ fn sessions_end_when_they_are_idle_and_when_they_are_old() {
     assert!(looked["expires_in_s"].as_u64().unwrap() <= 2, "{looked}");
     while last_used.elapsed() < Duration::from_millis(idle_ms + 100) {
         std::thread::sleep(Duration::from_millis(100));
-        // On a machine that stood still in between nothing can be said.
+        // After a long pause of the machine nothing can be concluded.
         let alive = used.status();
         longest_pause = longest_pause.max(before.elapsed());
         before = Instant::now();
@@ -168,7 +168,7 @@ fn the_thirty_third_session_ends_the_first() {
     node.stop().unwrap();
 }
 
-/// Ends a live tail by `end`, in a second or two and long before its own end.
+/// Checks that `end` ends a live tail within a second or two, long before its own end.
 fn ends_a_tail(tail: impl FnOnce() -> Option<Answer> + Send + 'static, end: impl FnOnce()) {
     let tail = std::thread::spawn(move || (tail(), Instant::now()));
     std::thread::sleep(Duration::from_millis(1500));
@@ -176,7 +176,7 @@ fn ends_a_tail(tail: impl FnOnce() -> Option<Answer> + Send + 'static, end: impl
     let ended = Instant::now();
     end();
     let (answer, at) = tail.join().unwrap();
-    assert!(answer.is_none(), "broken off, so that nobody takes it for the whole");
+    assert!(answer.is_none(), "aborted, so that no client takes it for the whole");
     assert!(at - ended < Duration::from_secs(10), "{:?}", at - ended);
 }
 
@@ -214,7 +214,7 @@ fn what_is_still_being_read_breaks_off_with_the_right_to_it() {
     ends_a_tail(of_session(&amy), || {
         operator.ok("DELETE", "/_security/user/amy", &Value::Null);
     });
-    // As for whoever sends credentials with each request.
+    // The same for clients that send credentials with each request.
     let key = json!({"name": "k", "metadata": {"tenant": "bolt"}});
     let key = operator.ok("POST", "/_security/api_key", &key);
     let client = node

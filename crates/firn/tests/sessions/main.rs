@@ -1,4 +1,4 @@
-//! Signing in with a browser, against the real process: cookies, whose eyes one has, and what TLS does to it.
+//! Browser sessions against the real process: sign-in, cookies, tenant views, and TLS.
 
 mod ending;
 mod refusals;
@@ -12,7 +12,7 @@ use firn_testkit::{Answer, Client, Node};
 use serde_json::{Value, json};
 use support::browser::{self, Browser, PASSWORD, settle, start};
 
-/// What an error says, and its type.
+/// Returns status, type and reason of an error.
 fn error(answer: &Answer) -> (u16, String, String) {
     let body = answer.json();
     let text = |name: &str| body["error"][name].as_str().unwrap_or_default().to_owned();
@@ -103,7 +103,7 @@ fn signing_in_and_out() {
         );
         assert_eq!(ended.header("www-authenticate"), None, "{path}");
     }
-    // Who signs in again in the same browser has one session.
+    // A second sign-in in the same browser replaces the session.
     let bob = Browser::sign_in(node.client(), "bob");
     let body = json!({"username": "bob", "password": PASSWORD}).to_string();
     let next = bob.bare(
@@ -117,7 +117,7 @@ fn signing_in_and_out() {
 }
 
 #[test]
-fn without_security_everybody_is_an_operator() {
+fn without_security_every_caller_is_an_operator() {
     let folder = tempfile::tempdir().unwrap();
     let node = start(folder.path(), &[("xpack.security.enabled", "false")]);
     let client = node.client();
@@ -146,7 +146,7 @@ fn without_security_everybody_is_an_operator() {
 }
 
 #[test]
-fn tenants_have_sessions_of_their_own() {
+fn sessions_are_separate_between_tenants() {
     let folder = tempfile::tempdir().unwrap();
     let node = start(folder.path(), &[]);
     settle(&node);
@@ -157,7 +157,7 @@ fn tenants_have_sessions_of_their_own() {
     assert_eq!((ann.count(), bob.count()), (3, 5));
     let hits = ann.send("POST", "/_all/_search", &json!({"size": 100})).text();
     assert!(hits.contains("of acme") && !hits.contains("of bolt"), "{hits}");
-    // One's cookie with another's token is nobody's.
+    // A cookie with the token of another session is refused.
     let mixed = Browser {
         csrf: bob.csrf.clone(),
         ..ann.clone()
@@ -176,7 +176,7 @@ fn tenants_have_sessions_of_their_own() {
     node.stop().unwrap();
 }
 
-/// The records of the audit log that a query finds; waits until there are some.
+/// Returns the records of the audit log that a query finds; waits until there are some.
 #[track_caller]
 fn audited(operator: &Client, query: &Value, count: usize) -> Vec<Value> {
     let started = Instant::now();
@@ -202,7 +202,7 @@ fn audited(operator: &Client, query: &Value, count: usize) -> Vec<Value> {
 }
 
 #[test]
-fn an_operator_looks_with_a_tenant_s_eyes_and_the_audit_log_says_so() {
+fn an_operator_takes_a_tenant_view_and_the_audit_log_records_it() {
     let folder = tempfile::tempdir().unwrap();
     let node = start(folder.path(), &[]);
     let by_password = settle(&node);
@@ -236,7 +236,7 @@ fn an_operator_looks_with_a_tenant_s_eyes_and_the_audit_log_says_so() {
     let hits = operator.send("POST", "/_search", &json!({"size": 100})).text();
     assert!(hits.contains("of acme") && !hits.contains("of bolt"), "{hits}");
     assert_eq!(operator.count(), 3);
-    // Another browser of his is not concerned.
+    // Another browser of the operator is not affected.
     assert_eq!(Browser::sign_in(node.client(), "elastic").count(), 8);
     let event = json!({"@timestamp": "2026-01-01T00:00:00Z", "message": "written in a view"});
     for (method, path, body) in [
@@ -273,11 +273,11 @@ fn an_operator_looks_with_a_tenant_s_eyes_and_the_audit_log_says_so() {
     assert_eq!(next.status, 200, "{}", next.text());
     let operator = operator.with_view(&next);
     assert_eq!(operator.count(), 5);
-    // Not by force, with which the last second's records go.
+    // A graceful stop, because a kill loses the records of the last second.
     node.stop().unwrap();
     let node = start(folder.path(), &[]);
     let operator = operator.at(node.client());
-    assert_eq!(operator.count(), 5, "a restart shows him nothing that he had given up");
+    assert_eq!(operator.count(), 5, "the view survives a restart");
     let back = operator.send("POST", "/_firn/session/view", &json!({"tenant": null, "reason": ""}));
     assert_eq!((back.status, &back.json()["view_as"]), (200, &Value::Null));
     let operator = operator.with_view(&back);
@@ -326,7 +326,7 @@ fn an_operator_looks_with_a_tenant_s_eyes_and_the_audit_log_says_so() {
 }
 
 #[test]
-fn no_window_of_a_browser_is_answered_with_other_eyes_than_it_has() {
+fn each_window_of_a_browser_gets_answers_of_its_view_only() {
     let folder = tempfile::tempdir().unwrap();
     let node = start(folder.path(), &[]);
     settle(&node);
@@ -339,7 +339,7 @@ fn no_window_of_a_browser_is_answered_with_other_eyes_than_it_has() {
             assert!(!answer.text().contains("acme"), "{}", answer.text());
         }
     };
-    // Two windows share the cookie. In one of them the operator takes a view, another one, and gives it back.
+    // Two windows share the cookie. In one of them the operator takes a view, then another one, and leaves it.
     let own = Browser::sign_in(node.client(), "elastic");
     let take = |browser: &Browser, tenant: Value| {
         let body = json!({"tenant": tenant, "reason": "ticket 4711"});
@@ -351,7 +351,7 @@ fn no_window_of_a_browser_is_answered_with_other_eyes_than_it_has() {
     assert_eq!(
         error(&take(&own, json!("bolt"))).1,
         "session_changed_exception",
-        "whoever does not know his view changes none"
+        "without the current token the view cannot change"
     );
     let bolt = acme.with_view(&take(&acme, json!("bolt")));
     assert_eq!(bolt.count(), 5);
@@ -360,11 +360,11 @@ fn no_window_of_a_browser_is_answered_with_other_eyes_than_it_has() {
     let back = bolt.with_view(&take(&bolt, Value::Null));
     changed(&bolt);
     assert_eq!((back.count(), own.count()), (8, 8), "it is as it was");
-    // Who asks without the token believes nothing, and is told who is there.
+    // A request without the token expects no view, and gets the current session.
     let session = own.bare("GET", "/_firn/session", &[], b"");
     assert_eq!(session.json()["csrf"], own.csrf.as_str());
 
-    // In another window somebody else signs in: the cookie is now his.
+    // In another window another user signs in, so the cookie now belongs to that user.
     let ann = Browser::sign_in(node.client(), "ann");
     let first_window = Browser {
         csrf: own.csrf.clone(),

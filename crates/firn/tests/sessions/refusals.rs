@@ -1,4 +1,4 @@
-//! Who is refused: requests without the session's token, cookies that are none, wrong passwords.
+//! Refused requests: without the token of the session, with invalid cookies, with wrong passwords.
 
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ fn what_may_change_something_needs_the_session_s_token() {
     for token in ["", "x", amy.csrf.as_str(), bob.cookie.split('=').nth(1).unwrap()] {
         assert_eq!(write(&[("x-firn-csrf", token)]).status, 403, "{token}");
     }
-    // What others' pages ask for is refused with the right token as well.
+    // Requests from pages of other sites are refused even with the right token.
     let own = ("x-firn-csrf", bob.csrf.as_str());
     for site in ["cross-site", "same-site"] {
         assert_eq!(write(&[own, ("sec-fetch-site", site)]).status, 403, "{site}");
@@ -45,7 +45,7 @@ fn what_may_change_something_needs_the_session_s_token() {
     assert_eq!(write(&[own, ("sec-fetch-site", "same-origin")]).status, 201);
     assert_eq!(bob.count(), 6);
 
-    // Looking needs none; a GET that does more than look does.
+    // Reads need no token; a GET that changes something does.
     assert_eq!(bob.bare("GET", "/events/_count", &[], b"").status, 200);
     assert_eq!(bob.bare("HEAD", "/events", &[], b"").status, 200);
     assert_eq!(bob.bare("GET", "/events/_refresh", &[], b"").status, 403);
@@ -57,7 +57,7 @@ fn what_may_change_something_needs_the_session_s_token() {
     ] {
         assert_eq!(bob.bare(method, path, &[], b"").status, 403, "{method} {path}");
     }
-    // Another spelling of signing in makes no new session of one that is there.
+    // Another spelling of the sign-in path creates no session from an existing one.
     for path in ["/_firn//session", "/%5Ffirn/session", "//_firn/session/"] {
         let answer = bob.bare("POST", path, &[own], b"");
         assert!(
@@ -66,7 +66,7 @@ fn what_may_change_something_needs_the_session_s_token() {
             answer.status
         );
     }
-    // A form brings it as a field; that this endpoint takes no forms is said after that.
+    // A form carries the token as a field; the refusal of forms at this endpoint comes after the check.
     let form = ("content-type", "application/x-www-form-urlencoded");
     let send = |form_body: &str| {
         bob.bare("POST", "/events/_search", &[form], form_body.as_bytes())
@@ -76,7 +76,7 @@ fn what_may_change_something_needs_the_session_s_token() {
     assert_eq!(send(&format!("csrf={}", amy.csrf)), 403);
     assert_eq!(send(&format!("a=b&csrf={}", bob.csrf)), 406);
 
-    // Credentials of the request's own count before the cookie, and need no token.
+    // Credentials of the request have precedence over the cookie, and need no token.
     let operator = browser::operator(&node);
     let headers = [("cookie", bob.cookie.as_str()), json];
     let both = operator.with_headers("POST", "/_count", &headers, b"{}").unwrap();
@@ -204,7 +204,7 @@ fn wrong_passwords_are_refused_slowly_and_bodies_are_small() {
     for number in 0..9 {
         assert_eq!(sign_in(node.client(), "amy", &format!("guess {number}")).status, 401);
     }
-    // Five are free; then 0.1, 0.2, 0.4 s.
+    // Five attempts are free; then the delays are 0.1, 0.2, 0.4 s.
     assert!(
         started.elapsed() >= Duration::from_millis(650),
         "{:?}",
@@ -219,7 +219,7 @@ fn wrong_passwords_are_refused_slowly_and_bodies_are_small() {
         .collect();
     std::thread::sleep(Duration::from_millis(200));
     let started = Instant::now();
-    assert_eq!(ann.status(), 200, "nobody waits who is signed in");
+    assert_eq!(ann.status(), 200, "a session does not wait");
     assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
     node.kill9().unwrap();
     let sent_away = guesses

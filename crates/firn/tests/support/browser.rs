@@ -1,5 +1,5 @@
-//! A server that people sign in at, and a browser of one of them: it keeps the cookie and sends the token, as the console
-//! does.
+//! Server with users, and a browser with the session of one of them: it stores the cookie and sends the token, as the
+//! console does.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use base64::engine::general_purpose::STANDARD;
 use firn_testkit::{Answer, Client, Node, NodeOptions};
 use serde_json::{Value, json};
 
-/// Of everybody.
+/// Password of all users.
 pub const PASSWORD: &str = "correct horse";
 
-/// Starts a server with this in its folder, where the operator `elastic` signs in with [`PASSWORD`].
+/// Starts a server with its data in `folder`; the operator `elastic` signs in with [`PASSWORD`].
 pub fn start(folder: &Path, settings: &[(&str, &str)]) -> Node {
     Node::start(
         Path::new(env!("CARGO_BIN_EXE_firn")),
@@ -21,7 +21,7 @@ pub fn start(folder: &Path, settings: &[(&str, &str)]) -> Node {
     .unwrap()
 }
 
-/// The same with options that are not started yet.
+/// Returns the same options without a start.
 pub fn options(folder: &Path, settings: &[(&str, &str)]) -> NodeOptions {
     let file = folder.join("password");
     std::fs::write(&file, format!("{PASSWORD}\n")).unwrap();
@@ -37,13 +37,13 @@ pub fn options(folder: &Path, settings: &[(&str, &str)]) -> NodeOptions {
     }
 }
 
-/// A client of the operator's, with his password in each request.
+/// Returns a client of the operator with the password in each request.
 pub fn operator(node: &Node) -> Client {
     let basic = STANDARD.encode(format!("elastic:{PASSWORD}"));
     node.client().authorized(format!("Basic {basic}"))
 }
 
-/// Makes or changes a user.
+/// Creates or changes a user.
 #[track_caller]
 pub fn put_user(operator: &Client, name: &str, role: &str, tenant: Option<&str>) {
     let metadata = tenant.map_or_else(|| json!({}), |tenant| json!({"tenant": tenant}));
@@ -51,8 +51,8 @@ pub fn put_user(operator: &Client, name: &str, role: &str, tenant: Option<&str>)
     operator.ok("PUT", &format!("/_security/user/{name}"), &user);
 }
 
-/// Two tenants, `acme` with the readers `ann` and `amy`, and `bolt` with its admin `bob`; three events of `acme` and
-/// five of `bolt` in the stream `events`, whose messages name their tenant.
+/// Creates two tenants, `acme` with the readers `ann` and `amy`, and `bolt` with its admin `bob`; three events of
+/// `acme` and five of `bolt` in the stream `events`, whose messages name their tenant.
 pub fn settle(node: &Node) -> Client {
     let operator = operator(node);
     let template = json!({
@@ -82,7 +82,7 @@ pub fn settle(node: &Node) -> Client {
     operator
 }
 
-/// Where somebody is signed in.
+/// Browser of a signed-in user.
 #[derive(Clone)]
 pub struct Browser {
     pub client: Client,
@@ -92,7 +92,7 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Signs in; fails if that does not work.
+    /// Signs in and panics on failure.
     #[track_caller]
     pub fn sign_in(client: &Client, name: &str) -> Self {
         let body = json!({"username": name, "password": PASSWORD});
@@ -106,7 +106,7 @@ impl Browser {
         }
     }
 
-    /// The same browser at a server that was started again.
+    /// Returns the same browser for a restarted server.
     pub fn at(&self, client: &Client) -> Self {
         Self {
             client: client.clone(),
@@ -114,7 +114,7 @@ impl Browser {
         }
     }
 
-    /// The same browser with the token of a session that it has taken a view in, or given it back.
+    /// Returns the same browser with the token of the session after its view changed.
     pub fn with_view(&self, answer: &Answer) -> Self {
         Self {
             csrf: answer.json()["csrf"].as_str().expect("a token").to_owned(),
@@ -122,7 +122,7 @@ impl Browser {
         }
     }
 
-    /// With the cookie and these headers.
+    /// Sends a request with the cookie and these headers.
     pub fn bare(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
         let cookie = format!("theirs=1; {}", self.cookie);
         let mut all = vec![("cookie", cookie.as_str())];
@@ -130,7 +130,7 @@ impl Browser {
         self.client.with_headers(method, path, &all, body).unwrap()
     }
 
-    /// As the console asks.
+    /// Sends a request as the console does.
     pub fn send(&self, method: &str, path: &str, body: &Value) -> Answer {
         let token = ("x-firn-csrf", self.csrf.as_str());
         match body {
@@ -146,12 +146,12 @@ impl Browser {
         self.send("GET", path, &Value::Null)
     }
 
-    /// The status of the question who is signed in.
+    /// Returns the status of a request for the session.
     pub fn status(&self) -> u16 {
         self.get("/_firn/session").status
     }
 
-    /// How many events it sees.
+    /// Returns the number of visible events.
     #[track_caller]
     pub fn count(&self) -> u64 {
         let answer = self.get("/events/_count");

@@ -1,4 +1,4 @@
-//! An HTTP server that does what a test tells it, and the binary under test.
+//! HTTP server with programmable answers, and the binary under test.
 
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
 
@@ -9,13 +9,13 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Output};
 use std::sync::Arc;
 
-/// A request as it came.
+/// Received request.
 pub struct Request {
     pub method: String,
     pub path: String,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
-    /// Inflated if it was compressed.
+    /// Decompressed body.
     pub body: Vec<u8>,
 }
 
@@ -27,7 +27,7 @@ impl Request {
             .map(|(_, value)| value.as_str())
     }
 
-    /// Pairs of action and source.
+    /// Returns pairs of action and source.
     pub fn events(&self) -> Vec<(String, String)> {
         let text = String::from_utf8_lossy(&self.body).into_owned();
         let lines: Vec<&str> = text.lines().collect();
@@ -38,7 +38,7 @@ impl Request {
     }
 }
 
-/// What the server does with a request.
+/// Reaction of the server to a request.
 pub enum Reply {
     Json(u16, String),
     /// Closes without an answer.
@@ -119,7 +119,7 @@ pub fn firn(arguments: &[&str]) -> Output {
     command(arguments).output().expect("firn runs")
 }
 
-/// The same, not started yet.
+/// Returns the same command without a start.
 pub fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_firn"));
     command.args(arguments);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{eventually, fill, put_shared, start_secure};
 
-/// Declares a tenant with its admin; a client of his.
+/// Declares a tenant with an admin; returns a client of the admin.
 fn declare(operator: &Client, tenant: &str) -> Client {
     operator.ok("PUT", &format!("/_firn/tenants/{tenant}"), &json!({}));
     let user = json!({"password": "staple battery", "roles": ["tenant_admin"], "metadata": {"tenant": tenant}});
@@ -80,7 +80,7 @@ fn a_tenant_that_is_declared_again_meets_nothing_of_the_old_one() {
     ] {
         assert_eq!(used.pointer(path), Some(&json!(0)), "{path}: {used}");
     }
-    // Nobody else's went with it.
+    // No data of other tenants was removed.
     assert_eq!(status(&other, &of_other), (200, 200));
     assert_eq!(
         operator.ok("GET", "/_firn/tenants/zeta/usage", &Value::Null)["ingest"]["events_total"],

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{ask, count, eventually, fill, put_shared, put_template, start, try_to, write};
 
-/// Weeks that have events.
+/// Weeks with events.
 const WEEKS: u64 = 6;
 /// Events of each tenant and week.
 const EVENTS: u64 = 50;
@@ -68,18 +68,18 @@ fn a_deleted_tenant_is_gone_although_the_process_is_killed_meanwhile() {
 
     assert_eq!(count(client, "events-app", "acme"), 0);
     assert_eq!(count(client, "events-app", "zeta"), total + 1);
-    // Who asks again, as after an answer that was lost, does not begin another one.
+    // A repeated request, as after a lost answer, does not start another deletion.
     assert_eq!(try_to(client, "DELETE", "/_firn/tenants/acme", Value::Null).status, 404);
     assert_eq!(ask(client, "GET", "/_firn/tenants/acme/deletion", Value::Null), done);
     assert_eq!(client.get("/own").unwrap().status, 404);
-    // Nothing is written for it until somebody declares it again.
+    // Writes for the tenant are refused until it is declared again.
     assert_eq!(write(client, [("acme", 0)])["items"][0]["create"]["status"], json!(403));
 
     ask(client, "PUT", "/_firn/tenants/acme", json!({}));
     let taken = write(client, [("acme", 0)]);
     assert_eq!(taken["errors"], json!(false), "{taken}");
 
-    // The statement stays.
+    // The report stays.
     node.stop().unwrap();
     let node = start(folder.path());
     assert_eq!(
@@ -110,13 +110,13 @@ fn what_is_not_there_cannot_be_deleted() {
     assert_eq!(node.client().get("/_firn/tenants/nobody/deletion").unwrap().status, 404);
 }
 
-/// Closed indices that are in nobody's way, one that is, and what the statement says of them.
+/// Closed indices that do not block the deletion, one that does, and their entries in the report.
 #[test]
 fn a_closed_index_holds_up_only_itself() {
     let folder = tempfile::tempdir().unwrap();
     let mut node = start(folder.path());
     let client = node.client();
-    // `a` comes before and `z` after what is closed, whatever they are looked at by.
+    // `a` sorts before and `z` after the closed index, so both orders of processing are covered.
     for index in ["a-shared", "m-closed", "n-empty", "z-shared"] {
         put_shared(client, index, None);
     }
@@ -151,7 +151,7 @@ fn a_closed_index_holds_up_only_itself() {
     assert!(running["started"].is_u64(), "{running}");
     let mut killed = false;
     for _ in 0..2 {
-        // Until after the time in which writes end that were on their way.
+        // Longer than the time in which writes in flight end.
         std::thread::sleep(Duration::from_secs(6));
         let now = look(node.client());
         assert_eq!(now, running, "killed: {killed}");

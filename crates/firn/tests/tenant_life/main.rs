@@ -1,5 +1,4 @@
-//! What happens to events by time and by tenant, in the real process: old ones are dropped, tenants are
-//! placed and deleted.
+//! Lifecycle of events by time and tenant in the real process: retention, placement and deletion of tenants.
 
 mod anew;
 mod deletion;
@@ -15,18 +14,18 @@ use base64::engine::general_purpose::STANDARD;
 use firn_testkit::{Answer, Client, Node, NodeOptions};
 use serde_json::{Value, json};
 
-/// A node that looks every second for what is too old.
+/// Starts a node that applies retention every second.
 fn start(folder: &Path) -> Node {
     start_with(folder, None)
 }
 
-/// One that may also have repositories in a folder.
+/// Starts a node that may also have repositories in a folder.
 fn start_with(folder: &Path, repositories: Option<&Path>) -> Node {
     let repositories = repositories.map(|path| ("path.repo", path.display().to_string()));
     start_set(folder, repositories)
 }
 
-/// One that knows who asks, and its operator.
+/// Starts a node with authentication; returns it with a client of its operator.
 fn start_secure(folder: &Path) -> (Node, Client) {
     let password = folder.join("password");
     std::fs::write(&password, "correct horse\n").unwrap();
@@ -43,7 +42,7 @@ fn start_secure(folder: &Path) -> (Node, Client) {
 fn start_set(folder: &Path, settings: impl IntoIterator<Item = (&'static str, String)>) -> Node {
     let usual = [
         ("data_streams.lifecycle.poll_interval", "1s".to_owned()),
-        // The machine that runs the tests may have a full disk.
+        // The disk of the machine that runs the tests may be full.
         (
             "cluster.routing.allocation.disk.watermark.flood_stage",
             "100mb".to_owned(),
@@ -64,14 +63,14 @@ fn now_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap()
 }
 
-/// Asks for something that must work; `null` is no body.
+/// Sends a request that must succeed; `null` is no body.
 fn ask(client: &Client, method: &str, path: &str, body: Value) -> Value {
     let answer = try_to(client, method, path, body);
     assert_eq!(answer.status, 200, "{method} {path}: {}", answer.text());
     answer.json()
 }
 
-/// Asks for something that may be refused.
+/// Sends a request that may be refused.
 fn try_to(client: &Client, method: &str, path: &str, body: Value) -> Answer {
     match body {
         Value::Null => client.send(method, path, None, &[]).unwrap(),
@@ -79,20 +78,20 @@ fn try_to(client: &Client, method: &str, path: &str, body: Value) -> Answer {
     }
 }
 
-/// Data streams `events-*` that hold events by tenant, an index a period.
+/// Creates a template for data streams `events-*` with storage by tenant and an index per period.
 fn put_template(client: &Client, period: &str, shards: u32) {
     let settings = json!({"index": {"tenant": {"field": "tenant"}, "period": period, "number_of_shards": shards}});
     let body = json!({"index_patterns": ["events-*"], "data_stream": {}, "template": {"settings": settings}});
     ask(client, "PUT", "/_index_template/events", body);
 }
 
-/// Writes one event for each tenant and age; the answer.
+/// Writes one event for each tenant and age; returns the answer.
 fn write<'a>(client: &Client, events: impl IntoIterator<Item = (&'a str, u64)>) -> Value {
     let mut body = String::new();
     let mut random = fastrand::Rng::with_seed(1);
     for (number, (tenant, days_old)) in events.into_iter().enumerate() {
         let at = now_ms() - days_old * 86_400_000;
-        // Text that no compression shortens, so that bytes are in proportion to events.
+        // Incompressible text, so that bytes are in proportion to events.
         let text: String = std::iter::repeat_with(|| random.alphanumeric()).take(300).collect();
         let event = json!({"@timestamp": at, "tenant": tenant, "n": number, "text": text});
         body.push_str(&format!("{{\"create\":{{}}}}\n{event}\n"));
@@ -102,7 +101,7 @@ fn write<'a>(client: &Client, events: impl IntoIterator<Item = (&'a str, u64)>) 
     answer.json()
 }
 
-/// An index that holds events by tenant; `owner`: its only one.
+/// Creates an index with storage by tenant; `owner`: its only tenant.
 fn put_shared(client: &Client, index: &str, owner: Option<&str>) {
     let settings = match owner {
         Some(owner) => json!({"index.tenant.field": "tenant", "index.tenant.owner": owner}),
@@ -117,7 +116,7 @@ fn put_shared(client: &Client, index: &str, owner: Option<&str>) {
     );
 }
 
-/// Writes so many events of a tenant that are so old.
+/// Writes events of a tenant with this age.
 fn fill(client: &Client, index: &str, tenant: &str, events: u64, days_old: u64) {
     let at = now_ms() - days_old * 86_400_000;
     let event = json!({"@timestamp": at, "tenant": tenant});
@@ -136,7 +135,7 @@ fn count(client: &Client, index: &str, tenant: &str) -> u64 {
         .unwrap()
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let started = Instant::now();
     while !is_so() {

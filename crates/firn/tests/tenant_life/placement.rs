@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use crate::{ask, put_template, start, write};
 
-/// Documents of the large tenant on each of the two shards of an index.
+/// Returns the documents of the large tenant on each of the two shards of an index.
 fn large_on(client: &Client, index: &str) -> Vec<u64> {
     let query = json!({"size": 0, "track_total_hits": true, "query": {"term": {"tenant": "large"}}});
     let on = |shard: u32| {
@@ -58,7 +58,7 @@ fn a_proposal_takes_effect_in_the_next_index() {
     assert_eq!(applied["placement"], placement);
     assert_eq!(placement, proposal["placement"]);
 
-    // The index of today stands still, the next one has the large tenant on both shards.
+    // Today's index does not change, the next one has the large tenant on both shards.
     let old = ask(client, "POST", "/events-app/_rollover", json!({}));
     assert_eq!(write(client, events())["errors"], json!(false));
     let before = large_on(client, old["old_index"].as_str().unwrap());

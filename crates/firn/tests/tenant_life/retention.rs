@@ -29,7 +29,7 @@ fn a_data_stream_drops_indices_of_days_that_are_too_old() {
             "retention_determined_by": "data_stream_configuration",
         })
     );
-    // A day ends at midnight: that of two days ago may hold events that are not too old yet.
+    // A day ends at midnight: the index of two days ago may contain events that are not expired yet.
     eventually("dropping of old indices", || indices() == 3);
     assert_eq!(count(client, "events-app", "acme"), 3);
     ask(client, "DELETE", lifecycle, Value::Null);
@@ -60,12 +60,12 @@ fn a_closed_index_makes_no_tenant_come_more_than_once_a_day() {
     ask(client, "POST", "/closed,others/_close", Value::Null);
     ask(client, "PUT", "/_firn/tenants/acme", json!({"retention": "2d"}));
     eventually("removal from what is open", || count(client, "open", "acme") == 1);
-    // It had its turn: what is as old and comes later waits for the next one.
+    // The retention run is over: equally old events that come later wait for the next one.
     std::thread::sleep(Duration::from_secs(1));
     fill(client, "open", "acme", 1, 5);
     std::thread::sleep(Duration::from_secs(4));
     assert_eq!(count(client, "open", "acme"), 2);
-    // Or until there is something to do that could not be done.
+    // Or until blocked work becomes possible.
     ask(client, "POST", "/closed/_open", Value::Null);
     eventually("removal from what was opened", || {
         count(client, "closed", "acme") == 0 && count(client, "open", "acme") == 1

@@ -1,4 +1,4 @@
-//! The deletion of a tenant reaches snapshots and what is mounted from them, in the real process.
+//! Deletion of a tenant from snapshots and mounted indices, in the real process.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -56,14 +56,14 @@ fn snapshot(client: &Client, name: &str) {
     assert_eq!(made["snapshot"]["state"], "SUCCESS", "{made}");
 }
 
-/// The indices of a snapshot.
+/// Returns the indices of a snapshot.
 fn indices_of(client: &Client, snapshot: &str) -> Vec<String> {
     let answer = ask(client, "GET", &format!("/_snapshot/objects/{snapshot}"), Value::Null);
     let indices = answer["snapshots"][0]["indices"].as_array().unwrap();
     indices.iter().map(|name| name.as_str().unwrap().to_owned()).collect()
 }
 
-/// Backing indices are hidden from patterns.
+/// Returns settings that make restored backing indices visible, which are hidden from patterns.
 fn shown() -> Value {
     json!({"index.hidden": false})
 }
@@ -86,7 +86,7 @@ fn restore(client: &Client, snapshot: &str, prefix: &str) {
     ask(client, "POST", &path, body);
 }
 
-/// How many events an index expression has of each tenant, counted in two ways.
+/// Counts the events of each tenant in two ways.
 fn counts(client: &Client, index: &str) -> [u64; 3] {
     let body = json!({"size": 0, "track_total_hits": true, "aggs": {"by": {"terms": {"field": "tenant"}}}});
     let answer = ask(client, "POST", &format!("/{index}/_search"), body);
@@ -115,7 +115,7 @@ fn deletion(client: &Client) -> Value {
     ask(client, "GET", "/_firn/tenants/acme/deletion", Value::Null)
 }
 
-/// A node with two snapshots and mounts of the first, and `mirror`, a copy of the repository that is read-only.
+/// Prepares a node with two snapshots and mounts of the first, and `mirror`, a read-only copy of the repository.
 fn prepared(bed: &Bed) -> Node {
     let node = bed.start("node");
     let client = node.client();
@@ -146,7 +146,7 @@ fn a_deleted_tenant_is_gone_from_snapshots_and_mounts_although_the_process_is_ki
         std::thread::sleep(Duration::from_millis(random.u64(0..1200)));
         node.kill9().unwrap();
         node = bed.start("node");
-        // Wherever it ended, others have all they had.
+        // Wherever the kill came, other tenants have all their events.
         for mounted in ["frozen-*", "cold-*"] {
             let [acme, others @ ..] = counts(node.client(), mounted);
             assert!(
@@ -183,7 +183,7 @@ fn a_deleted_tenant_is_gone_from_snapshots_and_mounts_although_the_process_is_ki
     check(client, "events-app", 2 * EVENTS);
     restore(client, "second", "restored");
     check(client, "restored-*", 2 * EVENTS);
-    // Nothing lies about that no snapshot names.
+    // No unreferenced objects remain.
     let cleaned = ask(client, "POST", "/_snapshot/objects/_cleanup", Value::Null);
     assert_eq!(cleaned["results"]["deleted_blobs"], json!(0), "{cleaned}");
 
@@ -206,7 +206,7 @@ fn the_statement_says_what_was_rewritten_and_what_is_waited_for() {
     let bed = Bed::new();
     let node = prepared(&bed);
     node.stop().unwrap();
-    // Its device is not there for a while.
+    // The device is missing for a while.
     let (here, away) = (bed.repository("objects"), bed.repository("away"));
     std::fs::rename(&here, &away).unwrap();
     let node = bed.start("node");
@@ -223,9 +223,9 @@ fn the_statement_says_what_was_rewritten_and_what_is_waited_for() {
         waiting["snapshots_not_read"][0]["snapshots_of"] == "objects",
         "{waiting}"
     );
-    // What is here is gone all the same.
+    // Local data is removed all the same.
     eventually("its removal from indices", || count(client, "events-app", "acme") == 0);
-    // Whoever opened it made folders for itself, and nothing else.
+    // Opening the missing repository created only its own folders.
     assert!(!here.join("log").exists() && !here.join("splits").exists());
     eventually("its return", || {
         let _ = std::fs::remove_dir_all(&here);
@@ -266,7 +266,8 @@ fn the_statement_says_what_was_rewritten_and_what_is_waited_for() {
     assert_eq!(counts(client, "frozen-*"), [0, EVENTS, EVENTS]);
 }
 
-/// What was deleted before a snapshot lies in its files: no search finds it, and a restore brings it along.
+/// Events that were deleted before a snapshot are still in its files: no search finds them, and a restore brings them
+/// back.
 #[test]
 fn deleted_events_that_a_restore_brings_meanwhile_are_removed_too() {
     let bed = Bed::new();
@@ -281,7 +282,7 @@ fn deleted_events_that_a_restore_brings_meanwhile_are_removed_too() {
     snapshot(client, "first");
     copy_folder(&bed.repository("objects"), &bed.repository("mirror"));
     register(client, "mirror", true);
-    // It cannot be changed here, and holds the deletion up.
+    // It cannot be changed here, and blocks the deletion.
     let held = indices_of(client, "first").remove(0);
     let held = json!({"index": held, "renamed_index": "held", "index_settings": shown()});
     ask(

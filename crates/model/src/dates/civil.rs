@@ -1,9 +1,9 @@
-//! Days and dates of the proleptic Gregorian calendar, without any time zone.
+//! Days and dates of the proleptic Gregorian calendar, without time zones.
 
-/// ms of a day.
+/// Milliseconds of a day.
 pub(super) const DAY_MS: i64 = 86_400_000;
 
-/// A calendar date.
+/// Calendar date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Date {
     pub(super) year: i64,
@@ -13,7 +13,7 @@ pub(super) struct Date {
     pub(super) day: u32,
 }
 
-/// Days since 1970-01-01. Howard Hinnant's algorithm: eras of 400 years that begin in March.
+/// Returns the days since 1970-01-01. Howard Hinnant's algorithm: eras of 400 years that begin in March.
 pub(super) fn days_from(date: Date) -> i64 {
     let year = if date.month <= 2 { date.year - 1 } else { date.year };
     let era = year.div_euclid(400);
@@ -24,7 +24,7 @@ pub(super) fn days_from(date: Date) -> i64 {
     era * 146_097 + day_of_era - 719_468
 }
 
-/// The inverse of [`days_from`].
+/// Returns the date of a day; the inverse of [`days_from`].
 pub(super) fn date_of(days: i64) -> Date {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
@@ -42,7 +42,7 @@ pub(super) fn date_of(days: i64) -> Date {
     Date { year, month, day }
 }
 
-/// Days of a month.
+/// Returns the number of days of a month.
 pub(super) fn days_in_month(year: i64, month: u32) -> u32 {
     match month {
         2 if is_leap(year) => 29,
@@ -52,17 +52,17 @@ pub(super) fn days_in_month(year: i64, month: u32) -> u32 {
     }
 }
 
-/// Whether February has 29 days.
+/// Returns whether February has 29 days.
 pub(super) fn is_leap(year: i64) -> bool {
     year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
 }
 
-/// Monday is 0.
+/// Returns the weekday of a day; Monday is 0.
 pub(super) fn weekday(days: i64) -> u32 {
     (days + 3).rem_euclid(7) as u32
 }
 
-/// The date `months` later, its day cut to the length of the month.
+/// Adds months to a date; the day is limited to the length of the month.
 pub(super) fn add_months(date: Date, months: i64) -> Date {
     let total = date.year * 12 + i64::from(date.month) - 1 + months;
     let (year, month) = (total.div_euclid(12), total.rem_euclid(12) as u32 + 1);

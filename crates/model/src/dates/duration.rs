@@ -1,15 +1,15 @@
-//! Time values: `30s`, `5m`.
+//! Parsing of time values: `30s`, `5m`.
 
 use crate::{Error, Result};
 
-/// `30s`, `100ms`, `2d`, `500micros`, `10nanos`, `0`: a time value of Elasticsearch, in ms (parts
-/// of an ms are rounded up to 1). Signs, fractions and missing units are refused with
-/// [`crate::ErrorKind::IllegalArgument`], as in Elasticsearch.
+/// Parses an Elasticsearch time value (`30s`, `100ms`, `2d`, `500micros`, `10nanos`, `0`) to ms (fractions of an ms are
+/// rounded up to 1). Signs, fractions and missing units fail with [`crate::ErrorKind::IllegalArgument`], as in
+/// Elasticsearch.
 pub fn parse_duration_ms(text: &str) -> Result<u64> {
     parse(text, &format!("value [{text}]"))
 }
 
-/// [`parse_duration_ms`] whose errors name the setting.
+/// Parses like [`parse_duration_ms`]; errors name the setting.
 pub fn parse_duration_setting_ms(setting: &str, text: &str) -> Result<u64> {
     parse(text, &format!("setting [{setting}] with value [{text}]"))
 }

@@ -1,4 +1,4 @@
-//! A date format: alternatives that are tried in order.
+//! Date formats: alternatives that are tried in order.
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,7 @@ use super::print::{Clock, push_padded};
 use super::zone::Zone;
 use crate::{Error, Result};
 
-/// Alternatives of one format.
+/// Maximum alternatives of one format.
 const ALTERNATIVES_MAX: usize = 32;
 
 const DEFAULT: &str = "strict_date_optional_time||epoch_millis";
@@ -25,7 +25,7 @@ pub struct DateFormat {
     alternatives: Vec<Alternative>,
 }
 
-/// Two formats are the same if they are written the same.
+/// Two formats are equal if their patterns are equal texts.
 impl PartialEq for DateFormat {
     fn eq(&self, other: &Self) -> bool {
         self.pattern == other.pattern
@@ -41,10 +41,9 @@ enum Alternative {
 }
 
 impl DateFormat {
-    /// Parses a format; alternatives are separated by `||`. Each is a name of Elasticsearch's
-    /// built-in formats or a pattern of Java's `DateTimeFormatter`, in English.
-    /// [`crate::ErrorKind::IllegalArgument`] if it is neither, [`crate::ErrorKind::NotImplemented`]
-    /// for week dates, eras and the like.
+    /// Parses a format; alternatives are separated by `||`. Each is a name of Elasticsearch's built-in formats or a
+    /// pattern of Java's `DateTimeFormatter`, in English. Other texts fail with [`crate::ErrorKind::IllegalArgument`];
+    /// week dates, eras and the like with [`crate::ErrorKind::NotImplemented`].
     pub fn new(pattern: &str) -> Result<Self> {
         let mut alternatives = Vec::new();
         for part in pattern.split("||") {
@@ -70,7 +69,7 @@ impl DateFormat {
         })
     }
 
-    /// `strict_date_optional_time||epoch_millis`.
+    /// Returns `strict_date_optional_time||epoch_millis`.
     pub fn default_millis() -> Self {
         Self {
             pattern: DEFAULT.to_owned(),
@@ -78,33 +77,33 @@ impl DateFormat {
         }
     }
 
-    /// `yyyy/MM/dd HH:mm:ss||yyyy/MM/dd||epoch_millis`, the second of Elasticsearch's formats for
-    /// dynamic dates.
+    /// Returns `yyyy/MM/dd HH:mm:ss||yyyy/MM/dd||epoch_millis`, the second of Elasticsearch's formats for dynamic
+    /// dates.
     pub(crate) fn slashes() -> Self {
         // The text is a constant and a test parses it, so the default is never reached.
         Self::new(SLASHES).unwrap_or_else(|_| Self::default_millis())
     }
 
-    /// As written.
+    /// Returns the pattern as written.
     pub fn pattern(&self) -> &str {
         &self.pattern
     }
 
-    /// Whether a string parses.
+    /// Returns whether a string parses.
     pub fn matches(&self, text: &str) -> bool {
         self.instant(text, false, &UTC).is_some()
     }
 
-    /// A string value of a document, as nanoseconds since the epoch; numbers are passed as their
-    /// text. Dates without a zone are in UTC. The hot path of indexing: ISO 8601 without
-    /// allocation. [`crate::ErrorKind::IllegalArgument`] if no alternative fits.
+    /// Parses a string value of a document to nanoseconds since the epoch; numbers are passed as text. Dates without a
+    /// zone are in UTC. This is the hot path of indexing: ISO 8601 without allocation. If no alternative matches, it
+    /// fails with [`crate::ErrorKind::IllegalArgument`].
     pub fn parse_nanos(&self, text: &str) -> Result<i128> {
         self.instant(text, false, &UTC)
             .map(Instant::to_nanos)
             .ok_or_else(|| self.failure(text))
     }
 
-    /// A string value of a document, ms; finer parts are cut. See [`DateFormat::parse_nanos`].
+    /// Parses a string value of a document to ms; finer parts are truncated. See [`DateFormat::parse_nanos`].
     pub fn parse_ms(&self, text: &str) -> Result<i64> {
         self.instant(text, false, &UTC)
             .and_then(Instant::to_ms)
@@ -132,7 +131,7 @@ impl DateFormat {
         out
     }
 
-    /// What the first alternative that fits makes of a text without date math.
+    /// Parses a text without date math with the first alternative that matches.
     pub(super) fn instant(&self, text: &str, round_up: bool, zone: &Zone) -> Option<Instant> {
         self.alternatives.iter().find_map(|alternative| {
             let parts = match alternative {
@@ -154,7 +153,7 @@ impl DateFormat {
     }
 }
 
-/// The beginning of a text that may be long, for messages.
+/// Returns the beginning of a long text, for messages.
 fn clip(text: &str) -> &str {
     const BYTES_MAX: usize = 256;
     match text.char_indices().find(|(at, _)| *at >= BYTES_MAX) {
@@ -163,7 +162,7 @@ fn clip(text: &str) -> &str {
     }
 }
 
-/// `-12345.678`: a number of units of 10^-`exponent` seconds.
+/// Parses `-12345.678`: a number of units of 10^-`exponent` seconds.
 fn parse_epoch(text: &str, exponent: usize) -> Option<Parts> {
     let negative = text.starts_with('-');
     let mut cursor = iso::Cursor::new(text);
@@ -202,7 +201,7 @@ fn parse_epoch(text: &str, exponent: usize) -> Option<Parts> {
     })
 }
 
-/// The inverse of [`parse_epoch`]: ns in units of 10^`decimals` ns, without zeros at the end.
+/// Prints an epoch, the inverse of [`parse_epoch`]: ns in units of 10^`decimals` ns, without trailing zeros.
 fn push_epoch(out: &mut String, ms: i64, nano_of_ms: u32, decimals: usize) {
     if decimals == 6 && nano_of_ms == 0 {
         out.push_str(&ms.to_string());

@@ -1,9 +1,9 @@
-//! ISO 8601 by hand: the hot path of indexing, without allocation.
+//! Hand-written parser of ISO 8601: the hot path of indexing, without allocation.
 
 use super::parts::{ParsedZone, Parts};
 use super::zone::Zone;
 
-/// Reads a text from its beginning.
+/// Cursor that reads a text from its beginning.
 #[derive(Clone, Copy)]
 pub(super) struct Cursor<'a> {
     text: &'a str,
@@ -23,24 +23,24 @@ impl<'a> Cursor<'a> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// The text that is left.
+    /// Returns the unread text.
     pub(super) fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
 
-    /// Goes past `length` bytes, which must end at a character.
+    /// Skips `length` bytes, which must end at a character boundary.
     pub(super) fn skip(&mut self, length: usize) {
         self.at += length;
     }
 
-    /// Goes past `byte` (ASCII) if it is next.
+    /// Consumes `byte` (ASCII) if it is next.
     pub(super) fn eat(&mut self, byte: u8) -> bool {
         let hit = self.peek() == Some(byte);
         self.at += usize::from(hit);
         hit
     }
 
-    /// Goes past `literal` if it is next.
+    /// Consumes `literal` if it is next.
     pub(super) fn eat_str(&mut self, literal: &str) -> bool {
         let hit = self.rest().starts_with(literal);
         if hit {
@@ -49,7 +49,7 @@ impl<'a> Cursor<'a> {
         hit
     }
 
-    /// As many digits as there are, from `min` to `max` (at most 18).
+    /// Reads as many digits as possible, from `min` to `max` (at most 18).
     pub(super) fn digits(&mut self, min: usize, max: usize) -> Option<i64> {
         let bytes = self.text.as_bytes();
         let start = self.at;
@@ -66,19 +66,19 @@ impl<'a> Cursor<'a> {
         (self.at - start >= min).then_some(value)
     }
 
-    /// The same as an unsigned number of at most 9 digits.
+    /// Reads digits as an unsigned number of at most 9 digits.
     pub(super) fn small(&mut self, min: usize, max: usize) -> Option<u32> {
         self.digits(min, max.min(9)).map(|value| value as u32)
     }
 
-    /// From `min` to `max` (at most 9) digits after the point, as ns.
+    /// Reads `min` to `max` (at most 9) digits after the point, as ns.
     pub(super) fn fraction(&mut self, min: usize, max: usize) -> Option<u32> {
         let start = self.at;
         let value = self.small(min, max)?;
         Some(value * 10u32.pow(9 - (self.at - start) as u32))
     }
 
-    /// A year: four digits (`min` in a lenient format), more only with a sign.
+    /// Reads a year: four digits (`min` in a lenient format), more only with a sign.
     pub(super) fn year(&mut self, min: usize) -> Option<i64> {
         let negative = self.peek() == Some(b'-');
         let signed = negative || self.peek() == Some(b'+');
@@ -87,7 +87,7 @@ impl<'a> Cursor<'a> {
         Some(if negative { -year } else { year })
     }
 
-    /// `+01:00`, `+0100`, `+01`, `+01:00:00`, `+1`: seconds, within 18 hours.
+    /// Reads `+01:00`, `+0100`, `+01`, `+01:00:00`, `+1`: returns seconds, within 18 hours.
     pub(super) fn offset(&mut self) -> Option<i32> {
         let sign = match self.peek()? {
             b'+' => 1,
@@ -114,7 +114,7 @@ impl<'a> Cursor<'a> {
         (minutes < 60 && seconds < 60 && total <= 18 * 3600).then_some(sign * total as i32)
     }
 
-    /// `Z`, an offset, or the name of a zone, to the end of the text or the next blank.
+    /// Reads `Z`, an offset, or the name of a zone, to the end of the text or the next blank.
     pub(super) fn zone(&mut self) -> Option<ParsedZone> {
         match self.peek()? {
             b'Z' | b'z' if self.rest().len() == 1 || !self.text.as_bytes()[self.at + 1].is_ascii_alphabetic() => {
@@ -136,8 +136,8 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// `yyyy[-MM[-dd]]['T'[HH[:mm[:ss[.fraction]]]][zone]]`, the whole text. Lenient formats take
-/// single digits where strict ones want two.
+/// Parses `yyyy[-MM[-dd]]['T'[HH[:mm[:ss[.fraction]]]][zone]]`, the whole text. Lenient formats accept single digits
+/// where strict ones require two.
 pub(super) fn parse(text: &str, strict: bool) -> Option<Parts> {
     let mut cursor = Cursor::new(text);
     let parts = parse_prefix(&mut cursor, strict)?;

@@ -5,27 +5,25 @@ use super::format::DateFormat;
 use super::zone::Zone;
 use crate::{Error, ErrorKind, Result};
 
-/// Instants that date math may reach, ms: some 290,000 years around the epoch, far from where
-/// `i64` ends.
+/// Range of date math, ms: some 290,000 years around the epoch, far inside the range of `i64`.
 const MS_MAX: i64 = 1 << 53;
 
-/// ns in a ms.
+/// Nanoseconds in a millisecond.
 const NANOS: i128 = 1_000_000;
 
 impl DateFormat {
-    /// A bound of a query: a date, maybe followed by `||` and date math, or `now` with date math.
-    /// Dates without a zone are in `zone`, and math rounds there. With `round_up`, `/d` goes to the
-    /// last ms of the day and missing parts of the time are filled with their last value (missing
-    /// months and days with the first, as in Elasticsearch).
+    /// Parses a bound of a query: a date, optionally followed by `||` and date math, or `now` with date math. Dates
+    /// without a zone are in `zone`, and math rounds in `zone`. With `round_up`, `/d` goes to the last ms of the day
+    /// and missing parts of the time are filled with their last value (missing months and days with the first, as in
+    /// Elasticsearch).
     ///
-    /// [`ErrorKind::Parsing`] if it cannot be understood or leads out of range.
+    /// An invalid text or a result out of range fails with [`ErrorKind::Parsing`].
     pub fn parse_math_ms(&self, text: &str, now_ms: i64, round_up: bool, zone: &Zone) -> Result<i64> {
         let nanos = self.parse_math_nanos(text, now_ms, round_up, zone)?;
         i64::try_from(nanos.div_euclid(NANOS)).map_err(|_| Error::new(ErrorKind::Parsing, self.failure(text).reason()))
     }
 
-    /// The same to the nanosecond. Math moves by whole ms and leaves what is finer; rounding is to
-    /// the ms.
+    /// Does the same to the nanosecond. Math moves by whole ms and preserves finer parts; rounding is to the ms.
     pub fn parse_math_nanos(&self, text: &str, now_ms: i64, round_up: bool, zone: &Zone) -> Result<i128> {
         if let Some(math) = text.strip_prefix("now") {
             return Ok(i128::from(evaluate(math, now_ms, round_up, zone)?) * NANOS);
@@ -99,7 +97,7 @@ enum Unit {
     Months,
     Weeks,
     Days,
-    /// Hours, minutes and seconds by their length in ms.
+    /// Hours, minutes and seconds, by their length in ms.
     Fixed(i64),
 }
 
@@ -137,7 +135,7 @@ impl Unit {
         zone.to_utc(first * DAY_MS)
     }
 
-    /// Hours and less are of fixed length; days and more keep the local time.
+    /// Hours and shorter units have a fixed length; days and longer units keep the local time.
     fn add(self, ms: i64, count: i64, zone: &Zone) -> i64 {
         let days = match self {
             Unit::Fixed(length) => return ms.saturating_add(count.saturating_mul(length)),

@@ -1,7 +1,7 @@
 //! Dates: formats, date math, time zones, and rounding down to an interval.
 //!
-//! All instants are ms since the epoch in UTC (`i64`) unless a name says `nanos`. The calendar is
-//! the proleptic Gregorian one, as in Java's `java.time`.
+//! All instants are ms since the epoch in UTC (`i64`) unless a name says `nanos`. The calendar is the proleptic
+//! Gregorian one, as in Java's `java.time`.
 
 mod civil;
 mod duration;

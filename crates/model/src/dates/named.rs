@@ -1,6 +1,6 @@
-//! The formats that Elasticsearch has names for.
+//! Elasticsearch's named date formats.
 
-/// What stands behind a name.
+/// Definition of a named format.
 pub(super) enum Named {
     /// ISO 8601 with optional parts.
     Iso {
@@ -8,17 +8,17 @@ pub(super) enum Named {
     },
     EpochMillis,
     EpochSecond,
-    /// A Java pattern, in which `ZZZZZ` stands for any zone and a fraction takes 1 to 9 digits.
-    /// Lenient ones take single digits where two are usual.
+    /// Java pattern in which `ZZZZZ` means any zone and a fraction has 1 to 9 digits. Lenient patterns accept single
+    /// digits where two are usual.
     Pattern {
         pattern: &'static str,
         lenient: bool,
     },
-    /// Elasticsearch has it, firn does not.
+    /// Known to Elasticsearch, but not implemented.
     Missing,
 }
 
-/// The format of that name; `None`: not a name, so a Java pattern.
+/// Returns the format with a name; `None`: not a name, so a Java pattern.
 pub(super) fn lookup(name: &str) -> Option<Named> {
     let (plain, strict) = match name.strip_prefix("strict_") {
         Some(plain) => (plain, true),
@@ -31,7 +31,7 @@ pub(super) fn lookup(name: &str) -> Option<Named> {
         "epoch_millis" if !strict => Named::EpochMillis,
         "epoch_second" if !strict => Named::EpochSecond,
         _ if plain.contains("week") => {
-            // Week dates count weeks of a week year, which nothing else here does.
+            // Week dates need the week of a week year, which no other code here computes.
             if is_week_format(plain) {
                 Named::Missing
             } else {

@@ -1,9 +1,9 @@
-//! What a parser found in a text, and the instant that it makes.
+//! Parsed parts of a date, and their conversion to an instant.
 
 use super::civil::{DAY_MS, Date, days_from, days_in_month};
 use super::zone::Zone;
 
-/// A date as parsed: parts that were missing are `None`.
+/// Parts of a parsed date; missing parts are `None`.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Parts {
     pub(super) year: Option<i64>,
@@ -21,13 +21,13 @@ pub(super) struct Parts {
     /// Monday is 0; must agree with the date.
     pub(super) weekday: Option<u32>,
     pub(super) zone: Option<ParsedZone>,
-    /// An epoch format: everything at once.
+    /// Complete instant, from an epoch format.
     pub(super) epoch: Option<Instant>,
-    /// With `epoch`: how many ns a missing fraction may stand for.
+    /// With `epoch`: maximum ns of a missing fraction.
     pub(super) epoch_missing_ns: u32,
 }
 
-/// Seconds since the epoch, and ns after them. 64 bits are faster than one number of 128.
+/// Seconds since the epoch, and ns after them. Two 64-bit numbers are faster than one 128-bit number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Instant {
     pub(super) seconds: i64,
@@ -36,7 +36,7 @@ pub(super) struct Instant {
 }
 
 impl Instant {
-    /// `None`: it does not fit.
+    /// Converts to ms; `None`: overflow.
     pub(super) fn to_ms(self) -> Option<i64> {
         self.seconds
             .checked_mul(1000)?
@@ -48,7 +48,7 @@ impl Instant {
     }
 }
 
-/// A zone inside the text.
+/// Zone in the text.
 #[derive(Debug, Clone)]
 pub(super) enum ParsedZone {
     OffsetSeconds(i32),
@@ -58,9 +58,9 @@ pub(super) enum ParsedZone {
 const NANOS_MAX: u32 = 999_999_999;
 
 impl Parts {
-    /// The instant; `None`: there is no such date (30 February). Missing parts are the
-    /// first of their kind; with `round_up` the missing parts of the time are the last, while
-    /// month and day stay the first, which is what Elasticsearch does for `gt` and `lte`.
+    /// Returns the instant; `None`: the date does not exist (30 February). Missing parts get their first value. With
+    /// `round_up` the missing parts of the time get their last value, while month and day get the first, as
+    /// Elasticsearch does for `gt` and `lte`.
     pub(super) fn to_instant(&self, round_up: bool, zone: &Zone) -> Option<Instant> {
         if let Some(instant) = self.epoch {
             let missing = if round_up { self.epoch_missing_ns } else { 0 };

@@ -1,4 +1,4 @@
-//! Patterns of Java's `DateTimeFormatter`, compiled once.
+//! Compiled patterns of Java's `DateTimeFormatter`.
 
 use super::civil::{Date, days_from, weekday};
 use super::iso::Cursor;
@@ -7,9 +7,9 @@ use super::print::{Clock, push_offset, push_padded, push_year};
 use super::zone::Zone;
 use crate::{Error, Result};
 
-/// Letters of one pattern.
+/// Maximum bytes of one pattern.
 const PATTERN_BYTES_MAX: usize = 256;
-/// Sections inside sections.
+/// Maximum nesting of optional sections.
 const SECTION_DEPTH_MAX: usize = 8;
 
 const MONTHS: [&str; 12] = [
@@ -57,7 +57,7 @@ enum Number {
 #[derive(Debug, Clone)]
 enum Item {
     Literal(Box<str>),
-    /// `exact`: digits follow at once, so it takes just so many.
+    /// `exact`: digits follow directly, so it reads exactly `width` digits.
     Year {
         width: usize,
         min: usize,
@@ -83,7 +83,7 @@ enum Item {
         full: bool,
     },
     HalfDay,
-    /// `colon`: `+01:00`. `minutes`: even if there are none. `letter`: `Z` for none.
+    /// `colon`: `+01:00`. `minutes`: even if they are zero. `letter`: `Z` for a zero offset.
     Offset {
         colon: bool,
         minutes: bool,
@@ -96,12 +96,12 @@ enum Item {
     Optional(Vec<Item>),
 }
 
-/// A compiled pattern.
+/// Compiled pattern.
 #[derive(Debug, Clone)]
 pub(super) struct Pattern(Vec<Item>);
 
 impl Pattern {
-    /// A pattern that a user wrote.
+    /// Compiles a pattern written by a user.
     pub(super) fn compile(pattern: &str) -> Result<Self> {
         if pattern.len() > PATTERN_BYTES_MAX {
             return Err(Error::illegal_argument(format!(
@@ -113,12 +113,12 @@ impl Pattern {
         Compiler::new(pattern, false, false).compile()
     }
 
-    /// A pattern behind a name; see `named.rs`.
+    /// Compiles the pattern of a named format; see `named.rs`.
     pub(super) fn compile_named(pattern: &str, lenient: bool) -> Result<Self> {
         Compiler::new(pattern, true, lenient).compile()
     }
 
-    /// The whole text, or `None`.
+    /// Parses the whole text, else returns `None`.
     pub(super) fn parse(&self, text: &str) -> Option<Parts> {
         let mut cursor = Cursor::new(text);
         let mut parts = Parts::default();
@@ -275,7 +275,7 @@ fn offset(colon: bool, minutes: bool, letter: bool) -> Item {
     Item::Offset { colon, minutes, letter }
 }
 
-/// A year directly before other digits (`yyyyMMdd`) takes no more than its own.
+/// Makes a year directly before other digits (`yyyyMMdd`) read only its own digits.
 fn fix_adjacent(items: &mut [Item]) {
     for at in 0..items.len() {
         let digits_follow = matches!(
@@ -368,7 +368,7 @@ fn parse_item(item: &Item, cursor: &mut Cursor<'_>, parts: &mut Parts) -> Option
     Some(())
 }
 
-/// The index of the name that comes next; short names have three letters.
+/// Returns the index of the name that comes next; short names have three letters.
 fn name(cursor: &mut Cursor<'_>, names: &[&str], full: bool) -> Option<u32> {
     let rest = cursor.rest().as_bytes();
     let index = names.iter().position(|name| {

@@ -1,9 +1,9 @@
-//! Pieces of printed dates.
+//! Printing of dates.
 
 use super::civil::{DAY_MS, Date, date_of};
 use super::zone::Zone;
 
-/// What a clock in a zone shows.
+/// Local date and time in a zone.
 pub(super) struct Clock<'a> {
     pub(super) date: Date,
     pub(super) days: i64,
@@ -16,7 +16,7 @@ pub(super) struct Clock<'a> {
 }
 
 impl<'a> Clock<'a> {
-    /// `nano` counts within the ms.
+    /// Creates the local time; `nano_of_ms` counts within the ms.
     pub(super) fn at(ms: i64, nano_of_ms: u32, zone: &'a Zone) -> Self {
         let offset_ms = zone.offset_ms_at(ms);
         let local_ms = ms.saturating_add(offset_ms);
@@ -34,7 +34,7 @@ impl<'a> Clock<'a> {
         }
     }
 
-    /// `2026-01-02T03:04:05.123Z`: 3 to 9 digits after the point, as many as it takes.
+    /// Prints `2026-01-02T03:04:05.123Z`: 3 to 9 digits after the point, as many as needed.
     pub(super) fn push_iso(&self, out: &mut String) {
         push_year(out, self.date.year, 4);
         out.push('-');
@@ -59,7 +59,7 @@ impl<'a> Clock<'a> {
     }
 }
 
-/// A year with its sign where it needs one.
+/// Prints a year, with a sign if it needs one.
 pub(super) fn push_year(out: &mut String, year: i64, width: usize) {
     if year < 0 {
         out.push('-');
@@ -69,7 +69,7 @@ pub(super) fn push_year(out: &mut String, year: i64, width: usize) {
     push_padded(out, year.unsigned_abs(), width);
 }
 
-/// A number with leading zeros.
+/// Prints a number with leading zeros.
 pub(super) fn push_padded(out: &mut String, number: u64, width: usize) {
     let mut digits = [b'0'; 20];
     let mut at = digits.len();
@@ -82,7 +82,7 @@ pub(super) fn push_padded(out: &mut String, number: u64, width: usize) {
     out.extend(digits[at..].iter().copied().map(char::from));
 }
 
-/// `+01:00` or `+0100`, seconds only if there are any; `zero` for no offset.
+/// Prints `+01:00` or `+0100`, seconds only if they are not zero; `zero` for no offset.
 pub(super) fn push_offset(out: &mut String, seconds: i64, colon: bool, zero: &str) {
     if seconds == 0 {
         out.push_str(zero);

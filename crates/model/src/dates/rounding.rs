@@ -1,9 +1,9 @@
-//! Rounding down to the buckets of a date histogram.
+//! Rounding of instants to the buckets of a date histogram.
 
 use super::civil::{DAY_MS, Date, add_months, date_of, days_from, weekday};
 use super::zone::{Local, Zone};
 
-/// A calendar unit.
+/// Calendar unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum CalendarUnit {
@@ -18,7 +18,7 @@ pub enum CalendarUnit {
 }
 
 impl CalendarUnit {
-    /// `1d`, `day` and the like, as `calendar_interval` takes them; `None`: not a single unit.
+    /// Reads `1d`, `day` and the like, as in `calendar_interval`; `None`: not a single unit.
     pub fn parse(text: &str) -> Option<Self> {
         Some(match text {
             "second" | "1s" => Self::Second,
@@ -33,7 +33,7 @@ impl CalendarUnit {
         })
     }
 
-    /// Its `calendar_interval`.
+    /// Returns its `calendar_interval`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Second => "1s",
@@ -47,7 +47,7 @@ impl CalendarUnit {
         }
     }
 
-    /// The length of units shorter than a day, ms.
+    /// Returns the length of units shorter than a day, ms.
     fn short_ms(self) -> Option<i64> {
         match self {
             Self::Second => Some(1000),
@@ -65,7 +65,7 @@ impl CalendarUnit {
         }
     }
 
-    /// The first day of the unit that holds a day.
+    /// Returns the first day of the unit that contains a day.
     fn first_day(self, days: i64) -> i64 {
         if matches!(self, Self::Second | Self::Minute | Self::Hour | Self::Day) {
             return days;
@@ -82,7 +82,7 @@ impl CalendarUnit {
         })
     }
 
-    /// The first day of the next unit, given the first of one.
+    /// Returns the first day of the next unit, given the first of one.
     fn next_first_day(self, first: i64) -> i64 {
         match self {
             Self::Second | Self::Minute | Self::Hour | Self::Day => first + 1,
@@ -92,7 +92,7 @@ impl CalendarUnit {
     }
 }
 
-/// The width of a date histogram's bucket.
+/// Width of a date histogram's buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interval {
     /// `fixed_interval`, ms, at least 1.
@@ -101,8 +101,8 @@ pub enum Interval {
     Calendar(CalendarUnit),
 }
 
-/// Rounds instants down to the start of their bucket. Follows Elasticsearch's `Rounding`: buckets
-/// are those of the local time, so a day has 23 to 25 hours where clocks change.
+/// Rounds instants down to the start of their bucket. Follows Elasticsearch's `Rounding`: buckets follow local time, so
+/// a day has 23 to 25 hours at a change of clocks.
 #[derive(Debug, Clone)]
 pub struct Rounding {
     interval: Interval,
@@ -111,8 +111,8 @@ pub struct Rounding {
 }
 
 impl Rounding {
-    /// Buckets of `interval` in `zone`, their starts moved by `offset_ms`. A fixed interval below
-    /// 1 ms counts as 1.
+    /// Creates a rounding to buckets of `interval` in `zone`, whose starts are moved by `offset_ms`. A fixed interval
+    /// below 1 ms counts as 1.
     pub fn new(interval: Interval, zone: Zone, offset_ms: i64) -> Self {
         let interval = match interval {
             Interval::Fixed(length) => Interval::Fixed(length.max(1)),
@@ -125,31 +125,31 @@ impl Rounding {
         }
     }
 
-    /// What it was made from.
+    /// Returns the interval.
     pub fn interval(&self) -> Interval {
         self.interval
     }
 
-    /// The time zone of its buckets.
+    /// Returns the time zone of the buckets.
     pub fn zone(&self) -> &Zone {
         &self.zone
     }
 
-    /// The start of the bucket that holds `ms`. Fast for fixed intervals and for zones of one
-    /// offset; others look up the zone's transitions, so callers keep (start, next) and only
-    /// call again outside of it.
+    /// Returns the start of the bucket that contains `ms`. Fast for fixed intervals and for zones with one offset. For
+    /// other zones it searches the zone's transitions, so callers cache (start, next) and call it only for instants
+    /// outside that range.
     pub fn round_down(&self, ms: i64) -> i64 {
         let ms = ms.saturating_sub(self.offset_ms);
         self.round(ms).saturating_add(self.offset_ms)
     }
 
-    /// The start of the bucket after the one that starts at `start_ms`.
+    /// Returns the start of the bucket after the one that starts at `start_ms`.
     pub fn next(&self, start_ms: i64) -> i64 {
         let start = start_ms.saturating_sub(self.offset_ms);
         self.next_start(start).saturating_add(self.offset_ms)
     }
 
-    /// The length of buckets shorter than a day or fixed, ms.
+    /// Returns the length of fixed buckets or of those shorter than a day, ms.
     fn fixed_ms(&self) -> Option<i64> {
         match self.interval {
             Interval::Fixed(length) => Some(length),
@@ -167,7 +167,7 @@ impl Rounding {
         let local = floor(ms.saturating_add(self.zone.offset_ms_at(ms)), length);
         match self.zone.at_local(local) {
             Local::One(start) => start,
-            // The latest one that is not after the instant itself.
+            // The later one, unless it is after the instant.
             Local::Two(first, second) => {
                 if second <= ms {
                     second
@@ -187,7 +187,7 @@ impl Rounding {
         self.start_of_day(unit.first_day(days))
     }
 
-    /// The first instant of a local day.
+    /// Returns the first instant of a local day.
     fn start_of_day(&self, days: i64) -> i64 {
         match self.zone.at_local(days.saturating_mul(DAY_MS)) {
             Local::One(ms) | Local::Two(ms, _) | Local::Gap(ms) => ms,
@@ -207,8 +207,8 @@ impl Rounding {
         if self.zone.fixed_offset_ms().is_some() {
             return start.saturating_add(length);
         }
-        // Where clocks go back a bucket may be longer than the interval: go on until the next
-        // begins. Where they go forward one may have been stepped over: come back to it.
+        // If clocks go back, a bucket may be longer than the interval: advance until the next one begins. If clocks go
+        // forward, the first step may skip a bucket: go back to it.
         const STEP_MS: i64 = 900_000;
         const STEPS_MAX: usize = 120;
         let mut probe = start.saturating_add(length);

@@ -376,7 +376,7 @@ fn rounds_to_calendar_units() {
         "2026-10-24T22:00:00.000Z",
         "2026-10-25T23:00:00.000Z",
     );
-    // 02:30 happens twice; the hours are apart.
+    // 02:30 occurs twice; the hours are separate.
     check(
         "2026-10-25T00:30Z",
         calendar(U::Hour),
@@ -391,7 +391,7 @@ fn rounds_to_calendar_units() {
         "2026-10-25T01:00:00.000Z",
         "2026-10-25T02:00:00.000Z",
     );
-    // Midnight does not exist where clocks go forward at 00:00.
+    // Midnight does not exist on a day on which clocks go forward at 00:00.
     check(
         "2026-09-06T12:00Z",
         calendar(U::Day),

@@ -7,26 +7,26 @@ use super::civil::{DAY_MS, date_of};
 use super::iso::Cursor;
 use crate::{Error, Result};
 
-/// A time zone: UTC, an offset, or a name from the tz database (which is compiled in).
+/// Time zone: UTC, an offset, or a name from the tz database (which is compiled in).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Zone {
     zone: TimeZone,
-    /// Of zones that never change it, seconds east of Greenwich.
+    /// Offset of zones with only one offset, seconds east of Greenwich.
     fixed_offset_s: Option<i64>,
     name: String,
 }
 
-/// The instants that a local time stands for.
+/// Instants of a local time.
 pub(super) enum Local {
     One(i64),
-    /// Clocks go back: the local time happens twice.
+    /// Clocks go back: the local time occurs twice.
     Two(i64, i64),
-    /// Clocks go forward over it: the instant at which they do.
+    /// Clocks skip the local time: the instant at which they go forward.
     Gap(i64),
 }
 
 impl Zone {
-    /// UTC.
+    /// Returns UTC.
     pub fn utc() -> Self {
         Self {
             zone: TimeZone::UTC,
@@ -35,8 +35,8 @@ impl Zone {
         }
     }
 
-    /// `Z`, `UTC`, `+01:00`, `Europe/Berlin`, and what else Java's `ZoneId.of` takes;
-    /// [`crate::ErrorKind::IllegalArgument`] if there is no such zone.
+    /// Parses `Z`, `UTC`, `+01:00`, `Europe/Berlin`, and other texts that Java's `ZoneId.of` accepts; an unknown zone
+    /// fails with [`crate::ErrorKind::IllegalArgument`].
     pub fn parse(text: &str) -> Result<Self> {
         if matches!(text, "Z" | "z" | "UTC" | "UT" | "GMT" | "Etc/UTC") {
             return Ok(Self {
@@ -56,7 +56,7 @@ impl Zone {
                 ))),
             };
         }
-        // Case counts in Java, while the tz database of jiff does not mind.
+        // Java's names are case-sensitive; jiff's tz database is not.
         let found = TimeZone::get(text).ok();
         match found.filter(|zone| zone.iana_name() == Some(text)) {
             Some(zone) => Ok(Self {
@@ -68,7 +68,7 @@ impl Zone {
         }
     }
 
-    /// So many seconds east of Greenwich, within 18 hours.
+    /// Creates a zone with an offset in seconds east of Greenwich, within 18 hours.
     pub(super) fn fixed(seconds: i32) -> Self {
         let offset = Offset::from_seconds(seconds).unwrap_or(Offset::UTC);
         let mut name = String::new();
@@ -80,12 +80,12 @@ impl Zone {
         }
     }
 
-    /// As it was written.
+    /// Returns the name as written.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What local clocks are ahead of UTC at an instant, ms.
+    /// Returns the difference of local time and UTC at an instant, ms.
     pub fn offset_ms_at(&self, ms: i64) -> i64 {
         match self.fixed_offset_s {
             Some(seconds) => seconds * 1000,
@@ -97,12 +97,12 @@ impl Zone {
         }
     }
 
-    /// The offset of a zone that has only one, ms.
+    /// Returns the offset of a zone that has only one, ms.
     pub(super) fn fixed_offset_ms(&self) -> Option<i64> {
         self.fixed_offset_s.map(|seconds| seconds * 1000)
     }
 
-    /// The instants of a local time, given as if it were UTC.
+    /// Returns the instants of a local time, given as if it were UTC.
     pub(super) fn at_local(&self, local_ms: i64) -> Local {
         if let Some(seconds) = self.fixed_offset_s {
             return Local::One(local_ms.saturating_sub(seconds * 1000));
@@ -132,7 +132,7 @@ impl Zone {
         }
     }
 
-    /// The instant in (`low`, `high`] at which the offset becomes that of `high`.
+    /// Finds the instant in (`low`, `high`] at which the offset becomes that of `high`.
     fn transition(&self, low: i64, high: i64) -> i64 {
         let (mut low, mut high) = (low.min(high), low.max(high));
         let target = self.offset_ms_at(high);
@@ -147,8 +147,8 @@ impl Zone {
         high
     }
 
-    /// The instant of a local time as Java's `ZonedDateTime.of` chooses it: the earlier of two,
-    /// and in a gap as far after it as the time stood into it.
+    /// Returns the instant of a local time as Java's `ZonedDateTime.of` does: the earlier of two; in a gap, the local
+    /// time is moved forward by the length of the gap.
     pub(super) fn to_utc(&self, local_ms: i64) -> i64 {
         match self.at_local(local_ms) {
             Local::One(ms) | Local::Two(ms, _) => ms,

@@ -1,4 +1,4 @@
-//! What a phase does to an index: one variant an action, as Elasticsearch names and prints them.
+//! Actions of a lifecycle phase: one variant per action, with Elasticsearch's names and JSON.
 
 use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
@@ -9,40 +9,40 @@ use crate::dates::parse_duration_setting_ms;
 use crate::settings::{SettingsMap, parse_bytes_setting};
 use crate::{Error, Result};
 
-/// One action with its parameters.
+/// Action with its parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     /// `index.priority`; `None`: none.
     SetPriority(Option<u64>),
-    /// Elasticsearch ends following of another cluster; firn follows none, so there is nothing to end.
+    /// Elasticsearch stops following another cluster here; firn follows none, so the action does nothing.
     Unfollow,
-    /// Another write index, once the conditions (as typed) are met.
+    /// Creates a new write index, once the conditions (as typed) are met.
     Rollover(IndexMap<String, Value>),
-    /// No writes any more.
+    /// Refuses writes from then on.
     ReadOnly,
-    /// Fewer shards, kept as typed. A shard of firn is as large as its segments and costs little, so that
-    /// there is nothing to win: the step says so and does nothing.
+    /// Reduces the number of shards; stored as typed. A shard of firn is as large as its segments and costs little, so
+    /// there is no benefit: the step reports that and does nothing.
     Shrink(Map<String, Value>),
-    /// Fewer segments.
+    /// Reduces the number of segments.
     ForceMerge(ForceMerge),
-    /// Copies and rules for places.
+    /// Sets the number of replicas and allocation rules.
     Allocate(Allocate),
-    /// To the tier of the phase; false: stays where it is.
+    /// Moves the index to the tier of the phase; false: the index stays where it is.
     Migrate(bool),
-    /// Into a repository, and mounted from there.
+    /// Copies the index to a repository and mounts it from there.
     SearchableSnapshot(SearchableSnapshot),
     /// Waits until this snapshot policy has a snapshot of the index.
     WaitForSnapshot(String),
-    /// Away with it; true: with the snapshot that the lifecycle made of it.
+    /// Deletes the index; true: also the snapshot that the lifecycle created of it.
     Delete(bool),
 }
 
 /// `forcemerge`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForceMerge {
-    /// At most so many segments a shard.
+    /// Maximum segments per shard.
     pub max_num_segments: u64,
-    /// `best_compression`, kept as typed.
+    /// `best_compression`, stored as typed.
     pub index_codec: Option<String>,
 }
 
@@ -60,13 +60,13 @@ pub struct Allocate {
 /// `searchable_snapshot`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchableSnapshot {
-    /// Where to.
+    /// Target repository.
     pub repository: String,
-    /// Merge before (default true).
+    /// Merge the segments before the snapshot (default true).
     pub force_merge_index: bool,
 }
 
-/// Conditions of `rollover`, as Elasticsearch prints them in order.
+/// Conditions of `rollover`, in the order in which Elasticsearch prints them.
 const SIZES: [&str; 4] = [
     "max_size",
     "max_primary_shard_size",
@@ -133,7 +133,7 @@ impl Action {
                 Ok(Self::Migrate(fields.flag("enabled", true)?))
             }
             "searchable_snapshot" => {
-                // The number of shards a node and what is replicated mean nothing on one node.
+                // The number of shards per node and of replicas have no effect on one node.
                 fields.only(&[
                     "snapshot_repository",
                     "force_merge_index",
@@ -165,7 +165,7 @@ impl Action {
         }
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::SetPriority(_) => "set_priority",
@@ -182,7 +182,7 @@ impl Action {
         }
     }
 
-    /// Its parameters, the inverse of [`Action::parse`]; defaults are printed as Elasticsearch does.
+    /// Prints its parameters, the inverse of [`Action::parse`]; defaults are printed as in Elasticsearch.
     pub fn print(&self) -> Value {
         match self {
             Self::SetPriority(priority) => json!({"priority": priority}),
@@ -222,7 +222,7 @@ impl Action {
 }
 
 impl Allocate {
-    /// What it sets on an index.
+    /// Returns the settings that the action sets on an index.
     pub fn settings(&self) -> SettingsMap {
         let mut settings = SettingsMap::new();
         if let Some(replicas) = self.number_of_replicas {
@@ -242,7 +242,7 @@ impl Allocate {
 
 const RULES: &[&str] = &["include", "exclude", "require"];
 
-/// The parameters of an action.
+/// Parameters of an action.
 struct Fields<'a> {
     kind: &'a str,
     map: &'a Map<String, Value>,

@@ -1,60 +1,60 @@
-//! Where an index is in its lifecycle.
+//! Progress of an index in its lifecycle.
 
 use serde_json::{Map, Value, json};
 
 use super::{Phase, PhaseName, StepKey};
 use crate::{Error, Result};
 
-/// How far an index is, with what its next steps need to know. Kept with the index and changed by
-/// nothing but commands, so that a crash finds either the step before or the one after.
+/// Lifecycle progress of an index, with the state that its next steps need. It is stored with the index, and only
+/// commands change it, so that after a crash the index is either at the previous step or at the next one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Execution {
-    /// The step that is due or under way; its `step` is `ERROR` after a failure.
+    /// Current step, due or running; its `step` is `ERROR` after a failure.
     pub key: StepKey,
-    /// When the phase was entered, ms since epoch UTC.
+    /// Time when the index entered the phase, ms since epoch UTC.
     pub phase_ms: i64,
-    /// The same of the action.
+    /// Time when the index entered the action.
     pub action_ms: i64,
-    /// The same of the step.
+    /// Time when the index entered the step.
     pub step_ms: i64,
-    /// From when the index's age counts, ms since epoch UTC: its making, or its rollover.
+    /// Start of the index's age, ms since epoch UTC: its creation, or its rollover.
     pub lifecycle_ms: i64,
-    /// The phase as it was when the index entered it: a change of the policy does not pull the
-    /// rug from under its feet.
+    /// Definition of the phase at the time when the index entered it: a later change of the policy does not change the
+    /// running phase.
     pub phase: Option<PhaseDefinition>,
-    /// Which step failed.
+    /// The failed step.
     pub failed_step: Option<String>,
-    /// How often it was tried again.
+    /// Number of retries.
     pub retries: u64,
-    /// What is waited for, or the error.
+    /// Information about what the step waits for, or the error.
     pub step_info: Option<Value>,
-    /// What that was of the step, or the try, before.
+    /// `step_info` of the previous step or attempt.
     pub previous_step_info: Option<Value>,
-    /// Of the searchable snapshot: the repository.
+    /// Searchable snapshot: the repository.
     pub snapshot_repository: Option<String>,
-    /// Its name.
+    /// Searchable snapshot: its name.
     pub snapshot_name: Option<String>,
-    /// The name of the index in it.
+    /// Searchable snapshot: the name of the index in it.
     pub snapshot_index: Option<String>,
 }
 
-/// A phase as an index entered it.
+/// Definition of a phase, as it was when an index entered it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PhaseDefinition {
-    /// The policy's name.
+    /// Name of the policy.
     pub policy: String,
-    /// Its version.
+    /// Version of the policy.
     pub version: u64,
-    /// When that was written, ms since epoch UTC.
+    /// Time of that version, ms since epoch UTC.
     pub modified_ms: i64,
-    /// Which.
+    /// Name of the phase.
     pub name: PhaseName,
-    /// What it says.
+    /// Content of the phase.
     pub phase: Phase,
 }
 
 impl Execution {
-    /// Of an index that has only just got its policy.
+    /// Creates the execution of an index that was just assigned its policy.
     pub fn new(lifecycle_ms: i64, now_ms: i64) -> Self {
         Self {
             key: StepKey::complete(super::NEW),
@@ -73,7 +73,7 @@ impl Execution {
         }
     }
 
-    /// The same at another step.
+    /// Returns the execution at another step.
     #[must_use]
     pub fn at(mut self, key: StepKey, now_ms: i64) -> Self {
         if key.phase != self.key.phase {
@@ -90,7 +90,7 @@ impl Execution {
         self
     }
 
-    /// The same after its step failed.
+    /// Returns the execution after its step failed.
     #[must_use]
     pub fn failed(mut self, info: Value, now_ms: i64) -> Self {
         if self.key.step != super::ERROR {
@@ -101,7 +101,7 @@ impl Execution {
         self
     }
 
-    /// The same back at the step that failed, for another try.
+    /// Returns the execution at the failed step, for a retry.
     #[must_use]
     pub fn tried_again(mut self, now_ms: i64) -> Self {
         if let Some(step) = self.failed_step.take() {
@@ -113,7 +113,7 @@ impl Execution {
         self
     }
 
-    /// As it is kept; Elasticsearch's names where it has them.
+    /// Prints the stored form; with Elasticsearch's names where they exist.
     pub fn to_json(&self) -> Value {
         let mut out = Map::new();
         let mut put = |name: &str, value: Value| {
@@ -148,7 +148,7 @@ impl Execution {
         Value::Object(out)
     }
 
-    /// The inverse of [`Execution::to_json`].
+    /// Reads the output of [`Execution::to_json`].
     pub fn from_json(json: &Value) -> Result<Self> {
         let text = |name: &str| json[name].as_str().map(str::to_owned);
         let part = |name: &str| text(name).ok_or_else(|| wrong(name));
@@ -179,7 +179,7 @@ impl Execution {
 }
 
 impl PhaseDefinition {
-    /// As kept; `_ilm/explain` shows the same under `phase_execution`.
+    /// Prints the stored form; `_ilm/explain` shows the same under `phase_execution`.
     pub fn to_json(&self) -> Value {
         json!({
             "policy": self.policy,

@@ -1,8 +1,8 @@
-//! Index lifecycle policies in Elasticsearch's JSON, and where an index is in one.
+//! Index lifecycle policies in Elasticsearch's JSON, and the progress of an index in one.
 //!
-//! A [`Policy`] has phases, a phase has actions, and an action is carried out as a row of steps
-//! ([`steps_of`]). Which step an index is at is its [`Execution`], kept with the index; what to do
-//! next is decided in `firn-control`, from these alone.
+//! A [`Policy`] has phases, a phase has actions, and an action runs as a sequence of steps ([`steps_of`]). The current
+//! step of an index is in its [`Execution`], which is stored with the index. `firn-control` decides the next step from
+//! these alone.
 
 mod actions;
 mod execution;
@@ -22,37 +22,37 @@ pub use validate::validate_policy_name;
 use crate::dates::{DateFormat, Zone, parse_duration_setting_ms};
 use crate::{Error, Result};
 
-/// Names the policy of an index.
+/// Setting with the name of an index's policy.
 pub const NAME: &str = "index.lifecycle.name";
-/// The alias whose write index is rolled over, where it is no data stream.
+/// Setting with the alias whose write index is rolled over, for an index without a data stream.
 pub const ROLLOVER_ALIAS: &str = "index.lifecycle.rollover_alias";
-/// Set once an index was rolled over; whoever sets it keeps an index from being rolled over.
+/// Setting that firn sets when an index has rolled over; a user can set it to prevent the rollover.
 pub const INDEXING_COMPLETE: &str = "index.lifecycle.indexing_complete";
-/// From when the age of an index counts (ms since epoch UTC), instead of its making.
+/// Setting with the start of an index's age (ms since epoch UTC), instead of its creation.
 pub const ORIGINATION_DATE: &str = "index.lifecycle.origination_date";
-/// The same from a date in the index's name.
+/// Setting that takes the start of the age from a date in the index's name.
 pub const PARSE_ORIGINATION_DATE: &str = "index.lifecycle.parse_origination_date";
 
-/// A part of a lifecycle. They come in this order.
+/// Phase of a lifecycle. Phases follow each other in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PhaseName {
-    /// Written to.
+    /// The index receives writes.
     Hot,
-    /// No longer written to, often read.
+    /// No more writes, frequent searches.
     Warm,
-    /// Seldom read; as a mounted snapshot wholly on local disk.
+    /// Rare searches; a mounted snapshot with a full local copy.
     Cold,
-    /// Seldom read; as a mounted snapshot read through the cache.
+    /// Rare searches; a mounted snapshot read through the cache.
     Frozen,
-    /// Not needed any more.
+    /// The index is deleted.
     Delete,
 }
 
 impl PhaseName {
-    /// In order.
+    /// All phases, in order.
     pub const ALL: [Self; 5] = [Self::Hot, Self::Warm, Self::Cold, Self::Frozen, Self::Delete];
 
-    /// As in the policy's JSON.
+    /// Returns the name in the policy's JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Hot => "hot",
@@ -63,26 +63,25 @@ impl PhaseName {
         }
     }
 
-    /// The phase of this name.
+    /// Returns the phase with a name.
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|phase| phase.as_str() == name)
     }
 }
 
-/// What happens to an index from an age on.
+/// Phase definition: the actions on an index from a given age on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Phase {
-    /// As typed (`24h`).
+    /// As the user typed it (`24h`).
     min_age: String,
     /// The same in ms.
     pub min_age_ms: u64,
-    /// In the order in which they are carried out, each kind at most once.
+    /// In execution order, each kind at most once.
     pub actions: Vec<Action>,
 }
 
 impl Phase {
-    /// Reads `{"min_age": "24h", "actions": {…}}`, both optional, and checks that the phase may have
-    /// those actions.
+    /// Reads `{"min_age": "24h", "actions": {…}}`, both optional, and checks that the phase allows those actions.
     pub fn parse(name: PhaseName, value: &Value) -> Result<Self> {
         let map = object(name.as_str(), value)?;
         let mut phase = Self {
@@ -111,7 +110,7 @@ impl Phase {
         Ok(phase)
     }
 
-    /// The inverse of [`Phase::parse`].
+    /// Prints the phase; the inverse of [`Phase::parse`].
     pub fn print(&self) -> Value {
         let actions: Map<String, Value> = self
             .actions
@@ -121,7 +120,7 @@ impl Phase {
         json!({"min_age": self.min_age, "actions": actions})
     }
 
-    /// The action of this kind.
+    /// Returns the action of a kind.
     pub fn action(&self, kind: &str) -> Option<&Action> {
         self.actions.iter().find(|action| action.kind() == kind)
     }
@@ -132,14 +131,14 @@ impl Phase {
 pub struct Policy {
     /// In order.
     pub phases: BTreeMap<PhaseName, Phase>,
-    /// Kept as written.
+    /// Stored as written.
     pub meta: Option<Value>,
-    /// A note for people.
+    /// Note for users.
     pub deprecated: Option<bool>,
 }
 
 impl Policy {
-    /// Reads what stands below `policy` in the body, and checks that phases and actions go together.
+    /// Reads the `policy` object of the body, and checks that phases and actions are compatible.
     pub fn parse(value: &Value) -> Result<Self> {
         let mut policy = Self::default();
         for (key, value) in object("policy", value)? {
@@ -164,7 +163,7 @@ impl Policy {
         Ok(policy)
     }
 
-    /// The inverse of [`Policy::parse`].
+    /// Prints the policy; the inverse of [`Policy::parse`].
     pub fn print(&self) -> Value {
         let phases: Map<String, Value> = self
             .phases
@@ -181,7 +180,7 @@ impl Policy {
         out
     }
 
-    /// The first phase after one; after none, the first.
+    /// Returns the phase after a given one; for `None`, the first.
     pub fn phase_after(&self, phase: Option<PhaseName>) -> Option<(PhaseName, &Phase)> {
         self.phases
             .iter()
@@ -190,24 +189,24 @@ impl Policy {
     }
 }
 
-/// A policy as it is kept.
+/// Stored form of a policy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredPolicy {
-    /// What it says.
+    /// The policy.
     pub policy: Policy,
-    /// From 1 on, one more with each change.
+    /// Starts at 1; each change increments it.
     pub version: u64,
-    /// When it was written last, ms since epoch UTC.
+    /// Time of the last change, ms since epoch UTC.
     pub modified_ms: i64,
 }
 
 impl StoredPolicy {
-    /// `version`, `modified_ms`, `policy`.
+    /// Prints `version`, `modified_ms`, `policy`.
     pub fn to_json(&self) -> Value {
         json!({"version": self.version, "modified_ms": self.modified_ms, "policy": self.policy.print()})
     }
 
-    /// The inverse of [`StoredPolicy::to_json`].
+    /// Reads the output of [`StoredPolicy::to_json`].
     pub fn from_json(json: &Value) -> Result<Self> {
         let wrong = || Error::internal("a stored lifecycle policy lacks its version or date");
         Ok(Self {
@@ -217,7 +216,7 @@ impl StoredPolicy {
         })
     }
 
-    /// One of its phases as an index enters it; `name` is the policy's.
+    /// Returns the definition of a phase for an index that enters it; `name` is the policy's name.
     pub fn definition(&self, name: &str, phase: PhaseName) -> Option<PhaseDefinition> {
         Some(PhaseDefinition {
             policy: name.to_owned(),
@@ -228,26 +227,26 @@ impl StoredPolicy {
         })
     }
 
-    /// When it was written last, as Elasticsearch prints it.
+    /// Returns the time of the last change as Elasticsearch prints it.
     pub fn modified_date(&self) -> String {
         DateFormat::default_millis().print_ms(self.modified_ms, &Zone::utc())
     }
 }
 
-/// Whether policies are carried out.
+/// Whether ILM or SLM executes policies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OperationMode {
-    /// They are.
+    /// Policies are executed.
     #[default]
     Running,
-    /// What has begun is finished, nothing begins.
+    /// Running work is finished; nothing new starts.
     Stopping,
-    /// Nothing happens.
+    /// No policy is executed.
     Stopped,
 }
 
 impl OperationMode {
-    /// As in `_ilm/status`.
+    /// Returns the name in `_ilm/status`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Running => "RUNNING",
@@ -256,7 +255,7 @@ impl OperationMode {
         }
     }
 
-    /// The inverse of [`OperationMode::as_str`].
+    /// Returns the mode with a name; the inverse of [`OperationMode::as_str`].
     pub fn find(name: &str) -> Option<Self> {
         [Self::Running, Self::Stopping, Self::Stopped]
             .into_iter()
@@ -264,19 +263,19 @@ impl OperationMode {
     }
 }
 
-/// All lifecycle policies of a node.
+/// All index lifecycle policies of a node.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Policies {
-    /// Whether they are carried out.
+    /// Whether policies are executed.
     pub mode: OperationMode,
     /// By name.
     pub by_name: BTreeMap<String, Arc<StoredPolicy>>,
-    /// Repositories and snapshots of indices that a lifecycle deleted: nobody needs them any more.
+    /// Repositories and names of snapshots of indices that a lifecycle deleted; they can be removed.
     pub orphans: BTreeSet<(String, String)>,
 }
 
 impl Policies {
-    /// `mode`, `policies`, `orphans` if there are any.
+    /// Prints `mode`, `policies`, and `orphans` if there are any.
     pub fn to_json(&self) -> Value {
         let policies: Map<String, Value> = self
             .by_name
@@ -294,7 +293,7 @@ impl Policies {
         json
     }
 
-    /// The inverse of [`Policies::to_json`].
+    /// Reads the output of [`Policies::to_json`].
     pub fn from_json(json: &Value) -> Result<Self> {
         let wrong = || Error::internal("stored lifecycle policies cannot be read");
         let mode = json["mode"].as_str().and_then(OperationMode::find).ok_or_else(wrong)?;

@@ -1,4 +1,4 @@
-//! The steps of a phase, as Elasticsearch names them.
+//! Steps of a phase, with Elasticsearch's names.
 
 use std::fmt;
 
@@ -7,26 +7,26 @@ use serde_json::{Value, json};
 use super::{Action, Phase, PhaseName, object, text, unknown_field};
 use crate::{Error, Result};
 
-/// The last step of a phase, and its action: there is nothing to do until the next phase is due.
+/// Last step of a phase, and its action: nothing happens until the next phase is due.
 pub const COMPLETE: &str = "complete";
-/// The step of an index whose step failed.
+/// Step name of an index whose step failed.
 pub const ERROR: &str = "ERROR";
-/// The phase of an index that has only just got its policy.
+/// Phase of an index that was just assigned its policy.
 pub const NEW: &str = "new";
 
-/// Names a step.
+/// Identifier of a step.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct StepKey {
-    /// `new` or a phase's name.
+    /// `new` or the name of a phase.
     pub phase: String,
-    /// An action's kind, or `complete`.
+    /// Kind of an action, or `complete`.
     pub action: String,
     /// `name` in JSON.
     pub step: String,
 }
 
 impl StepKey {
-    /// From its parts.
+    /// Creates a step key from its parts.
     pub fn new(phase: &str, action: &str, step: &str) -> Self {
         Self {
             phase: phase.to_owned(),
@@ -35,12 +35,12 @@ impl StepKey {
         }
     }
 
-    /// The end of a phase.
+    /// Returns the end of a phase.
     pub fn complete(phase: &str) -> Self {
         Self::new(phase, COMPLETE, COMPLETE)
     }
 
-    /// Whether it is the end of its phase.
+    /// Returns whether it is the end of its phase.
     pub fn is_complete(&self) -> bool {
         self.step == COMPLETE
     }
@@ -65,7 +65,7 @@ impl StepKey {
         }
     }
 
-    /// The inverse of [`StepKey::parse`].
+    /// Prints the key; the inverse of [`StepKey::parse`].
     pub fn print(&self) -> Value {
         json!({"phase": self.phase, "action": self.action, "name": self.step})
     }
@@ -77,7 +77,7 @@ impl fmt::Display for StepKey {
     }
 }
 
-/// The steps of a phase in order, without its end.
+/// Returns the steps of a phase in order, without its end.
 pub fn steps_of(name: PhaseName, phase: &Phase) -> Vec<StepKey> {
     let mut steps = Vec::new();
     let mut add = |action: &str, names: &[&str]| {
@@ -87,7 +87,8 @@ pub fn steps_of(name: PhaseName, phase: &Phase) -> Vec<StepKey> {
     for kind in super::validate::allowed_in(name) {
         match phase.action(kind) {
             Some(action) => add(kind, names_of(action)),
-            // Elasticsearch puts it into every phase with a tier that does not say where the index goes.
+            // Elasticsearch adds `migrate` to every phase that has a tier and whose actions do not choose the index's
+            // place.
             None if *kind == "migrate" && !has_migrated && !says_where(phase) => add(kind, MIGRATE),
             None => {}
         }
@@ -103,7 +104,7 @@ fn says_where(phase: &Phase) -> bool {
     })
 }
 
-/// What Elasticsearch has no step for: the snapshot is read back before anybody relies on it.
+/// Step that Elasticsearch does not have: firn reads the snapshot back before anything depends on it.
 pub const VERIFY: &str = "verify-snapshot";
 
 const MIGRATE: &[&str] = &["migrate", "check-migration"];
@@ -153,14 +154,14 @@ fn names_of(action: &Action) -> &'static [&'static str] {
     }
 }
 
-/// The step after `current`: the next of the phase, or its end. `None`: the phase has no such step.
+/// Returns the step after `current`: the next of the phase, or its end. `None`: the phase has no such step.
 pub fn step_after(steps: &[StepKey], current: &StepKey) -> Option<StepKey> {
     let place = steps.iter().position(|step| step == current)?;
     let next = steps.get(place + 1).cloned();
     Some(next.unwrap_or_else(|| StepKey::complete(&current.phase)))
 }
 
-/// The first step of a phase, which may be its end; of an action or of a name in it, if given.
+/// Returns the first step of a phase, which may be its end; if given, of an action, or with a name in it.
 pub fn first_of(name: PhaseName, phase: &Phase, action: Option<&str>, step: Option<&str>) -> Option<StepKey> {
     let end = StepKey::complete(name.as_str());
     let mut steps = steps_of(name, phase);

@@ -2,7 +2,8 @@ use serde_json::json;
 
 use super::*;
 
-/// The well-known example: hot until a day or 50 GB are full, frozen an hour later, gone after 60 days.
+/// Example of the documentation: hot until a day has passed or 50 GB are full, frozen an hour later, deleted after 60
+/// days.
 fn example() -> Value {
     json!({"phases": {
         "hot": {"actions": {

@@ -1,4 +1,4 @@
-//! Which actions a phase may have, and which go together: Elasticsearch's rules for time series.
+//! Validation of policies by Elasticsearch's rules for time series: the actions of each phase, and their combinations.
 
 use std::collections::BTreeSet;
 
@@ -6,11 +6,11 @@ use super::{Action, PhaseName, Policy};
 use crate::names::problem_as_file_name;
 use crate::{Error, Result};
 
-/// Bytes of a policy's name.
+/// Maximum bytes of a policy's name.
 const NAME_BYTES_MAX: usize = 255;
 
-/// The actions of a phase, in the order in which they are carried out. (`downsample`, which has its
-/// place after `readonly`, is refused by name.)
+/// Returns the actions of a phase, in execution order. (`downsample`, which would follow `readonly`, is refused by
+/// name.)
 pub(super) fn allowed_in(phase: PhaseName) -> &'static [&'static str] {
     match phase {
         PhaseName::Hot => &[
@@ -52,7 +52,7 @@ pub(super) fn order_of(phase: PhaseName, kind: &str) -> usize {
         .unwrap_or(actions.len())
 }
 
-/// Actions that make no sense on an index that is written to.
+/// Actions that are invalid on an index that receives writes.
 const NEED_ROLLOVER: &[&str] = &["readonly", "shrink", "forcemerge", "searchable_snapshot"];
 /// Actions that cannot change a mounted index.
 const NOT_WHEN_MOUNTED: &[&str] = &["forcemerge", "shrink"];
@@ -132,12 +132,13 @@ fn check_repositories(policy: &Policy) -> Result<()> {
     )))
 }
 
-/// Later phases are not due earlier. A hot phase counts from the making, the others from the rollover.
+/// Checks that later phases are not due earlier. The age of the hot phase starts at creation, that of the others at the
+/// rollover.
 fn check_ages(policy: &Policy) -> Result<()> {
     let mut phases = policy.phases.iter().peekable();
     while let Some((name, phase)) = phases.next() {
         let mut earlier = phases.clone().filter(|(_, later)| later.min_age_ms < phase.min_age_ms);
-        // A phase without an age follows its predecessor at once.
+        // A phase without an age follows its predecessor immediately.
         if let Some((later, _)) = earlier.find(|(_, later)| later.min_age_ms > 0) {
             return Err(Error::illegal_argument(format!(
                 "phases [{}] configure a [min_age] value less than the [min_age] value of [{}] for the [{}] phase",
@@ -150,7 +151,7 @@ fn check_ages(policy: &Policy) -> Result<()> {
     Ok(())
 }
 
-/// Whether a policy may have this name.
+/// Checks whether a policy may have this name.
 pub fn validate_policy_name(name: &str) -> Result<()> {
     let refuse = |why: &str| Err(Error::illegal_argument(format!("invalid policy name [{name}]: {why}")));
     if name.contains(',') {
@@ -165,7 +166,7 @@ pub fn validate_policy_name(name: &str) -> Result<()> {
     if name.len() > NAME_BYTES_MAX {
         return refuse("name is too long");
     }
-    // Elasticsearch takes these; no client could name such a policy in a path.
+    // Elasticsearch accepts these names, but no client could put them into a path.
     if name.is_empty() {
         return refuse("must not be empty");
     }

@@ -1,4 +1,4 @@
-//! Dynamic templates, and the type a new field gets.
+//! Dynamic templates, and type detection for new fields.
 
 use std::sync::{Arc, LazyLock};
 
@@ -11,33 +11,33 @@ use crate::dates::DateFormat;
 use crate::names::matches_pattern;
 use crate::{Error, Result};
 
-/// Dynamic templates of one mapping: each is tried for every new field.
+/// Maximum dynamic templates of one mapping: each new field is compared with all of them.
 const TEMPLATES_MAX: usize = 1000;
 
-/// One entry of `dynamic_templates`.
+/// Entry of `dynamic_templates`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DynamicTemplate {
     /// Its name.
     pub name: String,
     /// `match_mapping_type`; empty: any.
     pub match_mapping_type: Vec<MatchMappingType>,
-    /// `unmatch_mapping_type`: types it does not take.
+    /// `unmatch_mapping_type`: excluded types.
     pub unmatch_mapping_type: Vec<MatchMappingType>,
     /// Patterns of the last name; empty: any.
     pub matches: Vec<String>,
-    /// Patterns of names it does not take.
+    /// Excluded patterns of the last name.
     pub unmatch: Vec<String>,
     /// Patterns of the full path; empty: any.
     pub path_match: Vec<String>,
-    /// Patterns of paths it does not take.
+    /// Excluded patterns of the full path.
     pub path_unmatch: Vec<String>,
-    /// `match_pattern: regex`: the patterns are regular expressions of the whole name or path.
+    /// `match_pattern: regex`: the patterns are regular expressions that match the whole name or path.
     pub regex: bool,
-    /// The field's mapping; `{name}` and `{dynamic_type}` are replaced in its strings.
+    /// Mapping of the field; `{name}` and `{dynamic_type}` are replaced in its strings.
     pub mapping: Value,
 }
 
-/// The JSON type of a new field's first value.
+/// JSON type of a new field's first value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum MatchMappingType {
@@ -51,24 +51,24 @@ pub enum MatchMappingType {
     Any,
 }
 
-/// Elasticsearch's `DYNAMIC_DATE_TIME_FORMATTERS`. The first is the default format of dates, so
-/// fields that it finds carry no format of their own.
+/// Elasticsearch's `DYNAMIC_DATE_TIME_FORMATTERS`. The first is the default format of dates, so fields that match it
+/// store no format.
 static DATE_FORMATS: LazyLock<[Arc<DateFormat>; 2]> =
     LazyLock::new(|| [Arc::new(DateFormat::default_millis()), Arc::new(DateFormat::slashes())]);
 
 impl super::Mapping {
-    /// The mapping of a new field at `path` whose first value detected as `detected`: by the first
-    /// matching template, else Elasticsearch's defaults (strings: text with `.keyword`, doubles:
-    /// `float`, objects: an object that is as dynamic as its parent).
-    /// `None`: the matching template maps a leaf to an object, so there is nothing to add.
+    /// Returns the mapping of a new field at `path` whose first value has the type `detected`: from the first matching
+    /// template, else Elasticsearch's defaults (strings: text with `.keyword`, doubles: `float`, objects: an object
+    /// with its parent's `dynamic`). `None`: the matching template maps a leaf to an object, so there is nothing to
+    /// add.
     ///
-    /// For dates, [`super::Mapping::dynamic_string_field`] also finds the format.
+    /// For dates, [`super::Mapping::dynamic_string_field`] also returns the format.
     pub fn dynamic_field(&self, path: &str, detected: MatchMappingType) -> Result<Option<Node>> {
         self.dynamic_node(path, detected, None)
     }
 
-    /// [`super::Mapping::detect_string`] and [`super::Mapping::dynamic_field`] in one: a date
-    /// field gets the format that `text` was recognised by.
+    /// Combines [`super::Mapping::detect_string`] and [`super::Mapping::dynamic_field`]: a date field gets the format
+    /// that matched `text`.
     pub fn dynamic_string_field(&self, path: &str, text: &str) -> Result<Option<Node>> {
         let (detected, format) = self.detect(text);
         let format = format.filter(|format| **format != DATE_FORMATS[0]);
@@ -99,8 +99,8 @@ impl super::Mapping {
         }))
     }
 
-    /// What a new string value is: a date if date detection says so, else a string (numbers with
-    /// numeric detection). Most strings are told apart by their first bytes.
+    /// Returns the type of a new string value: a date if date detection matches, else a string (a number with numeric
+    /// detection). For most strings the first bytes decide.
     pub fn detect_string(&self, text: &str) -> MatchMappingType {
         self.detect(text).0
     }
@@ -118,12 +118,12 @@ impl super::Mapping {
         }
         let formats = match &self.dynamic_date_formats {
             Some(formats) => formats.as_slice(),
-            // Both built-in formats begin with four digits, and a sign or digits of an epoch are
-            // pure numbers, which are never dates here.
+            // Both built-in formats begin with four digits. Texts with a sign, or only digits of an epoch, are pure
+            // numbers, which are never dates here.
             None if !text.as_bytes().first().is_some_and(u8::is_ascii_digit) => &[],
             None => DATE_FORMATS.as_slice(),
         };
-        // A pure number is too likely to be a false positive of `yyyy` or `epoch_millis`.
+        // A pure number is too often a false match of `yyyy` or `epoch_millis`.
         if formats.is_empty() || is_double(text) {
             return (MatchMappingType::String, None);
         }
@@ -148,7 +148,7 @@ fn leaf(field: FieldMapping) -> Node {
     Node::Field(Arc::new(field))
 }
 
-/// What Java's `Double.parseDouble` takes, its hexadecimal form aside.
+/// Whether Java's `Double.parseDouble` accepts the text, except for its hexadecimal form.
 fn is_double(text: &str) -> bool {
     let text = text.trim();
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -175,7 +175,7 @@ impl MatchMappingType {
         })
     }
 
-    /// The type that Elasticsearch gives such a value by default; `{dynamic_type}`.
+    /// Returns Elasticsearch's default type for such a value; `{dynamic_type}`.
     fn dynamic_type(self) -> &'static str {
         match self {
             Self::Boolean => "boolean",
@@ -280,7 +280,7 @@ impl DynamicTemplate {
                 whole(pattern)?;
             }
         }
-        // The mapping must work for at least one of the types it is for.
+        // The mapping must be valid for at least one of the types that the template matches.
         let candidates = [
             MatchMappingType::String,
             MatchMappingType::Long,
@@ -323,8 +323,8 @@ impl DynamicTemplate {
         listed && !self.unmatch_mapping_type.contains(&detected)
     }
 
-    /// Whether it is for a new field at `path`. Unlike in Elasticsearch, a template that does not
-    /// name `object` and whose mapping makes a leaf takes no objects: there it fails the event.
+    /// Whether the template applies to a new field at `path`. Unlike in Elasticsearch, a template that does not name
+    /// `object` and whose mapping creates a leaf does not match objects: in Elasticsearch it fails the event.
     fn takes(&self, path: &str, detected: MatchMappingType) -> Result<bool> {
         if !self.lists(detected) {
             return Ok(false);
@@ -355,7 +355,7 @@ impl DynamicTemplate {
             && !any(&self.path_unmatch, path)?)
     }
 
-    /// The node it makes of a field at `path`.
+    /// Creates the node of a field at `path`.
     fn node(&self, path: &str, detected: MatchMappingType, format: Option<&Arc<DateFormat>>) -> Result<Option<Node>> {
         let name = path.rsplit('.').next().unwrap_or(path);
         let dynamic_type = detected.dynamic_type();
@@ -395,7 +395,7 @@ fn parse_types(template: &str, value: &Value) -> Result<Vec<MatchMappingType>> {
         .collect()
 }
 
-/// A regular expression that must match the whole text, as Java's `String.matches`.
+/// Compiles a regular expression that must match the whole text, like Java's `String.matches`.
 fn whole(pattern: &str) -> Result<Regex> {
     regex::RegexBuilder::new(&format!("^(?:{pattern})$"))
         .size_limit(1 << 20)

@@ -1,4 +1,4 @@
-//! One leaf field: its type and its parameters.
+//! Leaf field of a mapping: its type and its parameters.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::dates::DateFormat;
 
-/// The type of a leaf field, by Elasticsearch's names.
+/// Type of a leaf field, by Elasticsearch's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum FieldType {
@@ -31,14 +31,14 @@ pub enum FieldType {
     ConstantKeyword,
     Flattened,
     GeoPoint,
-    /// Kept in `_source`, not searchable.
+    /// Stored in `_source`, not searchable.
     Binary,
-    /// Another name for the field at `path`.
+    /// Second name of the field at `path`.
     Alias,
 }
 
 impl FieldType {
-    /// Every type, by the order of this page.
+    /// All types, in the order of declaration.
     pub const ALL: [FieldType; 22] = [
         FieldType::Keyword,
         FieldType::Text,
@@ -64,7 +64,7 @@ impl FieldType {
         FieldType::Alias,
     ];
 
-    /// Its name in a mapping (`scaled_float`).
+    /// Returns its name in a mapping (`scaled_float`).
     pub fn name(self) -> &'static str {
         match self {
             FieldType::Keyword => "keyword",
@@ -92,12 +92,12 @@ impl FieldType {
         }
     }
 
-    /// The type of that name.
+    /// Returns the type with a name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|field_type| field_type.name() == name)
     }
 
-    /// Whether its values are numbers (dates and booleans are not).
+    /// Returns whether its values are numbers (dates and booleans are not).
     pub fn is_number(self) -> bool {
         matches!(
             self,
@@ -113,19 +113,19 @@ impl FieldType {
         )
     }
 
-    /// `date` or `date_nanos`.
+    /// Returns whether it is `date` or `date_nanos`.
     pub fn is_date(self) -> bool {
         matches!(self, FieldType::Date | FieldType::DateNanos)
     }
 
-    /// `text` or `match_only_text`.
+    /// Returns whether it is `text` or `match_only_text`.
     pub fn is_text(self) -> bool {
         matches!(self, FieldType::Text | FieldType::MatchOnlyText)
     }
 }
 
 impl Analyzer {
-    /// Its name in a mapping.
+    /// Returns its name in a mapping.
     pub fn name(self) -> &'static str {
         match self {
             Analyzer::Standard => "standard",
@@ -135,7 +135,7 @@ impl Analyzer {
         }
     }
 
-    /// The analyzer of that name; `default` is the standard one.
+    /// Returns the analyzer with a name; `default` is the standard one.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "standard" | "default" => Some(Analyzer::Standard),
@@ -148,7 +148,7 @@ impl Analyzer {
 }
 
 impl FieldMapping {
-    /// A leaf of a type with Elasticsearch's defaults.
+    /// Creates a leaf of a type with Elasticsearch's defaults.
     pub fn of(field_type: FieldType) -> Self {
         Self {
             field_type,
@@ -176,7 +176,7 @@ impl FieldMapping {
     }
 }
 
-/// How text becomes terms.
+/// Analyzer: turns text into terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Analyzer {
     /// Unicode word boundaries, lower case.
@@ -184,7 +184,7 @@ pub enum Analyzer {
     Standard,
     /// Runs of letters, lower case.
     Simple,
-    /// Runs without white space, as they are.
+    /// Runs without white space, unchanged.
     Whitespace,
     /// The whole value as one term.
     Keyword,
@@ -199,31 +199,31 @@ pub struct FieldMapping {
     pub index: bool,
     /// `doc_values` (default true, false for text).
     pub doc_values: bool,
-    /// `store`, accepted and printed; firn answers `stored_fields` from `_source`.
+    /// `store`, accepted and printed; firn reads `stored_fields` from `_source`.
     pub store: bool,
-    /// Longer values (in characters) are kept in `_source` only and listed in `_ignored`.
+    /// Longer values (in characters) are only stored in `_source` and listed in `_ignored`.
     pub ignore_above: Option<u32>,
     /// Indexed in place of an explicit null.
     pub null_value: Option<Value>,
-    /// Full paths of fields that also get this field's values.
+    /// Full paths of fields that also receive this field's values.
     pub copy_to: Vec<String>,
     /// Overrides `index.mapping.ignore_malformed` for this field.
     pub ignore_malformed: Option<bool>,
-    /// Whether strings become numbers and fractions are cut (default true).
+    /// Whether strings are converted to numbers and fractions are truncated (default true).
     pub coerce: bool,
     /// Text only.
     pub analyzer: Analyzer,
     /// Text only; `None`: the same as `analyzer`.
     pub search_analyzer: Option<Analyzer>,
-    /// `normalizer: lowercase` of keyword fields (the only one built in).
+    /// `normalizer: lowercase` of keyword fields (the only built-in normalizer).
     pub lowercase: bool,
     /// Dates only. `None`: `strict_date_optional_time||epoch_millis`.
     pub format: Option<Arc<DateFormat>>,
-    /// `scaled_float` only: values are stored times this, rounded.
+    /// `scaled_float` only: the factor by which values are multiplied before rounding.
     pub scaling_factor: f64,
-    /// `constant_keyword` only: the value of every document, once known.
+    /// `constant_keyword` only: the value of every document, if already set.
     pub constant: Option<String>,
-    /// `alias` only: the full path it stands for.
+    /// `alias` only: full path of the target field.
     pub path: Option<String>,
     /// Multi-fields by name.
     pub fields: IndexMap<String, Arc<FieldMapping>>,

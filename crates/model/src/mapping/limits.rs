@@ -1,4 +1,4 @@
-//! How large a mapping may be, and adding fields found in documents up to that.
+//! Size limits of mappings, and adding of dynamic fields within the limits.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use super::{FieldMapping, FieldType, Mapping, Node, ObjectMapping};
 use crate::{Error, Result};
 
 impl Mapping {
-    /// How many fields count towards `index.mapping.total_fields.limit` (objects, leaves,
+    /// Returns the number of fields that count towards `index.mapping.total_fields.limit` (objects, leaves,
     /// multi-fields, aliases).
     pub fn total_fields(&self) -> usize {
         self.root.properties.values().map(count).sum()
     }
 
-    /// Refuses a mapping of more than `fields` fields or deeper than `depth` objects, with
-    /// Elasticsearch's sentence ([`crate::ErrorKind::IllegalArgument`]).
+    /// Checks that a mapping has at most `fields` fields and at most `depth` levels of objects. Fails with
+    /// Elasticsearch's text ([`crate::ErrorKind::IllegalArgument`]).
     pub fn check_limits(&self, fields: u32, depth: u32) -> Result<()> {
         if self.total_fields() > fields as usize {
             return Err(Error::illegal_argument(format!(
@@ -29,16 +29,15 @@ impl Mapping {
         }
     }
 
-    /// This mapping with the leaves and objects of `additions` that it lacks, in their order, as
-    /// long as they fit the limits. What is there already stays as it is, so that two writers
-    /// that meet the same new field at once both succeed; only a `constant_keyword` without a
-    /// value takes the value of `additions`. `None`: nothing to add.
+    /// Returns this mapping with the missing leaves and objects of `additions`, in their order, as long as they fit the
+    /// limits. Existing fields do not change, so that two writers that find the same new field at the same time both
+    /// succeed; only a `constant_keyword` without a value takes the value of `additions`. `None`: nothing to add.
     ///
-    /// If something finds no room, the room is used up: a leaf comes without its multi-fields, an
-    /// object without its children. So [`Mapping::total_fields`] at the limit is how the mapper
-    /// knows that what is still unmapped stays so, and keeps those values under a hidden field of
-    /// its own instead of asking again (dynamic-as-flattened: no event is refused for the limit).
-    /// What would stand deeper than `depth_limit` is left out without using room.
+    /// If a field does not fit completely, the rest of the limit is used up: a leaf is added without its multi-fields,
+    /// an object without its children. So if [`Mapping::total_fields`] is at the limit, the mapper knows that unmapped
+    /// fields stay unmapped. It stores their values under a hidden field and does not request them again
+    /// (dynamic-as-flattened: no event is refused because of the limit). Fields deeper than `depth_limit` are omitted
+    /// and do not count.
     #[must_use]
     pub fn add_missing(&self, additions: &Mapping, total_fields_limit: u32, depth_limit: u32) -> Option<Mapping> {
         let mut result = self.clone();
@@ -115,7 +114,7 @@ fn count(node: &Node) -> usize {
     }
 }
 
-/// The path of an object whose children would stand deeper than `limit`.
+/// Returns the path of an object whose children would be deeper than `limit`.
 fn too_deep(prefix: &str, object: &ObjectMapping, depth: u32, limit: u32) -> Option<String> {
     for (name, node) in &object.properties {
         if let Node::Object(child) = node {

@@ -1,4 +1,4 @@
-//! Merging mappings.
+//! Merging of mappings.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::{Analyzer, FieldMapping, FieldType, Mapping, Node, ObjectMapping, Res
 use crate::dates::DateFormat;
 use crate::{Error, Result};
 
-/// Who merges: a change of a living mapping, or templates on top of each other.
+/// Reason of a merge: an update of an index, or composition of templates.
 #[derive(Clone, Copy, PartialEq)]
 enum Reason {
     Update,
@@ -15,15 +15,15 @@ enum Reason {
 }
 
 impl Mapping {
-    /// This mapping with `new` merged in; refuses what Elasticsearch refuses, by field
-    /// ([`crate::ErrorKind::IllegalArgument`]): another type, a leaf in place of an object,
-    /// another value of a parameter that cannot change.
+    /// Returns this mapping with `new` merged in. Refuses the changes that Elasticsearch refuses, by field
+    /// ([`crate::ErrorKind::IllegalArgument`]): another type, a leaf in place of an object, another value of a
+    /// parameter that cannot change.
     pub fn merge(&self, new: &Mapping) -> Result<Mapping> {
         self.merge_as(new, Reason::Update)
     }
 
-    /// As templates are put on top of each other: a leaf of `new` replaces the leaf of that name
-    /// whole, objects are merged, dynamic templates replace those of the same name.
+    /// Merges a template: a leaf of `new` replaces the leaf of that name completely, objects are merged, dynamic
+    /// templates replace those of the same name.
     pub fn merge_template(&self, new: &Mapping) -> Result<Mapping> {
         self.merge_as(new, Reason::Template)
     }
@@ -68,8 +68,8 @@ impl Mapping {
         })
     }
 
-    /// Checks what concerns several fields at once, so after the last merge: aliases name
-    /// existing leaves, `copy_to` names no object and no multi-field.
+    /// Checks rules about several fields, after the last merge: aliases name existing leaves, `copy_to` names no object
+    /// and no multi-field.
     pub fn validate(&self) -> Result<()> {
         let mut failure = None;
         self.for_each(&mut |path, node| {
@@ -136,7 +136,7 @@ fn merge_object(path: &str, old: &ObjectMapping, new: &ObjectMapping, reason: Re
     Ok(merged)
 }
 
-/// Puts `new` where `old` stands already inside one mapping (`a.b` next to `a: {properties: …}`).
+/// Merges `new` into `old` if both occur in one mapping (`a.b` next to `a: {properties: …}`).
 pub(super) fn merge_duplicate(path: &str, old: &Node, new: &Node) -> Result<Node> {
     merge_node(path, old, new, Reason::Update)
 }
@@ -215,7 +215,7 @@ fn plain(value: &serde_json::Value) -> String {
     }
 }
 
-/// The parameters of one field that differ and may not.
+/// Parameters of one field that differ but must not change.
 #[derive(Default)]
 struct Conflicts(Vec<String>);
 

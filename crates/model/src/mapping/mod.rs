@@ -1,8 +1,8 @@
-//! Mappings: which field has which type, as users see it.
+//! Mappings: the fields of an index and their types, as users see them.
 //!
-//! Follows Elasticsearch's mapping reference. A [`Mapping`] is parsed from and printed to the
-//! JSON of `PUT /index/_mapping`; merging two mappings allows exactly the changes Elasticsearch
-//! allows (new fields, new multi-fields, `ignore_above` and the like; never another type).
+//! Follows Elasticsearch's mapping reference. A [`Mapping`] is parsed from and printed to the JSON of `PUT
+//! /index/_mapping`; merging two mappings allows exactly the changes that Elasticsearch allows (new fields, new
+//! multi-fields, `ignore_above` and the like; never another type).
 
 mod dynamic;
 mod field;
@@ -26,7 +26,7 @@ use crate::dates::DateFormat;
 pub use dynamic::{DynamicTemplate, MatchMappingType};
 pub use field::{Analyzer, FieldMapping, FieldType};
 
-/// What happens to a field that the mapping lacks.
+/// Handling of a field that the mapping lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dynamic {
     /// The field is added to the mapping with a detected type.
@@ -40,7 +40,7 @@ pub enum Dynamic {
     Runtime,
 }
 
-/// A whole mapping. Cheap to clone the `Arc` around it; never changed in place.
+/// Complete mapping. Immutable, and shared as an `Arc`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Mapping {
     /// The root object; its `dynamic` is the mapping's.
@@ -56,41 +56,41 @@ pub struct Mapping {
     pub dynamic_date_formats: Option<Vec<Arc<DateFormat>>>,
     /// `_routing: {required: true}`.
     pub routing_required: bool,
-    /// `_meta`, kept as it is.
+    /// `_meta`, stored unchanged.
     pub meta: Option<Value>,
     /// `_data_stream_timestamp: {enabled: true}`.
     pub data_stream_timestamp: bool,
-    /// `_source`, as written, for printing only; `enabled: false` is refused.
+    /// `_source`, as written, only for printing; `enabled: false` is refused.
     pub source: Option<Value>,
 }
 
-/// An object and its fields.
+/// Object with its fields.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ObjectMapping {
-    /// `None`: as the parent.
+    /// `None`: inherited from the parent.
     pub dynamic: Option<Dynamic>,
-    /// `enabled: false`: kept in `_source`, nothing below it is indexed.
+    /// `enabled: false`: stored in `_source`; nothing below it is indexed.
     pub disabled: bool,
     /// Direct children by their last name.
     pub properties: IndexMap<String, Node>,
 }
 
-/// A child of an object.
+/// Child of an object.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Node {
     /// An object.
     Object(ObjectMapping),
-    /// A leaf field. Shared, because segments, mappers and queries hold on to it.
+    /// A leaf field. Shared, because segments, mappers and queries hold references to it.
     Field(Arc<FieldMapping>),
 }
 
-/// What a full path means in a mapping.
+/// Meaning of a full path in a mapping.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Resolved<'a> {
-    /// A leaf, alias fields already followed: the path under which it is stored, and its mapping.
-    /// A multi-field is stored under its own full path (`message.keyword`).
+    /// A leaf, with aliases already followed: the path under which it is stored, and its mapping. A multi-field is
+    /// stored under its full path (`message.keyword`).
     Field(String, &'a Arc<FieldMapping>),
-    /// A key inside a `flattened` field: the field's own path, its mapping, and the key below it.
+    /// A key inside a `flattened` field: the path of the field, its mapping, and the key below it.
     Flattened(String, &'a Arc<FieldMapping>, String),
     /// An object: queries on it are queries on its leaves (`exists`).
     Object(&'a ObjectMapping),

@@ -1,13 +1,13 @@
-//! A mapping for those who may know only some of its fields.
+//! Narrowed mappings: only the fields that a caller may know.
 
 use indexmap::IndexMap;
 
 use super::{FieldMapping, FieldType, Mapping, Node, ObjectMapping};
 
 impl Mapping {
-    /// The mapping with only those fields that `keep` wants by their full path; a field comes with its
-    /// multi-fields, an alias with its field. What else a mapping says (`_meta`, dynamic templates) may
-    /// name other fields, so it goes too. Objects of which nothing is left are gone.
+    /// Returns the mapping with only the fields whose full path `keep` accepts. A field keeps its multi-fields; an
+    /// alias is kept with its field. Other parts of a mapping (`_meta`, dynamic templates) may name other fields, so
+    /// they are removed, and so are empty objects.
     pub fn narrowed(&self, keep: &dyn Fn(&str) -> bool) -> Mapping {
         Mapping {
             root: narrow(&self.root, "", keep),
@@ -51,7 +51,7 @@ fn keeps(field: &FieldMapping, path: &str, keep: &dyn Fn(&str) -> bool) -> bool 
     if field.field_type != FieldType::Alias {
         return keep(path);
     }
-    // What an alias stands for may be a multi-field, which goes by its field.
+    // An alias may refer to a multi-field, which is kept with its field.
     field
         .path
         .as_deref()
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_known_fields_are_left() {
+    fn other_fields_are_removed() {
         let mapping = Mapping::parse(&json!({
             "_meta": {"secret": true},
             "dynamic_templates": [{"t": {"match": "secret*", "mapping": {"type": "keyword"}}}],

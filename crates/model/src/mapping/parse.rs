@@ -1,4 +1,4 @@
-//! A mapping from its JSON: the root and its objects.
+//! Parsing of mappings: the root and its objects.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use super::{Dynamic, DynamicTemplate, FieldType, Mapping, Node, ObjectMapping};
 use crate::dates::DateFormat;
 use crate::{Error, ErrorKind, Result};
 
-/// Objects inside objects, whatever `index.mapping.depth.limit` says: bounds the recursion over
-/// a mapping. JSON parsers stop at a depth of 128 themselves; dots in names could go further.
+/// Maximum nesting of objects, independent of `index.mapping.depth.limit`: bounds the recursion over a mapping. JSON
+/// parsers stop at a depth of 128; dots in names could exceed it.
 const DEPTH_MAX: usize = 100;
 
-/// Types of Elasticsearch that firn does not have.
+/// Types of Elasticsearch that firn does not implement.
 const KNOWN_TYPES: [&str; 27] = [
     "nested",
     "join",
@@ -47,11 +47,11 @@ const KNOWN_TYPES: [&str; 27] = [
 ];
 
 impl Mapping {
-    /// Reads the value of `mappings`. Unknown parameters and types are refused by name
-    /// ([`ErrorKind::MapperParsing`]), types and parameters of Elasticsearch that firn lacks with
-    /// [`ErrorKind::NotImplemented`]. `null` is the empty mapping.
+    /// Reads the value of `mappings`. Errors name the unknown parameter or type ([`ErrorKind::MapperParsing`]); types
+    /// and parameters of Elasticsearch that firn lacks fail with [`ErrorKind::NotImplemented`]. `null` is the empty
+    /// mapping.
     ///
-    /// What concerns several fields at once is for [`Mapping::validate`], after the last merge.
+    /// [`Mapping::validate`] checks rules about several fields, after the last merge.
     pub fn parse(mappings: &Value) -> Result<Self> {
         let mut mapping = Mapping::default();
         let map = match mappings {
@@ -82,7 +82,7 @@ impl Mapping {
                 "_data_stream_timestamp" => {
                     mapping.data_stream_timestamp = parse_flag(name, "enabled", value)?.unwrap_or(false);
                 }
-                // Deprecated and without effect in Elasticsearch 8 as well.
+                // Deprecated, and without effect in Elasticsearch 8 as well.
                 "_field_names" => {
                     parse_flag(name, "enabled", value)?;
                 }
@@ -196,7 +196,7 @@ fn parse_object(path: &str, map: &Map<String, Value>, depth: usize) -> Result<Ob
 fn parse_properties(object: &mut ObjectMapping, prefix: &str, value: &Value, depth: usize) -> Result<()> {
     let map = match value {
         Value::Object(map) => map,
-        // Elasticsearch takes an empty list, which PHP clients send, for an empty object.
+        // PHP clients send an empty list for an empty object; Elasticsearch accepts it.
         Value::Array(list) if list.is_empty() => return Ok(()),
         other => {
             return Err(parsing(format!(
@@ -221,7 +221,7 @@ fn parse_properties(object: &mut ObjectMapping, prefix: &str, value: &Value, dep
     Ok(())
 }
 
-/// Puts a node below `object`, making the objects that dots in its name stand for.
+/// Inserts a node below `object`, and creates the objects for the dots in its name.
 fn insert(object: &mut ObjectMapping, prefix: &str, segments: &[&str], node: Node) -> Result<()> {
     let (name, rest) = segments.split_first().unwrap_or((&"", &[]));
     let path = join(prefix, name);
@@ -292,7 +292,7 @@ fn parse_date_formats(value: &Value) -> Result<Vec<Arc<DateFormat>>> {
     let mut formats = Vec::with_capacity(list.len());
     for item in list {
         match item.as_str() {
-            // `none` switches date detection off, as in Elasticsearch.
+            // `none` disables date detection, as in Elasticsearch.
             Some("none") => {}
             Some(text) => formats.push(Arc::new(DateFormat::new(text)?)),
             None => return Err(parsing(format!("[dynamic_date_formats] must be strings, not [{item}]"))),
@@ -350,7 +350,7 @@ fn expect_object<'a>(field: &str, value: &'a Value) -> Result<&'a Map<String, Va
         .ok_or_else(|| parsing(format!("[{field}] must be an object, not {}", kind_of(value))))
 }
 
-/// A bool, or a string that names one.
+/// Reads a bool, or a string that names one.
 pub(super) fn parse_bool(name: &str, value: &Value) -> Result<bool> {
     match value {
         Value::Bool(flag) => Ok(*flag),
@@ -363,7 +363,7 @@ pub(super) fn parse_bool(name: &str, value: &Value) -> Result<bool> {
     }
 }
 
-/// A list of strings, or one.
+/// Reads a list of strings, or a single string.
 pub(super) fn parse_strings(name: &str, value: &Value) -> Result<Vec<String>> {
     let list = match value {
         Value::Array(list) => list.as_slice(),
@@ -381,7 +381,7 @@ pub(super) fn parsing(reason: String) -> Error {
     Error::new(ErrorKind::MapperParsing, reason)
 }
 
-/// A scalar as text, without quotes.
+/// Prints a scalar as text, without quotes.
 pub(super) fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -400,7 +400,7 @@ pub(super) fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// Multi-fields of a leaf.
+/// Reads the multi-fields of a leaf.
 pub(super) fn parse_multi_fields(path: &str, value: &Value) -> Result<IndexMap<String, Arc<super::FieldMapping>>> {
     let map = match value {
         Value::Object(map) => map,

@@ -1,4 +1,4 @@
-//! A leaf field from its JSON: which parameters its type takes, and what they mean.
+//! Parsing of leaf fields: the parameters of each type.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{Analyzer, FieldMapping, FieldType};
 use crate::dates::DateFormat;
 use crate::{Error, Result};
 
-/// Names of Elasticsearch's other built-in analyzers: known, but not here.
+/// Elasticsearch's other built-in analyzers, which firn does not implement.
 const KNOWN_ANALYZERS: [&str; 5] = ["stop", "pattern", "fingerprint", "snowball", "english"];
 
 pub(super) fn parse_field(path: &str, field_type: FieldType, map: &Map<String, Value>) -> Result<FieldMapping> {
@@ -164,8 +164,8 @@ fn parse_parameter(path: &str, field: &mut FieldMapping, name: &str, value: &Val
     Ok(())
 }
 
-/// Parameters that Elasticsearch takes for this type and that only tune how it works inside:
-/// they change no answer of firn, and are printed as written.
+/// Whether a parameter of this type only tunes Elasticsearch's internals: such parameters change no response of firn,
+/// and are printed as written.
 fn takes_without_effect(kind: FieldType, name: &str) -> bool {
     use FieldType as T;
     match name {
@@ -195,7 +195,7 @@ fn check_complete(path: &str, field: &mut FieldMapping) -> Result<()> {
     Ok(())
 }
 
-/// The value must be one that the field would take from a document.
+/// Checks that the field would accept the value from a document.
 fn check_null_value(path: &str, field: &FieldMapping, value: Value) -> Result<Value> {
     use FieldType as T;
     let refuse = |value: &Value| {

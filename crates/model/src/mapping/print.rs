@@ -1,12 +1,12 @@
-//! A mapping as its JSON; only what was set, as Elasticsearch prints it.
+//! Printing of mappings as JSON; only values that were set, as in Elasticsearch.
 
 use serde_json::{Map, Value, json};
 
 use super::{Dynamic, DynamicTemplate, FieldMapping, FieldType, Mapping, MatchMappingType, Node, ObjectMapping};
 
 impl Mapping {
-    /// The value of `mappings` in `GET /index/_mapping`; properties are sorted by name. What
-    /// [`Mapping::parse`] makes of it is this mapping again.
+    /// Prints the value of `mappings` in `GET /index/_mapping`; properties are sorted by name. [`Mapping::parse`] of
+    /// the output returns the same mapping.
     pub fn print(&self) -> Value {
         let mut out = Map::new();
         if let Some(dynamic) = self.root.dynamic {
@@ -49,7 +49,7 @@ impl Mapping {
 }
 
 impl FieldMapping {
-    /// The field's JSON as in `GET /index/_mapping`.
+    /// Prints the field's JSON as in `GET /index/_mapping`.
     pub fn print(&self) -> Value {
         let default = FieldMapping::of(self.field_type);
         let mut out = Map::new();
@@ -122,7 +122,7 @@ impl FieldMapping {
 }
 
 impl Node {
-    /// Its JSON as in `GET /index/_mapping`.
+    /// Prints its JSON as in `GET /index/_mapping`.
     pub fn print(&self) -> Value {
         match self {
             Node::Field(field) => field.print(),
@@ -147,7 +147,7 @@ impl Node {
 }
 
 impl Dynamic {
-    /// Its value in a mapping.
+    /// Returns its value in a mapping.
     pub fn name(self) -> &'static str {
         match self {
             Dynamic::True => "true",
@@ -159,7 +159,7 @@ impl Dynamic {
 }
 
 impl MatchMappingType {
-    /// Its name in a dynamic template.
+    /// Returns its name in a dynamic template.
     pub fn name(self) -> &'static str {
         match self {
             MatchMappingType::Boolean => "boolean",

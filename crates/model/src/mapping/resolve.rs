@@ -1,4 +1,4 @@
-//! Paths into a mapping.
+//! Resolution of paths in a mapping.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::{Dynamic, FieldMapping, FieldType, Mapping, Node, ObjectMapping, Resolved};
 
 impl Mapping {
-    /// What a full path means, aliases followed once. `None`: unmapped.
+    /// Returns the meaning of a full path; follows aliases once. `None`: unmapped.
     ///
-    /// Costs a hash look-up per segment and one string.
+    /// Costs a hash lookup per segment and one string.
     pub fn resolve(&self, path: &str) -> Option<Resolved<'_>> {
         match self.walk(path)? {
             Resolved::Field(_, field) if field.field_type == FieldType::Alias => {
@@ -50,8 +50,8 @@ impl Mapping {
         }
     }
 
-    /// The node at exactly this path: an object or a leaf, no multi-field, no alias followed.
-    /// Allocates nothing.
+    /// Returns the node at exactly this path: an object or a leaf, no multi-field; aliases are not followed. Allocates
+    /// nothing.
     pub fn node(&self, path: &str) -> Option<&Node> {
         let mut segments = path.split('.');
         let mut node = self.root.properties.get(segments.next()?)?;
@@ -64,7 +64,7 @@ impl Mapping {
         Some(node)
     }
 
-    /// All leaf fields with their full paths, multi-fields and aliases included, sorted.
+    /// Returns all leaf fields with their full paths, including multi-fields and aliases, sorted.
     pub fn leaves(&self) -> Vec<(String, Arc<FieldMapping>)> {
         let mut leaves = Vec::new();
         self.for_each(&mut |path, node| {
@@ -79,7 +79,7 @@ impl Mapping {
         leaves
     }
 
-    /// The full paths of all leaf fields, multi-fields not included.
+    /// Returns the full paths of all leaf fields, without multi-fields.
     pub fn fields(&self) -> BTreeSet<String> {
         let mut fields = BTreeSet::new();
         self.for_each(&mut |path, node| {
@@ -90,7 +90,7 @@ impl Mapping {
         fields
     }
 
-    /// All objects with their full paths, sorted.
+    /// Returns all objects with their full paths, sorted.
     pub fn objects(&self) -> Vec<String> {
         let mut objects = Vec::new();
         self.for_each(&mut |path, node| {
@@ -102,8 +102,8 @@ impl Mapping {
         objects
     }
 
-    /// What happens to a new field directly below the object at `path` (`""`: the root): its own
-    /// `dynamic` or the nearest one above it.
+    /// Returns the `dynamic` value for a new field directly below the object at `path` (`""`: the root): that of the
+    /// object or of its nearest ancestor.
     pub fn dynamic_at(&self, path: &str) -> Dynamic {
         let mut object = &self.root;
         let mut dynamic = object.dynamic.unwrap_or_default();
@@ -134,7 +134,7 @@ impl Mapping {
     }
 }
 
-/// `prefix.name`, or `name` at the root.
+/// Returns `prefix.name`, or `name` at the root.
 pub(super) fn join(prefix: &str, name: &str) -> String {
     if prefix.is_empty() {
         name.to_owned()

@@ -12,7 +12,7 @@ fn reason<T: std::fmt::Debug>(result: crate::Result<T>) -> String {
     result.map_err(|error: Error| error.reason().to_owned()).unwrap_err()
 }
 
-/// Parses, and prints as expected (`None`: as written).
+/// Parses a mapping and compares the printed result (`None`: as written).
 fn check(mappings: Value, expect: Option<Value>) {
     let mapping = parse(mappings.clone());
     let printed = mapping.print();
@@ -410,7 +410,7 @@ fn any_object() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn what_is_printed_parses_to_the_same(node in any_object()) {
-        // Names with dots may clash with each other, which is refused.
+        // Names with dots may conflict with each other; such mappings are refused.
         if let Ok(mapping) = Mapping::parse(&json!({"properties": {"root": node}})) {
             prop_assert_eq!(Mapping::parse(&mapping.print()).unwrap(), mapping.clone());
             prop_assert_eq!(mapping.merge(&mapping).unwrap(), mapping.clone());

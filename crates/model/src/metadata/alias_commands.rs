@@ -1,4 +1,4 @@
-//! `POST /_aliases`.
+//! `POST /_aliases`: adding and removing aliases.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,8 +8,8 @@ use crate::names::matches_pattern;
 use crate::{Error, ErrorKind, Result};
 
 impl Change<'_> {
-    /// An alias that must exist must be found on at least one of the indices that the request
-    /// names it for, because one action of a user becomes one per index here.
+    /// Applies alias actions. One action of a user becomes one action per index here, so an alias that must exist needs
+    /// to exist on at least one of the indices that the request names for it.
     pub(super) fn update_aliases(&mut self, actions: &[AliasAction]) -> Result<()> {
         if actions.is_empty() {
             return Err(Error::new(
@@ -19,7 +19,7 @@ impl Change<'_> {
         }
         let mut touched = BTreeSet::new();
         let mut required: BTreeMap<&str, bool> = BTreeMap::new();
-        // First, because an alias may take the name of an index that goes in the same request.
+        // Deletions come first, because an alias may take the name of an index that the same request deletes.
         let deleted: Vec<String> = actions
             .iter()
             .filter_map(|action| match action {
@@ -86,8 +86,7 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// Aliases stand on indices; a data stream is rolled over, and an alias of one backing index
-    /// would stay behind.
+    /// Refuses an alias of a backing index: it would stay on the old index after the data stream rolls over.
     fn refuse_backing_index(&self, name: &str) -> Result<()> {
         match self.next.indices.get(name).and_then(|index| index.data_stream.as_ref()) {
             Some(stream) => Err(Error::illegal_argument(format!(

@@ -1,4 +1,4 @@
-//! A command at work: the state as it becomes, and what the command needs from outside.
+//! Execution of one command: the next state, and the external inputs of the command.
 
 use std::sync::Arc;
 
@@ -109,7 +109,7 @@ impl Change<'_> {
         self.next.indices.get(name).ok_or_else(|| Error::index_not_found(name))
     }
 
-    /// Changes the index.
+    /// Changes an index.
     pub(super) fn change_index(&mut self, name: &str, change: impl FnOnce(&mut IndexMetadata)) -> Result<()> {
         if !self.next.indices.change(name, change) {
             return Err(Error::index_not_found(name));

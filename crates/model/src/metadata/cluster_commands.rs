@@ -1,4 +1,4 @@
-//! Settings of the cluster: persistent, transient and configured ones.
+//! Cluster settings: persistent, transient and configured ones.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::settings::definitions::{CLUSTER_DEFINITIONS, Definition, find};
 use crate::settings::{SettingsMap, flatten};
 use crate::{Error, Result};
 
-/// How long a setting of the cluster lasts.
+/// Lifetime of a cluster setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lifetime {
     /// Until it is reset.
@@ -26,7 +26,7 @@ impl Lifetime {
         }
     }
 
-    /// What firn knows of a setting.
+    /// Returns the definition of a setting.
     fn definition(self, name: &str) -> Result<&'static Definition> {
         find(CLUSTER_DEFINITIONS, name)
             .ok_or_else(|| Error::illegal_argument(format!("{} setting [{name}], not recognized", self.name())))
@@ -34,7 +34,8 @@ impl Lifetime {
 }
 
 impl Metadata {
-    /// A setting of the cluster: a transient one goes before a persistent one, and that before the node's configuration.
+    /// Returns a cluster setting: transient settings override persistent ones, and those override the node's
+    /// configuration.
     pub fn cluster_setting(&self, name: &str) -> Option<&Value> {
         [
             &self.transient_settings,
@@ -45,7 +46,7 @@ impl Metadata {
         .find_map(|settings| settings.get(name))
     }
 
-    /// All settings of the cluster that are set, as [`Self::cluster_setting`] has them.
+    /// Returns all cluster settings that are set, with the precedence of [`Self::cluster_setting`].
     pub fn effective_cluster_settings(&self) -> SettingsMap {
         let mut all = self.configured_settings.clone();
         all.extend(self.cluster_settings.clone());
@@ -55,7 +56,7 @@ impl Metadata {
 }
 
 impl Change<'_> {
-    /// `null` resets, and may stand for a pattern.
+    /// Sets cluster settings. `null` resets a setting, or all that match a pattern.
     pub(super) fn put_cluster_settings(&mut self, settings: &Value, lifetime: Lifetime) -> Result<()> {
         let present = match lifetime {
             Lifetime::Persistent => &mut self.next.cluster_settings,
@@ -83,7 +84,7 @@ impl Change<'_> {
     }
 }
 
-/// Whether `transient` settings would be taken, as [`super::Command::PutTransientSettings`] takes them.
+/// Checks whether [`super::Command::PutTransientSettings`] would accept `transient` settings.
 pub fn check_cluster_settings(transient: &Value) -> Result<()> {
     for (name, value) in flatten(transient, false)? {
         if value.is_null() && name.contains('*') {
@@ -97,8 +98,8 @@ pub fn check_cluster_settings(transient: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Defaults of the cluster settings that firn knows and that are not in `set`, flat, as
-/// `GET /_cluster/settings?include_defaults=true` prints them.
+/// Returns the defaults of the known cluster settings that are not in `set`, flat, as `GET
+/// /_cluster/settings?include_defaults=true` prints them.
 pub fn cluster_setting_defaults(set: &SettingsMap) -> SettingsMap {
     CLUSTER_DEFINITIONS
         .iter()

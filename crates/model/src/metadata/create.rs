@@ -1,4 +1,4 @@
-//! New indices.
+//! Creation of indices.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,20 +18,20 @@ use crate::settings::{IndexSettings, SettingsMap, cluster_default_of, flatten};
 use crate::tenant::TenantId;
 use crate::{Error, ErrorKind, Result};
 
-/// What a new index is made from, besides its template.
+/// Inputs of a new index besides its template.
 #[derive(Default)]
 pub(super) struct NewIndex {
     pub(super) name: String,
-    /// The name as the user wrote it, if that has date math.
+    /// The name as the user wrote it, if it has date math.
     pub(super) provided_name: Option<String>,
-    /// Over those of the template; `null` takes one away.
+    /// Override those of the template; `null` removes one.
     pub(super) settings: SettingsMap,
     pub(super) mapping: Option<Mapping>,
     pub(super) aliases: BTreeMap<String, AliasMetadata>,
     pub(super) data_stream: Option<String>,
-    /// The span of time whose documents it takes, half-open, ms since epoch UTC.
+    /// Span of time of the documents that it accepts, half-open, ms since epoch UTC.
     pub(super) time_range_ms: Option<Range<i64>>,
-    /// The tenant whose write makes it.
+    /// The tenant whose write creates it.
     pub(super) made_by: Option<TenantId>,
 }
 
@@ -45,7 +45,7 @@ impl Change<'_> {
     ) -> Result<()> {
         let resolved = self.date_math(name)?;
         let settings = flatten(settings, true)?;
-        // By themselves first, so that an error is about what the user sent.
+        // The user's settings are checked alone first, so that an error is about what the user sent.
         let own = IndexSettings::from_flat(settings.clone())?;
         let template = self.next.find_template(&resolved, own.hidden);
         if let Some((template_name, template)) = template
@@ -71,7 +71,7 @@ impl Change<'_> {
         self.create_index(new, content)
     }
 
-    /// Puts an index into the state, from its template's content and what overrides it.
+    /// Adds an index to the state, from its template's content and the overrides.
     pub(super) fn create_index(&mut self, new: NewIndex, content: TemplateContent) -> Result<()> {
         let name = new.name;
         validate_index_name(&name)?;
@@ -90,7 +90,7 @@ impl Change<'_> {
             None if new.data_stream.is_none() => refuse_period(&settings)?,
             None => {}
         }
-        // Ours, whatever was copied from another index.
+        // The new index gets a fresh uuid, also if the settings were copied from another index.
         settings.typed.remove("index.uuid");
         let created_ms = match settings.typed.remove("index.creation_date") {
             Some(value) => crate::settings::creation_date(&value).unwrap_or(self.now_ms),
@@ -170,7 +170,7 @@ impl Change<'_> {
         .with_index(name))
     }
 
-    /// Whether an alias of `index` may have this name.
+    /// Checks whether an alias of `index` may have this name.
     pub(super) fn check_alias_name(&self, alias: &str, index: &str) -> Result<()> {
         validate_alias_name(alias)?;
         if alias == index || self.next.indices.contains_key(alias) || self.next.data_streams.contains_key(alias) {
@@ -183,7 +183,7 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// At most one of an alias's indices takes its writes.
+    /// Checks that an alias has at most one write index.
     pub(super) fn check_write_index(&self, alias: &str) -> Result<()> {
         let writers: Vec<&str> = self
             .next
@@ -206,8 +206,8 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// `cluster.max_shards_per_node`; each open shard costs memory and file handles. Frozen ones cost
-    /// little, so they have a limit of their own, `cluster.max_shards_per_node.frozen`.
+    /// Checks `cluster.max_shards_per_node`; each open shard costs memory and file handles. Frozen shards cost little,
+    /// so they have a separate limit, `cluster.max_shards_per_node.frozen`.
     pub(super) fn check_shard_limit<'s>(&self, added: impl IntoIterator<Item = &'s IndexSettings>) -> Result<()> {
         let open = self.next.indices.open_shards();
         let mut more = OpenShards::default();
@@ -218,7 +218,7 @@ impl Change<'_> {
         self.check_group(more.frozen, open.frozen, "frozen", "cluster.max_shards_per_node.frozen")
     }
 
-    /// How many shards that are not frozen may be open.
+    /// Returns how many shards that are not frozen may be open.
     pub(super) fn shards_max(&self) -> u64 {
         self.limit_of("cluster.max_shards_per_node")
     }
@@ -274,7 +274,7 @@ impl Change<'_> {
         }
     }
 
-    /// Whether a write may make this index: its template says so, or else a setting.
+    /// Checks whether a write may create this index: its template decides, or else a setting.
     pub(super) fn check_auto_creation(&self, name: &str) -> Result<()> {
         let template = self.next.find_template(name, false);
         match template.and_then(|(template_name, template)| Some((template_name, template.allow_auto_create?))) {
@@ -287,8 +287,7 @@ impl Change<'_> {
         }
     }
 
-    /// `action.auto_create_index`: true, false, or patterns with `+` and `-` of which the first
-    /// that matches decides.
+    /// Checks `action.auto_create_index`: true, false, or patterns with `+` and `-`, of which the first match decides.
     fn check_auto_create(&self, name: &str) -> Result<()> {
         let setting = match self.next.cluster_setting("action.auto_create_index") {
             None | Some(Value::Bool(true)) => return Ok(()),

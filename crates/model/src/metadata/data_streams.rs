@@ -62,7 +62,7 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// The name of the next backing index: of its period's first day, or of today.
+    /// Returns the name of the next backing index, with the first day of its period or with today.
     pub(super) fn next_backing_index(&self, stream: &DataStream, range_ms: Option<&Range<i64>>) -> String {
         let day_ms = range_ms.map_or(self.now_ms, |range| range.start);
         let day = match DateFormat::new("uuuu.MM.dd") {
@@ -72,14 +72,13 @@ impl Change<'_> {
         format!(".ds-{}-{day}-{:06}", stream.name, stream.generation + 1)
     }
 
-    /// Makes the next backing index, which takes the writes from then on, or those of the current
-    /// period.
+    /// Creates the next backing index. From then on it receives the writes, or those of the current period.
     pub(super) fn add_backing_index(&mut self, stream_name: &str, template: &IndexTemplate) -> Result<String> {
         let range_ms = self.current_period(template)?;
         self.add_period(stream_name, template, range_ms)
     }
 
-    /// Makes the next backing index, for a span of time or for everything.
+    /// Creates the next backing index, for a span of time or without one.
     pub(super) fn add_period(
         &mut self,
         stream_name: &str,
@@ -124,7 +123,7 @@ impl Change<'_> {
 
     pub(super) fn delete_data_streams(&mut self, names: &[String]) -> Result<()> {
         for name in names {
-            // Named twice in one request is fine.
+            // A request may name a data stream twice.
             if let Some(stream) = self.next.data_streams.remove(name) {
                 for index in &stream.indices {
                     self.next.indices.remove(index);

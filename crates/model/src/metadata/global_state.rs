@@ -1,4 +1,4 @@
-//! What a snapshot keeps beside indices and data streams.
+//! Global state in a snapshot: templates, cluster settings and lifecycle policies.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use super::{ComponentTemplate, GlobalState, IndexMetadata, IndexTemplate, Metada
 use crate::ilm::Policies;
 use crate::{Error, Result};
 
-/// The setting that says whose ids an index's documents carry; see [`IndexMetadata::ids_of`].
+/// Setting with the uuid of the index that generated the document ids; see [`IndexMetadata::ids_of`].
 pub const IDS_OF: &str = "index.ids.uuid";
 
 impl GlobalState {
-    /// Of a node.
+    /// Returns the global state of a node.
     pub fn of(metadata: &Metadata) -> Self {
         Self {
             component_templates: metadata.component_templates.clone(),
@@ -23,7 +23,7 @@ impl GlobalState {
         }
     }
 
-    /// `component_templates`, `index_templates`, `cluster_settings`, `ilm`.
+    /// Prints `component_templates`, `index_templates`, `cluster_settings`, `ilm`.
     pub fn to_json(&self) -> Value {
         let component_templates: Map<String, Value> = each(&self.component_templates, ComponentTemplate::to_json);
         let index_templates: Map<String, Value> = each(&self.index_templates, IndexTemplate::to_json);
@@ -35,7 +35,7 @@ impl GlobalState {
         })
     }
 
-    /// The inverse of [`GlobalState::to_json`]; [`crate::ErrorKind::Internal`] if it is none.
+    /// Reads the output of [`GlobalState::to_json`]; other JSON fails with [`crate::ErrorKind::Internal`].
     pub fn from_json(json: &Value) -> Result<Self> {
         let map = |field: &str| {
             let map = json[field].as_object();
@@ -66,8 +66,8 @@ fn each<T>(entities: &BTreeMap<String, Arc<T>>, print: impl Fn(&T) -> Value) -> 
 }
 
 impl IndexMetadata {
-    /// The uuid of the index that made the ids of documents here which had none: its own, unless its documents
-    /// came from a snapshot of another.
+    /// Returns the uuid of the index that generated the ids of documents written without one: this index, unless its
+    /// documents came from a snapshot of another.
     pub fn ids_of(&self) -> &str {
         let typed = &self.settings.typed;
         let of = typed

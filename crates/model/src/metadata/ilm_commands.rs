@@ -1,4 +1,4 @@
-//! Lifecycle policies, and how far indices are in them.
+//! Commands of index lifecycle policies, and the lifecycle progress of indices.
 
 use std::sync::Arc;
 
@@ -14,17 +14,17 @@ use crate::ilm::{
 use crate::settings::{IndexSettings, SettingsMap};
 use crate::{Error, ErrorKind, Result};
 
-/// A change of what lifecycles are about. Names of indices are concrete ones, already resolved.
+/// Change of lifecycle policies or of lifecycle progress. Names of indices are concrete names, already resolved.
 #[derive(Debug, Clone, PartialEq)]
 pub enum IlmCommand {
-    /// `PUT /_ilm/policy/NAME`. The same policy again changes nothing.
+    /// `PUT /_ilm/policy/NAME`. An identical policy changes nothing.
     PutPolicy {
         /// The name.
         name: String,
-        /// What stands below `policy` in the body.
+        /// The `policy` object of the body.
         policy: Value,
     },
-    /// `DELETE /_ilm/policy/NAME`; one in use is refused.
+    /// `DELETE /_ilm/policy/NAME`; a policy in use is refused.
     DeletePolicy {
         /// The name.
         name: String,
@@ -34,58 +34,58 @@ pub enum IlmCommand {
         /// The mode.
         mode: OperationMode,
     },
-    /// An index goes on. Refused with [`ErrorKind::Conflict`] if it is not where it is thought to be:
-    /// somebody moved it meanwhile.
+    /// Moves an index to its next step. Refused with [`ErrorKind::Conflict`] if the index is not at `from`: another
+    /// command moved it in the meantime.
     Advance {
         /// The index.
         index: String,
-        /// Its uuid: another index of the same name is another index.
+        /// Its uuid: a later index of the same name has another uuid.
         uuid: String,
-        /// Where it is.
+        /// Current step.
         from: Option<StepKey>,
-        /// Where it is then.
+        /// Next state of the execution.
         to: Box<Execution>,
     },
     /// `POST /_ilm/move/INDEX`.
     Move {
         /// The index.
         index: String,
-        /// Where it has to be.
+        /// Required current step.
         current: StepKey,
-        /// A phase's name.
+        /// Name of a phase.
         phase: String,
-        /// One of its actions; `None`: the first.
+        /// Action of the phase; `None`: the first.
         action: Option<String>,
-        /// A step of the action; `None`: the first.
+        /// Step of the action; `None`: the first.
         step: Option<String>,
     },
-    /// `POST /INDEX/_ilm/retry`: back to the steps that failed.
+    /// `POST /INDEX/_ilm/retry`: back to the failed steps.
     Retry {
         /// The indices.
         names: Vec<String>,
     },
-    /// `POST /INDEX/_ilm/remove`: no lifecycle any more.
+    /// `POST /INDEX/_ilm/remove`: removes the lifecycle.
     Remove {
         /// The indices.
         names: Vec<String>,
     },
-    /// A mounted index takes the place of the one that it was made from, with its aliases or its place in
-    /// its data stream and its lifecycle; the old one goes. One command, so that no search finds the
-    /// events twice or not at all.
+    /// Replaces an index with the index that was mounted from it. The new index takes over the aliases or the position
+    /// in the data stream, and the lifecycle; the old index is deleted. This is one command, so that no search finds
+    /// the events twice or not at all.
     Replace {
-        /// The index that goes.
+        /// The index to delete.
         old: String,
-        /// The one that comes, which exists.
+        /// Its replacement, which exists.
         new: String,
-        /// How far the new one is.
+        /// Lifecycle state of the replacement.
         to: Box<Execution>,
     },
-    /// The end of a lifecycle: an index goes, and in the same moment its snapshot becomes an orphan, so that
-    /// no crash leaves one that nobody knows of. A data stream goes with its last index.
+    /// End of a lifecycle: deletes an index and records its snapshot as an orphan in the same transaction, so that no
+    /// crash leaves an unrecorded snapshot. A data stream is deleted with its last index.
     Delete {
         /// The index.
         index: String,
-        /// Repository and name of the snapshot that goes too.
+        /// Repository and name of the snapshot to remove.
         snapshot: Option<(String, String)>,
     },
     /// An orphan was removed.
@@ -95,24 +95,24 @@ pub enum IlmCommand {
     },
 }
 
-/// What settings of lifecycles begin with.
+/// Prefix of lifecycle settings.
 const LIFECYCLE: &str = "index.lifecycle.";
-/// Settings that say which lifecycle an index has.
+/// Settings that choose the lifecycle of an index.
 const OWN_SETTINGS: [&str; 3] = [NAME, ROLLOVER_ALIAS, INDEXING_COMPLETE];
 
 impl IndexMetadata {
-    /// The name of its lifecycle policy, which need not exist.
+    /// Returns the name of its lifecycle policy. The policy need not exist.
     pub fn lifecycle_policy(&self) -> Option<&str> {
         self.text_setting(NAME)
     }
 
-    /// Whether it takes no writes any more as far as its lifecycle is concerned.
+    /// Returns whether the lifecycle setting says that the index accepts no more writes.
     pub fn is_indexing_complete(&self) -> bool {
         self.flag_setting(INDEXING_COMPLETE)
     }
 
-    /// From when its age counts before it is rolled over, ms since epoch UTC: when it was made, or what its
-    /// settings say; `None` if they say that its name has a date, and it has none.
+    /// Returns the start of its age before a rollover, ms since epoch UTC: its creation, or the time in its settings.
+    /// `None` if the settings say that its name contains a date, and it does not.
     pub fn origination_ms(&self) -> Option<i64> {
         match self.given_origination_ms() {
             None if self.flag_setting(PARSE_ORIGINATION_DATE) => None,
@@ -120,7 +120,7 @@ impl IndexMetadata {
         }
     }
 
-    /// From when its age counts now, ms since epoch UTC: what settings say holds after a rollover too.
+    /// Returns the current start of its age, ms since epoch UTC. A time in the settings applies after a rollover too.
     pub fn lifecycle_ms(&self) -> i64 {
         let counted = self.execution.as_ref().map(|execution| execution.lifecycle_ms);
         self.given_origination_ms().or(counted).unwrap_or(self.created_ms)
@@ -137,7 +137,7 @@ impl IndexMetadata {
         is_set(&self.settings, name)
     }
 
-    /// A setting that is a text and not empty.
+    /// Returns a setting that is a non-empty text.
     pub fn text_setting(&self, name: &str) -> Option<&str> {
         let text = self.settings.typed.get(name)?.as_str()?;
         (!text.is_empty()).then_some(text)
@@ -215,8 +215,8 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// Indices within a phase get the new one where it has the same steps: only then they are somewhere
-    /// in it.
+    /// Gives the new policy to indices within a phase, if the phase has the same steps in it: only then their current
+    /// step exists in the new phase.
     fn use_in_running_phases(&mut self, name: &str, stored: &StoredPolicy) {
         for index in self.next.indices.clone().values() {
             let Some(execution) = &index.execution else { continue };
@@ -266,7 +266,7 @@ impl Change<'_> {
         let index = self.index(name)?;
         let at = index.execution.as_ref().map(|execution| &execution.key);
         if index.uuid != uuid || at != from {
-            let reason = format!("index [{name}] is not where its lifecycle was about to go on from");
+            let reason = format!("index [{name}] has moved to another lifecycle step in the meantime");
             return Err(Error::new(ErrorKind::Conflict, reason).with_index(name));
         }
         self.set_execution(name, Some(to.clone()))
@@ -372,7 +372,7 @@ impl Change<'_> {
                 "index [{old_name}] is the write index for data stream [{stream}] and cannot be replaced"
             )));
         }
-        // All of the lifecycle's, also from when the age counts.
+        // All lifecycle settings, including the origination date.
         let mut changes: SettingsMap = old.settings.typed.clone();
         changes.retain(|name, _| name.starts_with(LIFECYCLE));
         changes.insert("index.hidden".to_owned(), old.settings.hidden.to_string().into());
@@ -392,7 +392,7 @@ impl Change<'_> {
         self.next.indices.remove(old_name);
         self.change_index(new_name, |new| {
             new.settings = settings;
-            // Whoever asks how old its events are means those that were written, not when it was mounted.
+            // The age of a mounted index is the age of its events, not the time since the mount.
             new.created_ms = old.created_ms;
             new.rolled_over_ms = old.rolled_over_ms;
             new.data_stream.clone_from(&old.data_stream);
@@ -405,14 +405,14 @@ impl Change<'_> {
                 new.aliases.insert(alias.clone(), metadata);
             }
             if old.data_stream.is_none() {
-                // As in Elasticsearch, who asks for the old name finds the events.
+                // As in Elasticsearch, a search for the old name finds the events.
                 new.aliases.insert(old_name.to_owned(), AliasMetadata::default());
             }
         })
     }
 }
 
-/// The date of `NAME-yyyy.MM.dd` or `NAME-yyyy.MM.dd-000001`, at midnight UTC.
+/// Whether a setting is true: a boolean or the text `true`.
 fn is_set(settings: &IndexSettings, name: &str) -> bool {
     let value = settings.typed.get(name);
     value.is_some_and(|value| value.as_bool() == Some(true) || value.as_str() == Some("true"))
@@ -424,7 +424,7 @@ fn set_origination_ms(settings: &IndexSettings) -> Option<i64> {
     (ms >= 0).then_some(ms)
 }
 
-/// An index whose name is to say its age has a date in it, unless its settings give one.
+/// Checks that an index whose age comes from its name has a date in the name, unless its settings give one.
 pub(super) fn check_origination_date(name: &str, settings: &IndexSettings) -> Result<()> {
     if !is_set(settings, PARSE_ORIGINATION_DATE)
         || set_origination_ms(settings).is_some()
@@ -439,6 +439,7 @@ pub(super) fn check_origination_date(name: &str, settings: &IndexSettings) -> Re
     .with_index(name))
 }
 
+/// Returns the date of `NAME-yyyy.MM.dd` or `NAME-yyyy.MM.dd-000001`, at midnight UTC.
 fn date_in_name(name: &str) -> Option<i64> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let stem = match name.rsplit_once('-') {

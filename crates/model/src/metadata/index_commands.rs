@@ -1,4 +1,4 @@
-//! Changing and deleting indices.
+//! Commands that change and delete indices.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl Change<'_> {
             index.is_some_and(|index| {
                 index.uuid == *uuid
                     && index.data_stream.as_deref() == stream
-                    // Those behind a data stream are its maker's.
+                    // Backing indices belong to the creator of the data stream.
                     && (stream.is_some() || is_maker(&index.made_by))
             })
         };
@@ -67,7 +67,7 @@ impl Change<'_> {
         stream.is_some_and(|stream| stream.indices.last().is_some_and(|last| last == index))
     }
 
-    /// Takes an index out of the state and out of its data stream.
+    /// Removes an index from the state and from its data stream.
     pub(super) fn remove_index(&mut self, name: &str) {
         let Some(index) = self.next.indices.remove(name) else {
             return;
@@ -133,7 +133,7 @@ impl Change<'_> {
                 check_timestamp(&merged)?;
             }
             self.change_index(name, |index| {
-                // Another one also where it is equal: what tenants know of it is kept beside it.
+                // A new `Arc` even if the mapping is equal: the cache of tenants' mappings compares pointers.
                 index.mapping = Arc::new(merged);
                 index.declared_fields = declared;
             })?;
@@ -168,7 +168,8 @@ impl Change<'_> {
                 .settings
                 .update(&changes, preserve_existing, index.closed, name, &index.uuid)?;
             if updated != index.settings {
-                // Lifecycles set those of backing indices, so of these nobody says that he did.
+                // ILM sets the settings of backing indices, so a change of these does not show that an operator made
+                // it.
                 let by_hand = index.data_stream.is_none();
                 self.change_index(name, |index| index.settings = updated)?;
                 if by_hand {

@@ -1,4 +1,4 @@
-//! The indices of a node, and what is asked about all of them together.
+//! Indices of a node, with derived facts about all of them.
 
 use std::ops::Index;
 use std::sync::Arc;
@@ -7,62 +7,62 @@ use super::IndexMetadata;
 use crate::settings::IndexSettings;
 use crate::shared_map::{Difference, Iter, SharedMap};
 
-/// Indices by concrete name. A clone shares them, and nothing that a command asks takes a look at each:
-/// who has an alias and how many shards are open is known beside them.
+/// Indices by concrete name. A clone shares the entries. No command iterates over all indices: the indices of an alias
+/// and the number of open shards are maintained beside the map.
 #[derive(Debug, Clone, Default)]
 pub struct Indices {
     by_name: SharedMap<Arc<IndexMetadata>>,
-    /// The names of those that have an alias, by alias.
+    /// Names of the indices of each alias.
     with_alias: SharedMap<SharedMap<()>>,
     open_shards: OpenShards,
 }
 
-/// Shards of indices that are open.
+/// Number of open shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OpenShards {
-    /// Those that hold their files on this node.
+    /// Shards with local files.
     pub normal: u64,
-    /// Those that read a snapshot through the cache.
+    /// Shards that read a snapshot through the cache.
     pub frozen: u64,
 }
 
 impl Indices {
-    /// How many there are.
+    /// Returns the number of indices.
     pub fn len(&self) -> usize {
         self.by_name.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no indices.
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }
 
-    /// The index of a concrete name.
+    /// Returns the index of a concrete name.
     pub fn get(&self, name: &str) -> Option<&Arc<IndexMetadata>> {
         self.by_name.get(name)
     }
 
-    /// Whether there is an index of this name.
+    /// Returns whether an index has this name.
     pub fn contains_key(&self, name: &str) -> bool {
         self.by_name.contains_key(name)
     }
 
-    /// Names and indices, in the order of names.
+    /// Iterates over names and indices, in the order of names.
     pub fn iter(&self) -> Iter<'_, Arc<IndexMetadata>> {
         self.by_name.iter()
     }
 
-    /// Names, in order.
+    /// Iterates over names, in order.
     pub fn keys(&self) -> impl DoubleEndedIterator<Item = &String> + Clone {
         self.by_name.keys()
     }
 
-    /// Indices, in the order of names.
+    /// Iterates over indices, in the order of names.
     pub fn values(&self) -> impl DoubleEndedIterator<Item = &Arc<IndexMetadata>> + Clone {
         self.by_name.values()
     }
 
-    /// The indices that have an alias, in the order of their names.
+    /// Returns the indices of an alias, in the order of their names.
     pub fn with_alias(&self, alias: &str) -> impl Iterator<Item = &Arc<IndexMetadata>> {
         let names = self.with_alias.get(alias);
         names
@@ -71,23 +71,23 @@ impl Indices {
             .filter_map(|name| self.by_name.get(name))
     }
 
-    /// Whether some index has this alias.
+    /// Returns whether any index has this alias.
     pub fn has_alias(&self, alias: &str) -> bool {
         self.with_alias.contains_key(alias)
     }
 
-    /// Shards of indices that are open.
+    /// Returns the number of open shards.
     pub fn open_shards(&self) -> OpenShards {
         self.open_shards
     }
 
-    /// What a later version has and this one has not, and the other way round, in the order of names. An
-    /// index counts as changed wherever it was written anew, equal or not.
+    /// Returns the differences between this version and a later one, in the order of names. An index counts as changed
+    /// whenever a command wrote it, even if it is equal.
     pub fn differences<'a>(&'a self, later: &'a Self) -> Vec<Difference<'a, Arc<IndexMetadata>>> {
         self.by_name.differences(&later.by_name, Arc::ptr_eq)
     }
 
-    /// Puts an index in, or in the place of the one of its name.
+    /// Inserts an index, or replaces the one with its name.
     pub fn insert(&mut self, index: Arc<IndexMetadata>) {
         self.count(&index);
         let before = self.by_name.insert(index.name.clone(), index);
@@ -96,14 +96,14 @@ impl Indices {
         }
     }
 
-    /// Takes an index away.
+    /// Removes an index.
     pub fn remove(&mut self, name: &str) -> Option<Arc<IndexMetadata>> {
         let index = self.by_name.remove(name)?;
         self.discount(&index);
         Some(index)
     }
 
-    /// Changes an index; `false`: there is none of this name.
+    /// Changes an index; returns `false` if no index has this name.
     pub fn change(&mut self, name: &str, change: impl FnOnce(&mut IndexMetadata)) -> bool {
         let Some(mut index) = self.by_name.get(name).cloned() else {
             return false;
@@ -126,7 +126,7 @@ impl Indices {
         }
     }
 
-    /// After an index went, or another took its place.
+    /// Updates the derived facts after an index was removed or replaced.
     fn discount(&mut self, index: &IndexMetadata) {
         *self.open_shards.of(&index.settings) -= shards(index);
         for alias in index.aliases.keys() {
@@ -144,7 +144,7 @@ impl Indices {
 }
 
 impl OpenShards {
-    /// Those among which an index's shards count.
+    /// Returns the counter for the shards of an index.
     pub(super) fn of(&mut self, settings: &IndexSettings) -> &mut u64 {
         match settings.is_frozen() {
             true => &mut self.frozen,

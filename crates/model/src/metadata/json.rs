@@ -1,11 +1,9 @@
-//! Metadata as it is stored, one JSON object per entity.
+//! Stored form of metadata: one JSON object per entity.
 //!
-//! Every object has a `format` and says all of its entity. It is 1, or higher where an older firn that
-//! skips what it does not know would do harm: 2 with documents by tenant, period or placement, or retention, 3 with
-//! shards on other tiers.
-//! Names of fields never change their
-//! meaning; a reader refuses a higher format, and skips fields that it does not know only within
-//! its own format, so a new field that matters takes a new number.
+//! Every object has a `format` and describes its entity completely. The format is 1. It is higher where an older firn
+//! that skips unknown fields would do harm: 2 with documents by tenant, period or placement, or retention, 3 with
+//! shards on other tiers. The meaning of a field name never changes. A reader refuses a higher format and skips unknown
+//! fields only within a known format, so a new field that matters needs a new number.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,20 +21,20 @@ use crate::settings::{IndexSettings, SettingsMap};
 use crate::tenant::TenantId;
 use crate::{Error, Result};
 
-/// What every firn reads.
+/// Format that every firn reads.
 const FORMAT: u64 = 1;
-/// Has to be understood whole.
+/// Format whose fields a reader must all know.
 const FORMAT_WHOLE: u64 = 2;
-/// Of an index with shards that do not lie in `path.data`: an older firn would take them for lost.
+/// Format of an index with shards outside `path.data`: an older firn would consider them lost.
 const FORMAT_OF_TIERS: u64 = 3;
-/// The highest that this firn reads.
+/// Highest format that this firn reads.
 const FORMAT_MAX: u64 = FORMAT_OF_TIERS;
 
 impl IndexMetadata {
-    /// `format`, `name`, `uuid`, `created_ms`, `closed`, `settings` (flat, as typed), `mapping`,
-    /// `aliases`, `data_stream`; `declared_fields`, `placement`, `rolled_over_ms`, `ilm` (how far its lifecycle is),
-    /// `tiers` (shards that do not lie in `path.data`) and `made_by` if it has them. A firn that skips `declared_fields`
-    /// shows tenants less, one that skips `made_by` bounds them less.
+    /// Prints `format`, `name`, `uuid`, `created_ms`, `closed`, `settings` (flat, as typed), `mapping`, `aliases`,
+    /// `data_stream`; and, if set, `declared_fields`, `placement`, `rolled_over_ms`, `ilm` (lifecycle progress),
+    /// `tiers` (shards outside `path.data`) and `made_by`. A firn that skips `declared_fields` shows tenants less; one
+    /// that skips `made_by` limits them less.
     pub fn to_json(&self) -> Value {
         let settings = &self.settings;
         let is_plain = settings.tenant_field.is_none() && settings.period.is_none() && self.placement.is_none();
@@ -73,8 +71,8 @@ impl IndexMetadata {
         json
     }
 
-    /// The inverse of [`IndexMetadata::to_json`]; [`crate::ErrorKind::Internal`] names the field
-    /// that is missing or wrong.
+    /// Reads the output of [`IndexMetadata::to_json`]; [`crate::ErrorKind::Internal`] names the missing or invalid
+    /// field.
     pub fn from_json(json: &Value) -> Result<Self> {
         let reader = Reader::new(json)?;
         let aliases = AliasMetadata::parse_all(Some(reader.get("aliases")?))?;
@@ -110,8 +108,8 @@ impl IndexMetadata {
 }
 
 impl DataStream {
-    /// `format`, `name`, `indices`, `generation`, `template`, `meta`, `hidden`; `lifecycle` and `made_by`
-    /// if it has them.
+    /// Prints `format`, `name`, `indices`, `generation`, `template`, `meta`, `hidden`; and `lifecycle` and `made_by` if
+    /// set.
     pub fn to_json(&self) -> Value {
         let mut json = json!({
             "format": if self.lifecycle.is_none() { FORMAT } else { FORMAT_WHOLE },
@@ -131,7 +129,7 @@ impl DataStream {
         json
     }
 
-    /// The inverse of [`DataStream::to_json`].
+    /// Reads the output of [`DataStream::to_json`].
     pub fn from_json(json: &Value) -> Result<Self> {
         let reader = Reader::new(json)?;
         Ok(Self {
@@ -151,7 +149,7 @@ impl DataStream {
 }
 
 impl ComponentTemplate {
-    /// `format`, `template` (`settings` flat, `mappings`, `aliases`, `lifecycle`), `version`, `meta`.
+    /// Prints `format`, `template` (`settings` flat, `mappings`, `aliases`, `lifecycle`), `version`, `meta`.
     pub fn to_json(&self) -> Value {
         json!({
             "format": FORMAT,
@@ -161,7 +159,7 @@ impl ComponentTemplate {
         })
     }
 
-    /// The inverse of [`ComponentTemplate::to_json`].
+    /// Reads the output of [`ComponentTemplate::to_json`].
     pub fn from_json(json: &Value) -> Result<Self> {
         let reader = Reader::new(json)?;
         Ok(Self {
@@ -173,8 +171,8 @@ impl ComponentTemplate {
 }
 
 impl IndexTemplate {
-    /// `format`, `index_patterns`, `composed_of`, `ignore_missing_component_templates`,
-    /// `priority`, `template`, `data_stream`, `allow_auto_create`, `version`, `meta`.
+    /// Prints `format`, `index_patterns`, `composed_of`, `ignore_missing_component_templates`, `priority`, `template`,
+    /// `data_stream`, `allow_auto_create`, `version`, `meta`.
     pub fn to_json(&self) -> Value {
         json!({
             "format": FORMAT,
@@ -190,7 +188,7 @@ impl IndexTemplate {
         })
     }
 
-    /// The inverse of [`IndexTemplate::to_json`].
+    /// Reads the output of [`IndexTemplate::to_json`].
     pub fn from_json(json: &Value) -> Result<Self> {
         let reader = Reader::new(json)?;
         let data_stream = match reader.optional("data_stream") {
@@ -249,7 +247,7 @@ impl<'a> Reader<'a> {
         self.0.get(name).ok_or_else(|| wrong(name))
     }
 
-    /// `null` and missing are the same.
+    /// Returns a field; a `null` field counts as missing.
     fn optional(&self, name: &str) -> Option<Value> {
         self.0.get(name).filter(|value| !value.is_null()).cloned()
     }

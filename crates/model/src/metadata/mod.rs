@@ -1,8 +1,7 @@
-//! What exists: indices, aliases, templates, data streams; and the commands that change it.
+//! Cluster metadata (indices, aliases, templates, data streams) and the commands that change it.
 //!
-//! [`Metadata::apply`] is pure: it takes the state, a command, the time and fresh identifiers,
-//! and returns the next state with an outcome, or an error and no change. Whoever keeps the
-//! state stores the difference in one transaction.
+//! [`Metadata::apply`] is pure: it takes the state, a command, the time and fresh identifiers, and returns the next
+//! state with an outcome, or an error and no change. The caller stores the difference in one transaction.
 
 mod alias_commands;
 mod change;
@@ -58,10 +57,10 @@ use crate::slm::SnapshotPolicies;
 use crate::tenant::TenantId;
 use crate::tier::Tier;
 
-/// Everything named on a node. Parts are shared, so a clone is cheap.
+/// All metadata of a node. Parts are shared, so a clone is cheap.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Metadata {
-    /// Goes up by one with every change.
+    /// Incremented by every change.
     pub version: u64,
     /// By concrete name.
     pub indices: Indices,
@@ -73,15 +72,16 @@ pub struct Metadata {
     pub index_templates: BTreeMap<String, Arc<IndexTemplate>>,
     /// `persistent` settings of `_cluster/settings`, flat.
     pub cluster_settings: SettingsMap,
-    /// `transient` settings of `_cluster/settings`, flat. They end with the process: the catalog does not hold them.
+    /// `transient` settings of `_cluster/settings`, flat. The catalog does not store them, so they end with the
+    /// process.
     pub transient_settings: SettingsMap,
-    /// Settings of the cluster that the node's own configuration has, flat. The catalog does not hold them.
+    /// Cluster settings from the node's configuration, flat. The catalog does not store them.
     pub configured_settings: SettingsMap,
-    /// Made once, when the data folder is new.
+    /// Generated once, when the data folder is new.
     pub cluster_uuid: String,
-    /// Where tenants lie in new indices; `None`: where their hash says.
+    /// Placement of tenants in new indices; `None`: by hash.
     pub placement: Option<Arc<Placement>>,
-    /// Tenants that are being deleted: nothing more is written for them.
+    /// Tenants that are being deleted: firn refuses writes for them.
     pub closed_tenants: Arc<BTreeSet<String>>,
     /// Snapshot repositories by name.
     pub repositories: BTreeMap<String, Arc<RepositoryMetadata>>,
@@ -100,48 +100,47 @@ pub struct IndexMetadata {
     pub uuid: String,
     /// When it was created, ms since epoch UTC.
     pub created_ms: i64,
-    /// Closed indices keep their data and answer nothing.
+    /// Closed indices keep their data and serve no requests.
     pub closed: bool,
-    /// As typed, normalised to flat `index.…` names; and what firn derives from them.
+    /// Settings as typed, normalised to flat `index.…` names, and values derived from them.
     pub settings: IndexSettings,
     /// Its mapping.
     pub mapping: Arc<Mapping>,
-    /// The fields that somebody declared, by their full path without multi-fields: every tenant that sees the index
-    /// knows them. Those that documents brought are not among them. `None`: nobody wrote them down, because it holds
-    /// no events by tenant or is older than that; what is declared from then on is.
+    /// Declared fields, by full path without multi-fields: every tenant that sees the index knows them. Fields that
+    /// documents added are not included. `None`: not recorded, because the index does not hold events by tenant or was
+    /// created before firn recorded them. Fields declared from then on are recorded.
     pub declared_fields: Option<Arc<BTreeSet<String>>>,
     /// By alias name.
     pub aliases: BTreeMap<String, AliasMetadata>,
-    /// The data stream it backs.
+    /// The data stream that it backs.
     pub data_stream: Option<String>,
-    /// Where its tenants lie, as the node's table said when it was created. `None`: where their hash
-    /// says.
+    /// Placement of its tenants, copied from the node's table at creation. `None`: by hash.
     pub placement: Option<Arc<Placement>>,
     /// When another index took over the writes of its alias or data stream, ms since epoch UTC.
     pub rolled_over_ms: Option<i64>,
-    /// How far it is in its lifecycle policy; `None`: it never had one, or only just got it.
+    /// Progress in its lifecycle policy; `None`: it never had a policy, or was only just assigned one.
     pub execution: Option<Arc<Execution>>,
-    /// Where its shards lie, by number; those that are not in it lie on [`Tier::Hot`].
+    /// Tiers of its shards, by number; shards without an entry lie on [`Tier::Hot`].
     pub tiers: BTreeMap<u32, Tier>,
-    /// The tenant whose write made it, where a template says that tenants share it. `None`: an operator made it, or an
-    /// older firn did.
+    /// The tenant whose write created it, if a template says that tenants share the index. `None`: an operator or an
+    /// older firn created it.
     pub made_by: Option<TenantId>,
 }
 
-/// An alias as seen from one of its indices.
+/// Alias of one index.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AliasMetadata {
-    /// A query in JSON; searches through the alias see only what matches.
+    /// Query in JSON; searches through the alias see only matching documents.
     pub filter: Option<Value>,
-    /// For writes.
+    /// Routing of writes.
     pub index_routing: Option<String>,
-    /// For searches; may be several, comma-separated.
+    /// Routing of searches; may be several values, comma-separated.
     pub search_routing: Option<String>,
-    /// Whether writes through the alias go here.
+    /// Whether the index receives the writes through the alias.
     pub is_write_index: Option<bool>,
-    /// Not expanded by wildcards.
+    /// Wildcards skip the alias.
     pub is_hidden: Option<bool>,
-    /// The filter narrows, and is not printed: in what a tenant is shown, as it may name others.
+    /// The filter applies but is not printed: set in a tenant's view, because the filter may name other tenants.
     pub is_filter_untold: bool,
 }
 
@@ -150,25 +149,25 @@ pub struct AliasMetadata {
 pub struct DataStream {
     /// Its name.
     pub name: String,
-    /// Backing indices, oldest first; the last is written to, or, with periods, that of an event's
-    /// time. Named `.ds-NAME-yyyy.MM.dd-000001`.
+    /// Backing indices, oldest first. The last one receives the writes; with periods, the one of the event's time.
+    /// Named `.ds-NAME-yyyy.MM.dd-000001`.
     pub indices: Vec<String>,
     /// Counts rollovers from 1.
     pub generation: u64,
-    /// The template it came from.
+    /// Name of its index template.
     pub template: String,
     /// `_meta` of the template.
     pub meta: Option<Value>,
     /// Whether wildcards skip it.
     pub hidden: bool,
-    /// How long it keeps its events; `None`: nobody drops them.
+    /// Retention of its events; `None`: events are not removed.
     pub lifecycle: Option<Lifecycle>,
-    /// The tenant whose write made it, where a template says that tenants share it. `None`: an operator made it, or an
-    /// older firn did.
+    /// The tenant whose write created it, if a template says that tenants share it. `None`: an operator or an older
+    /// firn created it.
     pub made_by: Option<TenantId>,
 }
 
-/// What a template contributes.
+/// Content that a template contributes to an index.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TemplateContent {
     /// Flat `index.…` settings.
@@ -177,45 +176,45 @@ pub struct TemplateContent {
     pub mappings: Option<Value>,
     /// Aliases of new indices.
     pub aliases: BTreeMap<String, AliasMetadata>,
-    /// `lifecycle`, kept as written.
+    /// `lifecycle`, stored as written.
     pub lifecycle: Option<Value>,
 }
 
 /// `_component_template/NAME`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ComponentTemplate {
-    /// What it contributes.
+    /// Contributed content.
     pub template: TemplateContent,
-    /// As the user counts.
+    /// Version given by the user.
     pub version: Option<i64>,
-    /// Kept as written.
+    /// Stored as written.
     pub meta: Option<Value>,
 }
 
 /// `_index_template/NAME`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct IndexTemplate {
-    /// With `*`.
+    /// Patterns with `*`.
     pub index_patterns: Vec<String>,
-    /// Component templates, later ones win; the template's own content wins over all.
+    /// Component templates; later ones override earlier ones, and the template's own content overrides all.
     pub composed_of: Vec<String>,
-    /// Those that may be missing.
+    /// Component templates that may be missing.
     pub ignore_missing_component_templates: Vec<String>,
     /// Highest wins (default 0).
     pub priority: u64,
-    /// Its own content.
+    /// Content of the template itself.
     pub template: TemplateContent,
-    /// `Some`: matching names become data streams. Kept as written (`hidden`, …).
+    /// `Some`: matching names become data streams. Stored as written (`hidden`, …).
     pub data_stream: Option<Map<String, Value>>,
     /// `allow_auto_create`.
     pub allow_auto_create: Option<bool>,
-    /// As the user counts.
+    /// Version given by the user.
     pub version: Option<i64>,
-    /// Kept as written.
+    /// Stored as written.
     pub meta: Option<Value>,
 }
 
-/// A change of metadata. Names inside are as the user wrote them.
+/// Change of metadata. Names inside are as the user wrote them.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
     /// `PUT /name` with the body's parts. Date math in the name is resolved.
@@ -229,24 +228,24 @@ pub enum Command {
         /// `aliases`, as in the body.
         aliases: Option<Value>,
     },
-    /// `PUT /name` by a tenant: an index of its own, whatever others call so. [`Outcome::created_index`] is what the
-    /// tenant calls it.
+    /// `PUT /name` by a tenant: creates a private index, which may have the same name as other tenants' indices.
+    /// [`Outcome::created_index`] is the tenant's name for it.
     CreateOwnIndex {
-        /// As the tenant calls it.
+        /// The tenant's name for it.
         name: String,
-        /// Who has it alone.
+        /// Its owner.
         tenant: TenantId,
         /// As in [`Command::CreateIndex`].
         settings: Value,
         /// `mappings`.
         mappings: Option<Value>,
     },
-    /// A write to a name that does not exist: index or data stream, by the templates. Existing
-    /// names are fine and change nothing.
+    /// A write to a name that may not exist: creates an index or data stream by the templates. An existing name changes
+    /// nothing.
     AutoCreate {
         /// The name.
         name: String,
-        /// Who writes; `None`: an operator.
+        /// The writing tenant; `None`: an operator.
         tenant: Option<TenantId>,
     },
     /// Deletes concrete indices, already resolved. A data stream's write index is refused.
@@ -254,10 +253,11 @@ pub enum Command {
         /// Concrete names.
         names: Vec<String>,
     },
-    /// Deletes indices that a tenant's writes made and in which nobody has a document, and the data stream whose only ones
-    /// they are. Nothing changes where one of them is another or nobody's by now, or the data stream has more.
+    /// Deletes indices that a tenant's writes created and that hold no documents, and the data stream if it has no
+    /// other indices. Nothing changes if an index has been replaced or was adopted by an operator in the meantime, or
+    /// if the data stream has more indices.
     DropUnused {
-        /// Whose writes.
+        /// The tenant whose writes created them.
         tenant: TenantId,
         /// The data stream.
         stream: Option<String>,
@@ -278,9 +278,8 @@ pub enum Command {
         /// The mapping's JSON.
         mapping: Value,
     },
-    /// Fields found in documents, as a mapping that only adds. Fields past
-    /// `index.mapping.total_fields.limit` are left out (dynamic-as-flattened); the outcome's
-    /// metadata tells what is there.
+    /// Adds fields found in documents, as a mapping that only adds. Fields past `index.mapping.total_fields.limit` are
+    /// omitted (dynamic-as-flattened); the outcome's metadata shows the added fields.
     AddDynamicFields {
         /// One concrete index.
         name: String,
@@ -293,7 +292,7 @@ pub enum Command {
         names: Vec<String>,
         /// Nested or flat.
         settings: Value,
-        /// Keep what is set already.
+        /// Keep values that are already set.
         preserve_existing: bool,
     },
     /// `POST /_aliases`: all actions or none.
@@ -310,7 +309,7 @@ pub enum Command {
         /// Refuse if it exists.
         create: bool,
     },
-    /// Names or wildcards; 404 if nothing matches, 400 if one is in use.
+    /// Names or wildcards; 404 if nothing matches, 400 if a template is in use.
     DeleteComponentTemplate {
         /// Names.
         names: Vec<String>,
@@ -334,8 +333,8 @@ pub enum Command {
         /// The name.
         name: String,
     },
-    /// The backing indices that a data stream with periods lacks for events of these times; it does
-    /// nothing where they exist.
+    /// Creates the backing indices that a data stream with periods lacks for events of these times. Existing ones do
+    /// not change.
     CreateBackingIndices {
         /// The data stream.
         stream: String,
@@ -346,10 +345,10 @@ pub enum Command {
     PutDataStreamLifecycle {
         /// Names.
         names: Vec<String>,
-        /// `None`: takes it away.
+        /// `None`: removes the lifecycle.
         lifecycle: Option<Lifecycle>,
     },
-    /// With its backing indices; names resolved.
+    /// Deletes data streams with their backing indices; names resolved.
     DeleteDataStream {
         /// Names.
         names: Vec<String>,
@@ -364,61 +363,61 @@ pub enum Command {
         conditions: IndexMap<String, Value>,
         /// `settings`, `mappings`, `aliases` of the new index.
         body: Value,
-        /// Only say what would happen.
+        /// Only compute what would happen.
         dry_run: bool,
-        /// Of the write index.
+        /// Measured facts about the write index.
         facts: RolloverFacts,
     },
     /// `POST /_snapshot/repository/snapshot/_mount`.
     MountIndex(Box<MountIndex>),
-    /// The files of a shard lie on another device from now on; they are there. Stored also where nothing
-    /// changes, so that whoever is not sure whether it was stored before can make sure.
+    /// Records that the files of a shard lie on another device; the files are already there. It is stored even if
+    /// nothing changes, so that a caller that does not know whether it was stored can make sure.
     MoveShard {
         /// The index.
         index: String,
-        /// Its uuid: another index of the same name is another index.
+        /// Its uuid: a later index of the same name has another uuid.
         uuid: String,
         /// The number of the shard.
         shard: u32,
-        /// Where it lies.
+        /// New tier.
         tier: Tier,
     },
-    /// Where tenants lie in indices that are made from now on; `None`: where their hash says.
+    /// Placement of tenants in indices created from now on; `None`: by hash.
     PutPlacement {
         /// The table.
         placement: Option<Placement>,
     },
-    /// Policies of index lifecycles, and how far indices are in them.
+    /// Index lifecycle policies and the progress of indices.
     Ilm(IlmCommand),
-    /// Policies of snapshot lifecycles, and what they have done.
+    /// Snapshot lifecycle policies and their results.
     Slm(SlmCommand),
-    /// Refuses writes for a tenant, or takes them again.
+    /// Refuses writes for a tenant, or accepts them again.
     SetTenantClosed {
         /// The value of the tenant field.
         tenant: String,
         /// True: refuse.
         closed: bool,
     },
-    /// Registers a snapshot repository, or registers it anew. What lies there is not looked at.
+    /// Registers a snapshot repository, or replaces its registration. The command does not read the repository.
     PutRepository {
         /// Its name.
         name: String,
-        /// What it is.
+        /// Its definition.
         repository: RepositoryMetadata,
     },
-    /// Forgets repositories, and leaves what lies there; names resolved.
+    /// Unregisters repositories and keeps their content; names resolved.
     DeleteRepositories {
         /// Names.
         names: Vec<String>,
     },
-    /// Whole indices and data streams that come from a snapshot, restored or mounted: their uuids are
-    /// fresh, and the files of those that have any are there.
+    /// Adds whole indices and data streams from a snapshot, restored or mounted. Their uuids are fresh, and the files
+    /// of restored indices are in place.
     AddIndices {
         /// The indices.
         indices: Vec<Arc<IndexMetadata>>,
         /// Data streams over them.
         data_streams: Vec<Arc<DataStream>>,
-        /// Templates and settings of the cluster that come with them.
+        /// Templates and cluster settings from the snapshot.
         global: Option<Box<GlobalState>>,
     },
     /// `persistent` settings of `PUT /_cluster/settings`; `null` resets.
@@ -433,7 +432,7 @@ pub enum Command {
     },
 }
 
-/// What a snapshot holds beside indices and data streams.
+/// Content of a snapshot besides indices and data streams.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct GlobalState {
     /// By name.
@@ -451,17 +450,17 @@ pub struct GlobalState {
 pub struct MountIndex {
     /// The new index.
     pub name: String,
-    /// As it was in the snapshot.
+    /// The index as in the snapshot.
     pub index: Arc<IndexMetadata>,
-    /// Where it is read.
+    /// Snapshot that it reads.
     pub store: SnapshotStore,
-    /// `index_settings`: over those in the snapshot, flat.
+    /// `index_settings`: override those in the snapshot, flat.
     pub settings: SettingsMap,
-    /// `ignore_index_settings`: settings in the snapshot that the new index does not take; wildcards allowed.
+    /// `ignore_index_settings`: settings in the snapshot that the new index does not inherit; wildcards allowed.
     pub ignored_settings: Vec<String>,
 }
 
-/// Measured facts that rollover conditions are held against.
+/// Measured facts for rollover conditions.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RolloverFacts {
     /// Documents.
@@ -486,13 +485,13 @@ pub enum AliasAction {
         /// Its parts.
         metadata: AliasMetadata,
     },
-    /// Takes away; wildcards allowed in `alias`.
+    /// Removes; wildcards allowed in `alias`.
     Remove {
         /// Concrete index.
         index: String,
         /// The alias.
         alias: String,
-        /// Fail if it is not there.
+        /// Fail if it does not exist.
         must_exist: bool,
     },
     /// Deletes the index in the same step.
@@ -502,39 +501,39 @@ pub enum AliasAction {
     },
 }
 
-/// What a command did.
+/// Outcome of a command.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Outcome {
-    /// False: nothing needed changing.
+    /// False: no change was needed.
     pub changed: bool,
     /// Concrete index created, if one.
     pub created_index: Option<String>,
     /// Only for rollover.
     pub rollover: Option<RolloverOutcome>,
-    /// The state after it.
+    /// The new state.
     pub metadata: Option<Arc<Metadata>>,
 }
 
-/// The answer to a rollover.
+/// Result of a rollover.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RolloverOutcome {
-    /// Write index before.
+    /// Previous write index.
     pub old_index: String,
-    /// Write index after (or what it would be).
+    /// New write index (in a dry run, its future name).
     pub new_index: String,
     /// Whether it happened.
     pub rolled_over: bool,
-    /// Each condition as `[max_docs: 5]`, and whether it was met.
+    /// Each condition as `[max_docs: 5]`, and whether it is met.
     pub conditions: IndexMap<String, bool>,
-    /// Whether the conditions together ask for it.
+    /// Whether the conditions together require a rollover.
     pub is_due: bool,
 }
 
 impl Metadata {
-    /// The state after `command`, and what it did. `fresh_id` makes 22-character uuids.
+    /// Returns the state after `command` and the outcome. `fresh_id` generates 22-character uuids.
     ///
-    /// All of the command or, with an error, nothing. If nothing needed changing, the state that
-    /// comes back has the same version and [`Outcome::changed`] is false.
+    /// The command applies completely or fails without a change. If no change is needed, the returned state has the
+    /// same version and [`Outcome::changed`] is false.
     pub fn apply(
         &self,
         command: &Command,
@@ -559,12 +558,12 @@ impl Metadata {
         Ok((next, outcome))
     }
 
-    /// Whether an index, alias or data stream has this name.
+    /// Returns whether an index, alias or data stream has this name.
     pub fn has_name(&self, name: &str) -> bool {
         self.indices.contains_key(name) || self.data_streams.contains_key(name) || self.has_alias(name)
     }
 
-    /// Whether some index has this alias.
+    /// Returns whether any index has this alias.
     pub fn has_alias(&self, name: &str) -> bool {
         self.indices.has_alias(name)
     }

@@ -1,4 +1,4 @@
-//! Mounting an index of a snapshot.
+//! Mounting of an index from a snapshot.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use crate::names::{matches_pattern, validate_index_name};
 use crate::settings::IndexSettings;
 
 impl Change<'_> {
-    /// The mapping and where tenants lie are shared with what was in the snapshot, so that many mounts of
-    /// one cost little more than their names. Aliases stay behind, as in Elasticsearch.
+    /// Mounts an index. It shares the mapping and the placement with the index in the snapshot, so that many mounts of
+    /// one index cost little more than their names. As in Elasticsearch, aliases are not copied.
     pub(super) fn mount_index(&mut self, mount: &MountIndex) -> Result<()> {
         let name = &mount.name;
         validate_index_name(name)?;
@@ -24,7 +24,7 @@ impl Change<'_> {
                 .iter()
                 .any(|pattern| matches_pattern(pattern, setting))
         });
-        // Ids that firn made of documents go on to mean them.
+        // Ids that firn generated stay valid in the mounted index.
         before.insert(IDS_OF.to_owned(), source.ids_of().into());
         let settings = IndexSettings::mounted(&before, &mount.settings, &mount.store)?;
         self.check_shard_limit([&settings])?;

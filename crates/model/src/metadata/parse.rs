@@ -1,4 +1,4 @@
-//! Bodies of requests about aliases and templates.
+//! Parsing of request bodies with aliases and templates.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use crate::mapping::Mapping;
 use crate::settings::{IndexSettings, flatten};
 use crate::{Error, ErrorKind, Result};
 
-/// Aliases of one body.
+/// Maximum aliases of one body.
 const ALIASES_MAX: usize = 10_000;
 
-/// Reads a mapping with Elasticsearch's sentence around what is wrong with it.
+/// Reads a mapping; errors get Elasticsearch's prefix.
 pub(super) fn parse_mapping(value: &Value) -> Result<Mapping> {
     Mapping::parse(value).map_err(|error| match error.kind() {
         ErrorKind::NotImplemented => error,
@@ -26,8 +26,8 @@ pub(super) fn parse_mapping(value: &Value) -> Result<Mapping> {
 }
 
 impl AliasMetadata {
-    /// Reads the properties of an alias as they stand below its name: `filter`, `routing`,
-    /// `index_routing`, `search_routing`, `is_write_index`, `is_hidden`. `null` is the empty alias.
+    /// Reads the properties below the name of an alias: `filter`, `routing`, `index_routing`, `search_routing`,
+    /// `is_write_index`, `is_hidden`. `null` is the empty alias.
     pub fn parse(name: &str, value: &Value) -> Result<Self> {
         let mut alias = Self::default();
         let map = match value {
@@ -88,7 +88,7 @@ impl AliasMetadata {
 }
 
 impl TemplateContent {
-    /// Reads `template` of a body. Settings and mapping are valid by themselves.
+    /// Reads `template` of a body. Settings and mapping are each validated alone.
     pub fn parse(value: Option<&Value>) -> Result<Self> {
         let mut content = Self::default();
         let map = match value {
@@ -138,7 +138,7 @@ impl ComponentTemplate {
                 "template" => template.template = TemplateContent::parse(Some(value))?,
                 "version" => template.version = integer(key, value)?,
                 "_meta" => template.meta = meta(value)?,
-                // Says only that a warning should be printed.
+                // Only requests a warning.
                 "deprecated" => {
                     flag(key, value)?;
                 }

@@ -1,4 +1,4 @@
-//! Backing indices by period (`index.period`): one for each span of time, made when an event needs it.
+//! Backing indices by period (`index.period`): one for each span of time, created when an event needs it.
 
 use std::collections::BTreeSet;
 use std::ops::{Range, RangeInclusive};
@@ -11,22 +11,22 @@ use crate::period::{Period, print_instant};
 use crate::settings::IndexSettings;
 use crate::{Error, ErrorKind, Result};
 
-/// New backing indices of one command. A request whose events lie in more periods that nobody wrote to
-/// before is most likely one with broken clocks, and each index costs files and memory.
+/// Maximum number of new backing indices of one command. A request whose events lie in more unused periods probably has
+/// broken clocks, and each index costs files and memory.
 pub const NEW_PERIODS_MAX: usize = 100;
-/// Indices of periods that ended longer ago are made only while there are shards to spare.
+/// Age of a period's end, above which its index is created only while spare shards exist.
 const RECENT_MS: i64 = 7 * 86_400_000;
-/// One part in so many of the shards is spared.
+/// Reserved part of the shards: one in this many.
 const RESERVED_PART: u64 = 4;
 
 impl Metadata {
-    /// The period of a data stream, as its newest index has it.
+    /// Returns the period of a data stream, taken from its newest index.
     pub fn period_of(&self, stream: &DataStream) -> Option<Period> {
         self.indices.get(stream.indices.last()?)?.settings.period
     }
 
-    /// The backing indices that take events, the one made last first, each with its span of time, ms. Where two
-    /// cover the same time the first of them is meant.
+    /// Returns the backing indices that accept events, newest first, each with its span of time, ms. If two cover the
+    /// same time, the first one is used.
     pub fn spans<'s>(&self, stream: &'s DataStream) -> impl Iterator<Item = (&Range<i64>, &'s str)> {
         stream.indices.iter().rev().filter_map(|name| {
             let index = self.indices.get(name)?;
@@ -35,14 +35,13 @@ impl Metadata {
         })
     }
 
-    /// The backing index for an event of this time. `None`: there is none yet, or none that still takes events.
+    /// Returns the backing index for an event of this time. `None`: none exists yet, or none accepts events any more.
     pub fn backing_index_at<'s>(&self, stream: &'s DataStream, ms: i64) -> Option<&'s str> {
         let mut spans = self.spans(stream);
         spans.find(|(range, _)| range.contains(&ms)).map(|(_, name)| name)
     }
 
-    /// The backing index that takes what is written without a time: the one of now where there are
-    /// periods, else the newest.
+    /// Returns the backing index for documents without a time: with periods the one of now, else the newest.
     pub fn write_index<'s>(&self, stream: &'s DataStream, now_ms: i64) -> Option<&'s str> {
         let newest = stream.indices.last().map(String::as_str);
         match self.period_of(stream) {
@@ -51,7 +50,7 @@ impl Metadata {
         }
     }
 
-    /// Whether a data stream takes an event of this time, by the settings of its newest index; the error says why not.
+    /// Checks whether a data stream accepts an event of this time, by the settings of its newest index.
     pub fn check_event_time(&self, stream: &DataStream, ms: i64, now_ms: i64) -> Result<()> {
         let newest = stream.indices.last().and_then(|index| self.indices.get(index));
         let Some(settings) = newest.map(|index| &index.settings) else {
@@ -67,32 +66,32 @@ impl Metadata {
         };
         let bound = print_instant(first_ms.max(ms.min(last_ms)));
         Err(Error::illegal_argument(format!(
-            "the document timestamp [{}] is {what} than data stream [{}] takes events for [{bound}]: see [{setting}]",
+            "the document timestamp [{}] is {what} than data stream [{}] accepts, [{bound}]: see [{setting}]",
             print_instant(ms),
             stream.name
         )))
     }
 }
 
-/// The times of events that a data stream with periods takes, ms.
+/// Returns the range of event times that a data stream with periods accepts, ms.
 pub fn event_times(settings: &IndexSettings, now_ms: i64) -> RangeInclusive<i64> {
     now_ms.saturating_sub_unsigned(settings.past_limit_ms)..=now_ms.saturating_add_unsigned(settings.future_limit_ms)
 }
 
-/// What is mounted never does, nor what a policy has made read-only: an event that comes late for it belongs into
-/// another index of the same time. A block that somebody set by hand is told to whoever writes.
+/// Whether an index accepts events. Mounted indices and indices that a policy made read-only do not: a late event for
+/// such an index belongs in another index of the same time. A block that a user set by hand fails the write instead.
 fn takes_events(index: &IndexMetadata) -> bool {
     let settings = &index.settings;
     !(settings.is_mounted() || settings.write_blocked && index.lifecycle_policy().is_some())
 }
 
 impl Change<'_> {
-    /// Makes the backing indices that events of these times lack.
+    /// Creates the missing backing indices for events of these times.
     pub(super) fn create_backing_indices(&mut self, stream_name: &str, times_ms: &[i64]) -> Result<()> {
         let stream = self.stream(stream_name)?;
         let template = self.stream_template(stream_name)?;
         let Some(period) = self.template_period(&template)? else {
-            // The template has given periods up: one more index takes everything from here on.
+            // The template no longer has a period: one more index accepts all further events.
             if self.next.period_of(&stream).is_some() {
                 self.add_backing_index(stream_name, &template)?;
             }
@@ -107,8 +106,8 @@ impl Change<'_> {
         }
         if missing.len() > NEW_PERIODS_MAX {
             return Err(Error::illegal_argument(format!(
-                "the request's events would make [{}] new backing indices of data stream [{stream_name}], it may make \
-                 [{NEW_PERIODS_MAX}]: send fewer events at a time, or choose a longer [index.period]",
+                "the request's events would create [{}] new backing indices of data stream [{stream_name}], the limit \
+                 is [{NEW_PERIODS_MAX}]: send fewer events in one request, or choose a longer [index.period]",
                 missing.len()
             )));
         }
@@ -120,19 +119,20 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// Old events, which whoever may write can make up, must not take the last shards that today's need.
+    /// Protects the last shards, which current events need, from old events: any writer can invent old events.
     fn check_room_for_old(&self, stream: &str, end_ms: i64) -> Result<()> {
         if end_ms > self.now_ms - RECENT_MS {
             return Ok(());
         }
         let (open, limit) = (self.next.indices.open_shards().normal, self.shards_max());
         if open >= limit - limit / RESERVED_PART {
-            // Not the fault of these events, so that shippers keep them and come again.
+            // A 429, because the events are valid: shippers keep them and retry.
             return Err(Error::new(
                 ErrorKind::QuotaExceeded,
                 format!(
-                    "events of [{}] would make a new backing index of data stream [{stream}], but of the [{limit}] shards of \
-                 [cluster.max_shards_per_node] [{open}] are open, and the last quarter is kept for recent events",
+                    "events of [{}] would create a new backing index of data stream [{stream}], but \
+                     [{open}] of the [{limit}] shards of [cluster.max_shards_per_node] are open, and the last quarter \
+                     is reserved for recent events",
                     print_instant(end_ms - 1)
                 ),
             ));
@@ -140,7 +140,7 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// The span of the index that a stream of this template gets now; `None`: it has no periods.
+    /// Returns the span of the next index of a data stream with this template; `None`: it has no periods.
     pub(super) fn current_period(&self, template: &IndexTemplate) -> Result<Option<Range<i64>>> {
         Ok(match self.template_period(template)? {
             Some(period) => period.range_of(self.now_ms),
@@ -166,8 +166,8 @@ impl Change<'_> {
         }
     }
 
-    /// Where a new index stands among those of its stream: those of earlier periods before it, so that
-    /// the last is the newest in the events' own time.
+    /// Returns the position of a new index in its stream: after those of earlier periods, so that the last index has
+    /// the latest event times.
     pub(super) fn place_in_stream(&self, stream: &DataStream, range_ms: Option<&Range<i64>>) -> usize {
         let Some(range) = range_ms else {
             return stream.indices.len();

@@ -1,4 +1,4 @@
-//! Metadata as Elasticsearch prints it.
+//! Printing of metadata in Elasticsearch's format.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::{AliasMetadata, ComponentTemplate, IndexMetadata, IndexTemplate, Temp
 use crate::settings::{SettingsMap, print_nested};
 
 impl AliasMetadata {
-    /// The properties as they stand below the alias's name.
+    /// Prints the properties below the alias's name.
     pub fn print(&self) -> Value {
         let mut out = Map::new();
         if let Some(filter) = self.filter.as_ref().filter(|_| !self.is_filter_untold) {
@@ -32,8 +32,7 @@ impl AliasMetadata {
 }
 
 impl IndexMetadata {
-    /// Its settings as `GET /index/_settings?flat_settings=true` prints them, those that the
-    /// server sets included.
+    /// Prints the settings as `GET /index/_settings?flat_settings=true` does, including those that the server sets.
     pub fn print_settings(&self) -> SettingsMap {
         let mut flat = self.settings.print_flat();
         flat.insert("index.uuid".into(), self.uuid.as_str().into());
@@ -45,7 +44,7 @@ impl IndexMetadata {
 }
 
 impl TemplateContent {
-    /// As in `GET /_index_template`: settings nested under `index` with values as strings.
+    /// Prints the content as in `GET /_index_template`: settings nested under `index` with values as strings.
     pub fn print(&self) -> Value {
         let mut out = Map::new();
         if !self.settings.is_empty() {
@@ -65,7 +64,7 @@ impl TemplateContent {
 }
 
 impl ComponentTemplate {
-    /// As in `GET /_component_template`; reads back with [`ComponentTemplate::parse`].
+    /// Prints the template as in `GET /_component_template`; [`ComponentTemplate::parse`] reads it back.
     pub fn print(&self) -> Value {
         let mut out = Map::new();
         out.insert("template".into(), self.template.print());
@@ -75,7 +74,7 @@ impl ComponentTemplate {
 }
 
 impl IndexTemplate {
-    /// As in `GET /_index_template`; reads back with [`IndexTemplate::parse`].
+    /// Prints the template as in `GET /_index_template`; [`IndexTemplate::parse`] reads it back.
     pub fn print(&self) -> Value {
         let mut out = Map::new();
         out.insert("index_patterns".into(), json!(self.index_patterns));

@@ -1,4 +1,4 @@
-//! Indices of one tenant, which it makes by writing to them or by name.
+//! Private indices: indices of one tenant, which it creates by writing to them or by name.
 
 use serde_json::{Value, json};
 
@@ -12,15 +12,16 @@ use crate::settings::{IndexSettings, SettingsMap, flatten};
 use crate::tenant::TenantId;
 use crate::{Error, ErrorKind, Result};
 
-/// Indices that one tenant may make for itself. Each costs files, memory and a place among the
-/// node's shards, which all tenants share.
+/// Maximum number of private indices of one tenant. Each costs files, memory and a part of the node's shard limit,
+/// which all tenants share.
 pub const PRIVATE_INDICES_MAX: usize = 32;
-/// Bytes of JSON that the mapping of an index of a tenant's own may have, and its settings: every change of it is written and read by all.
+/// Maximum bytes of JSON of the mapping of a private index, and of its settings: every change of the catalog writes
+/// them, and every reader loads them.
 const OWN_BYTES_MAX: usize = 256 * 1024;
-/// The field that names the tenant where nobody said otherwise.
+/// Default tenant field.
 const FIELD: &str = "tenant";
-/// Settings that a tenant may give an index of its own. The limit of fields is not among them: a mapping is in the
-/// memory of all.
+/// Settings that a tenant may set on a private index. The limit of fields is not among them: all tenants share the
+/// memory for mappings.
 const OWN_SETTINGS: &[&str] = &[
     "index.number_of_replicas",
     "index.mapping.ignore_malformed",
@@ -31,20 +32,21 @@ const OWN_SETTINGS: &[&str] = &[
 ];
 
 impl Change<'_> {
-    /// A tenant writes to a name that it sees nothing of. Where a template makes indices that hold
-    /// events by tenant, that is what it writes to, together with others. Any other name is its own:
-    /// what the node calls the index nobody else can take, so trying names tells nothing of others.
+    /// Creates the index for a tenant's write to a name that does not exist in its view. If a template creates indices
+    /// that hold events by tenant, the tenant shares that index with other tenants. Any other name becomes a private
+    /// index. No other tenant can use the node's name of that index, so trying names reveals nothing about other
+    /// tenants.
     pub(super) fn auto_create_for(&mut self, name: &str, tenant: &TenantId) -> Result<()> {
         let private = private_index_name(tenant, name)?;
         if self.next.closed_tenants.contains(tenant.as_str()) {
             return Err(Error::index_not_found(name));
         }
-        // The latter was made since the tenant was told that there is nothing. It may have written to it by now, and one of
-        // its own would hide that.
+        // The shared index may have been created since the tenant's view was read. The tenant may have written to it
+        // already, and a private index would hide those events.
         if self.next.indices.contains_key(&private) || self.next.is_shared_with(tenant, name) {
             return Ok(());
         }
-        // What goes wrong from here on is the operators' business and may name what is theirs.
+        // Errors from here on concern operators and may contain operators' names.
         let refused = |error: Error| match error.kind() {
             ErrorKind::QuotaExceeded => error,
             _ => Error::index_not_found(name),
@@ -67,7 +69,8 @@ impl Change<'_> {
         self.create_index(new, content.unwrap_or_default()).map_err(refused)
     }
 
-    /// As if the tenant had written to the name, with a mapping and with settings that are about its own events.
+    /// Creates a private index as a write of the tenant would, but with a mapping and with settings for the tenant's
+    /// events.
     pub(super) fn create_own_index(
         &mut self,
         name: &str,
@@ -89,7 +92,7 @@ impl Change<'_> {
         check_own_settings(&settings)?;
         check_own_bytes("settings", &Value::Object(settings.clone().into_iter().collect()))?;
         settings.extend(owned_by(tenant));
-        // By themselves first: what goes wrong with a template may name what is the operators'.
+        // The tenant's settings are checked alone first: errors from a template may contain operators' names.
         let own = IndexSettings::from_flat(settings.clone())?;
         let mapping = mappings.map(parse_mapping).transpose()?;
         if let Some(mapping) = &mapping {
@@ -132,7 +135,7 @@ impl Change<'_> {
         if count >= PRIVATE_INDICES_MAX {
             return Err(Error::new(
                 ErrorKind::QuotaExceeded,
-                format!("this tenant has [{count}] indices of its own already, and may have [{PRIVATE_INDICES_MAX}]"),
+                format!("this tenant already has [{count}] private indices, the limit is [{PRIVATE_INDICES_MAX}]"),
             ));
         }
         Ok(())
@@ -146,19 +149,19 @@ fn owned_by(tenant: &TenantId) -> SettingsMap {
     settings
 }
 
-/// Refuses what is too large to be in the memory of all for one tenant.
+/// Refuses JSON that is too large to be held in shared memory for one tenant.
 pub(super) fn check_own_bytes(what: &str, json: &Value) -> Result<()> {
     let bytes = json.to_string().len();
     if bytes > OWN_BYTES_MAX {
         return Err(Error::illegal_argument(format!(
-            "the {what} of a tenant's own index has [{bytes}] bytes as JSON, and may have [{OWN_BYTES_MAX}]"
+            "the {what} of a tenant's private index has [{bytes}] bytes as JSON, the limit is [{OWN_BYTES_MAX}]"
         )));
     }
     Ok(())
 }
 
-/// Settings that concern nothing but the tenant's own events. All others are about the node: its devices, its files, its
-/// memory, who has what.
+/// Refuses settings that concern more than the tenant's events. All others concern the node: its devices, its files,
+/// its memory, its tenants.
 fn check_own_settings(settings: &SettingsMap) -> Result<()> {
     let is_own = |name: &str| OWN_SETTINGS.contains(&name);
     let is_default = |name: &str, value: &Value| {
@@ -167,7 +170,7 @@ fn check_own_settings(settings: &SettingsMap) -> Result<()> {
     let mut all = settings.iter();
     match all.find(|(name, value)| !is_own(name) && !is_default(name, value)) {
         Some((name, _)) => Err(Error::illegal_argument(format!(
-            "[{name}] is for operators; a tenant's own index takes [{}]",
+            "[{name}] is for operators; a tenant's private index accepts [{}]",
             OWN_SETTINGS.join(",")
         ))),
         None => Ok(()),
@@ -175,13 +178,13 @@ fn check_own_settings(settings: &SettingsMap) -> Result<()> {
 }
 
 impl Metadata {
-    /// What a template contributes to a new index of this name, without aliases: those are shared.
+    /// Returns the content that a template contributes to a new index of this name, without aliases: those are shared.
     fn content_for(&self, name: &str) -> Result<Option<TemplateContent>> {
         let Some((_, template)) = self.find_index_template(name) else {
             return Ok(None);
         };
         let content = self.compose(template)?;
-        // A template for data streams that are not for tenants has nothing to say about an index.
+        // A template for data streams that are not for tenants does not apply to an index.
         let speaks = template.data_stream.is_none() || content.settings.contains_key("index.tenant.field");
         Ok(speaks.then(|| TemplateContent {
             aliases: Default::default(),
@@ -190,7 +193,7 @@ impl Metadata {
     }
 }
 
-/// Whether a template makes what a tenant may reach.
+/// Whether a template creates indices that the tenant can access.
 fn is_for(content: &TemplateContent, tenant: &TenantId) -> bool {
     let text = |name: &str| content.settings.get(name).and_then(|value| value.as_str());
     text("index.tenant.field").is_some_and(|field| !field.is_empty())

@@ -1,4 +1,4 @@
-//! Snapshot repositories, and what comes from their snapshots.
+//! Commands for snapshot repositories, and for indices from their snapshots.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use super::{DataStream, GlobalState, IndexMetadata, Metadata};
 use crate::repository::{RepositoryMetadata, repository_missing, validate_repository_name};
 use crate::{Error, ErrorKind, Result};
 
-/// Names the repository of an index that is mounted from a snapshot.
+/// Setting that names the repository of a mounted index.
 const MOUNTED_FROM: &str = "index.store.snapshot.repository_name";
-/// Names that an error lists.
+/// Maximum number of names in an error.
 const NAMES_SHOWN_MAX: usize = 5;
 
 impl Change<'_> {
@@ -62,7 +62,7 @@ impl Change<'_> {
         ))
     }
 
-    /// All of them or none: a name that is taken is an error.
+    /// Adds all of the indices or none: an existing name is an error.
     pub(super) fn add_indices(
         &mut self,
         indices: &[Arc<IndexMetadata>],
@@ -106,12 +106,12 @@ impl Change<'_> {
 }
 
 impl Metadata {
-    /// A registered repository, or [`ErrorKind::RepositoryMissing`].
+    /// Returns a registered repository, or [`ErrorKind::RepositoryMissing`].
     pub fn repository(&self, name: &str) -> Result<&Arc<RepositoryMetadata>> {
         self.repositories.get(name).ok_or_else(|| repository_missing(name))
     }
 
-    /// Indices that are mounted from snapshots of a repository.
+    /// Returns the indices that are mounted from snapshots of a repository.
     pub fn mounted_from<'a>(&'a self, repository: &'a str) -> impl Iterator<Item = &'a Arc<IndexMetadata>> {
         self.indices.values().filter(move |index| {
             let from = index.settings.typed.get(MOUNTED_FROM);

@@ -82,7 +82,7 @@ impl Change<'_> {
             ..old_alias
         };
         aliases.insert(target.to_owned(), moved);
-        // The old index gives up writing first, so that there is never a second write index.
+        // The old index stops being the write index first, so that there are never two write indices.
         let now_ms = self.now_ms;
         self.change_index(&old_index, |old| {
             old.rolled_over_ms = Some(now_ms);
@@ -153,7 +153,7 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// The write index of an alias, and whether it is one by `is_write_index: true`.
+    /// Returns the write index of an alias, and whether `is_write_index: true` makes it one.
     fn alias_write_index(&self, target: &str) -> Result<(String, bool)> {
         let members: Vec<(&String, &AliasMetadata)> = self
             .next
@@ -178,7 +178,7 @@ impl Change<'_> {
         }
     }
 
-    /// Each condition as it is printed, and whether it is met.
+    /// Returns each condition as it is printed, and whether it is met.
     fn conditions_met(
         &self,
         index: &str,
@@ -210,7 +210,7 @@ impl Change<'_> {
     }
 }
 
-/// All of `min_*` and any of `max_*`; without conditions always.
+/// Whether to roll over: all of `min_*` and any of `max_*`; without conditions always.
 fn roll(conditions: &IndexMap<String, Value>, met: &IndexMap<String, bool>) -> bool {
     let is_met = |prefix: &'static str| {
         conditions
@@ -227,7 +227,7 @@ fn count(name: &str, text: &str) -> Result<u64> {
         .map_err(|_| Error::illegal_argument(format!("failed to parse [{text}] of rollover condition [{name}]")))
 }
 
-/// `logs-000001` becomes `logs-000002`; in date math the number before `>` counts.
+/// Returns the next name: `logs-000001` becomes `logs-000002`; in date math the number before `>` counts.
 fn next_name(name: &str) -> Result<String> {
     let (stem, end) = match name.strip_suffix('>') {
         Some(stem) if name.starts_with('<') => (stem, ">"),
@@ -245,7 +245,7 @@ fn next_name(name: &str) -> Result<String> {
     }
 }
 
-/// What the body may say about the new index.
+/// Request body: the new index's settings, mappings and aliases.
 #[derive(Default)]
 struct Body {
     settings: Value,
@@ -264,7 +264,7 @@ impl Body {
                 "settings" => body.settings = value.clone(),
                 "mappings" => body.mappings = Some(value.clone()),
                 "aliases" => body.aliases = AliasMetadata::parse_all(Some(value))?,
-                // Comes apart from the rest, in the command.
+                // The command carries the conditions in a separate field.
                 "conditions" => {}
                 other => {
                     return Err(Error::parsing(format!(

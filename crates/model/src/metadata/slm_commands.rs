@@ -1,4 +1,4 @@
-//! Snapshot lifecycle policies, and what they have done.
+//! Commands of snapshot lifecycle policies, and the results of the policies.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::slm::{
 };
 use crate::{Error, ErrorKind, Result};
 
-/// As Elasticsearch has it.
+/// Elasticsearch's default.
 const MINIMUM_INTERVAL: &str = "15m";
 
-/// A change of what snapshot lifecycles are about.
+/// Change of snapshot lifecycle policies or of their results.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SlmCommand {
     /// `PUT /_slm/policy/ID`.
@@ -35,25 +35,25 @@ pub enum SlmCommand {
         /// The mode.
         mode: OperationMode,
     },
-    /// A policy begins a snapshot.
+    /// A policy starts a snapshot.
     Begin {
         /// The policy.
         id: String,
         /// The snapshot's name.
         snapshot: String,
     },
-    /// The snapshot that a policy began is there, or has failed. Nothing if the policy went meanwhile.
+    /// The snapshot of a policy succeeded or failed. Changes nothing if the policy was deleted in the meantime.
     End {
         /// The policy.
         id: String,
-        /// How it went.
+        /// Result.
         invocation: Invocation,
     },
     /// Retention has run.
     NoteRetention {
-        /// By policy: snapshots that were removed, and that could not be.
+        /// For each policy: the number of removed snapshots, and of snapshots that could not be removed.
         removed: Vec<(String, u64, u64)>,
-        /// How long it took, ms.
+        /// Duration in ms.
         took_ms: u64,
     },
 }
@@ -80,7 +80,7 @@ impl Change<'_> {
                 let now_ms = self.now_ms;
                 let stored = self.stored(id).ok_or_else(|| policy_missing(id))?;
                 if let Some((running, _)) = &stored.running {
-                    let reason = format!("policy [{id}] is making snapshot [{running}] already");
+                    let reason = format!("policy [{id}] is already creating snapshot [{running}]");
                     return Err(Error::new(ErrorKind::Conflict, reason));
                 }
                 stored.running = Some((snapshot.clone(), now_ms));
@@ -166,7 +166,7 @@ impl Change<'_> {
 }
 
 impl Change<'_> {
-    /// `slm.minimum_interval`: whoever types seconds for minutes fills a repository.
+    /// Checks `slm.minimum_interval`: a user who types seconds for minutes fills a repository.
     fn check_interval(&self, schedule: &Schedule) -> Result<()> {
         const SETTING: &str = "slm.minimum_interval";
         let set = self.next.cluster_setting(SETTING).and_then(Value::as_str);

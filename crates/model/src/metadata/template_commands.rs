@@ -1,4 +1,4 @@
-//! Putting and deleting templates.
+//! Commands that put and delete templates.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use crate::{Error, ErrorKind, Result};
 
 use serde_json::Value;
 
-/// Patterns of one template, and component templates of one.
+/// Maximum patterns of one template, and maximum component templates of one.
 const PARTS_MAX: usize = 1000;
-/// Templates of one node: each is tried for every new index.
+/// Maximum templates of one node: every new index checks each of them.
 const TEMPLATES_MAX: usize = 10_000;
 
 impl Change<'_> {
@@ -125,7 +125,7 @@ impl Change<'_> {
         self.refuse_orphans(&streams, || format!("unable to remove composable templates [{shown}]"))
     }
 
-    /// Data streams whose next backing index has a template to come from.
+    /// Returns the data streams that have a template for their next backing index.
     fn streams_with_template(&self) -> Vec<String> {
         let streams = self.next.data_streams.keys();
         streams.filter(|name| self.has_stream_template(name)).cloned().collect()
@@ -209,7 +209,7 @@ impl Change<'_> {
         )))
     }
 
-    /// Whether an index could be made from the template.
+    /// Checks that an index could be created from the template.
     fn check_composed(&self, name: &str, template: &IndexTemplate) -> Result<()> {
         let content = self.next.compose(template)?;
         let settings = IndexSettings::from_flat(content.settings)?;
@@ -304,8 +304,8 @@ fn invalid_template(name: &str, why: &str) -> Error {
     ))
 }
 
-/// The names that names and wildcards choose; a name that is not there is an error, and so is a
-/// wildcard other than `*` that chooses nothing.
+/// Returns the names that match a list of names and wildcards. A missing name is an error, and so is a wildcard other
+/// than `*` without a match.
 fn select(patterns: &[String], all: &[&String], what: &str) -> Result<BTreeSet<String>> {
     let mut chosen = BTreeSet::new();
     for pattern in patterns {

@@ -1,4 +1,4 @@
-//! What templates contribute to a new index.
+//! Composition of templates for a new index.
 
 use std::sync::Arc;
 
@@ -11,17 +11,16 @@ use crate::names::matches_pattern;
 use crate::settings::IndexSettings;
 use crate::{Error, Result};
 
-/// The field that every document of a data stream has.
+/// Field that every document of a data stream has.
 pub const TIMESTAMP: &str = "@timestamp";
 
 impl Metadata {
-    /// The composable template of a new index or data stream: of those with a matching pattern
-    /// the one of the highest priority.
+    /// Returns the composable template of a new index or data stream: the matching one with the highest priority.
     pub fn find_index_template(&self, name: &str) -> Option<(&str, &IndexTemplate)> {
         self.find_template(name, false)
     }
 
-    /// Hidden indices take no template that is for everything.
+    /// Hidden indices skip templates whose pattern matches everything.
     pub(super) fn find_template(&self, name: &str, hidden: bool) -> Option<(&str, &IndexTemplate)> {
         self.index_templates
             .iter()
@@ -31,14 +30,14 @@ impl Metadata {
                     .iter()
                     .any(|pattern| matches_pattern(pattern, name) && !(hidden && pattern == "*"))
             })
-            // The first of equals; two that overlap cannot be equal anyway.
+            // The first of equals; overlapping templates cannot have equal priorities.
             .min_by_key(|(_, template)| std::cmp::Reverse(template.priority))
             .map(|(name, template)| (name.as_str(), &**template))
     }
 
-    /// What an index template comes to, its component templates included, and the mapping of
-    /// `@timestamp` if it makes data streams. Component templates that are missing are skipped
-    /// if the template says so, else [`crate::ErrorKind::IllegalArgument`].
+    /// Composes an index template with its component templates, and with the mapping of `@timestamp` if it creates data
+    /// streams. Missing component templates are skipped if the template allows it, else they fail with
+    /// [`crate::ErrorKind::IllegalArgument`].
     pub fn compose(&self, template: &IndexTemplate) -> Result<TemplateContent> {
         let mut content = TemplateContent::default();
         let mut mapping = Mapping::default();
@@ -83,7 +82,7 @@ impl Metadata {
     }
 }
 
-/// Data streams need a date under [`TIMESTAMP`] that every document can be found by.
+/// Checks that [`TIMESTAMP`] is a date by which every document can be found.
 pub(super) fn check_timestamp(mapping: &Mapping) -> Result<()> {
     let Some(Resolved::Field(path, field)) = mapping.resolve(TIMESTAMP) else {
         return Err(Error::illegal_argument(format!(
@@ -116,17 +115,17 @@ pub(super) fn check_timestamp(mapping: &Mapping) -> Result<()> {
     }
 }
 
-/// Only data streams have an index for each period.
+/// Refuses a period: only data streams have an index for each period.
 pub(super) fn refuse_period(settings: &IndexSettings) -> Result<()> {
     match settings.period {
         Some(_) => Err(Error::illegal_argument(
-            "[index.period] is a setting of data streams: it belongs into a template that makes them",
+            "[index.period] is a setting of data streams: set it in a template with [data_stream]",
         )),
         None => Ok(()),
     }
 }
 
-/// A finished index in the state.
+/// Adds a complete index to the state.
 pub(super) fn add_index(metadata: &mut Metadata, index: IndexMetadata) {
     metadata.indices.insert(Arc::new(index));
 }

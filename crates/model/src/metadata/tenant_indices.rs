@@ -1,4 +1,4 @@
-//! Indices that hold events by tenant (`index.tenant.field`).
+//! Tenant indices: indices that hold events by tenant (`index.tenant.field`).
 
 use std::sync::Arc;
 
@@ -29,8 +29,8 @@ impl Change<'_> {
         self.changed();
     }
 
-    /// The copy of the placement table that a new index takes: if it holds events by tenant, and the
-    /// table was made for as many shards.
+    /// Returns the placement table that a new index copies, if it holds events by tenant and has the table's number of
+    /// shards.
     pub(super) fn placement_for(&self, settings: &IndexSettings) -> Option<Arc<Placement>> {
         let placement = self.next.placement.as_ref()?;
         let fits = settings.tenant_field.is_some() && placement.number_of_shards == settings.number_of_shards;
@@ -38,8 +38,8 @@ impl Change<'_> {
     }
 }
 
-/// A `constant_keyword` holds for all documents of an index, so in one for several tenants no document may
-/// bring its value.
+/// Checks that no document sets the value of a `constant_keyword` in an index with several tenants: the value applies
+/// to all documents of the index.
 fn check_constants(mapping: &Mapping) -> Result<()> {
     let is_open = |field: &FieldMapping| field.field_type == FieldType::ConstantKeyword && field.constant.is_none();
     let of_template = |template: &DynamicTemplate| {
@@ -63,8 +63,8 @@ fn check_constants(mapping: &Mapping) -> Result<()> {
     }
 }
 
-/// Makes sure that the mapping has the field that names an event's tenant, as a keyword whose terms are
-/// exactly what the event says: whoever sees an event is decided by them.
+/// Ensures that the mapping has the tenant field as a keyword whose terms are exactly the values of the events: they
+/// decide who sees an event.
 pub(super) fn add_tenant_field(mapping: &mut Mapping, field: &str) -> Result<()> {
     let wrong = |why: &str| {
         Error::illegal_argument(format!(

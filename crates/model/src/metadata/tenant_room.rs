@@ -1,5 +1,5 @@
-//! How many of the node's shards tenants' writes may take: whoever may write can make up names that a template
-//! matches, and must not take what others need for their next events.
+//! Limits of the shards that tenants' writes may create. A writer can invent names that match a template, and must not
+//! use up the shards that other tenants need for their next events.
 
 use std::sync::Arc;
 
@@ -9,32 +9,33 @@ use crate::settings::IndexSettings;
 use crate::tenant::TenantId;
 use crate::{Error, ErrorKind, Result};
 
-/// One part in so many of the shards may be held by what one tenant's writes made.
+/// Maximum part of the shards for indices created by one tenant's writes: one in this many.
 const PART_OF_TENANT: u64 = 4;
-/// One part in so many of the shards is spared for operators, and for data streams to go on.
+/// Part of the shards reserved for operators and for existing data streams: one in this many.
 const SPARED_PART: u64 = 10;
 
 impl Change<'_> {
-    /// Whether a tenant's write may make an index or data stream that tenants share. For a data stream its newest index
-    /// counts: how long it keeps the others is not for the tenant to say.
+    /// Checks whether a tenant's write may create an index or data stream that tenants share. Of a data stream only the
+    /// newest index counts, because the tenant does not control its retention.
     pub(super) fn check_room_to_share(&self, tenant: &TenantId, content: Option<&TemplateContent>) -> Result<()> {
         let held = self.shards_made_by(tenant, false);
         let limit = (self.shards_max() / PART_OF_TENANT).max(1);
         if held + shards_of(content)? > limit {
             return Err(quota(format!(
-                "writes of this tenant made indices and data streams that hold [{held}] shards, and they may hold \
-                 [{limit}], a quarter of [cluster.max_shards_per_node]: an operator can make more"
+                "indices and data streams created by this tenant's writes hold [{held}] shards, the limit is \
+                 [{limit}], a quarter of [cluster.max_shards_per_node]: an operator can create more"
             )));
         }
         self.check_spared(content)
     }
 
-    /// Whether there are more shards left than those that no new name of a tenant may take.
+    /// Checks that a new name of a tenant does not use reserved shards.
     pub(super) fn check_spared(&self, content: Option<&TemplateContent>) -> Result<()> {
-        self.leave_spared(shards_of(content)?, "this write would make a new index")
+        self.leave_spared(shards_of(content)?, "this write would create a new index")
     }
 
-    /// A data stream that an operator made, or a tenant whose writes made little, goes on to the last shard.
+    /// Checks whether a data stream may create a backing index. A data stream of an operator, or of a tenant whose
+    /// writes created little, may use the last shard.
     pub(super) fn check_room_for_period(&self, stream: &str, template: &IndexTemplate) -> Result<()> {
         let maker = self
             .next
@@ -44,15 +45,15 @@ impl Change<'_> {
         match maker {
             Some(maker) if self.shards_made_by(maker, true) > self.shards_max() / PART_OF_TENANT => {
                 let content = self.next.compose(template)?;
-                let what = format!("events would make a new backing index of data stream [{stream}]");
+                let what = format!("events would create a new backing index of data stream [{stream}]");
                 self.leave_spared(shards_of(Some(&content))?, &what)
             }
             _ => Ok(()),
         }
     }
 
-    /// An operator changed it by hand, so it is no longer what a tenant's write made: it stays where nobody has a document in it, and
-    /// counts among nobody's.
+    /// Marks an index as the operator's, because an operator changed it by hand. firn then keeps it even without
+    /// documents, and does not count it for any tenant.
     pub(super) fn adopt(&mut self, index: &str) {
         self.next.indices.change(index, |index| index.made_by = None);
         let stream = self.next.indices.get(index).and_then(|index| index.data_stream.clone());
@@ -61,7 +62,7 @@ impl Change<'_> {
         }
     }
 
-    /// The same for a data stream.
+    /// Does the same for a data stream.
     pub(super) fn adopt_stream(&mut self, name: &str) {
         if let Some(stream) = self
             .next
@@ -77,14 +78,14 @@ impl Change<'_> {
         let (open, limit) = (self.next.indices.open_shards().normal, self.shards_max());
         if open + more > limit - limit / SPARED_PART {
             return Err(quota(format!(
-                "{what}, but the last tenth of the [{limit}] shards of [cluster.max_shards_per_node] is kept for \
-                 operators and for data streams that go on"
+                "{what}, but the last tenth of the [{limit}] shards of [cluster.max_shards_per_node] is reserved for \
+                 operators and for existing data streams"
             )));
         }
         Ok(())
     }
 
-    /// Open shards of what a tenant's writes made; of data streams the newest index, or all of them.
+    /// Counts the open shards created by a tenant's writes; of data streams either the newest index or all indices.
     fn shards_made_by(&self, tenant: &TenantId, whole: bool) -> u64 {
         let is_maker = |made_by: &Option<TenantId>| made_by.as_ref() == Some(tenant);
         let indices = self.next.indices.values();

@@ -1,4 +1,4 @@
-//! Where shards lie.
+//! Tiers of the shards of an index.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,19 +10,19 @@ use crate::tier::Tier;
 use crate::{Error, Result};
 
 impl IndexMetadata {
-    /// Where a shard lies.
+    /// Returns the tier of a shard.
     pub fn tier_of(&self, shard: u32) -> Tier {
         self.tiers.get(&shard).copied().unwrap_or_default()
     }
 
-    /// Where its shards lie, all together.
+    /// Returns the tiers of all its shards.
     pub fn tiers_in_use(&self) -> BTreeSet<Tier> {
         (0..self.settings.number_of_shards)
             .map(|shard| self.tier_of(shard))
             .collect()
     }
 
-    /// `{"0": "warm"}`: the shards that do not lie on the hot tier.
+    /// Prints `{"0": "warm"}`: the shards that are not on the hot tier.
     pub(super) fn print_tiers(&self) -> Value {
         let tiers = self.tiers.iter();
         Value::Object(
@@ -33,7 +33,7 @@ impl IndexMetadata {
     }
 }
 
-/// The inverse of [`IndexMetadata::print_tiers`].
+/// Reads the output of [`IndexMetadata::print_tiers`].
 pub(super) fn parse_tiers(json: &Value) -> Option<BTreeMap<u32, Tier>> {
     let tiers = json.as_object()?.iter();
     tiers

@@ -1,4 +1,4 @@
-//! What of all that exists a request may know of.
+//! Views: the part of the metadata that one caller may see.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,23 +10,23 @@ use crate::names::{known_as, private_index_name};
 use crate::settings::SettingsMap;
 use crate::tenant::TenantId;
 
-/// Whose view it is.
+/// Caller of a view.
 pub struct Viewer<'a> {
-    /// Sees only indices that hold events by tenant, and of those none that belong to another.
+    /// If set, the view has only indices that hold events by tenant and are not private to another tenant.
     pub tenant: Option<&'a TenantId>,
-    /// Whether a name may be known, as far as names tell.
+    /// Whether the caller may see a name, as far as the name decides.
     pub allows_name: &'a dyn Fn(&str) -> bool,
 }
 
 impl Metadata {
-    /// What there is for `viewer`: everything else is not hidden in it, but absent, so that whoever
-    /// resolves names against it finds a foreign name exactly as a missing one.
+    /// Returns the metadata that `viewer` may see. All other entities are absent, not only hidden: resolving a
+    /// forbidden name gives the same result as a missing name.
     ///
-    /// An index is there if its own name or that of its data stream is allowed. Aliases with a filter
-    /// are not there for tenants, nor those with the routing of somebody else: both may name what
-    /// belongs to others. Neither are templates, cluster settings and what operators note about data
-    /// streams. Of mappings there is only what every tenant has: which fields a tenant's events have is not
-    /// known here.
+    /// An index is visible if its name or that of its data stream is allowed. A tenant does not see aliases with
+    /// another tenant's routing, or with a filter that selects only other tenants. Other filters apply but are not
+    /// printed, because they may name other tenants. A tenant sees no templates, cluster settings or operators' notes
+    /// on data streams. Mappings contain only the fields that every tenant has: which fields a tenant's events have is
+    /// not known here.
     pub fn view(&self, viewer: &Viewer<'_>) -> Metadata {
         let mut indices: Indices = self
             .indices
@@ -70,7 +70,7 @@ impl Metadata {
                     .cloned()
                     .collect(),
             ),
-            // It names the tenants that it places.
+            // The table names the tenants that it places.
             placement: self.placement.clone().filter(|_| !is_tenant),
             repositories: hidden_if(is_tenant, &self.repositories),
             slm: match is_tenant {
@@ -108,7 +108,7 @@ impl Viewer<'_> {
             (Some(routing), Some(tenant)) => routing == tenant.as_str(),
             _ => true,
         };
-        // Its name alone would tell of them.
+        // The name of such an alias would reveal other tenants.
         let is_of_others = || match (self.tenant, index.settings.tenant_field.as_deref(), &alias.filter) {
             (Some(tenant), Some(field), Some(filter)) => wants_others(filter, field, tenant.as_str()),
             _ => false,
@@ -116,7 +116,7 @@ impl Viewer<'_> {
         is_own(&alias.index_routing) && is_own(&alias.search_routing) && (self.allows_name)(name) && !is_of_others()
     }
 
-    /// What the filter of an alias says may name other tenants; it narrows all the same.
+    /// Marks a filter as hidden from tenants, because it may name other tenants; it still applies.
     fn alias(&self, alias: &AliasMetadata) -> AliasMetadata {
         AliasMetadata {
             is_filter_untold: self.tenant.is_some() && alias.filter.is_some(),
@@ -124,7 +124,7 @@ impl Viewer<'_> {
         }
     }
 
-    /// The same index if nothing of it has to go: most views share most of it.
+    /// Returns the same index if nothing needs to be removed: most views share most indices.
     fn index(&self, index: &Arc<IndexMetadata>) -> Arc<IndexMetadata> {
         let aliases: BTreeMap<String, AliasMetadata> = index
             .aliases
@@ -168,7 +168,7 @@ impl Viewer<'_> {
     }
 }
 
-/// Whether a filter leaves nothing of this tenant, as it asks for another one in so many words.
+/// Whether a filter explicitly selects only other tenants, so that this tenant has no matches.
 fn wants_others(filter: &Value, field: &str, tenant: &str) -> bool {
     let Some((kind, part)) = filter.as_object().and_then(|filter| filter.iter().next()) else {
         return false;
@@ -193,7 +193,7 @@ fn wants_others(filter: &Value, field: &str, tenant: &str) -> bool {
 }
 
 impl IndexMetadata {
-    /// The name that a tenant gave an index of its own; `None`: it is not one of those.
+    /// Returns the name that a tenant gave its private index; `None`: the index is not a private index of the tenant.
     pub fn name_of_owner(&self, tenant: &TenantId) -> Option<&str> {
         let is_own = self.settings.tenant_owner.as_deref() == Some(tenant.as_str());
         known_as(tenant, &self.name).filter(|_| is_own)
@@ -201,13 +201,13 @@ impl IndexMetadata {
 }
 
 impl Metadata {
-    /// Whether a tenant reaches something of this name that it does not have alone.
+    /// Returns whether the tenant can access a shared entity of this name.
     pub(super) fn is_shared_with(&self, tenant: &TenantId, name: &str) -> bool {
         let viewer = Viewer {
             tenant: Some(tenant),
             allows_name: &|_| true,
         };
-        // What has the name of one of its own is not there for it.
+        // A private index hides everything else with its name from the tenant.
         let is_own = |name: &str| {
             let own = private_index_name(tenant, name).ok();
             own.is_some_and(|own| self.indices.contains_key(&own))
@@ -227,14 +227,15 @@ impl Metadata {
     }
 }
 
-/// Gives a tenant's own indices the names that it gave them, as aliases. As long as there is one of a name, whatever
-/// else has that name is not there for the tenant: its events must not vanish because somebody else made something.
+/// Adds the tenant's names for its private indices as aliases. While a private index exists, everything else with its
+/// name is absent for the tenant: its events must not vanish because another user creates something.
 fn name_private(indices: &mut Indices, data_streams: &mut BTreeMap<String, Arc<DataStream>>, tenant: &TenantId) {
     for index in indices.clone().values() {
         let Some(name) = index.name_of_owner(tenant) else {
             continue;
         };
-        // `TENANT~TENANT~x` beside `TENANT~x`: both are its own. What a data stream has is not taken out of its middle.
+        // `TENANT~TENANT~x` beside `TENANT~x`: both are private indices of the tenant. A backing index is not removed
+        // from its data stream.
         let stays =
             |shared: &Arc<IndexMetadata>| shared.name_of_owner(tenant).is_some() || shared.data_stream.is_some();
         if indices.get(name).is_some_and(stays) {

@@ -1,14 +1,14 @@
-//! Dates inside names: `<logs-{now/d}>`. Follows Elasticsearch's `DateMathExpressionResolver`.
+//! Date math in names: `<logs-{now/d}>`. Follows Elasticsearch's `DateMathExpressionResolver`.
 
 use crate::dates::{DateFormat, Zone};
 use crate::{Error, Result};
 
-/// Bytes of an expression.
+/// Maximum bytes of an expression.
 const EXPRESSION_BYTES_MAX: usize = 1024;
 
-/// `<logs-{now/d{yyyy.MM.dd|+01:00}}>` becomes a name; other names come back as they are. The
-/// format is `uuuu.MM.dd` and the zone UTC unless given; `\` before a brace makes it a
-/// character of the name. [`crate::ErrorKind::Parsing`] if it cannot be understood.
+/// Turns `<logs-{now/d{yyyy.MM.dd|+01:00}}>` into a name; returns other names unchanged. The format is `uuuu.MM.dd` and
+/// the zone UTC unless given; `\` before a brace makes it a character of the name. An invalid expression fails with
+/// [`crate::ErrorKind::Parsing`].
 pub fn resolve_date_math(name: &str, now_ms: i64) -> Result<String> {
     let Some(inner) = name.strip_prefix('<').and_then(|rest| rest.strip_suffix('>')) else {
         return Ok(name.to_owned());
@@ -66,7 +66,7 @@ pub fn resolve_date_math(name: &str, now_ms: i64) -> Result<String> {
     Ok(out)
 }
 
-/// `now/d{yyyy.MM.dd|+01:00}`.
+/// Evaluates `now/d{yyyy.MM.dd|+01:00}`.
 fn evaluate(placeholder: &str, now_ms: i64, invalid: &dyn Fn(&str) -> Error) -> Result<String> {
     let (math, format) = match placeholder.split_once('{') {
         None => (placeholder, None),

@@ -15,16 +15,16 @@ pub use private::{known_as, private_index_name};
 pub use resolve::{is_hidden, resolve, resolve_write};
 pub use validate::{problem_as_file_name, validate_alias_name, validate_data_stream_name, validate_index_name};
 
-/// How an index expression is read (`ignore_unavailable`, `allow_no_indices`, `expand_wildcards`).
+/// Options of an index expression (`ignore_unavailable`, `allow_no_indices`, `expand_wildcards`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndicesOptions {
-    /// Missing or closed names are skipped instead of failing.
+    /// Skip missing or closed names instead of failing.
     pub ignore_unavailable: bool,
-    /// A wildcard that matches nothing is fine.
+    /// Allow a wildcard that matches nothing.
     pub allow_no_indices: bool,
     /// Wildcards match open indices.
     pub expand_open: bool,
-    /// Wildcards match closed indices, and closed ones may be named.
+    /// Wildcards match closed indices, and the expression may name closed indices.
     pub expand_closed: bool,
     /// Wildcards match hidden indices and data streams.
     pub expand_hidden: bool,
@@ -42,19 +42,19 @@ impl Default for IndicesOptions {
     }
 }
 
-/// A concrete index that an expression named, and what the aliases it was reached by add.
+/// Concrete index that an expression resolved to, and what the aliases on the way add.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedIndex {
     /// Concrete name.
     pub name: String,
-    /// Filters of the aliases it was reached by, any of which may match. Empty: unfiltered (as
-    /// when it was also named directly).
+    /// Filters of the aliases through which it was reached; any of them may match. Empty: unfiltered (for example if
+    /// the expression also named it directly).
     pub filters: Vec<Value>,
     /// Search routing of those aliases. Empty: all shards.
     pub routing: Vec<String>,
 }
 
-/// Where a write to a name goes.
+/// Target of a write to a name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WriteTarget {
     /// Concrete index.
@@ -67,12 +67,12 @@ pub struct WriteTarget {
     pub through_data_stream: bool,
 }
 
-/// Whether `name` matches `pattern` with `*` for any run of characters. Linear in practice: the
-/// search goes back only to the last `*`.
+/// Returns whether `name` matches `pattern`, with `*` for any run of characters. Linear in practice: the search goes
+/// back only to the last `*`.
 pub fn matches_pattern(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let (mut at_pattern, mut at_name) = (0, 0);
-    // Where the last `*` stands, and how much of the name it has taken.
+    // Position of the last `*`, and the part of the name that it has consumed.
     let mut star: Option<(usize, usize)> = None;
     while at_name < name.len() {
         match pattern.get(at_pattern) {
@@ -97,10 +97,10 @@ pub fn matches_pattern(pattern: &str, name: &str) -> bool {
     pattern[at_pattern..].iter().all(|byte| *byte == b'*')
 }
 
-/// Whether some name matches both patterns.
+/// Returns whether some name matches both patterns.
 pub fn patterns_overlap(left: &str, right: &str) -> bool {
     let (left, right) = (left.as_bytes(), right.as_bytes());
-    // `reachable[at]`: the part of `left` read so far can be matched together with `right[..at]`.
+    // `reachable[at]`: the part of `left` read so far can match together with `right[..at]`.
     let mut reachable = vec![false; right.len() + 1];
     reachable[0] = true;
     let stars = |reachable: &mut Vec<bool>| {
@@ -116,7 +116,7 @@ pub fn patterns_overlap(left: &str, right: &str) -> bool {
                 continue;
             }
             if *byte == b'*' {
-                // It takes nothing, or any part of what `right` still has.
+                // The `*` consumes nothing, or any part of the rest of `right`.
                 next[at..].fill(true);
                 break;
             }

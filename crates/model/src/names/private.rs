@@ -1,22 +1,22 @@
-//! Names of the indices that tenants make for themselves.
+//! Names of private indices, which tenants create for themselves.
 //!
-//! Tenants share one node but no names: each may call an index what it likes, and none may find out by
-//! trying which names others took, or take one before them. So such an index has a name made of the
-//! tenant and of what the tenant calls it, and only the tenant's view shows it under the latter.
+//! Tenants share one node but not a namespace: each may choose any index name. No tenant may find out by trying which
+//! names other tenants use, or reserve a name against them. So the node's name of such an index consists of the tenant
+//! and the tenant's name for it, and only the tenant's view shows the latter.
 
 use super::validate_index_name;
 use crate::tenant::TenantId;
 use crate::{Error, ErrorKind, Result};
 
-/// Stands between the two; no tenant has it in its name.
+/// Separates the two; tenant names cannot contain it.
 const AFTER_TENANT: char = '~';
-/// Stands before a capital of the tenant's name, in lower case: index names have no capitals.
+/// Precedes a capital of the tenant's name, written in lower case: index names have no capitals.
 const CAPITAL: char = '^';
-/// How backing indices of data streams begin, which tenants share: nobody's own index may hide one.
+/// Prefix of backing indices of data streams, which tenants share: no private index may hide one.
 const BACKING: &str = ".ds-";
 
-/// What an index is called that a tenant calls `name`, or by what the node calls it; an error if that is not the name
-/// of an index.
+/// Returns the node's name of the private index that a tenant calls `name`; the node's name is accepted as well. Fails
+/// if it is not a valid index name.
 pub fn private_index_name(tenant: &TenantId, name: &str) -> Result<String> {
     let name = known_as(tenant, name).unwrap_or(name);
     validate_index_name(name)?;
@@ -35,7 +35,7 @@ pub fn private_index_name(tenant: &TenantId, name: &str) -> Result<String> {
     Ok(private)
 }
 
-/// What a tenant calls an index that was made for it alone.
+/// Returns the tenant's name for its private index.
 pub fn known_as<'a>(tenant: &TenantId, index: &'a str) -> Option<&'a str> {
     index.strip_prefix(&prefix(tenant)).filter(|name| !name.is_empty())
 }

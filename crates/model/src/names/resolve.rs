@@ -1,4 +1,4 @@
-//! From index expressions to concrete indices.
+//! Resolution of index expressions to concrete indices.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,16 @@ use super::{IndicesOptions, ResolvedIndex, WriteTarget, matches_pattern, resolve
 use crate::metadata::{AliasMetadata, IndexMetadata, Metadata};
 use crate::{Error, ErrorKind, Result};
 
-/// Parts of one expression.
+/// Maximum parts of one expression.
 const PARTS_MAX: usize = 10_000;
 
-/// Which concrete indices an expression means, in name order of each part, without doubles.
+/// Returns the concrete indices of an expression, in name order of each part, without duplicates.
 ///
-/// No parts and `_all` mean everything; `-x` takes away what earlier parts found and needs a
-/// wildcard before it. A data stream means its backing indices. A closed index that is named (also
-/// through an alias) is an error ([`ErrorKind::IndexClosed`]) unless `ignore_unavailable` skips it
-/// or `expand_closed` asks for closed ones too. [`ErrorKind::IndexNotFound`] for names that are
-/// not there, and without `allow_no_indices` for wildcards that match nothing.
+/// No parts and `_all` mean all indices; `-x` removes what earlier parts found and needs a wildcard before it. A data
+/// stream means its backing indices. A closed index that is named (also through an alias) is an error
+/// ([`ErrorKind::IndexClosed`]) unless `ignore_unavailable` skips it or `expand_closed` includes closed indices.
+/// Missing names fail with [`ErrorKind::IndexNotFound`], and so do wildcards that match nothing, without
+/// `allow_no_indices`.
 pub fn resolve(
     expression: &[String],
     options: IndicesOptions,
@@ -60,7 +60,7 @@ pub fn resolve(
     resolver.finish(&expression.join(","))
 }
 
-/// How an index was reached so far.
+/// How the expression reached an index so far.
 #[derive(Default)]
 struct Reached {
     /// By name or through an alias without a filter.
@@ -78,7 +78,7 @@ struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
-    /// A part without a wildcard.
+    /// Resolves a part without a wildcard.
     fn name(&mut self, name: &str) -> Result<()> {
         if name.starts_with('_') {
             return Err(Error::new(
@@ -113,13 +113,13 @@ impl Resolver<'_> {
         }
     }
 
-    /// A part with a wildcard; `shown` for messages.
+    /// Resolves a part with a wildcard; `shown` is for messages.
     fn wildcard(&mut self, pattern: &str, shown: &str) -> Result<()> {
         let visible = |name: &str, hidden: bool| {
             matches_pattern(pattern, name)
                 && (!hidden || self.options.expand_hidden || (pattern.starts_with('.') && name.starts_with('.')))
         };
-        // By name, so that the answer is in name order whatever matched.
+        // Sorted by name, so that the result is in name order for all kinds of matches.
         let mut matched: BTreeMap<&str, (bool, Vec<&AliasMetadata>)> = BTreeMap::new();
         for (name, index) in &self.metadata.indices {
             if visible(name, is_hidden(index)) {
@@ -230,15 +230,14 @@ impl Resolver<'_> {
     }
 }
 
-/// Whether wildcards skip an index: `index.hidden`, and if that is not set, a name that begins
-/// with a dot.
+/// Returns whether wildcards skip an index: `index.hidden`, and if that is not set, a name that begins with a dot.
 pub fn is_hidden(index: &IndexMetadata) -> bool {
     index.settings.hidden || (index.name.starts_with('.') && !index.settings.typed.contains_key("index.hidden"))
 }
 
-/// Where writes to `name` go; [`ErrorKind::IndexNotFound`] if nowhere yet,
-/// [`ErrorKind::IllegalArgument`] for an alias of several indices none of which is its write
-/// index. Whether the index takes writes (open, not blocked) is not asked here.
+/// Returns the target of writes to `name`. A name that does not exist yet fails with [`ErrorKind::IndexNotFound`], an
+/// alias of several indices without a write index with [`ErrorKind::IllegalArgument`]. Whether the index accepts writes
+/// (open, not blocked) is not checked here.
 pub fn resolve_write(name: &str, metadata: &Metadata, now_ms: i64) -> Result<WriteTarget> {
     let name = resolve_date_math(name, now_ms)?;
     let mut target = WriteTarget {

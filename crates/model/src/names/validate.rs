@@ -1,8 +1,8 @@
-//! Which names are allowed. Follows Elasticsearch's `MetadataCreateIndexService`.
+//! Validation of names. Follows Elasticsearch's `MetadataCreateIndexService`.
 
 use crate::{Error, ErrorKind, Result};
 
-/// Bytes of a name; also what file systems take.
+/// Maximum bytes of a name; also the limit of file systems.
 const NAME_BYTES_MAX: usize = 255;
 
 /// Checks a new index's name by Elasticsearch's rules ([`ErrorKind::InvalidIndexName`]).
@@ -49,7 +49,7 @@ pub fn validate_data_stream_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Why a name that may be part of a path cannot be given, whatever characters it is made of.
+/// Returns why a name cannot be part of a path, independent of its characters.
 pub fn problem_as_file_name(name: &str) -> Option<&'static str> {
     if name.len() > NAME_BYTES_MAX {
         return Some("name is too long, at most 255 bytes are allowed");

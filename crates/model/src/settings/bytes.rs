@@ -1,14 +1,14 @@
-//! Sizes: `512mb`.
+//! Parsing of byte sizes: `512mb`.
 
 use crate::{Error, Result};
 
-/// `512mb`, `1.5gb`, `100b`, `0`: bytes (powers of 1024), a size of Elasticsearch.
-/// [`crate::ErrorKind::IllegalArgument`] if the unit is missing or unknown, or it is negative.
+/// Parses an Elasticsearch size (`512mb`, `1.5gb`, `100b`, `0`) to bytes (powers of 1024). A missing or unknown unit
+/// and a negative size fail with [`crate::ErrorKind::IllegalArgument`].
 pub fn parse_bytes(text: &str) -> Result<u64> {
     parse(text, &format!("value [{text}]"))
 }
 
-/// [`parse_bytes`] whose errors name the setting.
+/// Parses like [`parse_bytes`]; errors name the setting.
 pub fn parse_bytes_setting(setting: &str, text: &str) -> Result<u64> {
     parse(text, &format!("setting [{setting}] with value [{text}]"))
 }
@@ -46,7 +46,7 @@ fn parse(text: &str, what: &str) -> Result<u64> {
         return whole.checked_mul(1 << shift).ok_or_else(refused);
     }
     let bytes = number.parse::<f64>().map_err(|_| refused())? * (1u64 << shift) as f64;
-    // The largest float below 2^63 is exact, so the cast loses nothing that matters.
+    // The largest float below 2^63 is exact, so the cast loses no relevant digits.
     if bytes.is_finite() && (0.0..9.2e18).contains(&bytes) && shift > 0 {
         Ok(bytes as u64)
     } else {

@@ -1,4 +1,4 @@
-//! Every index setting that firn knows, one line each.
+//! Definitions of all settings that firn knows, one line each.
 
 use serde_json::Value;
 
@@ -18,12 +18,12 @@ pub(crate) enum Changes {
     Final,
 }
 
-/// One setting, or with a `*` at the end of its name a group of them.
+/// Definition of one setting, or of a group of settings if the name ends with `*`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Definition {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
-    /// As printed with `include_defaults`; empty: none worth printing.
+    /// Value printed with `include_defaults`; empty: none.
     pub(crate) default: &'static str,
     pub(crate) changes: Changes,
 }
@@ -58,11 +58,11 @@ const fn at_creation(name: &'static str, kind: Kind, default: &'static str) -> D
 const INT: i64 = i32::MAX as i64;
 const COUNT: Kind = Integer(0, INT);
 const POSITIVE: Kind = Integer(1, INT);
-/// Elasticsearch's word for a limit that never bites.
+/// Elasticsearch's value for "no limit".
 const NO_LIMIT: &str = "9223372036854775807";
 
-/// The first line that fits a name counts. The first block is what firn acts on; the rest is
-/// known to Elasticsearch, checked, kept and printed, and changes nothing on one node.
+/// Settings of an index; the first line that matches a name applies. firn acts on the first block. The other settings
+/// are known to Elasticsearch; firn checks, stores and prints them, and they have no effect on one node.
 pub(crate) static DEFINITIONS: &[Definition] = &[
     at_creation("index.number_of_shards", Integer(1, 1024), "1"),
     dynamic("index.number_of_replicas", COUNT, "0"),
@@ -75,7 +75,7 @@ pub(crate) static DEFINITIONS: &[Definition] = &[
     dynamic("index.mapping.ignore_malformed", Bool, "true"),
     dynamic("index.mapping.coerce", Bool, "true"),
     dynamic("index.max_result_window", POSITIVE, "10000"),
-    // A request has room for no more, whatever the index allows.
+    // A request cannot hold more, even if the index allows it.
     dynamic("index.max_docvalue_fields_search", Integer(0, 1000), "100"),
     dynamic("index.requests.cache.enable", Bool, "true"),
     dynamic("index.store.snapshot.cache.pinned", Bool, "false"),
@@ -103,7 +103,7 @@ pub(crate) static DEFINITIONS: &[Definition] = &[
         "12h",
     ),
     dynamic(TIER_PREFERENCE, Text, ""),
-    // What would change answers and is not here.
+    // Other values would change responses in a way that firn does not implement.
     dynamic("index.blocks.read", Only("false"), "false"),
     dynamic("index.blocks.metadata", Only("false"), "false"),
     dynamic("index.default_pipeline", Only("_none"), "_none"),
@@ -139,7 +139,7 @@ pub(crate) static DEFINITIONS: &[Definition] = &[
     at_creation("index.version.*", Private, ""),
     at_creation("index.verified_before_close", Private, ""),
     at_creation("index.resize.*", Private, ""),
-    // Known, kept, without effect on one node.
+    // Known and stored, without effect on one node.
     at_creation("index.number_of_routing_shards", POSITIVE, ""),
     dynamic("index.auto_expand_replicas", Text, "false"),
     fixed("index.format", COUNT, ""),
@@ -202,8 +202,8 @@ pub(crate) static DEFINITIONS: &[Definition] = &[
     fixed("index.esql.*", Text, ""),
 ];
 
-/// Settings of the cluster that firn knows: those it acts on, those of which it takes only what
-/// it does anyway, and those that tune what a single node does not do.
+/// Cluster settings that firn knows: those it acts on, those of which it accepts only the value that it implements, and
+/// those that tune features of several nodes.
 pub(crate) static CLUSTER_DEFINITIONS: &[Definition] = &[
     dynamic("search.max_buckets", Integer(0, INT), "65536"),
     dynamic("action.auto_create_index", Text, "true"),
@@ -252,7 +252,7 @@ pub(crate) static CLUSTER_DEFINITIONS: &[Definition] = &[
     dynamic("network.breaker.*", Float, ""),
 ];
 
-/// The line for a name.
+/// Returns the definition of a name.
 pub(crate) fn find(definitions: &'static [Definition], name: &str) -> Option<&'static Definition> {
     definitions
         .iter()
@@ -262,7 +262,7 @@ pub(crate) fn find(definitions: &'static [Definition], name: &str) -> Option<&'s
         })
 }
 
-/// Whether an index may have this setting with this value.
+/// Checks whether an index may have this setting with this value.
 pub(crate) fn check(name: &str, value: &Value) -> Result<()> {
     let Some(definition) = find(DEFINITIONS, name) else {
         return Err(unknown(name));
@@ -279,7 +279,7 @@ pub(crate) fn check(name: &str, value: &Value) -> Result<()> {
     definition.kind.check(name, value)
 }
 
-/// Elasticsearch's sentence for a name that it does not know.
+/// Creates Elasticsearch's error for an unknown setting.
 pub(crate) fn unknown(name: &str) -> Error {
     Error::illegal_argument(format!(
         "unknown setting [{name}] please check that any required plugins are installed, or check the breaking changes \
@@ -287,7 +287,7 @@ pub(crate) fn unknown(name: &str) -> Error {
     ))
 }
 
-/// `analyzer.my_own.type` names the custom analyzer `my_own`.
+/// Creates the error for custom analysis: `analyzer.my_own.type` names the custom analyzer `my_own`.
 fn refused_analysis(rest: &str) -> Error {
     let mut parts = rest.split('.');
     match (parts.next(), parts.next()) {
@@ -296,12 +296,12 @@ fn refused_analysis(rest: &str) -> Error {
     }
 }
 
-/// The default of a setting of an index, as text.
+/// Returns the default of an index setting, as text.
 pub(crate) fn default_of(name: &str) -> &'static str {
     find(DEFINITIONS, name).map_or("", |definition| definition.default)
 }
 
-/// The default of a setting of the cluster, as text.
+/// Returns the default of a cluster setting, as text.
 pub(crate) fn cluster_default_of(name: &str) -> &'static str {
     find(CLUSTER_DEFINITIONS, name).map_or("", |definition| definition.default)
 }

@@ -1,4 +1,4 @@
-//! Between nested and flat settings.
+//! Conversion between nested and flat settings.
 
 use serde_json::{Map, Value};
 
@@ -6,11 +6,11 @@ use super::SettingsMap;
 use super::kinds::plain;
 use crate::{Error, Result};
 
-/// Settings of one request: far more than Elasticsearch has.
+/// Maximum settings of one request: far more than Elasticsearch has.
 const SETTINGS_MAX: usize = 10_000;
 
-/// Flattens nested settings; with `prefix`, names without `index.` in front get it. `null` stays,
-/// because in an update it means something. Lists must be of scalars.
+/// Flattens nested settings; with `prefix`, names without `index.` get that prefix. `null` is kept, because it resets a
+/// setting in an update. Lists must contain only scalars.
 pub fn flatten(settings: &Value, prefix: bool) -> Result<SettingsMap> {
     let mut flat = SettingsMap::new();
     match settings {
@@ -62,7 +62,7 @@ fn add(flat: &mut SettingsMap, path: &str, map: &Map<String, Value>) -> Result<(
     Ok(())
 }
 
-/// Every scalar as a string, as Elasticsearch prints settings. `null`s are left out.
+/// Returns every scalar as a string, as Elasticsearch prints settings. `null`s are omitted.
 pub fn to_strings(settings: &SettingsMap) -> SettingsMap {
     settings
         .iter()
@@ -77,8 +77,8 @@ pub fn to_strings(settings: &SettingsMap) -> SettingsMap {
         .collect()
 }
 
-/// The inverse of [`flatten`]. Where a name is a value and also the beginning of another, the
-/// other keeps its dots.
+/// Nests flat settings; the inverse of [`flatten`]. If a name has a value and is also the prefix of another name, the
+/// other name keeps its dots.
 pub fn nest(settings: &SettingsMap) -> Map<String, Value> {
     let mut root = Map::new();
     for (name, value) in settings {

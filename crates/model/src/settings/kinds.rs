@@ -1,4 +1,4 @@
-//! What values a setting takes.
+//! Value types of settings.
 
 use serde_json::Value;
 
@@ -6,31 +6,30 @@ use super::bytes::parse_bytes_setting;
 use crate::dates::parse_duration_setting_ms;
 use crate::{Error, Result};
 
-/// The values of a setting.
+/// Type of a setting's values.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
     Bool,
     /// Inclusive bounds.
     Integer(i64, i64),
     Float,
-    /// At least so many ms; `true`: -1 too.
+    /// Minimum in ms; `true`: -1 is allowed too.
     Duration(u64, bool),
     Bytes,
     /// Bytes, or a percentage.
     BytesOrPercent,
     Text,
     OneOf(&'static [&'static str]),
-    /// firn takes only this value, because another would change answers in a way it does not
-    /// implement.
+    /// firn accepts only this value, because another would change responses in a way that firn does not implement.
     Only(&'static str),
-    /// firn does not have it at all.
+    /// firn does not implement the setting.
     Refused,
     /// Elasticsearch sets it, never the user.
     Private,
 }
 
 impl Kind {
-    /// Whether the setting takes the value.
+    /// Checks whether the setting accepts the value.
     pub(crate) fn check(self, name: &str, value: &Value) -> Result<()> {
         let text = match value {
             Value::Array(list) if matches!(self, Kind::Text) => {
@@ -87,7 +86,7 @@ impl Kind {
     }
 }
 
-/// `85%` or `0.85`.
+/// Whether a text is a ratio: `85%` or `0.85`.
 fn is_ratio(text: &str) -> bool {
     let (number, max) = match text.strip_suffix('%') {
         Some(number) => (number, 100.0),
@@ -110,7 +109,7 @@ fn unparsable(name: &str, text: &str) -> Error {
     Error::illegal_argument(format!("Failed to parse value [{text}] for setting [{name}]"))
 }
 
-/// A scalar as text, without quotes.
+/// Prints a scalar as text, without quotes.
 pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

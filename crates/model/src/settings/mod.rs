@@ -1,7 +1,7 @@
-//! Index settings: as typed, and as derived.
+//! Index settings: as typed by the user, and as derived values.
 //!
-//! One line of `definitions.rs` holds what a setting is: its name, the values it takes, its
-//! default, when it may change, and whether firn does something with it.
+//! One line of `definitions.rs` defines a setting: its name, its values, its default, when it may change, and whether
+//! firn acts on it.
 
 mod bytes;
 pub(crate) mod definitions;
@@ -34,19 +34,20 @@ use crate::{Error, Result};
 const TIME_START: &str = "index.time.start";
 const TIME_END: &str = "index.time.end";
 
-/// Flat names (`index.number_of_shards`) to scalar values or lists, as typed (strings stay strings).
+/// Map from flat names (`index.number_of_shards`) to scalar values or lists, as typed (strings stay strings).
 pub type SettingsMap = BTreeMap<String, Value>;
 
-/// The settings of one index: what the user typed, and what firn uses, validated once.
+/// Settings of one index: the typed values, and the values that firn uses, validated once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IndexSettings {
-    /// Flat, with `index.` names. Names that neither Elasticsearch nor firn knows are refused.
+    /// Flat, with `index.` names. Names unknown to both Elasticsearch and firn are refused.
     pub typed: SettingsMap,
     /// `index.number_of_shards`, 1 to 1024, default 1.
     pub number_of_shards: u32,
-    /// `index.number_of_replicas`: accepted and printed (default 1 in Elasticsearch; firn prints 0 unless given); one node keeps one copy.
+    /// `index.number_of_replicas`: accepted and printed (default 1 in Elasticsearch; firn prints 0 unless given); one
+    /// node holds one copy.
     pub number_of_replicas: u32,
-    /// `index.refresh_interval`, ms. Default 1000; `None`: -1 or 0, only by request.
+    /// `index.refresh_interval`, ms. Default 1000; `None`: -1 or 0, refresh only on request.
     pub refresh_interval_ms: Option<u64>,
     /// `index.translog.durability`.
     pub durability: Durability,
@@ -72,44 +73,44 @@ pub struct IndexSettings {
     pub max_docvalue_fields: u64,
     /// `index.hidden`.
     pub hidden: bool,
-    /// `index.blocks.write`, `index.blocks.read_only` or `index.blocks.read_only_allow_delete`, or
-    /// the index is mounted.
+    /// `index.blocks.write`, `index.blocks.read_only` or `index.blocks.read_only_allow_delete` is set, or the index is
+    /// mounted.
     pub write_blocked: bool,
     /// `index.query.default_field`, default `*`.
     pub query_default_fields: Vec<String>,
-    /// `index.requests.cache.enable`, default true: whether what segments answer may be kept.
+    /// `index.requests.cache.enable`, default true: whether partial results of segments may be cached.
     pub request_cache: bool,
     /// `index.codec: best_compression` (zstd level 9 at merge) or default.
     pub best_compression: bool,
-    /// `index.tenant.field`: the keyword field that names an event's tenant. `None`: the index does not
-    /// hold events by tenant, and only operators reach it.
+    /// `index.tenant.field`: the keyword field that names an event's tenant. `None`: the index does not hold events by
+    /// tenant, and only operators can access it.
     pub tenant_field: Option<String>,
-    /// `index.tenant.owner`: the only tenant that reaches the index. `None`: all do.
+    /// `index.tenant.owner`: the only tenant that can access the index. `None`: all tenants can.
     pub tenant_owner: Option<String>,
-    /// `index.period`: the data stream has a backing index for each span of this length. `None`: its
-    /// indices follow each other by rollover.
+    /// `index.period`: the data stream has a backing index for each span of this length. `None`: a new index starts
+    /// only at a rollover.
     pub period: Option<Period>,
-    /// `index.time.past_limit` and `index.time.future_limit`: how far from now an event may be that
-    /// makes the index of its period, ms.
+    /// `index.time.past_limit` and `index.time.future_limit`: maximum distance from now of an event that creates the
+    /// index of its period, ms.
     pub past_limit_ms: u64,
     /// See `past_limit_ms`.
     pub future_limit_ms: u64,
-    /// `index.time.start` to `index.time.end`, half-open, ms since epoch UTC, set by the server: every
-    /// document's `@timestamp` lies within. `None`: anywhere.
+    /// `index.time.start` to `index.time.end`, half-open, ms since epoch UTC, set by the server: range of every
+    /// document's `@timestamp`. `None`: unlimited.
     pub time_range_ms: Option<Range<i64>>,
-    /// `index.routing.allocation.*`: where its shards lie.
+    /// `index.routing.allocation.*`: placement of its shards on tiers.
     pub allocation: Allocation,
-    /// `index.store.snapshot.*`, set by the server: the snapshot that the index is mounted from. `None`:
-    /// it has files of its own, and may be written to.
+    /// `index.store.snapshot.*`, set by the server: the snapshot that the index is mounted from. `None`: the index has
+    /// local files and may accept writes.
     pub snapshot: Option<Arc<SnapshotStore>>,
-    /// `index.store.snapshot.cache.pinned`, firn's own: what the shared cache holds of it makes no room for others.
+    /// `index.store.snapshot.cache.pinned`, only in firn: the shared cache does not evict its regions.
     pub cache_pinned: bool,
 }
 
 /// When an acknowledged write is on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// Before it is acknowledged.
+    /// Before the acknowledgement.
     #[default]
     Request,
     /// Within `sync_interval`.
@@ -117,14 +118,14 @@ pub enum Durability {
 }
 
 impl IndexSettings {
-    /// Validates flat or nested settings, with or without the `index.` prefix; `null` is not set.
-    /// [`crate::ErrorKind::IllegalArgument`] with Elasticsearch's sentence for unknown names and
-    /// values that make no sense, [`crate::ErrorKind::NotImplemented`] for what firn lacks.
+    /// Validates flat or nested settings, with or without the `index.` prefix; `null` is not set. Unknown names and
+    /// invalid values fail with Elasticsearch's text ([`crate::ErrorKind::IllegalArgument`]), settings that firn lacks
+    /// with [`crate::ErrorKind::NotImplemented`].
     pub fn parse(settings: &Value) -> Result<Self> {
         Self::from_flat(flatten(settings, true)?)
     }
 
-    /// [`IndexSettings::parse`] for settings that are flat already, with `index.` names.
+    /// Does the same as [`IndexSettings::parse`] for settings that are already flat, with `index.` names.
     pub fn from_flat(mut typed: SettingsMap) -> Result<Self> {
         typed.retain(|_, value| !value.is_null());
         for (name, value) in &typed {
@@ -133,8 +134,8 @@ impl IndexSettings {
         Self::from_checked(typed)
     }
 
-    /// Settings that were accepted before, those that the server set included: what an older or
-    /// newer firn took is not refused when its data is opened.
+    /// Reads settings that were accepted before, including those that the server set. Settings that an older or newer
+    /// firn accepted are not refused when its data is opened.
     pub fn from_checked(typed: SettingsMap) -> Result<Self> {
         let read = Reader(&typed);
         let block = |name: &str| read.flag(&format!("index.blocks.{name}"));
@@ -178,7 +179,7 @@ impl IndexSettings {
         })
     }
 
-    /// Sets the span of time whose documents the index takes, half-open, ms since epoch UTC.
+    /// Sets the span of time of the documents that the index accepts, half-open, ms since epoch UTC.
     pub(crate) fn set_time_range(&mut self, range_ms: Range<i64>) {
         for (name, ms) in [(TIME_START, range_ms.start), (TIME_END, range_ms.end)] {
             self.typed.insert(name.to_owned(), print_instant(ms).into());
@@ -186,9 +187,9 @@ impl IndexSettings {
         self.time_range_ms = Some(range_ms);
     }
 
-    /// What was typed, with the number of shards and replicas always in it: flat, all values as
-    /// strings or lists of strings, as `GET /index/_settings?flat_settings=true` prints them.
-    /// The caller adds what belongs to the index itself ([`crate::metadata::IndexMetadata::print_settings`]).
+    /// Prints the typed settings, always with the number of shards and replicas: flat, all values as strings or lists
+    /// of strings, as `GET /index/_settings?flat_settings=true` prints them. The caller adds the values of the index
+    /// itself ([`crate::metadata::IndexMetadata::print_settings`]).
     pub fn print_flat(&self) -> SettingsMap {
         let mut flat = to_strings(&self.typed);
         for name in ["index.number_of_shards", "index.number_of_replicas"] {
@@ -199,7 +200,7 @@ impl IndexSettings {
         flat
     }
 
-    /// Defaults of the settings that were not typed, flat, as `include_defaults=true` prints them.
+    /// Returns the defaults of the settings that were not typed, flat, as `include_defaults=true` prints them.
     pub fn print_defaults(&self) -> SettingsMap {
         definitions::DEFINITIONS
             .iter()
@@ -210,7 +211,7 @@ impl IndexSettings {
 }
 
 impl IndexSettings {
-    /// Whether a tenant reaches the index: it holds events by tenant, and does not belong to another.
+    /// Returns whether a tenant can access the index: it holds events by tenant, and is not private to another tenant.
     pub fn is_for(&self, tenant: &TenantId) -> bool {
         let owner = self.tenant_owner.as_deref();
         self.tenant_field.is_some() && owner.is_none_or(|owner| owner == tenant.as_str())
@@ -218,7 +219,7 @@ impl IndexSettings {
 }
 
 impl Default for IndexSettings {
-    /// Every default; nothing typed.
+    /// Returns all defaults, without typed settings.
     fn default() -> Self {
         Self {
             typed: SettingsMap::new(),
@@ -254,12 +255,12 @@ impl Default for IndexSettings {
     }
 }
 
-/// The value of `index.creation_date`, ms since epoch UTC; `None`: -1, not set.
+/// Returns the value of `index.creation_date`, ms since epoch UTC; `None`: -1, not set.
 pub(crate) fn creation_date(value: &Value) -> Option<i64> {
     kinds::plain(value).parse().ok().filter(|ms| *ms >= 0)
 }
 
-/// Reads values that `definitions::check` has seen, or their defaults.
+/// Reads values that `definitions::check` has accepted, or their defaults.
 struct Reader<'a>(&'a SettingsMap);
 
 impl Reader<'_> {
@@ -280,7 +281,7 @@ impl Reader<'_> {
             .map_err(|_| Error::illegal_argument(format!("Failed to parse value [{text}] for setting [{name}]")))
     }
 
-    /// `None`: -1.
+    /// Reads a duration in ms; `None`: -1.
     fn duration_ms(&self, name: &str) -> Result<Option<u64>> {
         match self.text(name).as_str() {
             "-1" => Ok(None),
@@ -288,7 +289,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What [`IndexSettings::set_time_range`] wrote.
+    /// Reads the range that [`IndexSettings::set_time_range`] wrote.
     fn time_range_ms(&self) -> Result<Option<Range<i64>>> {
         let instant = |name: &str| match self.text(name).as_str() {
             "" => Ok(None),
@@ -313,7 +314,7 @@ impl Reader<'_> {
     }
 }
 
-/// Flat settings as the nested object that Elasticsearch prints, values as strings.
+/// Prints flat settings as Elasticsearch's nested object, values as strings.
 pub fn print_nested(settings: &SettingsMap) -> Map<String, Value> {
     nest(&to_strings(settings))
 }

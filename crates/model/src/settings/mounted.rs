@@ -1,4 +1,4 @@
-//! `index.store.snapshot.*`: what an index reads that is mounted from a snapshot.
+//! Settings of mounted indices (`index.store.snapshot.*`).
 
 use serde_json::Value;
 
@@ -15,28 +15,27 @@ const INDEX: &str = "index.store.snapshot.index_name";
 const INDEX_UUID: &str = "index.store.snapshot.index_uuid";
 const PARTIAL: &str = "index.store.snapshot.partial";
 
-/// The index of a snapshot that another index is mounted from.
+/// Source of a mounted index: an index in a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SnapshotStore {
-    /// The name under which this node knows the repository.
+    /// Name of the repository on this node.
     pub repository: String,
-    /// What the repository calls itself; empty: it does not say.
+    /// Uuid stored in the repository; empty: the repository has none.
     pub repository_uuid: String,
-    /// The snapshot's name.
+    /// Name of the snapshot.
     pub snapshot: String,
-    /// The snapshot's own id: another one may come to have its name.
+    /// Uuid of the snapshot: a later snapshot may get the same name.
     pub snapshot_uuid: String,
-    /// The index in the snapshot.
+    /// Name of the index in the snapshot.
     pub index: String,
-    /// Its id there.
+    /// Uuid of the index in the snapshot.
     pub index_uuid: String,
-    /// Read through the cache that all such indices share (frozen); `false`: copied to this node
-    /// (cold).
+    /// Read through the shared cache (frozen); `false`: copied to this node (cold).
     pub partial: bool,
 }
 
 impl SnapshotStore {
-    /// What the settings of an index say; `None`: it is not mounted.
+    /// Reads the source from the settings of an index; `None`: it is not mounted.
     pub(super) fn read(read: &Reader<'_>) -> Result<Option<Self>> {
         if read.text(STORE_TYPE) != "snapshot" {
             return Ok(None);
@@ -52,7 +51,7 @@ impl SnapshotStore {
         }))
     }
 
-    /// The settings that say so, flat.
+    /// Prints the source as flat settings.
     fn print(&self) -> impl Iterator<Item = (&'static str, &str)> {
         [
             (STORE_TYPE, "snapshot"),
@@ -70,11 +69,11 @@ impl SnapshotStore {
 }
 
 impl IndexSettings {
-    /// The settings of an index that is mounted: those it had in the snapshot, which were accepted then,
-    /// and over them `changes` of whoever mounts it, which are checked; `null` takes one away.
+    /// Returns the settings of a mounted index: those in the snapshot, which were accepted before, overridden by the
+    /// `changes` of the mount request, which are checked; `null` removes a setting.
     pub fn mounted(in_snapshot: &SettingsMap, changes: &SettingsMap, store: &SnapshotStore) -> Result<Self> {
         let mut typed = in_snapshot.clone();
-        // They tell of the index that was snapshotted, or of the one it was mounted from itself.
+        // These settings describe the source index, or the mount that the source index itself was.
         typed.retain(|name, _| {
             !name.starts_with("index.store.") && name != "index.uuid" && name != "index.blocks.write"
         });
@@ -99,7 +98,7 @@ impl IndexSettings {
                 }
             }
         }
-        // There is one copy, and the repository is the other.
+        // There is one local copy; the repository is the other.
         typed
             .entry("index.number_of_replicas".to_owned())
             .or_insert_with(|| "0".into());
@@ -110,7 +109,7 @@ impl IndexSettings {
         Self::from_checked(typed)
     }
 
-    /// The same of an index that reads `store`.
+    /// Returns the same settings for an index that reads `store`.
     pub fn mounted_from(&self, store: &SnapshotStore) -> Result<Self> {
         let mut typed = self.typed.clone();
         for (name, value) in store.print() {
@@ -119,12 +118,12 @@ impl IndexSettings {
         Self::from_checked(typed)
     }
 
-    /// Whether the index reads a snapshot through the shared cache.
+    /// Returns whether the index reads a snapshot through the shared cache.
     pub fn is_frozen(&self) -> bool {
         self.snapshot.as_ref().is_some_and(|store| store.partial)
     }
 
-    /// Whether the index is mounted from a snapshot, wholly copied or not.
+    /// Returns whether the index is mounted from a snapshot, fully copied or not.
     pub fn is_mounted(&self) -> bool {
         self.snapshot.is_some()
     }
@@ -154,13 +153,13 @@ mod tests {
     }
 
     #[test]
-    fn a_mounted_index_is_told_by_its_settings() {
+    fn a_mounted_index_is_recognized_by_its_settings() {
         let before = flat(json!({"number_of_shards": 3, "blocks.write": false, "store.type": "fs", "period": "week"}));
         let settings = IndexSettings::mounted(&before, &flat(json!({"number_of_replicas": 2})), &store()).unwrap();
         assert_eq!(settings.snapshot.as_deref(), Some(&store()));
         assert!(settings.is_frozen() && settings.is_mounted() && settings.write_blocked);
         assert_eq!((settings.number_of_shards, settings.number_of_replicas), (3, 2));
-        // As the catalog gives them back, and as whoever mounts a snapshot of the mount finds them.
+        // As the catalog returns them, and as a mount of a snapshot of the mount reads them.
         assert_eq!(IndexSettings::from_checked(settings.typed.clone()).unwrap(), settings);
         let cold = SnapshotStore {
             partial: false,
@@ -172,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn it_takes_no_writes_whatever_its_block_says() {
+    fn it_accepts_no_writes_even_without_a_block() {
         let settings = IndexSettings::mounted(&SettingsMap::new(), &SettingsMap::new(), &store()).unwrap();
         let changes = flat(json!({"blocks.write": null}));
         let open = settings.update(&changes, false, false, "logs", "uuid").unwrap();

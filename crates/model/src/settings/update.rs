@@ -1,4 +1,4 @@
-//! Changing the settings of an index.
+//! Updates of index settings.
 
 use serde_json::Value;
 
@@ -8,11 +8,11 @@ use crate::names::matches_pattern;
 use crate::{Error, Result};
 
 impl IndexSettings {
-    /// These settings with `changes` (flat, with `index.` names) applied; `null` resets, and may
-    /// stand for a pattern (`index.routing.*`). With `preserve_existing`, what is set stays.
+    /// Returns these settings with `changes` (flat, with `index.` names) applied; `null` resets a setting, or all that
+    /// match a pattern (`index.routing.*`). With `preserve_existing`, settings that are already set do not change.
     ///
-    /// `index` and `uuid` are for messages. Static settings of an open index and final ones of any
-    /// are refused as Elasticsearch does, unless they stay what they are.
+    /// `index` and `uuid` are for messages. Changes of static settings of an open index, and of final settings of any
+    /// index, are refused as in Elasticsearch, unless the value stays the same.
     pub fn update(
         &self,
         changes: &SettingsMap,
@@ -69,7 +69,7 @@ fn is_dynamic(name: &str) -> bool {
     find(DEFINITIONS, name).is_some_and(|definition| definition.changes == Changes::Dynamic)
 }
 
-/// `5` and `"5"` are the same setting.
+/// Whether two values are the same setting: `5` equals `"5"`.
 fn same_value(old: Option<&Value>, new: &Value) -> bool {
     match old {
         Some(old) => super::kinds::plain(old) == super::kinds::plain(new),

@@ -1,4 +1,4 @@
-//! When something is due: Elasticsearch's cron expressions (in UTC), or an interval.
+//! Schedules: Elasticsearch's cron expressions (in UTC), or an interval.
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -7,25 +7,25 @@ use jiff::{Timestamp, ToSpan};
 use crate::dates::parse_duration_ms;
 use crate::{Error, Result};
 
-/// How far ahead a moment is looked for: the rarest one there is is a leap day on a given weekday.
+/// Maximum days of the search for the next time: the rarest one is a leap day on a given weekday.
 const DAYS_MAX: u32 = 366 * 41;
 
-/// A schedule.
+/// Schedule of a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schedule {
-    /// As typed.
+    /// As the user typed it.
     text: String,
     kind: Kind,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Kind {
-    /// So many ms after another.
+    /// Interval in ms.
     Every(u64),
     Cron(Box<Cron>),
 }
 
-/// Which values each part allows.
+/// Allowed values of each field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Cron {
     seconds: Vec<i64>,
@@ -39,13 +39,13 @@ struct Cron {
 }
 
 impl Schedule {
-    /// Reads `0 30 1 * * ?` (seconds, minutes, hours, day of the month, month, day of the week, maybe the
-    /// year) or `30m`.
+    /// Reads `0 30 1 * * ?` (seconds, minutes, hours, day of the month, month, day of the week, optional year) or
+    /// `30m`.
     pub fn parse(text: &str) -> Result<Self> {
         let kind = match parse_duration_ms(text) {
             Ok(0) => {
                 return Err(Error::illegal_argument(format!(
-                    "invalid schedule [{text}]: it is no time at all"
+                    "invalid schedule [{text}]: the interval must not be zero"
                 )));
             }
             Ok(ms) => Kind::Every(ms),
@@ -55,18 +55,18 @@ impl Schedule {
         Ok(Self { text, kind })
     }
 
-    /// As typed.
+    /// Returns the schedule as typed.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The time between its next two moments, ms; `None`: there are no two.
+    /// Returns the time between its next two times, ms; `None`: there are not two.
     pub fn next_interval_ms(&self, now_ms: i64) -> Option<i64> {
         let first = self.next_after(now_ms, now_ms)?;
         Some(self.next_after(first, now_ms)? - first)
     }
 
-    /// The first moment after `ms` (both ms since epoch UTC); intervals count from `origin_ms`. `None`: never.
+    /// Returns the first time after `ms` (both ms since epoch UTC); intervals count from `origin_ms`. `None`: never.
     pub fn next_after(&self, ms: i64, origin_ms: i64) -> Option<i64> {
         match &self.kind {
             Kind::Every(interval_ms) => {
@@ -158,7 +158,7 @@ const MONTHS: &[&str] = &[
 ];
 const WEEKDAYS: &[&str] = &["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
-/// The values of one part, sorted: `*`, `?`, `5`, `1-5`, `*/15`, `MON`, and lists of those.
+/// Returns the values of one field, sorted: `*`, `?`, `5`, `1-5`, `*/15`, `MON`, and lists of those.
 fn values(text: &str, (min, max): (i64, i64), names: &[&str]) -> std::result::Result<Vec<i64>, String> {
     let number = |text: &str| -> std::result::Result<i64, String> {
         let upper = text.to_ascii_uppercase();
@@ -168,7 +168,7 @@ fn values(text: &str, (min, max): (i64, i64), names: &[&str]) -> std::result::Re
         if upper.contains(['L', 'W', '#']) {
             return Err(format!("[{text}] of cron expressions is not implemented by firn"));
         }
-        let number = text.parse().map_err(|_| format!("[{text}] is no number"))?;
+        let number = text.parse().map_err(|_| format!("[{text}] is not a number"))?;
         if (min..=max).contains(&number) {
             Ok(number)
         } else {
@@ -180,7 +180,7 @@ fn values(text: &str, (min, max): (i64, i64), names: &[&str]) -> std::result::Re
         let (range, step) = match item.split_once('/') {
             Some((range, step)) => (
                 range,
-                Some(step.parse::<i64>().map_err(|_| format!("[{step}] is no number"))?),
+                Some(step.parse::<i64>().map_err(|_| format!("[{step}] is not a number"))?),
             ),
             None => (item, None),
         };
@@ -190,13 +190,13 @@ fn values(text: &str, (min, max): (i64, i64), names: &[&str]) -> std::result::Re
         let (first, last) = match (range, range.split_once('-')) {
             ("*" | "?", _) => (min, max),
             (_, Some((first, last))) => (number(first)?, number(last)?),
-            // `5/10` goes on to the end.
+            // `5/10` continues to the maximum.
             (_, None) => (number(range)?, step.map_or(number(range)?, |_| max)),
         };
         if first <= last {
             all.extend((first..=last).step_by(step.unwrap_or(1) as usize));
         } else {
-            // `FRI-MON` goes over the end.
+            // `FRI-MON` wraps around.
             all.extend((first..=max).chain(min..=last).step_by(step.unwrap_or(1) as usize));
         }
     }
@@ -265,8 +265,8 @@ mod tests {
             ("0 0 0 L * ?", "[L] of cron expressions is not implemented"),
             ("0 0 0 ? * 2#1", "[2#1] of cron expressions is not implemented"),
             ("0 */0 0 ? * *", "must be positive"),
-            ("x * * * * ?", "[x] is no number"),
-            ("0s", "no time at all"),
+            ("x * * * * ?", "[x] is not a number"),
+            ("0s", "must not be zero"),
         ] {
             let error = Schedule::parse(text).unwrap_err();
             assert!(error.reason().contains(reason), "{text}: {error}");

@@ -1,4 +1,4 @@
-//! Snapshot lifecycle policies in Elasticsearch's JSON: when snapshots are made, and how long they stay.
+//! Snapshot lifecycle policies in Elasticsearch's JSON: schedule and retention of snapshots.
 
 mod cron;
 mod retention;
@@ -16,40 +16,40 @@ use crate::names::{problem_as_file_name, resolve_date_math};
 use crate::repository::{SNAPSHOT_METADATA_BYTES_MAX, validate_snapshot_name};
 use crate::{Error, Result};
 
-/// Bytes of a policy's id, as of names of indices.
+/// Maximum bytes of a policy's id, the same as for names of indices.
 const ID_BYTES_MAX: usize = 255;
-/// The key in a snapshot's metadata that names its policy, as Elasticsearch has it.
+/// Key in a snapshot's metadata that names its policy, as in Elasticsearch.
 pub const POLICY: &str = "policy";
 
 /// `PUT /_slm/policy/ID`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SnapshotPolicy {
-    /// When.
+    /// When to create snapshots.
     pub schedule: Schedule,
-    /// Of the snapshots, with date math; a unique end is added.
+    /// Name of the snapshots, with date math; firn appends a unique suffix.
     pub name: String,
-    /// Where.
+    /// Target repository.
     pub repository: String,
-    /// What.
+    /// Content of the snapshots.
     pub config: Option<SnapshotConfig>,
-    /// How long.
+    /// Retention of the snapshots.
     pub retention: Option<Retention>,
 }
 
 /// `config` of a policy: as in the body of a snapshot.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SnapshotConfig {
-    /// As typed.
+    /// As the user typed it.
     typed: Map<String, Value>,
     /// Names and patterns; empty: all.
     pub indices: Vec<String>,
-    /// Names that do not exist are no error.
+    /// Ignore names that do not exist.
     pub ignore_unavailable: bool,
-    /// Templates and settings too (default true).
+    /// Include templates and settings (default true).
     pub include_global_state: bool,
-    /// Go on without shards that do not serve.
+    /// Continue without shards that do not serve.
     pub partial: bool,
-    /// Kept with the snapshot.
+    /// Stored with the snapshot.
     pub metadata: Map<String, Value>,
 }
 
@@ -83,8 +83,8 @@ impl SnapshotPolicy {
         })
     }
 
-    /// What would keep every snapshot from being made, though the policy can be read: a name that no snapshot may have, or what
-    /// is said in `config.metadata`.
+    /// Checks what parsing does not: problems that would make every snapshot fail. These are an invalid snapshot name,
+    /// or invalid entries in `config.metadata`.
     pub fn check(&self, now_ms: i64) -> Result<()> {
         validate_snapshot_name(&self.repository, &resolve_date_math(&self.name, now_ms)?)?;
         let Some(config) = &self.config else {
@@ -107,7 +107,7 @@ impl SnapshotPolicy {
         }
     }
 
-    /// The inverse of [`SnapshotPolicy::parse`].
+    /// Prints the policy; the inverse of [`SnapshotPolicy::parse`].
     pub fn print(&self) -> Value {
         let mut out = json!({
             "name": self.name,
@@ -124,7 +124,8 @@ impl SnapshotPolicy {
     }
 }
 
-/// Whether a new policy may have this id. [`SnapshotPolicy::parse`] checks less, as older builds took more.
+/// Checks whether a new policy may have this id. [`SnapshotPolicy::parse`] checks less, because older builds accepted
+/// more.
 pub fn validate_policy_id(id: &str) -> Result<()> {
     let why = match id.chars().any(char::is_control) {
         true => Some("must not contain control characters"),
@@ -182,7 +183,7 @@ impl SnapshotConfig {
                 "include_global_state" => config.include_global_state = flag()?,
                 "partial" => config.partial = flag()?,
                 "metadata" => config.metadata = value.as_object().cloned().ok_or_else(bad)?,
-                // firn has no features with states of their own: none are kept, whichever are named.
+                // firn has no features with state, so it stores none, for all names.
                 "feature_states" if value.is_array() => {}
                 _ => return Err(bad()),
             }
@@ -191,70 +192,70 @@ impl SnapshotConfig {
     }
 }
 
-/// What a policy has done.
+/// Counters of a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PolicyStats {
-    /// Snapshots that were made.
+    /// Created snapshots.
     pub taken: u64,
-    /// Those that were not.
+    /// Failed snapshots.
     pub failed: u64,
-    /// Those that retention removed.
+    /// Snapshots that retention removed.
     pub deleted: u64,
-    /// Those that it could not remove.
+    /// Snapshots that retention could not remove.
     pub deletion_failures: u64,
 }
 
-/// A snapshot that a policy made, or failed to.
+/// Finished snapshot of a policy, successful or failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invocation {
     /// Its name.
     pub snapshot: String,
-    /// When it began, ms since epoch UTC.
+    /// Start time, ms since epoch UTC.
     pub start_ms: i64,
-    /// When it ended.
+    /// End time, ms since epoch UTC.
     pub end_ms: i64,
-    /// Why it failed.
+    /// Reason of the failure.
     pub details: Option<String>,
 }
 
-/// A policy as it is kept.
+/// Stored form of a policy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredSnapshotPolicy {
-    /// What it says.
+    /// The policy.
     pub policy: SnapshotPolicy,
-    /// From 1 on, one more with each change.
+    /// Starts at 1; each change increments it.
     pub version: u64,
-    /// When it was written last, ms since epoch UTC.
+    /// Time of the last change, ms since epoch UTC.
     pub modified_ms: i64,
-    /// The last snapshot that was made.
+    /// Last successful snapshot.
     pub last_success: Option<Invocation>,
-    /// The last one that was not.
+    /// Last failed snapshot.
     pub last_failure: Option<Invocation>,
-    /// The one being made: name, and since when.
+    /// Running snapshot: its name and start time.
     pub running: Option<(String, i64)>,
-    /// What it has done.
+    /// Counters.
     pub stats: PolicyStats,
 }
 
-/// Runs of retention.
+/// Counters of retention runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RetentionStats {
-    /// How often.
+    /// Number of runs.
     pub runs: u64,
-    /// How often it could not remove everything.
+    /// Number of runs that could not remove everything.
     pub failed: u64,
-    /// How long removing took, ms.
+    /// Time spent on removal, ms.
     pub deletion_ms: u64,
 }
 
 /// All snapshot lifecycle policies.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SnapshotPolicies {
-    /// Whether they are carried out.
+    /// Whether policies are executed.
     pub mode: OperationMode,
     /// By id.
     pub by_id: BTreeMap<String, Arc<StoredSnapshotPolicy>>,
-    /// Of all of them.
+    /// Counters of all policies together.
     pub retention: RetentionStats,
 }
 
@@ -315,7 +316,7 @@ impl StoredSnapshotPolicy {
 }
 
 impl SnapshotPolicies {
-    /// `mode`, `policies`, `retention`.
+    /// Prints `mode`, `policies`, `retention`.
     pub fn to_json(&self) -> Value {
         let policies: Map<String, Value> = self
             .by_id
@@ -330,7 +331,7 @@ impl SnapshotPolicies {
         })
     }
 
-    /// The inverse of [`SnapshotPolicies::to_json`].
+    /// Reads the output of [`SnapshotPolicies::to_json`].
     pub fn from_json(json: &Value) -> Result<Self> {
         let wrong = || Error::internal("stored snapshot lifecycle policies cannot be read");
         let number = |place: usize| json["retention"][place].as_u64().ok_or_else(wrong);

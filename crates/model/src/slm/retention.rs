@@ -1,4 +1,4 @@
-//! Which snapshots of a policy nobody needs any more.
+//! Retention of snapshots: which snapshots of a policy have expired.
 
 use serde_json::{Map, Value};
 
@@ -8,21 +8,21 @@ use crate::{Error, Result};
 /// `retention` of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Retention {
-    /// As typed.
+    /// As the user typed it.
     expire_after: Option<String>,
     expire_after_ms: Option<u64>,
     min_count: Option<u64>,
     max_count: Option<u64>,
 }
 
-/// What decides about a snapshot.
+/// Facts about a snapshot that retention uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Candidate<'a> {
     /// Its name.
     pub name: &'a str,
-    /// When it began, ms since epoch UTC.
+    /// Start time, ms since epoch UTC.
     pub start_ms: i64,
-    /// Whether it is whole; others count for nothing.
+    /// Whether it is complete; incomplete snapshots count neither for `min_count` nor for `max_count`.
     pub is_whole: bool,
 }
 
@@ -59,7 +59,7 @@ impl Retention {
         Ok(retention)
     }
 
-    /// The inverse of [`Retention::parse`].
+    /// Prints the retention; the inverse of [`Retention::parse`].
     pub fn print(&self) -> Value {
         let mut out = Map::new();
         if let Some(text) = &self.expire_after {
@@ -74,8 +74,8 @@ impl Retention {
         Value::Object(out)
     }
 
-    /// Names of snapshots of a policy that go: whole ones past `max_count`, oldest first, and whatever has
-    /// expired, as long as `min_count` whole ones stay.
+    /// Returns the names of the snapshots to remove: complete ones past `max_count`, oldest first, and all expired
+    /// ones, as long as `min_count` complete ones remain.
     pub fn expired<'a>(&self, all: &[Candidate<'a>], now_ms: i64) -> Vec<&'a str> {
         let mut sorted = all.to_vec();
         sorted.sort_by_key(|candidate| (candidate.start_ms, candidate.name));
@@ -113,7 +113,7 @@ mod tests {
 
     const DAY_MS: i64 = 86_400_000;
 
-    /// Snapshots of ten days, named by their age; those in `broken` are not whole.
+    /// Snapshots of ten days, named by their age; those in `broken` are incomplete.
     fn check(retention: Value, broken: &[i64], expected: &[&str]) {
         let names: Vec<String> = (0..10).map(|day| format!("{day}d")).collect();
         let all: Vec<Candidate<'_>> = (0..10)

@@ -1,8 +1,8 @@
-//! A disk whose changes stay in memory.
+//! Copy-on-write overlay over a disk: all changes stay in memory.
 //!
-//! For opening a shard while the disk is full: everything is read from the disk below, and what opening writes (segments of
-//! the WAL's events, a cut tail, a new generation) goes to memory up to a bound. The disk below is never changed, so dropping
-//! the overlay leaves every file as it was.
+//! Opens a shard while the disk is full. Reads go to the disk below. The writes of a shard open (segments of the WAL's
+//! events, a truncated tail, a new generation) go to memory, up to a limit. The disk below never changes, so dropping
+//! the overlay leaves every file unchanged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use super::{AppendFile, DirEntry, Disk, RandomFile};
 
-/// A disk over another one. All its files in memory go with it.
+/// Overlay over another disk. Dropping it discards all its changes.
 #[derive(Debug, Clone)]
 pub struct OverlayDisk {
     shared: Arc<Shared>,
@@ -28,7 +28,7 @@ struct Shared {
     changes: Mutex<Changes>,
 }
 
-/// Memory that overlays of a node may take together.
+/// Memory limit shared by all overlays of a node.
 #[derive(Debug)]
 pub struct OverlayBudget {
     bytes_max: usize,
@@ -36,7 +36,7 @@ pub struct OverlayBudget {
 }
 
 impl OverlayBudget {
-    /// Room for so many bytes.
+    /// Creates a budget of `bytes_max` bytes.
     pub fn new(bytes_max: usize) -> Arc<Self> {
         Arc::new(Self {
             bytes_max,
@@ -48,7 +48,7 @@ impl OverlayBudget {
         let mut taken = self.bytes.lock();
         if *taken + bytes > self.bytes_max {
             let reason = format!(
-                "no storage space is left, and memory for what is not on the disk is limited to {} bytes",
+                "no space left on the disk, and the memory for unwritten changes is limited to {} bytes",
                 self.bytes_max
             );
             return Err(io::Error::new(io::ErrorKind::StorageFull, reason));
@@ -65,15 +65,15 @@ impl OverlayBudget {
 
 #[derive(Debug, Default)]
 struct Changes {
-    /// Files with bytes in memory.
+    /// Files whose changed bytes are in memory.
     files: BTreeMap<PathBuf, Changed>,
     dirs: BTreeSet<PathBuf>,
-    /// Files and directories of the disk below that do not count any more, with everything in them.
+    /// Removed files and directories of the disk below; a directory hides everything in it.
     removed: BTreeSet<PathBuf>,
     bytes: usize,
 }
 
-/// A file: so many bytes of the one below, then those in memory.
+/// File of the overlay: a prefix of `below` bytes from the disk below, then a tail in memory.
 #[derive(Debug, Default)]
 struct Changed {
     below: u64,
@@ -83,7 +83,7 @@ struct Changed {
 #[derive(Debug)]
 enum Tail {
     Growing(BytesMut),
-    /// Was read whole; copied if it grows again.
+    /// Read as a whole; copied if it grows again.
     Whole(Bytes),
 }
 
@@ -107,7 +107,7 @@ impl Tail {
         }
         match self {
             Self::Growing(bytes) => bytes,
-            Self::Whole(_) => unreachable!("it was made to grow just now"),
+            Self::Whole(_) => unreachable!("the line above made it growing"),
         }
     }
 
@@ -117,7 +117,7 @@ impl Tail {
         }
         match self {
             Self::Whole(bytes) => bytes.clone(),
-            Self::Growing(_) => unreachable!("it was made whole just now"),
+            Self::Growing(_) => unreachable!("the line above made it whole"),
         }
     }
 }
@@ -129,7 +129,7 @@ impl Changed {
 }
 
 impl Changes {
-    /// Whether the disk below does not count for a path.
+    /// Returns whether the disk below is hidden for a path.
     fn hides(&self, path: &Path) -> bool {
         path.ancestors().any(|ancestor| self.removed.contains(ancestor))
     }
@@ -140,7 +140,7 @@ impl Shared {
         io::Error::new(io::ErrorKind::NotFound, format!("cannot find [{}]", path.display()))
     }
 
-    /// Makes the file one with bytes in memory, if it is there.
+    /// Returns the in-memory entry of an existing file, and creates it if needed.
     fn changed<'a>(&self, changes: &'a mut Changes, path: &Path) -> io::Result<&'a mut Changed> {
         if !changes.files.contains_key(path) {
             if changes.hides(path) {
@@ -204,7 +204,7 @@ impl Drop for Shared {
 }
 
 impl OverlayDisk {
-    /// A disk over `below` that takes memory from a budget until it is dropped.
+    /// Creates an overlay over `below`. Its memory counts against `budget` until the overlay is dropped.
     pub fn new(below: Arc<dyn Disk>, budget: Arc<OverlayBudget>) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -259,7 +259,7 @@ impl Disk for OverlayDisk {
         }))
     }
 
-    /// No file of a shard is written in place.
+    /// Always fails: a shard writes no file in place.
     fn open_random(&self, path: &Path) -> io::Result<Box<dyn RandomFile>> {
         let reason = format!(
             "cannot open [{}]: an overlay has no files that are written in place",

@@ -1,4 +1,4 @@
-//! The operating system's file system.
+//! File system of the operating system.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -13,14 +13,14 @@ use bytes::Bytes;
 use super::sparse_file::SparseFile;
 use super::{AppendFile, DirEntry, Disk, RandomFile};
 
-/// Files of up to so many bytes are read where they cannot be mapped.
+/// Largest file that is read into memory if it cannot be mapped.
 const READ_WITHOUT_MAP_BYTES: u64 = 1 << 20;
 
-/// The operating system's file system; paths are used as they are.
+/// File system of the operating system. Paths are used unchanged.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RealDisk;
 
-/// Says which file it was; the kind stays, so that a full disk is still recognised as one.
+/// Adds the attempted action and the path to an I/O error. Keeps the kind, so that a full disk is still recognised.
 pub(super) fn naming(attempt: &'static str, path: &Path) -> impl FnOnce(io::Error) -> io::Error {
     let path = path.to_path_buf();
     move |error| io::Error::new(error.kind(), format!("cannot {attempt} [{}]: {error}", path.display()))
@@ -30,8 +30,7 @@ pub(super) fn naming(attempt: &'static str, path: &Path) -> impl FnOnce(io::Erro
 struct RealFile {
     file: File,
     path: PathBuf,
-    /// Where the next byte goes. Writes name their offset, so that a write that stopped half-way
-    /// leaves a length that we know.
+    /// Offset of the next byte. Each write passes its offset, so that the length is known after a partial write.
     len: AtomicU64,
 }
 
@@ -132,20 +131,20 @@ impl Disk for RealDisk {
         if len == 0 {
             return Ok(Bytes::new());
         }
-        // One page or less: a map costs more than it saves (a page of address space, two system
-        // calls and a page fault).
+        // For one page or less a map costs more than it saves (a page of address space, two system calls and a page
+        // fault).
         if len <= 4096 {
             let mut bytes = Vec::with_capacity(len as usize);
             file.read_to_end(&mut bytes).map_err(naming("read", path))?;
             return Ok(Bytes::from(bytes));
         }
-        // SAFETY: the trait asks callers not to change a mapped file; firn maps only files that are
-        // written once and then immutable.
+        // SAFETY: the trait requires that callers do not change a mapped file; firn maps only files that are written
+        // once and then immutable.
         #[allow(unsafe_code, reason = "mapping a file is unsafe by nature; see the trait's contract")]
         let map = unsafe { memmap2::Mmap::map(&file) };
         match map {
             Ok(map) => Ok(Bytes::from_owner(map)),
-            // With no map left small files are read, so that merges can go on which end the shortage.
+            // If the process has no map left, small files are read instead, so that merges can run; merges free maps.
             Err(error) if error.kind() == io::ErrorKind::OutOfMemory && len <= READ_WITHOUT_MAP_BYTES => {
                 let mut bytes = Vec::with_capacity(len as usize);
                 file.read_to_end(&mut bytes).map_err(naming("read", path))?;
@@ -165,7 +164,7 @@ impl Disk for RealDisk {
     fn maps_max(&self) -> u64 {
         static MAPS_MAX: OnceLock<u64> = OnceLock::new();
         *MAPS_MAX.get_or_init(|| {
-            // What Linux allows unless told otherwise; other systems have no such bound.
+            // Limit of Linux; other systems have none. The constant is the kernel's default, if it cannot be read.
             let told = fs::read_to_string("/proc/sys/vm/max_map_count").ok();
             let usual = if cfg!(target_os = "linux") { 65_530 } else { u64::MAX };
             told.and_then(|text| text.trim().parse().ok()).unwrap_or(usual)
@@ -184,7 +183,7 @@ impl Disk for RealDisk {
             .map_err(naming("create", &temporary))?;
         let written = file.write_all_at(bytes, 0).and_then(|()| file.sync_all());
         if let Err(error) = written {
-            // The space is wanted back on a full disk; if this fails too, the next try overwrites it.
+            // A full disk needs the space back. If the removal fails too, the next attempt overwrites the file.
             let _ = fs::remove_file(&temporary);
             return Err(naming("write", &temporary)(error));
         }
@@ -218,7 +217,7 @@ impl Disk for RealDisk {
             let Ok(name) = entry.file_name().into_string() else {
                 continue;
             };
-            // A name may go away between the listing and the look at it.
+            // The file may vanish between the listing and the metadata read.
             let Ok(metadata) = entry.metadata() else { continue };
             let is_dir = metadata.is_dir();
             let len = if is_dir { 0 } else { metadata.len() };
@@ -229,17 +228,17 @@ impl Disk for RealDisk {
     }
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
-        path.try_exists().map_err(naming("look for", path))
+        path.try_exists().map_err(naming("check for", path))
     }
 
     fn len(&self, path: &Path) -> io::Result<u64> {
         fs::metadata(path)
             .map(|metadata| metadata.len())
-            .map_err(naming("look at", path))
+            .map_err(naming("stat", path))
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        // A relative name of one part has the empty path as its parent.
+        // A relative path of one component has the empty path as its parent.
         let dir = if dir.as_os_str().is_empty() {
             Path::new(".")
         } else {
@@ -280,12 +279,12 @@ impl Disk for RealDisk {
     }
 
     fn available_bytes(&self, path: &Path) -> io::Result<u64> {
-        let stat = rustix::fs::statvfs(path).map_err(|error| naming("look at", path)(error.into()))?;
+        let stat = rustix::fs::statvfs(path).map_err(|error| naming("read the free space of", path)(error.into()))?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
     fn total_bytes(&self, path: &Path) -> io::Result<u64> {
-        let stat = rustix::fs::statvfs(path).map_err(|error| naming("look at", path)(error.into()))?;
+        let stat = rustix::fs::statvfs(path).map_err(|error| naming("read the size of", path)(error.into()))?;
         Ok(stat.f_blocks.saturating_mul(stat.f_frsize))
     }
 }

@@ -1,4 +1,4 @@
-//! A file of the operating system that is written in place.
+//! Sparse file of the operating system, written in place.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use super::RandomFile;
 use super::real::naming;
 
-/// What space is given back by.
+/// Granularity at which space is freed.
 const PAGE_BYTES: u64 = 4096;
 
-/// A file of the operating system, with holes where no page is.
+/// File of the operating system, with holes where no page is allocated.
 #[derive(Debug)]
 pub(super) struct SparseFile {
     file: File,
@@ -21,7 +21,7 @@ pub(super) struct SparseFile {
 }
 
 impl SparseFile {
-    /// Opens or creates a file, for this process alone: [`io::ErrorKind::ResourceBusy`] if another one has it.
+    /// Opens or creates a file exclusively. Fails with [`io::ErrorKind::ResourceBusy`] if another process has it open.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new()
             .read(true)
@@ -37,10 +37,10 @@ impl SparseFile {
             }
             TryLockError::Error(error) => naming("lock", path)(error),
         })?;
-        // Blocks larger than a page (ZFS, some network file systems) are not given back by the page.
-        let metadata = file.metadata().map_err(naming("look at", path))?;
+        // File systems with blocks larger than a page (ZFS, some network file systems) do not free single pages.
+        let metadata = file.metadata().map_err(naming("stat", path))?;
         let is_paged = metadata.blksize() <= PAGE_BYTES;
-        // Tried behind the end, where it changes nothing.
+        // Tests hole punching behind the end of the file, where it changes nothing.
         let end = metadata.len().next_multiple_of(PAGE_BYTES);
         let is_sparse = is_paged && hole(&file, end..end + PAGE_BYTES).is_ok();
         Ok(Self {
@@ -50,7 +50,7 @@ impl SparseFile {
         })
     }
 
-    /// Says which file it was.
+    /// Adds the attempted action and the path to an I/O error.
     fn naming(&self, attempt: &'static str) -> impl FnOnce(io::Error) -> io::Error {
         naming(attempt, &self.path)
     }
@@ -93,7 +93,7 @@ impl RandomFile for SparseFile {
 
     fn release(&self, range: Range<u64>) -> io::Result<()> {
         match self.is_sparse {
-            true => hole(&self.file, range).map_err(self.naming("give space back of")),
+            true => hole(&self.file, range).map_err(self.naming("free space of")),
             false => Ok(()),
         }
     }
@@ -111,12 +111,12 @@ impl RandomFile for SparseFile {
     }
 
     fn len(&self) -> io::Result<u64> {
-        Ok(self.file.metadata().map_err(self.naming("look at"))?.len())
+        Ok(self.file.metadata().map_err(self.naming("stat"))?.len())
     }
 
     fn taken_bytes(&self) -> io::Result<u64> {
-        // POSIX counts in 512 bytes whatever the blocks of the file system are.
-        Ok(self.file.metadata().map_err(self.naming("look at"))?.blocks() * 512)
+        // POSIX counts units of 512 bytes, independent of the block size of the file system.
+        Ok(self.file.metadata().map_err(self.naming("stat"))?.blocks() * 512)
     }
 }
 
@@ -132,15 +132,15 @@ mod tests {
         file.write_at(&[7; 8192], 65_536).unwrap();
         let mut page = [1; 4096];
         assert_eq!(file.read_at(&mut page, 0).unwrap(), 4096);
-        assert_eq!(page, [0; 4096], "what was never written is zeros");
+        assert_eq!(page, [0; 4096], "unwritten ranges read as zeros");
         assert_eq!(
             file.read_at(&mut page, 65_536 + 8192 - 100).unwrap(),
             100,
-            "short at the end"
+            "a read at the end is short"
         );
         assert_eq!(SparseFile::open(&path).unwrap_err().kind(), io::ErrorKind::ResourceBusy);
         drop(file);
-        // Opened again: looking whether holes can be made changes nothing.
+        // The hole-punching test of a second open changes nothing.
         let file = SparseFile::open(&path).unwrap();
         assert_eq!(file.read_at(&mut page, 65_536).unwrap(), 4096);
         assert_eq!(page, [7; 4096]);

@@ -1,16 +1,16 @@
-//! A growing file as a writer of the standard library.
+//! `io::Write` adapter for an append-only file.
 
 use std::io;
 use std::path::Path;
 
 use super::{AppendFile, Disk};
 
-/// Writes at the end of a file.
+/// Writer that appends to a file.
 #[derive(Debug)]
 pub struct AppendWriter(Box<dyn AppendFile>);
 
 impl AppendWriter {
-    /// A new file; `AlreadyExists` if the name is taken.
+    /// Creates a new file. Fails with `AlreadyExists` if the name is taken.
     pub fn create(disk: &dyn Disk, path: &Path) -> io::Result<Self> {
         Ok(Self(disk.create_append(path)?))
     }

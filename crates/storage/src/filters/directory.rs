@@ -1,4 +1,4 @@
-//! The end of a table: whose filters it has, of which fields, and where their sections begin.
+//! Directory at the end of a table: its splits, its fields, and the start of each section.
 
 use std::fmt;
 use std::ops::Range;
@@ -7,14 +7,14 @@ use super::section::SHAPES_MAX;
 use super::shape::Shape;
 use crate::regions::ObjectId;
 
-/// What the directory begins with: what it is, and version 1.
+/// First bytes of the directory: magic and version 1.
 pub(super) const KIND: &[u8; 12] = b"FIRN-TFT\x01\0\0\0";
 const SHAPE_BYTES: usize = 16;
 
-/// Splits of a table. A slice of all of them lies in memory while it is written, some 80 MB.
+/// Maximum number of splits in a table. A slice of all of them is in memory during the write, about 80 MB.
 pub(super) const SPLITS_MAX: usize = 1 << 14;
 
-/// See the module.
+/// Directory of a table; see the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Directory {
     /// Ascending.
@@ -22,21 +22,22 @@ pub(super) struct Directory {
     pub(super) groups: Vec<Group>,
 }
 
-/// Filters of one field that are cut into the same number of slices.
+/// Filters of one field with the same number of slices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Group {
     pub(super) field: String,
     pub(super) shapes: Vec<Shape>,
-    /// Whose filters they are, by place among the table's splits, ascending.
+    /// Indices of the filters' splits among the table's splits, ascending.
     pub(super) columns: Vec<u32>,
-    /// Where the section of each slice begins, logical; ascending.
+    /// Logical start of the section of each slice, ascending.
     pub(super) sections: Vec<u64>,
-    /// Where the numbers of shapes of the first slice begin, logical; those of the others follow. Told by the groups before.
+    /// Logical start of the shape numbers of the first slice; the other slices follow. Computed from the earlier
+    /// groups.
     pub(super) numbers: u64,
 }
 
 impl Group {
-    /// Where a slice says which split has which shape, logical.
+    /// Returns the logical range with the shape number of each split in a slice.
     pub(super) fn numbers_of(&self, slice: u32) -> Range<u64> {
         let len = self.columns.len() as u64;
         let start = self.numbers + u64::from(slice) * len;
@@ -48,13 +49,13 @@ impl Group {
     }
 }
 
-/// Bytes that are no directory of a table.
+/// Bytes that are not a valid directory of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableDamage;
 
 impl fmt::Display for TableDamage {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("these bytes are no table of term filters")
+        formatter.write_str("the bytes are not a table of term filters")
     }
 }
 
@@ -92,7 +93,7 @@ pub(super) fn to_bytes(directory: &Directory) -> Vec<u8> {
     bytes
 }
 
-/// Reads [`to_bytes`]. Sections begin before the numbers of shapes, which lie in `numbers`.
+/// Decodes [`to_bytes`]. Sections begin before the shape numbers, which are in the logical range `numbers`.
 pub(super) fn parse(bytes: &[u8], numbers: &Range<u64>) -> Result<Directory, TableDamage> {
     let mut rest = Rest(bytes);
     if rest.take(KIND.len())? != KIND {
@@ -122,7 +123,7 @@ pub(super) fn parse(bytes: &[u8], numbers: &Range<u64>) -> Result<Directory, Tab
     is_whole.then_some(Directory { splits, groups }).ok_or(TableDamage)
 }
 
-/// Bytes that were not read yet.
+/// Remaining bytes.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
@@ -191,7 +192,7 @@ mod tests {
         assert_eq!(groups[0].numbers_of(1), 22..24);
         let sound = to_bytes(&directory(groups.clone()));
         assert_eq!(parse(&sound, &(20..25)), Ok(directory(groups)));
-        assert_eq!(parse(&sound, &(9..14)), Err(TableDamage), "a section behind the end");
+        assert_eq!(parse(&sound, &(9..14)), Err(TableDamage), "a section beyond the end");
         assert_eq!(parse(&sound, &(20..26)), Err(TableDamage), "numbers of no split");
         for cut in 0..sound.len() {
             assert_eq!(parse(&sound[..cut], &(20..25)), Err(TableDamage), "{cut} bytes");

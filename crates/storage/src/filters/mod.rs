@@ -1,12 +1,13 @@
-//! Term filters of very many splits, side by side.
+//! Filter tables: the term filters of very many splits, side by side.
 //!
-//! Asked one by one, the [filters](crate::split::filter) of twelve thousand splits are twelve thousand requests. A
-//! [table] holds them **transposed**. A value looks at three places of a filter, the same ones in all filters of one [`Shape`]; where one
-//! filter has its places one after the other, a table has the same place of all splits in a row. So a question reads
-//! three short ranges for each shape that there is, not one for each split.
+//! One by one, lookups in the [filters](crate::split::filter) of twelve thousand splits take twelve thousand requests.
+//! A [table] stores the filters **transposed**. A value reads three slots of a filter, the same ones in all filters of
+//! one [`Shape`]. A filter stores its slots one after the other; a table stores the same slot of all splits in a row.
+//! So a lookup reads three short ranges per shape, not one range per split.
 //!
-//! What surprises: a table is made of the filters as they lie in splits. No value has to be known, so it can be made
-//! of any splits at any time, by whoever can read them. `docs/formats/filters.md` describes the bytes.
+//! What surprises: a table is built from the filters as they are stored in splits. No value has to be known, so every
+//! process that can read the splits can build a table of any of them at any time. `docs/formats/filters.md` describes
+//! the bytes.
 
 mod directory;
 mod reference;

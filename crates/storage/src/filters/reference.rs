@@ -1,28 +1,28 @@
-//! What names a table.
+//! Reference to a filter table.
 
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-/// A table as manifests name it.
+/// Reference to a table in a manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilterTableRef {
-    /// The SHA-256 of its bytes, 64 lower-case hex digits.
+    /// SHA-256 of the table's bytes, 64 lower-case hex digits.
     pub id: String,
-    /// Bytes of the object.
+    /// Length of the object in bytes.
     pub len: u64,
-    /// What the checksums of its pages begin with.
+    /// Salt of the page checksums.
     pub salt: u64,
-    /// Where it says which split has which shape, logical; that ends where the directory begins.
+    /// Logical start of the shape numbers of splits; they end where the directory begins.
     pub numbers: u64,
-    /// Its directory, logical.
+    /// Logical range of the directory.
     pub directory: Range<u64>,
-    /// Splits that it has filters of.
+    /// Number of splits with filters in the table.
     pub splits: u32,
 }
 
 impl FilterTableRef {
-    /// The key of its object.
+    /// Returns the key of the table's object.
     pub fn key(&self) -> String {
         format!("filters/{}/{}.table", self.id.get(..2).unwrap_or_default(), self.id)
     }

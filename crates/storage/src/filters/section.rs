@@ -1,38 +1,38 @@
-//! One slice of all splits of a group: a matrix for each shape, with a row for each place and a column for each split of
-//! that shape. Which split has which shape is said elsewhere, for all sections in a row.
+//! Section of a table: one slice of all splits of a group. It has a matrix per shape, with a row for each slot and a
+//! column for each split of that shape. The shape numbers of splits are stored separately, for all sections together.
 
 use std::io::{self, Write};
 use std::ops::Range;
 
 use super::shape::{Probe, Shape};
 
-/// The number of a split that the table knows nothing of in this slice.
+/// Shape number of a split whose filter the table does not have in this slice.
 const UNKNOWN: u8 = u8::MAX;
 
-/// Shapes of a group. Filters of about one size have three or four; of a split whose shape finds no place
-/// the table knows nothing in this slice.
+/// Maximum number of shapes in a group. Filters of similar size have three or four; if the shape of a split does not
+/// fit, the table omits its filter in this slice.
 pub(super) const SHAPES_MAX: usize = UNKNOWN as usize;
 
-/// Rows that are turned at once: each filter is read in runs, and what is written stays in the processor's caches.
+/// Rows transposed at once: each filter is read in runs, and the output stays in the processor's caches.
 const STRIPE_ROWS: usize = 64;
 
-/// Where the columns of a section are.
+/// Layout of the columns of a section.
 #[derive(Debug)]
 pub(super) struct Layout<'a> {
-    /// Of the group.
+    /// Shapes of the group.
     shapes: &'a [Shape],
-    /// The number of each split's shape.
+    /// Shape number of each split.
     shape_of: &'a [u8],
 }
 
 impl<'a> Layout<'a> {
-    /// `None`: a split has a shape that there is not.
+    /// Returns `None` if a split has an unknown shape.
     pub(super) fn new(shapes: &'a [Shape], shape_of: &'a [u8]) -> Option<Self> {
         let is_known = |number: &u8| *number == UNKNOWN || usize::from(*number) < shapes.len();
         shape_of.iter().all(is_known).then_some(Self { shapes, shape_of })
     }
 
-    /// The three rows of each shape that a value needs, from the section's start, and how to read them.
+    /// Returns the three rows per shape that a value needs, relative to the section's start.
     pub(super) fn rows(&self, hash: u64) -> Vec<Rows> {
         let mut counts = vec![0_u64; self.shapes.len()];
         for number in self.shape_of.iter().filter(|number| **number != UNKNOWN) {
@@ -56,7 +56,7 @@ impl<'a> Layout<'a> {
         rows
     }
 
-    /// The splits, by their place in the group, whose filter says no, given the three rows of a shape.
+    /// Returns the splits (indices in the group) whose filter excludes the value, given the three rows of a shape.
     pub(super) fn without(&self, rows: &Rows, bytes: &[impl AsRef<[u8]>; 3]) -> impl Iterator<Item = usize> {
         let own = self
             .shape_of
@@ -71,17 +71,17 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// What is read of one shape's matrix.
+/// Ranges to read of one shape's matrix.
 #[derive(Debug)]
 pub(super) struct Rows {
     shape: u8,
-    /// From the section's start.
+    /// Relative to the section's start.
     pub(super) ranges: [Range<u64>; 3],
     probe: Probe,
 }
 
-/// Writes the matrices of slices as they lie in their splits, and says the number of each one's shape, which `shapes`
-/// learns. A slice that is none is left out: its split is searched.
+/// Writes the matrices of slices in the format of splits. Returns the shape number of each split, and adds new shapes
+/// to `shapes`. An invalid slice is omitted: its split is searched.
 pub(super) fn write(slices: &[impl AsRef<[u8]>], shapes: &mut Vec<Shape>, out: &mut impl Write) -> io::Result<Vec<u8>> {
     let mut shape_of = Vec::with_capacity(slices.len());
     let mut columns: Vec<Vec<&[u8]>> = vec![Vec::new(); shapes.len()];
@@ -109,7 +109,7 @@ pub(super) fn write(slices: &[impl AsRef<[u8]>], shapes: &mut Vec<Shape>, out: &
     Ok(shape_of)
 }
 
-/// Turns columns into rows.
+/// Transposes columns into rows.
 fn write_matrix(columns: &[&[u8]], out: &mut impl Write) -> io::Result<()> {
     let height = columns.first().map_or(0, |slots| slots.len());
     let mut rows = vec![0; STRIPE_ROWS * columns.len()];
@@ -131,7 +131,7 @@ mod tests {
     use crate::split::filter;
 
     #[test]
-    fn slices_are_told_by_their_shape() {
+    fn slices_are_grouped_by_their_shape() {
         let (small, _) = filter::build((0..100).collect()).unwrap();
         let (large, _) = filter::build((0..3000).collect()).unwrap();
         let mut shapes = Vec::new();
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(numbers, [0, UNKNOWN, 1, 0]);
         let [small_len, large_len] = [0, 1].map(|number: usize| shapes[number].places() as usize);
         assert_eq!(section.len(), 2 * small_len + large_len);
-        // The next section has the shapes of the one before.
+        // The next section reuses the shapes of the earlier one.
         assert_eq!(write(&[&large[..]], &mut shapes, &mut Vec::new()).unwrap(), [1]);
         assert_eq!(shapes.len(), 2);
         let layout = Layout::new(&shapes, &numbers).unwrap();

@@ -1,30 +1,30 @@
-//! Where the values of a filter look.
+//! Slot positions of values in a filter.
 
 /// Bytes of a slice before its slots: their number, and the descriptor of the filter.
 const HEAD_BYTES: usize = 24;
 
-/// Filters of one shape look at the same places for the same value.
+/// Shape of a filter. Filters of one shape use the same slots for the same value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Shape {
-    /// What hashes are mixed with.
+    /// Seed that is mixed into hashes.
     pub seed: u64,
     /// Slots of each segment, a power of two.
     pub segment: u32,
-    /// Slots of all segments but the last two.
+    /// Slots of all segments except the last two.
     pub first: u32,
 }
 
-/// What a value needs to be found.
+/// Data for the lookup of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Probe {
-    /// What the slots at these places must make, XORed with each other.
+    /// Expected XOR of the slots at these positions.
     pub(super) fingerprint: u8,
-    /// Three different places.
+    /// Three different positions.
     pub(super) places: [u32; 3],
 }
 
 impl Shape {
-    /// The shape of a slice as it lies in a split, and its slots; `None`: these are not the bytes of a slice.
+    /// Returns the shape and the slots of a slice in the format of splits; `None`: the bytes are not a slice.
     pub(super) fn of(slice: &[u8]) -> Option<(Self, &[u8])> {
         let (head, slots) = slice.split_first_chunk::<HEAD_BYTES>()?;
         let number = |at: usize| head[at..].first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
@@ -35,7 +35,7 @@ impl Shape {
         is_sound.then(|| (shape, &slots[..shape.places() as usize]))
     }
 
-    /// A shape out of numbers that somebody wrote; `None`: there is no such one.
+    /// Creates a shape from untrusted numbers; `None`: they are invalid.
     pub(super) fn checked(seed: u64, segment: u32, first: u32) -> Option<Self> {
         let places = u64::from(first) + 2 * u64::from(segment);
         let is_sound = segment.is_power_of_two()
@@ -45,13 +45,13 @@ impl Shape {
         is_sound.then_some(Self { seed, segment, first })
     }
 
-    /// Slots that values look at.
+    /// Returns the number of slots in use.
     pub(super) fn places(&self) -> u32 {
         self.first + 2 * self.segment
     }
 
-    /// Where the value of a [hash](crate::split::filter::hash) looks. The same sums as in the library that makes the filters, which a
-    /// test compares.
+    /// Returns the slots for a value's [hash](crate::split::filter::hash). The computation equals that of the library
+    /// that builds the filters; a test compares them.
     pub(super) fn probe(&self, hash: u64) -> Probe {
         let mut hash = hash.wrapping_add(self.seed);
         hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);

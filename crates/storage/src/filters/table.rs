@@ -1,8 +1,8 @@
-//! A table that can be asked.
+//! Filter table that is open for lookups.
 //!
-//! A question of a field and a value takes one round of reads through the region cache: the rows that its slices name, one or
-//! a few ranges for each group of filters. Which split has which shape is held in memory where that is little, and else takes
-//! a round before.
+//! A lookup of a field and a value takes one round of reads through the region cache: the rows of its slices, one or a
+//! few ranges per group of filters. The shape numbers of splits are in memory if they are small; otherwise they take
+//! one round of reads before.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,32 +17,32 @@ use crate::object::{ObjectError, ObjectErrorKind, Objects};
 use crate::regions::{CachedObject, ObjectId, RegionCache};
 use crate::split::{PartKind, filter, pages};
 
-/// A table no longer than this is fetched whole when it is opened: it takes one request, as its directory alone would.
+/// Maximum length of a table that an open fetches as a whole: it takes one request, like its directory alone.
 const WHOLE_BYTES_MAX: u64 = 256 << 10;
-/// Numbers of shapes that are held in memory.
+/// Maximum bytes of shape numbers in memory.
 const NUMBERS_HELD_MAX: u64 = 64 << 10;
 
-/// A value that is looked for.
+/// Value to look up.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Question {
-    /// The field's path.
+    /// Path of the field.
     pub field: String,
-    /// The [hash](filter::hash) of the value.
+    /// [Hash](filter::hash) of the value.
     pub hash: u64,
 }
 
-/// See the module.
+/// Open table; see the module.
 #[derive(Debug)]
 pub struct FilterTable {
     object: Arc<CachedObject>,
     directory: Directory,
-    /// Where the numbers of shapes are, logical.
+    /// Logical range of the shape numbers.
     numbers: Range<u64>,
-    /// They themselves.
+    /// The shape numbers, if they are in memory.
     numbers_held: Option<Bytes>,
 }
 
-/// A slice of a group that a question is about.
+/// Slice of a group that a lookup needs.
 struct Asked<'a> {
     question: usize,
     hash: u64,
@@ -51,7 +51,7 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// Logical ranges of what the rows of a shape are, relative to the section.
+    /// Converts a range relative to the section to a logical range.
     fn place(&self, range: &Range<u64>) -> Range<u64> {
         let start = self.group.sections[self.slice as usize];
         start.saturating_add(range.start)..start.saturating_add(range.end)
@@ -59,7 +59,7 @@ impl Asked<'_> {
 }
 
 impl FilterTable {
-    /// Reads the directory. One that makes no sense is [`ObjectErrorKind::Corrupt`].
+    /// Opens a table and reads its directory. Fails with [`ObjectErrorKind::Corrupt`] if the directory is invalid.
     pub async fn open(
         cache: &RegionCache,
         store: Arc<dyn Objects>,
@@ -93,25 +93,25 @@ impl FilterTable {
         let (held, directory) = bytes.split_at((numbers.end - start) as usize);
         Ok(Self {
             directory: directory::parse(directory, &numbers).map_err(|_| damaged())?,
-            // A copy, so that the directory is not held as bytes too.
+            // A copy, so that the raw directory is not retained.
             numbers_held: is_little.then(|| Bytes::copy_from_slice(held)),
             numbers,
             object,
         })
     }
 
-    /// The splits that it has filters of, ascending.
+    /// Returns the splits with filters in the table, ascending.
     pub fn splits(&self) -> &[ObjectId] {
         &self.directory.splits
     }
 
-    /// The place of a split among those that it has filters of.
+    /// Returns the index of a split among [`FilterTable::splits`].
     pub fn place(&self, split: &ObjectId) -> Option<usize> {
         self.directory.splits.binary_search(split).ok()
     }
 
-    /// For each question and each split, by [place](FilterTable::place): whether the split certainly has no document with the
-    /// value. What the table does not know may have one.
+    /// Returns for each question and each split, by [index](FilterTable::place), whether the split certainly has no
+    /// document with the value. A split whose filter the table lacks may have one.
     pub async fn without(&self, cache: &RegionCache, questions: &[Question]) -> Result<Vec<Vec<bool>>, ObjectError> {
         let mut without = vec![vec![false; self.directory.splits.len()]; questions.len()];
         let asked: Vec<Asked<'_>> = (0..)
@@ -152,7 +152,7 @@ impl FilterTable {
         })
     }
 
-    /// Which split has which shape in each of these slices.
+    /// Returns the shape numbers of splits in each of these slices.
     async fn numbers(&self, cache: &RegionCache, asked: &[Asked<'_>]) -> Result<Vec<Bytes>, ObjectError> {
         let ranges = || asked.iter().map(|asked| asked.group.numbers_of(asked.slice));
         if let Some(held) = &self.numbers_held {
@@ -174,7 +174,7 @@ impl FilterTable {
         ])
     }
 
-    /// Brings ranges here: neighbours in one request, all requests at once.
+    /// Fetches ranges into the cache: neighbouring ranges in one request, all requests concurrently.
     async fn fetch(&self, cache: &RegionCache, ranges: impl Iterator<Item = Range<u64>>) -> Result<(), ObjectError> {
         let wanted: Vec<_> = ranges
             .map(|range| (PartKind::Filters, pages::physical(&range)))
@@ -215,7 +215,7 @@ mod tests {
         Question { field, hash }
     }
 
-    /// The hashes of a split's values; every hundredth one has the needle.
+    /// Returns the hashes of a split's values; every hundredth split contains the needle.
     fn hashes(split: usize, count: usize) -> Vec<u64> {
         let own = (0..count).map(|number| filter::hash(format!("{split}/{number}").as_bytes()));
         let needle = split.is_multiple_of(100).then(|| filter::hash(b"needle"));
@@ -224,7 +224,7 @@ mod tests {
 
     struct Filters {
         slices: u32,
-        /// As they lie in splits.
+        /// In the format of splits.
         filters: Vec<Bytes>,
     }
 
@@ -282,13 +282,13 @@ mod tests {
                 assert!(without.iter().filter(|own| **own).count() > 100);
             }
             assert_eq!(without.last(), Some(&vec![false; 120]));
-            // What is too much to be held is read.
+            // Without the shape numbers in memory they are read.
             assert!(table.numbers_held.take().is_some());
             assert_eq!(block_on(table.without(&bed.cache, &questions)).unwrap(), without);
         }
     }
 
-    /// What tables are for: thousands of splits, of sizes as they come, are decided by few reads.
+    /// Purpose of tables: few reads decide about thousands of splits of varying sizes.
     #[test]
     fn few_reads_decide_thousands_of_splits() {
         let filters = Filters::new(12_500, |split| 60 + split % 40);
@@ -302,17 +302,17 @@ mod tests {
         let reads = store.count() - before;
         assert!(reads <= 30, "{reads} reads");
         let left = without.iter().filter(|own| !**own).count();
-        assert!((125..250).contains(&left), "{left} splits are left of 125 that have it");
-        assert!(!without[0], "the first one has it");
+        assert!((125..250).contains(&left), "{left} splits remain, 125 contain it");
+        assert!(!without[0], "the first split contains it");
         let fetched = bed.cache.stats().total().fetched_bytes - fetched_before;
         assert!(fetched < 1 << 20, "{fetched} bytes");
         block_on(table.without(&bed.cache, &needle)).unwrap();
-        assert_eq!(store.count() - before, reads, "asked again, nothing is fetched");
+        assert_eq!(store.count() - before, reads, "a repeated lookup fetches nothing");
     }
 
-    /// A small table comes with its directory.
+    /// The directory of a small table is fetched with the rest.
     #[test]
-    fn a_small_table_is_asked_without_a_read() {
+    fn a_small_table_needs_no_further_read() {
         let filters = Filters::new(10, |_| 300);
         let (bytes, written) = filters.table();
         let bed = Bed::new(1000);
@@ -346,7 +346,7 @@ mod tests {
         let nobody = [question(FIELD, filter::hash(b"nobody's"))];
         let without = block_on(table.without(&bed.cache, &nobody)).unwrap();
         assert_eq!(without, [[true, false, true, false]]);
-        // Pages that are sound but no directory.
+        // Pages that are sound, but not a directory.
         for (numbers, directory) in [
             (0, 0..100),
             (100, 0..100),

@@ -1,4 +1,4 @@
-//! Writes a table: one object of [pages](crate::split::pages).
+//! Writer of a table: one object of [pages](crate::split::pages).
 
 use std::io::{self, Write};
 
@@ -11,10 +11,10 @@ use crate::regions::ObjectId;
 use crate::split::hashing::{Hashing, salt_of};
 use crate::split::pages::PageWriter;
 
-/// Numbers of shapes of a group: they lie in memory until the end.
+/// Maximum number of shape numbers in a group: they are in memory until the end.
 const NUMBERS_MAX: usize = 16 << 20;
 
-/// See the module. The same filters make the same bytes.
+/// Writer of a table. The same filters give the same bytes.
 pub struct TableWriter<W> {
     pages: PageWriter<Hashing<W>>,
     salt: u64,
@@ -23,10 +23,10 @@ pub struct TableWriter<W> {
 }
 
 impl<W: Write> TableWriter<W> {
-    /// Splits that one table may have filters of.
+    /// Maximum number of splits in one table.
     pub const SPLITS_MAX: usize = SPLITS_MAX;
 
-    /// A table of filters of these splits, ascending and each once.
+    /// Creates a writer for filters of these splits, which are ascending and distinct.
     pub fn new(out: W, splits: Vec<ObjectId>) -> Self {
         let told_by = std::iter::once(&directory::KIND[..]);
         let salt = salt_of(told_by.chain(splits.iter().map(|split| &split.0[..])));
@@ -41,9 +41,10 @@ impl<W: Write> TableWriter<W> {
         }
     }
 
-    /// Adds the filters of a field in splits that have it cut into the same number of slices. `columns` are their places
-    /// among the table's, ascending. `slice` reads one: of the split at this place in `columns`, the slice of this number;
-    /// it is asked for all splits of one slice, then of the next. [`io::ErrorKind::InvalidInput`]: there is no such table.
+    /// Adds the filters of a field, of splits in which it has the same number of slices. `columns` are the splits'
+    /// indices in the table, ascending. `slice` returns a slice, by the index of the split in `columns` and the number
+    /// of the slice; it is called for all splits of one slice, then of the next. Fails with
+    /// [`io::ErrorKind::InvalidInput`] if the arguments are invalid.
     pub fn add<E: From<io::Error>>(
         &mut self,
         field: &str,
@@ -84,7 +85,7 @@ impl<W: Write> TableWriter<W> {
         Ok(())
     }
 
-    /// Writes the end.
+    /// Writes the shape numbers and the directory.
     pub fn finish(mut self) -> io::Result<(W, FilterTableRef)> {
         self.pages.align()?;
         let numbers = self.pages.position();

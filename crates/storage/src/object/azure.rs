@@ -12,29 +12,29 @@ use super::remote::{Dialect, Remote, fault};
 use super::settings::Fields;
 use super::{ObjectError, Requests};
 
-/// How long a store may be silent before a request counts as lost.
+/// Maximum silence of a store before a request counts as lost.
 const READ_TIMEOUT_DEFAULT: Duration = Duration::from_secs(50);
-/// Elasticsearch's name for a container that nobody names.
+/// Elasticsearch's default container.
 const CONTAINER_DEFAULT: &str = "elasticsearch-snapshots";
 
-/// Where a container is and who asks.
+/// Location of a container and its credentials.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct AzureOptions {
     account: String,
     container: String,
     base_path: String,
-    /// Another place than Azure's: `https://host:port/account`.
+    /// Endpoint of a store other than Azure's: `https://host:port/account`.
     endpoint: Option<String>,
-    /// Without either the environment decides, then the machine's own role.
+    /// Without key and token the environment decides, then the machine's role.
     key: Option<String>,
     sas_token: Option<String>,
-    /// Variables whose names begin with `AZURE_`.
+    /// Environment variables with prefix `AZURE_`.
     environment: Vec<(String, String)>,
     read_timeout: Duration,
 }
 
 impl AzureOptions {
-    /// Of a repository's settings, by Elasticsearch's names.
+    /// Parses a repository's settings, with Elasticsearch's names.
     pub(super) fn parse(fields: &mut Fields, environment: &[(String, String)]) -> Result<Self> {
         fields.require_client()?;
         fields.only("location_mode", "primary_only")?;
@@ -58,7 +58,7 @@ impl AzureOptions {
         })
     }
 
-    /// A store for it. Nothing is asked yet.
+    /// Creates a store without sending a request.
     pub(super) fn open(&self) -> Result<Arc<dyn Requests>, ObjectError> {
         let is_plain = self.endpoint.as_deref().is_some_and(|at| at.starts_with("http://"));
         let mut builder = MicrosoftAzureBuilder::new()
@@ -90,7 +90,7 @@ impl AzureOptions {
     }
 }
 
-/// Variables that say who asks when the repository does not.
+/// Returns the client option of a credential variable, used if the repository has no credentials.
 fn who(name: &str) -> Option<AzureConfigKey> {
     let is_taken = matches!(
         name,
@@ -106,7 +106,7 @@ fn who(name: &str) -> Option<AzureConfigKey> {
     name.to_ascii_lowercase().parse().ok().filter(|_| is_taken)
 }
 
-/// Without the secrets.
+/// Omits the secrets.
 impl fmt::Debug for AzureOptions {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter

@@ -1,10 +1,11 @@
-//! Whether a store is asked at all: one that answers nobody is asked by one request at a time.
+//! Circuit breaker for one object store: if the store stops answering, it refuses requests and admits one probe at a
+//! time.
 //!
-//! Without it every request of a search over thousands of splits would wait for its own time-outs and repeat them, which
-//! takes hours and keeps a store down that is about to come back. Each store has one, shared by all that is asked of it.
+//! Without it every request of a search over thousands of splits would wait for its timeouts and retry, which takes
+//! hours and overloads a store that is about to recover. Each store has one breaker, shared by all its requests.
 //!
-//! Only silence counts. A store that refuses because it is overloaded is there: retries with their pauses are the answer to
-//! that, and whoever stopped asking it would not learn when it has room again.
+//! Only missing answers count as failures. A store that rejects requests because it is overloaded is reachable: retries
+//! with pauses handle that case, and without requests firn could not detect that the store has capacity again.
 
 use std::time::{Duration, Instant};
 
@@ -12,26 +13,26 @@ use parking_lot::Mutex;
 
 use super::ObjectErrorKind;
 
-/// Failures in a row after which a store counts as out of reach. As long as one request of two gets through, so many in a
-/// row happen once in 65,536.
+/// Consecutive failures that open the breaker. If half of all requests succeed, so many failures in a row happen once
+/// in 65,536.
 const FAILURES_MAX: u32 = 16;
-/// Whoever comes right after a failed probe fails like it, for this part of what it took: a store that hangs is asked rarely, one
-/// that refuses at once nearly always.
+/// After a failed probe, requests are refused for this fraction of the probe's duration: a store that hangs is probed
+/// rarely, one that refuses connections at once nearly always.
 const HOLD_PART: u32 = 4;
-/// And no longer than this.
+/// Upper limit of that pause.
 const HOLD_MAX: Duration = Duration::from_secs(5);
-/// A probe that is without an answer for so long leaves its turn to the next: the store may be back, and the probe's own
-/// connection dead until its time-out.
+/// After this time without an answer, another probe may start: the store may be back, while the first probe's
+/// connection stays dead until its timeout.
 const PROBE_TURN: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Default)]
 struct State {
     failures: u32,
-    /// When it last answered.
+    /// Time of the last answer.
     answered: Option<Instant>,
-    /// Until when nobody asks.
+    /// End of the pause after a failed probe.
     held_until: Option<Instant>,
-    /// Since when somebody asks whether it is there again.
+    /// Start time of the running probe.
     probing_since: Option<Instant>,
 }
 
@@ -44,23 +45,23 @@ impl State {
     }
 }
 
-/// See the module.
+/// Circuit breaker; see the module.
 #[derive(Debug, Default)]
 pub(super) struct Breaker(Mutex<State>);
 
-/// What a request may do.
+/// Decision about one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Admission {
-    /// Ask, and ask again if that helps.
+    /// The request may run and be retried.
     Granted,
-    /// Ask once, to see whether the store is there again.
+    /// The request may run once, as a probe.
     Probe,
-    /// Not ask: the store does not answer.
+    /// The request must not run: the store does not answer.
     Refused,
 }
 
 impl Breaker {
-    /// Whether to ask now.
+    /// Decides about a request that would start now.
     pub(super) fn admit(&self, now: Instant) -> Admission {
         let mut state = self.0.lock();
         if state.failures < FAILURES_MAX {
@@ -74,7 +75,7 @@ impl Breaker {
         Admission::Probe
     }
 
-    /// What came of a request that was admitted, and how long it took until `now`.
+    /// Records the outcome of an admitted request and its duration up to `now`.
     pub(super) fn note(
         &self,
         admission: Admission,
@@ -88,7 +89,7 @@ impl Breaker {
         }
         match outcome {
             Err(ObjectErrorKind::Unavailable) => {
-                // One that began before the store's last answer says nothing of the store as it is now.
+                // A request that began before the store's last answer does not describe the current state of the store.
                 let began = now.checked_sub(took);
                 if state.answered.is_some_and(|answered| began < Some(answered)) {
                     return;
@@ -96,14 +97,15 @@ impl Breaker {
                 state.failures = state.failures.saturating_add(1);
                 state.held_until = Some(now + (took / HOLD_PART).min(HOLD_MAX));
             }
-            // Neither a failure nor a success, except to whoever doubts that it is there.
+            // Busy is neither a failure nor a success, unless the breaker is open: then it proves that the store is
+            // reachable.
             Err(ObjectErrorKind::Busy) if state.failures < FAILURES_MAX => {}
-            // It answered, whatever it said.
+            // Every other outcome is an answer.
             Ok(()) | Err(_) => *state = State::answered(now),
         }
     }
 
-    /// A request that was admitted has been given up: it says nothing of the store.
+    /// Records that an admitted request was cancelled: it has no outcome.
     pub(super) fn abandon(&self, admission: Admission) {
         if admission == Admission::Probe {
             self.0.lock().probing_since = None;
@@ -132,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_answers_nobody_is_asked_by_one_at_a_time() {
+    fn an_unreachable_store_gets_one_probe_at_a_time() {
         let start = Instant::now();
         let breaker = broken(start, 400 * MS);
         assert_eq!(breaker.admit(start + 99 * MS), Admission::Refused);
@@ -158,12 +160,12 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_overloaded_is_asked_on() {
+    fn an_overloaded_store_still_gets_requests() {
         let breaker = Breaker::default();
         let start = Instant::now();
         fail(&breaker, 10 * FAILURES_MAX, Busy, start, MS);
         assert_eq!(breaker.admit(start), Admission::Granted);
-        // Nor does it hide that nobody answers.
+        // Busy answers do not hide missing answers either.
         fail(&breaker, FAILURES_MAX - 1, Unavailable, start, MS);
         fail(&breaker, 1, Busy, start, MS);
         fail(&breaker, 1, Unavailable, start, MS);
@@ -176,25 +178,25 @@ mod tests {
         let breaker = broken(start, Duration::ZERO);
         assert_eq!(breaker.admit(start), Admission::Probe);
         breaker.note(Admission::Probe, Ok(()), start + MS, MS);
-        // A hundred were on their way when it went, and end one by one while it is there again.
+        // A hundred requests were in flight when the store went away; they time out after it is back.
         let late = start + 60_000 * MS;
         fail(&breaker, 100, Unavailable, late, 60_001 * MS);
         assert_eq!(breaker.admit(late), Admission::Granted);
     }
 
     #[test]
-    fn a_probe_that_was_given_up_leaves_its_turn() {
+    fn a_cancelled_probe_allows_the_next() {
         let start = Instant::now();
         let breaker = broken(start, Duration::ZERO);
         assert_eq!(breaker.admit(start), Admission::Probe);
         breaker.abandon(Admission::Granted);
-        assert_eq!(breaker.admit(start), Admission::Refused, "the turn is another one's");
+        assert_eq!(breaker.admit(start), Admission::Refused, "another request is the probe");
         breaker.abandon(Admission::Probe);
         assert_eq!(breaker.admit(start), Admission::Probe);
     }
 
     #[test]
-    fn a_probe_that_hangs_leaves_its_turn() {
+    fn a_hanging_probe_allows_the_next() {
         let start = Instant::now();
         let breaker = broken(start, Duration::ZERO);
         assert_eq!(breaker.admit(start), Admission::Probe);
@@ -203,7 +205,7 @@ mod tests {
         assert_eq!(breaker.admit(back), Admission::Probe);
         breaker.note(Admission::Probe, Ok(()), back + MS, MS);
         assert_eq!(breaker.admit(back + MS), Admission::Granted);
-        // The first one ends at last.
+        // The first probe ends late.
         breaker.note(Admission::Probe, Err(Unavailable), start + 60_000 * MS, 60_000 * MS);
         assert_eq!(breaker.admit(start + 60_000 * MS), Admission::Granted);
     }

@@ -1,5 +1,5 @@
-//! The dialects of Google and Azure, and plain web servers, against servers in memory that speak as much of each as
-//! their documentation says of the requests firn makes. They check no signatures.
+//! Conformance tests of Google, Azure and plain web servers, against in-memory servers that implement the documented
+//! protocol as far as firn uses it. They check no signatures.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -17,7 +17,7 @@ use super::*;
 enum Speaks {
     Google,
     Azure,
-    /// GET and HEAD, and nothing else.
+    /// Supports only GET and HEAD.
     Web,
 }
 
@@ -188,7 +188,7 @@ impl Bucket {
         Told::written(if speaks == Speaks::Azure { 201 } else { 200 }, self.written)
     }
 
-    /// firn sends batches of one.
+    /// firn sends batches of one deletion.
     fn delete_one_of_a_batch(&mut self, asked: &Asked) -> Told {
         let body = String::from_utf8_lossy(&asked.body);
         let line = body
@@ -275,7 +275,7 @@ impl Bucket {
     }
 }
 
-/// A server, its address, and what it keeps.
+/// Starts a server and returns its address and its bucket.
 fn serve(speaks: Speaks) -> (String, Arc<Mutex<Bucket>>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let address = format!("http://{}", listener.local_addr().expect("an address"));

@@ -1,8 +1,8 @@
-//! A folder whose files are reached without following symbolic links.
+//! Folder whose files are opened without following symbolic links.
 //!
-//! Whoever may write into a folder of repositories could otherwise let firn read or replace any file of the machine. Each part of a
-//! path is opened below the folder before it (`openat` with `O_NOFOLLOW`), so that nothing can be exchanged between a check and
-//! its use.
+//! Otherwise users with write access to a repository folder could make firn read or replace any file of the machine.
+//! Each part of a path is opened below the folder before it (`openat` with `O_NOFOLLOW`), so that nothing can be
+//! swapped between check and use.
 
 use std::fs::File;
 use std::io;
@@ -12,18 +12,18 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 
-/// Where a folder lies.
+/// Location of a folder.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
-    /// Trusted, links in its path are followed: what an operator wrote into the settings.
+    /// Trusted path from the operator's settings; links in it are followed.
     pub(super) root: PathBuf,
-    /// The path below it, of plain names.
+    /// Path below it, of plain names.
     pub(super) below: PathBuf,
-    /// The mode bits that new files and folders have not.
+    /// Mode bits that new files and folders do not get.
     pub(super) umask: u32,
 }
 
-/// An open folder.
+/// Open folder.
 #[derive(Debug)]
 pub(super) struct Folder {
     fd: OwnedFd,
@@ -36,7 +36,7 @@ const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::CLOEXEC);
 
 impl Place {
-    /// The folder itself, with the folders that lie on the way if `is_made`.
+    /// Opens the folder. If `is_made`, creates it and missing folders on the path.
     pub(super) fn open(&self, is_made: bool) -> io::Result<Folder> {
         let is_new = is_made && !self.root.exists();
         if is_new {
@@ -53,7 +53,7 @@ impl Place {
         let names = self.below.components().filter_map(|part| match part {
             Component::Normal(name) => Some(name.to_str().ok_or(Errno::ILSEQ)),
             Component::CurDir => None,
-            // `below` has none: it was made of names.
+            // `below` consists of plain names, so this does not occur.
             _ => Some(Err(Errno::INVAL)),
         });
         names.into_iter().try_fold(folder, |folder, name| match is_made {
@@ -64,14 +64,14 @@ impl Place {
 }
 
 impl Folder {
-    /// A folder in it.
+    /// Opens a subfolder.
     pub(super) fn folder(&self, name: &str) -> io::Result<Self> {
         let opened = rustix::fs::openat(&self.fd, name, FOLDER, Mode::empty());
         let fd = opened.map_err(|errno| self.told(name, errno))?;
         Ok(Self { fd, umask: self.umask })
     }
 
-    /// A folder in it, which is made, and durable, if it is missing.
+    /// Opens a subfolder, and creates it durably if it is missing.
     pub(super) fn made(&self, name: &str) -> io::Result<Self> {
         match self.folder(name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -89,14 +89,14 @@ impl Folder {
         }
     }
 
-    /// The folder that a path of names leads to.
+    /// Opens the folder at a path of names.
     pub(super) fn descend<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> io::Result<Self> {
         names
             .into_iter()
             .try_fold(self.again()?, |folder, name| folder.folder(name))
     }
 
-    /// The same; what is missing is made.
+    /// Like [`Folder::descend`], and creates missing folders.
     pub(super) fn make<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> io::Result<Self> {
         names
             .into_iter()
@@ -110,7 +110,7 @@ impl Folder {
         })
     }
 
-    /// A new file in it, to read and write; `AlreadyExists` if there is one.
+    /// Creates a file for reading and writing. Fails with `AlreadyExists` if it exists.
     pub(super) fn create(&self, name: &str) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(&self.fd, name, flags, self.mode(0o666))?;
@@ -118,43 +118,43 @@ impl Folder {
         Ok(fd.into())
     }
 
-    /// A file in it to be locked, made if it is missing.
+    /// Opens a lock file, and creates it if it is missing.
     pub(super) fn lock_file(&self, name: &str) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened = rustix::fs::openat(&self.fd, name, flags, self.mode(0o666));
         Ok(opened.map_err(|errno| self.told(name, errno))?.into())
     }
 
-    /// A file in it that is there, to read or to write.
+    /// Opens an existing file for reading or writing.
     pub(super) fn open(&self, name: &str, is_written: bool) -> io::Result<File> {
         let access = if is_written { OFlags::WRONLY } else { OFlags::RDONLY };
-        // Nobody waits for whoever holds the other end of a pipe.
+        // Does not block on a pipe whose other end is not open.
         let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened = rustix::fs::openat(&self.fd, name, flags, Mode::empty());
         Ok(opened.map_err(|errno| self.told(name, errno))?.into())
     }
 
-    /// Gives a file of `from` a name here, in place of the file that has it.
+    /// Renames a file of `from` to a name in this folder and replaces a file of that name.
     pub(super) fn rename(&self, from: &Self, old: &str, name: &str) -> io::Result<()> {
         Ok(rustix::fs::renameat(&from.fd, old, &self.fd, name)?)
     }
 
-    /// Gives a file of `from` a further name here; `AlreadyExists` if the name is taken.
+    /// Links a file of `from` to a new name in this folder. Fails with `AlreadyExists` if the name is taken.
     pub(super) fn link(&self, from: &Self, old: &str, name: &str) -> io::Result<()> {
         Ok(rustix::fs::linkat(&from.fd, old, &self.fd, name, AtFlags::empty())?)
     }
 
-    /// Removes a file's name; of a symbolic link the link.
+    /// Removes a file's name; for a symbolic link, removes the link.
     pub(super) fn remove(&self, name: &str) -> io::Result<()> {
         Ok(rustix::fs::unlinkat(&self.fd, name, AtFlags::empty())?)
     }
 
-    /// Removes a folder that is empty; whether it was.
+    /// Removes an empty folder and returns whether it was removed.
     pub(super) fn remove_empty(&self, name: &str) -> bool {
         rustix::fs::unlinkat(&self.fd, name, AtFlags::REMOVEDIR).is_ok()
     }
 
-    /// The names in it with what they are; neither links nor names that are not UTF-8.
+    /// Returns the files and subfolders with their metadata. Omits links, and names that are not UTF-8.
     pub(super) fn entries(&self) -> io::Result<Vec<(String, Stat)>> {
         let mut found = Vec::new();
         for entry in Dir::read_from(&self.fd)? {
@@ -163,7 +163,7 @@ impl Folder {
             if matches!(name, "." | "..") {
                 continue;
             }
-            // What is deleted meanwhile is not there.
+            // A file that was deleted in between is skipped.
             let Ok(stat) = rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) else {
                 continue;
             };
@@ -174,7 +174,7 @@ impl Folder {
         Ok(found)
     }
 
-    /// Makes the names in it durable.
+    /// Makes the names in the folder durable.
     pub(super) fn sync(&self) -> io::Result<()> {
         Ok(rustix::fs::fsync(&self.fd)?)
     }
@@ -183,7 +183,7 @@ impl Folder {
         Mode::from_raw_mode((most & !self.umask) as RawMode)
     }
 
-    /// Why a name could not be opened: the system's words for a link do not tell that it is one.
+    /// Converts an error of an open. Names symbolic links explicitly, because the system's error does not.
     fn told(&self, name: &str, errno: Errno) -> io::Error {
         if matches!(errno, Errno::LOOP | Errno::NOTDIR | Errno::MLINK) {
             let stat = rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW);
@@ -198,8 +198,9 @@ impl Folder {
     }
 }
 
-/// The modes of firn's own files are narrow; a repository's may be for other machines and people too. Where a file system has no
-/// modes, or none that may be set, the file is as it is.
+/// Sets the mode of a new file, independent of the process's umask: firn's local files are private, but a repository
+/// may be for other machines and users too. On a file system without modes, or without the right to set them, the mode
+/// stays.
 fn let_in(fd: impl AsFd, mode: Mode) -> io::Result<()> {
     match rustix::fs::fchmod(fd, mode) {
         Ok(()) | Err(Errno::PERM | Errno::ACCESS | Errno::NOTSUP | Errno::NOSYS | Errno::INVAL) => Ok(()),
@@ -215,12 +216,12 @@ pub(super) fn is_file(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
 }
 
-/// What an open file is.
+/// Returns the metadata of an open file.
 pub(super) fn stat_of(file: &File) -> io::Result<Stat> {
     Ok(rustix::fs::fstat(file)?)
 }
 
-/// The path of `folder` below `root`; `None`: it does not lie there, or not by plain names.
+/// Returns the path of `folder` relative to `root`; `None` if it is elsewhere or not made of plain names.
 pub(super) fn below<'a>(root: &Path, folder: &'a Path) -> Option<&'a Path> {
     let rest = folder.strip_prefix(root).ok()?;
     let is_plain = rest.components().all(|part| matches!(part, Component::Normal(_)));

@@ -1,8 +1,8 @@
-//! Objects as files of a folder, usually one that several machines mount.
+//! Object store in a folder, usually one that several machines mount.
 //!
-//! A file appears under its name only when all its bytes are synced: it is written in `.incoming` and then
-//! linked (which fails if the name is taken) or renamed. A replacement that depends on what is there holds a lock
-//! over the comparison, because file systems cannot compare and rename in one.
+//! A file gets its name only when all its bytes are synced: it is written in `.incoming` and then linked (which fails
+//! if the name is taken) or renamed. A conditional replacement holds a lock during the comparison, because file systems
+//! cannot compare and rename atomically.
 //!
 //! Symbolic links in the folder are not followed (`confined.rs`).
 
@@ -21,16 +21,16 @@ use super::confined::{self, Folder, Place};
 use super::requests::range_of;
 use super::{ObjectError, ObjectErrorKind, ObjectInfo, PutMode, Requests, Want};
 
-/// Where files are written before they have a name. Keys never begin with a dot.
+/// Folder of files that have no name yet. Keys never start with a dot.
 const INCOMING: &str = ".incoming";
-/// Held while a file is compared and replaced.
+/// Lock file, held while a file is compared and replaced.
 const LOCK: &str = ".lock";
-/// After this long nobody writes to an incoming file any more: its process has ended.
+/// Age after which an incoming file is abandoned: the process that wrote it has ended.
 const INCOMING_AGE_MAX_S: i64 = 24 * 3600;
-/// How often a folder is made again that others remove while a file is put into it.
+/// Maximum attempts to recreate a folder that concurrent deletions remove during a publish.
 const FOLDER_ATTEMPTS_MAX: usize = 16;
 
-/// A store in a folder.
+/// Store in a folder.
 #[derive(Debug, Clone)]
 pub struct FsObjects {
     inner: Arc<Inner>,
@@ -43,13 +43,14 @@ struct Inner {
     written: AtomicU64,
 }
 
-/// Where a store lies.
+/// Location of a store.
 #[derive(Debug, Clone)]
 pub struct FsPlace(Place);
 
 impl FsPlace {
-    /// `folder`, which must lie in `root` or be it. Symbolic links are followed on the way to `root` and nowhere below it. New files get
-    /// the modes that `umask` leaves. `None`: the folder lies elsewhere.
+    /// Creates a place from `folder`, which must be `root` or below it. Symbolic links are followed on the path to
+    /// `root`, and nowhere below it. New files get the modes that `umask` leaves. Returns `None` if the folder is
+    /// elsewhere.
     pub fn new(root: &Path, folder: &Path, umask: u32) -> Option<Self> {
         Some(Self(Place {
             root: root.to_owned(),
@@ -60,7 +61,7 @@ impl FsPlace {
 }
 
 impl FsObjects {
-    /// Opens the folder, and makes it if it is missing. What interrupted writers left behind a day ago is removed.
+    /// Opens the folder and creates it if it is missing. Removes files that interrupted writers left over a day ago.
     pub fn open(place: FsPlace) -> Result<Self, ObjectError> {
         let inner = Inner {
             place: place.0,
@@ -74,7 +75,7 @@ impl FsObjects {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Opens the folder without ever writing to it; it may be missing. Fails if a link is on the way.
+    /// Opens the folder and never writes to it; it may be missing. Fails if a link is on the path.
     pub fn open_readonly(place: FsPlace) -> Result<Self, ObjectError> {
         let inner = Inner {
             place: place.0,
@@ -98,8 +99,8 @@ impl FsObjects {
     }
 }
 
-/// The names of the folders that a key lies in, and its own. Only names below the root: no key of firn's has other parts,
-/// whatever a manifest says.
+/// Splits a key into folder names and file name. Accepts only plain names below the root, even if a damaged or
+/// malicious manifest contains other keys.
 fn names_of(key: &str) -> Result<(Vec<&str>, &str), ObjectError> {
     let is_plain = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.contains('\0');
     let mut names: Vec<&str> = key.split('/').collect();
@@ -108,13 +109,13 @@ fn names_of(key: &str) -> Result<(Vec<&str>, &str), ObjectError> {
         _ => Err(ObjectError::new(
             ObjectErrorKind::Refused,
             key,
-            "not a key of an object",
+            "the object key is invalid",
         )),
     }
 }
 
 impl Inner {
-    /// The folder of everything. Opened anew each time: a file system may be mounted over it, or it may be moved.
+    /// Opens the root folder, for each operation again: a file system may be mounted over it, or it may be moved.
     fn root(&self) -> io::Result<Folder> {
         self.place.open(false)
     }
@@ -130,21 +131,21 @@ impl Inner {
         Ok(())
     }
 
-    /// By the file system's own clock: the age is counted against a file made now.
+    /// Removes abandoned incoming files. Uses the file system's clock: the age is relative to a file created now.
     fn remove_left_overs(&self, incoming: &Folder) -> io::Result<()> {
         let (probe, name) = self.create_incoming(incoming)?;
         let now_s = confined::stat_of(&probe)?.st_mtime;
         incoming.remove(&name)?;
         for (name, stat) in incoming.entries()? {
             if now_s.saturating_sub(stat.st_mtime) > INCOMING_AGE_MAX_S {
-                // Another process may be doing the same.
+                // Another process may remove it at the same time.
                 let _ = incoming.remove(&name);
             }
         }
         Ok(())
     }
 
-    /// A file that no other writer has, of this process or another.
+    /// Creates an incoming file that no other writer uses, in this process or another.
     fn create_incoming(&self, incoming: &Folder) -> io::Result<(File, String)> {
         loop {
             let number = self.written.fetch_add(1, Relaxed);
@@ -165,7 +166,7 @@ impl Inner {
         let (folders, name) = names_of(key)?;
         let opened = self.root().and_then(|root| root.descend(folders)?.open(name, false));
         let file = opened.map_err(|error| fault(key, "open the file", &error))?;
-        let stat = confined::stat_of(&file).map_err(|error| fault(key, "look up the file", &error))?;
+        let stat = confined::stat_of(&file).map_err(|error| fault(key, "stat the file", &error))?;
         if !confined::is_file(&stat) {
             return Err(ObjectError::new(
                 ObjectErrorKind::NotFound,
@@ -185,7 +186,7 @@ impl Inner {
         Ok((bytes.into(), info))
     }
 
-    /// Gives a written file its name. The incoming one is gone afterwards in any case.
+    /// Publishes a written file under its name. The incoming file is removed in any case.
     fn publish(
         &self,
         key: &str,
@@ -242,7 +243,7 @@ impl Inner {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     return Err(ObjectError::new(ObjectErrorKind::Exists, key, "the file exists"));
                 }
-                // A deletion found a folder empty and removed it in between.
+                // A concurrent deletion found the folder empty and removed it.
                 Err(error) if error.kind() == io::ErrorKind::NotFound && attempt < FOLDER_ATTEMPTS_MAX => attempt += 1,
                 Err(error) => return Err(io(error)),
             }
@@ -291,7 +292,7 @@ impl Inner {
         Ok(found)
     }
 
-    /// Removes a file, and the folders that are empty without it: other stores have none either.
+    /// Removes a file, and the folders that become empty: other stores have no empty folders either.
     fn delete(&self, key: &str) -> Result<(), ObjectError> {
         self.writable(key)?;
         let (folders, name) = names_of(key)?;
@@ -312,7 +313,7 @@ impl Inner {
             Err(error) => return Err(io(error)),
             Ok(path) => path,
         };
-        // The first that goes on takes the sync of what it lost.
+        // The deepest folder that remains is synced.
         for name in folders.iter().rev() {
             let Some(parent) = path.len().checked_sub(2).and_then(|at| path.get(at)) else {
                 break;
@@ -327,7 +328,7 @@ impl Inner {
 }
 
 fn info(key: &str, stat: &Stat) -> ObjectInfo {
-    // A replacement is another file at another time.
+    // A replacement is a different file with a different time.
     let etag = format!(
         "{:x}-{:x}-{:x}-{:x}",
         stat.st_ino, stat.st_mtime, stat.st_mtime_nsec, stat.st_size

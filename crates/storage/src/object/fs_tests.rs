@@ -1,4 +1,4 @@
-//! What a store of files does beyond the promises of every store: links, modes and empty folders.
+//! Tests specific to the folder store: links, modes and empty folders.
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
@@ -35,7 +35,7 @@ fn a_place_lies_below_its_root() {
     assert!(!new("/backups2") && !new("/backups/../etc") && !new("/etc"));
 }
 
-/// `path.repo` may be a link, as operators make them; nothing below it may.
+/// `path.repo` itself may be a link, as operators often set it up; nothing below it may.
 #[tokio::test]
 async fn links_lead_out_of_no_repository() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -53,7 +53,7 @@ async fn links_lead_out_of_no_repository() {
     assert_eq!(
         std::fs::read_dir(&outside).expect("a list").count(),
         1,
-        "nothing was made there"
+        "no folder was created there"
     );
 
     let store = FsObjects::open(place(&by_link, &by_link.join("a/b"))).expect("open");
@@ -69,7 +69,7 @@ async fn links_lead_out_of_no_repository() {
     refuses_link(put(&store, "folder/new").await);
     refuses_link(store.delete("folder/secret").await);
     refuses_link(store.list("folder/").await);
-    // What is a name only is replaced and removed as such.
+    // Writes and removals act on the link itself, not on its target.
     put(&store, "data/file").await.expect("a write in place of the link");
     store.delete("data/within").await.expect("the link's name goes");
     assert_eq!(
@@ -86,7 +86,7 @@ async fn links_lead_out_of_no_repository() {
     assert_eq!(keys, ["data/file", "data/one"]);
     assert_eq!(std::fs::read_dir(&outside).expect("a list").count(), 1);
 
-    // The folders that firn makes for itself may be links as little.
+    // The folders that firn creates for internal use must not be links either.
     std::fs::remove_dir(inside.join(".incoming")).expect("it is empty");
     symlink(&outside, inside.join(".incoming")).expect("a link");
     refuses_link(put(&store, "data/two").await);
@@ -95,7 +95,7 @@ async fn links_lead_out_of_no_repository() {
     let etag = put(&store, "data/two").await.expect("a write").expect("an etag");
     refuses_link(store.put("data/two", Bytes::new(), &PutMode::Replace(etag)).await);
 
-    // A repository that becomes a link while it is open.
+    // The repository becomes a link while it is open.
     std::fs::rename(&inside, root.join("moved")).expect("a rename");
     symlink(&outside, &inside).expect("a link");
     refuses_link(store.get("secret", Want::All(100)).await);
@@ -117,7 +117,7 @@ async fn a_deletion_leaves_no_empty_folders() {
     store.delete("a/two").await.expect("once more does nothing");
 }
 
-/// One writer's deletion takes the folder that another one is about to write into.
+/// One writer's deletion removes the folder that another writer is about to use.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn writes_and_deletions_of_one_folder_do_not_meet() {
     let folder = tempfile::tempdir().expect("a folder");

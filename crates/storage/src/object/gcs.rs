@@ -13,30 +13,30 @@ use super::remote::{Dialect, Remote, fault};
 use super::settings::Fields;
 use super::{ObjectError, Requests};
 
-/// Elasticsearch's `gcs.client.*.read_timeout`; its default of none would wait for a lost answer for ever.
+/// Elasticsearch's `gcs.client.*.read_timeout`; its default, no timeout, would wait forever for a lost answer.
 const READ_TIMEOUT_DEFAULT: Duration = Duration::from_secs(50);
 
-/// Where a bucket is and who asks.
+/// Location of a bucket and its credentials.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct GcsOptions {
     bucket: String,
     base_path: String,
-    /// Another place than Google's, such as an emulator; without credentials nothing is signed there.
+    /// Endpoint of a store other than Google's, such as an emulator; without credentials its requests are unsigned.
     endpoint: Option<String>,
-    /// The JSON of a service account. Without it the environment decides, then the machine's own role.
+    /// JSON of a service account. Without it the environment decides, then the machine's role.
     credentials: Option<String>,
-    /// Variables whose names begin with `GOOGLE_`.
+    /// Environment variables with prefix `GOOGLE_`.
     environment: Vec<(String, String)>,
     read_timeout: Duration,
 }
 
 impl GcsOptions {
-    /// Of a repository's settings, by Elasticsearch's names.
+    /// Parses a repository's settings, with Elasticsearch's names.
     pub(super) fn parse(fields: &mut Fields, environment: &[(String, String)]) -> Result<Self> {
         fields.require_client()?;
         let bucket = fields.filled("bucket")?;
         let bucket = bucket.ok_or_else(|| fields.refused("No [bucket] defined for gcs repository"))?;
-        // Objects are addressed by their bucket alone.
+        // Accepted for compatibility and ignored: the bucket alone addresses objects.
         fields.either("application_name")?;
         Ok(Self {
             bucket,
@@ -48,7 +48,7 @@ impl GcsOptions {
         })
     }
 
-    /// A store for it. Nothing is asked yet.
+    /// Creates a store without sending a request.
     pub(super) fn open(&self) -> Result<Arc<dyn Requests>, ObjectError> {
         let is_plain = self.endpoint.as_deref().is_some_and(|at| at.starts_with("http://"));
         let mut builder = GoogleCloudStorageBuilder::new()
@@ -69,7 +69,8 @@ impl GcsOptions {
         if let Some(endpoint) = &self.endpoint {
             builder = builder.with_base_url(endpoint.trim_end_matches('/'));
             if self.credentials.is_none() {
-                // Emulators ask nobody who they are, and Google's servers must not be asked for a key to one.
+                // Emulators need no credentials, and the client must not request a token for them from Google's
+                // servers.
                 let nobody = StaticCredentialProvider::new(GcpCredential { bearer: String::new() });
                 builder = builder.with_credentials(Arc::new(nobody)).with_skip_signature(true);
             }
@@ -83,7 +84,7 @@ impl GcsOptions {
     }
 }
 
-/// Variables that say who asks when the repository does not.
+/// Returns the client option of a credential variable, used if the repository has no credentials.
 fn who(name: &str) -> Option<GoogleConfigKey> {
     let is_taken = matches!(
         name,
@@ -95,7 +96,7 @@ fn who(name: &str) -> Option<GoogleConfigKey> {
     name.to_ascii_lowercase().parse().ok().filter(|_| is_taken)
 }
 
-/// Without the secrets.
+/// Omits the secrets.
 impl fmt::Debug for GcsOptions {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter

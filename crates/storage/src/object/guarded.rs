@@ -1,4 +1,4 @@
-//! Objects of any store, with what firn adds around each request: a turn, a pace, a measure, another try.
+//! Object store with limit, throttling, metrics, circuit breaker and retries around each request.
 
 use std::future::Future;
 use std::ops::Range;
@@ -15,34 +15,34 @@ use super::{
     RetryPolicy, Throttle, Want,
 };
 
-/// Part of a large upload: what one request moves, and what is sent again when it fails.
+/// Part size of a large upload: the unit of one request and of one retry.
 const PART_LEN: u64 = 16 << 20;
-/// S3 takes no more parts than this.
+/// S3's maximum number of parts.
 const PARTS_MAX: u64 = 10_000;
-/// Parts of one upload on their way at a time; each holds its bytes in memory.
+/// Parts of one upload in flight at the same time; each holds its bytes in memory.
 const PARTS_AT_A_TIME: usize = 4;
 
-/// What holds for the requests of one repository.
+/// Limits, retries and metrics of one repository's requests.
 #[derive(Debug)]
 pub struct Guard {
     /// Shared by all repositories.
     pub limit: Limit,
-    /// When to try again.
+    /// Retry policy.
     pub retry: RetryPolicy,
-    /// Counts what was asked.
+    /// Counts requests.
     pub meter: Arc<Meter>,
-    /// Pace of writes.
+    /// Rate limit of writes.
     pub snapshot_pace: Option<Throttle>,
-    /// Pace of reads of [`Guarded::for_restore`].
+    /// Rate limit of reads of [`Guarded::for_restore`].
     pub restore_pace: Option<Throttle>,
-    /// Nothing is written, whatever the store would allow.
+    /// Refuses all writes, even if the store would allow them.
     pub is_readonly: bool,
-    /// Bytes of a part of an upload; `None` for the usual. An upload that would need too many parts gets larger ones.
+    /// Part size of an upload in bytes; `None` for the default. An upload with too many parts gets larger parts.
     pub part_len: Option<u64>,
 }
 
 impl Guard {
-    /// Without paces.
+    /// Creates a guard without rate limits.
     pub fn new(limit: Limit, retry: RetryPolicy) -> Self {
         Self {
             limit,
@@ -56,7 +56,7 @@ impl Guard {
     }
 }
 
-/// A store behind its guard.
+/// Store behind its guard.
 #[derive(Debug, Clone)]
 pub struct Guarded {
     store: Arc<dyn Requests>,
@@ -65,7 +65,7 @@ pub struct Guarded {
     is_restore: bool,
 }
 
-/// Gives a turn to ask back whose request was dropped.
+/// Running request; if it is dropped, the breaker learns that it was cancelled.
 struct Asking<'a> {
     breaker: &'a Breaker,
     stopwatch: Stopwatch,
@@ -84,7 +84,7 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// What came of it.
+    /// Records the outcome.
     fn end(mut self, outcome: Result<(), ObjectErrorKind>) {
         let took = self.stopwatch.elapsed();
         let now = self.stopwatch.started() + took;
@@ -102,7 +102,7 @@ impl Drop for Asking<'_> {
 }
 
 impl Guarded {
-    /// Puts the guard before the store.
+    /// Wraps a store with a guard.
     pub fn new(store: Arc<dyn Requests>, guard: Guard) -> Self {
         Self {
             store,
@@ -112,8 +112,8 @@ impl Guarded {
         }
     }
 
-    /// The same objects, read at the pace of `max_restore_bytes_per_sec`: for restores and for filling caches
-    /// ahead of questions, never for what somebody waits for.
+    /// Returns the same objects, read at the rate of `max_restore_bytes_per_sec`. For restores and cache prefetch,
+    /// never for reads that a caller waits for.
     pub fn for_restore(&self) -> Self {
         Self {
             is_restore: true,
@@ -121,26 +121,26 @@ impl Guarded {
         }
     }
 
-    /// The same with parts of another size, before anybody shares it.
+    /// Sets another part size; the guard must not be shared yet.
     #[cfg(test)]
     pub(super) fn with_part_len(mut self, part_len: u64) -> Self {
-        let guard = Arc::get_mut(&mut self.guard).expect("nobody shares it yet");
+        let guard = Arc::get_mut(&mut self.guard).expect("the guard is not shared yet");
         guard.part_len = Some(part_len);
         self
     }
 
-    /// Whether every write is refused.
+    /// Returns whether every write is refused.
     pub fn is_readonly(&self) -> bool {
         self.guard.is_readonly
     }
 
-    /// What was asked of the store.
+    /// Returns the request metrics of the store.
     pub fn meter(&self) -> &Arc<Meter> {
         &self.guard.meter
     }
 
-    /// One request until it succeeds or its error is final. The attempt's number goes to `request`,
-    /// `bytes_of` says what it moved.
+    /// Runs one request until it succeeds or its error is final. `request` gets the number of the attempt, `bytes_of`
+    /// returns the transferred bytes.
     async fn attempt<T, F>(
         &self,
         operation: Operation,
@@ -164,7 +164,8 @@ impl Guarded {
             }
             let (admission, outcome) = {
                 let _turn = self.guard.limit.turn().await;
-                // Those who come after this one was refused have waited for their turn: they are told at once.
+                // Admission is decided after the wait for a permit, so that queued requests fail at once when the
+                // breaker opens.
                 let asking = Asking::begin(&self.breaker);
                 let admission = asking.admission;
                 if admission == Admission::Refused {
@@ -185,7 +186,7 @@ impl Guarded {
             let Some(pause) = pause.filter(|_| admission == Admission::Granted) else {
                 return Err(error);
             };
-            tracing::debug!(%error, attempt, ?pause, "a request to an object store is tried again");
+            tracing::debug!(%error, attempt, ?pause, "retrying a request to an object store");
             tokio::time::sleep(pause).await;
             attempt += 1;
         }
@@ -209,12 +210,12 @@ impl Guarded {
             .await
     }
 
-    /// Whether the object is exactly this: what a conditional write asks that does not know whether an earlier
-    /// attempt of its own arrived.
+    /// Returns the object's metadata if its content is exactly `bytes`. A conditional write with an unknown outcome
+    /// uses this to find out whether one of its attempts succeeded.
     async fn is_written(&self, key: &str, bytes: &Bytes) -> Result<Option<ObjectInfo>, ObjectError> {
         match self.get(key, Want::All(bytes.len() as u64)).await {
             Ok((stored, info)) => Ok((stored == *bytes).then_some(info)),
-            // Another length is another content.
+            // Another length means another content.
             Err(error) if matches!(error.kind, ObjectErrorKind::NotFound | ObjectErrorKind::Refused) => Ok(None),
             Err(error) => Err(error),
         }
@@ -231,7 +232,7 @@ impl Guarded {
         let upload = self.attempt(Operation::Part, 0, begin, |_| 0).await?;
         let outcome = self.put_parts(key, &upload, file, (len, part_len), sent).await;
         if outcome.is_err() {
-            // The store forgets them by itself if this fails as well; the first error is the one to tell.
+            // If the abort fails too, the store expires the parts; the first error is the one to report.
             let abort = |_| self.store.abort_parts(key, &upload);
             if let Err(error) = self.attempt(Operation::Part, 0, abort, |_| 0).await {
                 tracing::warn!(%error, "the parts of a failed upload remain in the object store");
@@ -269,7 +270,7 @@ impl Guarded {
             async move {
                 let outcome = self.store.complete_parts(key, upload, parts).await;
                 match outcome {
-                    // An attempt before was carried out, though its answer was lost: the object is there.
+                    // An earlier attempt succeeded, but its answer was lost: the object exists.
                     Err(error) if attempt > 0 && error.kind == ObjectErrorKind::NotFound => {
                         let info = self.store.head(key).await?;
                         if info.len == len { Ok(()) } else { Err(error) }
@@ -282,7 +283,7 @@ impl Guarded {
     }
 }
 
-/// Reads a range of a file on a thread that may wait.
+/// Reads a range of a file on a thread that may block.
 async fn read_file(key: &str, file: &LocalFile, range: Range<u64>) -> Result<Bytes, ObjectError> {
     let file = file.clone();
     let read = tokio::task::spawn_blocking(move || file.read(range));
@@ -290,9 +291,9 @@ async fn read_file(key: &str, file: &LocalFile, range: Range<u64>) -> Result<Byt
     bytes.map_err(|error| local(key, "read the file to upload", &error))
 }
 
-/// What those are told who need not even ask.
+/// Returns the error of requests that the circuit breaker refuses.
 fn silent() -> ObjectError {
-    let reason = "not asked: the store has not answered anybody for a while";
+    let reason = "the circuit breaker is open: the store does not answer requests";
     ObjectError::new(ObjectErrorKind::Unavailable, "*", reason)
 }
 
@@ -341,7 +342,7 @@ impl Objects for Guarded {
         if !is_in_doubt {
             return Err(error);
         }
-        // A time-out may come after the store did what it was asked. What is there now tells.
+        // A timeout may occur after the store executed the write. The stored content decides.
         match self.is_written(key, &bytes).await {
             Ok(Some(info)) => Ok(info.etag),
             Ok(None) | Err(_) => Err(error),

@@ -1,8 +1,8 @@
-//! How the clients of cloud stores speak HTTP, and what an answer that is no success means.
+//! HTTP layer of the cloud store clients, and the meaning of their error responses.
 //!
-//! `object_store` would try again by itself and then tell a sentence. Here each request is made once, and whatever
-//! is no answer to the question (503, 429, a broken body, damage on the way) becomes a [`Refusal`] that
-//! [`super::remote`] finds again in the error, with its status and the store's own code.
+//! `object_store` would retry internally and then return only a text. Here each request is sent once. A response that
+//! does not answer the request (503, 429, a broken body, damage in transit) becomes a [`Refusal`]; [`super::remote`]
+//! finds it in the error, with its status and the store's error code.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,17 +13,17 @@ use object_store::client::{
 };
 use object_store::{BackoffConfig, ClientOptions, RetryConfig};
 
-/// An address that does not answer within this is out of reach.
+/// Connect timeout: an address that does not answer within this time is unreachable.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// However slowly bytes drip in, a request ends.
+/// Total timeout of a request, however slowly bytes arrive.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(600);
-/// Idle connections of a store beyond this are closed; as many as requests are usually in flight.
+/// Maximum number of idle connections to a store; about the usual number of requests in flight.
 const IDLE_CONNECTIONS_MAX: usize = 64;
-/// How much of an answer is looked at for the store's code and told to the user.
+/// Maximum length of a response body that is searched for the error code and shown to the user.
 const BODY_TOLD_MAX: usize = 300;
 
-/// Codes (S3's, and those of stores that speak its protocol) under which the same request may succeed next time
-/// although the status says that it is at fault.
+/// Error codes (of S3 and S3-compatible stores) that are worth a retry, although the status says that the request is at
+/// fault.
 const TRANSIENT_CODES: &[&str] = &[
     "BadDigest",
     "ConditionalRequestConflict",
@@ -36,7 +36,7 @@ const TRANSIENT_CODES: &[&str] = &[
     "XAmzContentSHA256Mismatch",
 ];
 
-/// Codes that say who asks is nobody or may not; gateways send them with statuses of their own.
+/// Error codes for missing or insufficient credentials; gateways send them with varying statuses.
 const DENIED_CODES: &[&str] = &[
     "AccessDenied",
     "ExpiredToken",
@@ -47,8 +47,8 @@ const DENIED_CODES: &[&str] = &[
     "XAdminUserNotFound",
 ];
 
-/// Codes under which 404 says that there is no such object. Whoever reads a log to its end must not take
-/// another 404 for it.
+/// Error codes with which 404 means that the object does not exist. A reader of a log must not take another 404 for its
+/// end.
 const MISSING_CODES: &[&str] = &[
     "BlobNotFound",
     "ContainerNotFound",
@@ -58,12 +58,12 @@ const MISSING_CODES: &[&str] = &[
     "ResourceNotFound",
 ];
 
-/// An answer that refuses.
+/// Error response of a store.
 #[derive(Debug)]
 pub(super) struct Refusal {
-    /// HTTP's.
+    /// HTTP status.
     pub(super) status: u16,
-    /// The store's own word, if its answer has one.
+    /// Error code of the store, if the response has one.
     pub(super) code: Option<String>,
     body: String,
 }
@@ -81,22 +81,22 @@ impl Refusal {
         }
     }
 
-    /// Whether the same request may succeed next time.
+    /// Returns whether a retry may succeed.
     pub(super) fn is_transient(&self) -> bool {
         matches!(self.status, 408 | 429 | 500 | 502 | 503 | 504) || self.has_code_of(TRANSIENT_CODES)
     }
 
-    /// Whether a gateway says that it does not reach the store.
+    /// Returns whether a gateway reports that it cannot reach the store.
     pub(super) fn is_from_gateway(&self) -> bool {
         matches!(self.status, 502 | 504)
     }
 
-    /// Whether somebody else may ask this, or nobody.
+    /// Returns whether the credentials are missing or insufficient.
     pub(super) fn is_denied(&self) -> bool {
         matches!(self.status, 401 | 403) || self.has_code_of(DENIED_CODES)
     }
 
-    /// Whether what was asked for is not there. Answers to HEAD have no code.
+    /// Returns whether the object does not exist. Responses to HEAD have no code.
     pub(super) fn is_missing(&self) -> bool {
         self.status == 404 && (self.code.is_none() || self.has_code_of(MISSING_CODES))
     }
@@ -119,21 +119,21 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// Makes the clients of `object_store` speak through [`Once`].
+/// Makes the clients of `object_store` send requests through [`Once`].
 #[derive(Debug)]
 pub(super) struct Connector;
 
 impl HttpConnector for Connector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        // The first one installs it; that somebody has is just as well.
+        // The first call installs the provider; a later call fails, which does no harm.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = ReqwestConnector::default().connect(options)?;
         Ok(HttpClient::new(Once(client)))
     }
 }
 
-/// Asks once and makes refusals errors. That something exists or has changed (409, 412) is an answer and passes:
-/// the client knows what was asked.
+/// Sends each request once and turns refusals into errors. Conflicts (409, 412) pass as answers: the client knows the
+/// condition of its request.
 #[derive(Debug)]
 struct Once(HttpClient);
 
@@ -148,7 +148,8 @@ impl HttpService for Once {
         let (parts, body) = response.into_parts();
         let body = body.bytes().await?;
         let refusal = Refusal::new(status, &String::from_utf8_lossy(&body));
-        // Two writers at once, or an object that exists: the second is an answer, and told by the body alone.
+        // Either two concurrent writers, or an object that exists. The latter is an answer; only the body distinguishes
+        // them.
         if status == 409 && !refusal.is_transient() {
             return Ok(HttpResponse::from_parts(parts, body.into()));
         }
@@ -156,7 +157,7 @@ impl HttpService for Once {
     }
 }
 
-/// How patient a client is with one request.
+/// Returns the timeouts of a client.
 pub(super) fn client_options(read_timeout: Duration, allow_http: bool) -> ClientOptions {
     ClientOptions::new()
         .with_allow_http(allow_http)
@@ -166,7 +167,7 @@ pub(super) fn client_options(read_timeout: Duration, allow_http: bool) -> Client
         .with_pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
 }
 
-/// No retries below ours.
+/// Disables the client's retries; [`super::retry`] makes them.
 pub(super) fn no_retries() -> RetryConfig {
     RetryConfig {
         backoff: BackoffConfig::default(),
@@ -180,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_tell_what_may_be_tried_again() {
+    fn codes_decide_about_retries() {
         let check = |status, body: &str, transient: bool| {
             assert_eq!(Refusal::new(status, body).is_transient(), transient, "{status} {body}");
         };
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn only_gateways_say_that_nobody_is_there() {
+    fn only_gateway_statuses_mean_unreachable() {
         let is_from_gateway = |status| Refusal::new(status, "").is_from_gateway();
         assert!(is_from_gateway(502) && is_from_gateway(504));
         assert!(![408, 429, 500, 503].into_iter().any(is_from_gateway));

@@ -1,13 +1,13 @@
-//! How many requests are on their way at a time, over all repositories of a process.
+//! Limit of concurrent store requests over all repositories of a process.
 //!
-//! Stores answer more slowly, or with 503, to whoever asks too much at once, and every request in
-//! flight holds its bytes in memory. One limit for all: a snapshot cannot open a second door beside a search.
+//! Overloaded stores answer more slowly, or with 503, and every request in flight holds its bytes in memory. All
+//! repositories share one limit, so that a snapshot cannot add its requests on top of those of searches.
 
 use std::sync::Arc;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Turns for requests. Clones share them.
+/// Semaphore for requests. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Limit {
     turns: Arc<Semaphore>,
@@ -15,7 +15,7 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// At most `count` requests at a time.
+    /// Creates a limit of `count` concurrent requests.
     pub fn new(count: usize) -> Self {
         Self {
             turns: Arc::new(Semaphore::new(count)),
@@ -23,21 +23,21 @@ impl Limit {
         }
     }
 
-    /// How many may be in flight.
+    /// Returns the maximum number of requests in flight.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// How many are in flight now.
+    /// Returns the number of requests in flight.
     pub fn in_flight(&self) -> usize {
         self.count - self.turns.available_permits().min(self.count)
     }
 
-    /// Waits for a turn, first come first served; it ends when the permit is dropped.
+    /// Acquires a permit, first come first served. Dropping it releases it.
     pub(super) async fn turn(&self) -> SemaphorePermit<'_> {
         self.turns
             .acquire()
             .await
-            .expect("nobody closes the semaphore of a limit")
+            .expect("the semaphore of a limit is never closed")
     }
 }

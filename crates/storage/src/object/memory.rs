@@ -1,4 +1,4 @@
-//! Objects in memory, for tests and for simulated stores.
+//! Object store in memory, for tests and simulated stores.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use super::requests::range_of;
 use super::{ObjectError, ObjectErrorKind, ObjectInfo, PutMode, Requests, Want};
 
-/// A store that is gone with the process. Its clock is set by whoever owns it.
+/// Store that is lost with the process. Its owner sets its clock.
 #[derive(Debug, Default)]
 pub struct MemoryObjects {
     state: Mutex<State>,
@@ -64,17 +64,17 @@ fn not_found(key: &str) -> ObjectError {
 }
 
 impl MemoryObjects {
-    /// An empty store whose clock stands at the epoch.
+    /// Creates an empty store whose clock is at the epoch.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What the store takes for now, ms since the epoch.
+    /// Sets the store's clock, ms since the epoch.
     pub fn set_now(&self, now_ms: i64) {
         self.state.lock().now_ms = now_ms;
     }
 
-    /// All keys, sorted.
+    /// Returns all keys, sorted.
     pub fn keys(&self) -> Vec<String> {
         self.state.lock().objects.keys().cloned().collect()
     }

@@ -1,32 +1,32 @@
-//! What a repository asked of its store: requests, failures, retries, bytes and how long it took.
+//! Metrics of a repository's store requests: counts, failures, retries, bytes and latencies.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use super::ObjectErrorKind;
 
-/// A kind of request, the label of its metrics.
+/// Kind of request; the label of its metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
-    /// Reading bytes.
+    /// Reads bytes.
     Get,
-    /// Asking what is known of an object.
+    /// Reads the metadata of an object.
     Head,
-    /// Writing an object.
+    /// Writes an object.
     Put,
-    /// The requests of a write in parts.
+    /// Requests of a multipart upload.
     Part,
-    /// Listing; one even if it took several pages.
+    /// Lists objects; counted once even if it took several pages.
     List,
-    /// Removing an object.
+    /// Removes an object.
     Delete,
 }
 
 impl Operation {
-    /// All of them, in the order of metrics.
+    /// All kinds, in the order of metrics.
     pub const ALL: [Self; 6] = [Self::Get, Self::Head, Self::Put, Self::Part, Self::List, Self::Delete];
 
-    /// Its name in metrics.
+    /// Returns the label in metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Get => "get",
@@ -39,24 +39,24 @@ impl Operation {
     }
 }
 
-/// Upper bounds of the histogram's buckets in ms; one more holds the rest. From a local gateway to the
-/// time-out of a client.
+/// Upper bounds of the histogram's buckets in ms; one more bucket holds the rest. They range from a local gateway to a
+/// client's timeout.
 pub const LATENCY_BOUNDS_MS: [u64; 12] = [1, 3, 10, 20, 30, 50, 100, 200, 500, 1_000, 5_000, 30_000];
 
-/// What was counted of an operation since the start.
+/// Counters of one operation since the start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OperationStats {
-    /// Requests, each attempt of its own.
+    /// Requests; each attempt counts.
     pub requests: u64,
-    /// Of these, how many failed. That an object is missing, exists or has changed is an answer.
+    /// Failed requests among them. A missing, existing or changed object is not a failure.
     pub failures: u64,
-    /// Of these, how many repeated a failed one.
+    /// Requests among them that retried a failed one.
     pub retries: u64,
-    /// Bytes of objects that were sent or received.
+    /// Bytes of objects sent or received.
     pub bytes: u64,
-    /// Sum of what the requests took, without waiting for a turn.
+    /// Sum of request times, without the wait for a permit.
     pub time: Duration,
-    /// Requests by what they took; bounds are [`LATENCY_BOUNDS_MS`], not cumulative.
+    /// Requests per latency bucket; the bounds are [`LATENCY_BOUNDS_MS`], not cumulative.
     pub latencies: [u64; LATENCY_BOUNDS_MS.len() + 1],
 }
 
@@ -70,13 +70,13 @@ struct Counters {
     latencies: [AtomicU64; LATENCY_BOUNDS_MS.len() + 1],
 }
 
-/// The counters of a repository.
+/// Counters of a repository.
 #[derive(Debug, Default)]
 pub struct Meter {
     operations: [Counters; Operation::ALL.len()],
 }
 
-/// Measures one thing.
+/// Measures one duration.
 pub(super) struct Stopwatch(Instant);
 
 impl Stopwatch {
@@ -93,19 +93,19 @@ impl Stopwatch {
     }
 }
 
-/// A request that is being measured.
+/// Request in progress, with its stopwatch.
 pub(super) struct Running<'a> {
     counters: &'a Counters,
     stopwatch: Stopwatch,
 }
 
 impl Meter {
-    /// All zero.
+    /// Creates counters at zero.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What was counted so far.
+    /// Returns the counters of an operation.
     pub fn stats(&self, operation: Operation) -> OperationStats {
         let counters = &self.operations[operation as usize];
         OperationStats {
@@ -118,13 +118,13 @@ impl Meter {
         }
     }
 
-    /// Requests of all operations.
+    /// Returns the number of requests of all operations.
     pub fn requests(&self) -> u64 {
         let counters = self.operations.iter();
         counters.map(|counters| counters.requests.load(Relaxed)).sum()
     }
 
-    /// Bytes that were read.
+    /// Returns the number of bytes read.
     pub fn bytes_read(&self) -> u64 {
         self.operations[Operation::Get as usize].bytes.load(Relaxed)
     }
@@ -143,7 +143,7 @@ impl Meter {
 }
 
 impl Running<'_> {
-    /// Ends with the bytes that were moved, or with what went wrong. One that is dropped was cancelled.
+    /// Records the transferred bytes or the error. A dropped value is a cancelled request and is not recorded.
     pub(super) fn end(self, outcome: Result<u64, ObjectErrorKind>) {
         let took = self.stopwatch.elapsed();
         let ms = took.as_millis() as u64;

@@ -1,8 +1,8 @@
-//! Objects in a bucket, as firn uses them: written whole, never changed, read in ranges.
+//! Object store interface: objects are written as a whole, never changed, and read in ranges.
 //!
-//! Implementations know their bucket and base path; keys are relative to it, with `/` between their
-//! parts. All methods are cancelled by dropping their future. Whoever calls from a thread of the search pool
-//! waits for them there, never on the threads that serve HTTP.
+//! Implementations hold bucket and base path; keys are relative to the base path, with `/` between their parts.
+//! Dropping the future of a method cancels it. Callers on a thread of the search pool wait there, never on the threads
+//! that serve HTTP.
 
 mod analyze;
 mod azure;
@@ -59,67 +59,67 @@ pub use stores::{ObjectStores, StoresConfig};
 pub use throttle::Throttle;
 pub use verify::verify;
 
-/// What a store knows of an object.
+/// Metadata of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectInfo {
-    /// Relative to the base path.
+    /// Key, relative to the base path.
     pub key: String,
-    /// Bytes.
+    /// Length in bytes.
     pub len: u64,
-    /// Names this content of the key, if the store gives such names.
+    /// Identifies the content of the key, if the store provides etags.
     pub etag: Option<String>,
-    /// When it was written, ms since the epoch, by the store's clock.
+    /// Time of the write, ms since the epoch, by the store's clock.
     pub modified_ms: i64,
 }
 
-/// When a write takes place.
+/// Condition of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PutMode {
-    /// In any case.
+    /// Writes unconditionally.
     Overwrite,
-    /// Only if there is no such object; else [`ObjectErrorKind::Exists`].
+    /// Writes only if the object does not exist; otherwise fails with [`ObjectErrorKind::Exists`].
     Create,
-    /// Only if the object still has this etag; else [`ObjectErrorKind::Changed`].
+    /// Writes only if the object still has this etag; otherwise fails with [`ObjectErrorKind::Changed`].
     Replace(String),
 }
 
-/// Why a store did not do what was asked. Retries have been made where they help.
+/// Kind of a store failure. Retries have already been made where they help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObjectErrorKind {
-    /// There is no such object (or no such bucket).
+    /// The object (or bucket) does not exist.
     NotFound,
-    /// [`PutMode::Create`] found one. After a time-out it may be one's own: compare the content.
+    /// [`PutMode::Create`] found an object. After a timeout it may be the caller's own: compare the content.
     Exists,
     /// [`PutMode::Replace`] found another content.
     Changed,
-    /// The credentials are missing, wrong or do not suffice.
+    /// The credentials are missing, wrong or insufficient.
     Denied,
-    /// Nobody answers there (no connection, no answer in time, a gateway without a store behind it), for longer than retries
-    /// go on.
+    /// The store does not answer (no connection, no answer in time, a gateway without a store behind it), and all
+    /// retries failed.
     Unavailable,
-    /// The store answers that it cannot now: overloaded, or failing inside (429, 500, 503), for longer than retries go on.
+    /// The store is overloaded or has an internal error (429, 500, 503), and all retries failed.
     Busy,
-    /// It answered, and the answer is wrong: short, damaged, or none that makes sense.
+    /// The store's answer is wrong: short, damaged or not parseable.
     Corrupt,
-    /// It cannot do this at all, such as a conditional write.
+    /// The store does not support the operation, such as a conditional write.
     Unsupported,
-    /// The operation was cancelled, or a limit of its own is reached.
+    /// The operation was cancelled or exceeds its limit.
     Refused,
 }
 
-/// A failure of a store.
+/// Failure of an object store.
 #[derive(Debug, Clone)]
 pub struct ObjectError {
-    /// What the caller may do about it.
+    /// Kind of failure, chosen by what the caller can do.
     pub kind: ObjectErrorKind,
-    /// Which object.
+    /// Key of the object.
     pub key: String,
-    /// A sentence, without credentials.
+    /// Reason as a sentence, without credentials.
     pub reason: String,
 }
 
 impl ObjectError {
-    /// A failure with its reason.
+    /// Creates a failure with its reason.
     pub fn new(kind: ObjectErrorKind, key: impl Into<String>, reason: impl Into<String>) -> Self {
         Self {
             kind,
@@ -152,7 +152,7 @@ impl From<ObjectError> for firn_model::Error {
     }
 }
 
-/// A file to upload, and the disk that it lies on.
+/// File to upload, with the disk that holds it.
 #[derive(Debug, Clone)]
 pub struct LocalFile {
     disk: Arc<dyn Disk>,
@@ -160,7 +160,7 @@ pub struct LocalFile {
 }
 
 impl LocalFile {
-    /// The file of this path.
+    /// Creates a reference to the file at `path`.
     pub fn new(disk: &Arc<dyn Disk>, path: impl Into<PathBuf>) -> Self {
         Self {
             disk: Arc::clone(disk),
@@ -172,7 +172,7 @@ impl LocalFile {
         self.disk.len(&self.path)
     }
 
-    /// All bytes of a range, or an error.
+    /// Returns all bytes of a range, or an error.
     pub(crate) fn read(&self, range: Range<u64>) -> io::Result<Bytes> {
         let bytes = self.disk.read_range(&self.path, range.clone())?;
         match bytes.len() as u64 == range.end - range.start {
@@ -182,31 +182,32 @@ impl LocalFile {
     }
 }
 
-/// A place for objects.
+/// Object store as callers use it.
 #[async_trait]
 pub trait Objects: Send + Sync + fmt::Debug {
-    /// Bytes of a half-open range that lies within the object; fewer are [`ObjectErrorKind::Corrupt`].
+    /// Reads a half-open range, which must lie within the object. Fails with [`ObjectErrorKind::Corrupt`] if fewer
+    /// bytes arrive.
     async fn read(&self, key: &str, range: Range<u64>) -> Result<Bytes, ObjectError>;
 
-    /// The whole object, if it has no more than `len_max` bytes.
+    /// Reads the whole object, if it has no more than `len_max` bytes.
     async fn read_all(&self, key: &str, len_max: u64) -> Result<(Bytes, ObjectInfo), ObjectError>;
 
-    /// The last `len` bytes, or the whole object if it is shorter, and how long the object is.
+    /// Reads the last `len` bytes, or the whole object if it is shorter. Also returns the object's length.
     async fn read_end(&self, key: &str, len: u64) -> Result<(Bytes, ObjectInfo), ObjectError>;
 
-    /// What is known of an object without reading it.
+    /// Returns the metadata of an object without reading it.
     async fn info(&self, key: &str) -> Result<ObjectInfo, ObjectError>;
 
-    /// Writes an object; visible whole or not at all. The etag of what was written.
+    /// Writes an object atomically and returns its etag.
     async fn write(&self, key: &str, bytes: Bytes, mode: PutMode) -> Result<Option<String>, ObjectError>;
 
-    /// Writes a file, in parts if it is large; visible whole or not at all. Content-addressed objects
-    /// go this way, so what is there already is replaced by the same.
+    /// Uploads a file atomically, in parts if it is large. Used for content-addressed objects, so an existing object is
+    /// replaced by the same content.
     async fn upload(&self, key: &str, file: &LocalFile) -> Result<(), ObjectError> {
         self.upload_telling(key, file, &|_| {}).await
     }
 
-    /// As [`Objects::upload`]; `sent` is told of bytes as the store takes them, all together the file's.
+    /// Like [`Objects::upload`], and reports uploaded bytes to `sent`; their sum is the length of the file.
     async fn upload_telling(
         &self,
         key: &str,
@@ -214,9 +215,9 @@ pub trait Objects: Send + Sync + fmt::Debug {
         sent: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<(), ObjectError>;
 
-    /// All objects whose key begins with the prefix, sorted. May miss what was written a moment ago.
+    /// Returns all objects whose key starts with the prefix, sorted by key. May miss very recent writes.
     async fn list(&self, prefix: &str) -> Result<Vec<ObjectInfo>, ObjectError>;
 
-    /// Removes an object; one that is not there is no error.
+    /// Removes an object. A missing object is not an error.
     async fn delete(&self, key: &str) -> Result<(), ObjectError>;
 }

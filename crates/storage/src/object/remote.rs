@@ -1,4 +1,4 @@
-//! Objects of a cloud store, through the clients of the `object_store` crate.
+//! Adapter of cloud stores, through the clients of the `object_store` crate.
 
 use std::error::Error as StdError;
 use std::ops::Range;
@@ -16,29 +16,29 @@ use object_store::{
 use super::http::Refusal;
 use super::{ObjectError, ObjectErrorKind, ObjectInfo, PutMode, Requests, Want};
 
-/// How much of a client's sentence is told.
+/// Maximum length of a client error text in messages.
 const REASON_CHARS_MAX: usize = 400;
 
-/// What one store does differently from another.
+/// Differences between stores.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Dialect {
-    /// A content of a key is named by its generation, not by its etag (Google).
+    /// The generation, not the etag, identifies the content of a key (Google).
     pub(super) by_version: bool,
-    /// The last bytes of an object can be asked for without knowing its length (all but Azure).
+    /// The store can read the end of an object without its length (all but Azure).
     pub(super) reads_ends: bool,
 }
 
-/// A bucket, with a base path.
+/// Bucket with a base path.
 #[derive(Debug)]
 pub(super) struct Remote<S> {
     store: S,
-    /// Empty, or ending on `/`.
+    /// Empty, or ends with `/`.
     base: String,
     dialect: Dialect,
 }
 
 impl<S: ObjectStore + MultipartStore> Remote<S> {
-    /// Keys are below `base_path`, whose parts are separated by `/`.
+    /// Creates a store whose keys are below `base_path`, whose parts are separated by `/`.
     pub(super) fn new(store: S, base_path: &str, dialect: Dialect) -> Self {
         let trimmed = base_path.trim_matches('/');
         let base = if trimmed.is_empty() {
@@ -120,7 +120,7 @@ impl<S: ObjectStore + MultipartStore> Requests for Remote<S> {
             .put_opts(&self.path(key)?, PutPayload::from(bytes), options)
             .await;
         let written = written.map_err(|error| match (fault(key, &error), mode) {
-            // What is gone is no more what it was.
+            // A deleted object no longer has the expected etag.
             (fault, PutMode::Replace(_)) if fault.kind == ObjectErrorKind::NotFound => {
                 ObjectError::new(ObjectErrorKind::Changed, key, "the object has changed")
             }
@@ -168,7 +168,7 @@ impl<S: ObjectStore + MultipartStore> Requests for Remote<S> {
     }
 
     async fn list(&self, prefix: &str) -> Result<Vec<ObjectInfo>, ObjectError> {
-        // The client knows prefixes of whole parts only; the rest of the key is compared here.
+        // The client supports only prefixes of whole path parts; the rest of the prefix is compared here.
         let folder = prefix.rsplit_once('/').map_or("", |(folder, _)| folder);
         let folder = format!("{}{folder}", self.base);
         let folder = folder.trim_end_matches('/');
@@ -202,7 +202,7 @@ impl<S: ObjectStore + MultipartStore> Requests for Remote<S> {
     }
 }
 
-/// The bytes of an answer, which are exactly those that were asked for.
+/// Collects the bytes of an answer and checks that they are exactly the requested ones.
 pub(super) async fn collect(
     key: &str,
     actual: Range<u64>,
@@ -213,21 +213,21 @@ pub(super) async fn collect(
     if actual != expected {
         return Err(damaged(
             key,
-            format!("bytes {actual:?} where {expected:?} were asked for"),
+            format!("bytes {actual:?} instead of the requested {expected:?}"),
         ));
     }
     let mut bytes = BytesMut::with_capacity(len);
     while let Some(chunk) = stream.next().await {
         let chunk = chunk.map_err(|error| fault(key, &error))?;
         if bytes.len() + chunk.len() > len {
-            return Err(damaged(key, format!("more than the {len} bytes that were asked for")));
+            return Err(damaged(key, format!("more than the requested {len} bytes")));
         }
         bytes.extend_from_slice(&chunk);
     }
     if bytes.len() < len {
         return Err(damaged(
             key,
-            format!("{} bytes where {len} were asked for", bytes.len()),
+            format!("{} bytes instead of the requested {len}", bytes.len()),
         ));
     }
     Ok(bytes.freeze())
@@ -237,7 +237,7 @@ fn damaged(key: &str, reason: String) -> ObjectError {
     ObjectError::new(ObjectErrorKind::Corrupt, key, format!("the store sent {reason}"))
 }
 
-/// What a client's error means.
+/// Converts a client error.
 pub(super) fn fault(key: &str, error: &Error) -> ObjectError {
     let (kind, reason) = match error {
         Error::NotFound { .. } => (ObjectErrorKind::NotFound, "there is no such object".to_owned()),
@@ -253,7 +253,7 @@ pub(super) fn fault(key: &str, error: &Error) -> ObjectError {
     ObjectError::new(kind, key, reason)
 }
 
-/// What went wrong below a client's error: a refusal, the transport, or an answer without sense.
+/// Finds the cause of a client error: a refusal of the store, the transport, or an answer that is not parseable.
 fn beneath(error: &Error) -> (ObjectErrorKind, String) {
     let mut next: Option<&(dyn StdError + 'static)> = Some(error);
     let mut transport = None;

@@ -1,4 +1,4 @@
-//! When a request is sent again, and after which pause.
+//! Retry policy of store requests: which errors are retried, and after which backoff.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use parking_lot::Mutex;
 
 use super::{ObjectError, ObjectErrorKind};
 
-/// Exponential back-off with full jitter: after attempt n a pause between zero and `first * 2^n`, so that
-/// those whom a store turned away together do not come back together.
+/// Exponential backoff with full jitter: after attempt n the pause is between zero and `first * 2^n`, so that clients
+/// that a store rejected at the same time do not retry at the same time.
 #[derive(Debug)]
 pub struct RetryPolicy {
     retries_max: u32,
@@ -17,19 +17,19 @@ pub struct RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// Elasticsearch's clients try four times; more pauses, still short ones, outlast a store's hiccup.
+    /// Elasticsearch's clients try four times; a few more short pauses outlast a brief outage of a store.
     pub const RETRIES_DEFAULT: u32 = 6;
     /// About one round trip to a store.
     const PAUSE_FIRST: Duration = Duration::from_millis(50);
-    /// Longer ones help nobody who waits for an answer.
+    /// Longer pauses do not help callers that wait for an answer.
     const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-    /// At most `retries_max` retries, with pauses drawn from the seed.
+    /// Creates a policy of at most `retries_max` retries, with jitter from the seed.
     pub fn new(retries_max: u32, seed: u64) -> Self {
         Self::with_pauses(retries_max, Self::PAUSE_FIRST, Self::PAUSE_MAX, seed)
     }
 
-    /// The same with pauses of its own.
+    /// Like [`RetryPolicy::new`], with explicit pauses.
     pub fn with_pauses(retries_max: u32, pause_first: Duration, pause_max: Duration, seed: u64) -> Self {
         Self {
             retries_max,
@@ -39,7 +39,7 @@ impl RetryPolicy {
         }
     }
 
-    /// The pause before the attempt after `attempt` (counted from 0), or none if the error is final.
+    /// Returns the pause after failed `attempt` (counted from 0), or `None` if the error is final.
     pub(super) fn pause(&self, attempt: u32, error: &ObjectError) -> Option<Duration> {
         use ObjectErrorKind::{Busy, Corrupt, Unavailable};
         let may_help = matches!(error.kind, Unavailable | Busy | Corrupt);
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_not_asked_for_again() {
+    fn final_answers_are_not_retried() {
         let policy = RetryPolicy::new(5, 7);
         use ObjectErrorKind::{Changed, Denied, Exists, NotFound, Refused, Unsupported};
         for kind in [NotFound, Exists, Changed, Denied, Unsupported, Refused] {

@@ -1,4 +1,4 @@
-//! Amazon S3, and what speaks its protocol.
+//! Amazon S3 and S3-compatible stores.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,45 +12,45 @@ use super::remote::{Dialect, Remote, fault};
 use super::settings::Fields;
 use super::{ObjectError, Requests};
 
-/// Where a bucket is and who asks.
+/// Location of a bucket and its credentials.
 #[derive(Clone, PartialEq, Eq)]
 pub struct S3Options {
-    /// Its name.
+    /// Name of the bucket.
     pub bucket: String,
-    /// Before every key; empty for none.
+    /// Prefix of every key; empty for none.
     pub base_path: String,
-    /// Another place than Amazon's: `https://host:port`, without the bucket.
+    /// Endpoint of a store other than Amazon's: `https://host:port`, without the bucket.
     pub endpoint: Option<String>,
-    /// Amazon's name of the place, part of every signature.
+    /// AWS region, part of every signature.
     pub region: Option<String>,
-    /// Whether the bucket stands in the path of a request and not in the name of its host.
+    /// Whether the bucket is in the path of a request and not in its host name.
     pub path_style_access: bool,
-    /// Key, secret and session token. Without them the environment decides, then the machine's own role.
+    /// Static credentials. Without them the environment decides, then the machine's role.
     pub credentials: Option<S3Credentials>,
-    /// Variables whose names begin with `AWS_`.
+    /// Environment variables with prefix `AWS_`.
     pub environment: Vec<(String, String)>,
-    /// How long a store may be silent before a request counts as lost.
+    /// Maximum silence of a store before a request counts as lost.
     pub read_timeout: Duration,
-    /// Whether the store is told to encrypt what it keeps.
+    /// Whether the store encrypts stored objects.
     pub server_side_encryption: bool,
 }
 
-/// Who asks.
+/// Credentials.
 #[derive(Clone, PartialEq, Eq)]
 pub struct S3Credentials {
-    /// Its public half.
+    /// Access key id.
     pub access_key: String,
-    /// Its secret half.
+    /// Secret key.
     pub secret_key: String,
-    /// With credentials that expire.
+    /// Session token of temporary credentials.
     pub session_token: Option<String>,
 }
 
-/// Elasticsearch's `s3.client.*.read_timeout`.
+/// Elasticsearch's default of `s3.client.*.read_timeout`.
 pub(super) const READ_TIMEOUT_DEFAULT: Duration = Duration::from_secs(50);
 
 impl S3Options {
-    /// A bucket at Amazon, with the machine's own role.
+    /// Creates options for a bucket at Amazon, with the machine's role.
     pub fn new(bucket: impl Into<String>) -> Self {
         Self {
             bucket: bucket.into(),
@@ -65,7 +65,7 @@ impl S3Options {
         }
     }
 
-    /// Of a repository's settings, by Elasticsearch's names.
+    /// Parses a repository's settings, with Elasticsearch's names.
     pub(super) fn parse(fields: &mut Fields, environment: &[(String, String)]) -> Result<Self> {
         fields.require_client()?;
         let bucket = fields.filled("bucket")?;
@@ -82,7 +82,7 @@ impl S3Options {
             false => format!("{protocol}://{at}"),
         });
         if let Some(at) = endpoint.as_deref().filter(|at| !is_http(at)) {
-            return Err(fields.refused(format!("the endpoint [{at}] is no address of http or https")));
+            return Err(fields.refused(format!("the endpoint [{at}] is not an http or https URL")));
         }
         let keys = (fields.of_client("access_key"), fields.of_client("secret_key"));
         let credentials = match keys {
@@ -98,7 +98,7 @@ impl S3Options {
         Ok(Self {
             bucket,
             base_path: fields.filled("base_path")?.unwrap_or_default(),
-            // A place of one's own rarely has a name in the DNS for every bucket.
+            // Custom endpoints rarely have a DNS name for every bucket.
             path_style_access: fields.boolean("path_style_access", endpoint.is_some())?,
             endpoint,
             region: fields.either("region")?,
@@ -109,11 +109,12 @@ impl S3Options {
         })
     }
 
-    /// A store for it. Nothing is asked yet.
+    /// Creates a store without sending a request.
     pub fn open(&self) -> Result<Arc<dyn Requests>, ObjectError> {
         let mut builder = AmazonS3Builder::new();
         for (name, value) in &self.environment {
-            // What the bucket is and how it is spoken to is the repository's; who asks may come from here.
+            // The repository defines bucket and endpoint; only credentials and the region may come from the
+            // environment.
             let key: Option<AmazonS3ConfigKey> = name.to_ascii_lowercase().parse().ok();
             let is_taken = self.takes(name);
             if let Some(key) = key.filter(|_| is_taken) {
@@ -127,7 +128,7 @@ impl S3Options {
             .with_retry(no_retries())
             .with_http_connector(Connector)
             .with_conditional_put(S3ConditionalPut::ETagMatch)
-            // One object a request, as every store of this protocol knows it.
+            // Deletes one object per request, which every S3-compatible store supports.
             .with_disable_bulk_delete(true)
             .with_virtual_hosted_style_request(!self.path_style_access);
         if self.server_side_encryption {
@@ -158,13 +159,13 @@ impl S3Options {
         Ok(Arc::new(Remote::new(store, &self.base_path, dialect)))
     }
 
-    /// Whether a variable of the environment is looked at.
+    /// Returns whether an environment variable is used.
     fn takes(&self, name: &str) -> bool {
         let says_who = self.credentials.is_none() && WHO.contains(&name);
         says_who || matches!(name, "AWS_REGION" | "AWS_DEFAULT_REGION")
     }
 
-    /// The client takes an endpoint with the bucket in its host's name as it is.
+    /// Returns the endpoint for the client, which expects the bucket in the host name in virtual-hosted style.
     fn host(&self, endpoint: &str) -> String {
         let endpoint = endpoint.trim_end_matches('/');
         match endpoint.split_once("://") {
@@ -174,7 +175,7 @@ impl S3Options {
     }
 }
 
-/// Variables that say who asks when the repository does not.
+/// Environment variables with credentials, used if the repository has none.
 const WHO: &[&str] = &[
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
@@ -197,7 +198,7 @@ fn is_http(endpoint: &str) -> bool {
     host.is_some_and(|host| !host.is_empty() && !host.contains(char::is_whitespace))
 }
 
-/// Without the secrets.
+/// Omits the secrets.
 impl fmt::Debug for S3Options {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter

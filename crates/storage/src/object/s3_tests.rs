@@ -1,4 +1,4 @@
-//! The real protocol: versitygw, and the proxy that lets things go wrong between it and firn.
+//! S3 tests with the real protocol: versitygw behind the fault injection proxy.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::tests::{conforms, kind};
 use super::*;
 
-/// A gateway with a bucket, and a proxy before it.
+/// Gateway with a bucket, behind a fault injection proxy.
 struct Place {
     _folder: tempfile::TempDir,
     gateway: Gateway,
@@ -29,7 +29,7 @@ impl Place {
         }
     }
 
-    /// A repository as an operator registers one, through the proxy.
+    /// Opens a repository as an operator registers it, through the proxy.
     fn repository(&self, settings: serde_json::Value) -> Guarded {
         let mut config = StoresConfig::new(1);
         let secrets = [
@@ -70,9 +70,9 @@ async fn s3_conforms() {
 }
 
 #[tokio::test]
-async fn wrong_keys_and_buckets_are_told() {
+async fn wrong_keys_and_buckets_are_reported() {
     let place = Place::start();
-    let objects = place.repository(json!({"bucket": "nobody"}));
+    let objects = place.repository(json!({"bucket": "missing"}));
     assert_eq!(kind(objects.list("").await), ObjectErrorKind::NotFound);
     let config = StoresConfig {
         clients: [
@@ -89,12 +89,12 @@ async fn wrong_keys_and_buckets_are_told() {
     ]
     .into();
     let objects = ObjectStores::new(config).open("r", "s3", &settings).expect("open");
-    let error = objects.list("").await.expect_err("nobody's key");
+    let error = objects.list("").await.expect_err("an unknown key");
     assert_eq!(error.kind, ObjectErrorKind::Denied);
     assert!(!error.to_string().contains("body"), "{error}");
 }
 
-/// Each fault on each kind of request: as long as retries suffice the answer is right.
+/// Each fault on each kind of request: the answer is correct while retries suffice.
 #[tokio::test]
 async fn every_fault_ends_in_the_right_answer_or_a_typed_error() {
     let place = Place::start();
@@ -112,7 +112,7 @@ async fn every_fault_ends_in_the_right_answer_or_a_typed_error() {
         place.faults([Rule::next(fault, 1)]);
         let read = objects.read(key, 100..60_100).await.expect(key);
         let is_damaged = read != body[100..60_100];
-        // Only the reader of the content can know; splits and manifests carry checksums for this.
+        // Only the reader of the content can detect this; splits and manifests carry checksums for it.
         assert_eq!(is_damaged, fault == Fault::BitFlip, "{fault:?}");
 
         place.faults([Rule::next(fault, 1).of(Method::List)]);
@@ -131,7 +131,7 @@ async fn every_fault_ends_in_the_right_answer_or_a_typed_error() {
     }
     let stats = place.proxy.stats();
     for fault in Fault::ALL {
-        assert!(stats.met(fault) > 0, "{fault:?} befell nothing");
+        assert!(stats.met(fault) > 0, "{fault:?} affected no request");
     }
 }
 
@@ -141,7 +141,7 @@ async fn a_store_that_stays_away_is_unavailable_after_so_many_requests() {
     let objects = place.repository(json!({"max_retries": 2}));
     for (fault, told, requests) in [
         (Fault::SlowDown, ObjectErrorKind::Busy, 3..=3),
-        // A kept connection that ends before it answers is tried again by the HTTP client itself.
+        // The HTTP client itself retries a pooled connection that ends before it answers.
         (Fault::Reset, ObjectErrorKind::Unavailable, 3..=6),
     ] {
         place.faults([]);

@@ -1,4 +1,4 @@
-//! The settings of a repository, read one by one; what nobody read is refused by name.
+//! Parser of repository settings. It rejects settings that no reader consumed, by name.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use firn_model::settings::{SettingsMap, parse_bytes_setting};
 use firn_model::{Error, ErrorKind, Result};
 use serde_json::Value;
 
-/// Which client of a kind a repository uses when it names none.
+/// Client of a repository that names none.
 const CLIENT_DEFAULT: &str = "default";
 
-/// What holds for a repository of any kind.
+/// Settings common to all repository types.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Common {
     pub(super) is_readonly: bool,
-    /// `None`: as fast as it goes.
+    /// `None`: unlimited.
     pub(super) snapshot_bytes_per_second: Option<u64>,
     pub(super) restore_bytes_per_second: Option<u64>,
     pub(super) retries_max: Option<u32>,
@@ -23,9 +23,9 @@ pub(super) struct Common {
 
 /// Elasticsearch's default of `max_snapshot_bytes_per_sec`.
 const SNAPSHOT_BYTES_PER_SECOND: u64 = 40 << 20;
-/// The node's bound of restores, beside the settings of clients.
+/// Node-wide rate limit of restores, stored beside the client settings.
 const RECOVERY_RATE: &str = "indices.recovery.max_bytes_per_sec";
-/// More would keep a request alive for minutes.
+/// More retries would delay a request by minutes.
 const RETRIES_MAX: u64 = 20;
 
 /// Settings of one repository and of the client that it names.
@@ -33,7 +33,7 @@ pub(super) struct Fields<'a> {
     repository: &'a str,
     kind: &'a str,
     settings: BTreeMap<&'a str, &'a Value>,
-    /// Flat, of all clients of all kinds: `s3.client.default.endpoint`.
+    /// Flat, of all clients of all types: `s3.client.default.endpoint`.
     clients: &'a BTreeMap<String, String>,
     client: String,
 }
@@ -61,41 +61,41 @@ impl<'a> Fields<'a> {
         Ok(fields)
     }
 
-    /// A repository that cannot be made of its settings; Elasticsearch's way to say it.
+    /// Returns the error for a repository that cannot be created from its settings, with Elasticsearch's text.
     pub(super) fn refused(&self, reason: impl AsRef<str>) -> Error {
         refused(self.repository, reason)
     }
 
-    /// A setting of the repository.
+    /// Consumes a setting of the repository.
     pub(super) fn text(&mut self, name: &str) -> Result<Option<String>> {
         match self.settings.remove(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.trim().to_owned())),
             Some(value @ (Value::Number(_) | Value::Bool(_))) => Ok(Some(value.to_string())),
             Some(value) => Err(Error::illegal_argument(format!(
-                "setting [{name}] of repository [{}] is no text, number or boolean: {value}",
+                "setting [{name}] of repository [{}] must be a string, number or boolean, found {value}",
                 self.repository
             ))),
         }
     }
 
-    /// The same; none if it is empty.
+    /// Like [`Fields::text`]; an empty value counts as missing.
     pub(super) fn filled(&mut self, name: &str) -> Result<Option<String>> {
         Ok(self.text(name)?.filter(|text| !text.is_empty()))
     }
 
-    /// A setting of the repository, or else of its client.
+    /// Consumes a setting of the repository, or returns that of its client.
     pub(super) fn either(&mut self, name: &str) -> Result<Option<String>> {
         Ok(self.filled(name)?.or_else(|| self.of_client(name)))
     }
 
-    /// A setting of the repository's client, in the settings file or the keystore.
+    /// Returns a setting of the repository's client, from the settings file or the keystore.
     pub(super) fn of_client(&self, name: &str) -> Option<String> {
         let full = format!("{}.client.{}.{name}", self.kind, self.client);
         self.clients.get(&full).filter(|value| !value.is_empty()).cloned()
     }
 
-    /// A repository that names a client which nothing describes has a typing error in the name.
+    /// Fails if the repository names a client without settings: the name is probably a typing error.
     pub(super) fn require_client(&self) -> Result<()> {
         let prefix = format!("{}.client.{}.", self.kind, self.client);
         if self.client == CLIENT_DEFAULT || self.clients.keys().any(|name| name.starts_with(&prefix)) {
@@ -136,7 +136,7 @@ impl<'a> Fields<'a> {
         text.map(|text| parse_bytes_setting(name, &text)).transpose()
     }
 
-    /// Bytes per second; 0 and -1 are no limit.
+    /// Parses bytes per second; 0 and -1 mean no limit.
     fn rate(&mut self, name: &str, default: Option<u64>) -> Result<Option<u64>> {
         match self.either(name)? {
             None => Ok(default),
@@ -145,7 +145,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// That of the repository, or else the node's.
+    /// Returns the restore rate of the repository, or else that of the node.
     fn restore_rate(&mut self) -> Result<Option<u64>> {
         let of_node = match self.clients.get(RECOVERY_RATE) {
             Some(text) => Some(parse_bytes_setting(RECOVERY_RATE, text)?).filter(|rate| *rate > 0),
@@ -162,16 +162,16 @@ impl<'a> Fields<'a> {
         Ok(Duration::from_millis(ms.max(1)))
     }
 
-    /// What every kind has.
+    /// Consumes the settings common to all types.
     pub(super) fn common(&mut self) -> Result<Common> {
-        // Manifests and splits are compressed as their formats say, whatever is wished for.
+        // Manifests and splits are always compressed as their formats require; the setting has no effect.
         self.boolean("compress", true)?;
         let retries_max = self.either("max_retries")?;
         let retries_max = retries_max.map(|text| {
             let number = text.parse::<u64>().ok().filter(|number| *number <= RETRIES_MAX);
             number.map(|number| number as u32).ok_or_else(|| {
                 Error::illegal_argument(format!(
-                    "failed to parse setting [max_retries] with value [{text}]: a number up to {RETRIES_MAX} is needed"
+                    "failed to parse setting [max_retries] with value [{text}]: must be a number up to {RETRIES_MAX}"
                 ))
             })
         });
@@ -183,7 +183,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// A setting that firn takes only with the value that changes nothing.
+    /// Accepts a setting only with the one value that firn implements.
     pub(super) fn only(&mut self, name: &str, accepted: &str) -> Result<()> {
         match self.filled(name)? {
             Some(value) if value != accepted => Err(Error::not_implemented(format!(
@@ -194,7 +194,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Refuses what nobody has read.
+    /// Fails if a setting was not consumed.
     pub(super) fn end(self) -> Result<()> {
         match self.settings.keys().next() {
             None => Ok(()),
@@ -206,7 +206,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A repository that cannot be made; as Elasticsearch says it.
+/// Returns the error for a repository that cannot be created, with Elasticsearch's text.
 pub(super) fn refused(repository: &str, reason: impl AsRef<str>) -> Error {
     Error::new(ErrorKind::Repository, format!("[{repository}] {}", reason.as_ref()))
 }

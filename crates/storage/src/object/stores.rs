@@ -1,4 +1,4 @@
-//! From what an operator registered to objects: which settings mean what, and what may be reached.
+//! Factory of object stores: interprets repository settings and restricts their locations.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -14,37 +14,37 @@ use super::settings::{Common, Fields, refused};
 use super::url::UrlObjects;
 use super::{FsObjects, FsPlace, Guard, Guarded, Limit, Meter, Requests, RetryPolicy, S3Options, Throttle};
 
-/// Files are for all to read, and for their owner to change.
+/// Default umask: everyone may read the files, only the owner may change them.
 const UMASK_DEFAULT: u32 = 0o022;
 
-/// What stores need from outside.
+/// Node-wide configuration of object stores.
 #[derive(Clone)]
 pub struct StoresConfig {
-    /// `path.repo`: folders that repositories of type `fs` may lie in, absolute. Empty: none may.
+    /// `path.repo`: absolute folders that may contain repositories of type `fs`. Empty: none.
     pub path_repo: Vec<PathBuf>,
-    /// The mode bits that files and folders of repositories of type `fs` do not get.
+    /// Umask of files and folders of repositories of type `fs`.
     pub umask: u32,
-    /// `repositories.url.allowed_urls`: addresses that repositories of type `url` may begin with; `*` for any rest.
+    /// `repositories.url.allowed_urls`: allowed addresses of repositories of type `url`; `*` matches any rest.
     pub allowed_urls: Vec<String>,
-    /// Settings of clients (`s3.client.NAME.endpoint`), those of the keystore among them; and
-    /// `indices.recovery.max_bytes_per_sec`, which holds for repositories without a `max_restore_bytes_per_sec`.
+    /// Client settings (`s3.client.NAME.endpoint`), including those of the keystore, and
+    /// `indices.recovery.max_bytes_per_sec`, which applies to repositories without `max_restore_bytes_per_sec`.
     pub clients: BTreeMap<String, String>,
-    /// Variables that cloud stores know: their names begin with `AWS_`, `GOOGLE_` or `AZURE_`.
+    /// Environment variables of cloud stores, with prefix `AWS_`, `GOOGLE_` or `AZURE_`.
     pub environment: Vec<(String, String)>,
-    /// Requests in flight at a time, of all repositories.
+    /// Maximum number of requests in flight, over all repositories.
     pub requests_max: usize,
-    /// Draws the pauses between retries.
+    /// Seed of the jitter between retries.
     pub seed: u64,
-    /// The one store of all repositories of type `memory`, for tests; `None`: there is no such type.
+    /// Shared store of all repositories of type `memory`, for tests; `None`: the type does not exist.
     pub memory: Option<Arc<dyn Requests>>,
 }
 
 impl StoresConfig {
-    /// As many requests as keep a link of 10 Gbit/s busy with ranges of 64 KB at 30 ms, and few enough that their
-    /// bytes fit in memory.
+    /// Enough requests to fill a link of 10 Gbit/s with ranges of 64 KB at 30 ms, and few enough that their bytes fit
+    /// in memory.
     pub const REQUESTS_MAX_DEFAULT: usize = 64;
 
-    /// No folders, no addresses, no clients.
+    /// Creates a configuration without folders, addresses and clients.
     pub fn new(seed: u64) -> Self {
         Self {
             path_repo: Vec::new(),
@@ -59,27 +59,27 @@ impl StoresConfig {
     }
 }
 
-/// Opens repositories. One for a process: all that it opens share a limit.
+/// Opens repositories. One per process: all its repositories share one limit.
 pub struct ObjectStores {
     config: StoresConfig,
     limit: Limit,
-    /// Outlive a repository that is registered anew: counters only grow.
+    /// Retained when a repository is registered again: counters only grow.
     meters: Mutex<BTreeMap<String, Arc<Meter>>>,
 }
 
-/// What a kind of repository is made of.
+/// Parsed location of a repository.
 enum Place {
     S3(S3Options),
     Gcs(GcsOptions),
     Azure(AzureOptions),
     Fs(FsPlace),
-    /// With the folder that an address of files means.
+    /// With the folder, if it is a `file:` address.
     Url(String, Option<FsPlace>),
     Memory(Arc<dyn Requests>),
 }
 
 impl ObjectStores {
-    /// Nothing is open yet.
+    /// Creates a factory without open repositories.
     pub fn new(config: StoresConfig) -> Self {
         Self {
             limit: Limit::new(config.requests_max.max(1)),
@@ -93,7 +93,7 @@ impl ObjectStores {
         self.parse(name, kind, settings).map(drop)
     }
 
-    /// The objects of a repository. No store is asked; a folder is made if it is missing.
+    /// Opens the objects of a repository. Sends no request to a store; creates a missing folder.
     pub fn open(&self, name: &str, kind: &str, settings: &SettingsMap) -> Result<Guarded> {
         let (place, common, part_len) = self.parse(name, kind, settings)?;
         let is_readonly = common.is_readonly || matches!(place, Place::Url(..));
@@ -125,7 +125,7 @@ impl ObjectStores {
         Ok(Guarded::new(store, guard))
     }
 
-    /// What the repositories that were opened since the start have asked of their stores, by name.
+    /// Returns the request metrics of all repositories opened since the start, by name.
     pub fn meters(&self) -> Vec<(String, Arc<Meter>)> {
         let meters = self.meters.lock();
         meters
@@ -134,7 +134,7 @@ impl ObjectStores {
             .collect()
     }
 
-    /// The limit that all share.
+    /// Returns the shared limit.
     pub fn limit(&self) -> &Limit {
         &self.limit
     }
@@ -167,7 +167,7 @@ impl ObjectStores {
         let location = fields.filled("location")?;
         let location = location.ok_or_else(|| fields.refused("missing location"))?;
         let roots = &self.config.path_repo;
-        // A relative one lies in the first folder that is allowed.
+        // A relative location is below the first allowed folder.
         let folder = match roots.first() {
             Some(root) => normal(&root.join(&location)),
             None => normal(Path::new(&location)),
@@ -176,7 +176,7 @@ impl ObjectStores {
         place.ok_or_else(|| outside(fields, "location", &location, roots.is_empty()))
     }
 
-    /// A folder that lies in one of those that repositories may lie in.
+    /// Returns the place of a folder, if it is below an allowed folder.
     fn place(&self, folder: &Path) -> Option<FsPlace> {
         let mut roots = self.config.path_repo.iter();
         roots.find_map(|root| FsPlace::new(&normal(root), folder, self.config.umask))
@@ -200,7 +200,7 @@ impl ObjectStores {
             Some(start) => url.starts_with(start),
             None => url.trim_end_matches('/') == pattern.trim_end_matches('/'),
         };
-        // Where a parent is named, what begins as it should may end elsewhere.
+        // A URL with a `..` segment may match an allowed prefix and still lead elsewhere.
         let decoded = url.to_ascii_lowercase().replace("%2e", ".");
         let climbs = decoded.split(['/', '\\', '?', '#']).any(|part| part == "..");
         if !climbs && self.config.allowed_urls.iter().any(is_allowed) {
@@ -213,7 +213,7 @@ impl ObjectStores {
     }
 }
 
-/// `buffer_size`: what one request of an upload moves, within what S3 takes.
+/// Parses `buffer_size`: the part size of an upload, within the limits of S3.
 fn part_len_of(fields: &mut Fields) -> Result<Option<u64>> {
     const RANGE: std::ops::RangeInclusive<u64> = 5 << 20..=5 << 30;
     let part_len = fields.bytes("buffer_size")?;
@@ -236,14 +236,14 @@ fn outside(fields: &Fields, what: &str, place: &str, none_allowed: bool) -> Erro
     ))
 }
 
-/// The folder of an address of files.
+/// Returns the folder of a `file:` address.
 fn file_of(url: &str) -> Option<PathBuf> {
     let path = url.strip_prefix("file:")?;
     let path = path.strip_prefix("//").unwrap_or(path);
     Some(normal(Path::new(path)))
 }
 
-/// Without `.` and `..`, by the names alone.
+/// Removes `.` and `..` lexically.
 fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for component in path.components() {

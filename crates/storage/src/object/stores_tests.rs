@@ -1,4 +1,4 @@
-//! What settings mean, and what is refused by name.
+//! Tests of repository settings: their meaning, and the errors for invalid ones.
 
 use firn_model::ErrorKind;
 use firn_model::settings::SettingsMap;

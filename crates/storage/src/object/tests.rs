@@ -1,4 +1,4 @@
-//! What every store has to do, held against each of them, and what the guard adds, against a store that fails.
+//! Conformance suite of every store, and tests of the guard against a failing store.
 
 use std::collections::VecDeque;
 use std::io::Write as _;
@@ -22,7 +22,7 @@ fn guarded(store: impl Requests + 'static) -> Guarded {
     Guarded::new(Arc::new(store), guard())
 }
 
-/// The promises of [`Objects`].
+/// Checks the guarantees of [`Objects`].
 pub(super) async fn conforms(objects: &Guarded) {
     let body = Bytes::from_static(b"0123456789");
 
@@ -115,7 +115,7 @@ fn local(path: &std::path::Path) -> LocalFile {
     LocalFile::new(&(Arc::new(crate::disk::RealDisk) as Arc<dyn crate::disk::Disk>), path)
 }
 
-/// Parts of S3's least size, so that an upload has several.
+/// Uses S3's minimum part size, so that an upload has several parts.
 fn with_parts(store: Arc<dyn Requests>) -> Guarded {
     let mut guard = guard();
     guard.part_len = Some(5 << 20);
@@ -141,7 +141,7 @@ async fn files_conform() {
     let store = fs(&folder.path().join("repository"));
     conforms(&with_parts(Arc::new(store))).await;
     let incoming = std::fs::read_dir(folder.path().join("repository/.incoming")).expect("the folder");
-    assert_eq!(incoming.count(), 0, "nothing is left behind");
+    assert_eq!(incoming.count(), 0, "no incoming file remains");
 }
 
 #[tokio::test]
@@ -176,7 +176,7 @@ async fn a_readonly_folder_is_not_written() {
     assert_eq!(std::fs::read_dir(folder.path()).expect("the folder").count(), 1);
 }
 
-/// One of many that create the same file, or replace the same content, wins.
+/// Of concurrent writers that create the same file, or replace the same content, exactly one wins.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_writers_at_once_one_wins() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -215,19 +215,19 @@ async fn winners(objects: &Guarded, key: &str, mode: &PutMode) -> usize {
     winners
 }
 
-/// What befalls a request.
+/// Outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Fate {
     Fine,
-    /// Nothing happens.
+    /// The store does not answer.
     Silent,
-    /// The store refuses, for now.
+    /// The store is busy.
     Busy,
-    /// The store does it, and its answer is lost.
+    /// The store executes the request, and its answer is lost.
     LostAnswer,
 }
 
-/// A store whose requests meet these fates, then are fine.
+/// Store whose first requests have these outcomes; later ones succeed.
 #[derive(Debug)]
 struct Unlucky {
     store: MemoryObjects,
@@ -297,7 +297,7 @@ impl Requests for Unlucky {
 }
 
 #[tokio::test]
-async fn a_store_that_is_busy_for_a_while_is_asked_again() {
+async fn requests_to_a_busy_store_are_retried() {
     let objects = guarded(Unlucky::new([Fate::Busy, Fate::Busy, Fate::Fine]));
     objects
         .write("k", Bytes::from_static(b"1"), PutMode::Create)
@@ -324,23 +324,23 @@ async fn a_store_that_is_busy_for_a_while_is_asked_again() {
     }
 }
 
-/// A store that is overloaded is there: who stopped asking it would not learn when it has room again.
+/// An overloaded store is reachable: without requests firn could not detect that it has capacity again.
 #[tokio::test]
-async fn only_a_store_that_nobody_reaches_is_not_asked_any_more() {
+async fn only_an_unreachable_store_gets_no_more_requests() {
     for (fate, asked) in [(Fate::Busy, 40), (Fate::Silent, 16)] {
         let objects = guarded(Unlucky::new([fate; 40]));
         for _ in 0..10 {
-            objects.info("k").await.expect_err("nothing came of it");
+            objects.info("k").await.expect_err("the store fails");
         }
         let made = objects.meter().stats(Operation::Head).requests;
-        // Those that would see whether it is there again come on top.
+        // Probes are counted too.
         assert!((asked..=40).contains(&made), "{fate:?}: {made}");
         assert_eq!(made == 40, fate == Fate::Busy, "{fate:?}: {made}");
     }
-    // It is back, and so is everybody.
+    // The store recovers, and the breaker closes.
     let objects = guarded(Unlucky::new([Fate::Silent; 16]));
     for _ in 0..4 {
-        objects.info("k").await.expect_err("nobody answers");
+        objects.info("k").await.expect_err("the store does not answer");
     }
     tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     for _ in 0..4 {
@@ -351,11 +351,11 @@ async fn only_a_store_that_nobody_reaches_is_not_asked_any_more() {
 #[tokio::test]
 async fn a_conditional_write_whose_answer_is_lost_is_resolved_by_what_is_there() {
     let body = || Bytes::from_static(b"mine");
-    // Its second attempt finds its own object.
+    // The second attempt finds the object of the first.
     let objects = guarded(Unlucky::new([Fate::LostAnswer, Fate::Fine]));
     let etag = objects.write("k", body(), PutMode::Create).await.expect("it is mine");
     assert_eq!(etag, objects.info("k").await.expect("info").etag);
-    // So for a replacement.
+    // The same holds for a replacement.
     let objects = guarded(Unlucky::new([Fate::Fine, Fate::LostAnswer, Fate::Fine]));
     let etag = objects
         .write("k", Bytes::from_static(b"old"), PutMode::Create)
@@ -363,7 +363,7 @@ async fn a_conditional_write_whose_answer_is_lost_is_resolved_by_what_is_there()
         .expect("old");
     let replace = PutMode::Replace(etag.expect("an etag"));
     objects.write("k", body(), replace).await.expect("it is mine");
-    // Somebody else's is no success, even after a lost answer.
+    // Another writer's content is a conflict, even after a lost answer.
     let objects = guarded(Unlucky::new([Fate::Fine, Fate::LostAnswer, Fate::Fine]));
     objects
         .write("k", Bytes::from_static(b"theirs"), PutMode::Create)
@@ -373,7 +373,7 @@ async fn a_conditional_write_whose_answer_is_lost_is_resolved_by_what_is_there()
         kind(objects.write("k", body(), PutMode::Create).await),
         ObjectErrorKind::Exists
     );
-    // All answers are lost, and yet it is there.
+    // All answers are lost, but the object exists.
     let lost = [
         Fate::LostAnswer,
         Fate::LostAnswer,
@@ -383,7 +383,7 @@ async fn a_conditional_write_whose_answer_is_lost_is_resolved_by_what_is_there()
     ];
     let objects = guarded(Unlucky::new(lost));
     objects.write("k", body(), PutMode::Create).await.expect("it is mine");
-    // The same content by another is not one's own without a doubt of one's own.
+    // The same content by another writer is a conflict if no answer was lost.
     let objects = guarded(Unlucky::new([]));
     objects.write("k", body(), PutMode::Create).await.expect("first");
     assert_eq!(
@@ -396,7 +396,7 @@ async fn a_conditional_write_whose_answer_is_lost_is_resolved_by_what_is_there()
 async fn an_upload_outlives_any_one_failure_of_its_requests() {
     let mut file = tempfile::NamedTempFile::new().expect("a file");
     file.write_all(&[7; 100]).expect("its content");
-    // begin, five parts, complete.
+    // Requests: begin, five parts, complete.
     for at in 0..7 {
         for fate in [Fate::Busy, Fate::LostAnswer] {
             let mut fates = vec![Fate::Fine; at];

@@ -1,23 +1,23 @@
-//! `max_snapshot_bytes_per_sec` and `max_restore_bytes_per_sec`: bytes are paid for before they are sent.
+//! Rate limit for `max_snapshot_bytes_per_sec` and `max_restore_bytes_per_sec`: requests wait before their transfer.
 
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// What may be spent ahead: without it, small requests would each wait for the scheduler.
+/// Allowed burst; without it each small request would wait for the scheduler.
 const BURST: Duration = Duration::from_millis(100);
 
-/// A pace in bytes per second, kept over all requests that share it.
+/// Rate in bytes per second, shared by all its requests.
 #[derive(Debug)]
 pub struct Throttle {
     bytes_per_second: u64,
-    /// When all that was asked for so far has been paid.
+    /// Time at which all admitted bytes are paid for.
     paid_at: Mutex<Option<Instant>>,
 }
 
 impl Throttle {
-    /// A pace; `None` and 0 are none at all.
+    /// Creates a throttle; `None` and 0 mean unlimited.
     pub fn new(bytes_per_second: Option<u64>) -> Option<Self> {
         let bytes_per_second = bytes_per_second.filter(|rate| *rate > 0)?;
         Some(Self {
@@ -26,7 +26,7 @@ impl Throttle {
         })
     }
 
-    /// Waits until `bytes` more fit the pace.
+    /// Waits until `bytes` more fit the rate.
     pub(super) async fn pay(&self, bytes: u64) {
         let price = Duration::from_secs_f64(bytes as f64 / self.bytes_per_second as f64);
         let due = {

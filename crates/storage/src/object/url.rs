@@ -1,4 +1,4 @@
-//! A repository that some web server shows: read in ranges, never listed and never written.
+//! Repository on a web server: read in ranges, never listed and never written.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,17 +14,17 @@ use super::remote::{collect, fault};
 use super::requests::range_of;
 use super::{ObjectError, ObjectErrorKind, ObjectInfo, PutMode, Requests, Want};
 
-/// How long a server may be silent before a request counts as lost.
+/// Maximum silence of a server before a request counts as lost.
 const READ_TIMEOUT: Duration = Duration::from_secs(50);
 
-/// Objects below an address of http or https.
+/// Objects below an http or https address.
 #[derive(Debug)]
 pub(super) struct UrlObjects {
     store: HttpStore,
 }
 
 impl UrlObjects {
-    /// Nothing is asked yet.
+    /// Creates the store without sending a request.
     pub(super) fn open(url: &str) -> Result<Arc<dyn Requests>, ObjectError> {
         let store = HttpBuilder::new()
             .with_url(url)

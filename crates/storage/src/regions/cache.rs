@@ -1,4 +1,4 @@
-//! The cache as its readers see it.
+//! Interface of the region cache for readers.
 
 mod fetching;
 mod keeping;
@@ -28,27 +28,27 @@ use crate::split::PartKind;
 use crate::split::pages::{self, PAGE_BYTES};
 use fetching::Lead;
 
-/// Slots per region that would fit whole, in a large cache: with less than a quarter of each region there, memory would be
-/// spent on regions of next to nothing.
+/// Slots per whole region that would fit, in a large cache: if slots were less than a quarter full on average, memory
+/// would be spent on nearly empty regions.
 const SLOTS_PER_FULL_REGION: u64 = 4;
 
-/// Slots that any cache may have, if it has as many pages: some 100 MB of memory.
+/// Minimum number of slots, if the cache has as many pages: about 100 MB of memory.
 const SLOTS_MIN: u64 = 1 << 20;
 
-/// Share of the cache that pins may take: one half stays for everything else.
+/// Divisor of the cache size for pins: half of the cache stays for other regions.
 const PINNED_SHARE: u64 = 2;
 
-/// Share of the cache that is fetched ahead for one call: beyond, pages would push out each other before they are read.
+/// Divisor of the cache size for the prefetch of one call: more pages would evict each other before they are read.
 const AHEAD_SHARE: u64 = 2;
 
-/// What a cache is made with.
+/// Options of a region cache.
 #[derive(Debug, Clone, Copy)]
 pub struct RegionCacheOptions {
-    /// What its pages may take of the disk, bytes. With 0 nothing is kept.
+    /// Maximum disk space of its pages, in bytes. With 0 nothing is cached.
     pub size_bytes: u64,
-    /// What the objects of one owner may take unless [another quota](RegionCache::set_quota) is given, bytes.
+    /// Maximum bytes of one owner's objects, unless [another quota](RegionCache::set_quota) is set.
     pub owner_bytes_max: u64,
-    /// Bytes that are being fetched at one moment and lie in memory, for all readers together; at least one request's.
+    /// Maximum bytes in flight in memory, over all readers; at least one request's.
     pub in_flight_bytes_max: u64,
 }
 
@@ -57,13 +57,13 @@ impl Default for RegionCacheOptions {
         Self {
             size_bytes: 0,
             owner_bytes_max: u64::MAX,
-            // Sixteen of the longest requests: more than a network of 10 Gbit/s has under way at 30 ms.
+            // Sixteen requests of maximum length: more than a network of 10 Gbit/s has in flight at 30 ms.
             in_flight_bytes_max: 16 * REQUEST_PAGES_MAX * PAGE_BYTES,
         }
     }
 }
 
-/// Everything behind the lock. Held for memory accesses only.
+/// State behind the lock, which is held for memory accesses only.
 #[derive(Debug)]
 struct State {
     index: Index,
@@ -75,24 +75,24 @@ struct State {
 pub struct RegionCache {
     state: Mutex<State>,
     file: Arc<dyn RandomFile>,
-    /// Locked before the state where both are.
+    /// Locked before the state if both are locked.
     journal: Mutex<Journal>,
-    /// One permit for each page in flight.
+    /// One permit per page in flight.
     in_flight: Semaphore,
     in_flight_pages_max: u64,
     ahead_pages_max: u64,
 }
 
-/// What pages are asked for.
+/// Purpose of a page request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
-    /// Somebody reads them now.
+    /// A reader needs the pages now.
     Read,
-    /// Somebody will.
+    /// A reader will need the pages soon.
     Ahead,
 }
 
-/// What is known of wanted pages at one moment.
+/// Status of wanted pages at one moment.
 #[derive(Debug, Default)]
 struct Survey {
     hits: Vec<(Run, Place)>,
@@ -101,16 +101,16 @@ struct Survey {
 }
 
 impl RegionCache {
-    /// Opens the cache of a folder, which is made if need be: what an earlier process kept is there. Fails only if the folder
-    /// cannot be used at all; what is damaged in it is left out.
+    /// Opens the cache in a folder, creates it if needed, and restores the regions of an earlier process. Fails only if
+    /// the folder is not usable; damaged entries are dropped.
     pub fn open(disk: Arc<dyn Disk>, folder: &Path, options: RegionCacheOptions) -> io::Result<Self> {
         disk.create_dir_all(folder)?;
         let file = disk.open_random(&folder.join("regions.data"))?;
         Self::with_file(disk, folder, Arc::from(file), options)
     }
 
-    /// As [`RegionCache::open`], with the file given. It is never synced: nothing in it is believed without its checksum,
-    /// so a write may be lost or torn without harm.
+    /// Like [`RegionCache::open`], with a given file. The file is never synced: no page is used without a checksum
+    /// match, so a lost or torn write does no harm.
     pub fn with_file(
         disk: Arc<dyn Disk>,
         folder: &Path,
@@ -137,7 +137,7 @@ impl RegionCache {
         let mut index = Index::restore(limits, options.owner_bytes_max / PAGE_BYTES, &journal.read());
         keeping::give_back_unused(&index, file.as_ref())?;
         if let Err(error) = journal.rewrite(&index.write_all()) {
-            tracing::warn!(%error, "the journal of the region cache cannot be written: what is cached now is lost at the next start");
+            tracing::warn!(%error, "cannot write the journal of the region cache: cached regions are lost at the next start");
         }
         Ok(Self {
             state: Mutex::new(State {
@@ -152,9 +152,11 @@ impl RegionCache {
         })
     }
 
-    /// The whole pages that hold a physical range, verified: from the disk if they are there, else fetched and kept.
+    /// Returns the whole pages that hold a physical range, verified. Reads them from the disk, or fetches and caches
+    /// them.
     ///
-    /// A range beyond the object's end is [`ObjectErrorKind::Corrupt`], as are pages that stay damaged however often they are fetched.
+    /// Fails with [`ObjectErrorKind::Corrupt`] if the range exceeds the object, or if fetched pages stay damaged after
+    /// all retries.
     pub async fn read(
         &self,
         object: &Arc<CachedObject>,
@@ -165,7 +167,7 @@ impl RegionCache {
             return Ok(Bytes::new());
         }
         if physical.end > object.len {
-            let reason = format!("bytes {physical:?} were asked for, and it has only {}", object.len);
+            let reason = format!("bytes {physical:?} exceed its length of {}", object.len);
             return Err(ObjectError::new(ObjectErrorKind::Corrupt, &object.key, reason));
         }
         let mut open = plan::runs(&[(kind, physical)], object.len);
@@ -176,7 +178,7 @@ impl RegionCache {
             let (survey, leads) = self.look(object, &open, Purpose::Read);
             open.clear();
             if buffer.is_empty() {
-                // Nothing to put together if one request brings it all.
+                // If one request returns all pages, no copy is needed.
                 if let ([], [], [lead]) = (&survey.hits[..], &survey.joined[..], &leads[..]) {
                     let first = (all.start - lead.pages().start) * PAGE_BYTES;
                     let len = (all.end - all.start) * PAGE_BYTES;
@@ -224,8 +226,8 @@ impl RegionCache {
         Ok(buffer.into())
     }
 
-    /// Makes sure that pages are there when they are read soon: fetches what is missing, neighbours together and all at
-    /// the same time. More than half of the cache is not fetched ahead; of what is wanted, the first come first.
+    /// Prefetches pages: fetches missing ones, neighbouring pages together and all requests concurrently. Prefetches at
+    /// most half of the cache size; the first ranges of `wanted` take precedence.
     pub async fn fetch(
         &self,
         object: &Arc<CachedObject>,
@@ -249,7 +251,7 @@ impl RegionCache {
         Ok(())
     }
 
-    /// What [`RegionCache::fetch`] and reading would ask of the store now. Fetches nothing and counts as no use.
+    /// Returns the cost of a [`RegionCache::fetch`] or read now. Fetches nothing and does not count as a use.
     pub fn missing(&self, object: &Arc<CachedObject>, wanted: &[(PartKind, Range<u64>)]) -> Cost {
         let runs = plan::runs(wanted, object.len);
         let survey = self.state.lock().survey(object, &runs);
@@ -263,7 +265,8 @@ impl RegionCache {
         cost
     }
 
-    /// The same by kind, in the order of [`PartKind::ALL`]. A request that brings several kinds counts as the first one's.
+    /// Like [`RegionCache::missing`] by kind, in the order of [`PartKind::ALL`]. A request for several kinds counts as
+    /// the first one.
     pub fn missing_by_kind(
         &self,
         object: &Arc<CachedObject>,
@@ -281,17 +284,18 @@ impl RegionCache {
         costs
     }
 
-    /// What it holds and did.
+    /// Returns content and counters.
     pub fn stats(&self) -> RegionCacheStats {
         self.state.lock().index.stats()
     }
 
-    /// Bytes of an object that are there.
+    /// Returns the cached bytes of an object.
     pub fn cached_bytes(&self, object: ObjectId) -> u64 {
         self.state.lock().index.object_bytes(object)
     }
 
-    /// Empties it, of these objects or (`None`) of all; pinned ones too. What is being written this moment stays.
+    /// Removes the regions of these objects, or of all (`None`), including pinned ones. Regions that are being written
+    /// stay.
     pub fn clear(&self, objects: Option<&HashSet<ObjectId>>) {
         let is_chosen = |id: &ObjectId| objects.is_none_or(|objects| objects.contains(id));
         let emptied = self.state.lock().index.clear(is_chosen);
@@ -299,30 +303,30 @@ impl RegionCache {
         self.flush();
     }
 
-    /// From now on what comes of these objects, and what is there, makes no room for others, as long as all pins together take no more than half of
-    /// the cache. Forgotten with the process.
+    /// Pins objects: their present and future regions are not evicted, as long as all pins together take at most half
+    /// of the cache. Pins end with the process.
     pub fn pin(&self, objects: &[ObjectId]) {
         self.state.lock().index.pin(objects, true);
     }
 
-    /// Takes pins back.
+    /// Removes pins.
     pub fn unpin(&self, objects: &[ObjectId]) {
         self.state.lock().index.pin(objects, false);
     }
 
-    /// What a tenant's objects may take, bytes; `None`: as much as any owner's. Counts from the next fetch on. With less than a page
-    /// nothing of them is kept.
+    /// Sets the quota of a tenant's objects, in bytes; `None`: the default. Applies from the next fetch on. With less
+    /// than a page nothing of them is cached.
     pub fn set_quota(&self, tenant: &TenantId, quota_bytes: Option<u64>) {
         self.state.lock().index.set_quota(tenant, quota_bytes);
     }
 
-    /// Tells the journal what has changed, so that the next process knows. Nothing is lost without it but fetches; it is
-    /// worth a call every few seconds.
+    /// Writes changes to the journal for the next process. Without it only fetches are repeated; call it every few
+    /// seconds.
     pub fn flush(&self) {
         self.write_journal(&mut self.journal.lock());
     }
 
-    /// Looks where pages are, and takes it upon itself to fetch those that are nowhere.
+    /// Locates pages, and starts flights for pages that are neither cached nor in flight.
     fn look(&self, object: &Arc<CachedObject>, runs: &[Run], purpose: Purpose) -> (Survey, Vec<Lead<'_>>) {
         let is_read = purpose == Purpose::Read;
         let mut state = self.state.lock();
@@ -348,7 +352,7 @@ impl RegionCache {
         (survey, leads)
     }
 
-    /// As much of what is wanted as is worth fetching ahead.
+    /// Returns the prefix of the wanted ranges that is worth a prefetch.
     fn affordable(&self, wanted: &[(PartKind, Range<u64>)]) -> Vec<(PartKind, Range<u64>)> {
         let mut room = self.ahead_pages_max;
         let mut affordable = Vec::with_capacity(wanted.len());
@@ -366,7 +370,7 @@ impl RegionCache {
 
 #[cfg(test)]
 impl RegionCache {
-    /// Counts everything again.
+    /// Recounts all sums.
     pub(super) fn check(&self) {
         self.state.lock().index.check();
     }

@@ -1,8 +1,9 @@
-//! What is being fetched right now, so that nobody fetches the same again.
+//! Single flight: fetches in progress, so that no page is fetched twice at the same time.
 //!
-//! A flight covers neighbouring pages of an object; flights of one object do not overlap. Whoever makes one leads it. Others
-//! that want its pages wait and get them from the leader's own bytes, so that they are served even if there is no room to
-//! keep anything. If the leader is cancelled, those who wait look again, and the first of them leads.
+//! A flight covers consecutive pages of an object; flights of one object do not overlap. The reader that starts a
+//! flight leads it. Other readers of its pages wait and get the leader's bytes, so that they are served even if there
+//! is no space to cache them. If the leader is cancelled, the waiters look again, and the first of them leads a new
+//! flight.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,13 +14,13 @@ use tokio::sync::watch;
 use super::object::ObjectId;
 use crate::object::ObjectError;
 
-/// What came of a flight: its pages, verified.
+/// Outcome of a flight: its verified pages.
 pub(super) type Outcome = Result<Bytes, ObjectError>;
 
-/// Where the leader puts the outcome.
+/// Channel for the leader's outcome.
 pub(super) type Landing = watch::Sender<Option<Outcome>>;
 
-/// A flight that another reader leads.
+/// Flight that another reader leads.
 #[derive(Debug, Clone)]
 pub(super) struct Flight {
     pub(super) pages: Range<u64>,
@@ -27,7 +28,7 @@ pub(super) struct Flight {
 }
 
 impl Flight {
-    /// Waits for the outcome; `None` if the leader gave up.
+    /// Waits for the outcome; `None` if the leader was cancelled.
     pub(super) async fn landed(mut self) -> Option<Outcome> {
         let outcome = self.outcome.wait_for(Option::is_some).await.ok()?;
         outcome.clone()
@@ -39,7 +40,7 @@ impl Flight {
 pub(super) struct Flights(BTreeMap<(ObjectId, u64), Flight>);
 
 impl Flights {
-    /// The first flight that has any of these pages.
+    /// Returns the first flight that contains any of these pages.
     pub(super) fn first_over(&self, object: ObjectId, pages: &Range<u64>) -> Option<&Flight> {
         let before = self.0.range(..=(object, pages.start)).next_back();
         let before = before.filter(|((id, _), flight)| *id == object && flight.pages.end > pages.start);
@@ -47,7 +48,7 @@ impl Flights {
         found.map(|(_, flight)| flight)
     }
 
-    /// Begins a flight over pages that no other one has.
+    /// Starts a flight over pages that no other flight contains.
     pub(super) fn begin(&mut self, object: ObjectId, pages: Range<u64>) -> Landing {
         debug_assert!(
             self.first_over(object, &pages).is_none(),
@@ -58,7 +59,7 @@ impl Flights {
         landing
     }
 
-    /// Ends the flight that begins with this page.
+    /// Ends the flight that starts with this page.
     pub(super) fn end(&mut self, object: ObjectId, first_page: u64) {
         self.0.remove(&(object, first_page));
     }

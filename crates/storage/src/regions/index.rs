@@ -1,7 +1,7 @@
-//! Which pages are where: the cache's memory of its file.
+//! In-memory index of the cache file: the location of each page.
 //!
-//! A slot is *linked* while it may make room, that is unless it is pinned or being filled. What slots
-//! take is counted when a fill is granted, before a byte is written, so that the file never grows past its limit.
+//! A slot is *linked* while it is evictable, that is unless it is pinned or being filled. The pages of a slot are
+//! counted when a fill is granted, before a byte is written, so that the file never exceeds its limit.
 
 #[cfg(test)]
 mod check;
@@ -23,20 +23,20 @@ use super::{PAGE_BYTES, REGION_BYTES, REGION_PAGES};
 use crate::split::PartKind;
 pub(super) use room::Reservation;
 
-/// What the index may hold.
+/// Limits of the index.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// Pages that all slots together may take.
+    /// Maximum pages of all slots together.
     pub(super) pages: u64,
-    /// Slots, however little each of them takes.
+    /// Maximum number of slots, however small they are.
     pub(super) slots: u32,
-    /// Pages that pinned slots may take.
+    /// Maximum pages of pinned slots.
     pub(super) pinned_pages: u64,
-    /// Whether a slot takes only its pages; else it takes all of its length.
+    /// Whether a slot takes only its present pages; otherwise it takes its whole length.
     pub(super) is_sparse: bool,
 }
 
-/// An object that has slots or is pinned.
+/// Object that has slots or is pinned.
 #[derive(Debug)]
 struct Object {
     id: ObjectId,
@@ -44,28 +44,28 @@ struct Object {
     slots: u32,
     pages: u64,
     is_pinned: bool,
-    /// Whether the journal knows its number.
+    /// Whether the journal contains its number.
     is_logged: bool,
 }
 
-/// A slot of the file. The masks have bit n for the region's page n.
+/// Slot of the file. Bit n of a mask stands for page n of the region.
 #[derive(Debug, Clone, Default)]
 struct Slot {
-    /// The object's number; `None`: the slot is free, or its space is being given back.
+    /// Number of the object; `None`: the slot is free, or its space is being released.
     object: Option<u32>,
     region: u32,
-    /// Pages that are there.
+    /// Pages that are readable.
     present: u16,
     /// Pages that are being written.
     claimed: u16,
-    /// Pages that were fetched ahead and not read yet.
+    /// Prefetched pages that were not read yet.
     fresh: u16,
-    /// Writers at work.
+    /// Number of active writers.
     fills: u16,
     is_pinned: bool,
-    /// Grows when the slot is emptied: tells a reader that what it wanted is not damaged but gone.
+    /// Incremented when the slot is emptied, so that a reader can distinguish evicted pages from damaged ones.
     generation: u32,
-    /// Its level when it was taken out of the lists to be filled.
+    /// Level at the time when it was unlinked to be filled.
     level: Option<u32>,
     /// Kinds of its pages, four bits each.
     kinds: u64,
@@ -82,14 +82,14 @@ impl Slot {
     }
 }
 
-/// Where pages of one region are.
+/// Location of pages of one region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) slot: u32,
     pub(super) generation: u32,
 }
 
-/// Neighbouring pages of one region, all there or none of them.
+/// Consecutive pages of one region, all present or all absent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) pages: Range<u64>,
@@ -110,19 +110,19 @@ pub(super) struct Index {
     owners: Owners,
     taken_pages: u64,
     pinned_pages: u64,
-    /// What the journal has to be told.
+    /// Entries for the journal.
     pub(super) log: Log,
     pub(super) stats: RegionCacheStats,
 }
 
-/// Pages within their region as a mask.
+/// Returns a mask of pages within their region.
 pub(super) fn mask(pages: &Range<u64>) -> u16 {
     let count = (pages.end - pages.start) as u32;
     let ones = if count >= 16 { u16::MAX } else { (1 << count) - 1 };
     ones << (pages.start % REGION_PAGES)
 }
 
-/// The runs of ones in a mask.
+/// Returns the runs of ones in a mask.
 pub(super) fn bits(mut mask: u16) -> impl Iterator<Item = Range<u32>> {
     std::iter::from_fn(move || {
         if mask == 0 {
@@ -159,7 +159,7 @@ impl Index {
         }
     }
 
-    /// Cuts a run where regions end and where what is there begins or ends.
+    /// Splits a run at region borders and at changes between present and absent pages.
     pub(super) fn spans(&self, object: ObjectId, run: &Range<u64>) -> Vec<Span> {
         let number = self.numbers.get(&object).copied();
         let mut spans: Vec<Span> = Vec::new();
@@ -192,12 +192,12 @@ impl Index {
         spans
     }
 
-    /// Whether a place is still what it was when it was found: not given away since, to whomever.
+    /// Returns whether a slot has not been emptied since the place was found.
     pub(super) fn is_current(&self, place: Place) -> bool {
         self.slots[place.slot as usize].generation == place.generation
     }
 
-    /// Counts that a reader takes pages from a slot, or wants them soon.
+    /// Counts a read of pages in a slot, or a prefetch.
     pub(super) fn take(&mut self, place: Place, run: &Run, is_read: bool) {
         self.levels.touch(place.slot, is_read);
         if is_read {
@@ -211,7 +211,7 @@ impl Index {
         }
     }
 
-    /// A reader got pages from a flight that fetched them ahead for another one: they count as read.
+    /// Marks pages as read that a reader got from another reader's prefetch flight.
     pub(super) fn seen(&mut self, object: ObjectId, pages: &Range<u64>) {
         for span in self.spans(object, pages) {
             if let Some(place) = span.place {
@@ -220,7 +220,7 @@ impl Index {
         }
     }
 
-    /// Bytes of an object that are there.
+    /// Returns the cached bytes of an object.
     pub(super) fn object_bytes(&self, object: ObjectId) -> u64 {
         let number = self.numbers.get(&object);
         let object = number.and_then(|number| self.objects[*number as usize].as_ref());
@@ -233,7 +233,7 @@ impl Index {
             .set_quota(owner, quota_bytes.map(|bytes| bytes / PAGE_BYTES));
     }
 
-    /// Pins or unpins objects, also such of which nothing is there yet. What finds no place among the pinned pages stays
+    /// Pins or unpins objects, including those without cached pages. Slots beyond the limit of pinned pages stay
     /// evictable.
     pub(super) fn pin(&mut self, objects: &[ObjectId], is_pinned: bool) {
         let mut chosen = vec![false; self.objects.len()];
@@ -262,7 +262,7 @@ impl Index {
         }
     }
 
-    /// What a snapshot of the counters shows.
+    /// Returns a snapshot of the counters.
     pub(super) fn stats(&self) -> RegionCacheStats {
         RegionCacheStats {
             size_bytes: self.limits.pages * PAGE_BYTES,
@@ -275,16 +275,16 @@ impl Index {
         }
     }
 
-    /// What the slots take of the disk, as they count it.
+    /// Returns the disk space of all slots, as counted by the index.
     pub(super) fn taken_bytes(&self) -> u64 {
         self.taken_pages * PAGE_BYTES
     }
 
-    /// The number of an object, a new one if need be.
+    /// Returns the number of an object, a new one if needed.
     fn number_of(&mut self, id: ObjectId, owner: Option<&TenantId>) -> u32 {
         let owner = owner.map(|tenant| self.owners.number(tenant));
         if let Some(number) = self.numbers.get(&id).copied() {
-            // One that was pinned before anything of it came is known without its owner.
+            // An object that was pinned before its first page has no known owner yet.
             let object = self.object(number);
             object.owner = if object.slots == 0 { owner } else { object.owner };
             return number;
@@ -317,7 +317,7 @@ impl Index {
             .expect("slots name objects that are there")
     }
 
-    /// An object without slots is remembered only if it is pinned.
+    /// Removes an object without slots, unless it is pinned.
     fn forget_if_empty(&mut self, number: u32) {
         let Some(object) = &self.objects[number as usize] else {
             return;
@@ -329,7 +329,7 @@ impl Index {
         }
     }
 
-    /// What a slot takes, in pages.
+    /// Returns the pages that a slot takes.
     fn price(&self, slot: u32) -> u64 {
         let slot = &self.slots[slot as usize];
         match self.limits.is_sparse {
@@ -338,7 +338,7 @@ impl Index {
         }
     }
 
-    /// Lets a slot make room when it has to, unless it is pinned.
+    /// Makes a slot evictable, or counts it as pinned.
     fn link(&mut self, slot: u32) {
         let number = self.slots[slot as usize].object.expect("a slot in use");
         let price = self.price(slot);
@@ -357,7 +357,7 @@ impl Index {
         }
     }
 
-    /// Takes a slot out of the lists, or off the pinned ones.
+    /// Removes a slot from the eviction lists, or from the pinned ones.
     fn unlink(&mut self, slot: u32) {
         if self.slots[slot as usize].is_pinned {
             self.pinned_pages -= self.price(slot);
@@ -372,7 +372,7 @@ impl Index {
         }
     }
 
-    /// Tells the journal what a slot holds.
+    /// Adds the content of a slot to the journal.
     fn log_slot(&mut self, slot: u32) {
         let held = &self.slots[slot as usize];
         let Some(number) = held.object else {
@@ -403,7 +403,7 @@ impl Index {
     }
 }
 
-/// Where a slot's page lies in the file.
+/// Returns the offset of a slot's page in the file.
 pub(super) fn offset(slot: u32, page: u32) -> u64 {
     u64::from(slot) * REGION_BYTES + u64::from(page) * PAGE_BYTES
 }

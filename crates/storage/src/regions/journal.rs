@@ -1,7 +1,7 @@
-//! The journal: what is in the slots, across restarts. `docs/formats/regions.md` describes it byte by byte.
+//! Journal of the slots' content, for restarts. `docs/formats/regions.md` describes the bytes.
 //!
-//! It is a hint and nothing more: pages prove themselves by their checksums when they are read. So it is neither synced nor in any order
-//! with the pages; an entry that a crash lost costs a fetch.
+//! The journal is only a hint: page checksums are verified on every read. So it is neither synced nor ordered with
+//! respect to the pages; an entry lost in a crash costs a fetch.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,29 +17,29 @@ const MAGIC: &[u8; 8] = b"FIRN-REG";
 const VERSION: u32 = 1;
 const HEADER_BYTES: usize = 24;
 
-/// Entries are written in frames of about this length, each with its checksum.
+/// Approximate length of a frame of entries, which has one checksum.
 pub(super) const FRAME_BYTES: usize = 32 << 10;
 
-/// A longer frame is damage. Entries are below 128 bytes.
+/// Maximum length of a frame; a longer one is damage. Entries are below 128 bytes.
 const FRAME_BYTES_MAX: usize = FRAME_BYTES + 128;
 
-/// Below this the journal is not written anew, however little of it counts.
+/// Minimum length for a rewrite, however few of the entries are current.
 const REWRITE_BYTES_MIN: u64 = 1 << 20;
 
 const TAG_OBJECT: u8 = 1;
 const TAG_SLOT: u8 = 2;
 const TAG_FREE: u8 = 3;
 
-/// One thing that the journal says.
+/// Journal entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Entry {
-    /// From here on this number means this object.
+    /// From here on this number stands for this object.
     Object {
         number: u32,
         id: ObjectId,
         owner: Option<TenantId>,
     },
-    /// From here on the slot holds these pages of this region, and nothing else.
+    /// From here on the slot holds exactly these pages of this region.
     Slot {
         slot: u32,
         object: u32,
@@ -48,7 +48,7 @@ pub(super) enum Entry {
         kinds: u64,
         level: u8,
     },
-    /// From here on the slot holds nothing.
+    /// From here on the slot is empty.
     Free { slot: u32 },
 }
 
@@ -86,7 +86,7 @@ impl Entry {
         }
     }
 
-    /// Reads one entry off the front; `None` if there is no whole one.
+    /// Reads one entry from the front; `None` if there is no complete one.
     fn read(bytes: &mut &[u8]) -> Option<Self> {
         fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
             let (taken, rest) = bytes.split_first_chunk::<N>()?;
@@ -121,12 +121,12 @@ impl Entry {
     }
 }
 
-/// Entries that are not in the file yet, in frames.
+/// Entries that are not written to the file yet, in frames.
 #[derive(Debug, Default)]
 pub(super) struct Log {
-    /// Whole frames.
+    /// Complete frames.
     frames: Vec<u8>,
-    /// The entries of the next one.
+    /// Entries of the next frame.
     entries: Vec<u8>,
 }
 
@@ -138,12 +138,12 @@ impl Log {
         }
     }
 
-    /// Bytes that wait.
+    /// Returns the number of pending bytes.
     pub(super) fn len(&self) -> usize {
         self.frames.len() + self.entries.len()
     }
 
-    /// All that waits, as frames.
+    /// Takes all pending entries, as frames.
     pub(super) fn take(&mut self) -> Vec<u8> {
         self.end_frame();
         std::mem::take(&mut self.frames)
@@ -161,14 +161,14 @@ impl Log {
     }
 }
 
-/// The journal's file.
+/// File of the journal.
 #[derive(Debug)]
 pub(super) struct Journal {
     disk: Arc<dyn Disk>,
     path: PathBuf,
-    /// `None`: what is there cannot be gone on with.
+    /// `None`: the file cannot be appended to.
     file: Option<Box<dyn AppendFile>>,
-    /// Its length when it was last written anew.
+    /// Length after the last rewrite.
     len_fresh: u64,
 }
 
@@ -182,13 +182,13 @@ impl Journal {
         }
     }
 
-    /// What the file says, up to where it ends or is damaged; nothing if there is none or it is another version's.
+    /// Reads the entries up to the end or to damage; none if the file is missing or has another version.
     pub(super) fn read(&self) -> Vec<Entry> {
         let bytes = match self.disk.read(&self.path) {
             Ok(bytes) => bytes,
             Err(error) => {
                 if error.kind() != io::ErrorKind::NotFound {
-                    tracing::warn!(%error, "the region cache begins empty: its journal cannot be read");
+                    tracing::warn!(%error, "the region cache starts empty: cannot read its journal");
                 }
                 return Vec::new();
             }
@@ -207,13 +207,13 @@ impl Journal {
         entries
     }
 
-    /// Whether so much of it no longer counts that [`Journal::rewrite`] is due, or it is damaged.
+    /// Returns whether a [`Journal::rewrite`] is due, because most entries are outdated or the file is damaged.
     pub(super) fn is_stale(&self) -> bool {
         let len = self.file.as_ref().map_or(u64::MAX, |file| file.len());
         len > REWRITE_BYTES_MIN.max(3 * self.len_fresh)
     }
 
-    /// Adds frames. After an error the file is written anew next time.
+    /// Appends frames. After an error the next write rewrites the file.
     pub(super) fn append(&mut self, frames: &[u8]) -> io::Result<()> {
         let Some(file) = &self.file else {
             return Ok(());
@@ -248,7 +248,7 @@ fn header() -> [u8; HEADER_BYTES] {
     header
 }
 
-/// The entries of the first frame, and what comes after it.
+/// Returns the entries of the first frame, and the bytes after it.
 fn next_frame(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (len, rest) = bytes.split_first_chunk::<4>()?;
     let (sum, rest) = rest.split_first_chunk::<4>()?;
@@ -303,7 +303,7 @@ mod tests {
         let disk = Arc::new(SimDisk::new());
         let mut journal = Journal::new(disk.clone(), Path::new("/journal"));
         assert!(journal.read().is_empty());
-        assert!(journal.is_stale(), "a journal without a file has to be written");
+        assert!(journal.is_stale(), "a journal without a file must be written");
         let (first, second) = (entries(), entries());
         let mut log = Log::default();
         first.iter().for_each(|entry| log.push(entry));

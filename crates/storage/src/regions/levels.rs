@@ -1,20 +1,20 @@
-//! Which slot makes room: the least frequently used one, where use that is long past counts less.
+//! Eviction order: decayed LFU. The least frequently used slot is evicted first, and old uses count less.
 //!
-//! Slots stand in lists by level. Each use lifts a slot by one level, to the end of its list. Room is made at the front of the
-//! lowest list; when that is empty, all slots sink by one level at once. So time passes as fast as room is needed, and a cache
-//! that has room forgets nothing. A new slot begins one above the lowest level: the pages that a question fetches
-//! ahead stay until it reads them, even where all others are used often. This is the policy of Elasticsearch's shared cache.
+//! Slots are in lists by level. Each use raises a slot by one level, to the end of that list. Eviction takes the front
+//! of the lowest list; if it is empty, all slots sink by one level at once. So decay is as fast as evictions, and
+//! without evictions nothing decays. A new slot starts one above the lowest level: prefetched pages stay until they are
+//! read, even if all other slots are in frequent use. This is the policy of Elasticsearch's shared cache.
 
-/// Levels above which use no longer counts. A slot that was in constant use goes after this many rounds without any.
+/// Number of levels. A slot on the highest level is evicted after this many rounds without a use.
 const LEVELS: u32 = 16;
 
-/// Where a new slot begins.
+/// Level of a new slot.
 const LEVEL_NEW: u32 = 1;
 
-/// No slot.
+/// Absent slot.
 const NONE: u32 = u32::MAX;
 
-/// The two ends of a list of slots.
+/// Ends of a list of slots.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct List {
     first: u32,
@@ -31,13 +31,13 @@ impl Default for List {
 }
 
 impl List {
-    /// The slot that has been in it for longest.
+    /// Returns the slot that has been in the list longest.
     pub(super) fn first(&self) -> Option<u32> {
         (self.first != NONE).then_some(self.first)
     }
 }
 
-/// The neighbours of all slots in lists of one sort. A slot stands in at most one of them.
+/// Neighbour links of all slots for one sort of lists. A slot is in at most one of them.
 #[derive(Debug, Default)]
 pub(super) struct Links(Vec<(u32, u32)>);
 
@@ -55,7 +55,7 @@ impl Links {
         list.last = slot;
     }
 
-    /// Takes a slot out of the list that it is in.
+    /// Removes a slot from its list.
     pub(super) fn remove(&mut self, list: &mut List, slot: u32) {
         let (before, after) = self.0[slot as usize];
         match before {
@@ -69,19 +69,19 @@ impl Links {
     }
 }
 
-/// All slots that may make room, by how often they were used.
+/// All evictable slots, by frequency of use.
 #[derive(Debug, Default)]
 pub(super) struct Levels {
     links: Links,
     lists: [List; LEVELS as usize],
-    /// How often everything has sunk so far: the rank of the lowest level.
+    /// Number of sinks so far: the rank of the lowest level.
     base: u32,
-    /// Of each slot: its level plus `base` when it got there, which sinking does not change. `None`: in no list.
+    /// Per slot: its level plus `base` at insertion, which a sink does not change. `None`: in no list.
     ranks: Vec<Option<u32>>,
 }
 
 impl Levels {
-    /// Adds a slot: a new one, or one that had this level when it was taken out.
+    /// Adds a slot: a new one, or one with the level that it had at its removal.
     pub(super) fn insert(&mut self, slot: u32, level: Option<u32>) {
         let level = level.unwrap_or(LEVEL_NEW).min(LEVELS - 1);
         if self.ranks.len() <= slot as usize {
@@ -93,27 +93,27 @@ impl Levels {
         self.links.push(&mut self.lists[(rank % LEVELS) as usize], slot);
     }
 
-    /// Takes a slot out and says its level, if it is in.
+    /// Removes a slot and returns its level, if it is in a list.
     pub(super) fn remove(&mut self, slot: u32) -> Option<u32> {
         let rank = self.ranks.get_mut(slot as usize)?.take()?;
         self.links.remove(&mut self.lists[(rank % LEVELS) as usize], slot);
         Some(rank.wrapping_sub(self.base))
     }
 
-    /// The level of a slot that is in.
+    /// Returns the level of a slot in a list.
     pub(super) fn level(&self, slot: u32) -> Option<u32> {
         let rank = (*self.ranks.get(slot as usize)?)?;
         Some(rank.wrapping_sub(self.base))
     }
 
-    /// Counts a use, or with `lift` false only that it will be used soon.
+    /// Counts a use, or with `lift` false only a prefetch.
     pub(super) fn touch(&mut self, slot: u32, lift: bool) {
         if let Some(level) = self.remove(slot) {
             self.insert(slot, Some(level + u32::from(lift)));
         }
     }
 
-    /// Who makes room next; it stays in. `None` if there is nobody.
+    /// Returns the slot to evict next, without removing it. `None` if there is no slot.
     pub(super) fn victim(&mut self) -> Option<u32> {
         for _ in 0..LEVELS {
             if let Some(slot) = self.lists[(self.base % LEVELS) as usize].first() {
@@ -170,7 +170,7 @@ mod tests {
             levels.touch(0, true);
         }
         assert_eq!(levels.level(0), Some(LEVELS - 1));
-        // New ones come and go; each of them is gone before all sink again.
+        // New slots come and go; each of them is evicted before all slots sink again.
         let rounds = (1..1000).position(|slot| {
             levels.insert(slot, None);
             let victim = levels.victim().unwrap();
@@ -180,8 +180,8 @@ mod tests {
         assert_eq!(rounds, Some(LEVELS as usize - 2));
     }
 
-    /// A question fetches ahead while everything else is in frequent use: what it fetched first must still be there when it
-    /// reads.
+    /// A search prefetches while all other slots are in frequent use: its first prefetched pages must still be present
+    /// when it reads them.
     #[test]
     fn new_ones_do_not_push_each_other_out() {
         let mut levels = Levels::default();

@@ -1,21 +1,21 @@
-//! The region cache: parts of remote objects on the local disk, shared by everything that is mounted.
+//! Region cache: parts of remote objects on the local disk, shared by all mounted indices.
 //!
-//! A **region** is 64 KB of an object that begin at a multiple of 64 KB. The cache keeps regions in slots of
-//! one sparse file, and of each region only those [pages](crate::split::pages) that were fetched: a needle reads 3 KB of a
-//! split, and a slot that took 64 KB of disk for them would waste nearly all of a cache. A region costs
-//! some 100 bytes of memory, a tenth of a percent of what a full one holds.
+//! A **region** is an aligned 64 KB range of an object. The cache stores regions in slots of one sparse file. A slot
+//! contains only the fetched [pages](crate::split::pages) of its region: a needle reads 3 KB of a split, and a slot
+//! that always took 64 KB of disk would waste nearly the whole cache. A region costs about 100 bytes of memory, 0.1 %
+//! of the size of a full one.
 //!
-//! - **Verified**: pages carry checksums over their object's salt and their number. They are checked when they come from the
-//!   store and again whenever they are read from the disk, so the file and its [journal](journal) need no sync, no order and
-//!   no repair: what a crash left in a wrong place is not believed and fetched again.
-//! - **Single-flight**: what one reader is fetching, all others wait for ([flights]).
-//! - **Decayed LFU**: what is read often stays, and what was read often ages when room is needed ([levels]). Tenants may have
-//!   quotas ([owners]), objects may be pinned.
-//! - **Never in the way**: a full or failing disk, or a question larger than the cache, means that
-//!   bytes go from the store to the reader without being kept.
+//! - **Verified**: page checksums cover the object's salt and the page's number. They are checked when pages arrive
+//!   from the store and on every read from the disk. So the file and its [journal](journal) need no sync, no order and
+//!   no repair: a page that a crash left in a wrong place fails its checksum and is fetched again.
+//! - **Single flight**: if one reader fetches pages, all other readers of them wait for it ([flights]).
+//! - **Decayed LFU**: frequently used regions stay, and their use counts decay when space is needed ([levels]). Tenants
+//!   may have quotas ([owners]), objects may be pinned.
+//! - **Fail-open**: if the disk is full or fails, or a request is larger than the cache, bytes go from the store to the
+//!   reader without being cached.
 //!
-//! Who reads waits for the disk on its own thread: a read out of the cache takes microseconds, less than handing it to
-//! another thread would. Futures therefore belong on threads that may wait, never on those that serve HTTP.
+//! A reader waits for the disk on its current thread: a read from the cache takes microseconds, less than a switch to
+//! another thread. So its futures belong on threads that may block, never on those that serve HTTP.
 
 mod cache;
 mod flights;
@@ -40,8 +40,8 @@ pub use stats::{KindStats, OwnerStats, RegionCacheStats};
 
 use crate::split::pages::PAGE_BYTES;
 
-/// Pages in a region. As many as a mask of 16 bits tells apart.
+/// Pages in a region: one per bit of a `u16` mask.
 const REGION_PAGES: u64 = 16;
 
-/// Bytes of a region.
+/// Length of a region in bytes.
 pub const REGION_BYTES: u64 = REGION_PAGES * PAGE_BYTES;

@@ -1,4 +1,4 @@
-//! What is cached: an immutable object, wherever it lies.
+//! Cached object: an immutable object in any store.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use firn_model::tenant::TenantId;
 
 use crate::object::Objects;
 
-/// Names an object by the SHA-256 of its content, so that all mounts of all snapshots share what is cached of it.
+/// Id of an object: the SHA-256 of its content, so that all mounts of all snapshots share its cached pages.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId(pub [u8; 32]);
 
 impl ObjectId {
-    /// Reads 64 hexadecimal digits of lower case; `None` for anything else.
+    /// Parses 64 lower-case hexadecimal digits; `None` for any other text.
     pub fn parse(hex: &str) -> Option<Self> {
         let digit = |byte: u8| match byte {
             b'0'..=b'9' => Some(byte - b'0'),
@@ -43,20 +43,20 @@ impl fmt::Debug for ObjectId {
     }
 }
 
-/// An object that is read through the cache. Made once per object and shared by its readers.
+/// Object that is read through the cache. Created once per object and shared by its readers.
 #[derive(Debug, Clone)]
 pub struct CachedObject {
-    /// Its content's name: objects with the same one share what is cached.
+    /// Id of the content: objects with the same id share cached pages.
     pub id: ObjectId,
-    /// Where it lies in its store.
+    /// Key in the store.
     pub key: String,
-    /// Physical bytes, a multiple of [`PAGE_BYTES`](crate::split::pages::PAGE_BYTES).
+    /// Physical length in bytes, a multiple of [`PAGE_BYTES`](crate::split::pages::PAGE_BYTES).
     pub len: u64,
-    /// Part of every page's checksum. Differs between objects, which is how the cache knows a page of another one.
+    /// Part of every page's checksum. Differs between objects, so that the cache detects pages of another object.
     pub salt: u64,
-    /// Where it is fetched from.
+    /// Store to fetch from.
     pub store: Arc<dyn Objects>,
-    /// The tenant whose quota its pages count against, if all of it is one tenant's.
+    /// Tenant whose quota counts its pages, if the whole object belongs to one tenant.
     pub owner: Option<TenantId>,
 }
 

@@ -1,4 +1,4 @@
-//! What tenants have of the cache, and who of a tenant's slots makes room when its quota is used up.
+//! Tenants' shares of the cache, and the eviction order within a tenant that has reached its quota.
 
 use std::collections::HashMap;
 
@@ -8,10 +8,10 @@ use super::PAGE_BYTES;
 use super::levels::{Levels, Links, List};
 use super::stats::OwnerStats;
 
-/// Slots that one search for a victim passes by because they are in use; then the next one goes all the same.
+/// Maximum number of frequently used slots that a search for a victim skips; then it takes the next one.
 const SECOND_CHANCES: usize = 32;
 
-/// A tenant's number; small, because every object has one.
+/// Number of a tenant; small, because every object has one.
 pub(super) type OwnerNumber = u32;
 
 #[derive(Debug)]
@@ -20,14 +20,14 @@ struct Owner {
     quota_pages: Option<u64>,
     pages: u64,
     evicted_pages: u64,
-    /// Slots that may make room, the longest unused first.
+    /// Evictable slots, the longest unused first.
     slots: List,
 }
 
-/// All tenants that ever had something in the cache or were given a quota.
+/// All tenants that ever had pages in the cache or a quota.
 #[derive(Debug)]
 pub(super) struct Owners {
-    /// The quota of those that have none of their own.
+    /// Quota of tenants without a specific one.
     quota_pages: u64,
     numbers: HashMap<TenantId, OwnerNumber>,
     owners: Vec<Owner>,
@@ -48,7 +48,7 @@ impl Owners {
         self.owners[owner as usize].quota_pages.unwrap_or(self.quota_pages)
     }
 
-    /// The number of a tenant.
+    /// Returns the number of a tenant.
     pub(super) fn number(&mut self, tenant: &TenantId) -> OwnerNumber {
         if let Some(number) = self.numbers.get(tenant) {
             return *number;
@@ -73,39 +73,40 @@ impl Owners {
         self.owners[owner as usize].quota_pages = quota_pages;
     }
 
-    /// Counts pages that a tenant gets.
+    /// Adds pages to a tenant's count.
     pub(super) fn add(&mut self, owner: OwnerNumber, pages: u64) {
         self.owners[owner as usize].pages += pages;
     }
 
-    /// Counts pages that a tenant loses; `evicted` if others needed the room.
+    /// Subtracts pages from a tenant's count; `evicted` if they were evicted.
     pub(super) fn subtract(&mut self, owner: OwnerNumber, pages: u64, evicted: bool) {
         let owner = &mut self.owners[owner as usize];
         owner.pages -= pages;
         owner.evicted_pages += if evicted { pages } else { 0 };
     }
 
-    /// A slot may make room from now on.
+    /// Adds an evictable slot.
     pub(super) fn insert(&mut self, owner: OwnerNumber, slot: u32) {
         self.links.push(&mut self.owners[owner as usize].slots, slot);
     }
 
-    /// A slot may not make room any more.
+    /// Removes a slot that is no longer evictable.
     pub(super) fn remove(&mut self, owner: OwnerNumber, slot: u32) {
         self.links.remove(&mut self.owners[owner as usize].slots, slot);
     }
 
-    /// How many pages a tenant with so many more has too many.
+    /// Returns by how many pages a tenant would exceed its quota with `more` pages.
     pub(super) fn excess(&self, owner: OwnerNumber, more: u64) -> u64 {
         (self.owners[owner as usize].pages + more).saturating_sub(self.quota(owner))
     }
 
-    /// Whether a tenant may ever have so many pages at once.
+    /// Returns whether the quota of a tenant is at least this many pages.
     pub(super) fn fits(&self, owner: OwnerNumber, pages: u64) -> bool {
         pages <= self.quota(owner)
     }
 
-    /// Who of a tenant's slots makes room next: the longest unused one, where slots above the lowest level get another chance.
+    /// Returns the tenant's slot to evict next: the longest unused one; slots above the lowest levels get a second
+    /// chance.
     pub(super) fn victim(&mut self, owner: OwnerNumber, levels: &Levels) -> Option<u32> {
         let mut list = self.owners[owner as usize].slots;
         for _ in 0..SECOND_CHANCES {
@@ -120,7 +121,7 @@ impl Owners {
         list.first()
     }
 
-    /// All tenants that have something or a quota, by name.
+    /// Returns all tenants with pages or a quota, by name.
     pub(super) fn stats(&self) -> Vec<OwnerStats> {
         let mut stats: Vec<_> = self
             .owners

@@ -1,26 +1,26 @@
-//! From wanted ranges to requests: pages, and which of them are fetched together.
+//! Request planning: converts wanted ranges to pages, and groups pages into requests.
 
 use std::ops::{AddAssign, Range};
 
 use crate::split::PartKind;
 use crate::split::pages::PAGE_BYTES;
 
-/// Wanted pages that lie no further apart are fetched as one. 32 KB take half a millisecond where a request takes thirty, and
-/// stores charge for requests, not for bytes.
+/// Maximum gap between wanted pages that are fetched together. 32 KB take half a millisecond, a request takes thirty,
+/// and stores charge for requests, not for bytes.
 const GAP_PAGES_MAX: u64 = (32 << 10) / PAGE_BYTES;
 
-/// The same in bytes: what is fetched along with a range at most, so that a neighbour comes with it.
+/// The same in bytes: the maximum that is fetched along with a range to reach a neighbouring one.
 pub const GAP_BYTES_MAX: u64 = GAP_PAGES_MAX * PAGE_BYTES;
 
-/// A longer request is split: one connection gives some 50 to 100 MB/s, several together what the network has.
+/// Maximum length of a request: one connection transfers 50 to 100 MB/s, several together use the whole network.
 pub(super) const REQUEST_PAGES_MAX: u64 = (8 << 20) / PAGE_BYTES;
 
-/// What a store would be asked for.
+/// Cost of reads from a store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Ranged reads.
     pub requests: u64,
-    /// Bytes of them.
+    /// Bytes of these reads.
     pub bytes: u64,
 }
 
@@ -31,7 +31,7 @@ impl AddAssign for Cost {
     }
 }
 
-/// Neighbouring pages of one kind. Never empty.
+/// Consecutive pages of one kind. Never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Run {
     pub(super) kind: PartKind,
@@ -42,25 +42,25 @@ pub(super) struct Run {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) pages: Range<u64>,
-    /// What was wanted of them, in order; never empty. What lies between was not wanted.
+    /// Wanted pages among them, in order; never empty. Pages in gaps are not wanted.
     pub(super) runs: Vec<Run>,
 }
 
 impl Request {
-    /// The kind that a page counts as; what lies in a gap counts as what it was fetched along with.
+    /// Returns the kind of a page; a page in a gap counts as the kind of the run before it.
     pub(super) fn kind(&self, page: u64) -> PartKind {
         let after = self.runs.partition_point(|run| run.pages.start <= page);
         self.runs[after.saturating_sub(1)].kind
     }
 
-    /// Its bytes in the object.
+    /// Returns the byte range in the object.
     pub(super) fn bytes(&self) -> Range<u64> {
         self.pages.start * PAGE_BYTES..self.pages.end * PAGE_BYTES
     }
 }
 
-/// The whole pages of physical ranges within an object of `len` bytes, sorted and without overlaps. Where ranges overlap the
-/// first one gives the kind.
+/// Returns the whole pages of physical ranges within an object of `len` bytes, sorted and without overlaps. Overlapping
+/// pages get the kind of the range that starts first.
 pub(super) fn runs(wanted: &[(PartKind, Range<u64>)], len: u64) -> Vec<Run> {
     let mut sorted: Vec<Run> = wanted
         .iter()
@@ -86,7 +86,7 @@ pub(super) fn runs(wanted: &[(PartKind, Range<u64>)], len: u64) -> Vec<Run> {
     runs
 }
 
-/// Puts sorted runs together to requests. A gap for which `is_free` is false is not read across.
+/// Groups sorted runs into requests. Does not read across a gap for which `is_free` is false.
 pub(super) fn requests(missing: Vec<Run>, is_free: impl Fn(&Range<u64>) -> bool) -> Vec<Request> {
     let mut requests: Vec<Request> = Vec::new();
     for mut run in missing {
@@ -200,7 +200,8 @@ mod tests {
     }
 
     proptest! {
-        /// Each wanted page is fetched exactly once, requests keep within their length, and nothing far from a wanted page is fetched.
+        /// Each wanted page is fetched exactly once, requests respect their length, and pages farther than a gap are
+        /// not fetched.
         #[test]
         fn requests_cover_what_is_wanted(wanted in prop::collection::vec((0u64..9000, 1u64..3000), 0..12)) {
             let wanted: Vec<_> = wanted.into_iter().map(|(start, len)| (Terms, start * PAGE_BYTES..(start + len) * PAGE_BYTES)).collect();

@@ -1,87 +1,87 @@
-//! What the cache counts.
+//! Counters of the region cache.
 
 use firn_model::tenant::TenantId;
 
 use crate::split::PartKind;
 
-/// Counters of one kind of part, in bytes since the start unless said otherwise. All of them are whole pages.
+/// Counters of one part kind, in bytes since the start unless stated otherwise. All of them are whole pages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KindStats {
-    /// Asked for by readers.
+    /// Requested by readers.
     pub requested_bytes: u64,
-    /// Of these: were there before the question came.
+    /// Of these: cached before the request.
     pub hit_bytes: u64,
-    /// Of these: had to be fetched, by this reader, ahead of it, or by another one that it waited for.
+    /// Of these: fetched by this reader, by its prefetch, or by another reader that it waited for.
     pub missed_bytes: u64,
-    /// Fetched from stores, with the gaps between neighbours that were fetched as one.
+    /// Fetched from stores, including gaps between neighbouring ranges that were fetched together.
     pub fetched_bytes: u64,
-    /// In the cache now.
+    /// Cached now.
     pub cached_bytes: u64,
-    /// Made room for others.
+    /// Evicted.
     pub evicted_bytes: u64,
 }
 
-/// What a tenant has of the cache.
+/// A tenant's share of the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnerStats {
-    /// Whose.
+    /// The tenant.
     pub tenant: TenantId,
-    /// In the cache now.
+    /// Cached now.
     pub cached_bytes: u64,
-    /// At most so much; `None`: as much as there is.
+    /// Quota; `None`: unlimited.
     pub quota_bytes: Option<u64>,
-    /// Made room for others since the start.
+    /// Evicted since the start.
     pub evicted_bytes: u64,
 }
 
-/// What the cache holds, and what it did since the start.
+/// Content of the cache, and counters since the start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RegionCacheStats {
-    /// What the pages in the cache may take of the disk.
+    /// Maximum disk space of the pages.
     pub size_bytes: u64,
-    /// What they take.
+    /// Disk space in use.
     pub used_bytes: u64,
-    /// Of these: never make room for others.
+    /// Of these: pinned.
     pub pinned_bytes: u64,
-    /// Regions of which something is there.
+    /// Regions with at least one page.
     pub regions: u64,
-    /// Regions of which something may be there, whole ones or not.
+    /// Maximum number of regions, whole or partial.
     pub regions_max: u64,
     /// Reads from the disk.
     pub disk_reads: u64,
-    /// Bytes of them.
+    /// Bytes of these reads.
     pub disk_read_bytes: u64,
     /// Writes to the disk.
     pub disk_writes: u64,
-    /// Bytes of them.
+    /// Bytes of these writes.
     pub disk_write_bytes: u64,
-    /// Writes that failed, as on a full disk. What they should have kept is fetched again when asked for.
+    /// Failed writes, as on a full disk. Their pages are fetched again on the next request.
     pub disk_write_failures: u64,
-    /// Pages on the disk that were not what had been written.
+    /// Pages on the disk with a wrong checksum.
     pub damaged_pages: u64,
-    /// Regions that made room for others.
+    /// Evicted regions.
     pub evictions: u64,
-    /// Ranges asked of stores.
+    /// Ranged reads from stores.
     pub store_requests: u64,
-    /// Answers of stores that were damaged, and asked for again.
+    /// Damaged answers of stores, which are retried.
     pub store_damaged: u64,
-    /// Waits for what another reader was fetching.
+    /// Waits for another reader's fetch.
     pub joined: u64,
-    /// Fetched bytes that found no room.
+    /// Fetched bytes that were not cached for lack of space.
     pub bypassed_bytes: u64,
     /// By kind, in the order of [`PartKind::ALL`].
     pub kinds: [KindStats; PartKind::ALL.len()],
-    /// By tenant, for objects that belong to one.
+    /// By tenant, for objects that belong to one tenant.
     pub owners: Vec<OwnerStats>,
 }
 
 impl RegionCacheStats {
-    /// The counters of one kind.
+    /// Returns the counters of one kind.
     pub fn kind(&self, kind: PartKind) -> &KindStats {
         &self.kinds[number(kind)]
     }
 
-    /// The counters of all kinds together.
+    /// Returns the sums over all kinds.
     pub fn total(&self) -> KindStats {
         self.kinds.iter().fold(KindStats::default(), |sum, kind| KindStats {
             requested_bytes: sum.requested_bytes + kind.requested_bytes,
@@ -94,7 +94,7 @@ impl RegionCacheStats {
     }
 }
 
-/// The place of a kind in [`PartKind::ALL`], which is also its number in the journal.
+/// Returns the index of a kind in [`PartKind::ALL`], which is also its number in the journal.
 pub(super) fn number(kind: PartKind) -> usize {
     kind as usize
 }
@@ -103,7 +103,7 @@ pub(super) fn number(kind: PartKind) -> usize {
 mod tests {
     use super::*;
 
-    /// The numbers are in files: they may grow in number, never change.
+    /// The numbers are persisted: new ones may be added, existing ones must not change.
     #[test]
     fn kinds_keep_their_numbers() {
         for (place, kind) in PartKind::ALL.into_iter().enumerate() {

@@ -1,8 +1,9 @@
-//! What a writer relies on while it writes a snapshot, and what of that was condemned meanwhile.
+//! Objects that a snapshot writer relies on, and those of them that sweeps condemned in the meantime.
 //!
-//! Objects that a snapshot names are never in a sweep that is open or yet to come as long as the snapshot is there.
-//! Everything else that a writer counts on, be it there already or written by itself, may be removed by a sweep that
-//! was open when it began to count on it, even if the sweep ends before the commit, and by one that began later.
+//! While a snapshot exists, no open or future sweep contains the objects that it names. Any other object that a writer
+//! relies on, whether it existed before or the writer created it, may be removed by two kinds of sweeps: a sweep that
+//! was open when the writer began to rely on the object, even if that sweep ends before the commit, and a sweep that
+//! began later.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,41 +13,42 @@ use firn_model::Result;
 use super::Repository;
 use super::log::{Change, State, key};
 
-/// See the module.
+/// State of the log on which a writer relies; see the module.
 #[derive(Debug, Clone)]
 pub struct Basis {
     state: Arc<State>,
-    /// Sweeps that began up to this commit are of no concern but for those that are open in `state`.
+    /// Of the sweeps that began up to this commit, only those that are open in `state` matter.
     checked: u64,
 }
 
-/// What a writer counts on in vain.
+/// Condemned objects among those that a writer needs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Condemned {
-    /// Keys.
+    /// Keys of the objects.
     pub keys: HashSet<String>,
-    /// The last commit that was looked at.
+    /// Last commit that was checked.
     pub(super) checked: u64,
 }
 
 impl Basis {
-    /// Relies on what is there by now.
+    /// Creates a basis that relies on everything in a state.
     pub fn of(state: Arc<State>) -> Self {
         let checked = state.number;
         Self { state, checked }
     }
 
-    /// After what was condemned up to a commit is written again, upon a state in which no sweep is in the way of it.
+    /// Creates a basis for a retry: all objects that were condemned up to commit `checked` are written again, and no
+    /// open sweep in `state` condemns them.
     pub(super) fn again(state: Arc<State>, checked: u64) -> Self {
         Self { state, checked }
     }
 
-    /// What the log said then: whatever its snapshots name may be named.
+    /// Returns the state: the writer may name every object that its snapshots name.
     pub fn state(&self) -> &Arc<State> {
         &self.state
     }
 
-    /// What sweeps that were open from the start condemn of what is needed.
+    /// Returns the needed objects that sweeps condemn which were open at the start.
     pub(super) fn condemned(&self, is_needed: impl Fn(&String) -> bool) -> Condemned {
         let open = self.state.sweeps.values().flat_map(|sweep| &sweep.keys);
         Condemned {
@@ -57,7 +59,7 @@ impl Basis {
 }
 
 impl Repository {
-    /// Adds what sweeps condemn that began since, up to a state.
+    /// Adds the needed objects condemned by sweeps that began since, up to a state.
     pub(super) async fn read_condemned(
         &self,
         condemned: &mut Condemned,
@@ -66,8 +68,9 @@ impl Repository {
     ) -> Result<()> {
         for number in condemned.checked + 1..=state.number {
             let Some(commit) = self.read_commit(number).await? else {
-                // It was there when the state was read. What it condemned is not known, so nothing may be relied on.
-                return Err(self.error(format!("object [{}] of the log is gone", key(number))));
+                // The commit existed when the state was read. Its condemned objects are unknown, so the writer cannot
+                // rely on any.
+                return Err(self.error(format!("object [{}] of the log is missing", key(number))));
             };
             for change in commit.changes {
                 if let Change::SweepBegins { keys, .. } = change {

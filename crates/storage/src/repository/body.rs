@@ -1,4 +1,4 @@
-//! Objects that hold JSON: a first line that says what it is and how long, then the JSON.
+//! Codec for JSON objects: a header line with kind, checksum and length, then the JSON.
 
 use bytes::Bytes;
 use firn_model::Result;
@@ -11,15 +11,15 @@ use crate::object::ObjectError;
 
 /// First word of every such object.
 const MAGIC: &str = "firn-repository";
-/// The only version so far.
+/// The only format version.
 const VERSION: &str = "1";
-/// Bytes of one: a manifest of 100,000 splits takes some 60 MB.
+/// Maximum length in bytes; a manifest of 100,000 splits takes about 60 MB.
 pub(super) const LEN_MAX: u64 = 256 << 20;
-/// Times that an object is read whose checksum does not match: what the way did to it is gone the next time, what
-/// the store did to it is not.
+/// Maximum number of reads of an object whose checksum does not match. Another read recovers from damage in transit,
+/// but not from damage in the store.
 pub(super) const READS_MAX: usize = 3;
 
-/// The bytes of an object of this kind.
+/// Encodes an object of a kind.
 pub(super) fn encode(kind: &str, value: &impl Serialize) -> Result<Bytes> {
     let json = serde_json::to_vec(value)?;
     let mut bytes = format!(
@@ -32,12 +32,12 @@ pub(super) fn encode(kind: &str, value: &impl Serialize) -> Result<Bytes> {
     Ok(bytes.into())
 }
 
-/// What such an object holds, or what is wrong with it.
+/// Decodes an object, or returns its defect.
 pub(super) fn decode<T: DeserializeOwned>(kind: &str, bytes: &[u8]) -> Result<T, String> {
     let end = bytes.iter().position(|byte| *byte == b'\n');
-    let end = end.ok_or("its first line has no end")?;
+    let end = end.ok_or("its header line has no end")?;
     let (head, json) = (&bytes[..end], &bytes[end + 1..]);
-    let head = std::str::from_utf8(head).map_err(|_| "its first line is no text")?;
+    let head = std::str::from_utf8(head).map_err(|_| "its header line is not UTF-8")?;
     let words: Vec<&str> = head.split(' ').collect();
     let [MAGIC, version, what, crc, len] = words[..] else {
         return Err("it was not written by firn".to_owned());
@@ -56,12 +56,12 @@ pub(super) fn decode<T: DeserializeOwned>(kind: &str, bytes: &[u8]) -> Result<T,
 }
 
 impl Repository {
-    /// Reads an object that something names by its content. The checksum in its first line tells damage; only the id
-    /// tells that it is another one, which was put in its place.
+    /// Reads an object by its content id. The checksum in the header line detects damage; only the id detects that
+    /// another object was put in its place.
     pub(super) async fn read_object<T: DeserializeOwned>(&self, kind: &str, key: &str, id: &str) -> Result<T> {
         let check = |bytes: &Bytes| match content_id(bytes) == id {
             true => decode(kind, bytes),
-            false => Err("its content is not what its name says".to_owned()),
+            false => Err("its content does not match its name".to_owned()),
         };
         self.read_checked(key, LEN_MAX, check)
             .await
@@ -69,7 +69,7 @@ impl Repository {
             .map_err(|why| self.error(format!("object [{key}] is damaged: {why}")))
     }
 
-    /// Reads an object until it makes sense, or not for long; the inner error is what is wrong with it.
+    /// Reads an object and retries while it does not decode. The inner error is the defect.
     pub(super) async fn read_checked<T>(
         &self,
         key: &str,

@@ -1,4 +1,4 @@
-//! Snapshots of what another snapshot holds.
+//! Clones: snapshots of the content of another snapshot.
 
 use std::collections::HashSet;
 
@@ -10,12 +10,12 @@ use super::manifest::SnapshotManifest;
 use super::references::content_of;
 use super::{Added, Basis, Repository};
 
-/// Times that a clone is begun anew because what it needs was removed.
+/// Maximum attempts of a clone whose needed objects are removed.
 const SWEPT_MAX: usize = 16;
 
 impl Repository {
-    /// Commits what `clone` makes of the manifest of a snapshot: some of its indices under another name.
-    /// [`ErrorKind::SnapshotMissing`] if the source is gone before the clone is there.
+    /// Commits a clone: `clone` converts the manifest of the source into one with some of its indices under another
+    /// name. Fails with [`ErrorKind::SnapshotMissing`] if the source is removed before the clone is committed.
     pub async fn clone_snapshot(
         &self,
         source: &str,
@@ -23,9 +23,9 @@ impl Repository {
     ) -> Result<()> {
         let writing = self.begin_writing().await?;
         let cloned = self.clone_while_writing(source, clone, writing.basis.clone()).await;
-        // What is left of a clone that failed is small, and goes with the next cleanup.
+        // The objects of a failed clone are small, and the next cleanup removes them.
         if let Err(error) = self.end_writing(writing).await {
-            tracing::warn!(repository = self.name(), %error, "cannot take away the mark of a clone yet");
+            tracing::warn!(repository = self.name(), %error, "cannot remove the mark of a clone yet");
         }
         cloned
     }
@@ -39,14 +39,14 @@ impl Repository {
         let missing = || snapshot_missing(self.name(), source);
         let first = basis.state().snapshots.get(source).ok_or_else(missing)?.clone();
         for _ in 0..SWEPT_MAX {
-            // Another one may have got its name; one that was rewritten is still the same.
+            // Another snapshot may have the same name now; a rewritten snapshot keeps its uuid.
             let is_same = |entry: &&SnapshotEntry| entry.uuid == first.uuid;
             let entry = basis.state().snapshots.get(source).filter(is_same);
             let entry = entry.ok_or_else(missing)?.clone();
             let (own, needed) = match self.clone_manifest(&entry, &clone).await {
                 Ok(made) => made,
                 Err(error) => {
-                    // What could not be read of a snapshot that was removed or rewritten meanwhile was no damage.
+                    // If the snapshot was removed or rewritten in the meantime, the read failure is not damage.
                     let Ok(state) = self.state().await else {
                         return Err(error);
                     };
@@ -59,8 +59,8 @@ impl Repository {
             };
             match self.add_snapshot(&own, &needed, &basis).await? {
                 Added::Committed => return Ok(()),
-                // The objects belong to the source. Either it is gone, or they were condemned before it was made and are
-                // there again: what its own commit vouches for need not be written.
+                // The objects belong to the source. Either it was removed, or they were condemned before its commit and
+                // exist again: the commit of the source guarantees its objects, so they need not be written.
                 Added::Condemned(condemned) => {
                     self.wait_for_sweeps(condemned).await?;
                     basis = Basis::of(self.state().await?);
@@ -70,13 +70,13 @@ impl Repository {
         Err(Error::new(
             ErrorKind::SnapshotInProgress,
             format!(
-                "[{}:{source}] what a clone needs is removed again and again",
+                "[{}:{source}] cannot clone: sweeps keep removing needed objects",
                 self.name()
             ),
         ))
     }
 
-    /// Writes the manifest of the clone, and says what it names.
+    /// Writes the manifest of the clone and returns its entry with the names of its objects.
     async fn clone_manifest(
         &self,
         source: &SnapshotEntry,

@@ -1,10 +1,9 @@
-//! What interrupted writers leave behind.
+//! Cleanup after interrupted writers.
 //!
-//! Whoever writes a snapshot leaves a mark in `pending` while it does. Uploads that no commit names are
-//! garbage unless they are younger than the oldest mark of a writer that lives. A mark is dead if its writer
-//! says so (an instance of it left the mark that is gone, or that is not at it any more) or if it is older than a day. None of this is
-//! needed for safety, which is the business of sweeps: a mark only spares a writer from writing
-//! things twice.
+//! A snapshot writer puts a mark in `pending` while it works. Uploads that no commit names are garbage, unless they are
+//! younger than the oldest mark of a live writer. A mark of another writer is dead after a day. A mark of the same writer
+//! is dead if the instance that wrote it has ended or no longer uses it. Safety does not depend on marks, but on sweeps: a
+//! mark only saves a writer from writing objects twice.
 
 use bytes::Bytes;
 use firn_model::Result;
@@ -15,12 +14,12 @@ use super::{Basis, Repository, Swept, body};
 use crate::object::{ObjectInfo, PutMode};
 
 const FOLDER: &str = "pending/";
-/// A mark of another writer that is older than this is dead: no snapshot takes a day.
+/// Age after which a mark of another writer is dead: no snapshot takes a day.
 const MARK_AGE_MS_MAX: i64 = 24 * 60 * 60 * 1000;
-/// Where there may be garbage.
+/// Folders that may contain garbage.
 const SWEPT_FOLDERS: [&str; 5] = ["splits/", "deletes/", "filters/", "indices/", "snapshots/"];
 
-/// What a mark says.
+/// Content of a mark.
 #[derive(Debug, Serialize, Deserialize)]
 struct Mark {
     writer: String,
@@ -29,21 +28,21 @@ struct Mark {
     time_ms: i64,
 }
 
-/// Somebody is writing; ends with [`Repository::end_writing`].
+/// Active writer; ends with [`Repository::end_writing`].
 #[derive(Debug)]
 pub struct Writing {
     key: String,
-    /// What snapshots named when it began.
+    /// Basis at the start of the writing.
     pub basis: Basis,
 }
 
 impl Repository {
-    /// Leaves a mark, and removes first what this writer left behind when it was killed.
+    /// Writes a mark. Before that, removes leftovers of this writer from before a kill.
     pub async fn begin_writing(&self) -> Result<Writing> {
         self.begin_change("create snapshot").await?;
         let id = (self.writer.fresh_id)();
         let key = format!("{FOLDER}{id}.json");
-        // First, so that nothing of this process takes the mark for a dead one.
+        // Registered first, so that this process never considers the mark dead.
         self.running.lock().insert(key.clone());
         match self.leave_mark(&key).await {
             Ok(basis) => Ok(Writing { key, basis }),
@@ -71,19 +70,20 @@ impl Repository {
         Ok(Basis::of(self.state().await?))
     }
 
-    /// Takes the mark away. If that fails the mark is dead, and the next cleanup removes it.
+    /// Removes the mark. If the removal fails, the mark is dead and the next cleanup removes it.
     pub async fn end_writing(&self, writing: Writing) -> Result<()> {
         self.running.lock().remove(&writing.key);
         let removed = self.store.delete(&writing.key).await;
         removed.map_err(|error| self.failed("delete", error))
     }
 
-    /// Removes what no snapshot names and nobody is writing.
+    /// Removes objects that no snapshot names and no writer needs.
     pub async fn cleanup(&self) -> Result<Swept> {
         self.cleanup_and_count().await.map(|(swept, _)| swept)
     }
 
-    /// The same. Says also how many objects it did not look at, because they came after somebody began to write.
+    /// Like [`Repository::cleanup`], and returns the number of skipped objects that are younger than the oldest live
+    /// mark.
     pub async fn cleanup_and_count(&self) -> Result<(Swept, u64)> {
         self.begin_change("clean up").await?;
         let (dead, oldest_alive_ms) = self.marks().await?;
@@ -118,7 +118,7 @@ impl Repository {
         Ok(false)
     }
 
-    /// The keys of dead marks, and when the oldest other one was left, by the store's clock.
+    /// Returns the keys of dead marks, and the write time of the oldest live one by the store's clock.
     async fn marks(&self) -> Result<(Vec<String>, Option<i64>)> {
         let mut dead = Vec::new();
         let mut oldest_alive_ms = None;
@@ -139,7 +139,7 @@ impl Repository {
         Ok((dead, oldest_alive_ms))
     }
 
-    /// Whether nobody writes under a mark any more.
+    /// Returns whether no writer uses a mark any more.
     fn is_dead(&self, key: &str, mark: &Mark) -> bool {
         if mark.writer != self.writer.id {
             return (self.writer.now_ms)() - mark.time_ms >= MARK_AGE_MS_MAX;
@@ -151,7 +151,7 @@ impl Repository {
         self.running.lock().contains(key)
     }
 
-    /// `None`: it is gone, or nothing that a firn wrote.
+    /// Reads a mark; `None`: it is missing, or firn did not write it.
     async fn read_mark(&self, key: &str) -> Result<Option<Mark>> {
         let decode = |bytes: &Bytes| body::decode("mark", bytes);
         match self.read_checked(key, body::LEN_MAX, decode).await {

@@ -1,4 +1,4 @@
-//! The log of commits: which snapshots there are.
+//! Log of commits: the list of snapshots and its changes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,97 +12,97 @@ use super::{Repository, body};
 use crate::object::{ObjectErrorKind, PutMode};
 
 const FOLDER: &str = "log/";
-/// Every so many commits one says the whole state, so that whoever opens a repository reads at most so
-/// many. Each of them is one request; a state of 10,000 snapshots takes 2 MB.
+/// Every commit with a multiple of this number contains the whole state, so that an open of a repository reads at most
+/// this many commits, one request each. A state of 10,000 snapshots takes 2 MB.
 const STATE_EVERY: u64 = 32;
-/// Times that another writer may win before it is called a failure: each time it has done something.
+/// Maximum attempts of a commit. Each lost attempt means that another writer has made progress.
 pub(super) const ATTEMPTS_MAX: usize = 1000;
 
-/// One commit.
+/// Commit of the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Commit {
     /// From 1, without gaps.
     pub number: u64,
-    /// Drawn for this attempt: tells one's own commit from another's.
+    /// Unique per attempt: distinguishes a writer's own commit from another writer's.
     pub id: String,
-    /// Who wrote it.
+    /// Id of the writer.
     pub writer: String,
-    /// Which of its instances: drawn whenever it opens the repository.
+    /// Id of the writer's instance, unique per open of the repository.
     #[serde(default)]
     pub instance: String,
-    /// When, by its clock: ms since epoch UTC.
+    /// Time by the writer's clock, ms since epoch UTC.
     pub time_ms: i64,
-    /// What it changes.
+    /// Changes of this commit.
     pub changes: Vec<Change>,
-    /// All that is there with it.
+    /// State after this commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<State>,
 }
 
-/// What a commit changes.
+/// Change of the state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// The first of all: the repository's uuid.
+    /// First change of all: the repository's uuid.
     Created(String),
-    /// A snapshot is there.
+    /// Adds a snapshot.
     Add(SnapshotEntry),
-    /// A snapshot is there no more; its name.
+    /// Removes a snapshot by name.
     Remove(String),
-    /// These objects go: nobody may name them before the sweep ended.
+    /// Condemns objects: no writer may name them before the sweep ends.
     SweepBegins {
-        /// Its id.
+        /// Id of the sweep.
         sweep: String,
-        /// Keys.
+        /// Keys of the objects.
         keys: Vec<String>,
     },
-    /// They are gone.
+    /// Ends a sweep: the objects are removed.
     SweepEnds(String),
 }
 
-/// A snapshot in the log.
+/// Snapshot in the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotEntry {
-    /// Its name.
+    /// Name of the snapshot.
     pub name: String,
     /// 22 characters.
     pub uuid: String,
-    /// When it began, ms since epoch UTC.
+    /// Start time, ms since epoch UTC.
     pub start_ms: i64,
-    /// The SHA-256 of its manifest, in hex.
+    /// SHA-256 of the manifest, in hex.
     pub manifest: String,
 }
 
-/// What all commits up to one say.
+/// Result of all commits up to one.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct State {
-    /// The last of them; 0: there is none.
+    /// Number of the last commit; 0: none.
     pub number: u64,
-    /// The repository's uuid.
+    /// UUID of the repository.
     pub uuid: String,
     /// By name.
     pub snapshots: BTreeMap<String, SnapshotEntry>,
-    /// Sweeps that have not ended, by id.
+    /// Open sweeps by id.
     pub sweeps: BTreeMap<String, OpenSweep>,
 }
 
-/// A sweep that has not ended.
+/// Sweep that has not ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenSweep {
-    /// Who sweeps.
+    /// Id of the writer.
     pub writer: String,
-    /// Which of its instances.
+    /// Id of the writer's instance.
     #[serde(default)]
     pub instance: String,
-    /// What goes, sorted.
+    /// Condemned keys, sorted.
     pub keys: Vec<String>,
-    /// The commit that began it; 0: written by a firn that did not say.
+    /// Number of the commit that began it; 0: the firn that wrote it did not store the number.
     #[serde(default)]
     pub begun: u64,
 }
 
 impl State {
-    /// The state after a commit.
+    /// Applies a commit.
     fn apply(&mut self, commit: &Commit) {
         for change in &commit.changes {
             match change {
@@ -141,20 +141,20 @@ fn number_of(key: &str) -> Option<u64> {
     key.strip_prefix(FOLDER)?.strip_suffix(".json")?.parse().ok()
 }
 
-/// The object that says that a commit was written.
+/// Returns the key of the object that confirms the write of a commit.
 fn done_key(number: u64) -> String {
     format!("{FOLDER}{number:010}.done")
 }
 
-/// The number of a commit that was written, as the name of an object tells; the commit itself may be lost.
+/// Returns the commit number in an object name. The number proves that the commit was written, even if it is lost.
 fn written_number_of(key: &str) -> Option<u64> {
     let done = || key.strip_prefix(FOLDER)?.strip_suffix(".done")?.parse().ok();
     number_of(key).or_else(done)
 }
 
 impl Repository {
-    /// All that is committed by now. Those who ask at the same time share one look: what began after they asked is new
-    /// enough for them.
+    /// Returns the current state. Concurrent calls share one read of the log: a read that began after a call is recent
+    /// enough for it.
     pub async fn state(&self) -> Result<Arc<State>> {
         let ticket = self.asked.fetch_add(1, Ordering::AcqRel);
         let mut known = self.known.lock().await;
@@ -191,8 +191,8 @@ impl Repository {
         }
     }
 
-    /// A state from which reading on leads to the newest, the last whole one that a listing shows; and how many commits were
-    /// written at least.
+    /// Returns the last complete state that a listing shows, from which the newest is reached by reading on, and a
+    /// lower bound of the number of written commits.
     async fn first_state(&self) -> Result<(State, u64)> {
         let (whole, written) = match self.store.list(FOLDER).await {
             Ok(listed) => {
@@ -215,7 +215,7 @@ impl Repository {
         Ok((state, written))
     }
 
-    /// The number of the last commit with a state, found without a listing: the log has no gaps.
+    /// Finds the number of the last commit with a state without a listing, because the log has no gaps.
     async fn last_whole(&self) -> Result<u64> {
         let (mut found, mut step) = (0, 1);
         while self.has_commit((found + step) * STATE_EVERY).await? {
@@ -235,11 +235,11 @@ impl Repository {
         match self.store.info(&key(number)).await {
             Ok(_) => Ok(true),
             Err(error) if error.kind == ObjectErrorKind::NotFound => Ok(false),
-            Err(error) => Err(self.failed("look for a commit", error)),
+            Err(error) => Err(self.failed("look up a commit", error)),
         }
     }
 
-    /// `None`: there is none yet.
+    /// Reads a commit; `None`: it does not exist yet.
     pub(super) async fn read_commit(&self, number: u64) -> Result<Option<Commit>> {
         let key = key(number);
         let decode = |bytes: &Bytes| {
@@ -257,8 +257,8 @@ impl Repository {
         }
     }
 
-    /// Commits changes upon a state, and says the state with them. `None`: another writer was faster, so
-    /// what the changes were decided on is not the newest any more.
+    /// Commits changes to a state and returns the new state. `None`: another writer was faster, so the decision was not
+    /// based on the newest state.
     pub(super) async fn try_commit(&self, state: &State, mut changes: Vec<Change>) -> Result<Option<Arc<State>>> {
         if state.number == 0 && !matches!(changes.first(), Some(Change::Created(_))) {
             changes.insert(0, Change::Created((self.writer.fresh_id)()));
@@ -281,7 +281,7 @@ impl Repository {
         match self.store.write(&key(commit.number), bytes, PutMode::Create).await {
             Ok(_) => {}
             Err(error) if error.kind == ObjectErrorKind::Exists => {
-                // Written by an attempt whose answer was lost, or by somebody else.
+                // Written by an earlier attempt whose answer was lost, or by another writer.
                 let there = self.read_commit(commit.number).await?;
                 if there.is_none_or(|there| there.id != commit.id) {
                     return Ok(None);
@@ -296,13 +296,13 @@ impl Repository {
             }
             Err(error) => return Err(self.failed("commit", error)),
         }
-        // So that the loss of the last commit is noticed: nothing after it shows that it was there.
+        // Makes the loss of the last commit detectable: no later commit would reveal it.
         let done = self
             .store
             .write(&done_key(commit.number), "1\n".into(), PutMode::Overwrite)
             .await;
         if let Err(error) = done {
-            tracing::warn!(repository = self.name(), commit = commit.number, %error, "cannot note that a commit was written");
+            tracing::warn!(repository = self.name(), commit = commit.number, %error, "cannot write the confirmation of a commit");
         }
         let after = Arc::new(after);
         let mut known = self.known.lock().await;
@@ -312,7 +312,7 @@ impl Repository {
         Ok(Some(after))
     }
 
-    /// Gives a new repository its uuid, and says that of an old one.
+    /// Creates the repository if it is new, and returns its uuid.
     pub async fn create(&self) -> Result<String> {
         for _ in 0..ATTEMPTS_MAX {
             let state = self.state().await?;
@@ -325,7 +325,7 @@ impl Repository {
         Err(self.always_late())
     }
 
-    /// The error of a commit that lost [`ATTEMPTS_MAX`] times.
+    /// Returns the error of a commit that lost [`ATTEMPTS_MAX`] times.
     pub(super) fn always_late(&self) -> Error {
         self.error("cannot commit: other writers are always faster")
     }

@@ -1,4 +1,4 @@
-//! What a snapshot holds.
+//! Manifests of snapshots and of their indices.
 
 use std::collections::BTreeMap;
 
@@ -13,167 +13,167 @@ use crate::filters::FilterTableRef;
 use crate::object::PutMode;
 use crate::split::SplitRef;
 
-/// A snapshot. Its indices are objects of their own, which snapshots share where nothing changed.
+/// Manifest of a snapshot. Its indices are separate objects, which snapshots share if nothing changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SnapshotManifest {
-    /// Its name.
+    /// Name of the snapshot.
     pub name: String,
     /// 22 characters.
     pub uuid: String,
-    /// The version of the firn that made it.
+    /// Version of the firn that created it.
     pub firn: String,
-    /// When it began, ms since epoch UTC.
+    /// Start time, ms since epoch UTC.
     pub start_ms: i64,
-    /// When all of it was there.
+    /// End time, ms since epoch UTC.
     pub end_ms: i64,
-    /// Whether it holds all that was asked for.
+    /// Whether it contains all requested shards.
     pub outcome: SnapshotOutcome,
     /// By name.
     pub indices: BTreeMap<String, IndexEntry>,
-    /// Data streams as the catalog keeps them, by name.
+    /// Data streams as stored in the catalog, by name.
     pub data_streams: BTreeMap<String, Value>,
-    /// Templates and settings of the cluster; `None`: not asked for.
+    /// Templates and settings of the cluster; `None`: not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub global: Option<Value>,
-    /// What the user wrote beside it.
+    /// User metadata.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
-    /// Shards that it lacks.
+    /// Missing shards.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<MissingShard>,
-    /// What making it took, by index and number of the shard.
+    /// Statistics of the creation, by index, in the order of shards.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub shards: BTreeMap<String, Vec<ShardRecord>>,
 }
 
-/// What making a snapshot of a shard took.
+/// Statistics of the snapshot creation of one shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardRecord {
-    /// Its number.
+    /// Number of the shard.
     pub shard: u32,
-    /// When it began, ms since epoch UTC.
+    /// Start time, ms since epoch UTC.
     pub start_ms: i64,
-    /// How long it took.
+    /// Duration in ms.
     pub time_ms: u64,
-    /// Segments that no snapshot before had.
+    /// Segments that no earlier snapshot contains.
     pub new_segments: u64,
-    /// Their bytes on disk.
+    /// Bytes on disk of those segments.
     pub new_bytes: u64,
-    /// All its segments.
+    /// All segments of the shard.
     pub all_segments: u64,
-    /// Their bytes on disk.
+    /// Bytes on disk of all segments.
     pub all_bytes: u64,
 }
 
-/// How a snapshot ended.
+/// Outcome of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SnapshotOutcome {
-    /// It holds all.
+    /// It contains all requested shards.
     Success,
-    /// It lacks shards.
+    /// Shards are missing.
     Partial,
 }
 
-/// An index in a snapshot.
+/// Index in a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndexEntry {
-    /// Of the index that the snapshot was made of.
+    /// UUID of the source index.
     pub uuid: String,
-    /// The SHA-256 of its manifest, in hex.
+    /// SHA-256 of the index manifest, in hex.
     pub manifest: String,
-    /// Shards.
+    /// Number of shards.
     pub shards: u32,
-    /// Documents, the deleted ones included.
+    /// Documents, including deleted ones.
     pub docs: u64,
     /// Bytes of all splits.
     pub size_bytes: u64,
-    /// Splits of the shard that has most.
+    /// Splits of the shard with the most splits.
     pub segments_per_shard_max: u32,
 }
 
-/// A shard that a snapshot lacks.
+/// Shard that is missing from a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MissingShard {
-    /// Its index.
+    /// Name of the index.
     pub index: String,
-    /// Its number.
+    /// Number of the shard.
     pub shard: u32,
-    /// Why.
+    /// Reason of the failure.
     pub reason: String,
 }
 
-/// What a snapshot says of an index.
+/// Manifest of an index in a snapshot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IndexManifest {
-    /// `firn_model::metadata::IndexMetadata` as the catalog keeps it: name, settings, mapping, aliases.
+    /// `firn_model::metadata::IndexMetadata` as stored in the catalog: name, settings, mapping, aliases.
     pub index: Value,
-    /// By number, all of them.
+    /// All shards, by number.
     pub shards: Vec<ShardManifest>,
-    /// Tables with the filters of its splits, and maybe of others; of a split that none has its own filters tell.
+    /// Filter tables that cover its splits, and possibly other splits. A split in no table uses its own filters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub filters: Vec<FilterTableRef>,
 }
 
-/// A shard.
+/// Shard of an index in a snapshot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ShardManifest {
-    /// Its number.
+    /// Number of the shard.
     pub shard: u32,
-    /// All sequence numbers below were given.
+    /// All sequence numbers below are assigned.
     pub next_seq_no: u64,
-    /// Its segments, none of which shares a document with another. Empty where `missing`.
+    /// Segments with disjoint documents. Empty if `missing`.
     pub segments: Vec<SnapshotSegment>,
-    /// The snapshot lacks it.
+    /// Whether the snapshot lacks the shard.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub missing: bool,
 }
 
-/// A segment of a shard.
+/// Segment of a shard.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SnapshotSegment {
-    /// Its split.
+    /// Split of the segment.
     pub split: SplitRef,
-    /// `None`: every document is alive.
+    /// `None`: no document is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletes: Option<DeletesRef>,
 }
 
-/// Which documents of a segment are deleted: an object of 64-bit words, little-endian, bit `d % 64` of
-/// word `d / 64` for document `d`. Its name is its checksum.
+/// Reference to the deletes of a segment: an object of 64-bit words, little-endian. Bit `d % 64` of word `d / 64` is
+/// set if document `d` is deleted. The object's name is its checksum.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeletesRef {
-    /// The SHA-256 of its bytes, in hex.
+    /// SHA-256 of its bytes, in hex.
     pub id: String,
-    /// Bytes.
+    /// Length in bytes.
     pub len: u64,
-    /// Documents.
+    /// Number of deleted documents.
     pub count: u32,
 }
 
 impl DeletesRef {
-    /// The key of its object.
+    /// Returns the key of its object.
     pub fn key(&self) -> String {
         format!("deletes/{}/{}.del", self.id.get(..2).unwrap_or_default(), self.id)
     }
 }
 
 impl super::SnapshotEntry {
-    /// The key of its manifest's object.
+    /// Returns the key of its manifest.
     pub fn key(&self) -> String {
         snapshot_key(&self.manifest)
     }
 }
 
 impl IndexEntry {
-    /// The key of the manifest's object.
+    /// Returns the key of its manifest.
     pub fn key(&self) -> String {
         index_key(&self.manifest)
     }
 }
 
 impl IndexManifest {
-    /// Every segment with the number of its shard.
+    /// Returns every segment with the number of its shard.
     pub fn segments(&self) -> impl Iterator<Item = (u32, &SnapshotSegment)> + Clone {
         self.shards
             .iter()
@@ -189,19 +189,19 @@ pub(super) fn index_key(id: &str) -> String {
     format!("indices/{id}.json")
 }
 
-/// SHA-256 in hex.
+/// Returns the SHA-256 in hex.
 pub(super) fn content_id(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Repository {
-    /// Writes the manifest of a snapshot; nobody sees it before a commit names it. Returns its id.
+    /// Writes the manifest of a snapshot and returns its id. It is invisible until a commit names it.
     pub async fn put_snapshot(&self, manifest: &SnapshotManifest) -> Result<String> {
         let bytes = body::encode("snapshot", manifest)?;
         self.put_content(bytes, snapshot_key).await
     }
 
-    /// Writes the manifest of an index and returns how a snapshot names it.
+    /// Writes the manifest of an index and returns the entry for its snapshot.
     pub async fn put_index(&self, uuid: &str, manifest: &IndexManifest) -> Result<IndexEntry> {
         let bytes = body::encode("index", manifest)?;
         let segments = || manifest.segments().map(|(_, segment)| &segment.split);
@@ -221,7 +221,7 @@ impl Repository {
         Ok(entry)
     }
 
-    /// Writes which documents are deleted.
+    /// Writes the deletes of a segment.
     pub async fn put_deletes(&self, words: Vec<u8>, count: u32) -> Result<DeletesRef> {
         let deletes = DeletesRef {
             id: content_id(&words),
@@ -232,7 +232,7 @@ impl Repository {
         Ok(deletes)
     }
 
-    /// Reads which documents are deleted: words as [`DeletesRef`] says.
+    /// Reads the deletes of a segment, in the format of [`DeletesRef`].
     pub async fn deletes(&self, deletes: &DeletesRef) -> Result<Bytes> {
         let key = deletes.key();
         let check = |bytes: &Bytes| match content_id(bytes) == deletes.id {
@@ -251,7 +251,7 @@ impl Repository {
         Ok(id)
     }
 
-    /// Content-addressed, so what is there already is the same.
+    /// Writes a content-addressed object; an existing one has the same content.
     pub(super) async fn put(&self, key: &str, bytes: Bytes) -> Result<()> {
         self.store
             .write(key, bytes, PutMode::Overwrite)

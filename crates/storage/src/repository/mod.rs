@@ -1,21 +1,21 @@
-//! A snapshot repository: what lies on an object store, and how two writers share it.
+//! Snapshot repository on an object store, shared by several writers.
 //!
 //! ```text
-//! log/0000000001.json     commits: which snapshots there are
+//! log/0000000001.json     commits: the list of snapshots
 //! snapshots/ID.json       a snapshot: its indices, data streams, templates
 //! indices/ID.json         an index in a snapshot: its metadata, its shards, their splits
 //! splits/HH/ID.split      a segment
-//! deletes/HH/ID.del       which documents of a segment are deleted
+//! deletes/HH/ID.del       deleted documents of a segment
 //! filters/HH/ID.table     filters of many segments side by side
-//! pending/UUID.json       somebody is writing
+//! pending/UUID.json       mark of an active writer
 //! ```
 //!
-//! Every object but those of `pending` is written once and never changed; all but commits are called by
-//! the SHA-256 of their content. A commit is written with [`PutMode::Create`](crate::object::PutMode), so of two writers one wins its
-//! number and the other reads what it missed. What surprises: **commits are never removed.** So whoever
-//! knows one reads on from it until there is none, and a listing that is out of date does no harm. What is
-//! garbage is condemned by a commit before it goes, see [`sweep`](Repository::sweep). The format is
-//! described in `docs/formats/repository.md`.
+//! Every object except those in `pending` is written once and never changed. All except commits are named by the
+//! SHA-256 of their content. A commit is written with [`PutMode::Create`](crate::object::PutMode), so of two writers
+//! one gets the commit number and the other reads the missed commit. What surprises: **commits are never removed.** A
+//! reader that knows a commit reads the following ones until there is none, so an outdated listing does no harm. A
+//! commit condemns garbage before it is removed, see [`sweep`](Repository::sweep). `docs/formats/repository.md`
+//! describes the format.
 
 mod basis;
 mod body;
@@ -56,25 +56,25 @@ use self::writers::Instance;
 pub use self::writers::{Instances, Writer};
 use crate::object::{ObjectError, ObjectErrorKind, Objects, verify};
 
-/// An open repository. Cheap to clone behind its [`Arc`]; methods may be called concurrently.
+/// Open repository. Cheap to clone behind its [`Arc`]; methods may be called concurrently.
 pub struct Repository {
     name: String,
     store: Arc<dyn Objects>,
     readonly: bool,
     writer: Writer,
     instance: Instance,
-    /// What the last commit known says; `None`: nothing was read yet.
+    /// State at the last known commit; `None`: not read yet.
     known: Mutex<Option<Arc<State>>>,
-    /// How often that was asked for, and for how many of them the last look at the log began late enough.
+    /// Number of calls that need the state, and number of those that the last read of the log covers.
     asked: AtomicU64,
     answered: AtomicU64,
-    /// Writes of this process that are under way, by their mark in `pending`.
+    /// Writes in progress in this process, by their mark in `pending`.
     running: parking_lot::Mutex<BTreeSet<String>>,
-    /// Held by a sweep of this instance: any other that is open in its name has failed.
+    /// Held during a sweep of this instance: any other open sweep of this instance has failed.
     sweeping: Mutex<()>,
-    /// What manifests name that a sweep has read.
+    /// Names in manifests that earlier sweeps have read.
     remembered: parking_lot::Mutex<Remembered>,
-    /// Whether the store keeps the promise that commits rest upon.
+    /// Set once the store has proved that its conditional writes work.
     tried: OnceCell<()>,
 }
 
@@ -88,7 +88,7 @@ impl fmt::Debug for Repository {
 }
 
 impl Repository {
-    /// A repository on a store. Nothing is read yet.
+    /// Creates a repository on a store without reading from it.
     pub fn new(name: &str, store: Arc<dyn Objects>, readonly: bool, writer: Writer) -> Arc<Self> {
         Arc::new(Self {
             name: name.to_owned(),
@@ -106,22 +106,22 @@ impl Repository {
         })
     }
 
-    /// As it is registered.
+    /// Returns the registered name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Where it lies.
+    /// Returns the object store.
     pub fn store(&self) -> &Arc<dyn Objects> {
         &self.store
     }
 
-    /// Whether nothing may be written.
+    /// Returns whether the repository is read-only.
     pub fn is_readonly(&self) -> bool {
         self.readonly
     }
 
-    /// The manifest of a snapshot by name, or [`ErrorKind::SnapshotMissing`].
+    /// Returns the manifest of a snapshot by name. Fails with [`ErrorKind::SnapshotMissing`] if it does not exist.
     pub async fn snapshot(&self, name: &str) -> Result<SnapshotManifest> {
         let state = self.state().await?;
         match state.snapshots.get(name) {
@@ -130,19 +130,19 @@ impl Repository {
         }
     }
 
-    /// The manifest of a snapshot that the log names.
+    /// Returns the manifest of a snapshot in the log.
     pub async fn manifest(&self, entry: &SnapshotEntry) -> Result<SnapshotManifest> {
         let key = manifest::snapshot_key(&entry.manifest);
         self.read_object("snapshot", &key, &entry.manifest).await
     }
 
-    /// What a snapshot says of an index.
+    /// Returns the manifest of an index in a snapshot.
     pub async fn index(&self, entry: &IndexEntry) -> Result<IndexManifest> {
         let key = manifest::index_key(&entry.manifest);
         self.read_object("index", &key, &entry.manifest).await
     }
 
-    /// Fails where nothing may be written.
+    /// Fails if the repository is read-only.
     pub fn check_writable(&self, what: &str) -> Result<()> {
         match self.readonly {
             true => Err(self.error(format!("cannot {what} in a readonly repository"))),
@@ -150,8 +150,8 @@ impl Repository {
         }
     }
 
-    /// Fails where nothing may be written, and where the commits of two writers could destroy each other: before its
-    /// first write a repository tries whether its store refuses to write what is there, however it was registered.
+    /// Fails if the repository is read-only, or if the commits of two writers could destroy each other. Before its
+    /// first write a repository tests whether its store honours conditional writes, however it was registered.
     pub(super) async fn begin_change(&self, what: &str) -> Result<()> {
         self.check_writable(what)?;
         let try_it = || async {
@@ -161,15 +161,15 @@ impl Repository {
         self.tried.get_or_try_init(try_it).await.map(|_| ())
     }
 
-    /// An error of the repository itself, as Elasticsearch words them.
+    /// Returns a repository error in Elasticsearch's wording.
     fn error(&self, what: impl fmt::Display) -> Error {
         Error::new(ErrorKind::Repository, format!("[{}] {what}", self.name))
     }
 
-    /// An error of the store, as one of the repository.
+    /// Converts a store error into a repository error.
     fn failed(&self, what: &str, error: ObjectError) -> Error {
         let kind = match error.kind {
-            // Something that a commit or a manifest names is gone.
+            // An object that a commit or a manifest names is missing.
             ObjectErrorKind::NotFound => ErrorKind::Repository,
             _ => Error::from(error.clone()).kind(),
         };

@@ -1,9 +1,9 @@
-//! Which objects snapshots name.
+//! Search for objects that no snapshot names.
 //!
-//! A sweep must know of each candidate whether anybody names it, with tens of thousands of snapshots that name millions
-//! of objects. So manifests are read one after the other, what each names is struck off the candidates, and nothing is
-//! kept of it but fingerprints: manifests never change, so the next sweep reads those alone that came since. A
-//! fingerprint that two objects share keeps garbage, and never removes what is in use.
+//! A sweep must know for each candidate whether a snapshot names it, among tens of thousands of snapshots that name
+//! millions of objects. So it reads manifests one after the other and removes the named objects from the candidates. It
+//! caches only fingerprints of the names: manifests never change, so the next sweep reads only new ones. If two objects
+//! share a fingerprint, garbage may remain, but no used object is removed.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -19,20 +19,20 @@ use super::log::{SnapshotEntry, State};
 use super::manifest::{IndexEntry, IndexManifest, index_key, snapshot_key};
 use super::references::{READS_MAX, content_of};
 
-/// Bytes that fingerprints take at most; what does not fit is read again by each sweep. Three million objects, of a
-/// snapshot an hour for years over indices that hardly change.
+/// Maximum bytes of fingerprints; each sweep reads the manifests beyond that again. Three million objects fit, as of
+/// hourly snapshots for years of indices that hardly change.
 const CACHE_BYTES_MAX: usize = 32 << 20;
-/// Kilobytes of manifests of indices in memory at a time. A larger one is read alone.
+/// Maximum kilobytes of index manifests in memory at the same time. A larger manifest is read alone.
 const READ_KB_MAX: u32 = 64 << 10;
-/// Segments to a kilobyte of memory: what one takes in a manifest, as JSON and decoded.
+/// Memory of a segment in a manifest, in KB, both as JSON and decoded.
 const SEGMENT_KB: u32 = 2;
 
-/// What a snapshot names: its indices, each with the kilobytes that reading it may take.
+/// Indices of a snapshot, each with the maximum kilobytes for reading it.
 type Indices = Arc<[(String, u32)]>;
-/// What an index names.
+/// Fingerprints of the names in an index manifest.
 type Fingerprints = Arc<[u64]>;
 
-/// What manifests name that were read before, by their ids.
+/// Names in manifests that were read before, by manifest id.
 #[derive(Debug, Default)]
 pub(super) struct Remembered {
     snapshots: HashMap<String, Indices>,
@@ -68,7 +68,7 @@ impl Remembered {
         self.indices.clear();
     }
 
-    /// Forgets what no snapshot of a state names any more.
+    /// Removes manifests that no snapshot of a state names any more.
     fn retain(&mut self, state: &State, indices: &HashMap<String, u32>) {
         let snapshots: HashSet<&str> = state.snapshots.values().map(|entry| entry.manifest.as_str()).collect();
         let before = std::mem::take(self);
@@ -91,15 +91,15 @@ fn fingerprint(key: &str) -> u64 {
     hasher.finish()
 }
 
-/// Kilobytes that a manifest may take, by what the snapshot says of its index.
+/// Estimates the kilobytes of an index manifest, from the snapshot's entry.
 fn kilobytes(index: &IndexEntry) -> u32 {
     let segments = index.shards.saturating_mul(index.segments_per_shard_max);
     segments.saturating_mul(SEGMENT_KB).clamp(1, READ_KB_MAX)
 }
 
 impl Repository {
-    /// Of candidates, keys with bytes, those that no snapshot of a state names. A manifest that cannot be read is an error:
-    /// what it names must stay.
+    /// Returns those candidates (keys with bytes) that no snapshot of a state names. An unreadable manifest is an
+    /// error, because the objects that it names must stay.
     pub(super) async fn unnamed(&self, state: &State, candidates: Vec<(String, u64)>) -> Result<Vec<(String, u64)>> {
         let mut left: HashSet<u64> = candidates.iter().map(|(key, _)| fingerprint(key)).collect();
         let mut indices: HashMap<String, u32> = HashMap::new();
@@ -155,7 +155,7 @@ impl Repository {
         if let Some(known) = known {
             return Ok(known);
         }
-        // Nobody closes it.
+        // The semaphore is never closed.
         let _memory = memory.acquire_many(kilobytes).await;
         let manifest: IndexManifest = self.read_object("index", &index_key(id), id).await?;
         let named: Fingerprints = content_of(&manifest).map(|(key, _)| fingerprint(&key)).collect();
@@ -179,7 +179,7 @@ mod tests {
         let fit = CACHE_BYTES_MAX / (200 + 800_000);
         assert_eq!(remembered.indices.len(), fit);
         assert!(remembered.bytes <= CACHE_BYTES_MAX);
-        // What is named no more makes room.
+        // Forgotten manifests free space.
         let kept = HashMap::from([("1".to_owned(), 1)]);
         remembered.retain(&State::default(), &kept);
         assert_eq!((remembered.indices.len(), remembered.bytes), (1, 800_200));

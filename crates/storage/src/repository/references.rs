@@ -1,4 +1,4 @@
-//! Snapshots come and go, and with them what they name.
+//! Addition and removal of snapshots, and of the objects that they name.
 
 use std::collections::{BTreeMap, HashSet};
 use std::pin::pin;
@@ -12,28 +12,28 @@ use super::manifest::{IndexEntry, IndexManifest, SnapshotManifest, snapshot_key}
 use super::{Basis, Condemned, Repository, Swept};
 use crate::object::ObjectErrorKind;
 
-/// Manifests that are read at a time; the store has a limit of its own for all.
+/// Manifests to read concurrently; the store has a separate limit for all requests.
 pub(super) const READS_MAX: usize = 32;
 
-/// Objects that are looked for at a time.
+/// Objects to look up concurrently.
 const LOOKS_MAX: usize = 16;
 
-/// Objects by key, with their bytes where known.
+/// Objects by key, with their bytes if known.
 pub(super) type Named = BTreeMap<String, u64>;
 
-/// What became of a snapshot that was to be committed.
+/// Outcome of a snapshot commit.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Added {
-    /// It is there.
+    /// The snapshot is committed.
     Committed,
-    /// These objects that it names are gone, or will be once the sweeps have ended that condemned them:
-    /// wait for those ([`Repository::wait_for_sweeps`]), write the objects again, and commit on what that returns.
+    /// Sweeps have condemned these named objects; they are removed, or will be when the sweeps end. Wait for the sweeps
+    /// ([`Repository::wait_for_sweeps`]), write the objects again, and commit on the returned basis.
     Condemned(Condemned),
 }
 
 impl Repository {
-    /// Commits a snapshot. `needed` has the key of every object that it names but for its own manifest, and `basis` is
-    /// what its writer began to rely on.
+    /// Commits a snapshot. `needed` contains the key of every object that it names, except its manifest. `basis` is the
+    /// state on which its writer began to rely.
     pub async fn add_snapshot(&self, entry: &SnapshotEntry, needed: &HashSet<String>, basis: &Basis) -> Result<Added> {
         self.check_writable("create snapshot")?;
         let manifest = snapshot_key(&entry.manifest);
@@ -60,7 +60,7 @@ impl Repository {
         Err(self.always_late())
     }
 
-    /// Takes snapshots out of the log, all of them or none, then removes what only they needed.
+    /// Removes snapshots from the log, all of them or none, then removes the objects that only they named.
     pub async fn remove_snapshots(&self, names: &[String]) -> Result<Swept> {
         self.begin_change("delete snapshot").await?;
         for _ in 0..ATTEMPTS_MAX {
@@ -79,8 +79,8 @@ impl Repository {
         Err(self.always_late())
     }
 
-    /// Every object that snapshots name that were taken out of the log. What cannot be read of them names nothing: it
-    /// is removed by a cleanup.
+    /// Returns every object that removed snapshots name. An unreadable manifest names nothing here: a cleanup removes
+    /// its objects.
     pub(super) async fn content_of_removed(&self, snapshots: Vec<SnapshotEntry>) -> Result<Named> {
         let mut objects = Named::new();
         let mut indices = BTreeMap::new();
@@ -110,27 +110,27 @@ impl Repository {
         read.buffered(READS_MAX)
     }
 
-    /// Of objects that somebody relies on, keys with bytes, those that are not there as they should be. Nobody removes
-    /// them in the order of things; what lies in a store may still be lost or cut by hand.
+    /// Returns those objects (keys with bytes) that are missing or have another length. firn never removes them while
+    /// they are in use, but a store may lose or truncate objects, or a person may remove them.
     pub async fn lacking(&self, objects: Vec<(String, u64)>) -> Result<HashSet<String>> {
         let looks = stream::iter(objects).map(|(key, len)| async move {
             match self.store.info(&key).await {
                 Ok(info) if info.len == len => Ok(None),
                 Ok(_) => Ok(Some(key)),
                 Err(error) if error.kind == ObjectErrorKind::NotFound => Ok(Some(key)),
-                Err(error) => Err(self.failed("look for a split", error)),
+                Err(error) => Err(self.failed("look up an object", error)),
             }
         });
         let lacking: Vec<Option<String>> = looks.buffer_unordered(LOOKS_MAX).try_collect().await?;
         Ok(lacking.into_iter().flatten().collect())
     }
 
-    /// Manifests of snapshots, each with what became of reading it, in their order.
+    /// Reads manifests of snapshots. Returns each with its result, in the same order.
     pub async fn manifests(&self, entries: Vec<SnapshotEntry>) -> Vec<(SnapshotEntry, Result<SnapshotManifest>)> {
         self.read_manifests(entries).collect().await
     }
 
-    /// Manifests of indices, each with what became of reading it, in their order.
+    /// Reads manifests of indices. Returns each with its result, in the same order.
     pub async fn index_manifests(&self, entries: Vec<IndexEntry>) -> Vec<(IndexEntry, Result<IndexManifest>)> {
         stream::iter(entries)
             .map(|entry| async move {
@@ -143,7 +143,7 @@ impl Repository {
     }
 }
 
-/// `None`: it is damaged or gone.
+/// Returns `None` for a damaged or missing manifest.
 fn readable<T>(manifest: Result<T>) -> Result<Option<T>> {
     match manifest {
         Err(error) if error.kind() == ErrorKind::Repository => Ok(None),
@@ -151,7 +151,7 @@ fn readable<T>(manifest: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// The objects that an index names, with their bytes.
+/// Returns the objects that an index names, with their bytes.
 pub(super) fn content_of(manifest: &IndexManifest) -> impl Iterator<Item = (String, u64)> {
     let segments = manifest.segments().map(|(_, segment)| segment);
     let splits = segments.clone().map(|segment| (segment.split.key(), segment.split.len));

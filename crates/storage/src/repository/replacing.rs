@@ -1,7 +1,7 @@
-//! A snapshot in the place of itself: the same name, id and start, over other objects.
+//! Replacement of a snapshot's manifest: same name, id and start, other objects.
 //!
-//! One commit takes the old entry out and puts the new one in, so that whoever reads the log sees one of the two and
-//! never neither. What both name is named by some snapshot all the time, and no sweep can condemn it.
+//! One commit removes the old entry and adds the new one, so that every reader of the log sees exactly one of the two.
+//! Objects that both manifests name are named by a snapshot at all times, so no sweep can condemn them.
 
 use std::collections::HashSet;
 
@@ -12,28 +12,28 @@ use super::manifest::{IndexManifest, snapshot_key};
 use super::references::content_of;
 use super::{Basis, Condemned, Repository, Swept};
 
-/// What became of a manifest that was to take the place of another.
+/// Outcome of a manifest replacement.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Replaced {
-    /// The snapshot has it now: its entry in the log.
+    /// The snapshot has the new manifest; its new entry in the log.
     Committed(SnapshotEntry),
     /// As [`Added::Condemned`](super::Added::Condemned).
     Condemned(Condemned),
-    /// The snapshot was removed meanwhile, or has another manifest than the one that was read.
+    /// The snapshot was removed in the meantime, or has another manifest than the one that was read.
     Gone,
 }
 
 impl IndexManifest {
-    /// The keys of all objects that it names.
+    /// Returns the keys of all objects that it names.
     pub fn keys(&self) -> impl Iterator<Item = String> {
         content_of(self).map(|(key, _)| key)
     }
 }
 
 impl Repository {
-    /// Commits `manifest`, an id of [`Repository::put_snapshot`], in the place of the one that a snapshot has. `needed` has
-    /// the key of every object that it names and the old one does not, but for the manifest itself; `basis` is what its
-    /// writer began to rely on.
+    /// Commits `manifest`, an id from [`Repository::put_snapshot`], in place of a snapshot's current manifest. `needed`
+    /// contains the key of every object that only the new manifest names, except the manifest itself. `basis` is the
+    /// state on which its writer began to rely.
     pub async fn replace_snapshot(
         &self,
         old: &SnapshotEntry,
@@ -66,7 +66,7 @@ impl Repository {
         Err(self.always_late())
     }
 
-    /// Removes what only the manifest named that a snapshot had before.
+    /// Removes the objects that only the replaced manifest named.
     pub async fn sweep_replaced(&self, old: SnapshotEntry) -> Result<Swept> {
         self.begin_change("rewrite snapshot").await?;
         let candidates = self.content_of_removed(vec![old]).await?;

@@ -1,9 +1,9 @@
-//! Removing what nobody needs, while others write.
+//! Sweep: removal of unreferenced objects while other writers work.
 //!
-//! A split is called by its content, so a writer may want to name the very object that somebody else is
-//! about to remove. Hence a commit condemns objects before they go. Commits are in one order: whoever named
-//! the object before that commit is seen by the sweeper, who leaves it alone; whoever names it after that
-//! commit sees the sweep, waits for its end and writes the object again.
+//! A split is named by its content, so a writer may want to name the very object that another writer is about to
+//! remove. Therefore a commit condemns objects before their removal. Commits have one order: the sweeper sees a writer
+//! that named the object before that commit, and keeps the object; a writer that names it after that commit sees the
+//! sweep, waits for its end and writes the object again.
 
 use std::time::Duration;
 
@@ -15,34 +15,34 @@ use super::log::{ATTEMPTS_MAX, Change, OpenSweep};
 use super::references::Named;
 use super::{Basis, Condemned, Repository};
 
-/// Objects that one sweep removes. One commit names them all, 80 bytes each.
+/// Maximum number of objects per sweep. One commit names them all, 80 bytes each.
 const KEYS_MAX: usize = 10_000;
-/// Removals at a time.
+/// Concurrent removals.
 const DELETES_MAX: usize = 16;
-/// How long a sweep removes. One that takes longer gives up and leaves the rest to a cleanup, so that
-/// nobody who saw it begin so long ago needs to fear it.
+/// Maximum duration of the removals. A longer sweep gives up and leaves the rest to a cleanup, so that other writers
+/// need not wait for a sweep that began so long ago.
 const SWEEP_TIME_MAX: Duration = Duration::from_secs(600);
-/// How long one waits for another's sweep before it must be dead: twice what it may take.
+/// Wait after which another writer's sweep counts as dead: twice its maximum duration.
 const SWEEP_PATIENCE: Duration = Duration::from_secs(1200);
-/// Between two looks whether a sweep has ended.
+/// Interval of polls for the end of a sweep.
 const SWEEP_LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// What was removed.
+/// Statistics of a removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Swept {
-    /// Objects.
+    /// Removed objects.
     pub objects: u64,
-    /// Their bytes, of those where they are known.
+    /// Bytes of those removed objects whose length is known.
     pub bytes: u64,
 }
 
 impl Repository {
-    /// Removes objects that no snapshot names when they are condemned.
+    /// Removes the candidates that no snapshot names at the moment of the condemnation.
     pub(super) async fn sweep(&self, candidates: Named) -> Result<Swept> {
         let mut swept = Swept::default();
         let mut all: Vec<(String, u64)> = candidates.into_iter().collect();
         if all.len() > KEYS_MAX {
-            // Most of them are in use, as a rule, and need no turn of their own.
+            // Usually most of them are in use; this filter saves sweeps.
             all = self.unnamed(&*self.state().await?, all).await?;
         }
         for some in all.chunks(KEYS_MAX) {
@@ -60,7 +60,7 @@ impl Repository {
             let state = self.state().await?;
             let doomed = match self.unnamed(&state, candidates.to_vec()).await {
                 Ok(doomed) => doomed,
-                // What could not be read belonged to a snapshot that is gone by now, or so it may be.
+                // The unreadable manifest may belong to a snapshot that was removed in the meantime.
                 Err(_) if self.state().await?.number != state.number => continue,
                 Err(error) => return Err(error),
             };
@@ -88,11 +88,11 @@ impl Repository {
     }
 
     async fn remove_objects(&self, keys: Vec<String>, begun_ms: i64) -> Result<()> {
-        let too_late = || self.error("cannot remove objects in time, the next cleanup goes on");
+        let too_late = || self.error("cannot remove all objects in time; the next cleanup continues");
         let time_max_ms = SWEEP_TIME_MAX.as_millis() as i64;
         let removed = stream::iter(keys)
             .map(|key| async move {
-                // A machine that slept wakes up with its timers where they were, but others did not sleep.
+                // After a suspend, timers continue where they were, but other machines did not sleep.
                 if (self.writer.now_ms)() - begun_ms >= time_max_ms {
                     return Err(too_late());
                 }
@@ -119,9 +119,9 @@ impl Repository {
         Err(self.always_late())
     }
 
-    /// Waits until no sweep is open that condemns any of these objects, and returns what to rely on when they are
-    /// written again. Sweeps that this writer left open before a restart are dead, and so is one that has been watched
-    /// for longer than it may take.
+    /// Waits until no open sweep condemns any of these objects. Returns the basis for writing them again. Open sweeps
+    /// of this writer from before a restart are dead, and so is a sweep that exceeded its maximum duration during the
+    /// wait.
     pub async fn wait_for_sweeps(&self, Condemned { keys, checked }: Condemned) -> Result<Basis> {
         {
             let _sweeping = self.sweeping.lock().await;
@@ -150,8 +150,7 @@ impl Repository {
         }
     }
 
-    /// Ends the sweeps that this writer left open when it was killed, and those of this instance that failed.
-    /// `sweeping` must be held.
+    /// Ends open sweeps of this writer from before a kill, and failed sweeps of this instance. `sweeping` must be held.
     async fn end_own_sweeps(&self) -> Result<()> {
         let state = self.state().await?;
         let is_dead =
@@ -164,11 +163,11 @@ impl Repository {
     }
 }
 
-/// The pause between two looks.
+/// Pauses between two polls.
 async fn let_others_go_on() {
     #[cfg(not(test))]
     tokio::time::sleep(SWEEP_LOOK_EVERY).await;
-    // Tests take no time, and the same turns each time.
+    // In tests the pause takes no time and is deterministic.
     #[cfg(test)]
     for _ in 0..50 {
         tokio::task::yield_now().await;

@@ -13,24 +13,24 @@ use super::*;
 use crate::object::{LocalFile, ObjectInfo, PutMode};
 use crate::split::SplitRef;
 
-/// A store in memory that can be cut off, and whose listings can be out of date.
+/// In-memory store that can be cut off, and whose listings can be outdated.
 #[derive(Debug, Default)]
 struct Store {
     objects: parking_lot::Mutex<BTreeMap<String, (Bytes, i64)>>,
-    /// Listings do not show the log.
+    /// Listings omit the log.
     is_stale: AtomicBool,
-    /// Writes and deletes that still succeed; negative: all do.
+    /// Writes and deletes that still succeed; negative: unlimited.
     steps_left: AtomicI64,
     now_ms: AtomicI64,
-    /// Objects that were looked for.
+    /// Number of metadata lookups.
     info_count: AtomicU64,
-    /// Whole reads to come of which the last byte is another.
+    /// Future reads of whole objects that return a wrong last byte.
     damaged_reads: AtomicU64,
-    /// Nothing can be listed.
+    /// Listings fail.
     is_unlistable: AtomicBool,
-    /// What is to be created is written over what is there.
+    /// Creations overwrite existing objects.
     is_lax: AtomicBool,
-    /// Manifests that were read, that are being read now, and that were at most at a time.
+    /// Manifests read so far, manifests being read now, and the maximum of concurrent manifest reads.
     manifest_reads: AtomicI64,
     reading: AtomicI64,
     reading_max: AtomicI64,
@@ -185,7 +185,7 @@ fn split(id: u8) -> SplitRef {
     .unwrap()
 }
 
-/// Uploads splits and manifests of a snapshot; what is left is to commit it.
+/// Uploads splits and manifests of a snapshot, without committing it.
 async fn written(repository: &Repository, name: &str, splits: &[u8]) -> SnapshotEntry {
     for id in splits {
         let content = Bytes::from(vec![*id; 10]);
@@ -195,7 +195,7 @@ async fn written(repository: &Repository, name: &str, splits: &[u8]) -> Snapshot
     entry
 }
 
-/// Uploads the manifests of a snapshot. Returns the key of its index too.
+/// Uploads the manifests of a snapshot and returns its entry and the key of its index.
 async fn manifests(repository: &Repository, name: &str, splits: &[u8]) -> firn_model::Result<(SnapshotEntry, String)> {
     let segment = |id: &u8| SnapshotSegment {
         split: split(*id),
@@ -308,7 +308,7 @@ async fn a_name_is_given_once() {
 }
 
 #[tokio::test]
-async fn a_removed_snapshot_takes_only_what_nobody_else_names() {
+async fn a_removed_snapshot_removes_only_objects_that_no_other_snapshot_names() {
     let store = Store::new();
     let repository = open(&store, "a");
     add(&repository, "one", &[1, 2]).await;
@@ -316,7 +316,7 @@ async fn a_removed_snapshot_takes_only_what_nobody_else_names() {
     let missing = repository.remove_snapshots(&["three".to_owned()]).await.unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::SnapshotMissing);
     let swept = repository.remove_snapshots(&["one".to_owned()]).await.unwrap();
-    // The split, and the manifests of the index and of the snapshot.
+    // Removed are the split, the index manifest and the snapshot manifest.
     assert_eq!(
         swept,
         Swept {
@@ -346,12 +346,12 @@ async fn what_was_relied_on_and_is_swept_meanwhile_is_written_again() {
     one.remove_snapshots(&["old".to_owned()]).await.unwrap();
     assert!(
         !store.has(&split(1).key()),
-        "the other has not committed, so nobody names it"
+        "the other writer has not committed, so no snapshot names it"
     );
 
     let needed = keys_of(&[1, 2]);
     let Added::Condemned(condemned) = other.add_snapshot(&entry, &needed, &before).await.unwrap() else {
-        panic!("it names what was swept");
+        panic!("it names a swept object");
     };
     assert_eq!(condemned.keys, keys_of(&[1]));
     let after = other.wait_for_sweeps(condemned).await.unwrap();
@@ -430,7 +430,7 @@ async fn a_writer_that_is_killed_at_any_step_leaves_nothing_visible() {
         drop(killed);
         store.steps_left.store(-1, Ordering::Relaxed);
 
-        // Started again, it finds each snapshot whole or not at all, and cleans up behind itself.
+        // After a restart it finds each snapshot complete or not at all, and cleans up.
         let again = open(&store, "a");
         let swept = again.cleanup().await.unwrap();
         for entry in again.state().await.unwrap().snapshots.values() {
@@ -443,7 +443,7 @@ async fn a_writer_that_is_killed_at_any_step_leaves_nothing_visible() {
         }
         let state = again.state().await.unwrap();
         let mut left = store.keys();
-        // A try of the store that was cut short is nobody's content, and has a name of its own.
+        // An interrupted test of the store is not content and has a separate key.
         left.retain(|key| !key.starts_with("log/") && !key.starts_with("tests-"));
         let left = left.into_iter();
         let garbage = again.unnamed(&state, left.map(|key| (key, 0)).collect()).await.unwrap();
@@ -454,7 +454,7 @@ async fn a_writer_that_is_killed_at_any_step_leaves_nothing_visible() {
             return;
         }
     }
-    panic!("it takes fewer steps");
+    panic!("the operation has fewer steps");
 }
 
 #[tokio::test]
@@ -495,7 +495,7 @@ async fn damage_is_named_and_never_taken_for_absence() {
                 let error = read.await.unwrap_err();
                 assert_eq!(error.kind(), ErrorKind::Repository, "{error}");
                 assert!(error.to_string().contains(&key), "{error}");
-                assert!(fresh.cleanup().await.is_err(), "what it names is unknown, so all stays");
+                assert!(fresh.cleanup().await.is_err(), "no object may be removed");
                 assert!(store.has(&split(1).key()));
             }
         }
@@ -504,10 +504,10 @@ async fn damage_is_named_and_never_taken_for_absence() {
 }
 
 #[tokio::test]
-async fn what_was_damaged_on_its_way_is_asked_for_again() {
+async fn damage_in_transit_is_read_again() {
     let store = Store::new();
     add(&open(&store, "one"), "s", &[1]).await;
-    // The commit, the snapshot and its index in turn. Twice is bad luck, three times is damage.
+    // Damages the commit, the snapshot and its index. Two damaged reads are tolerated, three are damage in the store.
     for stage in 0..3 {
         for (reads, is_read) in [(1, true), (2, true), (3, false)] {
             let damage_if = |is_now: bool| {
@@ -528,7 +528,7 @@ async fn what_was_damaged_on_its_way_is_asked_for_again() {
             let outcome: firn_model::Result<_> = read.await;
             assert_eq!(store.damaged_reads.load(Ordering::Relaxed), 0, "stage {stage}");
             match outcome {
-                Ok(_) => assert!(is_read, "stage {stage}: damage is taken for truth"),
+                Ok(_) => assert!(is_read, "stage {stage}: damage was accepted"),
                 Err(error) => assert!(
                     !is_read && error.to_string().contains("damaged"),
                     "stage {stage}: {error}"
@@ -564,7 +564,7 @@ async fn those_who_ask_at_the_same_time_share_a_look_at_the_log() {
     }
     let looks = store.info_count.load(Ordering::Relaxed) - looks;
     assert!(looks <= 2, "{looks} looks");
-    // Whoever asks later sees what came meanwhile.
+    // A later call sees commits of the meantime.
     add(&other, "two", &[2]).await;
     assert_eq!(names(&repository).await, ["one", "two"]);
 }
@@ -585,9 +585,9 @@ async fn a_lost_commit_is_missed() {
             error.to_string().contains(&format!("object [{key}] is missing")),
             "{error}"
         );
-        assert!(fresh.cleanup().await.is_err(), "what it names is unknown, so all stays");
+        assert!(fresh.cleanup().await.is_err(), "no object may be removed");
         store.objects.lock().insert(key.clone(), commit);
-        // Of earlier builds, and where the note was not written: only gaps are seen.
+        // Without a confirmation, as from earlier builds or after a failed write, only gaps are detected.
         let done = store.objects.lock().remove(&key.replace(".json", ".done")).unwrap();
         assert_eq!(names(&open(&store, "b")).await, ["one", "two"]);
         store.objects.lock().insert(key.replace(".json", ".done"), done);
@@ -602,7 +602,8 @@ async fn a_commit_that_cannot_be_read_again_condemns_everything() {
     let before = basis(&other).await;
     let entry = written(&other, "new", &[1]).await;
     one.remove_snapshots(&["old".to_owned()]).await.unwrap();
-    // The commit that began the sweep: the writer has seen it when it read the state, and it is gone when it looks closer.
+    // The commit that began the sweep: it existed when the writer read the state, and is missing when the writer reads
+    // it.
     other.state().await.unwrap();
     store.objects.lock().remove("log/0000000003.json").unwrap();
     let error = other.add_snapshot(&entry, &keys_of(&[1]), &before).await.unwrap_err();
@@ -638,7 +639,7 @@ async fn a_manifest_in_the_place_of_another_is_found_out() {
     }
 }
 
-/// A repository of the same process and data folder, as it is there after it was registered anew.
+/// Opens a repository of the same process and data folder, as after a new registration.
 fn open_sibling(store: &Arc<Store>, of: &Arc<Repository>) -> Arc<Repository> {
     let store: Arc<dyn Objects> = Arc::clone(store) as _;
     Repository::new("r", store, false, of.writer.clone())
@@ -667,7 +668,7 @@ async fn sweeps_and_marks_of_a_living_instance_are_not_ended_by_its_sibling() {
     assert!(store.has(&split(2).key()), "its sibling is writing it");
     assert!(
         sibling.state().await.unwrap().sweeps.contains_key("s"),
-        "it may go on removing"
+        "it may still remove objects"
     );
     one.end_writing(writing).await.unwrap();
     drop(one);
@@ -689,7 +690,7 @@ async fn a_clone_of_what_is_removed_meanwhile_is_refused_and_leaves_no_mark() {
         }
     };
     let marks = || store.keys().iter().filter(|key| key.starts_with("pending/")).count();
-    // Not removed: it is a snapshot of its own, and it has left a mark while it was made.
+    // Not removed: it is an independent snapshot, and its writer has put a mark.
     other
         .clone_snapshot("old", |manifest| {
             assert_eq!(marks(), 1);
@@ -738,7 +739,7 @@ async fn a_store_that_ignores_conditions_is_not_written() {
         assert!(error.to_string().contains("ignores conditional writes"), "{error}");
     }
     assert_eq!(store.keys(), before);
-    // It is asked again, and once only if it is sound.
+    // The test is repeated after a failure; after a success it runs only once.
     store.is_lax.store(false, Ordering::Relaxed);
     fresh.cleanup().await.unwrap();
     store.is_lax.store(true, Ordering::Relaxed);
@@ -754,17 +755,17 @@ async fn a_sweep_reads_again_what_came_since_the_last_and_nothing_else() {
     }
     let reads = || store.manifest_reads.swap(0, Ordering::Relaxed);
     repository.remove_snapshots(&["s-00".to_owned()]).await.unwrap();
-    assert!(reads() >= 120, "every snapshot and every index");
+    assert!(reads() >= 120, "it reads every snapshot and index");
     assert!(!store.has(&split(0).key()) && store.has(&split(1).key()));
     add(&repository, "late", &[70]).await;
     repository.remove_snapshots(&["s-01".to_owned()]).await.unwrap();
     let again = reads();
-    assert!(again <= 4, "{again} reads: of what was removed, and of what came late");
+    assert!(again <= 4, "{again} reads: only removed and new manifests may be read");
     assert!(!store.has(&split(1).key()) && store.has(&split(2).key()) && store.has(&split(70).key()));
 }
 
 #[tokio::test]
-async fn large_manifests_are_read_one_at_a_time() {
+async fn large_manifests_are_read_sequentially() {
     let store = Store::new();
     let repository = open(&store, "a");
     for number in 0..20 {
@@ -772,7 +773,7 @@ async fn large_manifests_are_read_one_at_a_time() {
         let mut manifest = repository.manifest(&entry).await.unwrap();
         let name = format!("s-{number:02}");
         manifest.name.clone_from(&name);
-        // As they say themselves: a million segments.
+        // According to the entries: a million segments.
         let index = manifest.indices.get_mut("logs").unwrap();
         (index.shards, index.segments_per_shard_max) = (1000, 1000);
         let entry = SnapshotEntry {
@@ -787,12 +788,12 @@ async fn large_manifests_are_read_one_at_a_time() {
     }
     let state = repository.state().await.unwrap();
     let all: Vec<(String, u64)> = store.keys().into_iter().map(|key| (key, 0)).collect();
-    // The snapshots themselves are small.
+    // The snapshot manifests are small.
     let entries: Vec<_> = state.snapshots.values().cloned().collect();
     assert_eq!(repository.manifests(entries).await.len(), 20);
     assert!(store.reading_max.load(Ordering::Relaxed) > 10);
     repository.unnamed(&state, all.clone()).await.unwrap();
-    // Now they are known, and what is read are indices.
+    // Snapshot manifests are cached now; only index manifests are read.
     repository.remembered.lock().forget_indices();
     store.reading_max.store(0, Ordering::Relaxed);
     repository.unnamed(&state, all).await.unwrap();

@@ -1,8 +1,8 @@
-//! Reads objects back, to see whether the store has what it was given.
+//! Verification of repository objects by reading them back.
 //!
-//! A store answers that it took an object; whether it gives back the same bytes only reading them tells. Pages prove
-//! themselves by their checksums, which the writer reckoned from what it had in memory, before the bytes went their way;
-//! a file of deletes by its name. Read is whatever store the caller hands in: never a cache, or the answer says nothing.
+//! A store confirms that it accepted an object; only a read proves that it returns the same bytes. Pages carry
+//! checksums that the writer computed in memory, before the transfer; a file of deletes is named by its SHA-256. The
+//! caller passes the store to read from, which must never be a cache, or the result proves nothing.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,44 +18,44 @@ use super::manifest::IndexManifest;
 use crate::object::{ObjectErrorKind, ObjectInfo, Objects};
 use crate::split::pages;
 
-/// Bytes that one request brings, whole pages: few enough that a slow pace shows progress, many enough that a
-/// terabyte costs a quarter of a million requests.
+/// Bytes per request, in whole pages: few enough that a throttled read shows progress, many enough that a terabyte
+/// costs a quarter of a million requests.
 const PIECE_BYTES: u64 = 1024 * pages::PAGE_BYTES;
-/// Pieces of one object on their way at a time: one comes while another is checked. All that it takes of memory.
+/// Pieces of one object in flight: one is transferred while another is checked. This bounds the memory.
 const PIECES_MAX: usize = 2;
 
-/// An object that an index names, with what proves its bytes.
+/// Object that an index names, with the proof of its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedObject {
-    /// Its key.
+    /// Key of the object.
     pub key: String,
-    /// Its bytes.
+    /// Length in bytes.
     pub len: u64,
     proof: Proof,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Proof {
-    /// It is made of pages with this salt.
+    /// The object consists of pages with this salt.
     Pages(u64),
-    /// Its bytes have this SHA-256.
+    /// The bytes have this SHA-256.
     Content(String),
 }
 
-/// What came of reading an object back.
+/// Result of reading an object back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReadBack {
-    /// Every byte is what was written. As the store knew the object before it was read.
+    /// Every byte is correct. Metadata of the object before the read.
     Sound(ObjectInfo),
-    /// It is not there, or not what was written.
+    /// The object is missing or damaged.
     Damaged(String),
 }
 
-/// Says that so many bytes more proved right; fails once the reading should stop.
+/// Reports newly verified bytes; returns an error to stop the verification.
 pub type GoOn<'a> = &'a (dyn Fn(u64) -> Result<()> + Sync);
 
 impl IndexManifest {
-    /// Every object that it names, each once, by key.
+    /// Returns every object that it names once, by key.
     pub fn objects(&self) -> BTreeMap<String, NamedObject> {
         let pages = |key: String, len, salt| NamedObject {
             key,
@@ -81,13 +81,14 @@ impl IndexManifest {
 }
 
 impl Repository {
-    /// Reads an object from `store`, which is this repository's at whatever pace, and checks every byte. Damage on the
-    /// way is read again; what stays is the store's. An error is a store that did not answer, or that of `go_on`.
+    /// Reads an object from `store`, which is this repository's store at any rate limit, and checks every byte. Retries
+    /// after damage in transit; persistent damage is in the store. Fails if the store does not answer, or with the
+    /// error of `go_on`.
     pub async fn read_back(&self, store: &dyn Objects, object: &NamedObject, go_on: GoOn<'_>) -> Result<ReadBack> {
         let info = match store.info(&object.key).await {
             Ok(info) => info,
             Err(error) if error.kind == ObjectErrorKind::NotFound => return Ok(missing()),
-            Err(error) => return Err(self.failed("look for an object", error)),
+            Err(error) => return Err(self.failed("look up an object", error)),
         };
         if info.len != object.len {
             let why = format!("it has {} bytes instead of {}", info.len, object.len);
@@ -100,7 +101,7 @@ impl Repository {
         Ok(damage.map_or(ReadBack::Sound(info), ReadBack::Damaged))
     }
 
-    /// What is wrong with an object of pages, if anything is.
+    /// Returns the defect of an object of pages, if there is one.
     async fn check_pages(
         &self,
         store: &dyn Objects,
@@ -147,7 +148,7 @@ impl Repository {
         }
     }
 
-    /// What is wrong with an object that is called by its content, if anything is.
+    /// Returns the defect of an object that is named by its content, if there is one.
     async fn check_content(
         &self,
         store: &dyn Objects,
@@ -171,10 +172,10 @@ impl Repository {
                 return Ok(None);
             }
         }
-        Ok(Some("its content is not what its name says".to_owned()))
+        Ok(Some("its content does not match its name".to_owned()))
     }
 
-    /// A piece, or why the store does not have it.
+    /// Reads a piece, or returns why the store does not have it.
     async fn read_piece(
         &self,
         store: &dyn Objects,
@@ -184,10 +185,10 @@ impl Repository {
         let len = piece.end - piece.start;
         match store.read(&object.key, piece).await {
             Ok(bytes) if bytes.len() as u64 == len => Ok(Ok(bytes)),
-            Ok(bytes) => Ok(Err(format!("the store gave {} bytes instead of {len}", bytes.len()))),
+            Ok(bytes) => Ok(Err(format!("the store sent {} bytes instead of {len}", bytes.len()))),
             Err(error) => match error.kind {
                 ObjectErrorKind::NotFound => Ok(Err(MISSING.to_owned())),
-                // Requests were made again; it answers this way each time.
+                // Retries are exhausted: the store returns the same answer each time.
                 ObjectErrorKind::Corrupt => Ok(Err(error.reason)),
                 _ => Err(self.failed("read an object back", error)),
             },
@@ -206,7 +207,7 @@ fn pieces_of(len: u64) -> impl Iterator<Item = Range<u64>> {
     starts.map(move |start| start..len.min(start + PIECE_BYTES))
 }
 
-/// Checksums have no place on the threads that wait for stores.
+/// Computes checksums off the threads that wait for stores.
 async fn on_other_threads<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     let ended = tokio::task::spawn_blocking(work).await;
     ended.map_err(|_| Error::new(ErrorKind::Cancelled, "the process is ending"))
@@ -242,7 +243,7 @@ mod tests {
         (Repository::new("r", Arc::new(store.clone()), false, writer), store)
     }
 
-    /// Pages of more than two pieces.
+    /// Returns pages of more than two pieces.
     fn pages_of_some_pieces() -> Vec<u8> {
         let mut writer = PageWriter::new(Vec::new(), SALT);
         let payload: Vec<u8> = (0..2 * PIECE_BYTES + 10_000).map(|place| (place % 251) as u8).collect();
@@ -278,7 +279,7 @@ mod tests {
     fn check_damage(bytes: Option<Vec<u8>>, object: &NamedObject, why: &str) {
         match read_back(bytes, object).0.unwrap() {
             ReadBack::Damaged(told) => assert_eq!(told, why),
-            ReadBack::Sound(info) => panic!("it is sound: {info:?}, and not: {why}"),
+            ReadBack::Sound(info) => panic!("no damage found: {info:?}, expected: {why}"),
         }
     }
 
@@ -340,7 +341,7 @@ mod tests {
         ));
         let mut flipped = words;
         flipped[999] ^= 128;
-        check_damage(Some(flipped), &object, "its content is not what its name says");
+        check_damage(Some(flipped), &object, "its content does not match its name");
     }
 
     #[test]

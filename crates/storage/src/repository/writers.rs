@@ -1,29 +1,29 @@
-//! Who writes to a repository, and what of that is alive.
+//! Identity of a writer, and the list of its live instances.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// Who writes, and what comes from outside.
+/// Identity of a writer, with its clock and id generator.
 #[derive(Clone)]
 pub struct Writer {
-    /// Tells writers apart, also across restarts: the uuid of the data folder. One process at a time has it.
+    /// Identifies the writer, also across restarts: the uuid of the data folder. Only one process at a time has it.
     pub id: String,
-    /// The open repositories of this process, whoever they write as.
+    /// Open repositories of this process, of all writers.
     pub instances: Arc<Instances>,
-    /// 22 characters that nobody else draws.
+    /// Returns a unique id of 22 characters.
     pub fresh_id: Arc<dyn Fn() -> String + Send + Sync>,
-    /// ms since epoch UTC.
+    /// Returns ms since epoch UTC.
     pub now_ms: Arc<dyn Fn() -> i64 + Send + Sync>,
 }
 
-/// The ids of repositories that are open in this process. A repository that is registered anew is opened anew while
-/// somebody may still work with the one before: of one writer there may be several instances, all of them alive.
+/// Ids of the repositories that are open in this process. If a repository is registered again, it is opened again,
+/// while running requests may still use the old instance: one writer may have several live instances.
 #[derive(Debug, Default)]
 pub struct Instances(Mutex<BTreeSet<String>>);
 
-/// An id that is alive until this is dropped.
+/// Id that is live until this value is dropped.
 #[derive(Debug)]
 pub(super) struct Instance {
     pub(super) id: String,
@@ -40,7 +40,7 @@ impl Instance {
         }
     }
 
-    /// Whether another instance of the same writer works on.
+    /// Returns whether another instance of the same writer is live.
     pub(super) fn has_living_sibling(&self, id: &str) -> bool {
         id != self.id && self.all.0.lock().contains(id)
     }

@@ -1,10 +1,10 @@
-//! A disk in memory that loses what was not synced, for tests.
+//! Simulated disk in memory that loses unsynced data on a crash, for tests.
 //!
-//! It is stricter than most file systems: a synced file whose directory was not synced may vanish,
-//! and of the names that changed since the last directory sync any subset may have made it. After
-//! a sync that failed, the bytes it should have made durable read back until the crash and are
-//! what they were before it, or zeros, afterwards, even if a later sync succeeds, as Linux does it. Of a file that is written
-//! in place each sector that was not synced is the old or the new one, so a write of several may be torn.
+//! It is stricter than most file systems. A synced file may vanish if its directory was not synced. Of the name changes
+//! since the last directory sync any subset may survive. After a failed sync, the bytes that it covered read back until
+//! the crash; after the crash they have their previous content or are zeros, even if a later sync succeeds, as on
+//! Linux. In a file that is written in place, each unsynced sector has its old or its new content, so a write of
+//! several sectors may be torn.
 
 mod state;
 #[cfg(test)]
@@ -22,45 +22,44 @@ use parking_lot::Mutex;
 use crate::disk::{AppendFile, DirEntry, Disk, RandomFile};
 use state::{InodeId, State};
 
-/// What a step of the disk does; reading is no step.
+/// Kind of a disk step; reading is not a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// A file was created or a directory.
+    /// Creates a file or a directory.
     Create,
-    /// Bytes were appended.
+    /// Appends bytes.
     Append,
-    /// Bytes were written in place.
+    /// Writes bytes in place.
     Write,
-    /// A file was cut or lengthened.
+    /// Truncates or extends a file.
     SetLen,
-    /// A name was changed.
+    /// Changes a name.
     Rename,
-    /// A name was removed.
+    /// Removes a name.
     Remove,
-    /// A file's bytes were made durable.
+    /// Makes a file's bytes durable.
     SyncFile,
-    /// A directory's names were made durable.
+    /// Makes a directory's names durable.
     SyncDir,
 }
 
-/// A failure to come.
+/// Planned failure of a future step.
 #[derive(Debug, Clone, Copy)]
 pub struct Failure {
     /// Steps that still succeed before it.
     pub after: u64,
-    /// Only steps of this kind are counted and fail; `None`: all.
+    /// Only steps of this kind count and fail; `None`: all kinds.
     pub only: Option<Operation>,
-    /// What the failing step returns.
+    /// Error kind that the failing step returns.
     pub kind: io::ErrorKind,
     /// Whether all later steps fail too (until [`SimDisk::heal`]) or only this one.
     pub lasting: bool,
 }
 
-/// Called before each step, without a lock held: it may look at the disk and call
-/// [`SimDisk::crash`].
+/// Function that runs before each step. No lock is held: it may read the disk and call [`SimDisk::crash`].
 pub type Hook = Arc<dyn Fn(&SimDisk, Operation) + Send + Sync>;
 
-/// A disk in memory. Clones share the disk.
+/// Simulated disk in memory. Clones share the disk.
 #[derive(Clone)]
 pub struct SimDisk(Arc<Shared>);
 
@@ -82,7 +81,7 @@ impl Default for SimDisk {
 }
 
 impl SimDisk {
-    /// An empty disk with a root directory, without failures and of unlimited size.
+    /// Creates an empty disk with a root directory, without failures and of unlimited size.
     pub fn new() -> Self {
         Self::from_state(State::new())
     }
@@ -94,60 +93,60 @@ impl SimDisk {
         }))
     }
 
-    /// The disk as it may be after losing power now: another disk, with what was durable, and of
-    /// the rest whatever `seed` says: a part of unsynced bytes, torn at 512-byte sectors, zeros or
-    /// garbage in their place, any of the unsynced names. This disk goes on untouched.
+    /// Returns a new disk in the state after a power loss now: everything durable, and of the rest a part chosen by
+    /// `seed`: some unsynced bytes, torn at 512-byte sectors, zeros or garbage in their place, any of the unsynced
+    /// names. This disk does not change.
     pub fn crash(&self, seed: u64) -> SimDisk {
         Self::from_state(self.0.state.lock().crash(&mut fastrand::Rng::with_seed(seed)))
     }
 
-    /// The disk as a process finds it that was killed now: everything written is there, nothing
-    /// became durable by that. Another disk; this one goes on untouched.
+    /// Returns a new disk in the state after a process kill now: everything written is there, and nothing became
+    /// durable by the kill. This disk does not change.
     pub fn kill(&self) -> SimDisk {
         Self::from_state(self.0.state.lock().kill())
     }
 
-    /// Makes a step fail; replaces an earlier plan.
+    /// Plans a failure and replaces an earlier plan.
     pub fn fail(&self, failure: Failure) {
         self.0.state.lock().failure = Some(failure);
     }
 
-    /// No more planned failures.
+    /// Cancels the planned failure.
     pub fn heal(&self) {
         self.0.state.lock().failure = None;
     }
 
-    /// Bytes that all files together may have; beyond, steps fail with `StorageFull`.
+    /// Sets the capacity of all files together, in bytes. Steps beyond it fail with `StorageFull`.
     pub fn set_capacity(&self, bytes: u64) {
         self.0.state.lock().capacity = bytes;
     }
 
-    /// Sets what is called before each step, or nothing.
+    /// Sets or removes the function that runs before each step.
     pub fn set_hook(&self, hook: Option<Hook>) {
         *self.0.hook.lock() = hook;
     }
 
-    /// Steps so far that succeeded.
+    /// Returns the number of steps that succeeded so far.
     pub fn operation_count(&self) -> u64 {
         self.0.state.lock().operation_count
     }
 
-    /// Syncs so far that succeeded, of files and directories.
+    /// Returns the number of syncs that succeeded so far, of files and directories.
     pub fn sync_count(&self) -> u64 {
         self.0.state.lock().sync_count
     }
 
-    /// Bytes that all files have together.
+    /// Returns the bytes of all files together.
     pub fn used_bytes(&self) -> u64 {
         self.0.state.lock().used_bytes()
     }
 
-    /// Changes a file's bytes behind everyone's back, durably: damage for tests.
+    /// Damages a file durably: changes its bytes without a step.
     pub fn damage(&self, path: &Path, change: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
         self.0.state.lock().damage(path, change)
     }
 
-    /// Runs one step: calls the hook, fails if that is planned, and counts.
+    /// Runs one step: calls the hook, fails if a failure is planned, and counts.
     fn step<T>(
         &self,
         operation: Operation,
@@ -174,7 +173,7 @@ impl SimDisk {
         })
     }
 
-    /// The paths of all files that hold a byte and of which everything is durable, or (`unsynced`) not, in order.
+    /// Returns the sorted paths of all non-empty files that are completely durable, or are not if `unsynced`.
     pub fn files(&self, unsynced: bool) -> Vec<PathBuf> {
         self.0.state.lock().files(unsynced)
     }
@@ -211,7 +210,7 @@ impl AppendFile for SimFile {
     }
 }
 
-/// A file that is written in place; its name is free for the next one when it is dropped.
+/// File that is written in place. Dropping it releases the exclusive open.
 #[derive(Debug)]
 struct SimRandomFile {
     disk: SimDisk,

@@ -1,4 +1,4 @@
-//! What the simulated disk holds, written and durable, and what a power loss makes of it.
+//! State of the simulated disk, written and durable, and its transition on a power loss.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
@@ -12,10 +12,10 @@ pub(super) type InodeId = u64;
 
 const ROOT: InodeId = 0;
 
-/// What a disk writes whole or not at all.
+/// Unit that a disk writes completely or not at all.
 const SECTOR_BYTES: usize = 512;
 
-/// What the kernel holds in memory of a file, and takes for clean after a sync, failed or not.
+/// Unit of the kernel's page cache. After a sync, successful or failed, the kernel considers a page clean.
 const PAGE_BYTES: usize = 4096;
 
 #[derive(Debug, Clone)]
@@ -26,21 +26,21 @@ enum Inode {
 
 #[derive(Debug, Clone, Default)]
 struct FileInode {
-    /// What reads see.
+    /// Content that reads return.
     written: Vec<u8>,
-    /// What is there after a power loss for certain, apart from what was written over it since.
+    /// Content that certainly survives a power loss, except where it was overwritten since.
     durable: Vec<u8>,
-    /// Parts of `written` that a failed sync should have made durable and that no later one will.
+    /// Ranges of `written` that a failed sync covered; no later sync makes them durable.
     lost: Vec<Range<usize>>,
-    /// Lengths that a file written in place was set to since the last sync: a file system changes a length at once, so
-    /// after a power loss it is one of these, the durable one, or the last.
+    /// Lengths set since the last sync of a file written in place. A file system changes a length atomically, so after
+    /// a power loss the length is one of these, the durable one, or the last one.
     set_lens: Option<Vec<usize>>,
-    /// No name leads here, but one may come back with a power loss.
+    /// No name points to this file, but a power loss may restore one.
     is_removed: bool,
 }
 
 impl FileInode {
-    /// The pages that differ from what is durable.
+    /// Returns the pages that differ from the durable content.
     fn dirty(&self) -> Vec<Range<usize>> {
         let page = |bytes: &[u8], start: usize| -> Range<usize> {
             start.min(bytes.len())..(start + PAGE_BYTES).min(bytes.len())
@@ -53,7 +53,7 @@ impl FileInode {
         changed.map(|start| page(&self.written, start)).collect()
     }
 
-    /// What was lost in a range will be durable after the next sync.
+    /// Removes a range from `lost`, so that the next sync makes it durable.
     fn find_again(&mut self, range: Range<usize>) {
         let lost = std::mem::take(&mut self.lost);
         for lost in lost {
@@ -71,7 +71,7 @@ struct DirInode {
     durable: BTreeMap<String, InodeId>,
 }
 
-/// A change of names that is not durable yet.
+/// Name change that is not durable yet.
 #[derive(Debug, Clone)]
 enum NameChange {
     Link {
@@ -103,9 +103,9 @@ impl NameChange {
 pub(super) struct State {
     inodes: HashMap<InodeId, Inode>,
     next_inode: InodeId,
-    /// In the order in which they were made.
+    /// Pending changes in the order in which they were made.
     pending: Vec<NameChange>,
-    /// Files that are open to be written in place.
+    /// Files that are open for writes in place.
     pub(super) open_random: BTreeSet<InodeId>,
     pub(super) failure: Option<Failure>,
     pub(super) capacity: u64,
@@ -124,7 +124,7 @@ fn invalid(path: &Path, what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, format!("[{}] {what}", path.display()))
 }
 
-/// The names of a path; the root, `.` and a prefix count for nothing.
+/// Returns the normal components of a path; the root, `.` and a prefix are skipped.
 fn names(path: &Path) -> io::Result<Vec<&str>> {
     let mut names = Vec::new();
     for component in path.components() {
@@ -216,7 +216,7 @@ impl State {
         }
     }
 
-    /// The directory that holds or would hold `path`, and its name there.
+    /// Returns the parent directory of `path`, and its name there; the name itself need not exist.
     fn place<'a>(&self, path: &'a Path) -> io::Result<(InodeId, &'a str)> {
         let mut all = names(path)?;
         let name = all.pop().ok_or_else(|| invalid(path, "is the root"))?;
@@ -229,7 +229,7 @@ impl State {
         Ok((inode, name))
     }
 
-    /// Makes a change of names for readers now, and for good once its directory is synced.
+    /// Applies a name change for readers now, and durably once its directory is synced.
     fn change(&mut self, change: NameChange) {
         self.apply(&change, false);
         self.pending.push(change);
@@ -294,7 +294,7 @@ impl State {
         let free = self.capacity.saturating_sub(self.used_bytes());
         let file = self.file_mut(inode)?;
         if let Some(error) = failure {
-            // A part gets there, as with a real write that stops half-way.
+            // Half of the bytes are written, as in a real write that stops half-way.
             file.written.extend_from_slice(&bytes[..bytes.len() / 2]);
             return Err(error);
         }
@@ -332,7 +332,7 @@ impl State {
         Ok(())
     }
 
-    /// From now on it is written in place. False: it is open that way already.
+    /// Marks a file as written in place. Returns false if it is already open that way.
     pub(super) fn begin_random(&mut self, inode: InodeId) -> io::Result<bool> {
         self.file_mut(inode)?.set_lens.get_or_insert_default();
         Ok(self.open_random.insert(inode))
@@ -363,7 +363,7 @@ impl State {
             .len()
             .saturating_add(usize::try_from(free).unwrap_or(usize::MAX));
         let (count, outcome) = match failure {
-            // A part gets there, as with a real write that stops half-way.
+            // Half of the bytes are written, as in a real write that stops half-way.
             Some(error) => (bytes.len() / 2, Err(error)),
             None if start + bytes.len() > room => {
                 let full = io::Error::new(io::ErrorKind::StorageFull, "no space left on the simulated disk");
@@ -377,13 +377,13 @@ impl State {
                 file.written.resize(end, 0);
             }
             file.written[start..end].copy_from_slice(&bytes[..count]);
-            // A page that is written to is no longer clean: what a failed sync lost of it has another chance.
+            // A write makes the page dirty again, so the next sync covers bytes that a failed sync lost.
             file.find_again(start / PAGE_BYTES * PAGE_BYTES..end.next_multiple_of(PAGE_BYTES));
         }
         outcome
     }
 
-    /// The same bytes once more: what a failed sync lost has another chance.
+    /// Rewrites the same bytes, so that the next sync covers bytes that a failed sync lost.
     pub(super) fn rewrite(&mut self, path: &Path, from: u64) -> io::Result<()> {
         let inode = self.find_file(path)?;
         let file = self.file_mut(inode)?;
@@ -486,7 +486,7 @@ impl State {
         }
     }
 
-    /// Frees the space of removed files. Their bytes stay, as their names may come back.
+    /// Frees the space of removed files. Their bytes stay, because a crash may restore their names.
     fn forget_unreachable(&mut self) {
         let mut reachable = BTreeSet::new();
         let mut todo = vec![ROOT];
@@ -516,7 +516,7 @@ impl State {
         Ok(entries.collect())
     }
 
-    /// Files that hold a byte and are durable, or not, by their paths.
+    /// Returns the sorted paths of non-empty files that are durable, or not durable if `unsynced`.
     pub(super) fn files(&self, unsynced: bool) -> Vec<PathBuf> {
         let mut files = Vec::new();
         let mut todo = vec![(PathBuf::from("/"), ROOT)];
@@ -535,7 +535,7 @@ impl State {
         files
     }
 
-    /// Makes a directory's names durable, and what hangs together with them by renames.
+    /// Makes a directory's names durable, and those of directories that pending renames connect with it.
     pub(super) fn sync_dir(&mut self, path: &Path) -> io::Result<()> {
         let inode = self.find(path)?;
         self.dir(inode).ok_or_else(|| invalid(path, "is not a directory"))?;
@@ -582,7 +582,7 @@ impl State {
             operation_count: 0,
             sync_count: 0,
         };
-        // A journal keeps the order of names; POSIX does not promise it. Try both, and the extremes.
+        // A journal preserves the order of name changes; POSIX does not promise it. This tries both, and the extremes.
         let mode = random.u8(0..4);
         let prefix = random.usize(0..=self.pending.len());
         for (position, change) in self.pending.iter().enumerate() {
@@ -596,7 +596,7 @@ impl State {
                 state.apply(change, true);
             }
         }
-        // In order of number, so that the same seed gives the same disk.
+        // Sorted, so that the same seed gives the same disk.
         let mut ids: Vec<InodeId> = state.inodes.keys().copied().collect();
         ids.sort_unstable();
         for id in ids {
@@ -616,7 +616,7 @@ impl State {
             }
         }
         state.forget_unreachable();
-        // No name of a removed file can come back any more.
+        // No crash can restore the name of a removed file any more.
         state
             .inodes
             .retain(|_, inode| !matches!(inode, Inode::File(file) if file.is_removed));
@@ -637,7 +637,7 @@ impl State {
     }
 }
 
-/// A file's bytes after a power loss: its length and each sector are the old or the new ones.
+/// Returns a file's content after a power loss: its length and each sector are old or new.
 fn survivor(file: &FileInode, random: &mut fastrand::Rng) -> Vec<u8> {
     let (written, durable) = (&file.written, &file.durable);
     let (shorter, longer) = (written.len().min(durable.len()), written.len().max(durable.len()));
@@ -647,7 +647,7 @@ fn survivor(file: &FileInode, random: &mut fastrand::Rng) -> Vec<u8> {
         (_, Some(set_lens)) => random.choice(set_lens).copied().unwrap_or(written.len()),
         (_, None) => random.usize(shorter..=longer),
     };
-    // All new, all old, or each sector for itself.
+    // All sectors new, all old, or chosen per sector.
     let mode = random.u8(0..4);
     let mut bytes = Vec::with_capacity(len);
     for start in (0..len).step_by(SECTOR_BYTES) {
@@ -670,7 +670,7 @@ fn survivor(file: &FileInode, random: &mut fastrand::Rng) -> Vec<u8> {
             bytes.push(match (old, new) {
                 (Some(old), Some(new)) if old == new => old,
                 _ if fate == 7 => match old {
-                    // Durable bytes never turn into garbage.
+                    // Durable bytes never become garbage.
                     Some(old) => old,
                     None => random.u8(..),
                 },

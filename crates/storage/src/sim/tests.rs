@@ -1,4 +1,4 @@
-//! What survives a power loss of the simulated disk.
+//! Tests of the simulated disk: what survives a power loss.
 
 use std::path::Path;
 
@@ -146,7 +146,7 @@ fn a_file_written_in_place_is_open_once() {
     let file = disk.open_random(Path::new("f")).unwrap();
     let busy = disk.open_random(Path::new("f")).unwrap_err();
     assert_eq!(busy.kind(), std::io::ErrorKind::ResourceBusy);
-    // The process is dead, and the operating system gave its locks back.
+    // The process is dead, and the operating system released its locks.
     disk.kill().open_random(Path::new("f")).unwrap();
     drop(file);
     disk.open_random(Path::new("f")).unwrap();

@@ -1,9 +1,9 @@
-//! Where the blocks of records are: packed so tightly that an open split mostly holds all of it.
+//! Index of the blocks of records, packed so tightly that an open split mostly holds all of it in memory.
 //!
-//! Without it reading one record would wait for one more request, the one that tells where its block is. Blocks
-//! are alike: how many records each has and how many bytes it takes are [`numbers`] that pack to some two bytes a
-//! block, in groups of [`GROUP_BLOCKS`]. Where groups are is always known where the split is open. The groups are there
-//! too unless there are very many, and then one is read by itself.
+//! Without it, reading one record would wait for another request that locates its block. Blocks are similar: the record
+//! counts and the lengths are [`numbers`] that pack to about two bytes per block, in groups of [`GROUP_BLOCKS`]. The
+//! locations of groups are in memory while the split is open. The groups are too, unless there are very many; then each
+//! is read on demand.
 
 use std::io::Write;
 use std::ops::Range;
@@ -13,24 +13,24 @@ use firn_model::{Error, ErrorKind, Result};
 
 use super::numbers::{self, Numbers};
 
-/// Blocks of a group: 2 KB packed, one page or two where it has to be fetched, and microseconds to unpack.
+/// Blocks per group: 2 KB packed, one or two pages if it must be fetched, and microseconds to unpack.
 const GROUP_BLOCKS: usize = 1024;
-/// Bytes that tell where a group is: first record (u32), offset of its first block (u64), bytes packed (u32).
+/// Bytes of a group's location: first record (u32), offset of its first block (u64), packed length (u32).
 const PLACE_BYTES: usize = 16;
-/// The index of formats 1 and 2: entries of first record (u32) and offset (u64), of which each 256th record is held.
+/// Index of formats 1 and 2: entries of first record (u32) and offset (u64); every 256th record number is in memory.
 const ENTRY_BYTES: usize = 12;
 const SAMPLE_ENTRIES: usize = 256;
 
-/// What a reader needs beside the blocks.
+/// Index for readers of the blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockIndex {
-    /// The groups, one after the other.
+    /// Groups, one after the other.
     pub groups: Bytes,
-    /// What is kept where the split is open: [`Places::decode`] reads it.
+    /// Locations of the groups, in memory while the split is open; [`Places::decode`] reads them.
     pub places: Bytes,
 }
 
-/// Collects what is to be known of blocks, in their order.
+/// Collector of block sizes, in block order.
 #[derive(Debug, Default)]
 pub(super) struct IndexWriter {
     records: Vec<u64>,
@@ -38,7 +38,7 @@ pub(super) struct IndexWriter {
 }
 
 impl IndexWriter {
-    /// A block of so many records and bytes.
+    /// Adds a block by its number of records and its length in bytes.
     pub(super) fn push(&mut self, records: usize, len: usize) {
         self.records.push(records as u64);
         self.lens.push(len as u64);
@@ -58,7 +58,7 @@ impl IndexWriter {
             first += records.iter().sum::<u64>();
             offset += lens.iter().sum::<u64>();
         }
-        // The end, which is where a further group would begin.
+        // End marker: the location of a further group.
         put_place(&mut places, first, offset, 0)?;
         Ok(BlockIndex {
             groups: groups.into(),
@@ -68,59 +68,59 @@ impl IndexWriter {
 }
 
 fn put_place(places: &mut Vec<u8>, first: u64, offset: u64, len: u32) -> Result<()> {
-    let first = u32::try_from(first).map_err(|_| Error::internal("a split has more records than it can number"))?;
+    let first = u32::try_from(first).map_err(|_| Error::internal("a split has more records than a u32 can count"))?;
     places.write_all(&first.to_le_bytes())?;
     places.write_all(&offset.to_le_bytes())?;
     places.write_all(&len.to_le_bytes())?;
     Ok(())
 }
 
-/// The part of an index that is kept where the split is open.
+/// In-memory part of an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Places {
-    /// Of groups.
+    /// Index with groups.
     Groups {
-        /// How many blocks there are.
+        /// Number of blocks.
         blocks: usize,
-        /// One for each group, and the end.
+        /// Location of each group, and the end.
         places: Vec<GroupPlace>,
     },
-    /// Of formats 1 and 2.
+    /// Index of formats 1 and 2.
     Samples {
-        /// Blocks, and the end.
+        /// Number of blocks, plus the end entry.
         entry_count: usize,
-        /// The first record of every 256th entry.
+        /// First record of every 256th entry.
         firsts: Vec<u32>,
     },
 }
 
-/// Where a group begins.
+/// Location of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupPlace {
     first: u32,
     offset: u64,
-    /// Where it lies among the groups.
+    /// Byte range of the group among the packed groups.
     bytes: Range<u64>,
 }
 
-/// Where a block is.
+/// Location of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockPlace {
-    /// Bytes among the blocks.
+    /// Byte range among the blocks.
     pub bytes: Range<u64>,
-    /// The records that it holds.
+    /// Records of the block.
     pub records: Range<u32>,
 }
 
-/// Where neighbouring blocks are, ready to be asked.
+/// Locations of neighbouring blocks, unpacked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
-    /// First record and offset of each block, and those of the one after the last.
+    /// First record and offset of each block, and the end of the last one.
     bounds: Vec<(u32, u64)>,
 }
 
 impl Places {
-    /// From [`BlockIndex::places`], of groups that take so many bytes.
+    /// Decodes [`BlockIndex::places`]; the groups have `groups_len` bytes.
     pub fn decode(mut bytes: &[u8], groups_len: u64) -> Result<Self> {
         let blocks = bytes.try_get_u32_le().map_err(|_| damaged())? as usize;
         let (entries, rest) = bytes.as_chunks::<PLACE_BYTES>();
@@ -151,7 +151,7 @@ impl Places {
         }
     }
 
-    /// From what formats 1 and 2 keep: how many entries there are, and the first record of every 256th.
+    /// Decodes the samples of formats 1 and 2: number of entries, and the first record of every 256th.
     pub fn decode_samples(mut bytes: &[u8]) -> Result<Self> {
         let entry_count = bytes.try_get_u32_le().map_err(|_| damaged())? as usize;
         let (firsts, rest) = bytes.as_chunks::<4>();
@@ -163,7 +163,8 @@ impl Places {
         }
     }
 
-    /// The bytes of the index that tell where a record's block is; of a record beyond the end some that do not.
+    /// Returns the byte range of the index that locates a record's block; for a record beyond the end, some other
+    /// range.
     pub fn piece(&self, record: u32) -> Range<u64> {
         match self {
             Self::Groups { places, .. } => places
@@ -178,7 +179,7 @@ impl Places {
         }
     }
 
-    /// The bytes of all blocks of the groups that some records are in; `None`: that is not told. There is at least one record.
+    /// Returns the byte range of all blocks of the groups with these records; `None`: unknown. `records` is not empty.
     pub fn around(&self, records: &Range<u32>) -> Option<Range<u64>> {
         let Self::Groups { places, .. } = self else {
             return None;
@@ -188,7 +189,7 @@ impl Places {
         Some(first.offset..end.offset)
     }
 
-    /// The blocks around a record's, from the bytes of [`Places::piece`].
+    /// Unpacks the blocks around a record's block from the bytes of [`Places::piece`].
     pub fn group(&self, record: u32, piece: &[u8]) -> Result<Group> {
         match self {
             Self::Groups { blocks, places } => {
@@ -218,7 +219,7 @@ impl Places {
     }
 }
 
-/// The last group that begins at a record or before.
+/// Returns the last group that begins at or before a record.
 fn group_of(places: &[GroupPlace], record: u32) -> usize {
     places.partition_point(|place| place.first <= record).saturating_sub(1)
 }
@@ -246,19 +247,19 @@ impl Group {
         }
     }
 
-    /// The records of all its blocks.
+    /// Returns the records of all its blocks.
     pub fn records(&self) -> Range<u32> {
         let bound = |bound: Option<&(u32, u64)>| bound.map_or(0, |(record, _)| *record);
         bound(self.bounds.first())..bound(self.bounds.last())
     }
 
-    /// Bytes of its largest block.
+    /// Returns the length of its largest block in bytes.
     pub fn largest_block(&self) -> u64 {
         let lens = self.bounds.windows(2).map(|pair| pair[1].1 - pair[0].1);
         lens.max().unwrap_or_default()
     }
 
-    /// Where a record's block is; `None`: it is in no block of these.
+    /// Returns the location of a record's block; `None`: the record is in no block of this group.
     pub fn block(&self, record: u32) -> Option<BlockPlace> {
         let after = self.bounds.partition_point(|(first, _)| *first <= record);
         let (own, next) = (self.bounds.get(after.checked_sub(1)?)?, self.bounds.get(after)?);
@@ -277,7 +278,7 @@ pub(super) fn damaged() -> Error {
 mod tests {
     use super::*;
 
-    /// Records and bytes of blocks, which differ.
+    /// Returns record counts and lengths of different blocks.
     fn blocks(count: usize) -> Vec<(usize, usize)> {
         (0..count)
             .map(|number| (1 + number * number % 7, 11_000 + number * 37 % 900))
@@ -290,7 +291,7 @@ mod tests {
         writer.finish().unwrap()
     }
 
-    /// Asks for the first and the last record of each block.
+    /// Looks up the first and the last record of each block.
     fn check(blocks: &[(usize, usize)], places: &Places, index: &[u8]) {
         let ask = |record: u32| {
             let piece = places.piece(record);
@@ -383,7 +384,7 @@ mod tests {
         for cut in 0..group.len() {
             assert!(places.group(0, &group[..cut]).is_err(), "{cut}");
         }
-        // The second group where the first one is asked for, and the first one where the last is.
+        // Reads the second group in place of the first one, and the first one in place of the last.
         let last = places.piece(u32::MAX - 1);
         assert!(last.is_empty());
         let second = &index.groups[piece.end as usize..];

@@ -1,4 +1,4 @@
-//! Records in compressed blocks. [`block_index`](super::block_index) tells where each block is.
+//! Compressed blocks of records. [`block_index`](super::block_index) locates each block.
 
 use std::io::Write;
 
@@ -7,14 +7,14 @@ use firn_model::Result;
 
 use super::block_index::{BlockIndex, IndexWriter, damaged};
 
-/// A block is closed at so many bytes: larger ones pack better, smaller ones cost less for one record.
+/// Size at which a block is closed, in bytes: larger blocks compress better, smaller ones cost less per read record.
 const BLOCK_BYTES: usize = 64 << 10;
-/// A block never unpacks to more: the largest record and its neighbours.
+/// Maximum uncompressed size of a block: the largest record and its neighbours.
 const BLOCK_BYTES_MAX: usize = 1 << 30;
-/// What a split costs is paid once and what it takes is paid for years.
+/// Compression is paid once, storage is paid for years.
 const COMPRESSION_LEVEL: i32 = 9;
 
-/// Writes records, which are numbered from 0.
+/// Writer of records, which are numbered from 0.
 pub struct BlockWriter<'a> {
     out: &'a mut dyn Write,
     compressor: zstd::bulk::Compressor<'static>,
@@ -24,7 +24,7 @@ pub struct BlockWriter<'a> {
 }
 
 impl<'a> BlockWriter<'a> {
-    /// Blocks go to `out`.
+    /// Creates a writer that writes blocks to `out`.
     pub fn new(out: &'a mut dyn Write) -> Result<Self> {
         Ok(Self {
             out,
@@ -45,7 +45,7 @@ impl<'a> BlockWriter<'a> {
         }
     }
 
-    /// Ends the last block.
+    /// Ends the last block and returns the index.
     pub fn finish(mut self) -> Result<BlockIndex> {
         self.end_block()?;
         self.index.finish()
@@ -70,7 +70,7 @@ impl<'a> BlockWriter<'a> {
     }
 }
 
-/// An unpacked block.
+/// Uncompressed block.
 #[derive(Debug, Clone)]
 pub struct Block {
     bytes: Bytes,
@@ -78,7 +78,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// From the bytes of a [`BlockPlace`](super::block_index::BlockPlace).
+    /// Decompresses the bytes of a [`BlockPlace`](super::block_index::BlockPlace).
     pub fn unpack(mut bytes: &[u8]) -> Result<Self> {
         let len = bytes.try_get_u32_le().map_err(|_| damaged())? as usize;
         if len > BLOCK_BYTES_MAX {
@@ -92,17 +92,17 @@ impl Block {
         Ok(Self { bytes, count })
     }
 
-    /// Bytes in memory.
+    /// Returns the size in memory, in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Records in it.
+    /// Returns the number of records.
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// A record by its number in the block.
+    /// Returns a record by its number in the block.
     pub fn record(&self, number: u32) -> Result<Bytes> {
         let end = |number: u32| {
             let at = 4 + 4 * number as usize;

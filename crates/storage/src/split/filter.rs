@@ -1,10 +1,10 @@
-//! Filters that tell whether a field of a split holds a value at all.
+//! Term filters of a split: whether a field may contain a value.
 //!
-//! Binary fuse filters (Graf and Lemire, 2022) of a byte per slot: of other values 0.4 % are let through. The
-//! values of a field are cut into slices by the first bits of their hash, and each slice is a filter of
-//! its own, all of the same length. So asking takes one short range, and the same slice of many splits can
-//! be laid side by side without knowing a single value. A slice of four thousand values takes ten bits for
-//! each; a filter of a million at once would take nine.
+//! Binary fuse filters (Graf and Lemire, 2022) with one byte per slot; the false-positive rate is 0.4 %. The first bits
+//! of the hashes divide the values of a field into slices. Each slice is a separate filter, and all slices have the
+//! same length. So a lookup reads one short range, and the same slice of many splits can be stored side by side without
+//! knowing any value. A slice of four thousand values takes ten bits per value; one filter of a million values would
+//! take nine.
 
 use std::ops::Range;
 
@@ -12,13 +12,13 @@ use xorf::{BinaryFuse8, BinaryFuse8Ref, DmaSerializable, Filter, FilterRef};
 
 use super::reference::SplitFilter;
 
-/// Values of a slice, on average no more than this: about 5 KB.
+/// Maximum average number of values per slice: about 5 KB.
 const SLICE_VALUES: usize = 4096;
-/// Before the slots of a slice: how many there are (u32), and the descriptor of the filter.
+/// Bytes before the slots of a slice: number of slots (u32), and the descriptor of the filter.
 const HEAD_BYTES: usize = 4 + BinaryFuse8::DESCRIPTOR_LEN;
 
-/// The hash of a value. Part of the stored format: 64-bit FNV-1a, then the finalizer of SplitMix64, so that
-/// all bits are good.
+/// Returns the hash of a value. Part of the stored format: 64-bit FNV-1a, then the finalizer of SplitMix64, so that all
+/// bits are well distributed.
 pub fn hash(value: &[u8]) -> u64 {
     let mut hash = value.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
@@ -28,8 +28,8 @@ pub fn hash(value: &[u8]) -> u64 {
     hash ^ (hash >> 31)
 }
 
-/// The filter of these hashes, which need be neither sorted nor distinct: its bytes, and how many slices they
-/// are. `None`: it cannot be built, which happens to no more than one in millions.
+/// Builds the filter of hashes, which need be neither sorted nor distinct. Returns its bytes and the number of slices,
+/// or `None` if it cannot be built, which happens at most once in millions.
 pub fn build(mut hashes: Vec<u64>) -> Option<(Vec<u8>, u32)> {
     hashes.sort_unstable();
     hashes.dedup();
@@ -55,19 +55,19 @@ pub fn build(mut hashes: Vec<u64>) -> Option<(Vec<u8>, u32)> {
     Some((bytes, slices))
 }
 
-/// The slice of a hash, of a number of slices that is a power of two.
+/// Returns the slice of a hash. `slices` is a power of two.
 pub fn slice_of(hash: u64, slices: u32) -> u32 {
     ((u128::from(hash) * u128::from(slices)) >> 64) as u32
 }
 
-/// Whether a slice may hold a hash; `None`: these are not the bytes of a slice.
+/// Returns whether a slice may contain a hash; `None`: the bytes are not a slice.
 pub fn may_hold(slice: &[u8], hash: u64) -> Option<bool> {
     let (len, rest) = slice.split_first_chunk()?;
     let (descriptor, slots) = rest.split_at_checked(BinaryFuse8::DESCRIPTOR_LEN)?;
     let slots = slots.get(..u32::from_le_bytes(*len) as usize)?;
     let number = |at: usize| descriptor[at..].first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
     let (segment, mask, all) = (number(8)?, number(12)?, number(16)?);
-    // Three slots are looked at, each at most two segments and a mask behind those that the hash is spread over.
+    // A lookup reads three slots, each at most two segments and a mask behind the range over which hashes are spread.
     let reach = u64::from(all) + 2 * u64::from(segment);
     let is_sound = mask.checked_add(1) == Some(segment)
         && segment.is_power_of_two()
@@ -77,7 +77,7 @@ pub fn may_hold(slice: &[u8], hash: u64) -> Option<bool> {
 }
 
 impl SplitFilter {
-    /// The bytes of the split that tell about a hash, logical.
+    /// Returns the logical range of the split that holds the slice of a hash.
     pub fn slice(&self, hash: u64) -> Range<u64> {
         let len = (self.range.end - self.range.start) / u64::from(self.slices.max(1));
         let start = self.range.start + u64::from(slice_of(hash, self.slices)) * len;

@@ -1,4 +1,4 @@
-//! The end of a split: everything that opening it needs.
+//! Footer of a split: everything that opening it needs.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,66 +10,66 @@ use serde_json::Value;
 
 use super::PartKind;
 
-/// The last bytes of every split.
+/// Last bytes of every split.
 const MAGIC: [u8; 8] = *b"firnsplt";
-/// The version that is written: where documents are is packed in groups.
+/// Format version of new splits: document locations are packed in groups.
 pub const VERSION: u32 = 3;
-/// The oldest that is read: columns are in one file.
+/// Oldest readable version: columns are in one file.
 const VERSION_MIN: u32 = 1;
-/// See [`Trailer`].
+/// Length of the [`Trailer`] in bytes.
 pub(super) const TRAILER_BYTES: usize = 36;
-/// A footer unpacked takes no more than this: it holds indexes of dictionaries, which take some 70 KB
-/// for each million documents.
+/// Maximum length of an unpacked footer. It contains indexes of dictionaries, which take about 70 KB per million
+/// documents.
 const FOOTER_BYTES_MAX: usize = 64 << 20;
-/// Footers are written once and read often: this level packs them nearly as well as the best ones.
+/// Footers are written once and read often: this level compresses them nearly as well as the highest ones.
 const COMPRESSION_LEVEL: i32 = 9;
 
-/// Named bytes of a split.
+/// Part of a split: named bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    /// Unique in its split.
+    /// Unique in the split.
     pub name: String,
-    /// What it is, for statistics and plans.
+    /// Kind, for statistics and read planning.
     pub kind: PartKind,
-    /// Where it starts, logical; always at the start of a page.
+    /// Logical start; always at the start of a page.
     pub start: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub len: u64,
 }
 
 impl Part {
-    /// A range of it as a logical range of the split; `None`: it reaches past its end.
+    /// Converts a range of the part to a logical range of the split; `None`: the range exceeds the part.
     pub fn locate(&self, range: &Range<u64>) -> Option<Range<u64>> {
         let is_within = range.start <= range.end && range.end <= self.len;
         is_within.then(|| self.start + range.start..self.start + range.end)
     }
 }
 
-/// Some bytes of a part that the footer holds as well.
+/// Bytes of a part that are also in the footer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hot {
-    /// The part's place in [`Footer::parts`].
+    /// Index of the part in [`Footer::parts`].
     pub part: usize,
-    /// Where in the part they start.
+    /// Offset of the bytes in the part.
     pub start: u64,
     /// The bytes.
     pub bytes: Bytes,
 }
 
-/// See the module.
+/// Footer of a split; see the module.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Footer {
-    /// What the writer says about the split as a whole.
+    /// Metadata of the split from its writer.
     pub about: Value,
-    /// In the order in which they stand.
+    /// In the order of their location.
     pub parts: Vec<Part>,
-    /// Small files that are nowhere else, by name.
+    /// Small files that exist only here, by name.
     pub inline: BTreeMap<String, Bytes>,
     /// Sorted by part and start; ranges of one part neither overlap nor touch.
     pub hot: Vec<Hot>,
 }
 
-/// What of the footer is text.
+/// JSON header of the footer.
 #[derive(Serialize, Deserialize)]
 struct Header {
     about: Value,
@@ -80,20 +80,20 @@ struct Header {
     hot: Vec<(usize, u64, u64)>,
 }
 
-/// The last bytes of the last page: where the footer is.
+/// Last bytes of the last page: the location of the footer.
 struct Trailer {
-    /// Logical range of the packed footer.
+    /// Logical range of the compressed footer.
     packed: Range<u64>,
     unpacked_len: usize,
 }
 
 impl Footer {
-    /// A part by name.
+    /// Returns a part and its index by name.
     pub fn part(&self, name: &str) -> Option<(usize, &Part)> {
         self.parts.iter().enumerate().find(|(_, part)| part.name == name)
     }
 
-    /// A range of a part, if the footer holds all of it.
+    /// Returns a range of a part, if the footer holds all of it.
     pub fn hot(&self, part: usize, range: &Range<u64>) -> Option<Bytes> {
         let after = self
             .hot
@@ -104,14 +104,14 @@ impl Footer {
         (end <= hot.bytes.len()).then(|| hot.bytes.slice(start..end))
     }
 
-    /// Bytes that it takes in memory, roughly.
+    /// Returns the approximate size in memory, in bytes.
     pub fn memory_bytes(&self) -> usize {
         let inline: usize = self.inline.values().map(Bytes::len).sum();
         let hot: usize = self.hot.iter().map(|hot| hot.bytes.len() + size_of::<Hot>()).sum();
         inline + hot + self.parts.len() * size_of::<Part>()
     }
 
-    /// The packed bytes and how many they are unpacked.
+    /// Returns the compressed bytes and the uncompressed length.
     pub(super) fn encode(&self) -> Result<(Vec<u8>, usize)> {
         let header = serde_json::to_vec(&Header {
             about: self.about.clone(),
@@ -134,7 +134,7 @@ impl Footer {
         self.hot.iter().for_each(|hot| bytes.extend_from_slice(&hot.bytes));
         if bytes.len() > FOOTER_BYTES_MAX {
             return Err(Error::illegal_argument(format!(
-                "a split cannot be written: its footer has {} bytes, more than {FOOTER_BYTES_MAX}",
+                "cannot write a split: its footer has {} bytes, at most {FOOTER_BYTES_MAX} are allowed",
                 bytes.len()
             )));
         }
@@ -142,22 +142,22 @@ impl Footer {
         Ok((packed, bytes.len()))
     }
 
-    /// Reads the footer from the payload of the pages at the end of a split, of which the first byte is at
-    /// a logical offset. Damage that passed the checksums is named too.
+    /// Decodes the footer from the payload of the pages at the end of a split; `logical_start` is the logical offset of
+    /// its first byte. Also reports damage that passed the checksums.
     pub fn decode(logical_start: u64, payload: &Bytes) -> Result<Self> {
         let start = payload
             .len()
             .checked_sub(TRAILER_BYTES)
-            .ok_or_else(|| damaged("it is cut"))?;
+            .ok_or_else(|| damaged("it is truncated"))?;
         let trailer = Trailer::decode(&payload[start..])?;
         let place = |offset: u64| usize::try_from(offset.checked_sub(logical_start)?).ok();
         let packed = place(trailer.packed.start)
             .zip(place(trailer.packed.end))
             .and_then(|(start, end)| payload.get(start..end))
-            .ok_or_else(|| damaged("it lies elsewhere"))?;
+            .ok_or_else(|| damaged("its location is wrong"))?;
         let bytes =
-            zstd::bulk::decompress(packed, trailer.unpacked_len).map_err(|_| damaged("it cannot be unpacked"))?;
-        Self::read(bytes.into()).ok_or_else(|| damaged("its parts do not fit"))
+            zstd::bulk::decompress(packed, trailer.unpacked_len).map_err(|_| damaged("it cannot be decompressed"))?;
+        Self::read(bytes.into()).ok_or_else(|| damaged("its parts are inconsistent"))
     }
 
     fn read(mut bytes: Bytes) -> Option<Self> {
@@ -196,7 +196,7 @@ impl Trailer {
         let number = |at: usize| bytes[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
         let small = |at: usize| bytes[at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
         if bytes.len() != TRAILER_BYTES || bytes[TRAILER_BYTES - MAGIC.len()..] != MAGIC {
-            return Err(damaged("its last bytes are not those of a split"));
+            return Err(damaged("its trailer is not that of a split"));
         }
         let version = small(24);
         if !(VERSION_MIN..=VERSION).contains(&version) {
@@ -215,7 +215,7 @@ impl Trailer {
     }
 }
 
-/// The last bytes of a split whose packed footer is at a logical range.
+/// Returns the last bytes of a split whose compressed footer is at a logical range.
 pub(super) fn trailer(packed: &Range<u64>, unpacked_len: usize) -> [u8; TRAILER_BYTES] {
     let mut bytes = [0; TRAILER_BYTES];
     bytes[0..8].copy_from_slice(&packed.start.to_le_bytes());

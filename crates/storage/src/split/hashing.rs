@@ -1,17 +1,17 @@
-//! The digest of what is written: objects are called by their content.
+//! Content digest of written bytes: objects are named by their content.
 
 use std::io::{self, Write};
 
 use sha2::{Digest, Sha256};
 
-/// Takes the digest of what goes through.
+/// Writer that hashes the bytes passing through.
 pub(crate) struct Hashing<W> {
     out: W,
     hasher: Sha256,
 }
 
 impl<W> Hashing<W> {
-    /// Nothing went through.
+    /// Creates a writer that has hashed nothing yet.
     pub(crate) fn new(out: W) -> Self {
         Self {
             out,
@@ -19,7 +19,7 @@ impl<W> Hashing<W> {
         }
     }
 
-    /// Where it went, and the SHA-256 of all of it in hex.
+    /// Returns the inner writer and the SHA-256 of all bytes, in hex.
     pub(crate) fn finish(self) -> (W, String) {
         let digest = self.hasher.finalize();
         (self.out, digest.iter().map(|byte| format!("{byte:02x}")).collect())
@@ -38,7 +38,7 @@ impl<W: Write> Write for Hashing<W> {
     }
 }
 
-/// A salt for the pages of an object that is told by these bytes.
+/// Derives the page salt of an object from bytes that identify it.
 pub(crate) fn salt_of<'a>(told_by: impl Iterator<Item = &'a [u8]>) -> u64 {
     let mut hasher = Sha256::new();
     told_by.for_each(|bytes| hasher.update(bytes));

@@ -1,10 +1,10 @@
-//! A split: one immutable object that holds a segment, laid out to be read in few ranges.
+//! Split format: one immutable object that holds a segment, laid out so that few range reads suffice.
 //!
-//! An object of [`pages`]: the segment's *parts* one after the other, then a [`footer`] with the place of
-//! each part, what is small enough to be there whole, and the ranges of parts that opening the segment
-//! reads. Whoever has the footer opens the segment without another request. What surprises: nothing
-//! here knows what a segment is; parts are named bytes. What they mean is decided in
-//! `firn_embedded::splits`. The format is described in `docs/formats/split.md`.
+//! A split is an object of [`pages`]: the *parts* of the segment one after the other, then a [`footer`]. The footer
+//! contains the location of each part, small files as a whole, and the ranges of parts that opening the segment reads.
+//! With the footer a reader opens the segment without another request. What surprises: this module does not know what a
+//! segment is; parts are named bytes. `firn_embedded::splits` defines their meaning. `docs/formats/split.md` describes
+//! the format.
 
 pub mod block_index;
 pub mod blocks;
@@ -22,30 +22,30 @@ pub use self::footer::{Footer, Part, VERSION};
 pub use self::reference::{FilterOf, SplitFilter, SplitRef, SplitTenant};
 pub use self::writer::{SplitWriter, salt_of_segment};
 
-/// What a part of a split is, for statistics and for read planning.
+/// Kind of a part, for statistics and read planning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PartKind {
-    /// Everything that an open needs.
+    /// Footer: everything that an open needs.
     Footer,
     /// Term dictionaries.
     Terms,
-    /// Document lists of terms.
+    /// Postings lists.
     Postings,
-    /// Positions of terms in texts.
+    /// Term positions.
     Positions,
     /// Columns.
     Columns,
     /// Stored documents.
     Store,
-    /// Filters of terms.
+    /// Term filters.
     Filters,
-    /// Lengths of texts.
+    /// Field lengths.
     Lengths,
 }
 
 impl PartKind {
-    /// All of them, in the order of statistics.
+    /// All kinds, in the order of statistics.
     pub const ALL: [Self; 8] = [
         Self::Footer,
         Self::Terms,
@@ -57,7 +57,7 @@ impl PartKind {
         Self::Lengths,
     ];
 
-    /// Its name in statistics.
+    /// Returns the name in statistics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Footer => "footer",

@@ -1,28 +1,28 @@
-//! Some thousand numbers of a column, packed so that they can be read by themselves.
+//! Packed runs of some thousand column numbers, each readable independently.
 //!
-//! What differs from the smallest one, divided by what all differences have in common, is written byte by byte: first the
-//! lowest byte of each number, then the next one, each such plane being alike in itself, and then zstd. Where neighbours
-//! are near each other, as instants are, what each differs from the one before it is written instead. Whichever is
-//! shorter is taken; a reader needs no other run to read one.
+//! The encoding subtracts the minimum, divides by the greatest common divisor, and writes the results byte by byte:
+//! first the lowest byte of each number, then the next one. Such a byte plane has similar values; zstd compresses the
+//! planes. If neighbouring numbers are close, such as timestamps, it encodes the difference to the previous number
+//! instead. The shorter of both encodings is written; a reader needs no other run.
 
 use std::io;
 
 use zstd::bulk::Compressor;
 use zstd::zstd_safe::{CParameter, Strategy};
 
-/// zstd's level. Numbers are written once and fetched often.
+/// zstd level. Numbers are written once and fetched often.
 const COMPRESSION_LEVEL: i32 = 9;
-/// Where numbers follow no pattern, as codes of status or methods of requests do not, short matches with what stood before cost
-/// more than the bytes themselves, whose frequencies zstd packs by. So all is tried again without them: a seventh less.
+/// If numbers follow no pattern, such as status codes or request methods, short matches cost more than the bytes
+/// themselves, which zstd compresses by their frequency. A second attempt without short matches saves a seventh.
 const LONG_MATCHES: [CParameter; 2] = [CParameter::Strategy(Strategy::ZSTD_btopt), CParameter::MinMatch(6)];
-/// Flag of the first byte: what numbers differ from the one before them is written.
+/// Flag of the first byte: differences to the previous number are written.
 const DIFFERENCES: u8 = 0x10;
-/// Flag of the first byte: planes are packed with zstd.
+/// Flag of the first byte: zstd compresses the planes.
 const PACKED: u8 = 0x20;
-/// Bits of the first byte that tell how many planes there are.
+/// Bits of the first byte that hold the number of planes.
 const PLANES: u8 = 0x0f;
 
-/// Packs numbers, of which there is at least one. The same numbers make the same bytes.
+/// Packs numbers, of which there is at least one. The same numbers give the same bytes.
 pub fn pack(numbers: &[u64]) -> io::Result<Vec<u8>> {
     let min = numbers.iter().copied().min().unwrap_or_default();
     let step = numbers
@@ -67,7 +67,7 @@ fn unzigzag(number: u64) -> u64 {
     number >> 1 ^ (number & 1).wrapping_neg()
 }
 
-/// Appends planes, and notes in the first byte how.
+/// Appends planes, and sets their count and compression flag in the first byte.
 fn put_planes(numbers: &[u64], bytes: &mut Vec<u8>) -> io::Result<()> {
     let all = numbers.iter().fold(0, |all, number| all | number);
     let count = (u64::BITS - all.leading_zeros()).div_ceil(8);
@@ -94,7 +94,7 @@ fn put_planes(numbers: &[u64], bytes: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// Numbers unpacked, each as narrow as all of them allow.
+/// Unpacked numbers, each as narrow as the largest one allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Numbers {
     min: u64,
@@ -104,7 +104,7 @@ pub struct Numbers {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Places {
-    /// So many of the smallest one.
+    /// All numbers equal the minimum; their count.
     Same(usize),
     Bytes(Box<[u8]>),
     Shorts(Box<[u16]>),
@@ -113,7 +113,7 @@ enum Places {
 }
 
 impl Numbers {
-    /// From [`pack`] of so many numbers; `None`: these are not such bytes.
+    /// Unpacks `count` numbers from [`pack`]; `None`: the bytes are invalid.
     pub fn unpack(bytes: &[u8], count: usize) -> Option<Self> {
         let (&[flags], rest) = bytes.split_first_chunk()?;
         let (min, rest) = take_number(rest)?;
@@ -159,7 +159,7 @@ impl Numbers {
         })
     }
 
-    /// How many there are.
+    /// Returns the count.
     pub fn count(&self) -> usize {
         match &self.places {
             Places::Same(count) => *count,
@@ -170,7 +170,7 @@ impl Numbers {
         }
     }
 
-    /// One of them. Panics beyond their end.
+    /// Returns a number. Panics beyond the end.
     #[inline]
     pub fn get(&self, index: usize) -> u64 {
         let place = match &self.places {
@@ -183,7 +183,7 @@ impl Numbers {
         self.min.wrapping_add(self.step.wrapping_mul(place))
     }
 
-    /// Neighbours. Panics if they reach beyond the end.
+    /// Reads consecutive numbers. Panics if they exceed the end.
     pub fn read(&self, start: usize, out: &mut [u64]) {
         let end = start + out.len();
         match &self.places {
@@ -201,7 +201,7 @@ impl Numbers {
         }
     }
 
-    /// Bytes of memory that they take.
+    /// Returns the size in memory, in bytes.
     pub fn memory_bytes(&self) -> usize {
         let places = match &self.places {
             Places::Same(_) => 0,

@@ -1,10 +1,10 @@
-//! Bytes in pages that carry their own checksum, so that any range of an object can be verified by itself.
+//! Pages with checksums, so that any range of an object can be verified independently.
 //!
-//! A page is 4,092 bytes of payload and a CRC32C. The sum also covers the object's salt and the
-//! page's number, so a page of another object, or of another place, is as wrong as a flipped bit.
-//! What surprises: there is no table of checksums. A table would be one more thing to fetch before the
-//! first byte can be believed; four bytes in 4,096 cost 0.1 % and go wherever the page goes, into the
-//! local cache too. *Logical* offsets count payload only, *physical* ones are those of the object.
+//! A page is 4,092 bytes of payload and a CRC32C. The checksum also covers the object's salt and the page's number, so
+//! a page of another object or another position fails like a flipped bit. What surprises: there is no table of
+//! checksums. A reader would have to fetch a table before it could trust the first byte; four bytes in 4,096 cost 0.1 %
+//! and stay with the page, also in the local cache. *Logical* offsets count payload only, *physical* offsets are those
+//! of the object.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -12,19 +12,19 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-/// Bytes of a page in the object.
+/// Length of a page in the object, in bytes.
 pub const PAGE_BYTES: u64 = 4096;
-/// Bytes of a page that are payload; the checksum takes the rest.
+/// Payload bytes of a page; the checksum takes the rest.
 pub const PAYLOAD_BYTES: u64 = PAGE_BYTES - SUM_BYTES as u64;
 
 const SUM_BYTES: usize = 4;
 const PAGE: usize = PAGE_BYTES as usize;
 const PAYLOAD: usize = PAYLOAD_BYTES as usize;
 
-/// A page that is not what was written there.
+/// Page with a wrong checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageDamage {
-    /// Its number in the object.
+    /// Number of the page in the object.
     pub page: u64,
 }
 
@@ -37,7 +37,7 @@ impl fmt::Display for PageDamage {
 
 impl std::error::Error for PageDamage {}
 
-/// The whole pages that hold a logical range, as a physical one; empty for an empty range.
+/// Returns the physical range of the whole pages that hold a logical range; empty for an empty range.
 pub fn physical(logical: &Range<u64>) -> Range<u64> {
     if logical.is_empty() {
         return 0..0;
@@ -47,18 +47,18 @@ pub fn physical(logical: &Range<u64>) -> Range<u64> {
     first * PAGE_BYTES..(last + 1) * PAGE_BYTES
 }
 
-/// What whole pages hold, as a logical range.
+/// Returns the logical range that whole pages hold.
 pub fn logical(physical: &Range<u64>) -> Range<u64> {
     physical.start / PAGE_BYTES * PAYLOAD_BYTES..physical.end / PAGE_BYTES * PAYLOAD_BYTES
 }
 
-/// Physical bytes of an object with so many logical ones: the last page is filled up with zeros.
+/// Returns the physical length of an object with `logical_len` payload bytes: zeros fill the last page.
 pub fn physical_len(logical_len: u64) -> u64 {
     logical_len.div_ceil(PAYLOAD_BYTES) * PAGE_BYTES
 }
 
-/// Checks whole pages, of which the first lies at a physical offset. Anything but whole pages at the
-/// start of a page is damage: ranges are asked for in pages, so an answer in another shape is wrong.
+/// Checks whole pages, of which the first is at a physical offset. Input that is not whole pages counts as damage:
+/// reads request whole pages, so an answer of another shape is wrong.
 pub fn verify(salt: u64, physical_start: u64, pages: &[u8]) -> Result<(), PageDamage> {
     let first = physical_start / PAGE_BYTES;
     let (whole, rest) = pages.as_chunks::<PAGE>();
@@ -79,8 +79,8 @@ pub fn verify(salt: u64, physical_start: u64, pages: &[u8]) -> Result<(), PageDa
     }
 }
 
-/// The logical range out of verified pages that begin at a physical offset and hold all of it. Without
-/// a copy where it lies in one page.
+/// Extracts a logical range from verified pages that begin at a physical offset and hold all of it. A range within one
+/// page is not copied.
 pub fn payload(physical_start: u64, pages: &Bytes, logical: &Range<u64>) -> Bytes {
     if logical.is_empty() {
         return Bytes::new();
@@ -113,17 +113,17 @@ fn checksum(salt: u64, number: u64, payload: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&head), payload)
 }
 
-/// Writes pages. Nothing is complete before [`PageWriter::finish`].
+/// Writer of pages. Nothing is complete before [`PageWriter::finish`].
 pub struct PageWriter<W> {
     out: W,
     salt: u64,
-    /// The page that is being filled.
+    /// Page that is being filled.
     page: Vec<u8>,
     number: u64,
 }
 
 impl<W: Write> PageWriter<W> {
-    /// The pages of a new object with this salt.
+    /// Creates a writer for a new object with this salt.
     pub fn new(out: W, salt: u64) -> Self {
         Self {
             out,
@@ -133,12 +133,12 @@ impl<W: Write> PageWriter<W> {
         }
     }
 
-    /// Logical bytes so far.
+    /// Returns the number of logical bytes so far.
     pub fn position(&self) -> u64 {
         self.number * PAYLOAD_BYTES + self.page.len() as u64
     }
 
-    /// Fills up the page, so that what comes next begins one; the zeros belong to no one.
+    /// Fills the page with padding zeros, so that the next write begins a page.
     pub fn align(&mut self) -> io::Result<()> {
         match self.page.is_empty() {
             true => Ok(()),
@@ -146,7 +146,7 @@ impl<W: Write> PageWriter<W> {
         }
     }
 
-    /// Ends the last page and says how many physical bytes there are.
+    /// Ends the last page and returns the physical length.
     pub fn finish(mut self) -> io::Result<(W, u64)> {
         self.align()?;
         self.out.flush()?;
@@ -224,7 +224,7 @@ mod tests {
                     written[start..end],
                     "{logical:?}"
                 );
-                // And from more pages than needed.
+                // Extra pages before and after do no harm.
                 assert_eq!(payload(0, &pages, &logical), written[start..end], "{logical:?}");
             }
         }

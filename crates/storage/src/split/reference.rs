@@ -1,4 +1,4 @@
-//! What a manifest says of a split, so that most searches need no more of it.
+//! Split reference in a manifest, with enough statistics that most searches need no request to rule the split out.
 
 use std::ops::Range;
 
@@ -6,33 +6,32 @@ use serde::{Deserialize, Serialize};
 
 use super::pages;
 
-/// A split as manifests name it.
+/// Reference to a split in a manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SplitRef {
-    /// The SHA-256 of its bytes, 64 lower-case hex digits.
+    /// SHA-256 of the split's bytes, 64 lower-case hex digits.
     pub id: String,
-    /// Bytes of the object.
+    /// Length of the object in bytes.
     pub len: u64,
-    /// What the checksums of its pages begin with.
+    /// Salt of the page checksums.
     pub salt: u64,
-    /// The pages that hold the footer, to the end of the object: physical bytes.
+    /// Physical range of the pages that hold the footer, up to the end of the object.
     pub footer: Range<u64>,
-    /// The id of the segment that it was written from, which no other segment ever has.
+    /// Id of the source segment, which no other segment ever has.
     pub segment: String,
-    /// Documents, the deleted ones included.
+    /// Documents, including deleted ones.
     pub docs: u32,
-    /// Inclusive bounds of `@timestamp`, ms since epoch UTC, deleted documents included; `None`: no
-    /// document has one.
+    /// Inclusive bounds of `@timestamp`, ms since epoch UTC, including deleted documents; `None`: no document has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_range_ms: Option<(i64, i64)>,
-    /// Documents without an `@timestamp`.
+    /// Documents without `@timestamp`.
     #[serde(default)]
     pub without_time: u32,
     /// Inclusive bounds of sequence numbers.
     pub seq_no_range: (u64, u64),
-    /// Bytes of the segment's files as they were.
+    /// Bytes of the source segment's files.
     pub segment_bytes: u64,
-    /// What it holds of each tenant, ascending; `None`: unknown, or not held by tenant.
+    /// Statistics per tenant, ascending by tenant; `None`: unknown, or not stored per tenant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenants: Option<Vec<SplitTenant>>,
     /// Filters of fields with many distinct values.
@@ -41,18 +40,18 @@ pub struct SplitRef {
 }
 
 impl SplitRef {
-    /// The footer's pages, logical.
+    /// Returns the logical range of the footer's pages.
     pub fn footer_logical(&self) -> Range<u64> {
         pages::logical(&self.footer)
     }
 
-    /// The key of its object.
+    /// Returns the key of the split's object.
     pub fn key(&self) -> String {
         let folder = self.id.get(..2).unwrap_or_default();
         format!("splits/{folder}/{}.split", self.id)
     }
 
-    /// What tells whether it holds a value of a field.
+    /// Returns the filter for the values of a field.
     pub fn filter_of(&self, field: &str) -> FilterOf<'_> {
         let named = |name: &str| self.filters.iter().find(|filter| filter.field == name);
         match (named(field), named(SplitFilter::SHARED)) {
@@ -63,7 +62,7 @@ impl SplitRef {
         }
     }
 
-    /// A tenant's part; `None`: it holds nothing of it, if [`SplitRef::tenants`] are known.
+    /// Returns a tenant's statistics. If [`SplitRef::tenants`] are known, `None` means that it has no document here.
     pub fn tenant(&self, tenant: &str) -> Option<&SplitTenant> {
         let tenants = self.tenants.as_ref()?;
         let at = tenants.binary_search_by(|own| own.tenant.as_str().cmp(tenant)).ok()?;
@@ -71,43 +70,43 @@ impl SplitRef {
     }
 }
 
-/// What a split holds of a tenant. Deleted documents count.
+/// Statistics of a tenant in a split. Deleted documents count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SplitTenant {
-    /// The value of the tenant field.
+    /// Value of the tenant field.
     pub tenant: String,
-    /// Documents that name it.
+    /// Documents of the tenant.
     pub docs: u32,
-    /// Inclusive bounds of their `@timestamp`, ms since epoch UTC; `None`: none has one.
+    /// Inclusive bounds of their `@timestamp`, ms since epoch UTC; `None`: no document has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_range_ms: Option<(i64, i64)>,
 }
 
-/// Where the filter of a field lies in its split.
+/// Location of a field's filter in its split.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SplitFilter {
-    /// The field's path, or [`SplitFilter::SHARED`].
+    /// Path of the field, or [`SplitFilter::SHARED`].
     pub field: String,
-    /// The bytes of its slices, logical.
+    /// Logical range of its slices.
     pub range: Range<u64>,
-    /// How many slices it is cut into, a power of two ([`super::filter`]); 0: there is none, and the field may have any value.
+    /// Number of slices, a power of two ([`super::filter`]); 0: no filter, the field may have any value.
     pub slices: u32,
-    /// Distinct values that it was made of.
+    /// Number of distinct values in the filter.
     pub values: u32,
 }
 
 impl SplitFilter {
-    /// The name of the filter that all fields share which have none of their own.
+    /// Name of the filter that is shared by all fields without a separate filter.
     pub const SHARED: &str = "";
 }
 
-/// Which filter tells whether a split holds a value of a field.
+/// Filter that decides whether a split may contain a value of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FilterOf<'a> {
-    /// The field's own.
+    /// Filter of the field.
     Own(&'a SplitFilter),
-    /// That of all fields without one: what it does not hold no such field has.
+    /// Filter of all fields without a separate one: no such field has a value that it does not contain.
     Shared(&'a SplitFilter),
-    /// None does: the split may hold any value.
+    /// No filter: the split may contain any value.
     None,
 }

@@ -1,4 +1,4 @@
-//! Writes a split: parts in the order in which they come, then the footer.
+//! Writer of a split: parts in the order of their arrival, then the footer.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -11,33 +11,33 @@ use super::hashing::{Hashing, salt_of};
 use super::pages::{PAGE_BYTES, PAYLOAD_BYTES, PageWriter};
 use super::{Part, PartKind};
 
-/// See the module. What it writes depends on its input alone, so the same segment makes the same object.
+/// Writer of a split. Its output depends only on its input, so the same segment gives the same object.
 pub struct SplitWriter<W> {
     pages: PageWriter<Hashing<W>>,
     footer: Footer,
 }
 
-/// What the pages of a segment's split are salted with: told by the segment's id, the version of the layout, and `about`, what is
-/// known of the segment. So it is the same each time the same is written, and another one for whatever else might come to
-/// have that id: a cache that has pages of the one cannot take them for the other's.
+/// Returns the page salt of a segment's split, derived from the segment's id, the layout version, and `about`, the
+/// metadata of the segment. So the same split has the same salt each time it is written, and any other object with that
+/// segment id has another salt: a cache never takes pages of one object for pages of the other.
 pub fn salt_of_segment(segment: &str, about: &[u8]) -> u64 {
     let version = VERSION.to_le_bytes();
     salt_of([segment.as_bytes(), &[0], &version, about].into_iter())
 }
 
-/// What was written.
+/// Result of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// The SHA-256 of all bytes, in hex.
+    /// SHA-256 of all bytes, in hex.
     pub id: String,
-    /// Bytes of the object.
+    /// Length of the object in bytes.
     pub len: u64,
-    /// The pages that hold the footer, physical.
+    /// Physical range of the pages that hold the footer.
     pub footer: Range<u64>,
 }
 
 impl<W: Write> SplitWriter<W> {
-    /// A split whose pages have this salt.
+    /// Creates a split whose pages have this salt.
     pub fn new(out: W, salt: u64) -> Self {
         Self {
             pages: PageWriter::new(Hashing::new(out), salt),
@@ -50,7 +50,7 @@ impl<W: Write> SplitWriter<W> {
         }
     }
 
-    /// Adds a part, which `write` writes.
+    /// Adds a part whose content `write` writes.
     pub fn part<T>(
         &mut self,
         name: &str,
@@ -75,7 +75,7 @@ impl<W: Write> SplitWriter<W> {
         self.footer.inline.insert(name.to_owned(), bytes);
     }
 
-    /// Says which ranges of a part opening reads; they may overlap. `bytes` tells what is there.
+    /// Adds the ranges of a part that an open reads to the footer; they may overlap. `bytes` returns their content.
     pub fn hot(
         &mut self,
         name: &str,
@@ -112,7 +112,7 @@ impl<W: Write> SplitWriter<W> {
         let (packed, unpacked_len) = self.footer.encode()?;
         self.pages.write_all(&packed)?;
         let end = self.pages.position();
-        // The trailer ends the last page, where it is found without knowing anything else.
+        // The trailer ends the last page, so that a reader finds it without other information.
         let total = (end + TRAILER_BYTES as u64).div_ceil(PAYLOAD_BYTES) * PAYLOAD_BYTES;
         let gap = total - TRAILER_BYTES as u64 - end;
         io::copy(&mut io::Read::take(io::repeat(0), gap), &mut self.pages)?;
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_salt_is_told_by_the_segment_and_what_is_known_of_it() {
+    fn the_salt_depends_on_the_segment_and_its_metadata() {
         let salt = salt_of_segment("00ab", b"{\"docs\":1}");
         assert_eq!(salt, salt_of_segment("00ab", b"{\"docs\":1}"));
         for (segment, about) in [
@@ -233,11 +233,11 @@ mod tests {
             assert!(error.reason().contains(expect), "{error}");
         };
         let end = whole.len();
-        check(&|payload| payload[end - 1] = b'x', "not those of a split");
+        check(&|payload| payload[end - 1] = b'x', "not that of a split");
         check(&|payload| payload[end - 12] = 9, "format version 9");
-        check(&|payload| payload[end - 36 + 7] = 1, "lies elsewhere");
+        check(&|payload| payload[end - 36 + 7] = 1, "location is wrong");
         check(&|payload| payload[end - 36 + 23] = 1, "too large");
-        check(&|payload| payload[8] ^= 0xff, "unpacked");
-        check(&Vec::clear, "is cut");
+        check(&|payload| payload[8] ^= 0xff, "decompressed");
+        check(&Vec::clear, "is truncated");
     }
 }

@@ -1,9 +1,9 @@
-//! Notes beside a WAL file of how much of it is durable.
+//! Durable-length notes beside a WAL file.
 //!
-//! A sync mark within the file proves that damage before it is no torn tail. Where the end of the file is damaged, or the
-//! file is cut or gone, its marks go with it: the note is then what tells that from a torn tail. A note is written after a
-//! sync and before anyone hears of it, and never synced: whenever it is found it is true, and where it is missing the marks
-//! decide alone. So nothing that fails here fails the log.
+//! A sync mark within the file proves that damage before it is not a torn tail. If the end of the file is damaged, or
+//! the file is truncated or missing, its marks are lost too; the note then distinguishes this from a torn tail. A note
+//! is written after a sync and before any waiter is notified, and is never synced: whenever it is found it is true, and
+//! if it is missing the marks decide alone. So a failure here never fails the log.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,24 +11,24 @@ use std::path::{Path, PathBuf};
 use super::format::{file_path, generation_of};
 use crate::disk::Disk;
 
-/// Bytes of a note: how much is durable (u64) and the checksum (u32).
+/// Bytes of a note: durable length (u64) and checksum (u32).
 const NOTE_BYTES: usize = 12;
-/// A longer file is begun anew: only the last sound note counts.
+/// A longer file is replaced by a new one: only the last sound note counts.
 const FILE_BYTES_MAX: u64 = 64 << 10;
 const SUFFIX: &str = "durable";
 
-/// The file beside the WAL file of a generation.
+/// Returns the path of the notes beside the WAL file of a generation.
 pub(super) fn path(dir: &Path, generation: u64) -> PathBuf {
     file_path(dir, generation).with_extension(SUFFIX)
 }
 
-/// The generation that a file's name says; `None`: no file of notes.
+/// Returns the generation in a file name, or `None` if it is not a notes file.
 pub(super) fn generation_of_notes(name: &str) -> Option<u64> {
     let stem = name.strip_suffix(SUFFIX)?;
     generation_of(&format!("{stem}log"))
 }
 
-/// Notes that the first `durable` bytes of a generation's file are durable.
+/// Appends a note that the first `durable` bytes of a generation's file are durable.
 pub(super) fn write(disk: &dyn Disk, dir: &Path, identity: u64, generation: u64, durable: u64) -> io::Result<()> {
     let path = path(dir, generation);
     let file = match disk.open_append(&path) {
@@ -36,7 +36,7 @@ pub(super) fn write(disk: &dyn Disk, dir: &Path, identity: u64, generation: u64,
         Err(error) if error.kind() == io::ErrorKind::NotFound => disk.create_append(&path)?,
         Err(error) => return Err(error),
     };
-    // A torn note would put all after it out of step.
+    // A torn note would misalign all notes after it.
     let is_whole = file.len().is_multiple_of(NOTE_BYTES as u64);
     let file = match is_whole && file.len() < FILE_BYTES_MAX {
         true => file,
@@ -51,7 +51,7 @@ pub(super) fn write(disk: &dyn Disk, dir: &Path, identity: u64, generation: u64,
     file.append(&note)
 }
 
-/// How many bytes of a generation's file are durable, as far as its notes say; `None`: they say nothing.
+/// Returns the durable length of a generation's file according to its notes; `None` without a sound note.
 pub(super) fn read(disk: &dyn Disk, dir: &Path, identity: u64, generation: u64) -> Option<u64> {
     let bytes = disk.read_range(&path(dir, generation), 0..2 * FILE_BYTES_MAX).ok()?;
     let notes = bytes.chunks_exact(NOTE_BYTES).filter_map(|note| {

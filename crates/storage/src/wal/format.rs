@@ -1,32 +1,32 @@
-//! The bytes of a WAL file; `docs/formats/wal.md` is the description. Change both together.
+//! Byte format of a WAL file, described in `docs/formats/wal.md`. Change both together.
 
 use std::path::{Path, PathBuf};
 
 /// First bytes of every file.
 const MAGIC: [u8; 8] = *b"FIRN-WAL";
-/// The only version there is.
+/// The only format version.
 const VERSION: u32 = 1;
-/// Bytes of the file header, and where the first frame stands.
+/// Length of the file header in bytes; offset of the first frame.
 pub(super) const HEADER_BYTES: u64 = 44;
 /// Bytes before a frame's payload: length and checksum.
 pub(super) const FRAME_HEADER_BYTES: u64 = 8;
-/// Set in a frame's length: the payload is a sync mark and no record.
+/// Flag in a frame's length: the payload is a sync mark, not a record.
 pub(super) const MARK_BIT: u32 = 1 << 31;
-/// First bytes of a sync mark's payload: what a reader looks for behind a bad frame.
+/// First bytes of a sync mark's payload. A reader searches for them behind a bad frame.
 pub(super) const MARK_MAGIC: [u8; 8] = *b"FIRNSYNC";
 const MARK_PAYLOAD_BYTES: usize = 24;
-/// Bytes of a sync mark's whole frame.
+/// Length of a sync mark's whole frame in bytes.
 pub(super) const MARK_FRAME_BYTES: u64 = FRAME_HEADER_BYTES + MARK_PAYLOAD_BYTES as u64;
 
-/// What stands at the start of a file.
+/// Header of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
-    /// Starts every checksum of this file, so that frames of another file, or an event that quotes
-    /// frames, never pass for frames of this one.
+    /// Start value of every checksum of this file, so that frames of another file, or an event that quotes frames, are
+    /// never taken for frames of this file.
     pub(super) salt: u32,
     pub(super) generation: u64,
     pub(super) identity: u64,
-    /// How many bytes of the file before this one count; 0 in generation 1.
+    /// Valid bytes of the file before this one; 0 in generation 1.
     pub(super) previous_len: u64,
 }
 
@@ -45,13 +45,13 @@ impl Header {
         bytes
     }
 
-    /// The header, or where it is wrong and why.
+    /// Decodes a header. Returns the offset of the defect and its reason if the header is invalid.
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, (u64, String)> {
         if bytes.len() < HEADER_BYTES as usize {
             return Err((bytes.len() as u64, "the file ends within its header".to_owned()));
         }
         if bytes[..8] != MAGIC {
-            return Err((0, "this is no write-ahead log of firn".to_owned()));
+            return Err((0, "the file is not a write-ahead log of firn".to_owned()));
         }
         let version = u32_at(bytes, 8);
         if version != VERSION {
@@ -72,7 +72,7 @@ impl Header {
     }
 }
 
-/// A frame's first bytes: `length` carries [`MARK_BIT`] for a sync mark.
+/// Returns a frame's header. For a sync mark, `length` includes [`MARK_BIT`].
 pub(super) fn frame_header(salt: u32, length: u32, parts: &[&[u8]]) -> [u8; FRAME_HEADER_BYTES as usize] {
     let mut bytes = [0; FRAME_HEADER_BYTES as usize];
     bytes[..4].copy_from_slice(&length.to_le_bytes());
@@ -85,13 +85,13 @@ pub(super) fn frame_header(salt: u32, length: u32, parts: &[&[u8]]) -> [u8; FRAM
     bytes
 }
 
-/// Whether the checksum of a whole frame fits.
+/// Returns whether the checksum of a whole frame matches.
 pub(super) fn is_frame_sound(salt: u32, frame: &[u8]) -> bool {
     let sum = crc32c::crc32c_append(salt, &frame[..4]);
     crc32c::crc32c_append(sum, &frame[FRAME_HEADER_BYTES as usize..]) == u32_at(frame, 4)
 }
 
-/// The sync mark at `offset` saying that the file's first `durable` bytes are durable.
+/// Returns the sync mark for `offset`, which states that the file's first `durable` bytes are durable.
 pub(super) fn mark_frame(salt: u32, offset: u64, durable: u64) -> Vec<u8> {
     let mut payload = Vec::with_capacity(MARK_PAYLOAD_BYTES);
     payload.extend_from_slice(&MARK_MAGIC);
@@ -102,8 +102,8 @@ pub(super) fn mark_frame(salt: u32, offset: u64, durable: u64) -> Vec<u8> {
     frame
 }
 
-/// How many bytes are durable, as the sync mark whose frame begins `frame` and stands at `offset`
-/// says; `None`: there is no sound one.
+/// Reads the sync mark at `offset`, whose frame is the start of `frame`, and returns the durable length that it states.
+/// Returns `None` if there is no sound mark.
 pub(super) fn read_mark(salt: u32, offset: u64, frame: &[u8]) -> Option<u64> {
     let frame = frame.get(..MARK_FRAME_BYTES as usize)?;
     let is_mark = u32_at(frame, 0) == MARK_BIT | MARK_PAYLOAD_BYTES as u32
@@ -131,7 +131,7 @@ pub(super) fn file_path(dir: &Path, generation: u64) -> PathBuf {
     dir.join(format!("wal-{generation:016x}.log"))
 }
 
-/// The generation that a file's name says; `None`: not a WAL file.
+/// Returns the generation in a file name, or `None` if it is not a WAL file.
 pub(super) fn generation_of(name: &str) -> Option<u64> {
     let digits = name.strip_prefix("wal-")?.strip_suffix(".log")?;
     let is_ours = digits.len() == 16 && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));

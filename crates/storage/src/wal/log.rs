@@ -1,4 +1,4 @@
-//! The state of an open WAL: what is buffered, written and durable, and who waits.
+//! State of an open WAL: buffered, written and durable positions, and waiters.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -17,8 +17,8 @@ use super::syncer::Shared;
 use super::{DurableCallback, Position, RECORD_BYTES_MAX};
 use crate::disk::{AppendFile, Disk};
 
-/// Healed failures whose outcome is remembered, for waiters that ask late. Beyond, the answer is
-/// an error, which is the safe one.
+/// Maximum number of healed failures whose durable end is retained for late waiters. Waiters of older epochs get an
+/// error, which is the safe outcome.
 const ENDED_EPOCHS_MAX: usize = 4096;
 
 pub(super) struct Log {
@@ -28,9 +28,9 @@ pub(super) struct Log {
     pub(super) buffer_bytes: usize,
     pub(super) syncer: Arc<Shared>,
     pub(super) state: Mutex<State>,
-    /// Signalled when a sync ends.
+    /// Notified when a sync ends.
     pub(super) synced: Condvar,
-    /// Whether this process has made the removals of earlier ones durable.
+    /// Whether this process has synced the removals of earlier processes.
     pub(super) has_trimmed: AtomicBool,
 }
 
@@ -38,32 +38,31 @@ pub(super) struct State {
     pub(super) file: Arc<dyn AppendFile>,
     pub(super) salt: u32,
     pub(super) generation: u64,
-    /// Frames that the file does not have yet.
+    /// Frames that are not yet written to the file.
     pub(super) buffer: Vec<u8>,
-    /// Bytes that the file has.
+    /// Length of the file in bytes.
     pub(super) written: u64,
-    /// The end of the last record, in the file or in the buffer. Sync marks do not count: nobody
-    /// waits for them.
+    /// End of the last record, in the file or in the buffer. Sync marks do not count: no caller waits for them.
     pub(super) records_end: u64,
-    /// Bytes of the file that a sync made durable.
+    /// Durable bytes of the file.
     pub(super) durable: u64,
-    /// Records in the current generation, and those of them that are durable.
+    /// Records in the current generation, and the durable ones of them.
     pub(super) operations: u64,
     pub(super) durable_operations: u64,
     /// Earlier files, oldest first.
     pub(super) older: VecDeque<OlderFile>,
-    /// Counts healed failures.
+    /// Number of healed failures.
     pub(super) epoch: u64,
-    /// Where the durable part ended, of the epochs before the current one; the last is the newest.
+    /// Durable ends of earlier epochs; the last entry is the newest.
     pub(super) ended_epochs: VecDeque<(u64, u64)>,
     pub(super) failure: Option<Error>,
-    /// The files belong to someone else by now.
+    /// The files may be open in another log.
     pub(super) is_closed: bool,
     pub(super) waiting: Vec<(Position, DurableCallback)>,
     pub(super) is_syncing: bool,
     /// Whether the syncer has the log in its queue.
     pub(super) is_requested: bool,
-    /// Whether the syncer has the log among its timed ones.
+    /// Whether the syncer has the log in its timed queue.
     pub(super) is_timed: bool,
     pub(super) sync_interval: Option<Duration>,
 }
@@ -74,24 +73,24 @@ pub(super) struct OlderFile {
     pub(super) operations: u64,
 }
 
-/// Callbacks to call once the lock is released.
+/// Callbacks to run once the lock is released.
 type Calls = Vec<DurableCallback>;
 
-/// Calls them; a panic in one keeps none of the others from hearing.
+/// Runs callbacks. If one panics, the remaining ones still run.
 pub(super) fn call(callbacks: Calls, outcome: &Result<()>) {
     for callback in callbacks {
         if catch_unwind(AssertUnwindSafe(|| callback(outcome.clone()))).is_err() {
-            tracing::error!("what waited for a write-ahead log panicked when it was durable");
+            tracing::error!("a durability callback of a write-ahead log panicked");
         }
     }
 }
 
-/// Who syncs.
+/// Kind of thread that syncs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
-    /// A thread of the syncer: it holds no lock and calls the callbacks itself.
+    /// Thread of the syncer: it holds no lock and runs the callbacks directly.
     Syncer,
-    /// Any other: it may hold locks that a callback wants.
+    /// Any other thread: it may hold locks that a callback needs.
     Other,
 }
 
@@ -108,7 +107,7 @@ impl State {
         }
     }
 
-    /// `None`: not known yet.
+    /// Returns the outcome for a position; `None` if it is not known yet.
     fn outcome(&self, position: Position) -> Option<Result<()>> {
         let place = (position.generation, position.offset);
         if position.epoch == self.epoch {
@@ -117,7 +116,7 @@ impl State {
             }
             if place > (self.generation, self.records_end) && self.failure.is_none() {
                 return Some(Err(Error::internal(
-                    "a position beyond the end of the write-ahead log was waited for",
+                    "cannot wait for a position beyond the end of the write-ahead log",
                 )));
             }
             return self.failure.clone().map(Err);
@@ -137,14 +136,14 @@ impl State {
         self.records_end > self.durable
     }
 
-    /// From now on nothing is accepted; returns who has to hear of it.
+    /// Marks the log as failed: it accepts no more records. Returns the callbacks to notify.
     fn fail(&mut self, error: Error) -> Calls {
         self.failure = Some(error);
         self.buffer = Vec::new();
         self.waiting.drain(..).map(|(_, callback)| callback).collect()
     }
 
-    /// Those whose position became durable.
+    /// Removes and returns the callbacks whose position is durable.
     fn take_durable(&mut self) -> Calls {
         let reached = (self.generation, self.durable);
         let mut calls = Vec::new();
@@ -159,8 +158,8 @@ impl State {
 }
 
 impl Log {
-    /// Has the callbacks called, by a thread of the syncer unless this is one: whoever appends or
-    /// rotates may hold locks that they want.
+    /// Has the callbacks run by a thread of the syncer, unless this is one: a thread that appends or rotates may hold
+    /// locks that they need.
     fn answer(&self, calls: Calls, outcome: Result<()>, by: By) {
         if calls.is_empty() {
             return;
@@ -169,7 +168,7 @@ impl Log {
             By::Syncer => Some((calls, outcome)),
             By::Other => self.syncer.answer((calls, outcome)),
         };
-        // Without threads nobody waits but with a callback that came while the last one ended.
+        // Without threads, only callbacks that arrived during the last sync wait here.
         if let Some((calls, outcome)) = left {
             call(calls, &outcome);
         }
@@ -221,7 +220,7 @@ impl Log {
         Ok(position)
     }
 
-    /// Hands the buffer to the operating system.
+    /// Writes the buffer to the file.
     fn write_out(&self, state: &mut State) -> Result<()> {
         if state.buffer.is_empty() {
             return Ok(());
@@ -234,7 +233,7 @@ impl Log {
         Ok(())
     }
 
-    /// Sees to it that a thread comes back if there is something to sync later.
+    /// Schedules a sync if waiters or the sync interval need one.
     fn arrange_sync(self: &Arc<Self>, state: &mut State) {
         if state.failure.is_some() {
             return;
@@ -257,14 +256,14 @@ impl Log {
             return callback(outcome);
         }
         if !self.syncer.has_threads() {
-            // Nobody else will do it, and nobody else may call the callback.
+            // No syncer thread will sync or run the callback, so this thread does both.
             drop(state);
             return callback(self.sync_blocking(position));
         }
         state.waiting.push((position, callback));
         self.arrange_sync(&mut state);
         if !state.is_requested && !state.is_syncing {
-            // The threads ended just now.
+            // The syncer threads have just ended.
             self.sync_now(state, By::Other);
         }
     }
@@ -284,21 +283,21 @@ impl Log {
         }
     }
 
-    /// The syncer's threads come in here.
+    /// Entry point of the syncer's threads.
     pub(super) fn sync_requested(self: &Arc<Self>, is_timed: bool) {
         let mut state = self.state.lock();
         match is_timed {
             true => state.is_timed = false,
             false => state.is_requested = false,
         }
-        // Whoever syncs now arranges what comes after.
+        // A sync that already runs schedules the next one.
         if state.failure.is_none() && !state.is_syncing && state.is_dirty() {
             self.sync_now(state, By::Syncer);
         }
     }
 
-    /// Writes and syncs everything there is, and tells who waits. One sync at a time: `is_syncing`
-    /// must be false. Appends go on meanwhile.
+    /// Writes and syncs all buffered records, and notifies waiters. Only one sync runs at a time: `is_syncing` must be
+    /// false. Appends continue concurrently.
     fn sync_now(self: &Arc<Self>, mut state: MutexGuard<'_, State>, by: By) {
         debug_assert!(!state.is_syncing);
         if let Err(error) = self.write_out(&mut state) {
@@ -313,14 +312,14 @@ impl Log {
         state.is_syncing = false;
         self.synced.notify_all();
         let (calls, outcome) = match synced {
-            // A write failed meanwhile and everyone was told so; what this sync saved is not claimed.
+            // A write failed during the sync and all waiters got its error; the result of this sync is not reported.
             Ok(()) if state.failure.is_some() => return,
             Ok(()) => {
                 state.durable = target;
                 state.durable_operations = target_operations;
                 let calls = state.take_durable();
                 if let Err(error) = self.mark(&mut state) {
-                    // Those who were reached still are; only later ones hear of the failure.
+                    // Waiters whose position is durable still succeed; only later ones get the failure.
                     let failed = state.fail(error.clone());
                     drop(state);
                     self.answer(calls, Ok(()), by);
@@ -334,7 +333,7 @@ impl Log {
                 (state.fail(error.clone()), Err(error))
             }
         };
-        // Without threads, whoever came while this sync ran has nobody but us.
+        // Without threads, only this thread can serve waiters that arrived during the sync.
         let must_go_on = !state.waiting.is_empty() && !state.is_requested && state.failure.is_none();
         drop(state);
         self.answer(calls, outcome, by);
@@ -346,8 +345,8 @@ impl Log {
         }
     }
 
-    /// Notes in the file how much of it is durable, so that a reader can tell damage from a torn
-    /// tail. The note itself needs no sync: it is true whenever it is found.
+    /// Appends a sync mark that states how much of the file is durable, so that a reader can tell damage from a torn
+    /// tail. The mark needs no sync: it is true whenever it is found.
     pub(super) fn mark(&self, state: &mut State) -> Result<()> {
         if state.durable > HEADER_BYTES {
             let noted = durable_notes::write(
@@ -358,8 +357,8 @@ impl Log {
                 state.durable,
             );
             if let Err(error) = noted {
-                // The log goes on: a note is a second proof, and where it is missing the marks decide.
-                tracing::debug!(dir = %self.dir.display(), %error, "cannot note how much of the write-ahead log is durable");
+                // The log continues: a note is a second proof. If it is missing, the marks decide.
+                tracing::debug!(dir = %self.dir.display(), %error, "cannot note the durable length of the write-ahead log");
             }
         }
         let frame = mark_frame(state.salt, state.end(), state.durable);
@@ -368,7 +367,7 @@ impl Log {
             state.buffer = self.syncer.take_buffer(self.buffer_bytes);
         }
         state.buffer.extend_from_slice(&frame);
-        // With records in the buffer it goes with them.
+        // With records in the buffer, the mark is written with them.
         if is_idle { self.write_out(state) } else { Ok(()) }
     }
 
@@ -383,7 +382,7 @@ impl Log {
         self.arrange_sync(&mut state);
     }
 
-    /// Waits until no sync runs.
+    /// Locks the state when no sync runs; waits for a running sync.
     fn lock_idle(&self) -> MutexGuard<'_, State> {
         let mut state = self.state.lock();
         while state.is_syncing {
@@ -403,15 +402,15 @@ impl Log {
                 continue;
             }
             if state.operations == 0 {
-                // What comes from now on goes into a file of its own already.
+                // The current file is empty, so later records already go to a separate file.
                 return Ok(state.generation);
             }
             let opened = self.next_file(&mut state).and_then(|()| self.mark(&mut state));
             return match opened {
                 Ok(()) => Ok(state.generation),
                 Err(error) => {
-                    // The new file may exist and say where the current one ends: not one byte more
-                    // may be acknowledged in the current one.
+                    // The new file may exist and state the end of the current one: the current file must not
+                    // acknowledge another byte.
                     let calls = state.fail(error.clone());
                     drop(state);
                     self.answer(calls, Err(error.clone()), By::Other);
@@ -442,7 +441,7 @@ impl Log {
         if state.failure.is_none() {
             return Ok(state.generation);
         }
-        // Only for the space: the next file says where this one ends.
+        // Only frees space: the next file states where this one ends.
         let path = file_path(&self.dir, state.generation);
         if let Err(error) = self.disk.set_len(&path, state.durable) {
             tracing::warn!(path = %path.display(), %error, "cannot cut the failed write-ahead log");
@@ -462,7 +461,7 @@ impl Log {
                     state.failure = Some(error.clone());
                     return Err(error);
                 }
-                tracing::info!(path = %path.display(), end = ended.1, generation, "the write-ahead log goes on after its failure");
+                tracing::info!(path = %path.display(), end = ended.1, generation, "healed the write-ahead log after its failure");
                 Ok(generation)
             }
             Err(error) => {
@@ -472,9 +471,9 @@ impl Log {
         }
     }
 
-    /// Creates the next generation's file, which declares the durable part of the current one to be
-    /// all of it, and goes on there. Nothing has changed if it fails, but the file may exist; the
-    /// next try replaces it.
+    /// Creates the file of the next generation, whose header declares the durable part of the current file as its whole
+    /// content, and makes it the current file. On failure nothing has changed, except that the file may exist; the next
+    /// attempt replaces it.
     fn next_file(&self, state: &mut State) -> Result<()> {
         let header = Header {
             salt: fastrand::u32(..),
@@ -540,8 +539,8 @@ impl Log {
     }
 }
 
-/// Removes the oldest file for good. One at a time: if a later name went before an earlier one in a
-/// power loss, the gap would look like damage. Earlier removals must be durable.
+/// Removes the oldest file durably. Only one file at a time: if a power loss removed a later name before an earlier
+/// one, the gap would look like damage. Earlier removals must be durable.
 pub(super) fn remove_oldest(disk: &dyn Disk, dir: &std::path::Path, generation: u64) -> Result<()> {
     for path in [durable_notes::path(dir, generation), file_path(dir, generation)] {
         match disk.remove_file(&path) {
@@ -552,7 +551,7 @@ pub(super) fn remove_oldest(disk: &dyn Disk, dir: &std::path::Path, generation: 
     Ok(disk.sync_dir(dir)?)
 }
 
-/// Makes a file with its header, durable with its name, and opens it.
+/// Creates a file with its header, durable including its name, and opens it.
 pub(super) fn create_file(
     disk: &dyn Disk,
     dir: &std::path::Path,

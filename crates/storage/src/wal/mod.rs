@@ -1,9 +1,9 @@
-//! The write-ahead log of one shard: acknowledged operations that are in no durable segment yet.
+//! Write-ahead log of one shard: acknowledged operations that are not yet in a durable segment.
 //!
-//! A directory of files `wal-<generation>.log`, appended to and trimmed from the front. The log
-//! knows nothing of what a record says. Format, and what counts as a torn tail and what as damage:
-//! `docs/formats/wal.md`. What surprises: every file says how long the file before it is, so a file
-//! whose tail could not be written is left as it is and never has to be repaired in place.
+//! The log is a directory of files `wal-<generation>.log`. Records are appended at the end, and whole files are trimmed
+//! from the front. The log does not interpret record payloads. `docs/formats/wal.md` describes the format and how a
+//! torn tail differs from damage. What surprises: every file stores the length of the file before it, so a file with an
+//! unwritable tail stays unchanged and never needs a repair in place.
 
 mod durable_notes;
 mod format;
@@ -25,21 +25,20 @@ use log::Log;
 
 pub use syncer::Syncer;
 
-/// The most bytes one record may have: more than any request body that firn takes.
+/// Largest record in bytes; larger than any request body that firn accepts.
 pub const RECORD_BYTES_MAX: usize = 512 << 20;
 
-/// How a WAL behaves.
+/// Options of a WAL.
 #[derive(Debug, Clone)]
 pub struct WalOptions {
-    /// Bytes gathered in memory before they are handed to the operating system. Syncs write them
-    /// earlier. The memory is shared with other WALs and given back when nothing is gathered.
+    /// Buffered bytes that trigger a write to the operating system. Syncs write them earlier. The buffer comes from a
+    /// pool shared with other WALs, and returns to it when it is empty.
     pub buffer_bytes: usize,
-    /// `Some`: records are synced at the latest this long after they were appended, whether or not
-    /// someone waits (`index.translog.durability: async`). `None`: only when someone waits.
+    /// `Some`: maximum time between append and sync of a record, even without a waiter (`index.translog.durability:
+    /// async`). `None`: the log syncs only for waiters.
     pub sync_interval: Option<Duration>,
-    /// Generations below are known to be in durable segments: they are not read but removed. Must
-    /// be 0 (nothing known) or a generation that [`Wal::rotate`] returned before: if its file is
-    /// missing, the log is damaged.
+    /// First generation to replay. All earlier generations are in durable segments; they are removed unread. Must be 0
+    /// (nothing known) or a generation that [`Wal::rotate`] returned: if its file is missing, the log is damaged.
     pub keep_from_generation: u64,
 }
 
@@ -53,33 +52,32 @@ impl Default for WalOptions {
     }
 }
 
-/// A place in the log: the end of a record. Later records have greater positions.
+/// Position in the log: the end of a record. Later records have greater positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
-    /// The file's number.
+    /// Number of the file.
     pub generation: u64,
     /// Bytes from the start of the file to the end of the record.
     pub offset: u64,
-    /// How often the log had been healed when the record was appended.
+    /// Number of heals of the log before the record was appended.
     epoch: u64,
 }
 
-/// A record as it is read back.
+/// Record as replay returns it.
 #[derive(Debug, Clone, Copy)]
 pub struct Record<'a> {
-    /// The file's number.
+    /// Number of the file.
     pub generation: u64,
     /// Bytes from the start of the file to the start of the record's frame.
     pub offset: u64,
-    /// What was appended.
+    /// Bytes that were appended.
     pub payload: &'a [u8],
 }
 
-/// Called once when a position is durable, or will never be.
+/// Callback that runs once: when a position becomes durable, or when it can no longer become durable.
 pub type DurableCallback = Box<dyn FnOnce(Result<()>) + Send>;
 
-/// The write-ahead log of one shard. All methods may be called concurrently; records stand in the
-/// order in which `append` was called.
+/// Write-ahead log of one shard. All methods may be called concurrently; records have the order of the `append` calls.
 pub struct Wal(Arc<Log>);
 
 impl std::fmt::Debug for Wal {
@@ -92,14 +90,13 @@ impl std::fmt::Debug for Wal {
 }
 
 impl Wal {
-    /// Opens or creates the log in `dir` and hands every record to `replay`, in order. `dir` is
-    /// created if missing; its parent must be durable.
+    /// Opens or creates the log in `dir` and passes every record to `replay`, in order. Creates `dir` if it is missing;
+    /// its parent must be durable.
     ///
-    /// `identity` ties the files to their shard. A torn tail of the last file (bytes that were never
-    /// acknowledged) is cut and logged. Fails with
-    /// [`ShardDamaged`](firn_model::ErrorKind::ShardDamaged), naming file and offset and having
-    /// changed nothing, if acknowledged bytes are damaged or missing; with `replay`'s error if it
-    /// returns one. On failure, `replay` may have seen a part of the records.
+    /// `identity` ties the files to their shard. A torn tail of the last file (bytes that were never acknowledged) is
+    /// truncated and logged. Fails with [`ShardDamaged`](firn_model::ErrorKind::ShardDamaged) if acknowledged bytes are
+    /// damaged or missing; the error names file and offset, and nothing has changed. Fails with `replay`'s error if it
+    /// returns one. On failure, `replay` may have received a part of the records.
     pub fn open(
         disk: Arc<dyn Disk>,
         dir: &Path,
@@ -111,36 +108,35 @@ impl Wal {
         open::open(disk, dir, identity, &options, syncer, replay).map(|log| Self(Arc::new(log)))
     }
 
-    /// Whether the files in `dir` hold no record, as far as their frames tell without a look at checksums. False if that
-    /// cannot be told; true if there is no such folder. Changes nothing.
+    /// Returns whether the files in `dir` hold no record. Checks sync marks, not the checksums of records. Returns
+    /// false if it cannot tell, and true if the folder does not exist. Changes nothing.
     pub fn holds_no_record(disk: &dyn Disk, dir: &Path) -> Result<bool> {
         reader::holds_no_record(disk, dir)
     }
 
-    /// Appends one record made of `parts` back to back (one copy into the buffer) and says where it ends.
+    /// Appends one record made of `parts` back to back (one copy into the buffer) and returns its end position.
     ///
-    /// Nothing is durable yet. Fails if the record is empty or above [`RECORD_BYTES_MAX`]
-    /// (`IllegalArgument`), or if a write or sync failed before and the log was not healed (the kind
-    /// of that failure: `DiskFull` or `Internal`).
+    /// Nothing is durable yet. Fails with `IllegalArgument` if the record is empty or larger than [`RECORD_BYTES_MAX`].
+    /// Fails with the earlier failure (`DiskFull` or `Internal`) if a write or sync failed and the log was not healed.
     pub fn append(&self, parts: &[&[u8]]) -> Result<Position> {
         self.0.append(parts)
     }
 
-    /// Calls `callback` once everything up to `position` is durable, or with the error if it will
-    /// never be: in this thread if that is known already or the [`Syncer`] has no threads, else from
-    /// one of its threads, never from one that appends, syncs or rotates. One sync serves everyone
-    /// who waits. The callback must not block.
+    /// Calls `callback` once everything up to `position` is durable, or with the error if it can no longer become
+    /// durable. Calls it in this thread if the outcome is already known or the [`Syncer`] has no threads; otherwise in
+    /// a thread of the syncer, never in a thread that appends, syncs or rotates. One sync serves all waiters. The
+    /// callback must not block.
     pub fn wait_durable(&self, position: Position, callback: DurableCallback) {
         self.0.wait_durable(position, callback);
     }
 
-    /// Blocks until everything up to `position` is durable, syncing in this thread if none does.
+    /// Blocks until everything up to `position` is durable. Syncs in this thread if no other sync runs.
     pub fn sync_blocking(&self, position: Position) -> Result<()> {
         self.0.sync_blocking(position)
     }
 
-    /// The end of the last record appended; pass it to [`sync_blocking`](Self::sync_blocking) to
-    /// make everything durable, as a clean stop does.
+    /// Returns the end of the last appended record. A clean stop passes it to [`sync_blocking`](Self::sync_blocking) to
+    /// make everything durable.
     pub fn end(&self) -> Position {
         self.0.end_position()
     }
@@ -150,50 +146,49 @@ impl Wal {
         self.0.set_sync_interval(interval);
     }
 
-    /// Why appends fail since the last failed write or sync; `None`: all is well.
+    /// Returns the failed write or sync that makes appends fail now; `None` if the log works.
     pub fn failure(&self) -> Option<firn_model::Error> {
         self.0.state.lock().failure.clone()
     }
 
-    /// Tries to get a failed log going: cuts what was never acknowledged and goes on in a new
-    /// generation, which it returns. Records whose `append` or wait failed are gone for good.
-    /// `Ok(current generation)` without doing anything if the log is well.
+    /// Heals a failed log: truncates the unacknowledged bytes and continues in a new generation, which it returns.
+    /// Records whose `append` or wait failed are lost. If the log has not failed, it does nothing and returns the
+    /// current generation.
     pub fn try_heal(&self) -> Result<u64> {
         self.0.try_heal()
     }
 
-    /// Makes what was appended durable, if the log is well, and lets go of the files for good: when
-    /// this returns, no thread writes or syncs them and none will, so that another log may open
-    /// them. From now on appends and waits for what is not durable fail with `reason`, or with the
-    /// failure the log had before; [`try_heal`](Self::try_heal) and [`trim`](Self::trim) too.
+    /// Syncs all appended records, if the log has not failed, and releases the files permanently. After it returns, no
+    /// thread writes or syncs the files, so that another log may open them. From now on appends, waits for non-durable
+    /// positions, [`try_heal`](Self::try_heal) and [`trim`](Self::trim) fail with `reason`, or with the earlier failure
+    /// of the log.
     pub fn close(&self, reason: firn_model::Error) {
         self.0.close(reason);
     }
 
-    /// Makes everything durable and goes on in a new file, whose generation it returns: records
-    /// appended from now on are in it or in later ones. A file that holds no record yet is as good
-    /// as a new one. A failure fails the log. Callbacks of
-    /// [`wait_durable`](Self::wait_durable) are not called by this thread.
+    /// Makes everything durable and continues in a new file, whose generation it returns: later records go to it or to
+    /// later files. If the current file holds no record yet, it stays the current one. If the rotation fails, the log
+    /// has failed. This thread does not run callbacks of [`wait_durable`](Self::wait_durable).
     pub fn rotate(&self) -> Result<u64> {
         self.0.rotate()
     }
 
-    /// Removes the files below `keep_from_generation`, never the current one.
+    /// Removes the files below `keep_from_generation`, but never the current one.
     pub fn trim(&self, keep_from_generation: u64) -> Result<()> {
         self.0.trim(keep_from_generation)
     }
 
-    /// Bytes in all files and in the buffer.
+    /// Returns the bytes in all files and in the buffer.
     pub fn size_bytes(&self) -> u64 {
         self.0.size_bytes()
     }
 
-    /// Records in all files and in the buffer.
+    /// Returns the number of records in all files and in the buffer.
     pub fn operations(&self) -> u64 {
         self.0.operations()
     }
 
-    /// The current file's number; counts up from 1.
+    /// Returns the number of the current file; the first is 1.
     pub fn generation(&self) -> u64 {
         self.0.state.lock().generation
     }

@@ -1,4 +1,4 @@
-//! Opening a WAL: check, replay, cut a torn tail, go on.
+//! Opening of a WAL: check, replay, truncation of a torn tail, continuation.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -39,12 +39,12 @@ pub(super) fn open(
     };
     for path in temporary {
         match disk.remove_file(&path) {
-            // Making the first file took the name of a left-over temporary one.
+            // Creating the first file reuses the name of a left-over temporary file.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             removed => removed?,
         }
     }
-    // An earlier process may have removed names without syncing; see `remove_oldest`.
+    // An earlier process may have removed names without a sync; see `remove_oldest`.
     if !trimmed.is_empty() {
         disk.sync_dir(dir)?;
     }
@@ -88,14 +88,14 @@ pub(super) fn open(
     Ok(log)
 }
 
-/// The file to go on in.
+/// Last file of the log, where appends continue.
 struct Last {
     header: Header,
     file: Arc<dyn AppendFile>,
     end: u64,
-    /// At least all records.
+    /// Covers at least all records.
     durable: u64,
-    /// Whether a sync mark says so.
+    /// Whether a sync mark states that `durable` bytes are durable.
     is_marked: bool,
     operations: u64,
     older: VecDeque<OlderFile>,
@@ -151,13 +151,13 @@ fn replay_all(
             let cut_bytes = file.len - scanned.end;
             tracing::warn!(
                 path = %file.path.display(), offset = scanned.end, cut_bytes, why,
-                "cut the torn tail of a write-ahead log; nothing in it was acknowledged"
+                "cut the torn tail of a write-ahead log; it contains no acknowledged operation"
             );
             disk.set_len(&file.path, scanned.end)?;
         }
-        // What was replayed may have been written but never synced (the process was killed, not the
-        // machine), or a sync of it failed; the same goes for the file's name. It counts from now
-        // on, so it must not go away.
+        // Replayed records may be written but not synced (the process was killed, not the machine), or a sync of them
+        // failed; the same holds for the file's name. They count as acknowledged from now on, so they must become
+        // durable.
         let proven = scanned.proven.filter(|_| scanned.torn.is_none());
         if proven.is_none() {
             disk.rewrite_and_sync(&file.path, scanned.known_durable)?;
@@ -173,5 +173,5 @@ fn replay_all(
             older,
         });
     }
-    Err(Error::internal("a write-ahead log without a file was to be replayed"))
+    Err(Error::internal("cannot replay a write-ahead log that has no file"))
 }

@@ -1,4 +1,4 @@
-//! Reading a WAL back, and telling a torn tail from damage.
+//! Reader of a WAL; it distinguishes a torn tail from damage.
 
 use std::path::{Path, PathBuf};
 
@@ -13,11 +13,11 @@ use super::format::{
 use super::{RECORD_BYTES_MAX, Record};
 use crate::disk::Disk;
 
-/// Bytes read at once. Files are read, not mapped: an unreadable sector is then an error of one
-/// shard and not a signal that ends the process.
+/// Bytes per read. Files are read, not mapped: an unreadable sector is then an error of one shard and not a signal that
+/// ends the process.
 const WINDOW_BYTES: u64 = 1 << 20;
 
-/// A file that takes part.
+/// File that belongs to the log.
 #[derive(Debug)]
 pub(super) struct WalFile {
     pub(super) path: PathBuf,
@@ -25,33 +25,33 @@ pub(super) struct WalFile {
     pub(super) len: u64,
 }
 
-/// What a directory holds.
+/// Classified files of a WAL directory.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
     /// By generation, without a gap.
     pub(super) files: Vec<WalFile>,
-    /// Generations before the ones wanted.
+    /// Generations before the first generation to replay.
     pub(super) trimmed: Vec<u64>,
-    /// Left behind by a crash while a file was made.
+    /// Left over from a crash during the creation of a file.
     pub(super) temporary: Vec<PathBuf>,
 }
 
-/// What was found in a file.
+/// Result of a scan of one file.
 #[derive(Debug)]
 pub(super) struct Scanned {
-    /// Where the sound frames end.
+    /// End of the sound frames.
     pub(super) end: u64,
     pub(super) operations: u64,
-    /// If the last frame is a sync mark over everything before it: where that mark stands. The mark
-    /// itself need not be durable.
+    /// Offset of the last frame, if it is a sync mark that covers everything before it. The mark itself need not be
+    /// durable.
     pub(super) proven: Option<u64>,
     /// Bytes that were durable when the marks were written.
     pub(super) known_durable: u64,
-    /// Why the frame at `end` is no frame; `None`: the file ends there.
+    /// Why the frame at `end` is invalid; `None`: the file ends there.
     pub(super) torn: Option<&'static str>,
 }
 
-/// The error that keeps a shard from opening.
+/// Returns the error that prevents a shard from opening.
 pub(super) fn damaged(path: &Path, offset: u64, why: impl std::fmt::Display) -> Error {
     Error::new(
         ErrorKind::ShardDamaged,
@@ -62,7 +62,7 @@ pub(super) fn damaged(path: &Path, offset: u64, why: impl std::fmt::Display) -> 
     )
 }
 
-/// Finds the files from generation `keep_from` on and checks that they are whole in number.
+/// Lists the files from generation `keep_from` on and checks that none is missing.
 pub(super) fn list(disk: &dyn Disk, dir: &Path, identity: u64, keep_from: u64) -> Result<Listing> {
     let mut listing = Listing::default();
     let mut noted = Vec::new();
@@ -87,12 +87,12 @@ pub(super) fn list(disk: &dyn Disk, dir: &Path, identity: u64, keep_from: u64) -
             },
         }
     }
-    // Names sort by generation, so only neighbours need a look.
+    // Names sort by generation, so it is enough to compare neighbours.
     let first = listing.files.first().map(|file| file.header.generation);
     if keep_from > 0 && first != Some(keep_from) {
         return Err(damaged(&file_path(dir, keep_from), 0, "the file is missing"));
     }
-    // Notes are written to files that are there, and go before them.
+    // Notes exist only for existing files, and are removed before them.
     let last = listing.files.last().map_or(0, |file| file.header.generation);
     for generation in noted.into_iter().filter(|generation| *generation > last) {
         if let Some(durable) = durable_notes::read(disk, dir, identity, generation) {
@@ -146,8 +146,8 @@ fn unreadable(path: &Path, offset: u64, error: std::io::Error) -> Error {
     damaged(path, offset, "it cannot be read").caused_by(error)
 }
 
-/// Reads the frames of a file in order. `limit`: what the next file says of this one's length, or
-/// `None` for the last file, the only one that may have a torn tail.
+/// Scans the frames of a file in order. `limit` is the file's length as the next file states it, or `None` for the last
+/// file, the only one that may have a torn tail.
 pub(super) fn scan(
     disk: &dyn Disk,
     file: &WalFile,
@@ -218,7 +218,7 @@ fn next_frame(window: &mut Window<'_>, salt: u32, offset: u64) -> Result<Frame> 
     let length = u32_at(&start, 0);
     let payload_bytes = length & !MARK_BIT;
     if payload_bytes == 0 || payload_bytes as usize > RECORD_BYTES_MAX {
-        return Ok(Frame::Bad("no frame has this length"));
+        return Ok(Frame::Bad("the length of a frame is invalid"));
     }
     let Some(frame) = window.get(offset, FRAME_HEADER_BYTES + u64::from(payload_bytes))? else {
         return Ok(Frame::Bad("the file ends within a frame"));
@@ -235,8 +235,8 @@ fn next_frame(window: &mut Window<'_>, salt: u32, offset: u64) -> Result<Frame> 
     })
 }
 
-/// Looks behind the bad frame at `bad` for a sync mark that was written when the frame's bytes were
-/// durable already, and says where it stands.
+/// Searches behind the bad frame at `bad` for a sync mark that was written after the frame's bytes became durable, and
+/// returns its offset.
 fn find_proof(window: &mut Window<'_>, salt: u32, bad: u64) -> Result<Option<u64>> {
     let finder = memchr::memmem::Finder::new(&MARK_MAGIC);
     let mut from = bad;
@@ -259,7 +259,7 @@ fn find_proof(window: &mut Window<'_>, salt: u32, bad: u64) -> Result<Option<u64
         if bytes.len() < MARK_FRAME_BYTES as usize {
             break;
         }
-        // The next window begins so early that a mark across the border is in it.
+        // The next window overlaps this one, so that it contains a mark that crosses the border.
         from += bytes.len() as u64 - (MARK_FRAME_BYTES - 1);
         if from + MARK_FRAME_BYTES > window.len {
             break;
@@ -268,7 +268,7 @@ fn find_proof(window: &mut Window<'_>, salt: u32, bad: u64) -> Result<Option<u64
     Ok(None)
 }
 
-/// A part of the file in memory.
+/// Part of the file in memory.
 struct Window<'a> {
     disk: &'a dyn Disk,
     path: &'a Path,
@@ -278,7 +278,7 @@ struct Window<'a> {
 }
 
 impl Window<'_> {
-    /// Exactly these bytes; `None`: the file ends before.
+    /// Returns exactly these bytes; `None` if the file ends earlier.
     fn get(&mut self, offset: u64, count: u64) -> Result<Option<Bytes>> {
         if offset + count > self.len {
             return Ok(None);
@@ -287,7 +287,7 @@ impl Window<'_> {
         Ok((bytes.len() as u64 == count).then_some(bytes))
     }
 
-    /// These bytes as far as the file has them.
+    /// Returns these bytes, or fewer at the end of the file.
     fn at_most(&mut self, offset: u64, count: u64) -> Result<Bytes> {
         let count = count.min(self.len.saturating_sub(offset));
         let is_inside = offset >= self.start && offset + count <= self.start + self.bytes.len() as u64;

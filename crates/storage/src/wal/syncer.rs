@@ -1,4 +1,4 @@
-//! The few threads that sync the WALs of a node, and the buffers that WALs share.
+//! Threads that sync the WALs of a node, and the buffer pool that the WALs share.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,18 +12,17 @@ use parking_lot::{Condvar, Mutex};
 use super::DurableCallback;
 use super::log::{Log, call};
 
-/// Buffers kept for reuse: enough for the WALs that are written to at the same moment.
+/// Maximum number of pooled buffers: enough for the WALs that are written to at the same moment.
 const POOLED_BUFFERS_MAX: usize = 32;
-/// A buffer that grew beyond this for one large record is not kept.
+/// Largest buffer that the pool takes back; one large record may have grown it beyond this.
 const POOLED_BUFFER_BYTES_MAX: usize = 1 << 20;
 
-/// A handle on a small, fixed number of threads that sync WALs, so that thousands of shards do not
-/// need thousands of threads. Cloning it shares the threads; they finish what waits and end when
-/// the last handle goes. WALs that live longer sync in the threads that wait for them.
+/// Handle on a small, fixed number of threads that sync WALs, so that thousands of shards do not need thousands of
+/// threads. Clones share the threads. When the last handle is dropped, the threads finish their queue and end. WALs
+/// that live longer sync in the threads that wait for them.
 ///
-/// With 0 threads every sync runs in the thread that asks for it, and intervals
-/// ([`WalOptions::sync_interval`](super::WalOptions::sync_interval)) have no effect: for tests and
-/// tools.
+/// With 0 threads every sync runs in the calling thread, and intervals
+/// ([`WalOptions::sync_interval`](super::WalOptions::sync_interval)) have no effect. Tests and tools use this.
 #[derive(Clone)]
 pub struct Syncer {
     pub(super) shared: Arc<Shared>,
@@ -48,27 +47,27 @@ pub(super) struct Shared {
 }
 
 struct Queue {
-    /// Who is to hear what became of a position, from threads that may hold locks.
+    /// Outcomes to report, from threads that may hold locks.
     answers: VecDeque<Answer>,
     ready: VecDeque<Arc<Log>>,
-    /// By due time; the number keeps equal times apart.
+    /// By due time; the number distinguishes equal times.
     timed: BTreeMap<(Instant, u64), Arc<Log>>,
     next_number: u64,
     is_stopped: bool,
 }
 
-/// Callbacks and what they are to hear.
+/// Callbacks and their outcome.
 pub(super) type Answer = (Vec<DurableCallback>, Result<()>);
 
-/// What a thread of the syncer does next.
+/// Next task of a syncer thread.
 enum Task {
     Answer(Answer),
     Sync { log: Arc<Log>, is_timed: bool },
 }
 
 impl Syncer {
-    /// Starts `threads` threads. A thread is busy for the length of one sync of the disk, so a few
-    /// are enough: syncs of one device share its flushes. Fewer start if the system has no more.
+    /// Starts `threads` threads. One sync of the disk occupies a thread, so a few are enough: syncs of one device share
+    /// its flushes. Starts fewer if the system refuses more.
     pub fn new(threads: usize) -> Self {
         let queue = Queue {
             answers: VecDeque::new(),
@@ -106,7 +105,7 @@ impl Drop for Threads {
         self.shared.queue.lock().is_stopped = true;
         self.shared.wake.notify_all();
         for handle in self.handles.drain(..) {
-            // A callback may hold the last handle; its thread cannot wait for itself.
+            // A callback may hold the last handle; its thread cannot join itself.
             if handle.thread().id() != thread::current().id() {
                 let _ = handle.join();
             }
@@ -115,12 +114,12 @@ impl Drop for Threads {
 }
 
 impl Shared {
-    /// Whether there are threads, or all work is that of the callers.
+    /// Returns whether there are threads. If not, callers sync in their own thread.
     pub(super) fn has_threads(&self) -> bool {
         !self.queue.lock().is_stopped
     }
 
-    /// Has a thread call the callbacks; gives them back if there is none.
+    /// Queues callbacks for a thread. Returns them if there is no thread.
     pub(super) fn answer(&self, answer: Answer) -> Option<Answer> {
         let mut queue = self.queue.lock();
         if queue.is_stopped {
@@ -132,7 +131,7 @@ impl Shared {
         None
     }
 
-    /// Has a thread sync `log` soon; false: there is none, the caller must.
+    /// Queues a sync of `log`. Returns false if there is no thread; the caller must sync then.
     pub(super) fn request(&self, log: Arc<Log>) -> bool {
         let mut queue = self.queue.lock();
         if queue.is_stopped {
@@ -144,7 +143,7 @@ impl Shared {
         true
     }
 
-    /// Has a thread sync `log` at `due`; false: there is none.
+    /// Schedules a sync of `log` at `due`. Returns false if there is no thread.
     pub(super) fn request_at(&self, log: Arc<Log>, due: Instant) -> bool {
         let mut queue = self.queue.lock();
         if queue.is_stopped {
@@ -154,7 +153,7 @@ impl Shared {
         queue.next_number += 1;
         queue.timed.insert((due, number), log);
         drop(queue);
-        // Whoever sleeps may sleep for longer than that.
+        // The sleeping thread may have a later due time.
         self.wake.notify_one();
         true
     }
@@ -177,13 +176,13 @@ impl Shared {
 
     fn run(&self) {
         while let Some(task) = self.next() {
-            // A panic must not end the thread: others' logs wait for it.
+            // A panic must not end the thread, because other logs wait for it.
             let done = catch_unwind(AssertUnwindSafe(|| match task {
                 Task::Answer((callbacks, outcome)) => call(callbacks, &outcome),
                 Task::Sync { log, is_timed } => log.sync_requested(is_timed),
             }));
             if done.is_err() {
-                tracing::error!("a thread that syncs write-ahead logs panicked and goes on");
+                tracing::error!("a write-ahead log sync thread panicked and continues");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What is acknowledged is there after every cut, once and in order; damage is named.
+//! Tests of the WAL: every acknowledged record survives every cut, once and in order; errors name damage.
 
 use std::io::ErrorKind as IoErrorKind;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ fn dir() -> &'static Path {
     Path::new("shard/wal")
 }
 
-/// A disk on which the log's parent directory is durable, as the log expects it.
+/// Creates a disk on which the log's parent directory is durable, as the log requires.
 fn new_disk() -> SimDisk {
     let disk = SimDisk::new();
     disk.create_dir_all(Path::new("shard")).unwrap();
@@ -29,7 +29,7 @@ fn new_disk() -> SimDisk {
     disk
 }
 
-/// A record says its number and is then filled up.
+/// Returns a record with its number, filled up to a length.
 fn payload(number: u64, filler_bytes: usize) -> Vec<u8> {
     let mut bytes = number.to_le_bytes().to_vec();
     bytes.extend((0..filler_bytes).map(|position| (number as usize).wrapping_mul(31).wrapping_add(position) as u8));
@@ -42,7 +42,7 @@ fn number_of(bytes: &[u8]) -> u64 {
     number
 }
 
-/// Opens and gives the log and the numbers with their generations.
+/// Opens the log and returns it with the replayed numbers and their generations.
 fn reopen(disk: &SimDisk, keep_from: u64) -> Result<(Wal, Vec<(u64, u64)>)> {
     let mut seen = Vec::new();
     let options = WalOptions {
@@ -192,7 +192,7 @@ fn threads_append_and_wait_on_a_real_disk() {
 }
 
 #[test]
-fn asynchronous_durability_syncs_by_itself() {
+fn asynchronous_durability_syncs_after_its_interval() {
     let disk = new_disk();
     let syncer = Syncer::new(1);
     let options = WalOptions {
@@ -227,7 +227,7 @@ fn a_full_disk_is_survived() {
     assert_eq!(wal.append(&[&payload(3, 0)]).unwrap_err().kind(), ErrorKind::DiskFull);
     assert_eq!(wal.failure().unwrap().kind(), ErrorKind::DiskFull);
     disk.set_capacity(disk.used_bytes());
-    // Cutting the tail made room for the next file's header.
+    // Truncating the tail freed space for the next file's header.
     assert_eq!(wal.try_heal().unwrap(), 2);
     disk.set_capacity(u64::MAX);
     assert!(wal.failure().is_none());
@@ -253,7 +253,7 @@ fn a_failed_sync_is_never_trusted_again() {
         lasting: false,
     });
     assert_eq!(wal.sync_blocking(lost).unwrap_err().kind(), ErrorKind::Internal);
-    assert!(wal.sync_blocking(lost).is_err(), "a second sync must not make it good");
+    assert!(wal.sync_blocking(lost).is_err(), "a second sync must not save it");
     wal.try_heal().unwrap();
     assert!(wal.sync_blocking(lost).is_err());
     wal.append(&[&payload(3, 100)]).unwrap();
@@ -263,7 +263,7 @@ fn a_failed_sync_is_never_trusted_again() {
     }
 }
 
-/// Two files with synced records, the last one ending in a sync mark.
+/// Creates a log of two files with synced records; the last file ends in a sync mark.
 fn small_log() -> (SimDisk, Vec<(u64, u64)>) {
     let disk = new_disk();
     let (wal, _) = reopen(&disk, 0).unwrap();
@@ -287,14 +287,14 @@ fn files(disk: &SimDisk) -> Vec<(PathBuf, Vec<u8>)> {
         .collect()
 }
 
-/// Those with records, without the notes beside them.
+/// Returns the files with records, without their notes.
 fn logs(disk: &SimDisk) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files = files(disk);
     files.retain(|(path, _)| path.extension().is_some_and(|extension| extension == "log"));
     files
 }
 
-/// As a power loss may leave it, which need not keep what was never synced.
+/// Removes the notes, as a power loss may do, because they are never synced.
 fn remove_notes(disk: &SimDisk) {
     for (path, _) in files(disk) {
         if path.extension().is_some_and(|extension| extension == "durable") {
@@ -314,7 +314,7 @@ fn every_flipped_bit_is_noticed_or_harmless() {
                 copy.damage(&path, |bytes| bytes[position] ^= 1 << bit).unwrap();
                 let before = files(&copy);
                 match reopen(&copy, 0) {
-                    // Bytes that say nothing about records: marks behind the last record.
+                    // These bytes hold no record: marks behind the last record.
                     Ok((_, seen)) => assert_eq!(seen, numbers, "byte {position} of {}", path.display()),
                     Err(error) => {
                         assert_eq!(error.kind(), ErrorKind::ShardDamaged);
@@ -334,7 +334,7 @@ fn every_flipped_bit_is_noticed_or_harmless() {
 fn damage_names_the_byte() {
     let (disk, _) = small_log();
     let first = &logs(&disk)[0].0;
-    // The second record's frame: behind the header, the first mark, a record of 28 bytes, a mark.
+    // Offset of the second record's frame: after the header, the first mark, a record of 28 bytes, a mark.
     let offset = 44 + 32 + 36 + 32;
     disk.damage(first, |bytes| bytes[offset + 12] ^= 1).unwrap();
     let error = reopen(&disk, 0).unwrap_err();
@@ -371,7 +371,7 @@ fn a_file_that_is_cut_short_is_noticed() {
                 assert!(error.reason().contains(&files[1].0.display().to_string()), "{error}");
             }
         }
-        // Without a note nothing tells it from a torn tail.
+        // Without a note it looks like a torn tail.
         remove_notes(&copy);
         let (_, seen) = reopen(&copy, 0).unwrap();
         assert!(numbers.starts_with(&seen) && seen.len() >= 3, "cut to {len}");
@@ -419,7 +419,7 @@ fn notes_go_with_their_file_and_do_not_grow_without_end() {
     wal.rotate().unwrap();
     wal.trim(2).unwrap();
     assert!(!disk.exists(&notes).unwrap());
-    // A torn note is followed by a new file.
+    // A new file follows a torn note.
     wal.append(&[&payload(1, 0)]).unwrap();
     wal.sync_blocking(wal.end()).unwrap();
     let notes = durable_notes::path(dir(), 2);
@@ -454,14 +454,14 @@ fn zeros_and_garbage_behind_the_end_are_cut() {
 fn an_event_that_quotes_a_sync_mark_proves_nothing() {
     let disk = new_disk();
     let (wal, _) = reopen(&disk, 0).unwrap();
-    // All that an attacker can know is right, the salt is not.
+    // Everything that an attacker can know is correct; only the salt is wrong.
     let position = wal.append(&[&payload(1, 0)]).unwrap();
     wal.append(&[&format::mark_frame(0, position.offset + 8, position.offset + 8)])
         .unwrap();
     let path = dir().join("wal-0000000000000001.log");
     wal.sync_blocking(wal.end()).unwrap();
     let sound_bytes = disk.read(&path).unwrap().len() as u64;
-    // Cut the real mark away and damage the first record: a torn tail, as far as anyone can tell.
+    // Truncates the real mark and damages the first record: this looks like a torn tail.
     disk.set_len(&path, sound_bytes - 32).unwrap();
     remove_notes(&disk);
     disk.damage(&path, |bytes| bytes[position.offset as usize - 1] ^= 1)
@@ -499,19 +499,19 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What must be so, whatever happens.
+/// Expected content of the log, after any failure.
 #[derive(Debug, Default)]
 struct Expected {
-    /// Acknowledged, with their generation, in order.
+    /// Acknowledged records with their generation, in order.
     acknowledged: Vec<(u64, u64)>,
-    /// Appended later and neither acknowledged nor given up.
+    /// Appended later, neither acknowledged nor lost.
     open: Vec<(u64, u64)>,
-    /// Generations below may be gone.
+    /// Generations below may be missing.
     keep_from: u64,
 }
 
 impl Expected {
-    /// Whether `seen` is every acknowledged record once and in order, then a part of the open ones.
+    /// Checks that `seen` is every acknowledged record once and in order, then a part of the open ones.
     fn check(&self, seen: &[(u64, u64)]) {
         let is_kept = |entry: &&(u64, u64)| entry.0 >= self.keep_from;
         let seen: Vec<_> = seen.iter().filter(is_kept).copied().collect();
@@ -537,7 +537,7 @@ fn run(steps: &[Step]) {
         let (expected, cuts) = (expected.clone(), cuts.clone());
         Arc::new(move |disk, _| {
             let cut = cuts.fetch_add(1, Ordering::Relaxed);
-            let (_, seen) = reopen(&disk.crash(cut), 0).expect("no open may be refused after a power loss");
+            let (_, seen) = reopen(&disk.crash(cut), 0).expect("every open after a power loss must succeed");
             expected.lock().check(&seen);
         })
     };
@@ -548,11 +548,11 @@ fn run(steps: &[Step]) {
     for step in steps {
         match step {
             Step::Append(filler_bytes) => {
-                // The hook looks before the record may be written, and the append may write.
+                // The hook runs before the record is written, and the append may write.
                 expected.lock().open.push((wal.generation(), next_number));
                 let was_well = wal.failure().is_none();
                 if wal.append(&[&payload(next_number, *filler_bytes)]).is_err() && !was_well {
-                    // Refused without having touched the file.
+                    // Refused before the file was touched.
                     expected.lock().open.pop();
                 }
                 next_number += 1;
@@ -563,7 +563,7 @@ fn run(steps: &[Step]) {
                 }
             }
             Step::Rotate => {
-                // It may have made everything durable and failed only then.
+                // The rotation may have made everything durable before it failed.
                 if wal.rotate().is_ok() || wal.sync_blocking(wal.end()).is_ok() {
                     expected.lock().acknowledge();
                 }
@@ -602,7 +602,7 @@ fn run(steps: &[Step]) {
     expected.lock().check(&seen);
 }
 
-/// Opens what a crash left; what is found counts as acknowledged from now on.
+/// Opens the log after a crash; replayed records count as acknowledged from now on.
 fn go_on(disk: &SimDisk, expected: &Mutex<Expected>, hook: &crate::sim::Hook) -> Wal {
     let keep_from = expected.lock().keep_from;
     let (_, seen) = reopen(&disk.kill(), 0).unwrap();
@@ -648,7 +648,7 @@ fn a_trim_whose_sync_failed_leaves_no_gap() {
         kind,
         lasting: false,
     });
-    // The first removal waits for the sync of what earlier processes did, the second for its own.
+    // The first removal waits for the sync of earlier processes' removals, the second for its own sync.
     wal.trim(5).unwrap_err();
     disk.fail(Failure {
         after: 1,
@@ -710,7 +710,7 @@ fn who_rotates_calls_no_callback() {
     let (outcome, caller) = callers.recv_timeout(Duration::from_secs(10)).unwrap();
     outcome.unwrap();
     assert_ne!(caller, std::thread::current().id());
-    // With nothing in the current file there is nothing to rotate.
+    // An empty current file is not rotated.
     assert_eq!((wal.rotate().unwrap(), wal.rotate().unwrap()), (2, 2));
 }
 
@@ -736,7 +736,7 @@ fn a_closed_log_writes_no_byte() {
     let (old, _) = open_with(&disk, &syncer, Some(Duration::from_millis(50)));
     old.append(&[&payload(1, 10)]).unwrap();
     old.close(firn_model::Error::new(ErrorKind::IndexClosed, "closed"));
-    // What was appended is durable, as asynchronous durability promised.
+    // The appended record is durable, as asynchronous durability promised.
     let (new, seen) = open_with(&disk.crash(1), &syncer, None);
     assert_eq!(seen, 1);
     drop(new);

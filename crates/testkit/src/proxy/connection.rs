@@ -1,4 +1,4 @@
-//! One connection of a client, and the one to the store that belongs to it.
+//! Connection of a client, with its connection to the store.
 
 use std::io::{self, BufReader, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -9,16 +9,16 @@ use super::message::{Body, Message};
 use super::stats::{Asked, Method};
 use super::{Fault, Shared};
 
-/// How many written keys are remembered for stale listings.
+/// Maximum number of written keys to remember for stale listings.
 const WRITTEN_MAX: usize = 64;
-/// A client that sends nothing for so long has forgotten its connection.
+/// Idle time after which a client's connection is closed.
 const IDLE_TIME_MAX: Duration = Duration::from_secs(120);
-/// Bodies go on in pieces of this, each at its time when bandwidth is limited.
+/// Bodies are forwarded in pieces of this length, each delayed if bandwidth is limited.
 const PIECE_BYTES: usize = 16 << 10;
 
 /// Serves a client until either side closes.
 pub(super) fn serve(shared: &Shared, client: TcpStream) {
-    // A client or store that goes away ends the connection; there is nobody to tell.
+    // If the client or the store disconnects, the connection ends; no caller needs the error.
     let _ = try_serve(shared, client);
 }
 
@@ -42,7 +42,7 @@ fn try_serve(shared: &Shared, client: TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// A request and what became of it.
+/// Request with its outcome.
 struct Exchange<'a> {
     shared: &'a Shared,
     asked: Asked,
@@ -82,14 +82,14 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Adds it to what was asked, once. Whoever has a whole answer finds its request counted.
+    /// Adds the request to the statistics, once. It is counted before the client has the whole answer.
     fn count(&mut self) {
         if !std::mem::replace(&mut self.is_counted, true) {
             self.shared.state().stats.add(self.asked.clone());
         }
     }
 
-    /// Whether the connection goes on afterwards.
+    /// Handles the request and returns whether the connection stays open.
     fn run(
         &mut self,
         request: &Message,
@@ -143,7 +143,7 @@ impl<'a> Exchange<'a> {
         Ok(true)
     }
 
-    /// Asks the store. A connection that it has closed meanwhile is opened again.
+    /// Forwards the request to the store. Reopens a connection that the store closed in the meantime.
     fn ask(
         &self,
         request: &Message,
@@ -176,7 +176,7 @@ impl<'a> Exchange<'a> {
         ask(BufReader::new(stream))
     }
 
-    /// Damages an answer as the fault says.
+    /// Damages an answer according to the fault.
     fn spoil(&self, answer: &mut Message) {
         let is_success = matches!(answer.status(), Some(200..=299));
         match self.asked.fault {
@@ -253,7 +253,7 @@ impl<'a> Exchange<'a> {
     fn remember_write(&self, answer: &Message) {
         let is_write = self.asked.method == Method::Put && matches!(answer.status(), Some(200..=299));
         let path = self.asked.target.split('?').next().unwrap_or_default();
-        // After the bucket.
+        // The key follows the bucket.
         if let Some((_, key)) = path.trim_start_matches('/').split_once('/').filter(|_| is_write) {
             let mut state = self.shared.state();
             if state.written.len() == WRITTEN_MAX {
@@ -264,7 +264,7 @@ impl<'a> Exchange<'a> {
     }
 }
 
-/// A listing without the entry of a key.
+/// Returns a listing without the entry of a key.
 fn without_entry(listing: &str, key: &str) -> String {
     let name = format!("<Key>{key}</Key>");
     let Some(at) = listing.find(&name) else {

@@ -1,34 +1,35 @@
-//! What can go wrong, and how often.
+//! Faults that the proxy injects, and their rules.
 
 use std::time::{Duration, Instant};
 
 use super::stats::Method;
 
-/// What befalls a request.
+/// Injected fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Fault {
-    /// 503 SlowDown; the store is not asked.
+    /// Answers 503 SlowDown without forwarding the request.
     SlowDown,
-    /// The store does what it is asked, and its answer never arrives.
+    /// Forwards the request, but drops the answer.
     TimeoutAfterSuccess,
-    /// The answer says it is shorter than what was asked for, and is.
+    /// Shortens the answer and its content length.
     ShortRead,
-    /// The connection ends in the middle of the answer.
+    /// Closes the connection in the middle of the answer.
     Reset,
-    /// Half of the answer comes, and then nothing.
+    /// Sends half of the answer, and then nothing.
     Stall,
-    /// A bit of an object that is read is another.
+    /// Flips a bit of a read object.
     BitFlip,
-    /// A bit of an object that is written is another.
+    /// Flips a bit of a written object.
     BitFlipInWrite,
-    /// A listing lacks what was written last.
+    /// Omits recently written objects from a listing.
     StaleListing,
-    /// The request waits before the store is asked, until the faults are set anew. None of [`Fault::ALL`]: it ends with nothing else.
+    /// Blocks the request before it is forwarded, until faults are set again. Not in [`Fault::ALL`], because it does
+    /// not end otherwise.
     Hold,
 }
 
 impl Fault {
-    /// All of them.
+    /// All faults except [`Fault::Hold`].
     pub const ALL: [Self; 8] = [
         Self::SlowDown,
         Self::TimeoutAfterSuccess,
@@ -40,7 +41,7 @@ impl Fault {
         Self::StaleListing,
     ];
 
-    /// Whether it can befall such a request.
+    /// Returns whether the fault applies to such a request.
     pub(super) fn fits(self, method: Method, has_body: bool) -> bool {
         match self {
             Self::SlowDown | Self::TimeoutAfterSuccess | Self::Reset | Self::Hold | Self::Stall => true,
@@ -51,25 +52,25 @@ impl Fault {
     }
 }
 
-/// Which requests meet a fault.
+/// Selects requests for a fault.
 #[derive(Debug, Clone)]
 pub struct Rule {
-    /// What befalls them.
+    /// The fault.
     pub fault: Fault,
-    /// How many of those that it fits, 0 to 1.
+    /// Share of the applicable requests, 0 to 1.
     pub share: f64,
-    /// Only these; all if `None`.
+    /// Only requests of this kind; `None`: all.
     pub method: Option<Method>,
-    /// Only those whose path and query contain this.
+    /// Only requests whose path and query contain this.
     pub target: Option<String>,
-    /// Ends after so many.
+    /// Maximum number of faults.
     pub times: Option<u32>,
-    /// Passes over so many first.
+    /// Number of requests to skip first.
     pub after: u32,
 }
 
 impl Rule {
-    /// Befalls this share of all requests that it fits.
+    /// Creates a rule for this share of all applicable requests.
     pub fn share(fault: Fault, share: f64) -> Self {
         Self {
             fault,
@@ -81,7 +82,7 @@ impl Rule {
         }
     }
 
-    /// Befalls the next `times` requests that it fits.
+    /// Creates a rule for the next `times` applicable requests.
     pub fn next(fault: Fault, times: u32) -> Self {
         Self {
             times: Some(times),
@@ -89,7 +90,7 @@ impl Rule {
         }
     }
 
-    /// Only requests of this kind.
+    /// Restricts the rule to requests of a kind.
     pub fn of(self, method: Method) -> Self {
         Self {
             method: Some(method),
@@ -97,12 +98,12 @@ impl Rule {
         }
     }
 
-    /// Not the first `count` that it is meant for.
+    /// Skips the first `count` matching requests.
     pub fn after(self, count: u32) -> Self {
         Self { after: count, ..self }
     }
 
-    /// Only requests whose path and query contain `target`.
+    /// Restricts the rule to requests whose path and query contain `target`.
     pub fn at(self, target: &str) -> Self {
         Self {
             target: Some(target.to_owned()),
@@ -111,18 +112,18 @@ impl Rule {
     }
 }
 
-/// What the proxy does besides forwarding.
+/// Behaviour of the proxy besides forwarding.
 #[derive(Debug, Clone)]
 pub struct Faults {
-    /// Before a request is forwarded.
+    /// Delay before a request is forwarded.
     pub latency: Duration,
-    /// Bytes of bodies, both ways, over all connections.
+    /// Bandwidth limit of bodies, in both directions, over all connections.
     pub bytes_per_second: Option<u64>,
-    /// How long a connection whose answer is withheld stays open.
+    /// Time for which a connection with a withheld answer stays open.
     pub silence: Duration,
-    /// How many of the last written objects a stale listing lacks.
+    /// Number of recently written objects that a stale listing omits.
     pub unlisted: usize,
-    /// The first that befalls a request is its fault.
+    /// The first rule that matches a request decides.
     pub rules: Vec<Rule>,
 }
 
@@ -139,7 +140,7 @@ impl Default for Faults {
 }
 
 impl Faults {
-    /// Nothing but this delay before each request.
+    /// Only this delay before each request.
     pub fn latency(latency: Duration) -> Self {
         Self {
             latency,
@@ -147,7 +148,7 @@ impl Faults {
         }
     }
 
-    /// Nothing but these.
+    /// Only these rules.
     pub fn rules(rules: impl IntoIterator<Item = Rule>) -> Self {
         Self {
             rules: rules.into_iter().collect(),
@@ -155,7 +156,7 @@ impl Faults {
         }
     }
 
-    /// What befalls a request.
+    /// Selects the fault of a request.
     pub(super) fn draw(
         &mut self,
         random: &mut fastrand::Rng,
@@ -184,14 +185,14 @@ impl Faults {
     }
 }
 
-/// When the line is free again.
+/// Bandwidth limiter.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     free_at: Option<Instant>,
 }
 
 impl Pace {
-    /// How long to wait before so many more bytes go through.
+    /// Returns how long to wait before these bytes may pass.
     pub(super) fn wait(&mut self, bytes: usize, bytes_per_second: u64) -> Duration {
         let now = Instant::now();
         let from = self.free_at.map_or(now, |free_at| free_at.max(now));

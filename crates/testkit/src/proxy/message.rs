@@ -1,35 +1,35 @@
-//! Messages of HTTP/1.1: a head, and a body whose end the head tells.
+//! HTTP/1.1 messages: a head, and a body whose length the head defines.
 
 use std::io::{self, BufRead, Read};
 
-/// Longer heads are none.
+/// Maximum length of a head.
 const HEAD_BYTES_MAX: usize = 256 << 10;
-/// Longer bodies do not come through a proxy that holds them whole.
+/// Maximum length of a body; the proxy holds it in memory.
 const BODY_BYTES_MAX: u64 = 256 << 20;
 
-/// A request or an answer, held whole.
+/// Complete request or response.
 #[derive(Debug, Clone)]
 pub(super) struct Message {
     /// `GET /bucket/key HTTP/1.1`, `HTTP/1.1 200 OK`.
     pub(super) start: String,
     pub(super) headers: Vec<(String, String)>,
-    /// Without the framing of chunks.
+    /// Without chunk framing.
     pub(super) body: Vec<u8>,
 }
 
-/// Which body may follow a head.
+/// Rule for the body after a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Body {
-    /// As the head says, none if it does not.
+    /// Defined by the head; no body if the head does not define it.
     OfRequest,
-    /// As the head says, up to the connection's end if it does not.
+    /// Defined by the head; up to the end of the connection if the head does not define it.
     OfAnswer,
-    /// None, whatever the head says: an answer to HEAD.
+    /// No body, regardless of the head: response to HEAD.
     None,
 }
 
 impl Message {
-    /// Reads one; `None` at the end of the connection.
+    /// Reads a message; `None` at the end of the connection.
     pub(super) fn read(stream: &mut impl BufRead, body: Body) -> io::Result<Option<Self>> {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
@@ -44,7 +44,7 @@ impl Message {
                 return Err(invalid("the head is too long"));
             }
         }
-        let head = String::from_utf8(head).map_err(|_| invalid("the head is no text"))?;
+        let head = String::from_utf8(head).map_err(|_| invalid("the head is not UTF-8"))?;
         let mut lines = head.split("\r\n").filter(|line| !line.is_empty());
         let start = lines.next().ok_or_else(|| invalid("no first line"))?.to_owned();
         let headers: Vec<(String, String)> = lines
@@ -72,7 +72,7 @@ impl Message {
             return Ok(bytes);
         }
         let len = match self.header("content-length") {
-            Some(len) => len.parse().map_err(|_| invalid("no content length"))?,
+            Some(len) => len.parse().map_err(|_| invalid("the content length is invalid"))?,
             None if body == Body::OfAnswer => {
                 stream.take(BODY_BYTES_MAX).read_to_end(&mut bytes)?;
                 return Ok(bytes);
@@ -83,27 +83,27 @@ impl Message {
         Ok(bytes)
     }
 
-    /// The first header of this name.
+    /// Returns the first header of this name.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.headers.iter();
         let found = headers.find(|(other, _)| other.eq_ignore_ascii_case(name))?;
         Some(&found.1)
     }
 
-    /// Of an answer.
+    /// Returns the status of a response.
     pub(super) fn status(&self) -> Option<u16> {
         let rest = self.start.strip_prefix("HTTP/1.")?;
         rest.split(' ').nth(1)?.parse().ok()
     }
 
-    /// Whether another message may follow on the connection.
+    /// Returns whether another message may follow on the connection.
     pub(super) fn stays_open(&self) -> bool {
         !self
             .header("connection")
             .is_some_and(|value| value.eq_ignore_ascii_case("close"))
     }
 
-    /// Of what goes on: a body in one piece, whose length the head tells.
+    /// Returns the head of the forwarded message, whose body is in one piece with a content length.
     pub(super) fn head_bytes(&self, len: Option<usize>) -> Vec<u8> {
         let mut head = format!("{}\r\n", self.start);
         for (name, value) in &self.headers {
@@ -126,12 +126,12 @@ fn read_chunks(stream: &mut impl BufRead, bytes: &mut Vec<u8>) -> io::Result<()>
         let mut line = String::new();
         stream.read_line(&mut line)?;
         let len = line.trim().split(';').next().unwrap_or_default();
-        let len = u64::from_str_radix(len, 16).map_err(|_| invalid("no length of a chunk"))?;
+        let len = u64::from_str_radix(len, 16).map_err(|_| invalid("the length of a chunk is invalid"))?;
         if len > 0 {
             read_exactly(stream, len, bytes)?;
         }
         let mut end = String::new();
-        // After the last chunk trailers may stand; an empty line ends them.
+        // Trailers may follow the last chunk; an empty line ends them.
         while stream.read_line(&mut end)? > 2 && len == 0 {
             end.clear();
         }

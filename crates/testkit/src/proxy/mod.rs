@@ -1,8 +1,8 @@
-//! A proxy between firn and an object store that counts what is asked and lets go wrong what a test wants.
+//! Fault injection proxy between firn and an object store, which also records requests.
 //!
-//! It speaks just enough HTTP/1.1 to know where a message ends, forwards everything byte by byte (so signatures
-//! hold), and draws from a seed which requests meet a fault: the same seed and the same order of requests
-//! meet the same faults.
+//! It implements enough HTTP/1.1 to find the end of a message, and forwards everything byte by byte, so that signatures
+//! stay valid. A seed selects the requests that get a fault: the same seed and the same order of requests give the same
+//! faults.
 
 mod connection;
 mod faults;
@@ -21,7 +21,7 @@ pub use stats::{Asked, Method, ProxyStats};
 
 use faults::Pace;
 
-/// A proxy on a free port of 127.0.0.1. Ends when dropped.
+/// Proxy on a free port of 127.0.0.1. Ends when dropped.
 #[derive(Debug)]
 pub struct FaultProxy {
     port: u16,
@@ -34,7 +34,7 @@ struct Shared {
     upstream: u16,
     ends: AtomicBool,
     state: Mutex<State>,
-    /// Signalled when faults are set anew.
+    /// Notified when faults are set.
     changed: Condvar,
 }
 
@@ -46,19 +46,19 @@ struct State {
     pace: Pace,
     /// How often faults were set.
     settings: u64,
-    /// Requests that are held.
+    /// Number of held requests.
     held: usize,
-    /// Keys that were written last, for listings that lag behind.
+    /// Recently written keys, for stale listings.
     written: Vec<String>,
 }
 
 impl Shared {
-    /// A test that panicked while it held the lock has failed already.
+    /// Ignores poisoning: a test that panicked while it held the lock has failed already.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns once faults are set anew, or there is an end of all.
+    /// Blocks until faults are set again, or the proxy ends.
     fn hold(&self) {
         let mut state = self.state();
         let settings = state.settings;
@@ -71,7 +71,7 @@ impl Shared {
 }
 
 impl FaultProxy {
-    /// Stands before the server on port `upstream` of 127.0.0.1, without any fault.
+    /// Starts a proxy of the server on port `upstream` of 127.0.0.1, without faults.
     pub fn start(upstream: u16, seed: u64) -> Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let port = listener.local_addr()?.port();
@@ -97,7 +97,7 @@ impl FaultProxy {
                 }
                 let Ok(client) = client else { continue };
                 let shared = Arc::clone(&accepting);
-                // Ends with its connection, which ends when either side closes it.
+                // The thread ends with its connection, when either side closes it.
                 std::thread::spawn(move || connection::serve(&shared, client));
             }
         });
@@ -108,12 +108,12 @@ impl FaultProxy {
         })
     }
 
-    /// Where clients find it.
+    /// Returns its endpoint.
     pub fn endpoint(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// What goes wrong from now on.
+    /// Sets the faults of future requests.
     pub fn set(&self, faults: Faults) {
         let mut state = self.shared.state();
         state.faults = faults;
@@ -122,17 +122,17 @@ impl FaultProxy {
         self.shared.changed.notify_all();
     }
 
-    /// Requests that wait because of [`Fault::Hold`].
+    /// Returns the number of requests that [`Fault::Hold`] blocks.
     pub fn held(&self) -> usize {
         self.shared.state().held
     }
 
-    /// What was asked since the start or the last [`FaultProxy::reset`].
+    /// Returns the requests since the start or the last [`FaultProxy::reset`].
     pub fn stats(&self) -> ProxyStats {
         self.shared.state().stats.clone()
     }
 
-    /// Counts from zero again, and tells what was counted.
+    /// Resets the statistics and returns the old ones.
     pub fn reset(&self) -> ProxyStats {
         std::mem::take(&mut self.shared.state().stats)
     }

@@ -1,68 +1,68 @@
-//! What was asked through the proxy.
+//! Statistics of the requests through the proxy.
 
 use super::Fault;
 
-/// How many requests are remembered one by one; beyond them only sums are kept.
+/// Maximum number of recorded requests; later ones only count in the sums.
 const ASKED_MAX: usize = 200_000;
 
-/// What a request asks, by HTTP's method and S3's parameters.
+/// Kind of a request, by HTTP method and S3 parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Method {
-    /// Bytes of an object.
+    /// Reads bytes of an object.
     Get,
-    /// A list of objects.
+    /// Lists objects.
     List,
-    /// What is known of an object.
+    /// Reads the metadata of an object.
     Head,
-    /// A write, of an object or of a part.
+    /// Writes an object or a part.
     Put,
-    /// A write's begin or end, or several deletions.
+    /// Starts or completes a multipart upload, or deletes several objects.
     Post,
-    /// A deletion, of an object or of parts.
+    /// Deletes an object or parts.
     Delete,
 }
 
-/// A request.
+/// Recorded request.
 #[derive(Debug, Clone)]
 pub struct Asked {
-    /// What it asks.
+    /// Kind of the request.
     pub method: Method,
     /// Path and query.
     pub target: String,
-    /// The header `Range`.
+    /// `Range` header.
     pub range: Option<String>,
-    /// Of the answer; `None` if there was none.
+    /// Status of the answer; `None` without an answer.
     pub status: Option<u16>,
     /// Bytes of the request's body.
     pub sent: u64,
     /// Bytes of the answer's body.
     pub received: u64,
-    /// What befell it.
+    /// Injected fault.
     pub fault: Option<Fault>,
 }
 
-/// What was asked since some moment.
+/// Statistics since the start or a reset.
 #[derive(Debug, Clone, Default)]
 pub struct ProxyStats {
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
-    /// Bytes of bodies of requests.
+    /// Bytes of request bodies.
     pub sent: u64,
-    /// Bytes of bodies of answers.
+    /// Bytes of answer bodies.
     pub received: u64,
-    /// Requests that met a fault.
+    /// Requests with an injected fault.
     pub faults: u64,
-    /// One by one, in the order in which they ended.
+    /// Recorded requests, in the order of their ends.
     pub asked: Vec<Asked>,
 }
 
 impl ProxyStats {
-    /// How many requests asked this.
+    /// Returns the number of requests of a kind.
     pub fn of(&self, method: Method) -> usize {
         self.asked.iter().filter(|asked| asked.method == method).count()
     }
 
-    /// How many requests met this.
+    /// Returns the number of requests with a fault.
     pub fn met(&self, fault: Fault) -> usize {
         self.asked.iter().filter(|asked| asked.fault == Some(fault)).count()
     }

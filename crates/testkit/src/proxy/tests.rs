@@ -1,4 +1,4 @@
-//! Every fault, against a server that answers what it is told.
+//! Tests of every fault, against a server with a fixed answer.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 
-/// Answers every request with this body, and takes every body that is sent.
+/// Starts a server that answers every request with this body and accepts every request body.
 fn server(answer: &'static str) -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let port = listener.local_addr().expect("its address").port();
@@ -29,7 +29,7 @@ fn server(answer: &'static str) -> u16 {
     port
 }
 
-/// Head and body of the answer to one request on a connection of its own.
+/// Sends one request on a new connection and returns head and body of the answer.
 fn ask(proxy: &FaultProxy, request: &str) -> (String, String) {
     let port = proxy.endpoint().rsplit_once(':').expect("a port").1.to_owned();
     let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).expect("connect");
@@ -53,7 +53,7 @@ fn ask(proxy: &FaultProxy, request: &str) -> (String, String) {
     (head, String::from_utf8_lossy(&body).into_owned())
 }
 
-/// Waits a while: a request is counted when the proxy is done with it, which may be after its client.
+/// Waits for a condition: the proxy counts a request at its end, which may be after its client's.
 fn wait_until(holds: impl Fn() -> bool) {
     for _ in 0..100 {
         if holds() {
@@ -111,7 +111,7 @@ fn each_fault_does_what_it_says() {
         head.contains("Content-Length: 10\r\n") && body == "01234",
         "{head}{body}"
     );
-    // Its reader gives up before the connection ends.
+    // The reader gives up before the connection ends.
     assert!(since.elapsed() >= Duration::from_millis(200), "{:?}", since.elapsed());
     let flipped = with(Fault::BitFlip, GET).1;
     let bits: u32 = flipped
@@ -122,7 +122,7 @@ fn each_fault_does_what_it_says() {
     assert!(flipped.len() != BODY.len() || bits == 1, "{flipped}");
     assert_ne!(flipped, BODY);
     assert_ne!(with(Fault::BitFlipInWrite, PUT).1, "sent");
-    // What does not fit passes.
+    // A fault that does not apply is not injected.
     assert_eq!(with(Fault::BitFlip, PUT).1, "sent");
     assert_eq!(with(Fault::StaleListing, GET).1, BODY);
     let met = || Fault::ALL.map(|fault| proxy.stats().met(fault));
@@ -184,7 +184,7 @@ fn what_is_held_goes_on_when_faults_are_set_anew() {
     let get = "GET /b/k HTTP/1.1\r\n\r\n";
     assert_eq!(ask(&proxy, get).1, "the answer");
     assert_eq!(proxy.held(), 0);
-    // Longer than a client of these tests waits.
+    // Longer than the timeout of these test clients.
     assert_eq!(ask(&proxy, get).1, "");
     assert_eq!(proxy.held(), 1);
     assert_eq!(ask(&proxy, get).1, "the answer", "the rule has ended");

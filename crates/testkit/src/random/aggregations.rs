@@ -1,11 +1,11 @@
-//! Aggregations.
+//! Random aggregations.
 
 use serde_json::{Map, Value as Json, json};
 
 use super::Random;
 use super::documents::{ADDRESSES, INSTANTS};
 
-/// More than there are terms: no shard cuts what another counts.
+/// More than the number of terms, so that no shard truncates its terms.
 const SHARD_SIZE: usize = 1000;
 
 /// Levels of a search's aggregations.
@@ -32,13 +32,13 @@ const TERMS: &[&str] = &[
 
 pub(super) const ZONES: &[&str] = &["+05:30", "-03:00", "Europe/Berlin", "America/New_York"];
 
-/// Whether its buckets follow each other without gaps.
+/// Returns whether its buckets are consecutive, without gaps.
 fn is_series(histogram: &Json) -> bool {
     histogram["min_doc_count"].as_u64().unwrap_or(0) == 0
 }
 
 impl Random {
-    /// One level of aggregations, at most `depth` below each other.
+    /// Returns one level of aggregations, nested at most `depth` deep.
     pub fn aggregations(&mut self, depth: usize) -> Json {
         let mut level = Map::new();
         for number in 0..1 + self.below(3) {
@@ -53,8 +53,8 @@ impl Random {
         Json::Object(level)
     }
 
-    /// What stands below a bucket: nothing or another level; in buckets that follow each other
-    /// also what compares them.
+    /// Adds sub-aggregations to buckets: none or another level; in consecutive buckets also parent pipeline
+    /// aggregations.
     fn below_buckets(&mut self, mut definition: Json, depth: usize, is_series: bool) -> Json {
         let mut sub = Map::new();
         if depth > 1 && self.chance(60) {
@@ -154,7 +154,7 @@ impl Random {
                     false,
                 )
             }
-            // It stands in no bucket.
+            // Not allowed inside a bucket.
             15 if depth == DEPTH => {
                 let composite = self.composite();
                 self.below_buckets(json!({"composite": composite}), depth, false)
@@ -162,7 +162,7 @@ impl Random {
             _ => {
                 let sampler = json!({"sampler": {"shard_size": SHARD_SIZE}});
                 let mut definition = self.below_buckets(sampler, depth, false);
-                // One without anything below it is refused.
+                // A definition without sub-aggregations is refused.
                 definition["aggs"]["total"] = json!({"sum": {"field": "small"}});
                 definition
             }
@@ -229,7 +229,7 @@ impl Random {
         if self.chance(25) {
             body["offset"] = json!(self.pick(&["+6h", "-1d", "+30m"]));
         }
-        // A year of half hours is too many to look at.
+        // A year of half hours gives too many buckets.
         if narrow || self.chance(50) {
             body["min_doc_count"] = json!(1 + self.below(2));
         } else if self.chance(40) {
@@ -238,7 +238,7 @@ impl Random {
         if self.chance(15) && body.get("extended_bounds").is_none() {
             body["hard_bounds"] = json!({"min": "2024-02-01", "max": "2024-07-01"});
         }
-        // Bounds are read as the keys are printed.
+        // Bounds are parsed in the format of the keys.
         if self.chance(20) && body.get("extended_bounds").is_none() && body.get("hard_bounds").is_none() {
             body["format"] = json!(self.pick(&[
                 "yyyy-MM-dd HH:mm",
@@ -288,7 +288,7 @@ impl Random {
                     range["to"] = bound(self);
                 }
             }
-            // Names that differ, so that ranges with equal bounds keep an order.
+            // Distinct names, so that ranges with equal bounds have a defined order.
             if !ranges.iter().any(|known: &Json| known == &range) {
                 ranges.push(range);
             }

@@ -1,4 +1,4 @@
-//! Documents.
+//! Random documents.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -25,8 +25,7 @@ pub(super) const ADDRESSES: &[&str] = &[
     "0.0.0.0",
 ];
 
-/// In summer and winter time, at the ends of days, months and years, and where clocks in Berlin
-/// and New York are moved.
+/// Times in summer and winter time, at the ends of days, months and years, and at clock changes in Berlin and New York.
 pub(super) const INSTANTS: &[&str] = &[
     "2024-06-15T10:00:00Z",
     "2024-06-15T10:00:00.001Z",
@@ -50,7 +49,7 @@ pub(super) const INSTANTS: &[&str] = &[
 const MISFITS: &[&str] = &["n/a", "not a value", "unknown thing"];
 
 impl Random {
-    /// The source of a document; `sequence` is its `seq`. It names no `tenant`.
+    /// Returns the source of a document; `sequence` is its `seq`. It has no `tenant`.
     pub fn document(&mut self, sequence: u64) -> Json {
         let mut source = Map::new();
         source.insert("seq".into(), json!(sequence));
@@ -59,7 +58,7 @@ impl Random {
             if matches!(*name, "seq" | "msg.raw" | "tenant") || !self.chance(75) {
                 continue;
             }
-            // Metrics that take one value a document have a field to ask for.
+            // Metrics that need one value per document use these fields.
             let value = if matches!(*name, "small" | "obj.count") {
                 self.single(*kind)
             } else {
@@ -76,7 +75,7 @@ impl Random {
         Json::Object(source)
     }
 
-    /// What stands at a field: mostly a value, sometimes several, nothing, or one that does not fit.
+    /// Returns the value of a field: mostly one value, sometimes several, none, or one of a wrong type.
     fn value(&mut self, kind: Kind) -> Json {
         match self.below(20) {
             0 => Json::Null,
@@ -103,7 +102,7 @@ impl Random {
         }
     }
 
-    /// A value that fits a type, in any of the ways to write it.
+    /// Returns a value that fits a type, in any notation.
     fn single(&mut self, kind: Kind) -> Json {
         match kind {
             Kind::Keyword | Kind::Lower | Kind::Wildcard => json!(self.pick(KEYWORDS)),
@@ -122,7 +121,7 @@ impl Random {
                 let number = least + self.below(20) as i64;
                 match self.below(10) {
                     0 => json!(number.to_string()),
-                    // Cut to the whole number.
+                    // Truncated to the integer on indexing.
                     1 if name != "unsigned_long" => json!(number as f64 + if number < 0 { -0.5 } else { 0.5 }),
                     _ => json!(number),
                 }

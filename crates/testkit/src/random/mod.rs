@@ -1,5 +1,5 @@
-//! Random documents, queries, aggregations and searches for [`crate::reference`], the same ones
-//! for the same seed. Values come from small sets, so that questions find something and keys meet.
+//! Random documents, queries, aggregations and searches for [`crate::reference`], deterministic for a seed. Values come
+//! from small sets, so that queries find documents and keys coincide.
 
 mod aggregations;
 mod documents;
@@ -9,36 +9,36 @@ mod search;
 
 use fastrand::Rng;
 
-/// A source of random things.
+/// Random generator.
 #[derive(Debug)]
 pub struct Random {
     rng: Rng,
 }
 
 impl Random {
-    /// The same things for the same seed.
+    /// Creates a generator, deterministic for a seed.
     pub fn new(seed: u64) -> Self {
         Self {
             rng: Rng::with_seed(seed),
         }
     }
 
-    /// True in `percent` of all cases.
+    /// Returns true in `percent` of all cases.
     pub fn chance(&mut self, percent: u32) -> bool {
         self.rng.u32(0..100) < percent
     }
 
-    /// From 0 up to `end`, exclusive.
+    /// Returns a number below `end`.
     pub fn below(&mut self, end: usize) -> usize {
         self.rng.usize(0..end)
     }
 
-    /// One of several.
+    /// Returns one of several values.
     pub fn pick<T: Clone>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())].clone()
     }
 
-    /// A number of quarters, so that sums are exact in every order.
+    /// Returns a multiple of a quarter, so that sums are exact in every order.
     fn quarters(&mut self) -> f64 {
         self.rng.i32(-80..80) as f64 / 4.0
     }

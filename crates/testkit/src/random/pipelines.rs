@@ -1,11 +1,11 @@
-//! Pipeline aggregations: beside buckets, and inside those that follow each other.
+//! Random pipeline aggregations: beside buckets, and inside consecutive buckets.
 
 use serde_json::{Map, Value as Json, json};
 
 use super::Random;
 
 impl Random {
-    /// Adds one that looks into a neighbour's buckets, where there is a neighbour with some.
+    /// Adds a pipeline aggregation over the buckets of a sibling, if a sibling has buckets.
     pub(super) fn add_siblings(&mut self, level: &mut Map<String, Json>) {
         if !self.chance(20) {
             return;
@@ -37,7 +37,7 @@ impl Random {
         level.insert("sibling".into(), json!({kind: body}));
     }
 
-    /// Adds one that compares the buckets it stands in, and what it reads.
+    /// Adds a pipeline aggregation over its parent's buckets, and the metric that it reads.
     pub(super) fn add_parents(&mut self, sub: &mut Map<String, Json>) {
         sub.insert("total".into(), json!({"sum": {"field": "small"}}));
         let path = self.pick(&["total", "_count"]);

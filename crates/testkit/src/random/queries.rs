@@ -1,4 +1,4 @@
-//! Queries.
+//! Random queries.
 
 use serde_json::{Value as Json, json};
 
@@ -25,7 +25,7 @@ const REGEXES: &[&str] = &[
 ];
 
 impl Random {
-    /// A query, nested at most `depth` deep.
+    /// Returns a query, nested at most `depth` deep.
     pub fn query(&mut self, depth: usize) -> Json {
         if depth > 0 && self.chance(35) {
             return self.compound(depth - 1);
@@ -101,7 +101,7 @@ impl Random {
         if self.chance(15) { "msg" } else { self.pick(STRINGS) }
     }
 
-    /// A value to look for in a field: one that documents may hold, or one like it.
+    /// Returns a value to search for in a field: one that documents may contain, or a similar one.
     fn needle(&mut self, kind: Kind) -> Json {
         match kind {
             Kind::Keyword | Kind::Lower | Kind::Wildcard => json!(self.pick(KEYWORDS)),
@@ -205,7 +205,7 @@ impl Random {
         }
     }
 
-    /// `regexp` and `fuzzy`.
+    /// Returns a `regexp` or `fuzzy` query.
     fn inexact(&mut self) -> Json {
         let field = self.string_field();
         if self.chance(50) {
@@ -234,7 +234,7 @@ impl Random {
         words.join(" ")
     }
 
-    /// In a sloppy phrase firn lets a word of the text stand for two equal words of the phrase.
+    /// Returns distinct words: in a sloppy phrase firn lets a word of the text match two equal words of the phrase.
     fn phrase_without_repetitions(&mut self) -> String {
         let mut words: Vec<&str> = Vec::new();
         for _ in 0..1 + self.below(4) {
@@ -296,7 +296,7 @@ impl Random {
         json!({"query_string": {"query": text, "fields": ["msg", "kw"]}})
     }
 
-    /// Every operator in parentheses of its own: nothing depends on precedence.
+    /// Returns an expression with parentheses around every operator, so that precedence does not matter.
     fn expression(&mut self, depth: usize) -> String {
         if depth > 0 && self.chance(50) {
             let (left, right) = (self.expression(depth - 1), self.expression(depth - 1));

@@ -1,4 +1,4 @@
-//! Whole searches.
+//! Random searches.
 
 use serde_json::{Value as Json, json};
 
@@ -26,7 +26,7 @@ const SORTS: &[&str] = &[
 ];
 
 impl Random {
-    /// The body of a search.
+    /// Returns the body of a search.
     pub fn search(&mut self) -> Json {
         let mut body = json!({"track_total_hits": true});
         if self.chance(85) {
@@ -52,7 +52,7 @@ impl Random {
         body
     }
 
-    /// The same search about one of some tenants, mostly within a window of time.
+    /// Restricts a search to one of some tenants, mostly within a time range.
     pub fn about_tenant(&mut self, mut body: Json, tenants: &[&str]) -> Json {
         let tenant = self.pick(tenants);
         let mut conditions = vec![match self.chance(80) {
@@ -76,7 +76,7 @@ impl Random {
         body
     }
 
-    /// Keys of a sort, of which the last is different for every document.
+    /// Returns sort keys; the last one is unique per document.
     pub fn sort(&mut self) -> Json {
         let mut keys = Vec::new();
         for _ in 0..self.below(3) {

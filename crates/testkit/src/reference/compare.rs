@@ -1,14 +1,14 @@
-//! Holding an answer against the reference's.
+//! Comparison of an answer with the reference's.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value as Json;
 
-/// Sums and means may differ by the order of additions.
+/// Relative tolerance: sums and means may differ by the order of additions.
 const TOLERANCE: f64 = 1e-9;
 
-/// What differs between an expected answer and a server's, as a path and both values; `Ok` if
-/// nothing does. `asked` is the body.
+/// Compares an expected answer with a server's. Returns the first difference as a path and both values. `asked` is the
+/// body of the search.
 pub fn compare(asked: &Json, expected: &Json, got: &Json) -> Result<(), String> {
     hits(asked, &expected["hits"], &got["hits"])?;
     match expected.get("aggregations") {
@@ -23,7 +23,7 @@ fn hits(asked: &Json, expected: &Json, got: &Json) -> Result<(), String> {
     let (expected, got) = (list(expected), list(got));
     let ids = |hits: &[Json]| -> Vec<String> { hits.iter().map(|hit| hit["_id"].to_string()).collect() };
     if asked.get("sort").is_none() {
-        // In the order of scores, which the reference does not know.
+        // Sorted by score, which the reference does not compute.
         let known: BTreeSet<String> = ids(&expected).into_iter().collect();
         let found: BTreeSet<String> = ids(&got).into_iter().collect();
         let size = asked["size"].as_u64().unwrap_or(10) as usize;
@@ -46,7 +46,7 @@ fn hits(asked: &Json, expected: &Json, got: &Json) -> Result<(), String> {
             .flatten()
             .zip(got["sort"].as_array().into_iter().flatten());
         for (expected, got) in pairs {
-            // What a document without a value prints is the server's way to continue after it.
+            // The printed value of a missing field is the server's cursor value.
             if !expected.is_null() {
                 same("hits.sort", expected, got)?;
             }
@@ -55,9 +55,9 @@ fn hits(asked: &Json, expected: &Json, got: &Json) -> Result<(), String> {
     Ok(())
 }
 
-/// Equal but for rounding. Where the reference does not know more, it says so: `{"$between": [low,
-/// high]}` expects a number in that range, `{"$any": true}` anything, and `{"$subset": {…}}` an
-/// object that may hold more.
+/// Compares two values except for rounding. If the reference has no exact value, it marks that: `{"$between": [low,
+/// high]}` expects a number in that range, `{"$any": true}` any value, and `{"$subset": {…}}` an object that may have
+/// more fields.
 fn same(path: &str, expected: &Json, got: &Json) -> Result<(), String> {
     let differs = || Err(format!("{path}: expected {expected}, got {got}"));
     match (expected, got) {

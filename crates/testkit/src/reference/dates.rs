@@ -1,10 +1,10 @@
-//! Dates by jiff: reading, rounding, printing.
+//! Parsing, rounding and printing of dates with jiff.
 
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Span, Timestamp, ToSpan, Zoned};
 
-/// A zone as Elasticsearch names it.
+/// Parses a time zone in Elasticsearch's notation.
 pub(crate) fn zone(name: &str) -> TimeZone {
     match name {
         "Z" | "UTC" => TimeZone::UTC,
@@ -25,8 +25,8 @@ fn offset(text: &str) -> Option<i32> {
     Some(sign * (hours.parse::<i32>().ok()? * 3600 + minutes.parse::<i32>().ok()? * 60))
 }
 
-/// An instant in ns: ISO dates cut anywhere after the year (`round_up` fills the time with the
-/// largest values), ms since 1970, and date math.
+/// Parses an instant in ns: ISO dates truncated anywhere after the year (`round_up` fills the time with the largest
+/// values), ms since 1970, and date math.
 pub(crate) fn parse(text: &str, round_up: bool, zone: &TimeZone) -> Option<i128> {
     if let Some(rest) = text.strip_prefix("now") {
         return math(Timestamp::now().to_zoned(zone.clone()), rest, round_up);
@@ -48,7 +48,7 @@ pub(crate) fn parse(text: &str, round_up: bool, zone: &TimeZone) -> Option<i128>
     let sign = time.find(['Z', '+', '-']);
     let (time, own_zone) = time.split_at(sign.unwrap_or(time.len()));
     let mut parts = date.split('-');
-    // Months and days that are not given are the first, whichever way is rounded.
+    // A missing month or day is the first one, in both rounding directions.
     let mut whole = |width: usize| match parts.next() {
         Some(part) if part.len() == width => part.parse::<i64>().ok(),
         Some(_) => None,
@@ -123,7 +123,7 @@ fn span(unit: char, count: i64) -> Span {
     }
 }
 
-/// The units of calendar intervals.
+/// Units of calendar intervals.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[allow(missing_docs)]
 pub(crate) enum Unit {
@@ -151,7 +151,7 @@ impl Unit {
         }
     }
 
-    /// `month` or `1M`.
+    /// Parses `month` or `1M`.
     pub(crate) fn of_name(name: &str) -> Self {
         match name {
             "second" | "1s" => Self::Second,
@@ -205,8 +205,8 @@ impl Unit {
     }
 }
 
-/// The instant at which a clock in `zone` shows `local`: of two the later one that is not after
-/// `at`, and where the clock was moved past it, the moment of that.
+/// Returns the instant at which a clock in `zone` shows `local`. Of two such instants, returns the later one that is
+/// not after `at`. If a clock change skips `local`, returns the moment of the change.
 fn instant_not_after(local: DateTime, at: Timestamp, zone: &TimeZone) -> Timestamp {
     let ambiguous = zone.to_ambiguous_timestamp(local);
     let later = ambiguous.later().expect("in range");
@@ -216,15 +216,15 @@ fn instant_not_after(local: DateTime, at: Timestamp, zone: &TimeZone) -> Timesta
     ambiguous.earlier().expect("in range").min(at)
 }
 
-/// A date histogram's rounding.
+/// Rounding interval of a date histogram.
 pub(crate) enum Interval {
     /// This many ms.
     Fixed(i64),
-    /// A unit of the calendar.
+    /// Calendar unit.
     Calendar(Unit),
 }
 
-/// A duration such as `90m`, in ms.
+/// Parses a duration such as `90m`, in ms.
 pub(crate) fn duration_ms(text: &str) -> i64 {
     let (sign, text) = match text.strip_prefix('-') {
         Some(rest) => (-1, rest),
@@ -244,7 +244,7 @@ pub(crate) fn duration_ms(text: &str) -> i64 {
 }
 
 impl Interval {
-    /// The start of the bucket that holds an instant, both in ms.
+    /// Returns the start of the bucket that contains an instant, both in ms.
     pub(crate) fn start(&self, ms: i64, zone: &TimeZone) -> i64 {
         let at = Timestamp::from_millisecond(ms).expect("in range");
         match self {
@@ -258,7 +258,7 @@ impl Interval {
         }
     }
 
-    /// The start of the bucket after the one that starts at `ms`.
+    /// Returns the start of the bucket after the one that starts at `ms`.
     pub(crate) fn next(&self, ms: i64, zone: &TimeZone) -> i64 {
         let at = Timestamp::from_millisecond(ms)
             .expect("in range")
@@ -283,7 +283,7 @@ impl Interval {
     }
 }
 
-/// An instant as a format prints it.
+/// Prints an instant in a format.
 pub(crate) fn print(ms: i64, format: Option<&str>, zone: &TimeZone) -> String {
     let at = Timestamp::from_millisecond(ms)
         .expect("in range")

@@ -1,9 +1,9 @@
-//! A search engine that is obviously right and slow: documents in a list, a query asked of each,
-//! aggregations over lists of what was found.
+//! Reference search engine, simple and slow: a list of documents, each tested against the query, and aggregations over
+//! lists of matches.
 //!
-//! It shares no code with firn and reads the same JSON bodies, from Elasticsearch's documentation.
-//! It knows what [`crate::random`] generates and panics on anything else. Tests hold its answers
-//! against firn's, and against a real server's to tell which of the two is wrong.
+//! It shares no code with firn and reads the same JSON bodies, as in Elasticsearch's documentation. It implements what
+//! [`crate::random`] generates and panics on anything else. Tests compare its answers with firn's, and with a real
+//! server's to decide which of the two is wrong.
 
 mod aggs;
 mod compare;
@@ -21,7 +21,7 @@ use serde_json::{Value as Json, json};
 pub use compare::compare;
 pub use schema::{Document, FIELDS, Kind, mappings};
 
-/// An index.
+/// Index of the reference engine.
 #[derive(Debug, Clone, Default)]
 pub struct Reference {
     documents: BTreeMap<String, Document>,
@@ -33,20 +33,20 @@ impl Reference {
         self.documents.insert(id.to_owned(), Document::new(id, source));
     }
 
-    /// Deletes a document, if there is one.
+    /// Deletes a document, if it exists.
     pub fn delete(&mut self, id: &str) {
         self.documents.remove(id);
     }
 
-    /// Ids and sources of all documents.
+    /// Returns ids and sources of all documents.
     pub fn sources(&self) -> impl Iterator<Item = (&str, &Json)> {
         self.documents
             .values()
             .map(|document| (document.id.as_str(), &document.source))
     }
 
-    /// The answer to a search's body, in the shape of Elasticsearch's: `hits.total`, the hits with
-    /// `_id` and `sort`, and `aggregations`. Without `sort` hits are in no order.
+    /// Returns the answer to a search body, in Elasticsearch's format: `hits.total`, the hits with `_id` and `sort`,
+    /// and `aggregations`. Without `sort` hits are in no order.
     pub fn answer(&self, body: &Json) -> Json {
         let all: Vec<&Document> = self.documents.values().collect();
         let matching = |query: &Json, documents: &[&'_ Document]| -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Whether a document matches a query: one function per query, from Elasticsearch's reference.
+//! Query matching: one function per query type, according to Elasticsearch's reference.
 
 use serde_json::Value as Json;
 
@@ -7,7 +7,7 @@ use super::query_string;
 use super::schema::{self, Document, Kind, Value, scalar_text};
 use super::text;
 
-/// Whether `document` matches `query`.
+/// Returns whether `document` matches `query`.
 pub(crate) fn matches(query: &Json, document: &Document) -> bool {
     let (name, body) = only(query);
     match name {
@@ -82,7 +82,7 @@ pub(crate) fn matches(query: &Json, document: &Document) -> bool {
     }
 }
 
-/// The only entry of an object.
+/// Returns the only entry of an object.
 pub(crate) fn only(object: &Json) -> (&str, &Json) {
     let mut entries = object.as_object().expect("an object").iter();
     let (name, value) = entries.next().expect("an entry");
@@ -90,7 +90,7 @@ pub(crate) fn only(object: &Json) -> (&str, &Json) {
     (name, value)
 }
 
-/// The field of a query beside its `boost` and `_name`.
+/// Returns the field of a query, ignoring `boost` and `_name`.
 fn only_field(object: &Json) -> (&str, &Json) {
     let entries = object.as_object().expect("an object").iter();
     let mut fields = entries.filter(|(name, _)| !matches!(name.as_str(), "boost" | "_name"));
@@ -98,7 +98,7 @@ fn only_field(object: &Json) -> (&str, &Json) {
     (name, value)
 }
 
-/// The long form's `key`, or the short form itself.
+/// Returns `key` of the long form, or the short form itself.
 fn value_of<'j>(body: &'j Json, key: &str) -> &'j Json {
     match body {
         Json::Object(_) => &body[key],
@@ -110,7 +110,7 @@ fn flag(body: &Json, key: &str) -> bool {
     body.get(key).and_then(Json::as_bool).unwrap_or(false)
 }
 
-/// One query or a list of them.
+/// Returns one query or a list of queries as a list.
 fn list(value: &Json) -> Vec<&Json> {
     match value {
         Json::Null => Vec::new(),
@@ -119,7 +119,7 @@ fn list(value: &Json) -> Vec<&Json> {
     }
 }
 
-/// `term`.
+/// Matches `term`.
 pub(crate) fn term(field: &str, value: &Json, ignore_case: bool, document: &Document) -> bool {
     let text = scalar_text(value).expect("a scalar");
     if field == "_id" {
@@ -184,7 +184,7 @@ fn equal(left: &str, right: &str, ignore_case: bool) -> bool {
     }
 }
 
-/// A text as the field's normalizer leaves it.
+/// Normalizes a text with the field's normalizer.
 pub(crate) fn normal(field: &str, text: &str) -> String {
     match schema::kind(field) {
         Kind::Lower => text.to_lowercase(),
@@ -192,7 +192,7 @@ pub(crate) fn normal(field: &str, text: &str) -> String {
     }
 }
 
-/// Whether any string of a field, or any word of a text, is as wanted.
+/// Returns whether any string of a field, or any word of a text, satisfies `wanted`.
 pub(crate) fn any_string(field: &str, document: &Document, wanted: impl Fn(&str) -> bool) -> bool {
     if !schema::is_field(field) {
         return false;
@@ -214,7 +214,7 @@ fn pattern(field: &str, regex: &str, ignore_case: bool, document: &Document) -> 
     any_string(field, document, |value| regex.is_match(value))
 }
 
-/// Whether any value lies between two bounds, each with whether it counts itself.
+/// Returns whether any value lies between two bounds, each with a flag whether it is inclusive.
 pub(crate) fn within(values: &[Value], lower: Option<(&Value, bool)>, upper: Option<(&Value, bool)>) -> bool {
     values.iter().any(|value| {
         let above = lower.is_none_or(|(bound, included)| match value.compare(bound) {
@@ -231,7 +231,7 @@ pub(crate) fn within(values: &[Value], lower: Option<(&Value, bool)>, upper: Opt
     })
 }
 
-/// `range`.
+/// Matches `range`.
 pub(crate) fn range(field: &str, body: &Json, document: &Document) -> bool {
     if !schema::is_field(field) {
         return false;
@@ -260,7 +260,7 @@ pub(crate) fn range(field: &str, body: &Json, document: &Document) -> bool {
         };
         (value, bound.1)
     };
-    // What the bound leaves open is filled so that `gt` is after, and `lte` up to, its end.
+    // Missing parts of a bound are filled so that `gt` is after, and `lte` up to, the end of its period.
     let lower = lower.map(|lower| bound(&lower, !lower.1));
     let upper = upper.map(|upper| bound(&upper, upper.1));
     let words: Vec<Value>;
@@ -281,7 +281,7 @@ pub(crate) fn range(field: &str, body: &Json, document: &Document) -> bool {
     )
 }
 
-/// `exists`, for fields and objects.
+/// Matches `exists`, for fields and objects.
 pub(crate) fn exists(name: &str, document: &Document) -> bool {
     let below = format!("{name}.");
     let fields = schema::FIELDS.iter().filter(|(field, kind)| {
@@ -315,7 +315,7 @@ fn match_words(field: &str, body: &Json, document: &Document) -> bool {
     enough(found.count(), words.len(), body)
 }
 
-/// Whether enough of the words were found, by `operator` and `minimum_should_match`.
+/// Returns whether enough words were found, by `operator` and `minimum_should_match`.
 fn enough(found: usize, all: usize, body: &Json) -> bool {
     if body
         .get("operator")
@@ -323,12 +323,12 @@ fn enough(found: usize, all: usize, body: &Json) -> bool {
     {
         return found == all;
     }
-    // One word is no list of clauses, of which some could be asked for.
+    // A single word is not a list of clauses, so `minimum_should_match` does not apply.
     let spec = body.get("minimum_should_match").filter(|_| all > 1);
     found >= spec.map_or(1, |spec| minimum(spec, all)).max(1)
 }
 
-/// How many of `all` optional clauses `minimum_should_match` asks for.
+/// Returns how many of `all` optional clauses `minimum_should_match` requires.
 pub(crate) fn minimum(spec: &Json, all: usize) -> usize {
     let text = scalar_text(spec).expect("a spec");
     let all = all as i64;
@@ -346,8 +346,8 @@ pub(crate) fn minimum(spec: &Json, all: usize) -> usize {
     least.max(0) as usize
 }
 
-/// `match_phrase`. On a field that is no text it is a `term`, but not within itself: a value that
-/// did not fit is found by its words.
+/// Matches `match_phrase`. On keyword-like fields it is a `term`; on other fields it matches the words of a text, or of a
+/// value that did not fit.
 pub(crate) fn match_phrase(field: &str, phrase: &str, slop: i64, document: &Document) -> bool {
     let is_string = schema::is_field(field)
         && matches!(
@@ -421,7 +421,7 @@ fn bool_query(body: &Json, document: &Document) -> bool {
         return false;
     }
     let should = clauses("should");
-    // Where nothing else is asked for, one of them must match, even with `minimum_should_match: 0`.
+    // Without other clauses at least one must match, even with `minimum_should_match: 0`.
     let floor = usize::from(must.count() == 0 && !should.is_empty());
     let least = body
         .get("minimum_should_match")
@@ -435,8 +435,7 @@ fn fuzzy(field: &str, body: &Json, document: &Document) -> bool {
     fuzzy_word(field, &normal(field, &value), body, document)
 }
 
-/// Whether a field holds a string near `word`, as `fuzziness`, `prefix_length` and
-/// `transpositions` say.
+/// Returns whether a field contains a string near `word`, by `fuzziness`, `prefix_length` and `transpositions`.
 pub(crate) fn fuzzy_word(field: &str, word: &str, body: &Json, document: &Document) -> bool {
     let length = word.chars().count();
     let spec = body
@@ -450,7 +449,7 @@ pub(crate) fn fuzzy_word(field: &str, word: &str, body: &Json, document: &Docume
         },
         number => number.parse().expect("a number"),
     };
-    // What is longer than the word asks for the whole word.
+    // A prefix length beyond the word means the whole word.
     let prefix = (body["prefix_length"].as_u64().unwrap_or(0) as usize).min(length);
     let swaps = body
         .get("transpositions")

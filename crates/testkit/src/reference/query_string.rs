@@ -1,12 +1,12 @@
-//! `query_string` as the generator writes it: every operator stands in parentheses of its own, so
-//! that nothing depends on Lucene's precedence. `simple_query_string` likewise.
+//! Parser of generated `query_string` texts: parentheses surround every operator, so that Lucene's precedence does not
+//! matter. Also of `simple_query_string`.
 
 use serde_json::{Value as Json, json};
 
 use super::query;
 use super::schema::Document;
 
-/// Whether `document` matches a `query_string`.
+/// Returns whether `document` matches a `query_string`.
 pub(crate) fn matches(body: &Json, document: &Document) -> bool {
     let text = body["query"].as_str().expect("a query");
     let fields = body["fields"]
@@ -18,7 +18,7 @@ pub(crate) fn matches(body: &Json, document: &Document) -> bool {
         document,
     };
     let found = reader.expression();
-    assert_eq!(reader.rest, "", "left of {text}");
+    assert_eq!(reader.rest, "", "unparsed rest of {text}");
     found
 }
 
@@ -52,7 +52,7 @@ impl<'t> Reader<'t> {
         }
         if self.take("NOT ") {
             let inner = self.expression();
-            assert!(self.take(")"), "no end at {}", self.rest);
+            assert!(self.take(")"), "missing parenthesis at {}", self.rest);
             return !inner;
         }
         let mut found = self.expression();
@@ -62,7 +62,7 @@ impl<'t> Reader<'t> {
             } else if self.take(" AND ") {
                 found &= self.expression();
             } else {
-                assert!(self.take(" OR "), "no operator at {}", self.rest);
+                assert!(self.take(" OR "), "missing operator at {}", self.rest);
                 found |= self.expression();
             }
         }
@@ -135,8 +135,8 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Whether `document` matches a `simple_query_string`: words and phrases joined by `+` or `|`,
-/// `-` before what must be absent, `*` after a prefix.
+/// Returns whether `document` matches a `simple_query_string`: words and phrases joined by `+` or `|`, `-` before
+/// excluded ones, `*` after a prefix.
 pub(crate) fn simple(body: &Json, document: &Document) -> bool {
     let text = body["query"].as_str().expect("a query");
     let fields: Vec<&str> = body["fields"]

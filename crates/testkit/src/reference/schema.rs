@@ -1,4 +1,4 @@
-//! The fields of the reference's index, and how a JSON scalar becomes a value of each.
+//! Fields of the reference's index, and conversion of JSON scalars to their values.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use super::dates;
 use super::text;
 
-/// The type of a field.
+/// Type of a field.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
     /// `keyword`.
@@ -22,7 +22,7 @@ pub enum Kind {
     Constant(&'static str),
     /// `text` with the standard analyzer.
     Text,
-    /// `long` and its smaller kin: name and bounds.
+    /// `long` and smaller integers: name and bounds.
     Integer(&'static str, i128, i128),
     /// `double`.
     Double,
@@ -40,7 +40,7 @@ pub enum Kind {
     Ip,
 }
 
-/// A value as it is indexed.
+/// Indexed value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     /// Strings.
@@ -53,7 +53,7 @@ pub enum Value {
     Ip(u128),
 }
 
-/// Every field with its type. `seq` is different in every document, so sorts may end with it.
+/// Every field with its type. `seq` is unique per document, so sorts may end with it.
 pub const FIELDS: &[(&str, Kind)] = &[
     ("seq", Kind::Integer("long", i64::MIN as i128, i64::MAX as i128)),
     ("@timestamp", Kind::Date),
@@ -81,7 +81,7 @@ pub const FIELDS: &[(&str, Kind)] = &[
     ("tenant", Kind::Keyword),
 ];
 
-/// The type of a field; panics for one that does not exist.
+/// Returns the type of a field. Panics if it does not exist.
 pub(crate) fn kind(field: &str) -> Kind {
     let found = FIELDS.iter().find(|(name, _)| *name == field);
     found
@@ -89,12 +89,12 @@ pub(crate) fn kind(field: &str) -> Kind {
         .1
 }
 
-/// Whether there is such a field (and not just an object of this name).
+/// Returns whether a field of this name exists; an object is not a field.
 pub(crate) fn is_field(name: &str) -> bool {
     FIELDS.iter().any(|(field, _)| *field == name)
 }
 
-/// The `mappings` of the index.
+/// Returns the `mappings` of the index.
 pub fn mappings() -> Json {
     let mut properties = serde_json::Map::new();
     let mut object = serde_json::Map::new();
@@ -117,7 +117,7 @@ pub fn mappings() -> Json {
         match name.split_once('.') {
             None => drop(properties.insert((*name).to_owned(), definition)),
             Some(("obj", leaf)) => drop(object.insert(leaf.to_owned(), definition)),
-            // The multi-field of `msg` stands in its definition.
+            // The multi-field of `msg` is part of its definition.
             Some(_) => {}
         }
     }
@@ -126,7 +126,7 @@ pub fn mappings() -> Json {
 }
 
 impl Kind {
-    /// Numbers in the sense of metrics.
+    /// Returns whether metrics accept the type.
     pub fn is_numeric(self) -> bool {
         matches!(
             self,
@@ -140,12 +140,12 @@ impl Kind {
         )
     }
 
-    /// `date` and `date_nanos`.
+    /// Returns whether the type is `date` or `date_nanos`.
     pub fn is_date(self) -> bool {
         matches!(self, Self::Date | Self::DateNanos)
     }
 
-    /// A value of a document, or `None` where it does not fit.
+    /// Converts a value of a document; `None` if it does not fit.
     pub fn coerce(self, scalar: &Json) -> Option<Value> {
         let text = scalar_text(scalar)?;
         let is_number = scalar.is_number() || scalar.is_string();
@@ -188,7 +188,7 @@ impl Kind {
         }
     }
 
-    /// An instant in the unit of a date field.
+    /// Returns an instant in the unit of a date field.
     pub fn of_ns(self, ns: i128) -> Value {
         match self {
             Self::DateNanos => Value::Int(ns),
@@ -198,7 +198,7 @@ impl Kind {
 }
 
 impl Value {
-    /// As metrics compute with it: dates in ms.
+    /// Returns the number that metrics use; dates in ms.
     pub fn number(&self, kind: Kind) -> f64 {
         match (self, kind) {
             (Self::Int(ns), Kind::DateNanos) => ns.div_euclid(1_000_000) as f64,
@@ -208,7 +208,7 @@ impl Value {
         }
     }
 
-    /// A total order within a field.
+    /// Total order within a field.
     pub fn compare(&self, other: &Self) -> std::cmp::Ordering {
         match (self, other) {
             (Self::Text(left), Self::Text(right)) => left.cmp(right),
@@ -231,7 +231,7 @@ fn compare_mixed(int: i128, float: f64) -> std::cmp::Ordering {
     })
 }
 
-/// A scalar as text, as Elasticsearch reads it for strings.
+/// Converts a scalar to text, as Elasticsearch does for string fields.
 pub(crate) fn scalar_text(scalar: &Json) -> Option<String> {
     match scalar {
         Json::String(text) => Some(text.clone()),
@@ -241,14 +241,14 @@ pub(crate) fn scalar_text(scalar: &Json) -> Option<String> {
     }
 }
 
-/// A finite number.
+/// Parses a finite number.
 pub(crate) fn parse_float(text: &str) -> Option<f64> {
     let text = text.trim();
     let float = text.parse::<f64>().ok()?;
     (float.is_finite() && text.bytes().any(|byte| byte.is_ascii_digit())).then_some(float)
 }
 
-/// An address as IPv6.
+/// Parses an address as IPv6.
 pub(crate) fn address(text: &str) -> Option<u128> {
     Some(match text.parse().ok()? {
         IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
@@ -256,7 +256,7 @@ pub(crate) fn address(text: &str) -> Option<u128> {
     })
 }
 
-/// The addresses of `10.0.0.0/8`, first and last.
+/// Returns the first and the last address of a block such as `10.0.0.0/8`.
 pub(crate) fn block(text: &str) -> Option<(u128, u128)> {
     let (base, length) = text.split_once('/')?;
     let length: u32 = length.parse().ok()?;
@@ -266,22 +266,22 @@ pub(crate) fn block(text: &str) -> Option<(u128, u128)> {
     Some((first, first | mask))
 }
 
-/// An address as it prints.
+/// Prints an address.
 pub(crate) fn print_address(bits: u128) -> String {
     let v6 = std::net::Ipv6Addr::from_bits(bits);
     v6.to_ipv4_mapped().map_or_else(|| v6.to_string(), |v4| v4.to_string())
 }
 
-/// A document with its values by field.
+/// Document with its values by field.
 #[derive(Debug, Clone)]
 pub struct Document {
     /// `_id`.
     pub id: String,
     /// `_source`.
     pub source: Json,
-    /// Values by field, in the order of doc values: ascending; strings without repetitions.
+    /// Values by field, in the order of doc values: ascending; strings without duplicates.
     pub values: BTreeMap<&'static str, Vec<Value>>,
-    /// Words by field, one list for each value of a text, or for each value that did not fit.
+    /// Words by field: one list per value of a text, or per malformed value.
     pub words: BTreeMap<String, Vec<Vec<String>>>,
 }
 
@@ -323,7 +323,7 @@ impl Document {
                     self.read(&path, member);
                 }
             }
-            // An object in the place of a value leaves nothing to find.
+            // An object in place of a value is not searchable.
             Json::Object(_) => {}
             scalar => self.scalar(path, scalar),
         }
@@ -346,7 +346,7 @@ impl Document {
         assert!(found || path == "obj", "the reference has no field [{path}]");
     }
 
-    /// The values of a field; none if it has none.
+    /// Returns the values of a field; may be empty.
     pub fn values(&self, field: &str) -> &[Value] {
         self.values.get(field).map_or(&[], Vec::as_slice)
     }

@@ -1,4 +1,4 @@
-//! The order of hits.
+//! Sorting of hits.
 
 use std::cmp::Ordering;
 
@@ -7,10 +7,10 @@ use serde_json::{Value as Json, json};
 use super::query::only;
 use super::schema::{self, Document, Kind, Value};
 
-/// A document's value for a sort key; `None`: it has none.
+/// Value of a document for a sort key; `None`: missing.
 type SortValue = Option<Value>;
 
-/// One key of `sort`, as the generator writes it: `{"field": {"order": …, "missing": …, "mode": …}}`.
+/// One key of `sort` as generated: `{"field": {"order": …, "missing": …, "mode": …}}`.
 pub(crate) struct Key<'j> {
     field: &'j str,
     descending: bool,
@@ -19,7 +19,7 @@ pub(crate) struct Key<'j> {
 }
 
 impl<'j> Key<'j> {
-    /// Reads `sort`.
+    /// Parses `sort`.
     pub(crate) fn list(sort: &'j Json) -> Vec<Self> {
         let keys = sort.as_array().expect("a list of keys");
         assert!(!keys.is_empty(), "a sort without keys");
@@ -55,7 +55,7 @@ impl<'j> Key<'j> {
         })
     }
 
-    /// `sum`, `avg` and `median`; whole fields round half up.
+    /// Applies `sum`, `avg` or `median`; integer fields round half up.
     fn combined(&self, values: &[Value], mode: &str) -> SortValue {
         if values.is_empty() {
             return None;
@@ -87,7 +87,7 @@ impl<'j> Key<'j> {
         self.missing == "_first"
     }
 
-    /// The whole number that documents without one have, as Elasticsearch has it; they tie with those that really have it.
+    /// Returns the integer that stands for a missing value in Elasticsearch; it ties with real values that equal it.
     fn extreme(&self) -> SortValue {
         let (min, max) = match self.kind() {
             Kind::Integer("unsigned_long", ..) => (0, u64::MAX.into()),
@@ -125,7 +125,7 @@ impl<'j> Key<'j> {
     }
 }
 
-/// Brings documents into order, and gives each its printed sort values (null: none).
+/// Sorts documents, and returns each with its printed sort values (null: missing).
 pub(crate) fn sorted<'d>(documents: &[&'d Document], keys: &[Key<'_>]) -> Vec<(&'d Document, Vec<Json>)> {
     let mut valued: Vec<(&Document, Vec<SortValue>)> = documents
         .iter()

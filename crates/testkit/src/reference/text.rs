@@ -2,8 +2,8 @@
 
 use regex::Regex;
 
-/// The words of a text, lowercased. The generator's texts consist of letters, digits, blanks and
-/// commas, and numbers such as `2.5`, on which the standard analyzer does no more than this.
+/// Returns the words of a text, lower-cased. Generated texts consist of letters, digits, spaces and commas, and numbers
+/// such as `2.5`, for which the standard analyzer does the same.
 pub(crate) fn words(text: &str) -> Vec<String> {
     let is_decimal = text.parse::<f64>().is_ok() && text.contains('.');
     let is_part = |letter: char| letter.is_alphanumeric() || is_decimal && letter == '.';
@@ -11,8 +11,8 @@ pub(crate) fn words(text: &str) -> Vec<String> {
     parts.filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
 }
 
-/// Whether `phrase` stands in `words` with at most `slop` moves: Lucene's sloppy phrase. Every
-/// way to place the phrase's words is tried; places must differ.
+/// Returns whether `phrase` occurs in `words` with at most `slop` moves: Lucene's sloppy phrase. Tries every placement
+/// of the phrase's words at distinct positions.
 pub(crate) fn has_phrase(words: &[String], phrase: &[String], slop: i64) -> bool {
     fn place(words: &[String], phrase: &[String], slop: i64, taken: &mut Vec<usize>) -> bool {
         let Some(next) = phrase.get(taken.len()) else {
@@ -38,7 +38,7 @@ pub(crate) fn has_phrase(words: &[String], phrase: &[String], slop: i64) -> bool
     !phrase.is_empty() && place(words, phrase, slop, &mut Vec::new())
 }
 
-/// `*` and `?`; `\` takes the next character as it is.
+/// Converts a pattern with `*` and `?`; `\` escapes the next character.
 pub(crate) fn wildcard(pattern: &str, ignore_case: bool) -> Regex {
     let mut regex = String::new();
     let mut letters = pattern.chars();
@@ -53,15 +53,15 @@ pub(crate) fn wildcard(pattern: &str, ignore_case: bool) -> Regex {
     whole(&regex, ignore_case)
 }
 
-/// A regular expression over the whole text. The generator's need nothing where Lucene's dialect
-/// and this one differ.
+/// Compiles a regular expression for the whole text. Generated expressions use only syntax that Lucene and this engine
+/// share.
 pub(crate) fn whole(regex: &str, ignore_case: bool) -> Regex {
     let flags = if ignore_case { "(?is)" } else { "(?s)" };
     Regex::new(&format!("{flags}^(?:{regex})$")).expect("the generator makes valid patterns")
 }
 
-/// Insertions, deletions, substitutions and swaps of neighbours from one word to another
-/// (optimal string alignment, which Lucene's automata accept).
+/// Returns the number of insertions, deletions, substitutions and transpositions between two words (optimal string
+/// alignment, as in Lucene's automata).
 pub(crate) fn distance(left: &str, right: &str, swaps: bool) -> usize {
     let (left, right): (Vec<char>, Vec<char>) = (left.chars().collect(), right.chars().collect());
     let mut table = vec![vec![0; right.len() + 1]; left.len() + 1];

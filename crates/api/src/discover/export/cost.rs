@@ -1,4 +1,4 @@
-//! What an export would fetch from snapshot repositories: told before it is begun, and held against what it may.
+//! Cost control of exports from snapshot repositories: the estimate before the start, and the limits during the run.
 
 use std::sync::Arc;
 
@@ -14,24 +14,24 @@ use crate::error::ApiError;
 use crate::request::Edge;
 use crate::search;
 
-/// Events that lie in one block of documents, about: who reads one of them has fetched the others. So many are told by
-/// engines with a block for each.
+/// Approximate events per document block: reading one of them fetches the others. Engines that report a block per event
+/// report that many.
 const BLOCK_EVENTS: u64 = 100;
-/// What an event takes of the first so many, which may lie in a block of documents each, in pages; of further ones each as much as
-/// a document takes in the mean, since they share their blocks.
+/// Bytes per event for the first `BLOCK_EVENTS`, which may each need a block, in pages. Further events take the mean
+/// size of a document, since they share blocks.
 const EVENT_BYTES: u64 = 20 << 10;
-/// Requests of a batch of events that wait for each other: where they lie, and the events.
+/// Sequential requests per batch of events: their positions, and the events.
 const BATCH_ROUNDS: u64 = 2;
-/// The operator's limit, as errors name it.
+/// Name of the operator's limit in errors.
 const NODE_LIMIT: &str = "search.max_repository_bytes";
-/// A tenant's.
+/// Name of a tenant's limit in errors.
 const TENANT_LIMIT: &str = "search_repository_bytes";
 
-/// What an export may fetch.
+/// Bytes that an export may fetch.
 pub(super) struct Allowance {
-    /// Bytes, and which limit that is; `None`: as many as it takes.
+    /// Bytes and name of the limit; `None`: unlimited.
     max: Option<(u64, &'static str)>,
-    /// Of all of its searches.
+    /// Work of all its searches.
     work: Arc<Work>,
 }
 
@@ -45,13 +45,13 @@ impl Allowance {
         }
     }
 
-    /// Fails if so much would be fetched.
+    /// Fails if the estimate exceeds the limit.
     fn check_estimate(&self, cost: &SearchCost) -> Result<(), Error> {
         match self.max {
             Some((max, name)) if cost.bytes > max => {
                 let reason = format!(
-                    "the export was not begun: it would fetch about {cost}, from snapshot repositories, and [{name}] allows \
-                     [{max}] bytes. Narrow it in time or to fewer indices"
+                    "the export was not started: it would fetch about {cost}, from snapshot repositories, and \
+                     [{name}] allows [{max}] bytes. Narrow it in time or to fewer indices"
                 );
                 let mut details = limit(name, max);
                 details.insert("estimate".to_owned(), Value::Object(estimate_of(cost)));
@@ -61,7 +61,7 @@ impl Allowance {
         }
     }
 
-    /// Fails once more was fetched than may be.
+    /// Fails after more bytes were fetched than the limit allows.
     pub(super) fn check(&self) -> Result<(), Error> {
         let fetched = self.work.done().repository_bytes;
         match self.max {
@@ -81,8 +81,8 @@ fn limit(name: &str, max: u64) -> Map<String, Value> {
     details.as_object().cloned().unwrap_or_default()
 }
 
-/// What the export may fetch, if it may be begun. Fails, with the estimate, if that takes a word of who asks for it, and if
-/// it takes more than is allowed.
+/// Returns the allowance of an export that may start. Fails with the estimate if the client must confirm it, or if it
+/// exceeds the limit.
 pub(super) async fn agree(
     edge: &Edge,
     ctx: &RequestContext,
@@ -102,23 +102,23 @@ pub(super) async fn agree(
     }
 }
 
-/// Nothing is wrong: who asks is to say that it is worth that.
+/// Builds the error by which the client is asked to confirm the cost.
 fn asks(cost: &SearchCost) -> Error {
     let reason = format!(
-        "the export was not begun: it would fetch about {cost}, from snapshot repositories, which takes about [{}] ms. To begin it \
-         all the same, ask with [frozen] set to [run]",
+        "the export was not started: it would fetch about {cost}, from snapshot repositories, in about [{}] ms. To \
+         start it all the same, set [frozen] to [run]",
         cost.time_ms
     );
     let details = Map::from_iter([("estimate".to_owned(), Value::Object(estimate_of(cost)))]);
     Error::new(ErrorKind::Conflict, reason).with_details(details)
 }
 
-/// What finding the places of the events takes, and reading them in batches. The events are counted for that, as a sample of them
-/// would count them.
+/// Estimates the cost of finding the positions of the events and of reading them in batches. It counts the events as a
+/// sample would.
 async fn estimate(edge: &Edge, ctx: &RequestContext, question: &Question) -> Result<SearchCost, ApiError> {
     let count_all = || json!({"size": 0, "track_total_hits": true});
     let events = count(edge, ctx, question.search(count_all())?).await?;
-    // Events that others stand between are fetched with some of those; but with none of another time.
+    // Reading an event also fetches other events in its block, but none outside the time range.
     let around = match events == 0 || question.conditions().is_empty() {
         true => events,
         false => count(edge, ctx, question.search_for(question.time_dsl(), count_all())?).await?,
@@ -140,8 +140,7 @@ async fn count(edge: &Edge, ctx: &RequestContext, mut request: SearchRequest) ->
     Ok(response.total.map_or(0, |total| total.value))
 }
 
-/// So many events are read, of those that lie in the same blocks all: they take no more than that. The estimate of a search knows
-/// nothing of it, and has a block for each.
+/// Limits the cost to `events` that share blocks. The estimate of a search ignores sharing and has one block per event.
 fn share_blocks(cost: &mut SearchCost, events: u64) {
     let (bytes, documents) = cost.stored;
     let further = u128::from(events.saturating_sub(BLOCK_EVENTS)) * u128::from(bytes) / u128::from(documents.max(1));
@@ -155,7 +154,7 @@ fn share_blocks(cost: &mut SearchCost, events: u64) {
     }
 }
 
-/// Each batch is looked for and read by itself.
+/// Adds the cost of the batches, each with separate requests.
 fn add_batches(cost: &mut SearchCost, events: u64) {
     if cost.requests == 0 {
         return;

@@ -1,4 +1,4 @@
-//! How events are written into a file.
+//! File formats of an export.
 
 use firn_engine::Error;
 use firn_engine::search::Hit;
@@ -7,21 +7,21 @@ use serde_json::{Value, json};
 use super::super::csv::{self, Table};
 use crate::error::ApiError;
 
-/// What a line of a table begins with that is no event.
+/// Prefix of a CSV line that is no event.
 const REMARK: &str = "# ";
 
-/// What is told of each event.
+/// Columns of the file.
 pub(super) struct Columns {
     pub(super) table: Table,
-    /// Those that may be in no event as it was sent.
+    /// Columns that the source of an event may not contain.
     pub(super) looked_up: Vec<String>,
 }
 
-/// How events are written.
+/// File format.
 pub(super) enum Format {
-    /// With a line of names.
+    /// CSV with a header line.
     Csv(Columns),
-    /// Each as it was sent, but on one line.
+    /// NDJSON: each event as sent, but on one line.
     Ndjson,
 }
 
@@ -40,7 +40,7 @@ impl Format {
         }
     }
 
-    /// What stands before the first event.
+    /// Returns the lines before the first event.
     pub(super) fn head(&self) -> Vec<u8> {
         match self {
             Self::Csv(columns) => columns.table.head(),
@@ -65,13 +65,13 @@ impl Format {
         }
     }
 
-    /// Appends the line that says why no event follows though `told` of `total` were written only.
+    /// Appends the line that says why the file ends after `told` of `total` events.
     pub(super) fn write_failure(&self, output: &mut Vec<u8>, error: &ApiError, told: u64, total: u64) {
         let mut body = error.body(None, false);
         let error_object = body["error"].take();
         match self {
             Self::Csv(_) => {
-                // Of a search whose shards failed, why they did.
+                // The cause of the failed shards of a search.
                 let cause = error_object["root_cause"].get(0).unwrap_or(&error_object);
                 let (kind, reason) = (&cause["type"], &cause["reason"]);
                 let (kind, reason) = (kind.as_str().unwrap_or_default(), reason.as_str().unwrap_or_default());

@@ -1,9 +1,10 @@
 //! `_firn/discover/export`: all events of a question as a file.
 //!
-//! They are read ([`reading`]) from a point in time, in two steps so that memory does not grow with them: some hundred places in
-//! the order that is asked for, then the events at some of these, as many at a time as their size allows. Nothing is read
-//! before the client has taken what came before, nor, of snapshot repositories, before he knows what it takes ([`cost`]). If
-//! something fails on the way, the last line says so and the connection breaks off, so that nobody takes a part for the whole.
+//! The export reads ([`reading`]) from a point in time in two steps, so that memory does not grow with the number of
+//! events: first the ids of some hundred events in the requested order, then as many of these events at a time as their
+//! size allows. It reads only after the client has taken the previous events and, for snapshot repositories, only after
+//! the client knows the cost ([`cost`]). If an error occurs, the last line says so and the connection is aborted, so
+//! that no client takes a part for the whole.
 
 mod cost;
 mod format;
@@ -34,13 +35,13 @@ use crate::streaming::Streamed;
 use format::{Columns, Format};
 use reading::{Asked, Export};
 
-/// How many events there are, for whoever shows how far it is.
+/// Header with the number of events, for progress displays.
 const TOTAL_HEADER: &str = "x-firn-total";
-/// Columns of a table.
+/// Maximum columns of a table.
 const COLUMNS_MAX: usize = 5000;
-/// Constants of several indices.
+/// Maximum constants of several indices.
 const LOOKED_UP_MAX: usize = 100;
-/// Bytes of a form: what is no letter takes three times as many.
+/// Maximum bytes of a form: URL encoding triples special characters.
 const FORM_BYTES_MAX: usize = 3 * BODY_BYTES_MAX;
 
 /// `POST /_firn/discover/export`.
@@ -50,7 +51,7 @@ pub(crate) async fn export(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     let format = fields.string("format")?;
     let frozen = Frozen::take(&mut fields)?;
     if frozen == Frozen::Background {
-        let reason = "[frozen] of an export must be one of [ask, run], found [background]: it goes to whoever reads it";
+        let reason = "[frozen] of an export must be one of [ask, run], found [background]: exports need a client";
         return Err(Error::illegal_argument(reason).into());
     }
     let question = Question::take(&mut fields, now_ms)?;
@@ -65,7 +66,7 @@ pub(crate) async fn export(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
             return Err(Error::illegal_argument(reason).into());
         }
     };
-    // Counted as one of its tenant for as long as it runs.
+    // The export counts as a search of its tenant until it ends.
     let discover = edge.discovers.open(
         Arc::clone(&call.ctx.scope),
         call.ctx.cancel.clone(),
@@ -105,7 +106,7 @@ pub(crate) async fn export(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     })
 }
 
-/// The request: the body, or of a form its field of that name.
+/// Returns the request: the body, or its field in a form.
 fn asked(call: &Call) -> Result<Map<String, Value>, ApiError> {
     let first = call.body.iter().find(|byte| !byte.is_ascii_whitespace());
     if matches!(first, None | Some(b'{')) {
@@ -127,7 +128,7 @@ fn asked(call: &Call) -> Result<Map<String, Value>, ApiError> {
     }
 }
 
-/// The columns that are asked for, patterns as what is in use; all that is in use if none are.
+/// Returns the requested columns. Patterns match fields in use; without a request all fields in use are columns.
 async fn columns(
     edge: &Edge,
     call: &Call,
@@ -177,7 +178,7 @@ async fn columns(
     }
 }
 
-/// Not an alias, nor a field of a field, which say again what another says.
+/// Returns whether a field is neither an alias nor a subfield, which repeat the values of another field.
 fn is_own(mapping: &Mapping, path: &str) -> bool {
     let parent = path.rsplit_once('.').and_then(|(parent, _)| mapping.resolve(parent));
     let is_itself = matches!(mapping.resolve(path), Some(Resolved::Field(stored, _)) if stored == path);
@@ -188,7 +189,7 @@ fn is_constant(mapping: &Mapping, path: &str) -> bool {
     matches!(mapping.resolve(path), Some(Resolved::Field(_, field)) if field.field_type == FieldType::ConstantKeyword)
 }
 
-/// A name of a file that says what is in it and when it was asked for.
+/// Builds a file name with the source and the time of the request.
 fn disposition(question: &Question, now_ms: i64, format: &Format) -> Result<HeaderValue, Error> {
     const NAME_CHARS_MAX: usize = 100;
     let source: String = question

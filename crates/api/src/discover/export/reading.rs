@@ -1,4 +1,4 @@
-//! Reading the events of an export, as fast as its client takes them.
+//! Reader of an export's events, at the speed of its client.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,31 +19,31 @@ use crate::moment::Moment;
 use crate::record::{StageTiming, Timings};
 use crate::request::Edge;
 
-/// Places that are read ahead: each search goes over all that match.
+/// Ids that one search returns: each search goes over all matches.
 const PLACES: usize = 2000;
-/// Events that are read at once: what they may take is bounded by the longest that may be sent.
+/// Maximum events per read; the maximum document size bounds their memory.
 pub(super) const BATCH_MAX: usize = 64;
 const BATCH_FIRST: usize = 8;
-/// Bytes of events that are read at once, about.
+/// Target bytes of events per read.
 const BATCH_BYTES: usize = 1 << 20;
-/// How long a connection that breaks off stays open for its last line to be taken.
+/// How long an aborted connection stays open so that the client can read the last line.
 const LAST_LINE: Duration = Duration::from_secs(1);
 
-/// Where an event stands.
+/// Id and sort values of an event.
 struct Key {
     index: String,
     id: String,
     sort: Vec<Value>,
 }
 
-/// What an export is made of.
+/// Inputs of an export.
 pub(super) struct Asked {
     pub(super) edge: Arc<Edge>,
     pub(super) ctx: RequestContext,
     pub(super) moment: Moment,
-    /// The concrete indices that events are of.
+    /// Concrete indices of the events.
     pub(super) indices: Vec<String>,
-    /// Also says whether somebody ended it.
+    /// Slot, which also says whether a delete request ended the export.
     pub(super) place: Place,
     pub(super) question: Question,
     pub(super) format: Format,
@@ -51,35 +51,35 @@ pub(super) struct Asked {
     pub(super) timings: Arc<Timings>,
 }
 
-/// A file on its way.
+/// Running export.
 pub(super) struct Export {
     asked: Asked,
-    /// What was not sent yet of what stands before the first event.
+    /// Unsent part of the lines before the first event.
     head: Vec<u8>,
     total: u64,
-    /// Events so far.
+    /// Events sent so far.
     told: u64,
-    /// Of the next events.
+    /// Ids of the next events.
     places: VecDeque<Key>,
-    /// Where the last event stood that was told.
+    /// Sort values of the last sent event.
     after: Option<Vec<Value>>,
-    /// Events that are read next.
+    /// Size of the next read.
     batch: usize,
-    /// No more places follow.
+    /// No more ids follow.
     is_over: bool,
     started: Instant,
 }
 
-/// How far the body of the answer is.
+/// State of the body.
 enum Stage {
     Reading(Box<Export>),
-    /// The last line says why it is the last.
+    /// The last line has the error.
     Failed,
     Over,
 }
 
 impl Export {
-    /// Counts the events, and finds the first: what is wrong with the question is told while that can still be told.
+    /// Counts the events and reads the first ids, so that an invalid question still gets an error status.
     pub(super) async fn begin(asked: Asked) -> Result<Self, ApiError> {
         let total = count(&asked).await?;
         let mut export = Self {
@@ -97,13 +97,13 @@ impl Export {
         Ok(export)
     }
 
-    /// Events that it is about.
+    /// Returns the number of events.
     pub(super) fn total(&self) -> u64 {
         self.total
     }
 
-    /// The lines of the file. What fails is its last line, and its connection breaks off after that: who does not read the line
-    /// does not take a part for the whole.
+    /// Streams the lines of the file. An error becomes the last line, after which the connection is aborted: a client
+    /// that ignores the line does not take a part for the whole.
     pub(super) fn pieces(self) -> impl Stream<Item = std::io::Result<Bytes>> + Send {
         stream::unfold(Stage::Reading(Box::new(self)), |stage| async move {
             match stage {
@@ -124,7 +124,7 @@ impl Export {
         })
     }
 
-    /// The last line of one that failed.
+    /// Builds the last line of a failed export.
     async fn failed(&mut self, error: ApiError) -> Bytes {
         let error = self.deleted().await.map_or(error, ApiError::from);
         let (told, total) = (self.told, self.total);
@@ -136,7 +136,7 @@ impl Export {
         output.into()
     }
 
-    /// That an index is not there any more: then nothing of the point in time is, and that is all that its searches say.
+    /// Returns an error if an index was deleted. Then the point in time is gone, and its searches report only that.
     async fn deleted(&self) -> Option<Error> {
         let metadata = self.asked.edge.engine.metadata(&self.asked.ctx).await.ok()?;
         let is_gone = |name: &&String| !metadata.indices.contains_key(name.as_str());
@@ -153,7 +153,7 @@ impl Export {
         });
     }
 
-    /// The next lines; `None`: that was all.
+    /// Returns the next lines; `None`: the end.
     async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
         if self.asked.place.is_over() {
             return Err(Error::new(ErrorKind::Cancelled, "the export was cancelled").into());
@@ -184,7 +184,7 @@ impl Export {
         Ok(Some(output.into()))
     }
 
-    /// Finds where the next events stand, without reading them.
+    /// Reads the ids of the next events without their sources.
     async fn read_places(&mut self) -> Result<(), ApiError> {
         let mut body = self.body(PLACES);
         body["_source"] = false.into();
@@ -201,13 +201,13 @@ impl Export {
         Ok(())
     }
 
-    /// Reads the events of the next places.
+    /// Reads the events with the next ids.
     async fn read(&self, keys: &[Key]) -> Result<Vec<Hit>, ApiError> {
         let mut indices: Vec<&str> = keys.iter().map(|key| key.index.as_str()).collect();
         indices.sort_unstable();
         indices.dedup();
         let ids: Vec<&str> = keys.iter().map(|key| key.id.as_str()).collect();
-        // What is no place of these, by the query or by the order, is not among them though it may have one's id.
+        // An event with one of these ids that does not match the query, or comes earlier in the order, is not returned.
         let query = json!({"bool": {"filter": [
             {"terms": {"_index": indices}},
             {"ids": {"values": ids}},
@@ -245,11 +245,15 @@ impl Export {
 
     fn lost(&self) -> ApiError {
         let (told, total) = (self.told, self.total);
-        Error::internal(format!("a bug: [{told}] events of [{total}] were found again")).into()
+        Error::internal(format!(
+            "a bug: an event was not found again after [{told}] of [{total}] events"
+        ))
+        .into()
     }
 }
 
-/// How many events are read next after so many of so many bytes: soon fewer if they are long, slowly more if they are short.
+/// Returns the size of the next read after `count` events of `bytes`. Long events reduce it at once; short events at
+/// most double it.
 fn next_batch(count: usize, bytes: usize) -> usize {
     let each = (bytes / count.max(1)).max(1);
     (BATCH_BYTES / each)

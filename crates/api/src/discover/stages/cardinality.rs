@@ -1,4 +1,4 @@
-//! `cardinality`: how many values fields have, some fields at a time.
+//! `cardinality`: number of distinct values per field, in batches of fields.
 
 use firn_engine::Error;
 use firn_engine::search::{SearchRequest, SearchResponse};
@@ -11,14 +11,13 @@ use crate::discover::step::Step;
 use crate::discover::uses::{self, Uses};
 use crate::error::ApiError;
 
-/// Fields that are counted together. The fewer, the sooner the first are told; the more, the less often the matching
-/// events are found.
+/// Fields per search. Smaller batches give the first results earlier; larger ones match the events less often.
 const BATCH: usize = 10;
-/// Fields that are counted if none are named.
+/// Maximum fields if the request names none.
 const FIELDS_MAX: usize = 100;
-/// Up to here values are counted one by one.
+/// Up to this number values are counted exactly.
 const PRECISION: u64 = 3000;
-/// Counts of so much less than that were certainly counted so: beyond it the error of a count is less than one in a hundred.
+/// A count below this number is certainly exact: above it, the error of a count is less than one in a hundred.
 const EXACT_BELOW: u64 = PRECISION * 9 / 10;
 
 pub(super) async fn run(step: &Step<'_>, named: Option<&[String]>) -> Result<Outcome, ApiError> {
@@ -38,7 +37,7 @@ pub(super) async fn run(step: &Step<'_>, named: Option<&[String]>) -> Result<Out
     {
         return Ok(Outcome::Estimated(cost));
     }
-    // What cannot be counted is told first: it need not be waited for.
+    // Fields that cannot be counted are reported at once.
     let mut told: Vec<Value> = fields
         .iter()
         .filter(|field| !is_countable(known, field))
@@ -49,7 +48,7 @@ pub(super) async fn run(step: &Step<'_>, named: Option<&[String]>) -> Result<Out
     for (number, (batch, request)) in batches.into_iter().enumerate() {
         match step.search(request, &|_| {}).await {
             Ok(response) => told.extend(results(batch, known, &response)),
-            // One field that cannot be counted takes no other with it.
+            // An error of one field must not affect the others of its batch.
             Err(error) if error.status().is_client_error() && batch.len() > 1 => {
                 for field in batch {
                     told.push(alone(step, field, known).await?);
@@ -64,7 +63,7 @@ pub(super) async fn run(step: &Step<'_>, named: Option<&[String]>) -> Result<Out
     Ok(Outcome::Done(print(&told)))
 }
 
-/// Counts one field; what is wrong with it is told in its place.
+/// Counts one field; its error takes the place of its result.
 async fn alone(step: &Step<'_>, field: &String, known: &KnownFields) -> Result<Value, ApiError> {
     match step.search(request(step, &[field])?, &|_| {}).await {
         Ok(response) => Ok(results(&[field], known, &response).remove(0)),
@@ -76,7 +75,7 @@ async fn alone(step: &Step<'_>, field: &String, known: &KnownFields) -> Result<V
     }
 }
 
-/// Names of aggregations are numbers, since those of fields may have what names must not.
+/// Aggregations are named by numbers, since field names may contain forbidden characters.
 fn request(step: &Step<'_>, batch: &[&String]) -> Result<SearchRequest, Error> {
     let mut aggs = Map::new();
     for (number, field) in batch.iter().enumerate() {
@@ -105,7 +104,8 @@ fn results(batch: &[&String], known: &KnownFields, response: &SearchResponse) ->
         .collect()
 }
 
-/// What no mapping has is counted all the same: no event has a value. An object has fields, and no values.
+/// Returns whether a field is countable. An unmapped field is: no event has a value. An object is not: it has fields,
+/// and no values.
 fn is_countable(known: &KnownFields, field: &str) -> bool {
     match known.get(field) {
         Some(known) => known.aggregatable,
@@ -133,11 +133,11 @@ fn failed(field: &str, known: Option<&KnownField>, error: Value) -> Value {
     })
 }
 
-/// Fields that are in use, first those that most of the newest events have.
+/// Returns the fields in use, ordered by their use in the newest events.
 async fn most_used(step: &Step<'_>, known: &KnownFields) -> Result<Vec<String>, ApiError> {
     let in_use = step.run.in_use().await?;
     let newest = || async {
-        // However the table is sorted; as long as it is not, the sample has asked the same.
+        // The sample uses the default order too, unless the table is sorted otherwise, so the search is shared.
         let question = step.run.question.in_default_order();
         let request = question.search(hits_body(&question, uses::SAMPLE, None))?;
         step.search(request, &|_| {}).await

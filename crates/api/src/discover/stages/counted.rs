@@ -1,8 +1,8 @@
-//! The most frequent values of a field, with exact counts.
+//! Most frequent values of a field with exact counts.
 //!
-//! Each shard names the values that are most frequent on it. Where shards have more values than they name, the events of a
-//! value on a shard that did not name it are missing in its count, and the answer says of each value how many that may be.
-//! Those for which that matters are counted once more, by a search that looks at their events alone; mostly there are none.
+//! Each shard returns its most frequent values. If a shard has more values than it returns, its events with other
+//! values are missing in their counts, and the answer has an error bound per value. Values for which the error matters
+//! are counted again by a search over their events only; mostly there are none.
 
 use std::collections::HashMap;
 
@@ -13,30 +13,30 @@ use super::{aggregations, buckets, number};
 use crate::discover::step::Step;
 use crate::error::ApiError;
 
-/// What is known of the most frequent values.
+/// Result of the counts.
 #[derive(Debug, PartialEq)]
 pub(super) struct Counted<'a> {
-    /// As `terms` tells them: most events first.
+    /// Buckets of `terms`: most events first.
     pub(super) buckets: Vec<&'a Value>,
     /// Occurrences of all other values.
     pub(super) other: u64,
-    /// The counts are.
+    /// Whether the counts are exact.
     pub(super) exact: bool,
-    /// Certainly no other value has more events than the last of these.
+    /// Whether certainly no other value has more events than the last of these.
     pub(super) exact_choice: bool,
 }
 
-/// The `terms` aggregation that finds the first `size` values, of which each shard names so many.
+/// Builds the `terms` aggregation for the first `size` values, with `shard_size` values per shard.
 pub(super) fn terms(field: &str, size: u64, shard_size: u64) -> Value {
     json!({"field": field, "size": size, "shard_size": shard_size, "show_term_doc_count_error": true})
 }
 
-/// By how much the count of a value that is not told may be too low.
+/// Returns the maximum error of a value that is not returned.
 fn error_max(terms: &Value) -> u64 {
     number(&terms["doc_count_error_upper_bound"])
 }
 
-/// By how much that of a bucket may be.
+/// Returns the maximum error of a bucket.
 fn error_of(bucket: &Value, terms: &Value) -> u64 {
     match bucket.get("doc_count_error_upper_bound") {
         Some(error) => number(error),
@@ -44,8 +44,8 @@ fn error_of(bucket: &Value, terms: &Value) -> u64 {
     }
 }
 
-/// Counts the found values of a `terms` aggregation of a field again that are not counted exactly and may be among the
-/// first `size`; `None`: there are none. Of each value `below` is told, too.
+/// Builds a search that counts the inexact values of a `terms` aggregation again if they may be among the first `size`;
+/// `None`: there are none. `below` is a sub-aggregation of each value.
 pub(super) async fn again(
     step: &Step<'_>,
     field: &str,
@@ -58,13 +58,13 @@ pub(super) async fn again(
         return Ok(None);
     }
     let question = &step.run.question;
-    // Events of a few values are found by an index of values sooner than by looking at all. From a repository that would
-    // have to be fetched, while the values of all events were fetched just now.
+    // A few values are found faster by an index of values than by a scan. For a repository that index would have to be
+    // fetched, whereas the values of all events were fetched just now.
     let query = match step.run.finds_by_value(field).await? {
         true => question.narrowed(json!({"terms": {field: values}})),
         false => question.query_dsl.clone(),
     };
-    // As many as there are: no shard has to choose.
+    // The size covers all values, so no shard omits one.
     let mut counts =
         json!({"terms": {"field": field, "include": values, "size": values.len(), "shard_size": values.len()}});
     if let Some(below) = below {
@@ -75,7 +75,7 @@ pub(super) async fn again(
     ))
 }
 
-/// The buckets whose counts may be too low, of those that may be among the first `size`.
+/// Returns the buckets with inexact counts that may be among the first `size`.
 fn uncertain(terms: &Value, size: u64) -> Vec<&Value> {
     let found = buckets(terms);
     let last = found.iter().take(size as usize).next_back().map_or(0, count);
@@ -86,7 +86,7 @@ fn uncertain(terms: &Value, size: u64) -> Vec<&Value> {
     found.iter().filter(matters).collect()
 }
 
-/// A value as `include` reads it: dates in the format of their field.
+/// Returns a value in the form that `include` accepts: dates in the format of their field.
 fn written(bucket: &Value) -> &Value {
     bucket.get("key_as_string").unwrap_or(&bucket["key"])
 }
@@ -96,8 +96,8 @@ fn count(bucket: &Value) -> u64 {
 }
 
 impl<'a> Counted<'a> {
-    /// The first `size` of the values that `terms` found, of which it was asked for `asked`, counted again by `again` if
-    /// there was need; `whole`: all shards have answered to the end.
+    /// Takes the first `size` values of `terms`, which requested `asked` values, with the corrected counts of `again`
+    /// if there are any. `whole`: all shards answered completely.
     pub(super) fn new(terms: &'a Value, again: Option<&'a Value>, size: u64, asked: u64, whole: bool) -> Self {
         let found = buckets(terms);
         let occurrences = sum(found.iter()) + number(&terms["sum_other_doc_count"]);
@@ -110,11 +110,11 @@ impl<'a> Counted<'a> {
             .iter()
             .map(|bucket| by_key.get(&key(bucket)).copied().unwrap_or(bucket))
             .collect();
-        // Where nothing was counted again they are in this order already.
+        // Without corrected counts they are already in this order.
         told.sort_by_key(|bucket| std::cmp::Reverse(count(bucket)));
         told.truncate(size as usize);
         let least = told.last().map_or(0, |bucket| count(bucket));
-        // What was not found has no more than the last that was, and what shards did not name.
+        // A value that was not returned has at most the count of the last returned one plus the error of the shards.
         let unfound_max = match found.len() as u64 >= asked {
             true => found.last().map_or(0, count) + error_max,
             false => error_max,
@@ -128,13 +128,13 @@ impl<'a> Counted<'a> {
     }
 }
 
-/// What each bucket is known by.
+/// Returns the identity of a bucket.
 fn key(bucket: &Value) -> String {
     bucket["key"].to_string()
 }
 
-/// The buckets that were counted again, by their keys; `None`: events were written meanwhile, or are not there any more, so the
-/// two searches do not fit together.
+/// Returns the recounted buckets by key; `None`: events were written or removed in between, so the two searches do not
+/// fit together.
 fn recounted<'a>(uncertain: &[&Value], again: &'a Value) -> Option<HashMap<String, &'a Value>> {
     let by_key: HashMap<String, &Value> = buckets(again).iter().map(|bucket| (key(bucket), bucket)).collect();
     let is_no_less = |before: &&Value| by_key.get(&key(before)).is_some_and(|now| count(now) >= count(before));
@@ -149,7 +149,7 @@ fn sum<'a>(buckets: impl Iterator<Item = &'a Value>) -> u64 {
 mod tests {
     use super::*;
 
-    /// Of each value its key, its count and by how much that may be too low.
+    /// Takes for each value its key, its count and its maximum error.
     fn terms(error_max: u64, other: u64, counts: &[(&str, u64, u64)]) -> Value {
         let buckets: Vec<Value> = counts
             .iter()
@@ -175,13 +175,13 @@ mod tests {
 
     #[test]
     fn what_all_shards_have_named_is_not_counted_again() {
-        // What is not exact cannot come before the second.
+        // An inexact value cannot rank before the second.
         let found = terms(3, 10, &[("a", 9, 0), ("b", 8, 0), ("c", 4, 3), ("d", 1, 0)]);
         assert!(uncertain(&found, 2).is_empty());
         let counted = Counted::new(&found, None, 2, 4, true);
         assert_eq!(keys(&counted.buckets), [("a", 9), ("b", 8)]);
         assert_eq!((counted.other, counted.exact, counted.exact_choice), (15, true, true));
-        // Among the first three it may be, and what was not found may be before the last of four.
+        // It may be among the first three, and a value that was not returned may rank before the last of four.
         assert_eq!(keys(&uncertain(&found, 3)), [("c", 4)]);
         assert!(!Counted::new(&found, None, 3, 4, true).exact);
         let second = terms(0, 0, &[("c", 6, 0)]);
@@ -190,28 +190,28 @@ mod tests {
     }
 
     #[test]
-    fn the_second_count_is_told() {
+    fn the_second_count_is_used() {
         let found = terms(3, 10, &[("a", 9, 0), ("b", 8, 3), ("c", 4, 3)]);
         assert_eq!(keys(&uncertain(&found, 2)), [("b", 8)]);
         assert!(!Counted::new(&found, None, 2, 3, true).exact);
         let second = terms(0, 0, &[("b", 11, 0)]);
         let counted = Counted::new(&found, Some(&second), 2, 3, true);
         assert_eq!(keys(&counted.buckets), [("b", 11), ("a", 9)]);
-        // All 31 occurrences without 20; what was not found has 4 + 3 at most.
+        // All 31 occurrences minus 20; a value that was not returned has 4 + 3 at most.
         assert_eq!((counted.other, counted.exact, counted.exact_choice), (11, true, true));
         let second = terms(0, 0, &[("b", 11, 0), ("c", 4, 0)]);
         let third = Counted::new(&found, Some(&second), 3, 3, true);
         assert!(third.exact && !third.exact_choice, "another may have more than 4");
-        // Fewer were found than asked for: only what no shard named is unknown.
+        // Fewer values than requested were found: only values that no shard returned are unknown.
         assert!(Counted::new(&found, Some(&second), 3, 9, true).exact_choice);
     }
 
     #[test]
-    fn a_second_count_of_something_else_is_not_told() {
+    fn a_second_count_of_something_else_is_ignored() {
         let found = terms(3, 0, &[("a", 9, 3), ("b", 8, 3)]);
         for second in [
             terms(0, 0, &[("a", 9, 0)]),
-            // More together, but an event of one is missing.
+            // More in total, but an event of one value is missing.
             terms(0, 0, &[("a", 12, 0), ("b", 7, 0)]),
         ] {
             let counted = Counted::new(&found, Some(&second), 2, 2, true);

@@ -1,4 +1,4 @@
-//! `histogram`: the events over time, split by the values of a field that most of them have.
+//! `histogram`: events over time, with a breakdown by the values of a field.
 
 use std::collections::HashMap;
 
@@ -15,10 +15,10 @@ use crate::discover::step::Step;
 use crate::discover::time::TimeRange;
 use crate::error::ApiError;
 
-/// Values that each shard names at least: of most fields that events are split by, that is all of them.
+/// Minimum values per shard: for most breakdown fields that is all of them.
 const SHARD_SPLITS: u64 = 100;
 
-/// Values that are looked at beyond those that are told: of shards that differ, one of them may be among the first.
+/// Values beyond the requested number: if shards differ, one of them may be among the first.
 const BEYOND: u64 = 5;
 
 pub(super) async fn run(
@@ -39,7 +39,8 @@ pub(super) async fn run(
     let (from_ms, to_ms) = match (time.from_ms, time.to_ms) {
         (Some(from_ms), Some(to_ms)) => (from_ms, to_ms),
         (from_ms, to_ms) => {
-            // Where the range begins says when; that and its end are asked for before anything is counted.
+            // If one end is open, `at_ms` stands for both ends in the estimate; nothing is counted before the estimate
+            // is accepted.
             let at_ms = from_ms.or(to_ms).unwrap_or(0);
             let drawn = Drawn {
                 buckets: Buckets::new(interval, width_px, at_ms, at_ms, time)?,
@@ -50,7 +51,7 @@ pub(super) async fn run(
             if let Some(cost) = step.too_dear(requests).await? {
                 return Ok(Outcome::Estimated(cost));
             }
-            // Of nothing there is nothing to draw.
+            // Without events there is nothing to draw.
             ends(step, time).await?.unwrap_or((at_ms, at_ms))
         }
     };
@@ -88,7 +89,7 @@ pub(super) async fn run(
     Ok(Outcome::Done(drawn.print(&found, again.as_ref(), true)))
 }
 
-/// The first of the configured fields that is in use.
+/// Returns the first configured field that is in use.
 async fn default_split(step: &Step<'_>) -> Result<Option<String>, ApiError> {
     let (known, in_use) = (step.run.known().await?, step.run.in_use().await?);
     Ok(known::default_split(
@@ -98,7 +99,7 @@ async fn default_split(step: &Step<'_>) -> Result<Option<String>, ApiError> {
     ))
 }
 
-/// When the first event happened and when the last one; `None`: there is none.
+/// Returns the ends of the range, with the first and the last event for open ends; `None`: there are no events.
 async fn ends(step: &Step<'_>, time: &TimeRange) -> Result<Option<(i64, i64)>, ApiError> {
     let response = step.search(ends_request(step, time)?, &|_| {}).await?;
     let aggregations = response.aggregations.as_deref().unwrap_or(&Value::Null);
@@ -115,11 +116,11 @@ fn ends_request(step: &Step<'_>, time: &TimeRange) -> Result<SearchRequest, Erro
     }))
 }
 
-/// What is drawn.
+/// Specification of the histogram.
 struct Drawn<'a> {
     buckets: Buckets,
     split_by: Option<&'a str>,
-    /// Values that it is split by at most.
+    /// Maximum values of the breakdown.
     splits: u64,
 }
 
@@ -134,7 +135,8 @@ impl Drawn<'_> {
         step.run.question.search(aggregations(aggs))
     }
 
-    /// Buckets without events are put in here, so that they need not be told by each split.
+    /// Builds the aggregation over time. Empty buckets are filled in here, so that not every breakdown value has to
+    /// return them.
     fn over_time(&self, time: &TimeRange) -> Value {
         let kind = if self.buckets.is_calendar() {
             "calendar_interval"
@@ -153,7 +155,7 @@ impl Drawn<'_> {
         self.result(found, again, ended).to_string().into_bytes()
     }
 
-    /// `ended`: nothing follows; `again`: where the splits that were found had to be counted again.
+    /// Builds the result. `ended`: it is final; `again`: recounted breakdown values, if necessary.
     fn result(&self, found: &SearchResponse, again: Option<&SearchResponse>, ended: bool) -> Value {
         let aggregations = found.aggregations.as_deref().unwrap_or(&Value::Null);
         let again_aggregations = again.and_then(|again| again.aggregations.as_deref());
@@ -200,13 +202,13 @@ impl Drawn<'_> {
     }
 }
 
-/// The counts of the splits in one bucket, and of the events of it that are in none.
+/// Returns the counts of the breakdown values in one bucket, and the rest of its events.
 fn at(start: i64, count: u64, splits: &[(String, HashMap<i64, u64>)]) -> (Map<String, Value>, u64) {
     let (mut of_splits, mut rest) = (Map::new(), count);
     for (name, counts) in splits {
         if let Some(count) = counts.get(&start) {
             of_splits.insert(name.clone(), (*count).into());
-            // An event of several values is in several splits.
+            // An event with several values counts for each of them.
             rest = rest.saturating_sub(*count);
         }
     }

@@ -1,4 +1,4 @@
-//! What is told of the events: one file for each stage, with the searches that it makes and what it makes of them.
+//! Stages of a Discover request: one file per stage, with its searches and its result.
 
 mod cardinality;
 mod counted;
@@ -14,11 +14,11 @@ use super::request::Stage;
 use super::step::Step;
 use crate::error::ApiError;
 
-/// What a stage came to.
+/// Outcome of a stage.
 pub(super) enum Outcome {
-    /// JSON.
+    /// Result as JSON.
     Done(Vec<u8>),
-    /// It was not run, since it would cost so much.
+    /// The stage did not run, because of this cost.
     Estimated(SearchCost),
 }
 
@@ -37,28 +37,28 @@ pub(super) async fn run(step: &Step<'_>) -> Result<Outcome, ApiError> {
     }
 }
 
-/// A number of an answer's aggregations.
+/// Returns a number of an aggregation.
 fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or(0)
 }
 
-/// A search of aggregations only. The answers of shards are counted to the last document.
+/// Builds a search body with aggregations only. The engine counts all documents.
 fn aggregations(aggs: Value) -> Value {
     json!({"size": 0, "track_total_hits": true, "aggs": aggs})
 }
 
-/// The buckets of an aggregation.
+/// Returns the buckets of an aggregation.
 fn buckets(aggregation: &Value) -> &[Value] {
     aggregation["buckets"].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// A bucket's value as people read it.
+/// Returns the readable value of a bucket.
 fn text(bucket: &Value) -> String {
     let shown = bucket.get("key_as_string").unwrap_or(&bucket["key"]);
     shown.as_str().map_or_else(|| shown.to_string(), str::to_owned)
 }
 
-/// Whether all shards have answered to the end.
+/// Returns whether all shards answered completely.
 fn is_whole(response: &SearchResponse) -> bool {
     response.shards.failures.is_empty() && !response.timed_out
 }

@@ -1,6 +1,7 @@
-//! `sample`: the first events, and how many there are.
+//! `sample`: the first events, and their total number.
 //!
-//! Two searches: the first hits are found without counting the rest, so they are told before the count is known.
+//! It uses two searches: the first finds the hits without counting the rest, so the hits are posted before the count is
+//! known.
 
 use std::time::Duration;
 
@@ -13,10 +14,10 @@ use crate::discover::request::{Question, write_hits};
 use crate::discover::step::Step;
 use crate::error::ApiError;
 
-/// Nobody sees that the count comes so much later, so it is waited for.
+/// Additional wait for the count: so short a delay is not visible.
 const GRACE: Duration = Duration::from_millis(15);
 
-/// The body of the search for the hits, beside the query.
+/// Returns the body of the search for the hits, without the query.
 pub(in crate::discover) fn hits_body(question: &Question, size: u64, search_after: Option<&Value>) -> Value {
     let mut body = json!({
         "size": size,
@@ -46,7 +47,7 @@ pub(super) async fn run(step: &Step<'_>, size: u64, search_after: Option<&Value>
         found = &mut finding => {
             let found = match found {
                 Ok(found) => found,
-                // Who lets go of a search ends it, and with it all of the request's.
+                // Dropping a search cancels it, and with it all searches of the request.
                 Err(error) => {
                     let _ = counting.await;
                     return Err(error);

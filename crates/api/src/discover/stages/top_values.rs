@@ -1,4 +1,4 @@
-//! `top_values`: the values of a field that most events have, over all of them.
+//! `top_values`: the most frequent values of a field, over all events.
 
 use firn_engine::Error;
 use firn_engine::search::SearchResponse;
@@ -10,9 +10,9 @@ use crate::discover::known::is_object;
 use crate::discover::step::Step;
 use crate::error::ApiError;
 
-/// Values that each shard names at least, so that counts of shards that differ add up exactly.
+/// Minimum values per shard, so that the counts of different shards add up exactly.
 const SHARD_VALUES_MIN: u64 = 1000;
-/// Values that are looked at beyond those that are told: of shards that differ, one of them may be among the first.
+/// Values beyond the requested number: if shards differ, one of them may be among the first.
 const BEYOND: u64 = 20;
 
 pub(super) async fn run(step: &Step<'_>, field: &str, size: u64) -> Result<Outcome, ApiError> {
@@ -63,13 +63,13 @@ pub(super) async fn run(step: &Step<'_>, field: &str, size: u64) -> Result<Outco
     Ok(Outcome::Done(told.print(&found, again.as_ref(), true)))
 }
 
-/// What is told of a field.
+/// Parameters of the result.
 struct Told<'a> {
     field: &'a str,
     field_type: Option<&'a str>,
-    /// Values that are told.
+    /// Values in the result.
     size: u64,
-    /// Values that are looked at.
+    /// Values requested from the shards.
     asked: u64,
 }
 
@@ -78,7 +78,7 @@ impl Told<'_> {
         self.result(found, again, ended).to_string().into_bytes()
     }
 
-    /// `ended`: nothing follows; `again`: where the values that were found had to be counted again.
+    /// Builds the result. `ended`: it is final; `again`: recounted values, if necessary.
     fn result(&self, found: &SearchResponse, again: Option<&SearchResponse>, ended: bool) -> Value {
         let aggregations = found.aggregations.as_deref().unwrap_or(&Value::Null);
         let again_aggregations = again.and_then(|again| again.aggregations.as_deref());
@@ -114,7 +114,7 @@ impl Told<'_> {
     }
 }
 
-/// What a filter asks for the events of a bucket with. The keys of booleans are numbers, which their fields do not know.
+/// Returns the value for a filter on a bucket. The keys of booleans are numbers, which their fields do not accept.
 fn asked_as(bucket: &Value) -> Value {
     match (&bucket["key"], bucket["key_as_string"].as_str()) {
         (Value::Number(_), Some("true")) => true.into(),
@@ -123,7 +123,7 @@ fn asked_as(bucket: &Value) -> Value {
     }
 }
 
-/// To a hundredth.
+/// Rounds to a hundredth.
 fn percent(count: u64, of: u64) -> f64 {
     match of {
         0 => 0.0,
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_told_with_what_is_beside_them() {
+    fn counts_include_the_rest_of_the_events() {
         let response = SearchResponse {
             total: Some(TotalHits { value: 10, exact: true }),
             aggregations: Some(Arc::new(json!({

@@ -1,4 +1,5 @@
-//! Lifecycles in a world without disks, whose clock and whose end are the test's.
+//! Tests of lifecycles in a simulated world without disks, where the test controls the clock and the end of the
+//! process.
 
 mod verifying;
 mod world;
@@ -13,7 +14,7 @@ use self::world::{HOUR_MS, World, now};
 use super::Occasion;
 use super::decide::{Decision, decide};
 
-/// The well-known example, with a retention that a test has time for.
+/// Example of the documentation, with a retention short enough for a test.
 fn example() -> Value {
     json!({
         "hot": {"actions": {
@@ -59,7 +60,7 @@ fn a_month_goes_from_hot_to_frozen_to_nothing() {
     assert!(metadata.ilm.orphans.is_empty());
 }
 
-/// Runs the example over some days with an end of the process after `moments` of each run, and goes on.
+/// Runs the example over some days, ends the process after `moments` of each run, and continues.
 fn days_with_ends(moments: i64) -> bool {
     let world = World::new();
     world.put_policy("example", example());
@@ -97,7 +98,7 @@ fn days_with_ends(moments: i64) -> bool {
         2,
         "one snapshot each, ended after {moments} moments"
     );
-    // And away, with an end at the same place.
+    // The deletion, with an end at the same place.
     world.pass(30 * 24 * HOUR_MS);
     for _ in 0..4 {
         world.end_after(moments);
@@ -175,7 +176,7 @@ fn an_empty_index_is_as_good_as_a_new_one() {
 }
 
 #[test]
-fn what_fails_is_told_and_tried_again() {
+fn failures_are_reported_and_retried() {
     let world = World::new();
     world.put_policy("p", json!({"hot": {"actions": {"rollover": {"max_docs": 1}}}}));
     world.create_index("logs", json!({"index.lifecycle.name": "p"}), None);
@@ -210,14 +211,14 @@ fn what_fails_is_told_and_tried_again() {
 #[test]
 fn a_policy_that_is_missing_is_named() {
     let world = World::new();
-    world.create_index("logs", json!({"index.lifecycle.name": "nobody"}), None);
+    world.create_index("logs", json!({"index.lifecycle.name": "absent"}), None);
     let ilm = world.process();
     world.run(&ilm);
-    assert_eq!(world.info("logs")["reason"], "policy [nobody] does not exist");
+    assert_eq!(world.info("logs")["reason"], "policy [absent] does not exist");
     let version = world.state().version;
     world.run(&ilm);
     assert_eq!(world.state().version, version, "said once");
-    world.put_policy("nobody", json!({"delete": {"actions": {"delete": {}}}}));
+    world.put_policy("absent", json!({"delete": {"actions": {"delete": {}}}}));
     world.run(&ilm);
     assert!(!world.state().indices.contains_key("logs"));
 }
@@ -238,7 +239,7 @@ fn a_stopped_lifecycle_stands_still() {
     assert!(!world.state().indices.contains_key("logs"));
 }
 
-/// An index one step before its searchable snapshot is made.
+/// An index one step before its searchable snapshot is created.
 fn about_to_freeze() -> (std::sync::Arc<World>, super::Ilm) {
     let world = World::new();
     let mount = json!({"searchable_snapshot": {"snapshot_repository": "objects"}});
@@ -275,7 +276,7 @@ fn a_mounted_index_that_lacks_events_takes_no_place() {
     assert!(world.state().indices.contains_key("logs"));
     assert!(!world.state().indices.contains_key("partial-logs"));
     let first: Vec<_> = world.snapshots.lock().keys().cloned().collect();
-    // And again from a new snapshot, which may be a better one.
+    // And again from a new snapshot, which may be complete.
     world.lost_in_mounts.store(0, Ordering::Relaxed);
     world.run(&ilm);
     assert_eq!(world.at("partial-logs"), "frozen/complete/complete");
@@ -285,7 +286,7 @@ fn a_mounted_index_that_lacks_events_takes_no_place() {
     assert_ne!(first, second, "the one before is gone, and its name is not used again");
 }
 
-/// Takes the steps of `logs` until it is at one.
+/// Executes the steps of `logs` until it is at a given step.
 fn run_up_to(world: &World, ilm: &super::Ilm, step: &str) {
     for _ in 0..20 {
         if world.at("logs") == format!("frozen/searchable_snapshot/{step}") {
@@ -306,7 +307,7 @@ fn run_up_to(world: &World, ilm: &super::Ilm, step: &str) {
 }
 
 #[test]
-fn a_mounted_index_that_somebody_removes_is_made_anew() {
+fn a_removed_mounted_index_is_created_again() {
     for step in ["wait-for-index-color", "swap-aliases"] {
         let (world, ilm) = about_to_freeze();
         run_up_to(&world, &ilm, step);
@@ -321,7 +322,7 @@ fn a_mounted_index_that_somebody_removes_is_made_anew() {
 }
 
 #[test]
-fn a_snapshot_that_somebody_mounted_meanwhile_is_his() {
+fn a_snapshot_that_a_user_mounted_is_not_deleted() {
     let (world, ilm) = about_to_freeze();
     world.lost_in_mounts.store(1, Ordering::Relaxed);
     world.run(&ilm);
@@ -414,7 +415,7 @@ fn a_cold_index_is_frozen_from_the_same_snapshot() {
 }
 
 #[test]
-fn a_snapshot_that_somebody_else_reads_is_left() {
+fn a_snapshot_with_another_mount_is_not_deleted() {
     let (world, ilm) = about_to_freeze();
     world.run(&ilm);
     let (repository, snapshot) = world.snapshots.lock().keys().next().cloned().unwrap();

@@ -1,4 +1,4 @@
-//! What a snapshot has is read back before the index that it was made of goes.
+//! Tests of verification: a snapshot is read back before its index is deleted.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use super::{about_to_freeze, run_up_to};
 
 const AT_IT: &str = "frozen/searchable_snapshot/verify-snapshot";
 
-/// One look between two polls, as the clock takes one each second.
+/// One check between two polls, as the timer makes one each second.
 fn look(ilm: &Ilm) {
     let due = now(ilm.due(Occasion::Between)).unwrap();
     for (name, lane) in due {
@@ -22,7 +22,7 @@ fn look(ilm: &Ilm) {
     }
 }
 
-/// An index whose snapshot is read back, a tenth at each look.
+/// An index whose snapshot is being verified, a tenth at each check.
 fn reading() -> (Arc<World>, Ilm) {
     let (world, ilm) = about_to_freeze();
     world.read_back_speed.store(SNAPSHOT_BYTES / 10, Ordering::Relaxed);
@@ -34,7 +34,7 @@ fn reading() -> (Arc<World>, Ilm) {
 }
 
 #[test]
-fn how_far_it_is_is_told_and_nothing_goes_before_its_end() {
+fn progress_is_shown_and_nothing_is_deleted_before_the_end() {
     let (world, ilm) = reading();
     for tenth in 2..10 {
         look(&ilm);
@@ -92,15 +92,15 @@ fn what_is_damaged_is_named_and_written_again() {
     assert_eq!(world.at("logs"), "frozen/searchable_snapshot/ERROR");
     let reason = world.info("logs")["reason"].as_str().unwrap().to_owned();
     for part in [
-        "[objects] does not have what snapshot",
-        "index [logs], which stays where it is",
+        "repository [objects] has damaged objects of snapshot",
+        "index [logs], which stays in place",
         "object [splits/0.split]: it is missing; object [splits/1.split]",
         "and [2] more",
     ] {
         assert!(reason.contains(part), "{reason}");
     }
     assert!(!world.state().indices.contains_key("partial-logs"));
-    // The retry makes another snapshot, which writes what was damaged.
+    // The retry creates another snapshot, which writes the damaged objects.
     world.run(&ilm);
     assert_eq!(world.at("partial-logs"), "frozen/complete/complete");
     let second: Vec<_> = world.snapshots.lock().keys().cloned().collect();
@@ -108,9 +108,9 @@ fn what_is_damaged_is_named_and_written_again() {
     assert_ne!(first, second);
 }
 
-/// After a restart nobody knows what was read, and the snapshot may have been rewritten since it was.
+/// After a restart the verification is unknown, and the snapshot may have been rewritten since.
 #[test]
-fn what_nobody_knows_to_be_whole_takes_no_place() {
+fn an_unverified_snapshot_replaces_no_index() {
     for step in ["mount-snapshot", "wait-for-index-color", "swap-aliases"] {
         let (world, ilm) = about_to_freeze();
         run_up_to(&world, &ilm, step);
@@ -126,7 +126,7 @@ fn what_nobody_knows_to_be_whole_takes_no_place() {
     }
 }
 
-/// An older firn mounted before anybody had read what it mounted.
+/// An older firn mounted snapshots without a verification.
 #[test]
 fn a_mount_of_what_is_damaged_goes() {
     let (world, ilm) = about_to_freeze();
@@ -146,7 +146,7 @@ fn a_mount_of_what_is_damaged_goes() {
 }
 
 #[test]
-fn what_nobody_waits_for_is_ended() {
+fn an_unneeded_verification_is_ended() {
     type Change = (&'static str, fn(&World));
     let changes: [Change; 4] = [
         ("the index goes", |world| {

@@ -1,4 +1,4 @@
-//! A node made of nothing but metadata and numbers of events, which ends wherever a test wants it to.
+//! Simulated node of metadata and numbers of events; a test can end its process at any point.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -20,35 +20,35 @@ use super::super::{Effects, Ilm, IlmParts, IndexSize, MountedAs, Occasion};
 pub(super) const HOUR_MS: i64 = 3_600_000;
 pub(super) const START_MS: i64 = 1_767_225_600_000;
 
-/// Everything that survives the end of the process.
+/// State that survives the end of the process.
 pub(super) struct World {
     metadata: Mutex<Arc<Metadata>>,
     ids: AtomicU64,
     pub(super) now_ms: AtomicI64,
-    /// By uuid of the index: events and segments.
+    /// Events and segments, by uuid of the index.
     disk: Mutex<BTreeMap<String, (u64, u64)>>,
-    /// By repository and name: what it says, and how many events it holds.
+    /// Snapshot and its number of events, by repository and name.
     pub(super) snapshots: Mutex<BTreeMap<(String, String), (SnapshotInfo, u64)>>,
     /// Moments until the process ends; negative: it does not.
     moments_left: AtomicI64,
     has_ended: AtomicBool,
-    /// The next snapshot is made without its shard.
+    /// The next snapshot lacks its shard.
     pub(super) is_next_snapshot_broken: AtomicBool,
-    /// What mounted indices lack.
+    /// Number of events that mounted indices lack.
     pub(super) lost_in_mounts: AtomicU64,
-    /// Of every index: shards that do not lie where they belong yet.
+    /// Shards of every index that are not on their preferred tier yet.
     pub(super) shards_to_move: AtomicU64,
     /// Why they wait.
     pub(super) move_waits_for: Mutex<Option<String>>,
-    /// Bytes that are read back between two looks, of [`SNAPSHOT_BYTES`]; 0: all of them by the first look.
+    /// Bytes verified between two checks, of [`SNAPSHOT_BYTES`]; 0: all of them by the first check.
     pub(super) read_back_speed: AtomicU64,
-    /// What the store does not have as it was written, until a snapshot writes it again.
+    /// Damaged objects of the store, until a snapshot writes them again.
     pub(super) damage: Mutex<Vec<DamagedObject>>,
-    /// What of reading back was ended.
+    /// Ended verifications.
     pub(super) ended: Mutex<Vec<VerifySnapshot>>,
 }
 
-/// What every snapshot has.
+/// Bytes of every snapshot.
 pub(super) const SNAPSHOT_BYTES: u64 = 1000;
 
 impl World {
@@ -79,13 +79,13 @@ impl World {
         self.now_ms.fetch_add(ms, Ordering::Relaxed);
     }
 
-    /// The process ends after so many moments: before or after one of its effects.
+    /// Ends the process after a number of moments: before or after one of its effects.
     pub(super) fn end_after(&self, moments: i64) {
         self.moments_left.store(moments, Ordering::Relaxed);
         self.has_ended.store(false, Ordering::Relaxed);
     }
 
-    /// It goes on; whether it had ended.
+    /// Restarts the process; returns whether it had ended.
     pub(super) fn restart(&self) -> bool {
         self.moments_left.store(-1, Ordering::Relaxed);
         self.has_ended.swap(false, Ordering::Relaxed)
@@ -102,7 +102,7 @@ impl World {
         Ok(())
     }
 
-    /// Changes metadata as an engine does.
+    /// Changes metadata like an engine.
     pub(super) fn apply(&self, mut command: Command) -> Result<Outcome> {
         let mut metadata = self.metadata.lock();
         let now_ms = self.now_ms.load(Ordering::Relaxed);
@@ -127,7 +127,7 @@ impl World {
             format!("{:022}", self.ids.fetch_add(1, Ordering::Relaxed))
         })?;
         for (name, index) in &next.indices {
-            // Whatever a crash leaves is read from the disk again.
+            // After a crash, metadata is read from the disk.
             let read = IndexMetadata::from_json(&index.to_json())?;
             assert_eq!(read, **index, "{name}");
         }
@@ -140,7 +140,7 @@ impl World {
         disk.get(&index.uuid).map_or(0, |(docs, _)| *docs)
     }
 
-    /// Writes events to what takes the writes of a data stream or an index.
+    /// Writes events to the write index of a data stream, or to an index.
     pub(super) fn write(&self, target: &str, docs: u64) {
         let metadata = self.state();
         let now_ms = self.now_ms.load(Ordering::Relaxed);
@@ -160,7 +160,7 @@ impl World {
         *segments += 1;
     }
 
-    /// Events that a search of a data stream finds.
+    /// Returns the events that a search of a data stream finds.
     pub(super) fn found_in(&self, stream: &str) -> u64 {
         let metadata = self.state();
         let indices = metadata.data_streams.get(stream).map(|stream| stream.indices.clone());
@@ -171,7 +171,7 @@ impl World {
             .sum()
     }
 
-    /// A fresh process over what is left.
+    /// Starts a fresh process on the surviving state.
     pub(super) fn process(self: &Arc<Self>) -> Ilm {
         let clock = Arc::clone(self);
         let ids = Arc::clone(self);
@@ -183,7 +183,7 @@ impl World {
         })
     }
 
-    /// Does whatever is due, until nothing is.
+    /// Executes all due work, until nothing is due.
     pub(super) fn run(self: &Arc<Self>, ilm: &Ilm) {
         let mut occasion = Occasion::Poll;
         for _ in 0..20 {
@@ -207,7 +207,7 @@ impl World {
             .unwrap();
     }
 
-    /// A data stream whose indices follow a policy.
+    /// Creates a data stream whose indices follow a policy.
     pub(super) fn create_stream(&self, stream: &str, policy: &str) {
         self.apply(Command::PutIndexTemplate {
             name: stream.to_owned(),
@@ -235,7 +235,7 @@ impl World {
         .unwrap();
     }
 
-    /// Phase, action and step of an index.
+    /// Returns phase, action and step of an index.
     pub(super) fn at(&self, name: &str) -> String {
         let metadata = self.state();
         let execution = metadata.indices[name].execution.as_ref();
@@ -253,7 +253,7 @@ impl World {
     }
 }
 
-/// The answer of a future that waits for nothing.
+/// Returns the result of a future that never waits.
 pub(super) fn now<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => answer,
@@ -261,7 +261,7 @@ pub(super) fn now<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// Each effect has a moment before and one after. With what this process has read back, in bytes.
+/// Effects with a moment before and one after each. The map holds the bytes that this process has verified.
 struct Hands(Arc<World>, Mutex<BTreeMap<VerifySnapshot, u64>>);
 
 impl Hands {

@@ -1,4 +1,4 @@
-//! `adjacency_matrix`: a bucket per query and per pair of queries.
+//! `adjacency_matrix` aggregation: a bucket per query and per pair of queries.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use super::buckets::Buckets;
 use super::filters::matches;
 use super::{Collector, Level, Scope};
 
-/// Pairs that are counted at once, apart from those of one document.
+/// Pairs that are counted together, apart from those of one document.
 const PENDING_MAX: usize = 1 << 14;
 
-/// `adjacency_matrix`, resolved.
+/// `adjacency_matrix`, compiled.
 pub(super) struct AdjacencyMatrixPlan {
     weights: Vec<Arc<dyn Weight>>,
     part: AdjacencyMatrix,
@@ -56,7 +56,7 @@ struct AdjacencyMatrixCollector {
     part: AdjacencyMatrix,
     found: Vec<u64>,
     memory: Memory,
-    /// By first filter times their number plus second filter.
+    /// The key is the first filter times the number of filters plus the second filter.
     buckets: Buckets,
 }
 

@@ -1,4 +1,4 @@
-//! `auto_date_histogram`: buckets of time that widen when they become too many.
+//! `auto_date_histogram` aggregation: time buckets that widen when there are too many of them.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use super::buckets::Buckets;
 use super::source::{self, Source};
 use super::{Collector, Level, Scope};
 
-/// `auto_date_histogram`, resolved.
+/// `auto_date_histogram`, compiled.
 pub(super) struct AutoDateHistogramPlan {
     source: Source,
     format: ValueFormat,
@@ -69,13 +69,13 @@ impl AutoDateHistogramPlan {
     }
 }
 
-/// What is known of a parent's buckets so far.
+/// The buckets of a parent so far.
 struct Parent {
     rung: usize,
     rounding: Rounding,
-    /// Starts of its buckets at this width; counts are kept elsewhere.
+    /// Starts of its buckets at this width; `buckets` has the counts.
     starts: std::collections::HashSet<i64, super::table::Mixer>,
-    /// The bucket of the instant before: (start, end).
+    /// The bucket of the previous timestamp: (start, end).
     known: (i64, i64),
 }
 
@@ -86,7 +86,7 @@ struct AutoDateHistogramCollector {
     format: ValueFormat,
     ladder: Ladder,
     parents: Vec<Parent>,
-    /// By start; starts that were taken before a parent's buckets widened are rounded in the end.
+    /// Keyed by start; starts from before a parent's buckets widened are rounded at the end.
     buckets: Buckets,
     values: ValueBlock,
     own: Vec<i64>,
@@ -149,8 +149,8 @@ impl Collector for AutoDateHistogramCollector {
                 self.own.extend(self.missing_ms.map(|ms| state.start(ms, &self.ladder)));
             }
             if self.own.len() > 1 {
-                // A document is once in a bucket, however many of its dates are; a later date may
-                // have widened the buckets of an earlier one.
+                // A document counts once per bucket, even with several dates in it; a later date may have widened
+                // the buckets of an earlier one.
                 for start in &mut self.own {
                     *start = state.rounding.round_down(*start);
                 }

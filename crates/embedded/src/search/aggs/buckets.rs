@@ -1,5 +1,5 @@
-//! What all aggregations with several buckets do alike: count, hand documents on, and collect
-//! what the levels below found.
+//! Common part of all aggregations with several buckets: counts documents, passes them to the sub-aggregations, and
+//! collects their results.
 
 use firn_engine::aggs::{Bucket, Partials};
 use firn_model::Result;
@@ -9,10 +9,10 @@ use super::Level;
 use super::table::{Entry, Table};
 use crate::search::memory::Memory;
 
-/// Rough bytes of a bucket that is handed on: key, count and place in a hash table.
+/// Approximate bytes of a bucket in a result: key, count and hash table slot.
 const BUCKET_BYTES: usize = 120;
 
-/// The buckets of one aggregation on one segment, with the level below.
+/// The buckets of one aggregation on one segment, with its sub-aggregations.
 pub(super) struct Buckets {
     table: Table,
     sub: Level,
@@ -23,7 +23,7 @@ pub(super) struct Buckets {
 }
 
 impl Buckets {
-    /// For keys below `width`; `None`: any keys.
+    /// Creates buckets for keys below `width`; `None`: any keys.
     pub(super) fn new(width: Option<u64>, sub: Level, memory: &Memory) -> Self {
         Self {
             table: Table::new(width, !sub.is_empty(), memory),
@@ -35,8 +35,7 @@ impl Buckets {
         }
     }
 
-    /// Puts a document into a bucket of its parent's. Documents ascend; [`Buckets::flush`] ends a
-    /// block.
+    /// Adds a document to a bucket of its parent. Documents ascend; [`Buckets::flush`] ends a block.
     #[inline]
     pub(super) fn push(&mut self, doc: DocId, parent: u32, key: u64) {
         self.docs.push(doc);
@@ -44,7 +43,7 @@ impl Buckets {
         self.keys.push(key);
     }
 
-    /// Counts what was pushed and hands it to the level below.
+    /// Counts the added documents and passes them to the sub-aggregations.
     pub(super) fn flush(&mut self) -> Result<()> {
         self.table.add(&self.parents, &self.keys, &mut self.slots)?;
         if !self.sub.is_empty() {
@@ -56,7 +55,7 @@ impl Buckets {
         Ok(())
     }
 
-    /// All buckets by parent and key.
+    /// Returns all buckets by parent and key.
     pub(super) fn finish(mut self) -> Result<Vec<(Entry, Bucket)>> {
         let mut below = match self.sub.is_empty() {
             true => Vec::new(),

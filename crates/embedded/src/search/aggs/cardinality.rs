@@ -1,6 +1,6 @@
-//! `cardinality`: how many distinct values.
+//! `cardinality` aggregation: the number of distinct values.
 //!
-//! Strings are marked by ordinal, and each is hashed once per segment however often it occurs.
+//! Strings are marked by ordinal, and each is hashed once per segment, however often it occurs.
 
 use std::collections::HashSet;
 
@@ -22,7 +22,7 @@ use crate::schema::Class;
 use crate::search::StrColumn;
 use crate::segment::Segment;
 
-/// `cardinality`, resolved.
+/// `cardinality`, compiled.
 pub(super) struct CardinalityPlan {
     source: Source,
     empty: Sketch,
@@ -39,7 +39,7 @@ impl CardinalityPlan {
             (Some(value), Source::Numbers { .. } | Source::MetaNumbers(_)) => {
                 let number = source::missing_number(&numeric, value, compiler.now_ms)?;
                 let number = match number {
-                    // Dates come in ms, and are hashed as they are stored.
+                    // Dates are in ms here, and are hashed in stored units.
                     Number::Int(ms) => Number::Int(ms * i128::from(numeric.units_per_ms())),
                     Number::Float(value) => match numeric {
                         Numeric::Scaled(factor) => Number::Float((value * factor).round()),
@@ -60,12 +60,12 @@ impl CardinalityPlan {
         })
     }
 
-    /// The counted column of a whole segment, if what is known of it tells; nothing is read.
+    /// Returns the column of a whole segment, if its statistics are enough; reads nothing.
     pub(super) fn known_of_whole(&self, segment: &Segment) -> Result<Option<KnownValues>> {
         KnownValues::find(&self.source, segment)
     }
 
-    /// The values of a column that are known to have documents; so many documents have none.
+    /// Returns the sketch of the values of a whole segment; `without` documents have no value.
     pub(super) fn of_whole(&self, values: ReadValues, without: u64) -> Result<Sketch> {
         let mut sketch = self.empty.clone();
         if let (Some(missing), true) = (self.missing, without > 0) {
@@ -119,8 +119,8 @@ impl CardinalityPlan {
     }
 }
 
-/// Hashes a stored number alike whatever type its column has. Aggregations know dates to the ms, as in Elasticsearch: what
-/// `terms` puts into one bucket is one value.
+/// Hashes a stored number independent of the type of its column. Aggregations compute with dates in ms, as in
+/// Elasticsearch: values in the same bucket of `terms` count as one value.
 fn hash_number(numeric: &Numeric, number: Number) -> u64 {
     match (numeric, number) {
         (Numeric::DateNanos(_), Number::Int(nanos)) => hash_u64(nanos.div_euclid(NANOS.into()) as u64),
@@ -133,14 +133,14 @@ fn hash_number(numeric: &Numeric, number: Number) -> u64 {
 enum Values {
     Numbers(NumColumn, Numeric),
     Strings(StrColumn),
-    /// One value for every document, by its hash.
+    /// The hash of one value for every document.
     One(u64),
 }
 
-/// Numbers this close together are marked, and hashed once each: 128 KB of marks.
+/// In ranges up to this width, numbers are marked in bits and hashed once each: 128 KB of marks.
 const NUMBER_WIDTH_MAX: u64 = 1 << 20;
 
-/// The smallest raw number of a column in which all are close together.
+/// Returns the smallest raw number of a column whose range is narrow enough for marks.
 fn narrow(values: &Values) -> Option<u64> {
     let Values::Numbers(column, _) = values else {
         return None;
@@ -151,29 +151,29 @@ fn narrow(values: &Values) -> Option<u64> {
         .then_some(min)
 }
 
-/// From so many values on, the dictionary is read as a whole.
+/// From this number of values on, the dictionary is read as a whole.
 const TEXTS_MIN: usize = 4096;
-/// Rough bytes of a hash in a set.
+/// Approximate bytes of a hash in a set.
 const HASH_BYTES: usize = 24;
 
 struct CardinalityCollector {
     values: Option<Values>,
-    /// The smallest raw number, if numbers are marked as ordinals are.
+    /// The smallest raw number, if numbers are marked like ordinals.
     base: Option<u64>,
     missing: Option<u64>,
     empty: Sketch,
-    /// Ordinals seen in parent bucket 0, one bit each, or numbers from the smallest one on.
+    /// Marks of parent bucket 0, one bit each: ordinals, or numbers minus the smallest one.
     first: Vec<u64>,
-    /// Ordinals seen in the others.
+    /// Ordinals of the other parent buckets.
     others: HashSet<(u32, u64), Mixer>,
-    /// By parent bucket: what was hashed at once.
+    /// By parent bucket: values that were hashed immediately.
     sketches: Vec<Sketch>,
-    /// Values hashed at once so far.
+    /// Number of values hashed immediately.
     hashed: usize,
     accounted: usize,
     block: ValueBlock,
     memory: Memory,
-    /// Where the strings can be read as a whole.
+    /// The column whose strings can be read as a whole.
     origin: Option<(SegmentReader, Class, String)>,
 }
 
@@ -187,7 +187,7 @@ impl CardinalityCollector {
         Ok(())
     }
 
-    /// Takes the memory that this many hashes can have made sketches grow by.
+    /// Reserves the memory by which this many hashes may have grown sketches.
     fn account(&mut self, hashed: usize) -> Result<()> {
         self.hashed += hashed;
         // A sketch stops growing at 256 KB.
@@ -313,7 +313,7 @@ impl Collector for CardinalityCollector {
     }
 }
 
-/// The numbers of the bits that are set.
+/// Returns the positions of the bits that are set.
 fn ones(words: &[u64]) -> impl Iterator<Item = u64> + '_ {
     words.iter().enumerate().flat_map(|(word, &bits)| {
         let mut bits = bits;

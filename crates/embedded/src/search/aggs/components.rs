@@ -1,7 +1,7 @@
-//! The parts of a key of several fields: what `multi_terms` and `composite` share.
+//! Components of keys with several fields, for `multi_terms` and `composite`.
 //!
-//! A value of a component is a number of a document's: an ordinal for strings, and for numbers one
-//! that is the same in all segments. They stand in the order of the values they are for.
+//! A value of a component is a number: an ordinal for strings, and for numbers one that is the same in all
+//! segments. These numbers have the order of the values.
 
 use firn_engine::aggs::{CompositeSource, Key, KeyBytes, MultiTermsSource, SourceKind, ValueFormat};
 use firn_model::dates::{DateFormat, Rounding, Zone};
@@ -18,23 +18,23 @@ use super::source::{self, Source};
 use crate::schema;
 use crate::search::StrColumn;
 
-/// A component, resolved.
+/// A component, compiled.
 pub(super) struct ComponentPlan {
     source: Source,
     make: Make,
     pub(super) format: ValueFormat,
-    /// The key of documents without a value; `None`: they have no key at all.
+    /// The key of documents without a value; `None`: they have no key.
     pub(super) missing: Option<KeyBytes>,
 }
 
-/// What is made of a number.
+/// The conversion of a number to a key.
 #[derive(Clone)]
 enum Make {
-    /// Itself.
+    /// The number itself.
     Same,
-    /// The multiple of this at or below it.
+    /// The multiple of this at or below the number.
     Multiple(f64),
-    /// The start of the interval that it is in, ms.
+    /// The start of the number's interval, in ms.
     Start(Rounding),
 }
 
@@ -82,7 +82,7 @@ impl ComponentPlan {
         {
             return Err(Error::not_implemented("a number [format] in a source of [composite]"));
         }
-        // Dates are numbers in keys unless the request names a format.
+        // Dates are numbers in keys unless the request has a format.
         let format = match (source.value_format(part.format.as_deref())?, &part.format) {
             (ValueFormat::Date(_), None) => ValueFormat::Raw,
             (format, _) => format,
@@ -95,11 +95,11 @@ impl ComponentPlan {
         })
     }
 
-    /// A key of `after`, as this component prints it.
+    /// Reads a key of `after` as this component prints it.
     pub(super) fn read_after(&self, name: &str, value: &Value) -> Result<KeyBytes> {
         let wrong = || {
             Error::illegal_argument(format!(
-                "Invalid value for [after.{name}]: [{}] is no key of the source",
+                "Invalid value for [after.{name}]: [{}] is not a key of the source",
                 scalar_text(value).unwrap_or_default()
             ))
         };
@@ -124,7 +124,7 @@ impl ComponentPlan {
                 .as_f64()
                 .or_else(|| value.as_str()?.trim().parse().ok())
                 .ok_or_else(wrong)?;
-            // The key was printed as a product, so dividing it may fall just short of the number.
+            // The key was printed as a product, so dividing it may return slightly less than the number.
             let near = (value / interval).round();
             let number = if near * interval == value {
                 near
@@ -195,8 +195,8 @@ pub(super) struct Component {
     block: ValueBlock,
     next: usize,
     own: Vec<u128>,
-    /// The interval of the instant before: (start, end, value). Events mostly come in order, so it
-    /// is mostly the same.
+    /// The interval of the previous timestamp: (start, end, value). Events are mostly in time order, so it is
+    /// mostly the same.
     known: (i64, i64, u128),
 }
 
@@ -210,16 +210,16 @@ enum Values {
         numeric: Numeric,
         make: Make,
     },
-    /// The same for every document.
+    /// The same value for every document.
     Constant(String),
     Nothing,
 }
 
-/// Where a key stands among the values of a component.
+/// Position of a key among the values of a component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     At(u128),
-    /// Between the value before this one and this one.
+    /// Between the previous value and this one.
     Before(u128),
 }
 
@@ -234,8 +234,8 @@ impl Component {
         }
     }
 
-    /// The values of the document at a position of the block, ascending, each once. Positions are
-    /// asked for in order.
+    /// Returns the distinct values of the document at a position of the block, ascending. Call it with ascending
+    /// positions.
     pub(super) fn values_at(&mut self, position: usize) -> &[u128] {
         self.own.clear();
         match &self.values {
@@ -260,7 +260,7 @@ impl Component {
         &self.own
     }
 
-    /// Where a key stands.
+    /// Returns the position of a key.
     pub(super) fn place(&self, key: &KeyBytes) -> Result<Place> {
         Ok(match &self.values {
             Values::Nothing => Place::Before(0),
@@ -308,7 +308,7 @@ impl Component {
         })
     }
 
-    /// The keys of values, which ascend.
+    /// Returns the keys of ascending values.
     pub(super) fn keys(&self, values: &[u128]) -> Result<Vec<KeyBytes>> {
         match &self.values {
             Values::Nothing => Ok(values.iter().map(|_| KeyBytes::Null).collect()),
@@ -381,7 +381,7 @@ fn int_key(value: i128) -> KeyBytes {
     }
 }
 
-/// The key of a number in the units that aggregations compute with.
+/// Returns the key of a stored number, in the units that aggregations compute with.
 fn key_of(numeric: &Numeric, number: Number) -> KeyBytes {
     match number {
         number if is_float(numeric) => KeyBytes::from_f64(number.as_f64()),
@@ -390,7 +390,7 @@ fn key_of(numeric: &Numeric, number: Number) -> KeyBytes {
     }
 }
 
-/// The key of a stored string.
+/// Returns the key of a stored string.
 pub(super) fn text_key(text: &str, is_ip: bool) -> KeyBytes {
     match is_ip.then(|| schema::decode_ip(text)).flatten() {
         Some(address) => KeyBytes::from_ip(address),

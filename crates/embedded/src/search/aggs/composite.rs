@@ -1,10 +1,9 @@
-//! `composite`: the first combinations after a key.
+//! `composite` aggregation: the first combinations of values after a key.
 //!
-//! A segment keeps the first `size` keys of the page that it has met, so memory is bounded by the
-//! size of a page however many keys there are. Most documents are passed over by comparing their
-//! key with the last of those kept, and already by its first part. The keys of one document are put together in
-//! order, from the first one after the page before, and none after the last one that is kept: however many there are,
-//! a document costs no more than a page.
+//! A segment retains the first `size` keys of the page so far, so memory is bounded by the page size for any number
+//! of keys. Most documents are skipped by comparing their key with the last retained one, often by its first
+//! component alone. The keys of one document are generated in order, from the first one after the previous page up
+//! to the last retained one: a document costs no more than a page, for any number of combinations.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,13 +21,14 @@ use super::multi_terms::{Combinations, PAUSE_EVERY, resolve};
 use super::score_board::ScoreBoard;
 use super::{Collector, Level, Scope};
 
-/// Documents that wait for the level below are looked through whenever there are twice as many.
+/// Fewest pending documents for the sub-aggregations before they are filtered; they are filtered whenever their
+/// number has doubled.
 const WAITING_MIN: usize = 1 << 14;
 
-/// Documents handed on at once.
+/// Documents passed on together.
 const BLOCK: usize = 1024;
 
-/// `composite`, resolved.
+/// `composite`, compiled.
 pub(super) struct CompositePlan {
     components: Vec<(ComponentPlan, Direction)>,
     after: Option<Vec<KeyBytes>>,
@@ -36,18 +36,18 @@ pub(super) struct CompositePlan {
     order: CompositeOrder,
 }
 
-/// How the values of a component become numbers that ascend in the order of the request.
+/// Encoding of the values of a component as numbers that ascend in the order of the request.
 #[derive(Debug, Clone, Copy)]
 struct Direction {
     ascending: bool,
     nulls_first: bool,
 }
 
-/// Above every value of a component.
+/// Larger than every value of a component.
 const VALUES_END: u128 = 1 << 66;
 
 impl Direction {
-    /// Of a value. Places between values are even, values odd.
+    /// Encodes a value. Values are odd numbers, the gaps between values even ones.
     fn encode(self, value: u128) -> u128 {
         let step = if self.ascending { value } else { VALUES_END - value };
         (step << 1) + 3
@@ -57,7 +57,7 @@ impl Direction {
         if self.nulls_first { 1 } else { u128::MAX }
     }
 
-    /// Of a place that is at or between values.
+    /// Encodes a position at a value or between values.
     fn encode_place(self, place: Place) -> u128 {
         match place {
             Place::At(value) => self.encode(value),
@@ -66,7 +66,7 @@ impl Direction {
         }
     }
 
-    /// The value, shifted by one, with 0 for null.
+    /// Decodes to the value plus one, or 0 for null.
     fn decode(self, encoded: u128) -> u128 {
         if encoded == self.null() {
             return 0;
@@ -140,7 +140,7 @@ struct CompositeCollector {
     components: Vec<(Component, Direction)>,
     missing: Vec<Option<KeyBytes>>,
     formats: Vec<ValueFormat>,
-    /// Keys up to this one were on pages before; empty: there were none.
+    /// Keys up to this one were on previous pages; empty: this is the first page.
     after: Vec<u128>,
     size: usize,
     order: CompositeOrder,
@@ -148,16 +148,16 @@ struct CompositeCollector {
     combinations: Combinations,
     /// The values of a component of one document.
     encoded: Vec<u128>,
-    /// Combinations met.
+    /// Number of combinations so far.
     rounds: usize,
-    /// Documents and the numbers of their keys, for the level below. Which keys stay is known only
-    /// in the end.
+    /// Documents with the numbers of their keys, for the sub-aggregations. Only the end of the segment shows which
+    /// keys remain on the page.
     waiting: Vec<(DocId, u32, Score)>,
     waiting_max: usize,
     taken: usize,
     sub: Level,
     memory: Memory,
-    /// Where the level below looks for scores, if it does.
+    /// Scores for the sub-aggregations, if they read scores.
     scores: Option<Arc<ScoreBoard>>,
 }
 
@@ -165,14 +165,14 @@ struct CompositeCollector {
 #[derive(Default)]
 struct Page {
     keys: BTreeMap<Box<[u128]>, u32>,
-    /// By number of a key; a key that was pushed out keeps its number and its place here.
+    /// By number of a key; an evicted key retains its number and its place here.
     counts: Vec<u64>,
-    /// The key of the document before, which the next one often shares.
+    /// The key of the previous document, which the next one often shares.
     last: Option<(Box<[u128]>, u32)>,
 }
 
 impl Page {
-    /// The number of a key, if it is among the first `size`.
+    /// Returns the number of a key, if it is among the first `size`.
     fn number(&mut self, key: &[u128], size: usize) -> Option<u32> {
         if let Some((last, number)) = &self.last
             && **last == *key
@@ -201,7 +201,7 @@ impl Page {
         Some(number)
     }
 
-    /// The last first part that may still be on the page.
+    /// Returns the largest first component that may still be on the page.
     fn first_max(&self, size: usize) -> u128 {
         match self.keys.last_key_value() {
             Some((worst, _)) if self.keys.len() >= size => worst.first().copied().unwrap_or(u128::MAX),
@@ -209,7 +209,7 @@ impl Page {
         }
     }
 
-    /// Gives keys new numbers without gaps; returns the new one of each old one.
+    /// Renumbers keys without gaps; returns the new number of each old one.
     fn renumber(&mut self) -> Vec<Option<u32>> {
         let mut numbers = vec![None; self.counts.len()];
         let mut counts = Vec::with_capacity(self.keys.len());
@@ -230,7 +230,7 @@ impl CompositeCollector {
         self.page.counts.len() > 2 * self.size + WAITING_MIN || self.waiting.len() > self.waiting_max
     }
 
-    /// Forgets waiting documents whose keys were pushed out.
+    /// Removes pending documents whose keys were evicted.
     fn tidy(&mut self) -> Result<()> {
         if self.is_untidy() {
             let numbers = self.page.renumber();
@@ -247,7 +247,7 @@ impl CompositeCollector {
         self.pay()
     }
 
-    /// Counts what is kept as memory of the search.
+    /// Reserves memory of the search for the retained data.
     fn pay(&mut self) -> Result<()> {
         let bytes = self.waiting.capacity() * size_of::<(DocId, u32, Score)>()
             + self.page.counts.capacity() * 8
@@ -276,7 +276,7 @@ impl Collector for CompositeCollector {
             self.combinations.clear();
             let first_max = self.page.first_max(self.size);
             for (place, (component, direction)) in self.components.iter_mut().enumerate() {
-                // Ascending, so that the combinations are.
+                // Ascending, so that the combinations ascend.
                 let values = component.values_at(position);
                 self.encoded.clear();
                 self.encoded.extend(values.iter().map(|value| direction.encode(*value)));
@@ -285,7 +285,7 @@ impl Collector for CompositeCollector {
                 }
                 let encoded = self.encoded.iter().copied();
                 match (values.is_empty(), &self.missing[place]) {
-                    // What cannot be on the page by its first part is not put together at all.
+                    // A value whose first component cannot be on the page is not combined at all.
                     (false, _) if place == 0 => self
                         .combinations
                         .add(encoded.filter(|first| (first_after..=first_max).contains(first))),
@@ -306,7 +306,7 @@ impl Collector for CompositeCollector {
                 let Some(key) = self.combinations.next() else {
                     break;
                 };
-                // Those that follow are further behind.
+                // Later combinations are even larger.
                 let Some(number) = self.page.number(key, self.size) else {
                     break;
                 };
@@ -349,7 +349,7 @@ impl Collector for CompositeCollector {
             order: Some(self.order),
             ..CompositePartial::default()
         };
-        // Keys are numbered in their order now.
+        // Keys are now numbered in their order.
         for (number, (key, doc_count)) in keys.into_iter().zip(self.page.counts).enumerate() {
             let sub = below.get_mut(number).map(std::mem::take).unwrap_or_default();
             partial.buckets.insert(key, Bucket { doc_count, sub });

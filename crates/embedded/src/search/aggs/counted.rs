@@ -1,7 +1,7 @@
-//! Aggregations answered from the order of rows.
+//! Aggregations computed from the order of rows.
 //!
-//! Where the rows that match are ordered by `@timestamp`, the edges of intervals are found by binary
-//! search: counts over time and its extremes need a few values of that column and no other.
+//! If the matching rows are ordered by `@timestamp`, binary search finds the edges of intervals: counts over time
+//! and extremes of the timestamp need a few values of that column and no other column.
 
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ pub(super) struct OrderedRows<'a> {
 }
 
 impl<'a> OrderedRows<'a> {
-    /// `None`: they are not in order.
+    /// Opens the column; `None`: the rows are not ordered.
     fn open(segment: &'a Segment, span: &TenantSpan) -> Result<Option<Self>> {
         let Some(column) = NumColumn::open(&segment.reader, TIMESTAMP)? else {
             return Ok(None);
@@ -41,12 +41,12 @@ impl<'a> OrderedRows<'a> {
         }))
     }
 
-    /// The value of a row, as it is stored.
+    /// Returns the value of a row in stored units.
     pub(super) fn stored(&self, row: DocId) -> i64 {
         self.column.as_i64(self.raw(row))
     }
 
-    /// The value of a row, as a float.
+    /// Returns the value of a row as a float.
     pub(super) fn as_f64(&self, row: DocId) -> f64 {
         self.column.as_f64(self.raw(row))
     }
@@ -55,20 +55,21 @@ impl<'a> OrderedRows<'a> {
         self.column.column.first(row).unwrap_or_default()
     }
 
-    /// How many of some rows are alive.
+    /// Returns how many of some rows are alive.
     pub(super) fn count(&self, rows: Range<DocId>) -> u64 {
         count_alive(self.segment, rows)
     }
 
-    /// Whether any document of the segment is deleted.
+    /// Returns whether any document of the segment is deleted.
     pub(super) fn has_deleted(&self) -> bool {
         self.segment.deleted_count > 0 || self.segment.alive.is_some()
     }
 
-    /// The first row after `row` that is stored as something before `start`.
+    /// Returns the first row after `row` whose stored value is before the start of an interval, according to
+    /// `start`.
     pub(super) fn first_before(&self, row: DocId, start: impl Fn(i64) -> bool) -> DocId {
         let is_past = |row| start(self.stored(row));
-        // Intervals are mostly of a length, so the end is looked for near by first.
+        // Intervals mostly have similar numbers of rows, so the search starts close to `row`.
         let mut step = 1;
         let mut low = row;
         loop {
@@ -86,7 +87,7 @@ impl<'a> OrderedRows<'a> {
 }
 
 impl Plan {
-    /// What the aggregations answer over rows that all match; `None`: some has to read them.
+    /// Computes the aggregations over rows that all match; `None`: some aggregation has to read the rows.
     pub(in super::super) fn count_rows(
         &self,
         segment: &Segment,

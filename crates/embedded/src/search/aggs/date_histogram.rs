@@ -1,7 +1,7 @@
-//! `date_histogram`: a bucket per interval.
+//! `date_histogram` aggregation: a bucket per interval.
 //!
-//! Where the segment's zones of time tell that a block of documents is within one interval, its
-//! instants are not read.
+//! If the segment's zone map of times shows that a block of documents is within one interval, its timestamps are not
+//! read.
 
 use std::sync::Arc;
 
@@ -23,18 +23,19 @@ use super::{Collector, Level, Scope};
 use crate::derived::Zones;
 use crate::segment::Segment;
 
-/// Up to so many intervals between the first and the last date of a segment are laid out at once.
+/// Up to this number of intervals between the first and the last date of a segment, all intervals are listed up
+/// front.
 const STARTS_MAX: usize = 1 << 16;
 const HOUR_MS: i64 = 3_600_000;
-/// Rough bytes of a bucket that is handed on.
+/// Approximate bytes of a bucket in a result.
 const BUCKET_BYTES: usize = 100;
 
-/// `date_histogram`, resolved.
+/// `date_histogram`, compiled.
 pub(super) struct HistogramPlan {
     source: Source,
     format: ValueFormat,
     rounding: Rounding,
-    /// First and last start of a bucket, the last excluded.
+    /// First and last start of a bucket, the last one exclusive.
     hard_bounds: (Option<i64>, Option<i64>),
     missing_ms: Option<i64>,
 }
@@ -45,7 +46,7 @@ impl HistogramPlan {
         let numeric = match &source {
             Source::Numbers { numeric, .. } => numeric.clone(),
             Source::Nothing => Numeric::Integer,
-            // Unmapped fields look like keywords that no segment has.
+            // Unmapped fields resolve to keywords that no segment has.
             Source::Strings { .. } if compiler.mapping.resolve(&part.field).is_none() => Numeric::Integer,
             _ => return Err(unsupported(compiler, &part.field, "date_histogram")),
         };
@@ -110,8 +111,8 @@ impl HistogramPlan {
 }
 
 impl HistogramPlan {
-    /// Opens what is read of a segment, and lays its intervals out. Where all of them begin with an hour, the hour of an
-    /// instant tells its interval.
+    /// Opens the column of a segment, and lists its intervals. If all of them start at full hours, timestamps
+    /// rounded to the hour are enough.
     fn read(&self, segment: &Segment) -> Result<(Option<NumColumn>, Starts)> {
         let Source::Numbers { path, .. } = &self.source else {
             return Ok((None, Starts::new(&self.rounding, None, 1, self.missing_ms)));
@@ -128,12 +129,12 @@ impl HistogramPlan {
         Ok((NumColumn::open(&segment.reader, path)?, starts))
     }
 
-    /// Opens what is read of a segment, only for what that waits for.
+    /// Opens the column only to record its reads, in a dry-run prefetch.
     pub(super) fn try_reading(&self, segment: &Segment) -> Result<()> {
         self.read(segment).map(drop)
     }
 
-    /// Counts rows that are ordered by time; `None`: what is asked is not about their order.
+    /// Counts rows that are ordered by time; `None`: their order does not give the result.
     pub(super) fn count_rows(&self, rows: &OrderedRows, memory: &Memory) -> Result<Option<Partial>> {
         let by_time = matches!(&self.source, Source::Numbers { path, .. } if path == TIMESTAMP);
         if !by_time || self.missing_ms.is_some() || self.hard_bounds != (None, None) {
@@ -163,13 +164,13 @@ impl HistogramPlan {
     }
 }
 
-/// The intervals of a segment. A bucket's key is its number among them.
+/// The intervals of a segment. A bucket's key is the number of its interval.
 enum Starts {
-    /// All as wide as this, from `first` on.
+    /// Intervals of equal width, from `first` on.
     Even { first: i64, width: i64, count: usize },
-    /// Each by its start; the last is where the last one ends.
+    /// The start of each interval, and the end of the last one.
     Listed(Vec<i64>),
-    /// Too many to list; a bucket's key is its start, moved to be unsigned.
+    /// Too many to list; a bucket's key is its start, shifted to be unsigned.
     Free(Rounding),
 }
 
@@ -213,7 +214,7 @@ impl Starts {
         Self::Listed(starts)
     }
 
-    /// Whether every interval begins with an hour.
+    /// Returns whether every interval starts at a full hour.
     fn are_hours(&self) -> bool {
         let is_hour = |ms: &i64| ms.rem_euclid(HOUR_MS) == 0;
         match self {
@@ -231,8 +232,8 @@ impl Starts {
         }
     }
 
-    /// The key of an instant. `known` is the interval of the instant before (start, end, key):
-    /// events mostly come in order, so it is mostly the same.
+    /// Returns the key of a timestamp. `known` is the interval of the previous timestamp (start, end, key): events
+    /// are mostly in time order, so it is mostly the same.
     #[inline]
     fn key(&self, ms: i64, known: &mut (i64, i64, u64)) -> u64 {
         if known.0 <= ms && ms < known.1 {
@@ -266,10 +267,10 @@ impl Starts {
     }
 }
 
-/// What tells the instants that a block of documents is between, without reading all of them.
+/// The source of the time bounds of a block of documents, without reading all of its timestamps.
 enum Known {
     Nothing,
-    /// They are in order: the first and the last document do.
+    /// Documents are ordered by time: the first and the last one give the bounds.
     Order,
     Zones(Arc<Zones>),
 }
@@ -314,7 +315,7 @@ struct HistogramCollector {
 }
 
 impl HistogramCollector {
-    /// The interval that all documents of a block are known to be in.
+    /// Returns the interval that is known to contain all documents of a block.
     fn same_interval(&self, docs: &[DocId]) -> Option<u64> {
         let column = self.column.as_ref()?;
         let (min, max) = self.known.bounds(&column.column, *docs.first()?, *docs.last()?)?;
@@ -372,7 +373,7 @@ impl Collector for HistogramCollector {
             if own.is_empty() {
                 own.extend(self.missing_ms.map(|ms| self.starts.key(ms, &mut known)));
             }
-            // A document is once in a bucket, however many of its dates are.
+            // A document counts once per bucket, even with several dates in it.
             own.sort_unstable();
             own.dedup();
             for &key in &own {

@@ -1,7 +1,7 @@
-//! What aggregations do after all segments of a shard were searched.
+//! The second phase of aggregations, after all segments of a shard were searched.
 //!
-//! Samplers hand their documents on: only now it is known which are the best of the shard.
-//! `significant_terms` asks for the background of its candidates, which only now are known.
+//! Samplers pass on their documents: only now the best documents of the shard are known. `significant_terms` counts
+//! the background of its candidates, which are also known only now.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use super::{Kind, Manner, Node, Plan, Scope};
 use crate::search::memory::Memory;
 use crate::segment::Segment;
 
-/// Documents handed on at once.
+/// Documents passed on together.
 const BLOCK: usize = 1024;
 
-/// A background that has to be counted: which aggregation it is of, and its candidates in order.
+/// A request to count a background: the candidates of one aggregation, in order.
 #[derive(Clone)]
 pub(in super::super) struct Wanted {
     pub(in super::super) candidates: Vec<KeyBytes>,
 }
 
-/// What was counted for a [`Wanted`].
+/// The result of a [`Wanted`].
 #[derive(Clone, Default)]
 pub(in super::super) struct Counted {
     /// By candidate.
@@ -35,12 +35,12 @@ pub(in super::super) struct Counted {
 }
 
 impl Plan {
-    /// Whether a sampler is anywhere in the tree.
+    /// Returns whether the tree has a sampler.
     pub(in super::super) fn has_samples(&self) -> bool {
         self.any(&|kind| matches!(kind, Kind::Sampler(_)))
     }
 
-    /// Whether `significant_terms` is anywhere in the tree.
+    /// Returns whether the tree has a `significant_terms`.
     pub(in super::super) fn has_backgrounds(&self) -> bool {
         self.any(&|kind| matches!(kind, Kind::SignificantTerms(_)))
     }
@@ -49,8 +49,8 @@ impl Plan {
         self.0.iter().any(|node| test(&node.kind) || node.sub.any(test))
     }
 
-    /// Shows the documents of samples to the levels below; `segments` are the shard's, by their
-    /// numbers in the search.
+    /// Passes the documents of samples to their sub-aggregations; `segments` are the shard's, by their numbers in
+    /// the search.
     pub(in super::super) fn resolve_samples(
         &self,
         levels: Vec<&mut Partials>,
@@ -78,7 +78,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The backgrounds that `levels` want counted, in the order of the tree.
+    /// Collects the backgrounds that `levels` need, in the order of the tree.
     pub(in super::super) fn wanted(&self, levels: Vec<&mut Partials>, wanted: &mut Vec<Wanted>) {
         let mut levels = levels;
         for node in &self.0 {
@@ -122,7 +122,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Puts what was counted where it is wanted, in the order of the tree.
+    /// Stores the counts in the partial results, in the order of the tree.
     pub(in super::super) fn fill(
         &self,
         levels: Vec<&mut Partials>,
@@ -156,7 +156,7 @@ impl Plan {
 }
 
 impl Node {
-    /// Turns samples into buckets.
+    /// Converts samples into buckets.
     fn resolve(
         &self,
         found: &mut [&mut Partial],

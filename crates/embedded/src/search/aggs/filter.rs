@@ -1,4 +1,4 @@
-//! `filter`: one bucket of the documents that match a query.
+//! `filter` aggregation: one bucket of the documents that match a query.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use super::filters::matches;
 use super::single::Single;
 use super::{Collector, Level, Scope};
 
-/// `filter`, resolved.
+/// `filter`, compiled.
 pub(super) enum FilterPlan {
     Query(Arc<dyn Weight>),
-    /// Whether a field has a value, which its column tells of many documents together.
+    /// An `exists` filter, which the field's column answers for many documents together.
     Exists(Values),
 }
 
@@ -77,7 +77,7 @@ impl Collector for FilterCollector {
 }
 
 struct ExistsCollector {
-    /// Which documents have a value.
+    /// The index of the documents that have a value.
     index: ColumnIndex,
     single: Single,
     positions: Vec<u32>,

@@ -1,4 +1,4 @@
-//! `filters`: a bucket per query, and maybe one for the rest.
+//! `filters` aggregation: a bucket per query, and optionally one for the other documents.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::buckets::Buckets;
 use super::ranges::listed;
 use super::{Collector, Level, Scope};
 
-/// `filters`, resolved.
+/// `filters`, compiled.
 pub(super) struct FiltersPlan {
     weights: Vec<Arc<dyn Weight>>,
     has_other: bool,
@@ -53,7 +53,7 @@ struct FiltersCollector {
     buckets: Buckets,
 }
 
-/// Whether a document matches; documents are asked for in ascending order.
+/// Returns whether a document matches. Call it in ascending order of documents.
 pub(super) fn matches(scorer: &mut dyn Scorer, doc: DocId) -> bool {
     let at = scorer.doc();
     let at = if at < doc { scorer.seek(doc) } else { at };

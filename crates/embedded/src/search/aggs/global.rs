@@ -1,7 +1,6 @@
-//! `global`: all documents of the shard, whatever the query says.
+//! `global` aggregation: all documents of the shard, independent of the query.
 //!
-//! The run over the query's documents leaves its bucket empty; a second run over every segment
-//! fills it.
+//! The run over the query's documents leaves its bucket empty; a second run over every segment fills it.
 
 use firn_engine::aggs::{Bucket, Partial};
 use firn_model::Result;
@@ -10,12 +9,12 @@ use tantivy::DocId;
 use super::single::Single;
 use super::{Collector, Level, Scope};
 
-/// Takes all documents.
+/// Opens a collector for all documents.
 pub(super) fn open(scope: Scope, sub: Level) -> Box<dyn Collector> {
     Box::new(GlobalCollector(Single::new(sub, scope.memory)))
 }
 
-/// Stands in for it where only documents of the query are shown.
+/// Opens a placeholder for the run over the query's documents.
 pub(super) fn open_unasked() -> Box<dyn Collector> {
     Box::new(Unasked)
 }

@@ -1,4 +1,4 @@
-//! `histogram`: a bucket per interval of numbers.
+//! `histogram` aggregation: a bucket per interval of numbers.
 
 use firn_engine::aggs::{Histogram, HistogramPartial, Key, KeyBytes, Partial, ValueFormat};
 use firn_model::Result;
@@ -11,11 +11,10 @@ use super::buckets::Buckets;
 use super::source::{self, Source};
 use super::{Collector, Level, Scope};
 
-/// Up to so many buckets between the first and the last number of a segment are counted in a
-/// vector.
+/// Up to this number of buckets between the first and the last number of a segment, they are counted in a vector.
 const WIDTH_MAX: f64 = 65_536.0;
 
-/// `histogram`, resolved.
+/// `histogram`, compiled.
 pub(super) struct NumberHistogramPlan {
     source: Source,
     part: Histogram,
@@ -48,7 +47,7 @@ impl NumberHistogramPlan {
             _ => None,
         };
         let numeric = self.source.numeric();
-        // The numbers of buckets between those of the least and the largest value.
+        // The numbers of the buckets from that of the least value to that of the largest.
         let ends = column.iter().flat_map(|column| {
             let values = &column.column.values;
             [values.min_value(), values.max_value()].map(|raw| numeric.value(column.as_f64(raw)))
@@ -86,7 +85,7 @@ struct HistogramCollector {
 }
 
 impl HistogramCollector {
-    /// The key of a value's bucket, if the bounds let it be.
+    /// Returns the key of a value's bucket, if it is within the hard bounds.
     #[inline]
     fn key(&self, value: f64) -> Option<u64> {
         let number = self.part.number(value);
@@ -121,7 +120,7 @@ impl Collector for HistogramCollector {
                 own.extend(self.missing.and_then(|value| self.key(value)));
             }
             if own.len() > 1 {
-                // A document is once in a bucket, however many of its values are.
+                // A document counts once per bucket, even with several values in it.
                 own.sort_unstable();
                 own.dedup();
             }

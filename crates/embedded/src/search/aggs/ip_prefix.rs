@@ -1,4 +1,4 @@
-//! `ip_prefix`: a bucket per network.
+//! `ip_prefix` aggregation: a bucket per network.
 
 use firn_engine::aggs::{IpPrefix, KeyBytes, Partial, TermsPartial};
 use firn_model::Result;
@@ -12,7 +12,7 @@ use super::components::text_key;
 use super::source::{self, Source};
 use super::{Collector, Level, Scope};
 
-/// `ip_prefix`, resolved.
+/// `ip_prefix`, compiled.
 pub(super) struct IpPrefixPlan {
     source: Source,
     part: IpPrefix,
@@ -80,8 +80,8 @@ struct Networks {
 }
 
 impl Networks {
-    /// Terms come in the order of addresses, so a network is the last one or new, but for that of
-    /// missing addresses.
+    /// Returns the number of a network. Terms are in the order of addresses, so a network is the last one or new,
+    /// except for that of missing addresses.
     fn number(&mut self, network: u128) -> u32 {
         let known = match self.addresses.last() {
             Some(last) if *last <= network => (*last == network).then(|| self.addresses.len() - 1),
@@ -120,7 +120,7 @@ impl Collector for IpPrefixCollector {
             if start == next {
                 self.own.extend(self.missing);
             }
-            // A document is once in a network, however many of its addresses are.
+            // A document counts once per network, even with several addresses in it.
             self.own.sort_unstable();
             self.own.dedup();
             for &network in &self.own {

@@ -1,4 +1,4 @@
-//! `min`, `max`, `sum`, `avg`, `stats`, `value_count`: one number of a field's values.
+//! `min`, `max`, `sum`, `avg`, `stats`, `value_count` aggregations: one number of a field's values.
 
 use firn_engine::aggs::{Metric, MetricPartial, Partial, ValueFormat};
 use firn_model::{Error, Result};
@@ -17,19 +17,19 @@ use super::{Collector, Scope, paced};
 use crate::segment::Segment;
 use crate::splits::{ColumnTotals, Measure, StoredRuns};
 
-/// A metric, resolved.
+/// A metric, compiled.
 pub(super) struct MetricPlan {
     source: Source,
     format: ValueFormat,
     missing: Option<f64>,
-    /// Only the number of values matters, which may be strings.
+    /// Only the number of values matters; the values may be strings.
     counts_only: bool,
     /// Only the smallest or the largest value matters.
     extremes_only: bool,
 }
 
 impl MetricPlan {
-    /// `name` is the aggregation's, for messages.
+    /// Compiles a metric; `name` is the aggregation's, for messages.
     pub(super) fn compile(compiler: &Compiler, part: &Metric, name: &str, counts_only: bool) -> Result<Self> {
         let mut source = Source::compile(compiler, &part.field)?;
         let unmapped = match compiler.resolve(&part.field) {
@@ -70,7 +70,7 @@ impl MetricPlan {
         })
     }
 
-    /// Answers over rows that are ordered by time; `None`: their order does not tell.
+    /// Computes the metric over rows that are ordered by time; `None`: their order does not give the result.
     pub(super) fn count_rows(&self, rows: &OrderedRows) -> Option<Partial> {
         let by_time = matches!(&self.source, Source::Numbers { path, .. } if path == TIMESTAMP);
         if !by_time || self.missing.is_some() || !(self.counts_only || self.extremes_only) {
@@ -92,7 +92,8 @@ impl MetricPlan {
         Some(Partial::Metric(partial))
     }
 
-    /// Answers over all documents of a segment, if what is known of the column tells; nothing is read.
+    /// Computes the metric over all documents of a segment, if the statistics of its column are enough; reads
+    /// nothing.
     pub(super) fn of_whole(&self, segment: &Segment) -> Result<Option<MetricPartial>> {
         let reader = &segment.reader;
         let mut partial = MetricPartial::new(self.format.clone());
@@ -119,12 +120,12 @@ impl MetricPlan {
         Ok(measure.map(|measure| self.measured(&column, &measure)))
     }
 
-    /// Whether no document lacks a value in place of which another one counts.
+    /// Returns whether no document needs the value of `missing`.
     fn misses_nothing(&self, totals: &ColumnTotals, segment: &Segment) -> bool {
         self.missing.is_none() || totals.docs == u64::from(segment.max_doc)
     }
 
-    /// The column of numbers of a segment, if what is known of it is enough.
+    /// Returns the number column of a segment, if its statistics are enough.
     fn known_numbers(&self, segment: &Segment) -> Result<Option<(NumColumn, StoredRuns)>> {
         let Source::Numbers { path, numeric } = &self.source else {
             return Ok(None);
@@ -132,7 +133,7 @@ impl MetricPlan {
         let known = NumColumn::known(&segment.reader, &paths::column_name("num", path))?;
         Ok(known.filter(|(column, runs)| {
             let values = &column.column.values;
-            // Minus zero and zero are one number of which either may be the smallest.
+            // Minus zero and zero are the same number, and either may be the smallest raw value.
             let is_zero = |raw| column.as_f64(raw) == 0.0 && !column.is_integer();
             let has_extremes = !is_zero(values.min_value()) && !is_zero(values.max_value());
             let is_stored = !matches!(numeric, Numeric::Scaled(_) | Numeric::DateNanos(_));
@@ -141,20 +142,20 @@ impl MetricPlan {
         }))
     }
 
-    /// The column that it measures of the documents of each value of another one, if that is known.
+    /// Returns the measured column, if the split stores its totals per value of another column.
     pub(super) fn known_by(&self, segment: &Segment, by: &StoredRuns) -> Result<Option<(NumColumn, StoredRuns)>> {
         if self.missing.is_some() {
             return Ok(None);
         }
         let known = self.known_numbers(segment)?;
         Ok(known.filter(|(column, other)| {
-            // Of some values either end may be zero.
+            // A group of documents may have a zero at either end.
             let has_extremes = self.counts_only || column.is_integer();
             has_extremes && by.measures(other)
         }))
     }
 
-    /// What was measured of its column.
+    /// Converts stored totals of its column into a partial result.
     pub(super) fn measured(&self, column: &NumColumn, measure: &Measure) -> MetricPartial {
         let mut partial = MetricPartial::new(self.format.clone());
         partial.count = measure.count;
@@ -167,7 +168,7 @@ impl MetricPlan {
         partial
     }
 
-    /// A collector of what was measured by parent bucket, which takes no documents.
+    /// Returns a collector with finished results by parent bucket, which takes no documents.
     pub(super) fn finished(&self, states: Vec<MetricPartial>, memory: &Memory) -> Box<dyn Collector> {
         Box::new(MetricCollector {
             values: None,

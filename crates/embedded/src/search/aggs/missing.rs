@@ -1,4 +1,4 @@
-//! `missing`: one bucket of the documents without a value.
+//! `missing` aggregation: one bucket of the documents without a value.
 
 use firn_engine::aggs::{MissingField, Partial};
 use firn_model::Result;
@@ -14,7 +14,7 @@ use super::{Collector, Level, Scope};
 use crate::segment::Segment;
 use crate::splits::StoredRuns;
 
-/// `missing`, resolved.
+/// `missing`, compiled.
 pub(super) struct MissingPlan {
     /// `None`: every document has a value.
     source: Option<Source>,
@@ -29,7 +29,8 @@ impl MissingPlan {
         })
     }
 
-    /// How many documents of a whole segment it is about, if what is known of the column tells; nothing is read.
+    /// Returns the number of documents of a whole segment in the bucket, if the statistics of the column are
+    /// enough; reads nothing.
     pub(super) fn of_whole(&self, segment: &Segment) -> Result<Option<u64>> {
         let reader = &segment.reader;
         let runs = match &self.source {

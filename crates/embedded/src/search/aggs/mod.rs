@@ -1,9 +1,9 @@
 //! Aggregations over the matching documents of a segment.
 //!
-//! A [`Plan`] is an aggregation tree resolved against a shard's mapping. Opened on a segment it
-//! becomes a tree of collectors that take blocks of documents, each with the number of the parent
-//! bucket it fell into: bucket numbers are dense, so all state is in vectors and nothing is looked
-//! up by name or boxed per document. Strings are ordinals until a collector is finished.
+//! A [`Plan`] is an aggregation tree resolved against a shard's mapping. Opened on a segment, it becomes a tree of
+//! collectors. They take blocks of documents, each with the number of its parent bucket. Bucket numbers are dense,
+//! so all state is in vectors, without lookups by name or boxes per document. Strings are ordinals until a
+//! collector is finished.
 
 mod adjacency_matrix;
 mod auto_date_histogram;
@@ -54,11 +54,10 @@ use super::profile::{ShardTimes, timed};
 use crate::pool::yield_now;
 use crate::segment::Segment;
 
-/// Results handed on before others may have their turn: each costs a microsecond, where it is memory that
-/// nobody has touched before.
+/// Results between two yields to other work: each takes a microsecond if its memory was not touched before.
 const PACE: usize = 128;
 
-/// Aggregations of one level, resolved.
+/// Aggregations of one level, compiled.
 pub(super) struct Plan(Vec<Node>);
 
 struct Node {
@@ -104,7 +103,7 @@ impl Kind {
     }
 }
 
-/// What opening a collector needs.
+/// The inputs for opening a collector.
 #[derive(Clone, Copy)]
 struct Scope<'a> {
     segment: &'a Segment,
@@ -112,31 +111,31 @@ struct Scope<'a> {
     manner: Manner,
     /// The segment's number in the search.
     order: u32,
-    /// Where collectors find the scores of a block, if the plan [wants](Plan::wants_scores) them.
+    /// Provides the scores of a block, if the plan [wants](Plan::wants_scores) them.
     scores: &'a Arc<ScoreBoard>,
 }
 
-/// How the documents of a segment come.
+/// The order and completeness of the documents of a segment.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Manner {
-    /// The segment is all that its shard has to say: `terms` may cut to what a shard reports.
+    /// The segment is the only one of its shard: `terms` may cut its result to the size that a shard reports.
     pub(super) whole_shard: bool,
-    /// They are ordered by `@timestamp`, newest first, if none has several; those without one last.
+    /// Documents are ordered by `@timestamp`, newest first, if no document has several; those without one are last.
     pub(super) newest_first: bool,
 }
 
-/// Takes matching documents.
+/// Collector of matching documents.
 trait Collector: Send {
-    /// Takes a block: `docs` ascend (and repeat where a parent has several values), `docs[i]`
-    /// falls into the parent bucket `buckets[i]`.
+    /// Collects a block: `docs` ascend (and repeat if a parent has several values); `docs[i]` belongs to the parent
+    /// bucket `buckets[i]`.
     fn collect(&mut self, docs: &[DocId], buckets: &[u32]) -> Result<()>;
 
-    /// One result per parent bucket, of which there are `bucket_count`.
+    /// Returns one result for each of `bucket_count` parent buckets.
     fn finish(self: Box<Self>, bucket_count: usize) -> Result<Vec<Partial>>;
 }
 
 impl Plan {
-    /// Resolves aggregations; fails for fields that they cannot read.
+    /// Compiles aggregations; fails for fields that they cannot read.
     pub(super) fn compile(compiler: &Compiler, aggregations: &Aggregations) -> Result<Self> {
         let mut nodes = Vec::with_capacity(aggregations.0.len());
         for (name, aggregation) in &aggregations.0 {
@@ -181,7 +180,7 @@ impl Plan {
                 AggregationKind::WeightedAvg(part) => {
                     Kind::WeightedAvg(weighted_avg::WeightedAvgPlan::compile(compiler, part)?)
                 }
-                // They run over the finished results.
+                // Pipeline aggregations run over the finished results.
                 AggregationKind::Pipeline(_) => continue,
                 AggregationKind::Cardinality(part) => {
                     Kind::Cardinality(cardinality::CardinalityPlan::compile(compiler, part)?)
@@ -232,7 +231,7 @@ impl Plan {
         self.0.is_empty()
     }
 
-    /// Whether some aggregation reads scores; then they have to be [put](SegmentAggs::put_scores)
+    /// Returns whether some aggregation reads scores; then the caller must [put](SegmentAggs::put_scores) them
     /// before each block.
     pub(super) fn wants_scores(&self) -> bool {
         self.0
@@ -240,8 +239,8 @@ impl Plan {
             .any(|node| node.kind.wants_scores() || node.sub.wants_scores())
     }
 
-    /// Whether some aggregation answers with values that no document of the query has. Then
-    /// segments in which nothing can match are read as well.
+    /// Returns whether some aggregation shows values that no document of the query has. Then segments without
+    /// matches are read as well.
     pub(super) fn wants_zeros(&self) -> bool {
         self.0.iter().any(|node| {
             let zeros = matches!(&node.kind, Kind::Terms(terms) if terms.wants_zeros());
@@ -249,21 +248,22 @@ impl Plan {
         })
     }
 
-    /// Whether some aggregation is about all documents, whatever the query says.
+    /// Returns whether some aggregation reads all documents, independent of the query.
     pub(super) fn has_global(&self) -> bool {
         self.0.iter().any(|node| matches!(node.kind, Kind::Global))
     }
 
-    /// Whether some aggregation has something to do after all segments were searched.
+    /// Returns whether some aggregation needs a second run after all segments were searched.
     pub(super) fn looks_twice(&self) -> bool {
         self.has_global() || self.has_samples() || self.has_backgrounds()
     }
 
-    /// Opens what date histograms read of a segment, only for what that waits for: they may do with less than the field.
+    /// Opens the columns of date histograms only to record their reads, in a dry-run prefetch: they may need less
+    /// than the whole field.
     pub(super) fn try_date_histograms(&self, segment: &Segment) {
         for node in &self.0 {
             if let Kind::DateHistogram(plan) = &node.kind {
-                // What fails here fails again where it counts.
+                // An error occurs again in the search, where it counts.
                 let _ = plan.try_reading(segment);
             }
             node.sub.try_date_histograms(segment);
@@ -286,7 +286,7 @@ impl Plan {
         })
     }
 
-    /// Opens the collectors of those aggregations that are about all documents.
+    /// Opens the collectors of the aggregations over all documents.
     pub(super) fn open_everything(&self, segment: &Segment, order: u32, memory: &Memory) -> Result<SegmentAggs> {
         let scores = Arc::new(ScoreBoard::default());
         let scope = Scope {
@@ -310,7 +310,7 @@ impl Plan {
         let mut collectors = Vec::with_capacity(self.0.len());
         for node in &self.0 {
             let sub = match &node.kind {
-                // What is below these sees their documents later.
+                // Their sub-aggregations receive documents later.
                 Kind::Global | Kind::Sampler(_) => Level::none(),
                 _ => node.sub.level(scope)?,
             };
@@ -348,24 +348,24 @@ impl Plan {
 /// The collectors of a segment.
 pub(super) struct SegmentAggs {
     level: Level,
-    /// Only if something reads it.
+    /// Only if an aggregation reads scores.
     scores: Option<Arc<ScoreBoard>>,
 }
 
 impl SegmentAggs {
-    /// Shows the scores of the block that comes next; without `scores` all score `same`.
+    /// Provides the scores of the next block; without `scores`, all documents score `same`.
     pub(super) fn put_scores(&self, docs: &[DocId], scores: &[Score], same: Score) {
         if let Some(board) = &self.scores {
             board.put(docs, scores, same);
         }
     }
 
-    /// Takes matching documents; `zeros` are as many zeros.
+    /// Collects matching documents; `zeros` has as many zeros.
     pub(super) fn collect(&mut self, docs: &[DocId], zeros: &[u32]) -> Result<()> {
         self.level.collect(docs, zeros)
     }
 
-    /// The same, and measures each aggregation of the first level.
+    /// Collects, and measures each top-level aggregation.
     pub(super) fn collect_timed(&mut self, docs: &[DocId], zeros: &[u32], times: &ShardTimes) -> Result<()> {
         for (number, (_, collector)) in self.level.0.iter_mut().enumerate() {
             timed(times.aggregation(number), || collector.collect(docs, zeros))?;
@@ -373,17 +373,17 @@ impl SegmentAggs {
         Ok(())
     }
 
-    /// What was found.
+    /// Returns the partial result.
     pub(super) fn finish(self) -> Result<Partials> {
         Ok(self.level.finish(1)?.pop().unwrap_or_default())
     }
 }
 
-/// Documents that a level takes at once. One document may come for each of many buckets, and every level may multiply
-/// them again; so what they hand on to each other is bounded, and there are moments to stop and to let others run.
+/// Documents that a level takes at once. One document may be in many buckets, and every level may multiply them
+/// again. The limit bounds what levels pass on, and gives points to stop and to yield to other work.
 const TAKEN_AT_ONCE: usize = 4096;
 
-/// The collectors below one aggregation, by name, and what ends the gathering of their results.
+/// The sub-aggregations of one aggregation, by name, with a cancellation check for collecting their results.
 struct Level(Vec<(String, Box<dyn Collector>)>, Watch, Option<Memory>);
 
 impl Level {
@@ -411,7 +411,7 @@ impl Level {
         Ok(())
     }
 
-    /// The same for documents that waited; false: the time of the search is over, and so is this.
+    /// Collects pending documents; returns false on timeout.
     fn collect_in_time(&mut self, docs: &[DocId], buckets: &[u32]) -> Result<bool> {
         match self.collect(docs, buckets) {
             Err(error) if error.kind() == ErrorKind::Timeout => Ok(false),
@@ -431,7 +431,7 @@ impl Level {
     }
 }
 
-/// The results of many buckets, between which others may have their turn; no lock may be held.
+/// Yields to other work between the results of many buckets. Call it without holding a lock.
 fn paced<T>(results: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
     results.enumerate().map(|(number, result)| {
         if number.is_multiple_of(PACE) {

@@ -1,4 +1,4 @@
-//! `multi_terms`: a bucket per combination of values.
+//! `multi_terms` aggregation: a bucket per combination of values.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use super::components::{Component, ComponentPlan};
 use super::table::Mixer;
 use super::{Collector, Level, Scope, paced};
 
-/// `multi_terms`, resolved.
+/// `multi_terms`, compiled.
 pub(super) struct MultiTermsPlan(Vec<ComponentPlan>);
 
 impl MultiTermsPlan {
@@ -41,11 +41,11 @@ impl MultiTermsPlan {
     }
 }
 
-/// Combinations of one document, each of which is a bucket: as many as an answer may have.
+/// Most combinations of one document, each of which is a bucket: as many as an answer may have.
 const COMBINATIONS_MAX: usize = 1 << 16;
-/// Combinations that are counted at once, apart from those of one document.
+/// Combinations that are counted together, apart from those of one document.
 const PENDING_MAX: usize = 1 << 14;
-/// Combinations between two moments to stop.
+/// Combinations between two checks for cancellation.
 pub(super) const PAUSE_EVERY: usize = 1 << 12;
 
 /// Marks a document without a value; values of components are shifted by one.
@@ -55,7 +55,7 @@ struct MultiTermsCollector {
     components: Vec<Component>,
     missing: Vec<Option<KeyBytes>>,
     formats: Vec<ValueFormat>,
-    /// The number of each combination met.
+    /// The number of each combination so far.
     numbers: HashMap<Box<[u128]>, u32, Mixer>,
     /// How many of them are counted as memory.
     paid: usize,
@@ -65,7 +65,7 @@ struct MultiTermsCollector {
 }
 
 impl MultiTermsCollector {
-    /// Counts what was put together, with no more of it waiting than a block may have.
+    /// Counts the pending combinations, so that no more are pending than a block may have.
     fn flush(&mut self) -> Result<()> {
         self.memory.pause()?;
         let grown = self.numbers.len() - self.paid;
@@ -96,8 +96,8 @@ impl Collector for MultiTermsCollector {
                 return Err(Error::new(
                     ErrorKind::TooManyBuckets,
                     format!(
-                        "Trying to create too many buckets. The values of a document may have [{COMBINATIONS_MAX}] \
-                         combinations in [multi_terms], and those of one have more."
+                        "Trying to create too many buckets. The values of a document may have at most \
+                         [{COMBINATIONS_MAX}] combinations in [multi_terms]; one document has more."
                     ),
                 ));
             }
@@ -137,7 +137,7 @@ impl Collector for MultiTermsCollector {
                 continue;
             };
             let own = partial.buckets.entry(keys[entry.key as usize].clone()).or_default();
-            // A value for missing ones that some documents really have.
+            // Some documents really have the value for missing ones.
             own.doc_count += bucket.doc_count;
             own.sub.merge(bucket.sub)?;
         }
@@ -145,7 +145,7 @@ impl Collector for MultiTermsCollector {
     }
 }
 
-/// The keys of tuples whose values are shifted by one, with 0 for missing ones.
+/// Returns the keys of tuples whose values are shifted by one, with 0 for missing ones.
 pub(super) fn resolve(
     components: &[Component],
     missing: &[Option<KeyBytes>],
@@ -171,17 +171,17 @@ pub(super) fn resolve(
     Ok(parts.into_iter().map(tuple).collect())
 }
 
-/// All combinations of some lists of values, in ascending order if the lists ascend.
+/// All combinations of some lists of values; they ascend if the lists ascend.
 #[derive(Default)]
 pub(super) struct Combinations {
     values: Vec<u128>,
-    /// Where each list begins and ends.
+    /// Start and end of each list.
     lists: Vec<(usize, usize)>,
-    /// Where in each list the current combination is.
+    /// Position of the current combination in each list.
     at: Vec<usize>,
     tuple: Vec<u128>,
     started: bool,
-    /// The current combination was not handed out yet.
+    /// The current combination was not returned yet.
     is_next: bool,
     is_over: bool,
 }
@@ -195,7 +195,7 @@ impl Combinations {
         (self.started, self.is_next, self.is_over) = (false, false, false);
     }
 
-    /// Adds a list. With an empty one there are no combinations.
+    /// Adds a list. If a list is empty, there are no combinations.
     pub(super) fn add(&mut self, values: impl IntoIterator<Item = u128>) {
         let start = self.values.len();
         self.values.extend(values);
@@ -203,7 +203,7 @@ impl Combinations {
         self.at.push(start);
     }
 
-    /// How many there are, up to the largest number.
+    /// Returns the number of combinations, saturating.
     fn count(&self) -> usize {
         let lengths = self.lists.iter().map(|(start, end)| end - start);
         match lengths.clone().any(|length| length == 0) {
@@ -212,12 +212,13 @@ impl Combinations {
         }
     }
 
-    /// Passes over all combinations up to this one, of lists that ascend; to be called before the first is asked for.
+    /// Skips all combinations up to this one; the lists must ascend. Call it before the first
+    /// [`Combinations::next`].
     pub(super) fn skip_past(&mut self, last: &[u128]) {
         if self.lists.iter().any(|(start, end)| start == end) {
             return;
         }
-        // Where the first combination that is not below differs; `None`: it is this very one.
+        // The place where the first combination that is not smaller differs; `None`: it is equal.
         let mut above = None;
         for (place, (&(start, end), part)) in self.lists.iter().zip(last).enumerate() {
             let found = start + self.values[start..end].partition_point(|value| value < part);
@@ -234,7 +235,7 @@ impl Combinations {
             if self.at[place] < self.lists[place].1 {
                 return self.stand();
             }
-            // Nothing of this list: the one before turns.
+            // All values of this list are smaller: the previous list advances.
             self.at[place] = self.lists[place].1 - 1;
             for rest in place + 1..self.lists.len() {
                 self.at[rest] = self.lists[rest].1 - 1;
@@ -245,7 +246,7 @@ impl Combinations {
         self.is_over = !self.is_next;
     }
 
-    /// Makes the combination that the places say the next one.
+    /// Makes the combination at the current positions the next one.
     fn stand(&mut self) {
         self.tuple.clear();
         self.tuple.extend(self.at.iter().map(|&at| self.values[at]));
@@ -253,7 +254,7 @@ impl Combinations {
         self.is_next = true;
     }
 
-    /// The next combination.
+    /// Returns the next combination.
     pub(super) fn next(&mut self) -> Option<&[u128]> {
         if !self.started {
             if self.lists.iter().any(|(start, end)| start == end) {
@@ -267,7 +268,7 @@ impl Combinations {
         Some(&self.tuple)
     }
 
-    /// An odometer: the last list turns fastest. False: that was the last combination.
+    /// Advances like an odometer, the last list fastest. Returns false after the last combination.
     fn turn(&mut self) -> bool {
         for place in (0..self.lists.len()).rev() {
             let (start, end) = self.lists[place];
@@ -289,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn combinations_are_all_there_in_order() {
+    fn all_combinations_come_in_order() {
         let mut combinations = Combinations::default();
         let mut check = |lists: &[&[u128]], expected: &[[u128; 2]]| {
             combinations.clear();
@@ -340,7 +341,7 @@ mod tests {
             combinations.add(0..5);
         }
         assert_eq!(combinations.count(), usize::MAX);
-        // The last one is found without passing through those before.
+        // The last one is found without iterating over the others.
         combinations.skip_past(&[[4; 31].as_slice(), &[3]].concat());
         assert_eq!(combinations.next(), Some([4; 32].as_slice()));
         assert_eq!(combinations.next(), None);

@@ -1,4 +1,4 @@
-//! Metrics that look at every number of a field: `extended_stats` and the like.
+//! Metrics that read every number of a field: `extended_stats`, percentiles and similar ones.
 
 use firn_engine::aggs::{
     Boxplot, Digest, DigestPartial, ExtendedStats, ExtendedStatsPartial, MedianAbsoluteDeviation, Metric, Partial,
@@ -15,14 +15,14 @@ use super::super::memory::Memory;
 use super::source::{self, Source};
 use super::{Collector, Scope, paced};
 
-/// A field of numbers with the value of documents that have none.
+/// A numeric field with the value for documents that have none.
 pub(super) struct NumbersSource {
     source: Source,
     missing: Option<f64>,
 }
 
 impl NumbersSource {
-    /// `name` is the aggregation's, for messages.
+    /// Compiles the field; `name` is the aggregation's, for messages.
     pub(super) fn compile(compiler: &Compiler, field: &str, missing: Option<&Value>, name: &str) -> Result<Self> {
         let source = Source::numbers(compiler, field, name)?;
         let missing = match missing {
@@ -32,12 +32,12 @@ impl NumbersSource {
         Ok(Self { source, missing })
     }
 
-    /// How its values print.
+    /// Returns the format of its values.
     pub(super) fn value_format(&self, format: Option<&str>) -> Result<ValueFormat> {
         self.source.value_format(format)
     }
 
-    /// Opens it on a segment.
+    /// Opens the field on a segment.
     pub(super) fn open(&self, scope: Scope) -> Result<Numbers> {
         let reader = &scope.segment.reader;
         Ok(Numbers {
@@ -62,8 +62,7 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// Calls `take` with the place in the block and the value, for every value of `docs`, in their
-    /// order.
+    /// Calls `take` with the position in the block and the value, for every value of `docs`, in their order.
     pub(super) fn each(&mut self, docs: &[DocId], mut take: impl FnMut(usize, f64) -> Result<()>) -> Result<()> {
         let Some(column) = &self.column else {
             let Some(missing) = self.missing else {
@@ -88,9 +87,9 @@ impl Numbers {
     }
 }
 
-/// What a metric keeps of the values of one bucket.
+/// The state of a metric for the values of one bucket.
 pub(super) trait State: Clone + Send {
-    /// Adds a value; the bytes that it grew by.
+    /// Adds a value; returns the bytes by which the state grew.
     fn add(&mut self, value: f64) -> usize;
 
     fn into_partial(self, format: &ValueFormat) -> Partial;
@@ -119,17 +118,17 @@ impl State for DigestPartial {
     }
 }
 
-/// A metric of numbers, resolved.
+/// A metric of numbers, compiled.
 pub(super) struct NumbersPlan {
     source: NumbersSource,
     format: ValueFormat,
     kind: Kind,
 }
 
-/// What is kept of the values.
+/// The kind of state.
 enum Kind {
     ExtendedStats,
-    /// The digest of no value.
+    /// The empty digest.
     Digest(Digest),
 }
 

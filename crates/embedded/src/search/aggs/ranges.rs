@@ -1,7 +1,7 @@
-//! `range`, `date_range`, `ip_range`: a bucket per listed range.
+//! `range`, `date_range`, `ip_range` aggregations: a bucket per listed range.
 //!
-//! Whatever the field is, a range of it is a range of raw values of the segment's column:
-//! numbers by their order-preserving form, addresses by their ordinals.
+//! For all field types, a range is a range of raw values of the segment's column: numbers by their order-preserving
+//! form, addresses by their ordinals.
 
 use std::ops::{Bound, RangeBounds, RangeInclusive};
 use std::sync::Arc;
@@ -22,11 +22,11 @@ use super::{Collector, Level, Scope};
 use crate::schema;
 use crate::search::StrColumn;
 
-/// Ranges, resolved.
+/// Ranges, compiled.
 pub(super) struct RangesPlan {
     source: Source,
     tests: Tests,
-    /// Which ranges hold the value of documents without one.
+    /// The ranges that contain the value for documents without one.
     missing: Vec<u32>,
     bounds: Vec<(f64, f64)>,
     format: ValueFormat,
@@ -190,7 +190,7 @@ impl RangesPlan {
     }
 }
 
-/// A number in the units that aggregations compute with, as it would be stored.
+/// Returns a number, in the units that aggregations compute with, in stored units.
 fn stored(numeric: &Numeric, number: Number) -> Number {
     match numeric {
         Numeric::Scaled(factor) => Number::Float((number.as_f64() * factor).round()),
@@ -198,7 +198,7 @@ fn stored(numeric: &Numeric, number: Number) -> Number {
     }
 }
 
-/// The ranges that hold a number.
+/// Returns the ranges that contain a number.
 fn inside(tests: &[NumRange], number: Number) -> Vec<u32> {
     let holds = |range: &NumRange| {
         let above = |(bound, included): (Number, bool)| {
@@ -218,7 +218,7 @@ fn inside(tests: &[NumRange], number: Number) -> Vec<u32> {
         .collect()
 }
 
-/// The ordinals of the strings between two bounds; `None`: none is.
+/// Returns the ordinals of the strings between two bounds; `None`: there are none.
 fn ordinals(strings: &StrColumn, from: &Bound<String>, to: &Bound<String>) -> Result<Option<RangeInclusive<u64>>> {
     let bytes = |bound: &Bound<String>| -> Bound<Vec<u8>> { bound.as_ref().map(|text| text.as_bytes().to_vec()) };
     let (from, to) = (bytes(from), bytes(to));
@@ -243,7 +243,7 @@ fn ordinals(strings: &StrColumn, from: &Bound<String>, to: &Bound<String>) -> Re
 
 struct RangesCollector {
     column: Option<Column<u64>>,
-    /// By range, the raw values in it; `None`: no value can be.
+    /// By range, the raw values in it; `None`: no value is in it.
     raws: Vec<Option<RangeInclusive<u64>>>,
     missing: Vec<u32>,
     bounds: Vec<(f64, f64)>,
@@ -270,7 +270,7 @@ impl Collector for RangesCollector {
                 }
                 continue;
             }
-            // A document is once in a range, however many of its values are.
+            // A document counts once per range, even with several values in it.
             let own = &self.values.raws[start..next];
             for (range, raws) in self.raws.iter().enumerate() {
                 if raws
@@ -294,7 +294,7 @@ impl Collector for RangesCollector {
     }
 }
 
-/// One result per parent, with `count` buckets each.
+/// Returns one result per parent, with `count` buckets each.
 pub(super) fn listed(
     buckets: Buckets,
     empty: &ListedPartial,

@@ -1,4 +1,4 @@
-//! `rare_terms`: what `terms` counts, without the frequent ones.
+//! `rare_terms` aggregation: the buckets of `terms` without the frequent ones.
 
 use firn_engine::aggs::{Partial, RareTerms, RareTermsPartial, Terms};
 use firn_model::{Error, Result};
@@ -11,7 +11,7 @@ use super::source::Source;
 use super::terms::TermsPlan;
 use super::{Collector, Level, Manner, Scope};
 
-/// `rare_terms`, resolved.
+/// `rare_terms`, compiled.
 pub(super) struct RareTermsPlan {
     terms: TermsPlan,
     max_doc_count: u64,
@@ -42,7 +42,7 @@ impl RareTermsPlan {
 
     pub(super) fn open(&self, scope: Scope, sub: Level) -> Result<Box<dyn Collector>> {
         let memory = scope.memory.clone();
-        // Which values are rare is not known before all are counted, so none may be cut.
+        // Rare values are known only after all are counted, so nothing may be cut before.
         let scope = Scope {
             manner: Manner {
                 whole_shard: false,
@@ -64,7 +64,7 @@ struct RareTermsCollector {
     memory: Memory,
 }
 
-/// Bytes of a frequent value that is remembered.
+/// Bytes of a frequent value in a result.
 const FREQUENT_BYTES: usize = 16;
 
 impl Collector for RareTermsCollector {
@@ -76,7 +76,7 @@ impl Collector for RareTermsCollector {
         let mut partials = Vec::with_capacity(bucket_count);
         for partial in self.terms.finish(bucket_count)? {
             let Partial::Terms(terms) = partial else {
-                return Err(Error::internal("terms found something else"));
+                return Err(Error::internal("[rare_terms] got no [terms] result"));
             };
             let rare = RareTermsPartial::new(terms.buckets, terms.format, self.max_doc_count);
             self.memory.take(rare.frequent.len() * FREQUENT_BYTES)?;

@@ -1,7 +1,7 @@
-//! `sampler` and `diversified_sampler`: which documents of a segment may be among the best.
+//! `sampler` and `diversified_sampler` aggregations: the documents of a segment that may be among the best.
 //!
-//! The best of a shard are known only when all its segments were searched, so the levels below see
-//! their documents in a later run ([`super::deferred`]).
+//! The best documents of a shard are known only after all its segments were searched, so sub-aggregations receive
+//! them in a later run ([`super::deferred`]).
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use super::source::Source;
 use super::{Collector, Scope};
 use crate::search::StrColumn;
 
-/// A sampler, resolved.
+/// A sampler, compiled.
 pub(super) struct SamplerPlan {
     shard_size: usize,
     per_value: usize,
@@ -77,7 +77,7 @@ impl Values {
         column.map_or(Self::Nothing, Self::Numbers)
     }
 
-    /// Where in the column a document's value is; documents without one have [`NO_VALUE`].
+    /// Returns the raw value of a document; documents without one have [`NO_VALUE`].
     fn raw(&self, doc: DocId) -> Result<u64> {
         let column: &Column<u64> = match self {
             Self::Nothing => return Ok(NO_VALUE),
@@ -94,7 +94,7 @@ impl Values {
         Ok(first.unwrap_or(NO_VALUE))
     }
 
-    /// The same for equal values of all segments.
+    /// Returns a hash that is the same for equal values of all segments.
     fn hash(&self, raw: u64) -> Result<u64> {
         match self {
             _ if raw == NO_VALUE => Ok(NO_VALUE),
@@ -111,7 +111,7 @@ impl Values {
 
 const NO_VALUE: u64 = u64::MAX;
 
-/// Documents that are kept over what is wanted before the worst are forgotten.
+/// Documents that are retained beyond the requested number before the worst ones are removed.
 const SLACK: usize = 64;
 
 struct SamplerCollector {
@@ -128,7 +128,7 @@ struct SamplerCollector {
 #[derive(Default)]
 struct Sample {
     partial: SamplePartial,
-    /// Scores must be above this; documents come in order, so equal ones come too late.
+    /// Scores must exceed this; documents ascend, so ones with an equal score come too late.
     least: Option<f32>,
 }
 

@@ -1,14 +1,14 @@
 //! Scores for the few aggregations that read them.
 //!
-//! Collectors take documents and bucket numbers, nothing else, so that those without interest in
-//! scores (nearly all) do not carry them along. Where a plan has one that is interested, the run
-//! over a segment puts the scores of each block here before it hands the block to the tree.
+//! Collectors take only documents and bucket numbers, so that collectors without scores (nearly all) do not carry
+//! them. If a plan has one that reads scores, the run over a segment puts the scores of each block here before it
+//! passes the block to the tree.
 
 use parking_lot::{RwLock, RwLockReadGuard};
 use tantivy::{DocId, Score};
 
-/// The scores of the block that is being collected. One thread writes and reads it; the lock is
-/// there because collectors may move to another thread between two blocks.
+/// The scores of the current block. One thread writes and reads it; the lock exists because collectors may move to
+/// another thread between two blocks.
 #[derive(Default)]
 pub(super) struct ScoreBoard(RwLock<Block>);
 
@@ -16,15 +16,14 @@ pub(super) struct ScoreBoard(RwLock<Block>);
 struct Block {
     /// Ascending.
     docs: Vec<DocId>,
-    /// One per document; empty where all score the same.
+    /// One per document; empty if all documents score the same.
     scores: Vec<Score>,
     same: Score,
 }
 
 impl ScoreBoard {
-    /// Shows the scores of a block. Without `scores` all documents score `same`. A collector that
-    /// hands documents on later than they came (`sampler`) puts them here again, and must not hold
-    /// [`Scores`] meanwhile.
+    /// Provides the scores of a block. Without `scores`, all documents score `same`. A collector that passes
+    /// documents on later (`sampler`) puts their scores here again, and must not hold [`Scores`] meanwhile.
     pub(super) fn put(&self, docs: &[DocId], scores: &[Score], same: Score) {
         let mut block = self.0.write();
         block.docs.clear();
@@ -36,7 +35,7 @@ impl ScoreBoard {
         }
     }
 
-    /// The scores of the block.
+    /// Returns the scores of the block.
     pub(super) fn read(&self) -> Scores<'_> {
         Scores {
             block: self.0.read(),
@@ -45,15 +44,15 @@ impl ScoreBoard {
     }
 }
 
-/// The scores of the current block, to be asked for documents in ascending order (repeats are
-/// fine; going back is right, too, and slower).
+/// The scores of the current block, for lookups in ascending order of documents. Repeated lookups are fast; lookups
+/// backwards are correct but slower.
 pub(super) struct Scores<'a> {
     block: RwLockReadGuard<'a, Block>,
     next: usize,
 }
 
 impl Scores<'_> {
-    /// The score of a document of the block.
+    /// Returns the score of a document of the block.
     pub(super) fn of(&mut self, doc: DocId) -> Score {
         let block = &*self.block;
         if block.scores.is_empty() {

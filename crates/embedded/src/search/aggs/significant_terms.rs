@@ -1,5 +1,5 @@
-//! `significant_terms`: the foreground while documents come, the background when its candidates
-//! are known.
+//! `significant_terms` aggregation: counts the foreground during the search, and the background after its
+//! candidates are known.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use super::{Collector, Level, Manner, Scope};
 use crate::schema;
 use crate::segment::Segment;
 
-/// `significant_terms`, resolved.
+/// `significant_terms`, compiled.
 pub(super) struct SignificantTermsPlan {
     terms: TermsPlan,
     source: Source,
@@ -54,7 +54,7 @@ impl SignificantTermsPlan {
 
     pub(super) fn open(&self, scope: Scope, sub: Level) -> Result<Box<dyn Collector>> {
         let memory = scope.memory.clone();
-        // Scores need the background, so none may be cut yet.
+        // Scores need the background, so nothing may be cut yet.
         let scope = Scope {
             manner: Manner {
                 whole_shard: false,
@@ -173,7 +173,7 @@ impl Collector for SignificantTermsCollector {
         let mut partials = Vec::with_capacity(bucket_count);
         for (partial, subset_size) in self.terms.finish(bucket_count)?.into_iter().zip(self.sizes) {
             let Partial::Terms(terms) = partial else {
-                return Err(Error::internal("terms found something else"));
+                return Err(Error::internal("[significant_terms] got no [terms] result"));
             };
             partials.push(Partial::SignificantTerms(SignificantTermsPartial {
                 buckets: terms.buckets,
@@ -194,7 +194,7 @@ enum Values {
     Nothing,
 }
 
-/// Counts the documents of candidates, whatever the query says.
+/// Counter of the documents of candidates, independent of the query.
 pub(in super::super) struct Background {
     values: Values,
     /// Candidates by raw value.
@@ -209,7 +209,7 @@ pub(in super::super) struct Background {
 }
 
 impl Background {
-    /// What was counted.
+    /// Returns the counts.
     pub(in super::super) fn counted(self) -> Counted {
         Counted {
             counts: self.counts,
@@ -217,7 +217,7 @@ impl Background {
         }
     }
 
-    /// Takes a block of all documents.
+    /// Counts a block of all documents.
     pub(in super::super) fn collect(&mut self, docs: &[DocId]) {
         self.docs.clear();
         match &mut self.filter {
@@ -233,7 +233,7 @@ impl Background {
             Values::Constant(number) => self.counts[*number as usize] += self.docs.len() as u64,
             Values::Column(column) => {
                 self.block.read(column, &self.docs);
-                // A document counts once, however often it has the value.
+                // A document counts once, even if it has the value several times.
                 self.block.sort_distinct();
                 for raw in &self.block.raws {
                     if let Some(number) = self.places.get(raw) {

@@ -1,4 +1,4 @@
-//! One bucket per parent: what `filter` and `missing` share.
+//! One bucket per parent: the common part of `filter` and `missing`.
 
 use firn_engine::aggs::{Bucket, Partial};
 use firn_model::Result;
@@ -7,7 +7,7 @@ use tantivy::DocId;
 use super::{Level, paced};
 use crate::search::memory::Memory;
 
-/// Counts the documents that pass and hands them on; a bucket's number below is its parent's.
+/// Counts the matching documents and passes them on; a bucket has the number of its parent.
 pub(super) struct Single {
     counts: Vec<u64>,
     sub: Level,
@@ -27,19 +27,19 @@ impl Single {
         }
     }
 
-    /// Whether documents are counted and nothing else.
+    /// Returns whether there are no sub-aggregations.
     pub(super) fn counts_only(&self) -> bool {
         self.sub.is_empty()
     }
 
-    /// Counts documents of one bucket that pass.
+    /// Adds to the count of one bucket.
     pub(super) fn add(&mut self, bucket: u32, count: u64) -> Result<()> {
         self.grow(bucket as usize + 1)?;
         self.counts[bucket as usize] += count;
         Ok(())
     }
 
-    /// Takes those documents of a block that pass.
+    /// Collects those documents of a block that pass.
     pub(super) fn collect(
         &mut self,
         docs: &[DocId],
@@ -57,7 +57,7 @@ impl Single {
         self.take()
     }
 
-    /// Takes the documents at these positions of a block; positions ascend, and one that is there again is the same document.
+    /// Collects the documents at these positions of a block; positions ascend, and a repeated position counts once.
     pub(super) fn collect_at(&mut self, docs: &[DocId], buckets: &[u32], positions: &[u32]) -> Result<()> {
         self.docs.clear();
         self.buckets.clear();
@@ -72,7 +72,7 @@ impl Single {
         self.take()
     }
 
-    /// Counts what was found to pass and hands it on.
+    /// Counts the pending documents and passes them on.
     fn take(&mut self) -> Result<()> {
         let largest = self.buckets.iter().copied().max();
         self.grow(largest.map_or(0, |bucket| bucket as usize + 1))?;

@@ -1,4 +1,4 @@
-//! Where an aggregation reads its values.
+//! Source of an aggregation's values.
 
 use std::sync::Arc;
 
@@ -24,12 +24,12 @@ pub(super) enum Source {
     Strings { class: Class, path: String, is_ip: bool },
     /// The same string for every document.
     Constant(String),
-    /// No document has any.
+    /// No document has a value.
     Nothing,
 }
 
 impl Source {
-    /// Finds a field; text and fields without doc values are refused.
+    /// Resolves a field; rejects text and fields without doc values.
     pub(super) fn compile(compiler: &Compiler, path: &str) -> Result<Self> {
         let index = &compiler.snapshot.index;
         Ok(match compiler.resolve(path) {
@@ -70,8 +70,8 @@ impl Source {
         })
     }
 
-    /// Finds a field of numbers, dates or booleans; others are refused by the name of the
-    /// aggregation. What is not mapped has no values.
+    /// Resolves a field of numbers, dates or booleans; rejects others with the name of the aggregation. An unmapped
+    /// field has no values.
     pub(super) fn numbers(compiler: &Compiler, path: &str, name: &str) -> Result<Self> {
         match Self::compile(compiler, path)? {
             source @ (Self::Numbers { .. } | Self::MetaNumbers(_) | Self::Nothing) => Ok(source),
@@ -80,7 +80,7 @@ impl Source {
         }
     }
 
-    /// How its keys and metrics print: dates by the format given or their own, numbers by a pattern.
+    /// Returns the format of its keys and metrics: dates by `format` or their own, numbers by a pattern.
     pub(super) fn value_format(&self, format: Option<&str>) -> Result<ValueFormat> {
         let custom = format.map(DateFormat::new).transpose();
         let pattern = || format.map(DecimalFormat::new).transpose();
@@ -105,7 +105,7 @@ impl Source {
         })
     }
 
-    /// How its numbers are to be read.
+    /// Returns how to read its numbers.
     pub(super) fn numeric(&self) -> Numeric {
         match self {
             Self::Numbers { numeric, .. } => numeric.clone(),
@@ -114,12 +114,12 @@ impl Source {
     }
 }
 
-/// Whether the mapping has no such field. It then looks like a keyword that no segment has.
+/// Returns whether the mapping has no such field. It then resolves to a keyword that no segment has.
 pub(super) fn is_unmapped(compiler: &Compiler, path: &str) -> bool {
     matches!(compiler.resolve(path), Target::Field(field) if field.mapping.is_none())
 }
 
-/// Elasticsearch's refusal of a field whose type an aggregation cannot read.
+/// Returns Elasticsearch's error for a field whose type an aggregation cannot read.
 pub(super) fn unsupported(compiler: &Compiler, path: &str, name: &str) -> Error {
     let kind = match compiler.resolve(path) {
         Target::Field(field) => field.type_name(),
@@ -130,7 +130,7 @@ pub(super) fn unsupported(compiler: &Compiler, path: &str, name: &str) -> Error 
     ))
 }
 
-/// A value of `missing` for numbers, in the units that aggregations compute with (dates in ms).
+/// Reads a value of `missing` for numbers, in the units that aggregations compute with (dates in ms).
 pub(super) fn missing_number(numeric: &Numeric, value: &Value, now_ms: i64) -> Result<Number> {
     let bad = || Error::illegal_argument(format!("[missing] value [{value}] does not fit the field"));
     if let Some(format) = numeric.date_format() {
@@ -150,7 +150,7 @@ pub(super) fn missing_number(numeric: &Numeric, value: &Value, now_ms: i64) -> R
     })
 }
 
-/// A value of `missing`, `include` or `exclude` for strings, as it is stored.
+/// Reads a value of `missing`, `include` or `exclude` for strings, as it is stored.
 pub(super) fn stored_string(is_ip: bool, value: &Value) -> Result<String> {
     let text = scalar_text(value)
         .ok_or_else(|| Error::illegal_argument(format!("value [{value}] is neither string, number nor boolean")))?;
@@ -165,7 +165,7 @@ pub(super) fn stored_string(is_ip: bool, value: &Value) -> Result<String> {
     }
 }
 
-/// Stored units of dates to ms.
+/// Converts stored units of dates to ms.
 pub(super) fn stored_to_ms(stored: i64, units_per_ms: i64) -> i64 {
     debug_assert!(units_per_ms == 1 || units_per_ms == NANOS);
     match units_per_ms {

@@ -1,4 +1,4 @@
-//! `string_stats`: ordinals are counted, and every string is looked at once when all are.
+//! `string_stats` aggregation: counts ordinals, and reads every distinct string once at the end.
 
 use std::collections::HashMap;
 
@@ -17,13 +17,13 @@ use crate::search::StrColumn;
 
 const NAME: &str = "string_stats";
 
-/// Rough bytes of a counted ordinal.
+/// Approximate bytes of a counted ordinal.
 const ENTRY_BYTES: usize = 40;
 
-/// `string_stats`, resolved.
+/// `string_stats`, compiled.
 pub(super) struct StringStatsPlan {
     source: Source,
-    /// As it prints.
+    /// In printed form.
     missing: Option<String>,
 }
 
@@ -64,7 +64,7 @@ impl StringStatsPlan {
 
 enum Values {
     Strings(StrColumn),
-    /// The same for every document.
+    /// The same value for every document.
     One(String),
     Nothing,
 }
@@ -73,9 +73,9 @@ struct StringStatsCollector {
     values: Values,
     is_ip: bool,
     missing: Option<String>,
-    /// By ordinal and parent bucket.
+    /// By parent bucket and ordinal.
     counts: HashMap<(u32, u64), u64, Mixer>,
-    /// By parent bucket: documents with the one value, or without any.
+    /// By parent bucket: documents with the constant value, or without any value.
     constants: Vec<u64>,
     block: ValueBlock,
     memory: Memory,

@@ -1,4 +1,4 @@
-//! Buckets by parent bucket and key, with their counts.
+//! Table of buckets by parent bucket and key, with their counts.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -8,11 +8,11 @@ use firn_model::Result;
 
 use super::super::memory::Memory;
 
-/// Counts of one parent are kept in a vector by key up to this many keys.
+/// Most keys for which the counts of one parent are in a vector by key.
 const DENSE_ONE_MAX: u64 = 1 << 24;
-/// Counts of several parents are kept in one vector up to this many places.
+/// Most cells for which the counts of several parents are in one vector.
 const DENSE_MANY_MAX: u64 = 1 << 22;
-/// Rough bytes of a bucket: its entry and its place in a hash table.
+/// Approximate bytes of a bucket: its entry and its hash table slot.
 const ENTRY_BYTES: usize = 48;
 
 /// A bucket.
@@ -23,28 +23,28 @@ pub(super) struct Entry {
     pub(super) count: u64,
 }
 
-/// Buckets of one aggregation on one segment. A bucket's slot is its number among them; without
-/// aggregations below, slots are not needed and may not be made.
+/// Buckets of one aggregation on one segment. A bucket's slot is its number; without sub-aggregations, slots are
+/// not needed and may not exist.
 pub(super) struct Table {
     places: Places,
     entries: Vec<Entry>,
     memory: Memory,
     taken: usize,
-    /// Slots are wanted.
+    /// The caller needs slots.
     slotted: bool,
 }
 
 enum Places {
     /// Counts by `parent * width + key`.
     Direct { width: u64, counts: Vec<u32> },
-    /// Slots plus one by `parent * width + key`; 0: none yet.
+    /// Slot plus one by `parent * width + key`; 0: none yet.
     Dense { width: u64, slots: Vec<u32> },
     /// Slots by parent and key.
     Hashed(HashMap<(u32, u64), u32, Mixer>),
 }
 
 impl Table {
-    /// For keys below `width`; `None`: any keys.
+    /// Creates a table for keys below `width`; `None`: any keys.
     pub(super) fn new(width: Option<u64>, slotted: bool, memory: &Memory) -> Self {
         let places = match width {
             Some(width) if width <= DENSE_ONE_MAX && slotted => Places::Dense {
@@ -66,8 +66,8 @@ impl Table {
         }
     }
 
-    /// Counts a block of documents: `parents[i]` and `keys[i]` for each. With slots wanted, those
-    /// go to `slots`.
+    /// Counts a block of documents: `parents[i]` and `keys[i]` for each. Writes the slots to `slots`, if they are
+    /// needed.
     pub(super) fn add(&mut self, parents: &[u32], keys: &[u64], slots: &mut Vec<u32>) -> Result<()> {
         slots.clear();
         if keys.is_empty() {
@@ -118,7 +118,7 @@ impl Table {
         }
     }
 
-    /// As [`Self::add`] where all documents have the same key.
+    /// Works like [`Self::add`] for documents with the same key.
     pub(super) fn add_same(&mut self, parents: &[u32], key: u64, slots: &mut Vec<u32>) -> Result<()> {
         let (first, last) = bounds(parents);
         if first != last || parents.is_empty() {
@@ -131,10 +131,10 @@ impl Table {
         Ok(())
     }
 
-    /// Counts so many documents of a bucket, of which there is at least one. With slots wanted, its slot goes to `slots`.
+    /// Counts `count` documents of a bucket, at least one. Writes its slot to `slots`, if slots are needed.
     pub(super) fn add_many(&mut self, parent: u32, key: u64, count: u64, slots: &mut Vec<u32>) -> Result<()> {
         slots.clear();
-        // The first of them makes the bucket, the others are counted all at once.
+        // The first document creates the bucket, the others are added in one step.
         self.add(&[parent], &[key], slots)?;
         let others = count - 1;
         match (&mut self.places, slots.first().copied()) {
@@ -147,7 +147,7 @@ impl Table {
         Ok(())
     }
 
-    /// The counts by key of one parent, if they are kept that way.
+    /// Returns the counts by key of one parent, if they are stored that way.
     pub(super) fn row(&self, parent: u32) -> Option<&[u32]> {
         match &self.places {
             Places::Direct { width, counts } => {
@@ -158,8 +158,7 @@ impl Table {
         }
     }
 
-    /// Takes over the counts of the only parent, and the memory taken for them, if they are kept by
-    /// key.
+    /// Moves the counts of the only parent out, with the memory reserved for them, if they are stored by key.
     pub(super) fn take_row(&mut self) -> Option<(Vec<u32>, Memory, usize)> {
         match &mut self.places {
             Places::Direct { counts, .. } => {
@@ -170,7 +169,7 @@ impl Table {
         }
     }
 
-    /// Makes the vectors reach to the largest parent, or gives them up for a hash table.
+    /// Extends the vectors to the largest parent, or replaces them by a hash table.
     fn make_room(&mut self, largest: u32) -> Result<()> {
         let (width, length, cell) = match &self.places {
             Places::Direct { width, counts } => (*width, counts.len() as u64, size_of::<u32>()),
@@ -185,7 +184,7 @@ impl Table {
         if largest > 0 && needed > DENSE_MANY_MAX {
             return self.become_hashed();
         }
-        // Grow by doubling, a whole number of parents at a time.
+        // Grow by doubling, in whole parents.
         let target = match largest {
             0 => needed,
             _ => needed.max(length.saturating_mul(2)).min(DENSE_MANY_MAX.max(needed)),
@@ -223,7 +222,7 @@ impl Table {
         Ok(())
     }
 
-    /// The buckets in the order of their slots (or of parent and key, if none were wanted).
+    /// Returns the buckets in the order of their slots (or of parent and key, without slots).
     pub(super) fn entries(&mut self) -> Vec<Entry> {
         match &self.places {
             Places::Direct { width, counts } => counted(*width, counts),
@@ -231,12 +230,12 @@ impl Table {
         }
     }
 
-    /// The budget it takes from.
+    /// Returns the memory budget of the table.
     pub(super) fn memory(&self) -> &Memory {
         &self.memory
     }
 
-    /// How many slots there are.
+    /// Returns the number of slots.
     pub(super) fn slot_count(&self) -> usize {
         debug_assert!(self.slotted || self.entries.is_empty() || matches!(self.places, Places::Hashed(_)));
         self.entries.len()
@@ -249,7 +248,7 @@ impl Drop for Table {
     }
 }
 
-/// Smallest and largest; 0 and 0 of none.
+/// Returns the smallest and the largest; 0 and 0 for none.
 fn bounds(parents: &[u32]) -> (u32, u32) {
     let Some(&first) = parents.first() else {
         return (0, 0);
@@ -259,11 +258,11 @@ fn bounds(parents: &[u32]) -> (u32, u32) {
         .fold((first, first), |(min, max), &parent| (min.min(parent), max.max(parent)))
 }
 
-/// Rows up to this long are counted in several lanes.
+/// Rows up to this length are counted in several lanes.
 const NARROW: usize = 64;
 
-/// Counts keys. Where there are few of them the same one often comes again at once, and its count
-/// could not be raised before the last raise has arrived in memory; lanes take turns instead.
+/// Counts keys. With few distinct keys, the same key often repeats immediately, and its next increment would wait
+/// for the previous one to reach memory; alternating lanes avoid that.
 fn count_row(row: &mut [u32], keys: &[u64]) {
     if row.len() > NARROW || keys.len() < NARROW {
         for &key in keys {
@@ -276,7 +275,7 @@ fn count_row(row: &mut [u32], keys: &[u64]) {
     let (fours, rest) = keys.as_chunks::<LANES>();
     for four in fours {
         for (lane, key) in lanes.iter_mut().zip(four) {
-            // Keys are below the length of the row; the remainder spares a test.
+            // Keys are below the length of the row; the remainder avoids a bounds check.
             lane[*key as usize % NARROW] += 1;
         }
     }
@@ -318,7 +317,7 @@ impl BuildHasher for Mixer {
     }
 }
 
-/// 2^64 divided by the golden ratio: spreads neighbours.
+/// 2^64 divided by the golden ratio: spreads adjacent numbers.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// See [`Mixer`].

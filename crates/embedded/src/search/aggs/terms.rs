@@ -1,4 +1,4 @@
-//! `terms`: a bucket per value.
+//! `terms` aggregation: a bucket per value.
 
 mod collector;
 mod partition;
@@ -30,24 +30,23 @@ use crate::schema;
 use crate::search::StrColumn;
 use crate::segment::Segment;
 
-/// Numbers this close together are counted in a vector.
+/// Numbers in a range up to this width are counted in a vector.
 const NUMBER_WIDTH_MAX: u64 = 1 << 16;
 
-/// `terms`, resolved.
+/// `terms`, compiled.
 pub(super) struct TermsPlan {
     source: Source,
     format: ValueFormat,
     missing: Option<Missing>,
     include: Option<Filter>,
     exclude: Option<Filter>,
-    /// Buckets of no document are wanted, too.
+    /// Buckets without documents are shown, too.
     zeros: bool,
-    /// Whose values may be shown with no document.
+    /// The tenant whose values may be shown without documents.
     tenant: Option<TenantRestriction>,
-    /// A bucket of one document is one.
+    /// A bucket with one document is shown.
     counts_all: bool,
-    /// What a shard keeps, and the order in which it chooses; `None`: the order needs what is
-    /// below.
+    /// The number of buckets that a shard retains, and their order; `None`: the order depends on sub-aggregations.
     cut: Option<Cut>,
 }
 
@@ -69,7 +68,7 @@ struct Cut {
     keep: usize,
     /// (by count, ascending)
     order: Vec<(bool, bool)>,
-    /// The counts of what was cut are bounded by those that were kept.
+    /// The counts of cut buckets are bounded by those of retained ones.
     by_count_descending: bool,
     by_key: bool,
     /// `show_term_doc_count_error`.
@@ -107,7 +106,7 @@ impl TermsPlan {
         })
     }
 
-    /// Whether buckets of no document are wanted: then segments without any match matter as well.
+    /// Returns whether buckets without documents are shown: then segments without matches matter as well.
     pub(super) fn wants_zeros(&self) -> bool {
         self.zeros
     }
@@ -137,12 +136,12 @@ impl TermsPlan {
         Ok(Box::new(self.collector(scope, keys, sub, slotted)?))
     }
 
-    /// Whether documents without a value have a bucket.
+    /// Returns whether documents without a value have a bucket.
     pub(super) fn has_missing(&self) -> bool {
         self.missing.is_some()
     }
 
-    /// The counted column of a whole segment, if what is known of it is all that is needed; nothing is read.
+    /// Returns the column of a whole segment, if its statistics are enough; reads nothing.
     pub(super) fn known_of_whole(&self, segment: &Segment) -> Result<Option<KnownValues>> {
         match self.zeros {
             true => Ok(None),
@@ -150,7 +149,7 @@ impl TermsPlan {
         }
     }
 
-    /// The keys of a column without its documents.
+    /// Returns the keys of a column without its documents.
     pub(super) fn keys_of(&self, column: ReadColumn) -> Keys {
         match column {
             ReadColumn::Strings(strings) => Keys::Strings {
@@ -164,7 +163,7 @@ impl TermsPlan {
         }
     }
 
-    /// Counts by these keys. `slotted`: something is below.
+    /// Creates a collector for these keys. `slotted`: there are sub-aggregations.
     pub(super) fn collector(&self, scope: Scope, keys: Keys, sub: Level, slotted: bool) -> Result<TermsCollector> {
         let (base, width, missing_key) = self.key_space(&keys)?;
         let allowed = self.allowed(&keys, base, width)?;
@@ -196,7 +195,7 @@ impl TermsPlan {
         })
     }
 
-    /// Where values that were counted can be named later; `None`: they have to be named at once.
+    /// Returns the column from which counted values can be resolved later; `None`: they must be resolved at once.
     fn origin(&self, scope: Scope) -> Option<Origin> {
         let by_count = self.cut.as_ref().is_some_and(Cut::is_by_count_then_key);
         match &self.source {
@@ -225,8 +224,8 @@ impl TermsPlan {
         })
     }
 
-    /// The raw value that key 0 stands for, how many keys there are (if few enough to count in a
-    /// vector) and the key of documents without a value.
+    /// Returns the raw value of key 0, the number of keys (if few enough to count in a vector) and the key of
+    /// documents without a value.
     fn key_space(&self, keys: &Keys) -> Result<(u64, Option<u64>, Option<u64>)> {
         Ok(match keys {
             Keys::Nothing => (0, Some(0), None),
@@ -243,7 +242,7 @@ impl TermsPlan {
                 let values = &column.column.values;
                 let (min, max) = (values.min_value(), values.max_value());
                 let few = max.checked_sub(min).filter(|width| *width < NUMBER_WIDTH_MAX);
-                // The place after the last number is that of documents without one.
+                // The place after the last number is for documents without one.
                 match few {
                     Some(span) => (min, Some(span + 2), self.missing.as_ref().map(|_| span + 1)),
                     None => (
@@ -258,7 +257,7 @@ impl TermsPlan {
         })
     }
 
-    /// Which keys `include` and `exclude` let pass; `None`: all.
+    /// Returns the keys that `include` and `exclude` allow; `None`: all.
     fn allowed(&self, keys: &Keys, base: u64, width: Option<u64>) -> Result<Option<Allowed>> {
         if self.include.is_none() && self.exclude.is_none() {
             return Ok(None);
@@ -448,11 +447,11 @@ impl Cut {
             shows_errors: terms.show_term_doc_count_error,
             order,
         })
-        // Rare ones are left out where all candidates are at hand.
+        // With `shard_min_doc_count`, a shard needs all candidates to leave out the rare ones.
         .filter(|_| terms.shard_min_doc_count == 0)
     }
 
-    /// The `keep` most frequent.
+    /// Selects the `keep` most frequent values.
     fn most_frequent(keep: usize) -> Self {
         Self {
             keep,
@@ -463,7 +462,7 @@ impl Cut {
         }
     }
 
-    /// Whether it is the usual order: most documents first, then by key.
+    /// Returns whether it is the default order: most documents first, then by key.
     fn is_by_count_then_key(&self) -> bool {
         self.by_count_descending
             && self
@@ -489,8 +488,8 @@ impl Cut {
     }
 }
 
-/// A raw value for documents without one: that of their value, if the column can hold it, else
-/// one that no document has.
+/// Returns a raw value for documents without one: that of `missing` if the column can hold it, else one that no
+/// document has.
 fn free_key(column: &NumColumn, missing: &Missing, (min, max): (u64, u64)) -> u64 {
     if let Missing::Number(number) = missing
         && let Place::At(raw) = column.place(*number)
@@ -511,7 +510,7 @@ fn missing_key(missing: &Missing, is_ip: bool, numeric: &Numeric) -> KeyBytes {
     }
 }
 
-/// The key of a stored string.
+/// Returns the key of a stored string.
 pub(super) fn string_key(text: &str, is_ip: bool) -> KeyBytes {
     match is_ip.then(|| schema::decode_ip(text)).flatten() {
         Some(address) => KeyBytes::from_ip(address),
@@ -519,7 +518,7 @@ pub(super) fn string_key(text: &str, is_ip: bool) -> KeyBytes {
     }
 }
 
-/// The key of a stored number.
+/// Returns the key of a stored number.
 pub(super) fn stored_key(column: &NumColumn, numeric: &Numeric, raw: u64) -> KeyBytes {
     let number = match numeric {
         Numeric::Scaled(_) => Number::Float(numeric.value(column.as_f64(raw))),
@@ -529,7 +528,7 @@ pub(super) fn stored_key(column: &NumColumn, numeric: &Numeric, raw: u64) -> Key
     number_key(number, numeric)
 }
 
-/// The key of a number in the units that aggregations compute with.
+/// Returns the key of a number in the units that aggregations compute with.
 fn number_key(number: Number, numeric: &Numeric) -> KeyBytes {
     match numeric {
         Numeric::Float { .. } | Numeric::Scaled(_) => KeyBytes::from_f64(number.as_f64()),
@@ -544,7 +543,7 @@ fn number_key(number: Number, numeric: &Numeric) -> KeyBytes {
     }
 }
 
-/// Where keys come from on a segment.
+/// The source of keys on a segment.
 pub(super) enum Keys {
     Strings {
         strings: StrColumn,
@@ -554,7 +553,7 @@ pub(super) enum Keys {
         column: NumColumn,
         numeric: Numeric,
     },
-    /// Every document has this one.
+    /// Every document has this key.
     Constant(KeyBytes),
     Nothing,
 }
@@ -573,7 +572,7 @@ impl Keys {
     }
 }
 
-/// Keys that pass.
+/// Keys that `include` and `exclude` allow.
 enum Allowed {
     Set(BitSet),
     /// Sorted.

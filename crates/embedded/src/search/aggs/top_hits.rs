@@ -1,4 +1,4 @@
-//! `top_hits` on one segment: the first documents of each bucket.
+//! `top_hits` aggregation on one segment: the first documents of each bucket.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use super::super::sort::{SegmentKey, ShardKey};
 use super::score_board::ScoreBoard;
 use super::{Collector, Scope};
 
-/// Rough bytes of a row that is kept.
+/// Approximate bytes of a retained row.
 const ROW_BYTES: usize = 160;
 
-/// `top_hits`, resolved.
+/// `top_hits`, compiled.
 pub(super) struct TopHitsPlan {
     keys: Vec<ShardKey>,
     keep: usize,

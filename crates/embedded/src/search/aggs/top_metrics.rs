@@ -1,4 +1,4 @@
-//! `top_metrics`: a few values of the documents that come first.
+//! `top_metrics` aggregation: some values of the documents that sort first.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ use crate::search::StrColumn;
 
 const NAME: &str = "top_metrics";
 
-/// Rough bytes of a row besides its metrics.
+/// Approximate bytes of a row without its metrics.
 const ROW_BYTES: usize = 96;
-/// Rough bytes of one metric, a string of usual length included.
+/// Approximate bytes of one metric, including a string of usual length.
 const METRIC_BYTES: usize = 64;
 
-/// `top_metrics`, resolved.
+/// `top_metrics`, compiled.
 pub(super) struct TopMetricsPlan {
     request: TopMetrics,
     /// `None`: the score.
@@ -108,7 +108,7 @@ impl Values {
         })
     }
 
-    /// The least of a document's values, or the greatest.
+    /// Returns the least or the greatest of a document's values.
     fn read(&self, doc: DocId, greatest: bool) -> Result<Option<Key>> {
         let pick = |raws: &mut dyn Iterator<Item = u64>| if greatest { raws.max() } else { raws.min() };
         match self {
@@ -154,7 +154,7 @@ impl Collector for TopMetricsCollector {
         let mut scores = self.scores.read();
         for (&doc, &bucket) in docs.iter().zip(buckets) {
             let sort = match &self.sort {
-                // The shortest decimals that name the score, as hits print it.
+                // The shortest decimals that identify the score, as hits print it.
                 None => Some(Key::F64(scores.of(doc).to_string().parse().unwrap_or(f64::NAN))),
                 Some(values) => values.read(doc, self.request.descending)?,
             };

@@ -1,4 +1,4 @@
-//! `weighted_avg`: values of one field, weighed by another.
+//! `weighted_avg` aggregation: values of one field, weighted by another.
 
 use firn_engine::aggs::{Partial, ValueFormat, WeightedAvg, WeightedAvgPartial};
 use firn_model::{Error, Result};
@@ -11,7 +11,7 @@ use super::{Collector, Scope, paced};
 
 const NAME: &str = "weighted_avg";
 
-/// `weighted_avg`, resolved.
+/// `weighted_avg`, compiled.
 pub(super) struct WeightedAvgPlan {
     value: NumbersSource,
     weight: NumbersSource,
@@ -43,7 +43,7 @@ impl WeightedAvgPlan {
 struct WeightedAvgCollector {
     values: Numbers,
     weights: Numbers,
-    /// The weights of the block's documents; NaN where one has none.
+    /// The weights of the block's documents; NaN for a document without one.
     block: Vec<f64>,
     /// By parent bucket.
     states: Vec<WeightedAvgPartial>,

@@ -1,8 +1,8 @@
-//! Aggregations over all documents of a split, answered from what is known of its columns.
+//! Aggregations over all documents of a split, computed from stored column totals.
 //!
-//! Which values a column with few of them has, in how many documents, and what other columns are in those, is written
-//! down with a split ([`crate::splits`]). Where every document matches, the collectors get those counts instead of the
-//! documents, so all that comes after is the same.
+//! A split ([`crate::splits`]) stores totals of columns with few distinct values: the values, the number of
+//! documents of each, and totals of other columns in those documents. If every document matches, the collectors
+//! receive these counts instead of the documents, so all later steps are the same.
 
 use std::sync::Arc;
 
@@ -22,16 +22,16 @@ use crate::search::StrColumn;
 use crate::segment::Segment;
 use crate::splits::{Counted, Measure, OpenSplit, StoredRuns};
 
-/// A column whose values are counted.
+/// A column with stored counts of its values.
 pub(super) enum KnownValues {
     Strings(StoredRuns),
     Numbers(NumColumn, StoredRuns),
 }
 
-/// The same, with what names the values.
+/// The same column after reading the names of its values.
 pub(super) struct ReadValues {
     pub(super) column: ReadColumn,
-    /// Raw values or ordinals, ascending, each with the documents that have it.
+    /// Raw values or ordinals, ascending, each with the number of documents that have it.
     pub(super) counts: Vec<(u64, u64)>,
 }
 
@@ -41,7 +41,7 @@ pub(super) enum ReadColumn {
 }
 
 impl KnownValues {
-    /// `None`: they are not counted. Nothing is read.
+    /// Finds the counts; `None`: they are not stored. Reads nothing.
     pub(super) fn find(source: &Source, segment: &Segment) -> Result<Option<Self>> {
         let reader = &segment.reader;
         let found = match source {
@@ -65,7 +65,7 @@ impl KnownValues {
         self.runs().totals()?.counted.as_ref()
     }
 
-    /// How many documents of a segment have no value.
+    /// Returns how many documents of a segment have no value.
     pub(super) fn without(&self, segment: &Segment) -> u64 {
         let docs = self.runs().totals().map_or(0, |totals| totals.docs);
         u64::from(segment.max_doc) - docs
@@ -86,11 +86,11 @@ pub(super) struct Below<'a> {
     name: &'a str,
     plan: &'a MetricPlan,
     column: NumColumn,
-    /// By the number of the counted value.
+    /// By the index of the counted value.
     measures: Vec<Measure>,
 }
 
-/// What is known of one aggregation.
+/// The stored totals for one aggregation.
 enum Known<'a> {
     Terms {
         plan: &'a TermsPlan,
@@ -104,7 +104,7 @@ enum Known<'a> {
     Done(Partial),
 }
 
-/// The same, read.
+/// The same totals after reading the names of values.
 enum Read<'a> {
     Terms {
         plan: &'a TermsPlan,
@@ -120,12 +120,12 @@ enum Read<'a> {
     Done(Partial),
 }
 
-/// What the aggregations of a plan answer over all documents of a segment, still to be put together.
+/// The results of a plan over all documents of a segment, not yet assembled.
 pub(in super::super) struct Whole<'a>(Vec<(&'a str, Read<'a>)>);
 
 impl Plan {
-    /// What is known of all documents of a segment; `None`: some aggregation has to look at them. Reads what names the
-    /// values, most often nothing that is not here.
+    /// Computes the plan from stored totals; `None`: some aggregation must read documents. Reads the names of
+    /// values, which are mostly local.
     pub(in super::super) fn of_whole(&self, segment: &Segment) -> Result<Option<Whole<'_>>> {
         let has_totals = segment.derived.split().is_some_and(OpenSplit::has_totals);
         if !has_totals || self.is_empty() {
@@ -142,7 +142,7 @@ impl Plan {
         for (name, known) in known {
             match known.read(segment) {
                 Ok(found) => read.push((name, found)),
-                // Of a try, what the others wait for is noted as well.
+                // In a dry-run prefetch, the reads of the other aggregations must be recorded as well.
                 Err(error) => drop(failure.get_or_insert(error)),
             }
         }
@@ -179,7 +179,7 @@ impl<'a> Known<'a> {
         let Some(values) = plan.known_of_whole(segment)? else {
             return Ok(None);
         };
-        // What documents without a value hold otherwise is not measured.
+        // The totals do not cover other columns of documents without a value.
         if !sub.is_empty() && plan.has_missing() && values.without(segment) > 0 {
             return Ok(None);
         }
@@ -211,7 +211,7 @@ impl<'a> Known<'a> {
                         measures,
                     })
                 });
-                // Of a try, all of them are noted.
+                // In a dry-run prefetch, the reads of all metrics must be recorded.
                 let measured: Vec<Result<Below>> = measured.collect();
                 Read::Terms {
                     plan,
@@ -231,7 +231,7 @@ impl<'a> Known<'a> {
 }
 
 impl Whole<'_> {
-    /// Puts the answer together. `whole_shard`: the segment is all that its shard has to say.
+    /// Assembles the result. `whole_shard`: the segment is the only one of its shard.
     pub(in super::super) fn finish(
         self,
         segment: &Segment,

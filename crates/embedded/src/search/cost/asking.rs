@@ -1,4 +1,4 @@
-//! What the words of a search tell of what it looks up, whatever segments hold.
+//! Upper bounds of a search's term lookups, from the request alone and independent of the segments.
 
 use firn_engine::query::Query;
 use firn_engine::search::SearchRequest;
@@ -9,7 +9,7 @@ use super::super::ShardSearch;
 use super::super::field::{self, Target};
 use crate::schema::Class;
 
-/// Queries that look through dictionaries: what they read of them depends on the terms that are there.
+/// Queries that scan dictionaries: their reads depend on the terms in the dictionary.
 const LOOKING_THROUGH: &[&str] = &[
     "prefix",
     "wildcard",
@@ -22,21 +22,21 @@ const LOOKING_THROUGH: &[&str] = &[
     "bool_prefix",
     "case_insensitive",
 ];
-/// Letters of `query_string` and `simple_query_string` that may make them such.
+/// Characters in `query_string` and `simple_query_string` that may start such a query.
 const LOOKING_THROUGH_LETTERS: &[char] = &['*', '?', '~', '/', '[', '{', '<', '>'];
-/// Where aggregations hold queries.
+/// Keys under which aggregations have queries.
 const AGGREGATED_QUERIES: &[&str] = &["filter", "filters", "background_filter"];
-/// Letters that make phrases of words.
+/// Quotation marks of phrases.
 const QUOTES: &[char] = &['"', '\u{201c}', '\u{201d}'];
 
-/// What a search looks for in a segment at most.
+/// The most that a search looks up in a segment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Asking {
     /// Terms that it may look up.
     pub(super) terms: u64,
-    /// It reads whole dictionaries, and the lists of all terms.
+    /// It reads whole dictionaries, and the postings of all terms.
     pub(super) looks_through: bool,
-    /// It reads places in texts.
+    /// It reads positions.
     pub(super) has_phrases: bool,
 }
 
@@ -56,10 +56,10 @@ impl Asking {
     }
 }
 
-/// What is found out of the queries of one index.
+/// Analysis of the queries on one index.
 struct OfIndex<'a> {
     mapping: &'a Mapping,
-    /// Fields that a word is looked for in of which none is said.
+    /// Number of fields that a word without a field is looked up in.
     fields: u64,
     found: Asking,
 }
@@ -80,13 +80,13 @@ impl<'a> OfIndex<'a> {
     fn add_query(&mut self, query: &Query) {
         let printed = match query.without_kql(self.mapping) {
             Ok(query) => query.print(),
-            // It is not searched here.
+            // Such a query does not run on this index.
             Err(_) => return,
         };
         self.add(&printed);
     }
 
-    /// The queries of aggregations as they are printed; whatever else these look up is in columns.
+    /// Adds the queries in printed aggregations; all other lookups of aggregations are in columns.
     fn add_aggs(&mut self, printed: &Value) {
         match printed {
             Value::Object(fields) => {
@@ -102,18 +102,19 @@ impl<'a> OfIndex<'a> {
         }
     }
 
-    /// A query as it is printed.
+    /// Adds a printed query.
     fn add(&mut self, printed: &Value) {
         self.found.terms = self.found.terms.saturating_add(self.words(printed));
     }
 
-    /// Words and numbers of a query: as many terms as it may look up. Those that are looked for in several fields count as often.
+    /// Counts the words and numbers of a query, which bound its term lookups. A word that is looked up in several
+    /// fields counts once per field.
     fn words(&mut self, query: &Value) -> u64 {
         match query {
             Value::Null => 0,
             Value::Bool(_) | Value::Number(_) => 1,
             Value::String(text) => {
-                // A `type` of `multi_match`.
+                // It may be the `type` of a `multi_match`.
                 self.found.looks_through |= LOOKING_THROUGH.contains(&text.as_str());
                 self.found.has_phrases |= text.starts_with("phrase");
                 words_of_text(text)
@@ -155,7 +156,7 @@ impl<'a> OfIndex<'a> {
                 1
             }
             "ids" => return values(value),
-            // Numbers are in columns, and between other bounds all terms are looked at.
+            // Numbers are in columns; a range of strings scans the terms.
             "range" => {
                 self.found.looks_through |= self.is_of_terms(value);
                 0
@@ -165,7 +166,7 @@ impl<'a> OfIndex<'a> {
         self.words(value).saturating_mul(times)
     }
 
-    /// A block of addresses is all of them between two.
+    /// A CIDR block of addresses scans all terms in its range.
     fn looks_for_blocks(&mut self, query: &Value) {
         let mut fields = query.as_object().into_iter().flatten();
         self.found.looks_through |= fields.any(|(path, value)| {
@@ -180,7 +181,7 @@ impl<'a> OfIndex<'a> {
         leaves.iter().any(|(_, field)| field.field_type == FieldType::Ip)
     }
 
-    /// Values of keywords are terms as they are.
+    /// Counts the values of a query on keywords, where each value is one term.
     fn exact(&mut self, query: &Value) -> u64 {
         self.looks_for_blocks(query);
         let fields = query.as_object().into_iter().flatten();
@@ -194,7 +195,7 @@ impl<'a> OfIndex<'a> {
         })
     }
 
-    /// How many fields the words of a query are looked for in.
+    /// Returns the number of fields in which the words of a query are looked up.
     fn fields_of(&self, query: &Value) -> u64 {
         match query["fields"].as_array() {
             Some(fields)
@@ -209,10 +210,10 @@ impl<'a> OfIndex<'a> {
         }
     }
 
-    /// Whether the fields of a `range` have no numbers.
+    /// Returns whether a `range` is on fields without numbers.
     fn is_of_terms(&self, bounds: &Value) -> bool {
         let mut bounds = bounds.as_object().into_iter().flatten();
-        // That of an aggregation says its field otherwise.
+        // The `range` aggregation names its field differently.
         bounds.any(|(path, body)| {
             body.is_object()
                 && match field::resolve(self.mapping, path) {
@@ -223,7 +224,7 @@ impl<'a> OfIndex<'a> {
     }
 }
 
-/// Of writings without spaces each letter counts as one.
+/// Counts the words of a text. In scripts without spaces, each letter counts as one.
 fn words_of_text(text: &str) -> u64 {
     let words = text
         .split(|letter: char| !letter.is_alphanumeric())
@@ -234,7 +235,7 @@ fn words_of_text(text: &str) -> u64 {
     (words.count() + letters.count()).max(1) as u64
 }
 
-/// Values in a part of a query.
+/// Counts the values in a part of a query.
 fn values(part: &Value) -> u64 {
     match part {
         Value::Null => 0,
@@ -250,7 +251,7 @@ mod tests {
 
     use super::*;
 
-    /// Terms, and whether dictionaries are looked through and places in texts read.
+    /// Returns the number of terms, and whether dictionaries are scanned and positions read.
     fn asked(query: Value) -> (u64, bool, bool) {
         let mapping = json!({"properties": {"n": {"type": "long"}, "k": {"type": "keyword"}, "t": {"type": "text"}, "a": {"type": "ip"}}});
         let mapping = Mapping::parse(&mapping).unwrap();
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_terms_are_looked_up_as_a_query_has_words() {
+    fn a_query_looks_up_one_term_per_word() {
         assert_eq!(asked(json!({"match_all": {}})), (0, false, false));
         assert_eq!(asked(json!({"term": {"k": {"value": "u-1"}}})), (1, false, false));
         assert_eq!(asked(json!({"term": {"t": {"value": "u-1"}}})), (2, false, false));
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_through_dictionaries_reads_all_of_them() {
+    fn dictionary_scans_read_whole_dictionaries() {
         let looks = |query: &Value| asked(query.clone()).1;
         for query in [
             json!({"prefix": {"k": "a"}}),

@@ -1,8 +1,8 @@
-//! What showing hits fetches of stored documents at most.
+//! Upper bound of the reads of stored documents for showing hits.
 //!
-//! Which documents match is known only when everything was searched. What is known before are the rows that the search
-//! looks at, the largest block of each split and what of it is in the cache; and where hits come by time and nothing but
-//! place and time decides, the zones of time that the first of them are in.
+//! The matching documents are known only after the whole search. Before it, the estimate knows the rows that the
+//! search reads, the largest block of each split and its cached part. If hits are sorted by time and are selected
+//! only by rows and time, it also knows the zones of the first hits.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,26 +19,26 @@ use crate::segment::Segment;
 use crate::splits::reads::{Rows, on_rows};
 use crate::splits::{OpenSplit, SplitBytes};
 
-/// Units of `@timestamp` in a ms: of dates, and of those with nanoseconds.
+/// Stored units of `@timestamp` per ms: of dates, and of dates with nanoseconds.
 const UNITS_PER_MS: [i64; 2] = [1, 1_000_000];
-/// What a hit takes of a split that was not looked into, if none was: a block of documents in pages, at most times.
+/// Bytes of a hit in a split that was not opened, if no split was opened: usually a block of documents in pages.
 pub(super) const DOCUMENT_BYTES: u64 = 20 << 10;
 
 /// The documents of one split that may be hits.
 pub(super) struct Candidates {
-    /// The place of its shard among those that are searched.
+    /// Position of its shard among the searched shards.
     pub(super) shard: usize,
     segment: Arc<Segment>,
-    /// The rows that are looked at, ascending.
+    /// The rows that are read, ascending.
     rows: Vec<Range<DocId>>,
-    /// Those of them that match for certain, unless they are deleted.
+    /// Those of them that are certain to match, unless they are deleted.
     certain: Vec<Range<DocId>>,
-    /// Hits come by time alone, the newest (true) or the oldest first.
+    /// Hits are sorted by time alone, newest (true) or oldest first.
     newest_first: Option<bool>,
 }
 
 impl Candidates {
-    /// Of a segment of which this has to be looked at; `None`: that is not known, so all of it.
+    /// Creates the candidates of a segment, of which `reach` must be read; `None`: unknown, so all of it.
     pub(super) fn new(
         shard: usize,
         segment: &Arc<Segment>,
@@ -58,23 +58,24 @@ impl Candidates {
         }
     }
 
-    /// Whether its bytes are these.
+    /// Returns whether these are the bytes of its split.
     pub(super) fn reads(&self, bytes: &Arc<dyn SplitBytes>) -> bool {
         self.segment.derived.split().is_some_and(|split| split.reads(bytes))
     }
 
-    /// Whether anything of it may have to be fetched.
+    /// Returns whether any part of it may have to be fetched.
     pub(super) fn is_far(&self) -> bool {
         self.segment.derived.split().is_some_and(OpenSplit::is_far)
     }
 
-    /// Bytes that all its lists of documents would fetch, and how many documents it has.
+    /// Returns the bytes that all its postings lists would fetch, and its number of documents.
     pub(super) fn postings(&self) -> (u64, u64) {
         let all = self.segment.derived.split().map_or(0, OpenSplit::missing_postings);
         (all, self.segment.max_doc.into())
     }
 
-    /// Tries the columns that showing the first hits may read, beyond those that a search begins with.
+    /// Runs a dry run over the columns that showing the first hits may read, beyond those that a search starts
+    /// with.
     pub(super) fn try_columns(&self, shard: &ShardSearch, request: &SearchRequest) {
         let rows = match self.newest_first {
             Some(_) => newest::widened(&self.rows, self.segment.max_doc),
@@ -91,12 +92,12 @@ impl Candidates {
         }
     }
 
-    /// Each zone with its instants, ms: `(best, worst)`, in the order of which a hit comes first that has the larger one.
+    /// Returns each zone with its times in ms as `(best, worst)`; a hit with a larger one sorts first.
     fn zones(&self) -> Option<Vec<(Range<DocId>, i64, i64)>> {
         let newest_first = self.newest_first?;
         let zones = self.segment.derived.split()?.zones()?;
         let (first_ms, last_ms) = self.segment.time_range_ms?;
-        // As a column keeps signed numbers: in their order.
+        // Columns store signed numbers in their order.
         let signed = |raw: u64| (raw ^ (1 << 63)).cast_signed();
         let (min, max) = zones.bounds(0, self.segment.max_doc.checked_sub(1)?);
         let is_unit =
@@ -111,16 +112,16 @@ impl Candidates {
     }
 }
 
-/// What of a split may be fetched for hits.
+/// The reads of one split for hits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) struct SplitDocuments {
-    /// Requests and bytes for all that may be hits.
+    /// Requests and bytes for all possible hits.
     all: (u64, u64),
-    /// Bytes of a single one.
+    /// Bytes of a single hit.
     one: u64,
 }
 
-/// No order that has to be found out.
+/// Returns the index order, which needs no reads.
 pub(super) fn in_index_order() -> Vec<SortKey> {
     vec![SortKey {
         by: SortBy::Doc,
@@ -133,14 +134,14 @@ pub(super) fn in_index_order() -> Vec<SortKey> {
     }]
 }
 
-/// Leaves the rows that may be hits, where the order of hits tells some that are not.
+/// Removes rows that cannot be hits because of the order of hits.
 pub(super) fn leave_possible(candidates: &mut [Candidates], request: &SearchRequest) {
     if !shows_beside_hits(request) {
         leave_first_hits(candidates, (request.from as u64).saturating_add(request.size as u64));
     }
 }
 
-/// What of each split may be fetched for the hits of a request.
+/// Returns the possible reads of each split for the hits of a request.
 pub(super) fn of_splits(candidates: &[Candidates], request: &SearchRequest) -> Vec<SplitDocuments> {
     if shown(request) == Some(0) {
         return Vec::new();
@@ -156,7 +157,7 @@ pub(super) fn of_splits(candidates: &[Candidates], request: &SearchRequest) -> V
     of_splits.filter(|split| split.all.1 > 0).collect()
 }
 
-/// Leaves the rows that can be among the first hits: enough others come before the rest.
+/// Removes rows that cannot be among the first hits, because enough others sort before them.
 fn leave_first_hits(candidates: &mut [Candidates], keep: u64) {
     let zones: Vec<_> = candidates.iter().map(Candidates::zones).collect();
     let mut needed = keep;
@@ -190,14 +191,14 @@ fn leave_first_hits(candidates: &mut [Candidates], keep: u64) {
     }
 }
 
-/// The parts of ascending runs that are among these documents.
+/// Returns the parts of ascending runs that are within these documents.
 fn within<'a>(docs: &'a Range<DocId>, runs: &'a [Range<DocId>]) -> impl Iterator<Item = Range<DocId>> + 'a {
     let first = runs.partition_point(|run| run.end <= docs.start);
     let touching = runs[first..].iter().take_while(|run| run.start < docs.end);
     touching.map(|run| run.start.max(docs.start)..run.end.min(docs.end))
 }
 
-/// How many documents are read to show the hits of a request; `None`: as many as there are.
+/// Returns how many documents are read to show the hits of a request; `None`: not limited.
 pub(super) fn shown(request: &SearchRequest) -> Option<u64> {
     let shape = &request.shape;
     let reads = !shape.no_stored_fields
@@ -211,7 +212,7 @@ pub(super) fn shown(request: &SearchRequest) -> Option<u64> {
     }
 }
 
-/// Whether other documents are shown than the hits of the page.
+/// Returns whether the request shows documents other than the hits of the page.
 fn shows_beside_hits(request: &SearchRequest) -> bool {
     let mut top_hits = false;
     request.aggs.visit(&mut |_, aggregation| {
@@ -221,8 +222,9 @@ fn shows_beside_hits(request: &SearchRequest) -> bool {
     top_hits || request.size > 0 && collapse.is_some_and(|collapse| !collapse.inner_hits.is_empty())
 }
 
-/// Requests and bytes of showing the hits of a request, wherever they are. `looked_into` splits are known, of `unknown` others
-/// nothing is: they may hold all hits, and where hits are without number they count as the mean.
+/// Returns requests and bytes for the hits of a request, for any distribution of the hits over splits.
+/// `looked_into` splits are known, `unknown` others are not: those may hold all hits, and count as the mean if the
+/// number of hits is not limited.
 pub(super) fn at_most(
     splits: &[SplitDocuments],
     looked_into: u64,
@@ -249,7 +251,7 @@ pub(super) fn at_most(
             one: one.unwrap_or(DOCUMENT_BYTES + GAP_BYTES_MAX),
         });
     }
-    // Where each takes the most.
+    // The splits with the largest documents come first.
     splits.sort_unstable_by_key(|split| std::cmp::Reverse(split.one));
     let (mut requests, mut bytes) = (0u64, 0u64);
     for split in splits {
@@ -258,7 +260,7 @@ pub(super) fn at_most(
         }
         requests = requests.saturating_add(split.all.0.min(left));
         bytes = bytes.saturating_add(split.all.1.min(left.saturating_mul(split.one)));
-        // What is left of a split beside whole documents is counted as none, so no order of hits takes more.
+        // The remainder of a split beyond whole documents counts as no hit, so no distribution of hits reads more.
         left = left.saturating_sub(split.all.1 / split.one);
     }
     (requests, bytes)
@@ -283,19 +285,19 @@ mod tests {
     }
 
     #[test]
-    fn hits_lie_where_they_take_the_most() {
+    fn hits_are_assumed_where_they_cost_the_most() {
         let splits = [split(2, 1000, 10), split(3, 45, 20)];
         let bytes = |size: usize| at_most(&splits, 2, 0, &request(json!({"size": size})));
         assert_eq!(bytes(0), (0, 0));
         assert_eq!(bytes(1), (1, 20));
-        // Two of the second split and what is left of it, and the other hits in the first.
+        // Two hits of the second split and its remainder; the other hits are in the first split.
         assert_eq!(bytes(3), (3 + 1, 45 + 10));
         assert_eq!(bytes(10_000), (5, 1045));
         assert_eq!(at_most(&[], 2, 0, &request(json!({"size": 10}))), (0, 0));
     }
 
     #[test]
-    fn of_splits_that_are_not_known_each_may_hold_all_hits() {
+    fn each_unknown_split_may_hold_all_hits() {
         let known = [split(1, 45, 20)];
         let ten = request(json!({"size": 10}));
         assert_eq!(at_most(&known, 1, 3, &ten), (3 + 1, 45 + 10 * 20 - 2 * 20));
@@ -303,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn other_documents_are_shown_than_hits() {
+    fn some_requests_show_documents_other_than_hits() {
         let splits = [split(2, 1000, 10)];
         let top_hits = json!({"size": 0, "aggs": {"a": {"terms": {"field": "a"}, "aggs": {"b": {"top_hits": {}}}}}});
         assert_eq!(at_most(&splits, 1, 0, &request(top_hits.clone())), (2, 1000));

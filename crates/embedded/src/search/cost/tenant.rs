@@ -1,10 +1,11 @@
-//! What a tenant is told of what a search would fetch.
+//! Cost estimate of a search as reported to a tenant.
 //!
-//! What is fetched of a split that tenants share depends on what others wrote into it (where a term stands in its dictionary, how long
-//! its lists are), and what the cache lacks on what others looked for. Told exactly, a tenant that asks often enough reads the values of
-//! others. So it is told what such a search takes at most of splits with as many documents, whatever they hold and whatever is
-//! cached. Where others' events are so large that this would be too little, it is told of all that the splits have of that kind, as a power
-//! of two: the same for all terms.
+//! The reads of a split that tenants share depend on what other tenants wrote (the position of a term in the
+//! dictionary, the length of its postings list), and cache misses depend on the searches of other tenants. With
+//! exact numbers, a tenant could infer the values of other tenants from repeated requests. So the report is the
+//! most that such a search reads from splits with as many documents, independent of their content and of the cache.
+//! If events of other tenants are so large that this is too little, the report is the size of the whole part of the
+//! splits, rounded up to a power of two: the same for all terms.
 
 use std::sync::Arc;
 
@@ -23,19 +24,20 @@ use crate::segment::Segment;
 use crate::splits::RUN_ROWS;
 use crate::splits::reads::cold;
 
-/// A footer of a split with many fields.
+/// Bytes of the footer of a split with many fields.
 const FOOTER_BYTES: u64 = 64 << 10;
-/// A block of terms: some 6 KB of them and one as long as terms may be (32 KB), with where their documents are; and what comes along.
+/// Bytes of a block of terms: about 6 KB of terms and one term of the maximum length (32 KB), with the places of
+/// their postings and the gap that is read along.
 const TERMS_BYTES: u64 = (64 << 10) + GAP_BYTES_MAX;
-/// A value of a column, packed: instants take a little more than one byte.
+/// Bytes of a packed column value: timestamps take slightly more than one byte.
 const VALUE_BYTES: u64 = 2;
-/// Requests for a column: for its values, which documents have any, and what the values stand for.
+/// Requests for a column: its values, the documents that have one, and the dictionary.
 const COLUMN_REQUESTS: u64 = 3;
-/// A document of many that lie beside each other.
+/// Bytes of one of many adjacent documents.
 const EVENT_BYTES: u64 = 2 << 10;
-/// What dictionaries, lists of documents and places in texts take for each document at least where all of them count, each.
+/// Least bytes of dictionaries, postings lists and positions, each, per document, if all of them count.
 const INDEXED_BYTES_MIN: u64 = 64;
-/// What a tenant is told that a document takes in the mean at least.
+/// Least mean bytes of a document in the report.
 const STORED_BYTES_MIN: u64 = 1 << 10;
 /// Columns that every search may read: the tenant.
 const COLUMNS_OF_ALL: u64 = 1;
@@ -45,43 +47,43 @@ const TERMS_OF_ALL: u64 = 1;
 /// Requests and bytes by kind, in the order of [`PartKind::ALL`].
 type Kinds = [(u64, u64); PartKind::ALL.len()];
 
-/// Splits of which only footers are known.
+/// Splits with known footers only.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Unopened {
-    /// Those that were not opened.
+    /// Number of splits that were not opened.
     pub(crate) splits: u64,
-    /// Requests and bytes of the footers of all, opened or not.
+    /// Requests and bytes of the footers of all splits, opened or not.
     pub(crate) footers: (u64, u64),
 }
 
-/// What a search reads of a split at most, as its words tell.
+/// The most that a search reads of a split, according to its request.
 struct Words {
     /// Terms that it may look up.
     terms: u64,
-    /// It reads whole dictionaries, and the lists of all terms.
+    /// It reads whole dictionaries, and the postings of all terms.
     looks_through: bool,
-    /// It reads places in texts.
+    /// It reads positions.
     has_phrases: bool,
     columns: u64,
-    /// Documents that it shows at most; `None`: as many as there are.
+    /// Most documents that it shows; `None`: not limited.
     shown: Option<u64>,
     is_scored: bool,
 }
 
 /// A tenant's part of a split.
 struct Part {
-    /// Rows that its documents stand within.
+    /// Rows that contain its documents.
     rows: u64,
     own: u64,
-    /// Of the split, as the next power of two: how many others have is not told.
+    /// Documents of the split, as the next power of two, to hide how many other tenants have.
     docs: u64,
     /// Bytes of a document that is read alone.
     one: u64,
-    /// Bytes of each kind that the split has, as the next power of two.
+    /// Bytes of each kind in the split, as the next power of two.
     whole: [u64; PartKind::ALL.len()],
 }
 
-/// What a tenant is told of a search of these shards, and of splits that were left out of a sample.
+/// Computes the estimate that a tenant may see for a search of these shards, and of splits that were not opened.
 pub(in super::super) fn told(
     shards: &[ShardSearch],
     request: &Arc<SearchRequest>,
@@ -108,7 +110,7 @@ pub(in super::super) fn told(
     let mut kinds = words
         .of_parts(&parts, &real.kinds)
         .map(|(requests, bytes)| (scaled(requests), scaled(bytes)));
-    // As many documents are shown as are asked for, however many splits they are of.
+    // The request limits the number of shown documents, over all splits.
     let one = parts.iter().map(|part| part.one).max().unwrap_or_default();
     let shown = words.shown.unwrap_or(u64::MAX).min(scaled(own));
     let of_shown = (shown.saturating_add(all), shown.saturating_add(all).saturating_mul(one));
@@ -130,7 +132,7 @@ pub(in super::super) fn told(
     })
 }
 
-/// What is told, unless it is less than what is so.
+/// Returns the reported bytes, unless the real ones are more.
 fn at_least(told: u64, real: u64) -> u64 {
     match told < real {
         true => power_of_two(real),
@@ -138,7 +140,8 @@ fn at_least(told: u64, real: u64) -> u64 {
     }
 }
 
-/// The same for a kind of which splits have so many bytes.
+/// Returns the reported requests and bytes of a kind, unless the real ones are more; `whole` is the size of the
+/// kind in the splits.
 fn at_least_whole(told: (u64, u64), real: (u64, u64), whole: u64) -> (u64, u64) {
     let requests = match told.0 < real.0.min(pieces(whole)) {
         true => pieces(whole),
@@ -151,7 +154,7 @@ fn at_least_whole(told: (u64, u64), real: (u64, u64), whole: u64) -> (u64, u64) 
     (requests, bytes)
 }
 
-/// Requests that so many bytes take at most: where less lies between two pieces they are one.
+/// Returns the most requests for this many bytes: ranges with a smaller gap are one request.
 fn pieces(bytes: u64) -> u64 {
     bytes / GAP_BYTES_MAX + 1
 }
@@ -160,7 +163,7 @@ fn power_of_two(bytes: u64) -> u64 {
     bytes.checked_next_power_of_two().unwrap_or(u64::MAX)
 }
 
-/// A tenant's parts of the splits of a shard that are not here.
+/// Returns a tenant's parts of the remote splits of a shard.
 fn parts(shard: &ShardSearch) -> Vec<Part> {
     let of_segment = |segment: &Arc<Segment>| {
         let split = segment.derived.split().filter(|split| split.is_far())?;
@@ -186,7 +189,7 @@ fn parts(shard: &ShardSearch) -> Vec<Part> {
 }
 
 impl Part {
-    /// Of a split of which nothing is known.
+    /// Returns an assumed part for a split without any information.
     fn unknown() -> Self {
         Self {
             rows: RUN_ROWS.into(),
@@ -221,7 +224,7 @@ impl Words {
         }
     }
 
-    /// Requests and bytes by kind, without footers; no less than what is so.
+    /// Returns requests and bytes by kind, without footers; never less than the real ones.
     fn of_parts(&self, parts: &[Part], real: &Kinds) -> Kinds {
         let mut kinds = Kinds::default();
         let mut whole = [0u64; PartKind::ALL.len()];
@@ -256,7 +259,7 @@ impl Words {
             true => whole(PartKind::Positions),
             false => (0, 0),
         };
-        // Wherever the first of them is in its run.
+        // The first row may be anywhere in its run.
         let runs = part.rows.div_ceil(RUN_ROWS.into()) + 1;
         let rows = part.docs.min(runs * u64::from(RUN_ROWS));
         let column = rows * VALUE_BYTES + COLUMN_REQUESTS * GAP_BYTES_MAX;
@@ -279,7 +282,8 @@ impl Words {
         ]
     }
 
-    /// Those that are shown, each a block of documents, or all that lie around the tenant's.
+    /// Returns requests and bytes of the shown documents: a block for each, or all blocks around the tenant's
+    /// documents.
     fn documents(&self, parts: &[Part]) -> (u64, u64) {
         let own: u64 = parts.iter().map(|part| part.own).sum();
         let shown = self.shown.unwrap_or(u64::MAX).min(own);
@@ -294,7 +298,7 @@ impl Words {
     }
 }
 
-/// Whether it may read how long texts are.
+/// Returns whether the request may read field lengths.
 fn is_scored(request: &SearchRequest) -> bool {
     let by_score = request.sort.is_empty() || request.sort.iter().any(|key| key.by == SortBy::Score);
     let mut is_scored = by_score && request.size > 0 || request.track_scores || request.min_score.is_some();
@@ -315,7 +319,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_is_no_less_than_what_is_so() {
+    fn a_reported_estimate_is_no_less_than_the_real_one() {
         assert_eq!(at_least(100, 100), 100);
         assert_eq!(at_least(100, 101), 128);
         assert_eq!(at_least(0, u64::MAX), u64::MAX);

@@ -1,4 +1,4 @@
-//! `docvalue_fields`: values from columns.
+//! `docvalue_fields` of hits: values from columns.
 
 use firn_engine::search::FieldSpec;
 use firn_model::Result;
@@ -16,7 +16,7 @@ use crate::schema::Class;
 use crate::search::StrColumn;
 use crate::segment::Segment;
 
-/// The columns asked for, open on one segment.
+/// The requested columns, open on one segment.
 pub(super) struct DocValues(Vec<(String, Values)>);
 
 enum Values {
@@ -33,7 +33,7 @@ enum Values {
 }
 
 impl DocValues {
-    /// Fails for fields without doc values that are named outright.
+    /// Opens the columns. Fails for fields without doc values that are named exactly.
     pub(super) fn open(shard: &ShardSearch, segment: &Segment, specs: &[FieldSpec]) -> Result<Self> {
         let mapping = &shard.mapping;
         let mut open = Vec::new();
@@ -83,7 +83,7 @@ impl DocValues {
         Ok(Self(open))
     }
 
-    /// Adds the values of a document; fields without any are left out.
+    /// Adds the values of a document; fields without values are left out.
     pub(super) fn read(&self, doc: DocId, out: &mut Map<String, Value>) -> Result<()> {
         for (path, values) in &self.0 {
             let found: Vec<Value> = match values {

@@ -1,4 +1,4 @@
-//! `fields`: values from the source, as the mapping would print them; always lists.
+//! `fields` of hits: values from the source in the format of the mapping, always as lists.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use serde_json::{Map, Value};
 use super::super::field::{read_number, scalar_text};
 use super::super::format;
 
-/// The fields asked for.
+/// The requested fields.
 pub(super) struct Fields(Vec<Asked>);
 
 struct Asked {
     /// The name in the answer.
     name: String,
-    /// Where the values are in the source: the parent's path for a multi-field.
+    /// The path of the values in the source: the parent's path for a multi-field.
     path: String,
     mapping: Arc<FieldMapping>,
     format: Option<DateFormat>,
@@ -51,8 +51,8 @@ impl Fields {
         Ok(Self(asked))
     }
 
-    /// The stored ones (`store: true`) among the fields named. Firn keeps no second copy of them:
-    /// the source has their values.
+    /// Returns the stored fields (`store: true`) among the named ones. Firn stores no second copy of them: their
+    /// values are in the source.
     pub(super) fn stored(mapping: &Mapping, names: &[String]) -> Result<Self> {
         let specs: Vec<FieldSpec> = names
             .iter()
@@ -76,7 +76,7 @@ impl Fields {
         self.0.is_empty()
     }
 
-    /// Adds the values that `source` has.
+    /// Adds the values of `source`.
     pub(super) fn read(&self, source: &Value, out: &mut Map<String, Value>) {
         for asked in &self.0 {
             let mut found = Vec::new();
@@ -91,7 +91,7 @@ impl Fields {
     }
 }
 
-/// A multi-field has the values of the field it belongs to.
+/// Returns the path of a field's values in the source: a multi-field has the values of its parent.
 pub(in super::super) fn source_path(mapping: &Mapping, path: String) -> String {
     if let Some((parent, _)) = path.rsplit_once('.')
         && let Some(Resolved::Field(parent, _)) = mapping.resolve(parent)
@@ -101,7 +101,7 @@ pub(in super::super) fn source_path(mapping: &Mapping, path: String) -> String {
     path
 }
 
-/// Calls `found` with each value at `path`, through arrays and objects, dotted names included.
+/// Calls `found` with each value at `path`, through arrays, objects and dotted names.
 pub(in super::super) fn walk(value: &Value, path: &str, found: &mut dyn FnMut(&Value)) {
     match value {
         Value::Array(values) => values.iter().for_each(|value| walk(value, path, found)),
@@ -120,7 +120,7 @@ pub(in super::super) fn walk(value: &Value, path: &str, found: &mut dyn FnMut(&V
 }
 
 impl Asked {
-    /// The value as its type prints; `None` for null and for what does not fit the type.
+    /// Formats the value by its type; `None` for null and for values that do not fit the type.
     fn print(&self, value: &Value) -> Option<Value> {
         let field = &self.mapping;
         match field.field_type {

@@ -1,9 +1,9 @@
-//! What the store keeps of a document, read from its bytes in place.
+//! Reader of a stored document that reads the bytes of the store in place.
 //!
-//! Tantivy would build a document of values first, byte by byte for the source, which took a fifth of the time of
-//! a page of hits. Its encoding (0.27, the version that the crate is pinned to): the number of values, then for
-//! each the field (u32, little-endian), the kind of value (u8), its length, and its bytes. Numbers and
-//! lengths have seven bits in a byte, the low ones first, and the highest bit set in the last.
+//! Tantivy would first build a document of values, byte by byte for the source, which took a fifth of the time of a
+//! page of hits. Its encoding (0.27, the version that the crate is pinned to): the number of values, then for each
+//! the field (u32, little-endian), the kind of value (u8), its length, and its bytes. Numbers and lengths have
+//! seven bits per byte, the low ones first, and the highest bit set in the last byte.
 
 use bytes::Bytes;
 
@@ -13,17 +13,17 @@ use crate::schema;
 const TEXT: u8 = 0;
 const BYTES: u8 = 4;
 
-/// What the store keeps of a document.
+/// The stored part of a document.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Stored {
-    /// `None`: firn made one.
+    /// `None`: firn generated the id.
     pub(crate) id: Option<String>,
     pub(crate) routing: Option<String>,
     pub(crate) source: Bytes,
 }
 
 impl Stored {
-    /// `None`: these are not the bytes of a document.
+    /// Reads a stored document; `None`: these are not the bytes of a document.
     pub(crate) fn read(document: &[u8]) -> Option<Self> {
         let fields = schema::fields();
         let (mut id, mut routing, mut source) = (None, None, None);
@@ -80,7 +80,7 @@ mod tests {
 
     use super::*;
 
-    /// Documents as Tantivy itself stores them.
+    /// Returns the bytes of documents as Tantivy stores them.
     fn stored_bytes(documents: &[TantivyDocument], schema: &Schema) -> Vec<Vec<u8>> {
         let directory = RamDirectory::create();
         let path = std::path::Path::new("store");

@@ -1,10 +1,10 @@
-//! Where sentences and words end, as Java's break iterators see it.
+//! Ends of sentences and words, by the rules of Java's break iterators.
 //!
-//! Unicode's rules (UAX #29) would end a sentence at every line break and cut `user-name` and
-//! `100%` in two; fragments would then differ from Elasticsearch's for most log lines. These few
-//! rules agree with it wherever we compared them.
+//! Unicode's rules (UAX #29) would end a sentence at every line break and split `user-name` and `100%` in two;
+//! fragments would then differ from Elasticsearch's for most log lines. These few rules agree with Elasticsearch in
+//! all compared cases.
 
-/// The ends of the sentences of `chars[start..end]`, ascending, the last being `end`.
+/// Returns the ends of the sentences of `chars[start..end]`, ascending; the last one is `end`.
 pub(super) fn sentences(chars: &[char], start: usize, end: usize) -> Vec<usize> {
     let mut ends = Vec::new();
     let mut at = start;
@@ -20,7 +20,7 @@ pub(super) fn sentences(chars: &[char], start: usize, end: usize) -> Vec<usize> 
                 ends.push(next);
                 at = next;
             }
-            // What follows the other marks of a run is the same, and none of them ends a sentence either.
+            // The other marks of a run have the same successor, so none of them ends a sentence either.
             _ => match chars[at] {
                 '.' | '\u{ff0e}' => at = past(chars, at, end, |mark| mark == '.' || mark == '\u{ff0e}'),
                 character if ends_always(character) => {
@@ -52,7 +52,7 @@ fn opens(character: char) -> bool {
     )
 }
 
-/// Past characters for which `belongs` holds.
+/// Skips characters for which `belongs` holds.
 fn past(chars: &[char], mut at: usize, end: usize, belongs: impl Fn(char) -> bool) -> usize {
     while at < end && belongs(chars[at]) {
         at += 1;
@@ -60,15 +60,15 @@ fn past(chars: &[char], mut at: usize, end: usize, belongs: impl Fn(char) -> boo
     at
 }
 
-/// Past marks that end a sentence whatever follows, what they close, and spaces.
+/// Skips marks that always end a sentence, closing quotes and brackets, and spaces.
 fn after_end(chars: &[char], at: usize, end: usize) -> usize {
     let marks = past(chars, at, end, |character| ends_always(character) || character == '.');
     let closed = past(chars, marks, end, closes);
     past(chars, closed, end, char::is_whitespace)
 }
 
-/// A full stop ends a sentence if a space follows and then something that may begin one: no digit,
-/// and a small letter only after more than one space.
+/// Returns the end of a sentence at a full stop: a space must follow, and then a character that may start a
+/// sentence. That is no digit, and a lower-case letter only after more than one space.
 fn after_full_stop(chars: &[char], at: usize, end: usize) -> Option<usize> {
     let marks = past(chars, at, end, |character| character == '.' || character == '\u{ff0e}');
     if chars
@@ -91,7 +91,7 @@ fn after_full_stop(chars: &[char], at: usize, end: usize) -> Option<usize> {
     begins.then_some(spaces)
 }
 
-/// The ends of the words of `chars[start..end]` and of what is between them, ascending.
+/// Returns the ends of the words of `chars[start..end]` and of the gaps between them, ascending.
 pub(super) fn words(chars: &[char], start: usize, end: usize) -> Vec<usize> {
     let mut ends = Vec::new();
     let mut at = start;
@@ -104,12 +104,12 @@ pub(super) fn words(chars: &[char], start: usize, end: usize) -> Vec<usize> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Letters, digits, their marks and what joins them.
+    /// Letters, digits, combining marks and joiners.
     Word,
     Ideograph,
     Kana,
     Space,
-    /// Stands alone.
+    /// A segment of one character.
     Other,
 }
 
@@ -124,7 +124,7 @@ fn kind(character: char) -> Kind {
     }
 }
 
-/// Joins two letters.
+/// Returns whether a character joins two letters.
 fn joins_letters(character: char) -> bool {
     matches!(
         character,
@@ -132,7 +132,7 @@ fn joins_letters(character: char) -> bool {
     )
 }
 
-/// Joins two digits.
+/// Returns whether a character joins two digits.
 fn joins_digits(character: char) -> bool {
     matches!(character, '.' | ',' | '-')
 }
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(shown, text);
     }
 
-    /// What OpenSearch 3.6 showed for these texts, sentence by sentence.
+    /// The answers of OpenSearch 3.6 for these texts, sentence by sentence.
     #[test]
     fn sentence_ends() {
         for text in [

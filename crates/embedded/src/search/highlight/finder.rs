@@ -1,4 +1,4 @@
-//! Which tokens of a text a query looks for.
+//! Finder of the tokens of a text that a query looks for.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use super::super::guard::Pace;
 use super::super::marks::{Mark, TermTest};
 use super::text::{FieldText, Token};
 
-/// What a test of a token takes besides reading it, in steps of a [`Pace`].
+/// Cost of testing a token in addition to reading it, in steps of a [`Pace`].
 const STEPS_OF_TEST: usize = 6;
 
-/// What is looked for in one field.
+/// The terms, tests and phrases of one field.
 #[derive(Default)]
 pub(super) struct Finder {
     terms: HashSet<String>,
@@ -25,14 +25,14 @@ struct Phrase {
     slop: usize,
 }
 
-/// A token that was found.
+/// A matching token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Match {
     /// First character.
     pub(super) start: usize,
     /// After the last character.
     pub(super) end: usize,
-    /// Matches of one thing that is looked for have the same.
+    /// Matches of the same term or test have the same number.
     pub(super) term: usize,
 }
 
@@ -52,17 +52,17 @@ impl Finder {
         finder
     }
 
-    /// Nothing is looked for.
+    /// Returns whether there is nothing to find.
     pub(super) fn is_empty(&self) -> bool {
         self.terms.is_empty() && self.tests.is_empty() && self.phrases.is_empty()
     }
 
-    /// Whether counts of matches matter to scores: Lucene counts only where it needs positions.
+    /// Returns whether match counts influence scores: Lucene counts only if it needs positions.
     pub(super) fn counts(&self) -> bool {
         !self.phrases.is_empty()
     }
 
-    /// What each token of the text is found for, if for anything.
+    /// Returns for each token of the text the number of its term or test, if it matches.
     pub(super) fn find(&self, text: &FieldText, pace: &Pace) -> Result<Vec<Option<usize>>> {
         let tokens = &text.tokens;
         let mut found = vec![None; tokens.len()];
@@ -93,7 +93,7 @@ impl Finder {
         Ok(found)
     }
 
-    /// The found tokens, in order.
+    /// Returns the matching tokens, in order.
     pub(super) fn matches(&self, text: &FieldText, pace: &Pace) -> Result<Vec<Match>> {
         let found = self.find(text, pace)?.into_iter().zip(&text.tokens);
         let matches = found
@@ -110,9 +110,9 @@ impl Finder {
 }
 
 impl Phrase {
-    /// The tokens that are part of an occurrence.
+    /// Returns the tokens that are part of an occurrence.
     fn find(&self, tokens: &[Token], pace: &Pace) -> Result<HashSet<usize>> {
-        // Where each term stands: position and token, ascending.
+        // Positions and tokens of each term, ascending.
         let mut places: HashMap<&str, Vec<(usize, usize)>> =
             self.terms.iter().map(|(_, term)| (term.as_str(), Vec::new())).collect();
         for (place, token) in tokens.iter().enumerate() {
@@ -155,7 +155,7 @@ impl Phrase {
         Ok(found)
     }
 
-    /// In any order, all within as many positions as there are terms, gaps of the phrase and moves.
+    /// Finds occurrences in any order, within a width of the terms, the gaps of the phrase and the moves.
     fn near(&self, lists: &[&[(usize, usize)]], pace: &Pace) -> Result<HashSet<usize>> {
         let mut found = HashSet::new();
         let mut heads = vec![0; lists.len()];

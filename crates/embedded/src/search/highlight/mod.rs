@@ -1,8 +1,7 @@
-//! `highlight`: fragments of a hit's fields with what the query found marked in them.
+//! `highlight`: fragments of a hit's fields in which the matches of the query are marked.
 //!
-//! A field's values are read from the source and analyzed again; the tokens that the query looks
-//! for ([`finder`]) are grouped into passages ([`unified`]) or fragments ([`plain`]), as Lucene's
-//! highlighters of these names do it.
+//! A field's values are read from the source and analyzed again. The tokens that the query looks for ([`finder`])
+//! are grouped into passages ([`unified`]) or fragments ([`plain`]), like in Lucene's highlighters of these names.
 
 mod boundaries;
 mod finder;
@@ -31,27 +30,27 @@ use super::marks::{Mark, Marks};
 use super::memory::Lent;
 use crate::schema::Class;
 
-/// What it takes to look for a field in a document, in steps of a [`Pace`].
+/// Cost of looking for a field in a document, in steps of a [`Pace`].
 const STEPS_OF_FIELD: usize = 64;
 
-/// What is highlighted, resolved against the mapping of a shard.
+/// The highlighted fields, resolved against the mapping of a shard.
 pub(super) struct HighlightPlan {
     fields: Vec<FieldPlan>,
     index: Arc<str>,
     /// `index.highlight.max_analyzed_offset`.
     analyzed_max: u64,
     budget: Option<HighlightBudget>,
-    /// What the shards of a search have spent of the budget together.
+    /// The part of the budget that all shards of a search have spent.
     spent: Arc<AtomicUsize>,
 }
 
 struct FieldPlan {
     /// The name in the answer.
     name: String,
-    /// Where the values are in the source: the parent's path for a multi-field.
+    /// The path of the values in the source: the parent's path for a multi-field.
     path: String,
     analyzer: Analyzer,
-    /// `normalizer: lowercase`; as in Elasticsearch the normalized value is shown.
+    /// `normalizer: lowercase`; as in Elasticsearch, the normalized value is shown.
     lowercase: bool,
     /// Longer values are not indexed.
     ignore_above: Option<u32>,
@@ -60,7 +59,7 @@ struct FieldPlan {
 }
 
 impl HighlightPlan {
-    /// Resolves fields, and what `query` looks for in them. `spent` is shared by the shards of a search.
+    /// Resolves fields and the marks of `query` in them. `spent` is shared by the shards of a search.
     pub(super) fn compile(
         shard: &ShardSearch,
         highlight: &Highlight,
@@ -71,7 +70,7 @@ impl HighlightPlan {
     ) -> Result<Self> {
         let of_query = marks_of(shard, query, now_ms, stop)?;
         let mut fields: Vec<FieldPlan> = Vec::new();
-        // Mostly all fields have the same.
+        // Mostly all fields have the same query.
         let mut own: Option<(&Query, Vec<(String, Mark)>)> = None;
         for asked in &highlight.fields {
             let marks = match (asked.options.query.as_deref(), &own) {
@@ -79,7 +78,7 @@ impl HighlightPlan {
                 (Some(query), Some((known, marks))) if query == *known => marks,
                 (Some(query), _) => &own.insert((query, marks_of(shard, query, now_ms, stop)?)).1,
             };
-            // A mapping may have thousands of fields: only those that the query names are looked at.
+            // A mapping may have thousands of fields: only those that the query names are read.
             let only_named = highlight.budget.is_some() && asked.options.shows_only_matches();
             let is_named = |name: &String| !only_named || marks.iter().any(|(path, _)| path == name);
             for name in names(&shard.mapping, &asked.pattern, &is_named) {
@@ -89,7 +88,7 @@ impl HighlightPlan {
                 let Some(plan) = FieldPlan::new(&shard.mapping, name, &field, &asked.options, marks, stop)? else {
                     continue;
                 };
-                // Nothing can be found there. The plain highlighter refuses long texts all the same, as it does elsewhere.
+                // Such a field has no matches. The plain highlighter rejects long texts there all the same.
                 let is_idle = plan.finder.is_empty() && plan.options.no_match_size == 0;
                 if is_idle && (plan.options.highlighter == Highlighter::Unified || highlight.budget.is_some()) {
                     continue;
@@ -109,13 +108,13 @@ impl HighlightPlan {
         })
     }
 
-    /// No field can have any.
+    /// Returns whether no field can have fragments.
     pub(super) fn is_empty(&self) -> bool {
         self.fields.is_empty()
     }
 
-    /// The fragments of a document; fields without any are left out. Fails with
-    /// [`ErrorKind::Timeout`](firn_model::ErrorKind::Timeout) when the time of the search is over.
+    /// Returns the fragments of a document; fields without fragments are left out. Fails with
+    /// [`ErrorKind::Timeout`](firn_model::ErrorKind::Timeout) if the search times out.
     pub(super) fn read(&self, source: &Value, stop: &Stop) -> Result<Map<String, Value>> {
         let mut out = Map::new();
         let pace = stop.pace();
@@ -162,10 +161,11 @@ impl HighlightPlan {
         }
     }
 
-    /// Long texts cost time for every hit; who wants them cut instead says so. Unlike in Elasticsearch the error has no number of
-    /// the document: it would tell a tenant how many of others' come before it.
+    /// Rejects long texts, which cost time for every hit; the request may set `max_analyzed_offset` to cut them
+    /// instead. Unlike Elasticsearch's, the error has no document number: it would reveal to a tenant how many
+    /// documents of other tenants come before it.
     fn check_length(&self, field: &FieldPlan, values: &[String]) -> Result<()> {
-        // A separator stands between two values.
+        // There is a separator between two values.
         let separators = values.len().saturating_sub(1);
         let length = separators + values.iter().map(|value| value.chars().count()).sum::<usize>();
         let max = self.analyzed_max;
@@ -182,7 +182,7 @@ impl HighlightPlan {
     }
 }
 
-/// Leaves so many characters of texts, all together; how many they have then.
+/// Truncates texts to a total number of characters; returns how many they have then.
 fn cut(values: &mut Vec<String>, chars_max: usize) -> usize {
     let mut chars = 0;
     for at in 0..values.len() {
@@ -199,13 +199,13 @@ fn cut(values: &mut Vec<String>, chars_max: usize) -> usize {
     chars
 }
 
-/// Room for the tags around so many matches while fragments are made; what is kept of them is counted by its length.
+/// Reserves memory for the tags around matches while fragments are built; retained fragments are counted by length.
 fn lend_tags<'a>(matches: usize, options: &HighlightOptions, pace: &Pace<'a>) -> Result<Lent<'a>> {
     let tags = options.pre_tag.len() + options.post_tag.len();
     pace.stop.lend(matches.saturating_mul(tags))
 }
 
-/// For tests of what works at a pace.
+/// Returns a [`Stop`] without limits, for tests of paced work.
 #[cfg(test)]
 fn unbounded() -> Stop {
     use super::memory::Memory;
@@ -215,7 +215,7 @@ fn unbounded() -> Stop {
     Stop::new(&ctx, super::guard::Deadline::NONE, &memory)
 }
 
-/// What a query looks for on a shard.
+/// Returns the marks of a query on a shard.
 fn marks_of(shard: &ShardSearch, query: &Query, now_ms: i64, stop: &Stop) -> Result<Vec<(String, Mark)>> {
     let guard = Guard::new(stop);
     let marks = Marks::default();
@@ -227,7 +227,7 @@ fn marks_of(shard: &ShardSearch, query: &Query, now_ms: i64, stop: &Stop) -> Res
     Ok(marks.into_inner())
 }
 
-/// The fields that a pattern names. Of those that only a wildcard names the ones that are `wanted`.
+/// Returns the fields that match a pattern. Of the fields that match a wildcard, only those that are `wanted`.
 fn names(mapping: &Mapping, pattern: &str, wanted: &dyn Fn(&String) -> bool) -> Vec<String> {
     if !pattern.contains('*') {
         return vec![pattern.to_owned()];
@@ -239,7 +239,7 @@ fn names(mapping: &Mapping, pattern: &str, wanted: &dyn Fn(&String) -> bool) -> 
 }
 
 impl FieldPlan {
-    /// `None`: fields of its type are not highlighted.
+    /// Resolves a field; `None`: fields of its type are not highlighted.
     fn new(
         mapping: &Mapping,
         name: String,
@@ -269,7 +269,7 @@ impl FieldPlan {
             .iter()
             .filter(|(path, _)| !options.require_field_match || *path == field.path)
             .map(|(_, mark)| mark.clone());
-        // Every field has a copy of all of them where the field need not match.
+        // Without `require_field_match`, every field has a copy of all marks.
         let bytes = wanted.clone().map(|mark| mark.bytes()).sum();
         stop.take(bytes)?;
         Ok(Some(Self {
@@ -283,7 +283,7 @@ impl FieldPlan {
         }))
     }
 
-    /// The field's values in a document.
+    /// Returns the field's values in a document.
     fn values(&self, source: &Value) -> Vec<String> {
         let mut values = Vec::new();
         walk(source, &self.path, &mut |value| {

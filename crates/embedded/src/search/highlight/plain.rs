@@ -1,5 +1,5 @@
-//! The `plain` highlighter: each value cut into fragments of about so many characters at tokens,
-//! the best ones first by how many different terms they hold.
+//! The `plain` highlighter: splits each value at tokens into fragments of about the requested size; those with the
+//! most distinct terms come first.
 //!
 //! Follows Lucene's `Highlighter` with its `SimpleSpanFragmenter` and `SimpleFragmenter`.
 
@@ -18,7 +18,7 @@ struct Fragment {
     terms: HashSet<usize>,
 }
 
-/// The fragments of a text as they are shown; empty where nothing was found.
+/// Returns the formatted fragments of a text; empty if there are no matches.
 pub(super) fn fragments(
     field: &FieldText,
     finder: &Finder,
@@ -37,7 +37,7 @@ pub(super) fn fragments(
             .min(found.len());
         let mut fragments = of_value(field, value.clone(), first.min(last)..last, &found, options);
         fragments.retain(|fragment| !fragment.terms.is_empty());
-        // The best of each value; equal ones as they stand.
+        // The best of each value; ties in the order of the text.
         fragments.sort_by_key(|fragment| std::cmp::Reverse(fragment.terms.len()));
         fragments.truncate(options.number_of_fragments.max(1));
         all.extend(fragments);
@@ -54,7 +54,7 @@ pub(super) fn fragments(
     Ok(all.into_iter().map(|fragment| fragment.text).collect())
 }
 
-/// All fragments of one value, whose tokens are those at `tokens`.
+/// Returns all fragments of one value, whose tokens are those at `tokens`.
 fn of_value(
     field: &FieldText,
     value: Range<usize>,
@@ -95,7 +95,7 @@ fn of_value(
     fragments
 }
 
-/// Whether a fragment begins with the token that ends at `end`, in a value of `length`.
+/// Returns whether a fragment starts with the token that ends at `end`, in a value of `length`.
 fn is_new(end: usize, number: usize, length: usize, options: &HighlightOptions) -> bool {
     let size = options.fragment_size;
     if options.number_of_fragments == 0 || size == 0 {
@@ -104,7 +104,7 @@ fn is_new(end: usize, number: usize, length: usize, options: &HighlightOptions) 
     end >= size * number && (options.simple_fragmenter || length.saturating_sub(end) >= size / 2)
 }
 
-/// Whole tokens from the start of the first value.
+/// Returns whole tokens from the start of the first value.
 fn start_of(field: &FieldText, options: &HighlightOptions) -> Option<String> {
     let size = options.no_match_size;
     let value = field.values.iter().find(|value| !value.is_empty())?;

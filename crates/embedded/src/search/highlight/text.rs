@@ -1,4 +1,4 @@
-//! The values of a field as one text, and its tokens.
+//! The values of a field as one text, with its tokens.
 
 use std::ops::{ControlFlow, Range};
 
@@ -8,26 +8,26 @@ use firn_model::mapping::Analyzer;
 use super::super::guard::Pace;
 use crate::analysis;
 
-/// Positions between the last token of a value and the first of the next, so that no phrase
-/// reaches across (`position_increment_gap`).
+/// Positions between the last token of a value and the first of the next one, so that no phrase spans values
+/// (`position_increment_gap`).
 const POSITION_GAP: usize = 100;
 
-/// A word that begins before a limit is wholly known this many characters after it: longer ones
-/// are cut anyway.
+/// A word that starts before a limit is completely contained in this many characters after it: longer words are cut
+/// anyway.
 const WORD_CHARS_MAX: usize = 256;
 
-/// What it takes to find a token and to keep it, in steps of a [`Pace`].
+/// Cost of finding and storing a token, in steps of a [`Pace`].
 const STEPS_OF_TOKEN: usize = 4;
 
-/// Stands between two values, as in Lucene's unified highlighter.
+/// Separator between two values, as in Lucene's unified highlighter.
 const SEPARATOR: char = '\0';
 
-/// All values of a field, joined. Places are counted in characters.
+/// All values of a field, joined. Offsets are in characters.
 pub(super) struct FieldText {
     pub(super) chars: Vec<char>,
-    /// Where each value is in `chars`.
+    /// Range of each value in `chars`.
     pub(super) values: Vec<Range<usize>>,
-    /// Of all values, in order.
+    /// Tokens of all values, in order.
     pub(super) tokens: Vec<Token>,
 }
 
@@ -38,12 +38,12 @@ pub(super) struct Token {
     pub(super) start: usize,
     /// After the last character.
     pub(super) end: usize,
-    /// Its place among tokens.
+    /// Its position for phrases.
     pub(super) position: usize,
 }
 
 impl FieldText {
-    /// Tokens that begin at character `limit` or later are left out.
+    /// Joins and analyzes values. Tokens that start at character `limit` or later are left out.
     pub(super) fn new(values: &[String], analyzer: Analyzer, limit: Option<u64>, pace: &Pace) -> Result<Self> {
         let limit = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
         let mut text = Self {
@@ -92,7 +92,7 @@ impl FieldText {
         ended.break_value().unwrap_or(Ok(()))
     }
 
-    /// Rough bytes that values of so many take, with their tokens: most have a token every six characters.
+    /// Returns the approximate bytes of values with their tokens: most texts have a token every six characters.
     pub(super) fn bytes_of(values: &[String]) -> usize {
         let bytes: usize = values.iter().map(String::len).sum();
         bytes * (size_of::<char>() + size_of::<Token>() / 4)
@@ -103,7 +103,7 @@ impl FieldText {
     }
 }
 
-/// The first characters of a text.
+/// Returns the first characters of a text.
 fn head(text: &str, chars: usize) -> &str {
     match text.char_indices().nth(chars) {
         Some((end, _)) => &text[..end],
@@ -111,11 +111,11 @@ fn head(text: &str, chars: usize) -> &str {
     }
 }
 
-/// From UTF-16 code units, in which analysis counts, to characters.
+/// Conversion from UTF-16 code units, in which analysis counts, to characters.
 enum UnitPlaces {
-    /// The same.
+    /// They are the same.
     Same,
-    /// By unit.
+    /// The character of each unit.
     Table(Vec<usize>),
 }
 
@@ -140,7 +140,7 @@ impl UnitPlaces {
     }
 }
 
-/// Appends characters, escaped for HTML if asked.
+/// Appends characters, HTML-escaped if `html` is set.
 pub(super) fn push(out: &mut String, chars: &[char], html: bool) {
     for &character in chars {
         match character {

@@ -1,8 +1,8 @@
-//! The default highlighter: passages of whole sentences (or words, or values) around what was
-//! found; the best ones by a score of their own, in the order of the text.
+//! The `unified` highlighter, the default: passages of whole sentences (or words, or values) around matches. It
+//! selects the best passages by a separate score and shows them in the order of the text.
 //!
-//! Follows Lucene's `FieldHighlighter` and `PassageScorer`, and the bounds that Elasticsearch puts
-//! on sentences (`BoundedBreakIteratorScanner`).
+//! Follows Lucene's `FieldHighlighter` and `PassageScorer`, and the limits of Elasticsearch on sentences
+//! (`BoundedBreakIteratorScanner`).
 
 use std::cell::OnceCell;
 use std::cmp::{Ordering, Reverse};
@@ -17,12 +17,12 @@ use super::boundaries;
 use super::finder::{Finder, Match};
 use super::text::{self, FieldText};
 
-/// Lucene's BM25 of passages: saturation, norm of length, and the length where both are neutral.
+/// Lucene's BM25 of passages: saturation, length normalization, and the pivot length at which both are neutral.
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
 const PIVOT: f64 = 87.0;
 
-/// The passages of a text as they are shown; empty where nothing was found.
+/// Returns the formatted passages of a text; empty if there are no matches.
 pub(super) fn fragments(
     field: &FieldText,
     finder: &Finder,
@@ -42,7 +42,7 @@ pub(super) fn fragments(
     Ok(shown.filter(|shown| !shown.is_empty()).collect())
 }
 
-/// Part of the text, and which matches are in it.
+/// A part of the text, and the matches in it.
 struct Passage {
     start: usize,
     end: usize,
@@ -50,7 +50,7 @@ struct Passage {
     score: f64,
 }
 
-/// The passages with matches, at most as many as wanted, in the order of the text.
+/// Returns the best passages with matches, at most as many as requested, in the order of the text.
 fn best(
     field: &FieldText,
     matches: &[Match],
@@ -111,7 +111,7 @@ fn best(
     Ok(passages)
 }
 
-/// The first words of the first value.
+/// Returns the first words of the first value.
 fn start_of(field: &FieldText, size: usize) -> Option<Passage> {
     if size == 0 {
         return None;
@@ -133,18 +133,18 @@ fn start_of(field: &FieldText, size: usize) -> Option<Passage> {
     })
 }
 
-/// Where passages of one value begin and end; asked for ascending places.
+/// Boundaries of passages in one value; call it with ascending places.
 struct Breaks<'a> {
     field: &'a FieldText,
     value: Range<usize>,
     /// Ends of sentences, words, or of the value.
     ends: Vec<usize>,
-    /// Longer passages are cut at words; `None`: never.
+    /// Longer passages are cut at words; `None`: no limit.
     length_max: Option<usize>,
     words: OnceCell<Vec<usize>>,
     /// The sentences around the last place.
     window: Range<usize>,
-    /// What of them the last passage took.
+    /// The part of them in the last passage.
     inner: Range<usize>,
 }
 
@@ -168,7 +168,7 @@ impl<'a> Breaks<'a> {
         }
     }
 
-    /// The passage around a place.
+    /// Returns the passage around a place.
     fn around(&mut self, place: usize) -> (usize, usize) {
         let Some(length_max) = self.length_max else {
             return (self.before(&self.ends, place + 1), self.after(&self.ends, place));
@@ -195,7 +195,7 @@ impl<'a> Breaks<'a> {
         (self.inner.start, self.inner.end)
     }
 
-    /// Cuts the passage at words: as much before the place as fits, and what is left after it.
+    /// Cuts the passage at words: as much text before the place as fits, and the rest of the limit after it.
     fn shorten(&mut self, place: usize, length_max: usize) {
         let words = self
             .words
@@ -211,23 +211,23 @@ impl<'a> Breaks<'a> {
         self.inner = inner;
     }
 
-    /// The last break before a place.
+    /// Returns the last break before a place.
     fn before(&self, ends: &[usize], place: usize) -> usize {
         let count = ends.partition_point(|&end| end < place);
         count.checked_sub(1).map_or(self.value.start, |last| ends[last])
     }
 
-    /// The first break after a place.
+    /// Returns the first break after a place.
     fn after(&self, ends: &[usize], place: usize) -> usize {
         let count = ends.partition_point(|&end| end <= place);
         ends.get(count).copied().unwrap_or(self.value.end)
     }
 }
 
-/// Scores passages: many and rare terms, short passages and those near the start win.
+/// Scorer of passages: many and rare terms, short passages and those near the start score higher.
 struct Scorer {
     length: f64,
-    /// Matches by term in the whole text; empty: one each.
+    /// Matches per term in the whole text; empty: one each.
     counts: HashMap<usize, usize>,
 }
 

@@ -1,9 +1,9 @@
-//! A phrase with slop in one document, as Lucene's `SloppyPhraseMatcher` finds and counts it.
+//! Matcher of a phrase with slop in one document; finds and counts matches like Lucene's `SloppyPhraseMatcher`.
 //!
-//! Each place of the phrase is put to an occurrence of its word; so many moves as those are farther from each other than the
-//! places are is the length of the match, which is `slop` at most. The place that is left behind goes on to the next
-//! occurrence, again and again, so that each goes once through those of its word. Places of the same word never share an
-//! occurrence, and stand in the order of the phrase: in another one they are no closer.
+//! Each place of the phrase is assigned an occurrence of its word. The length of a match is the number of moves by
+//! which the occurrences are farther apart than the places; it is at most `slop`. The rearmost place repeatedly
+//! advances to its next occurrence, so that each place visits the occurrences of its word once. Places of the same
+//! word never share an occurrence and keep the order of the phrase: another order brings them no closer.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,36 +15,36 @@ use tantivy::postings::Postings;
 use super::super::guard::LastingPace;
 use super::Word;
 
-/// What a place of a phrase takes here, in the queue as well.
+/// Bytes of a place of a phrase in this matcher, including its queue entry.
 pub(super) const PLACE_BYTES: usize = 64;
 
-/// Finds words that are near their places.
+/// Matcher of words that are near their places.
 pub(super) struct Near {
     slop: u32,
     /// In the order of the phrase.
     places: Vec<Place>,
-    /// Positions of the words in the document at hand, one word after the other.
+    /// Positions of the words in the current document, one word after the other.
     positions: Vec<u32>,
-    /// Where those of each word are.
+    /// Range of each word in `positions`.
     of_words: Vec<Range<usize>>,
-    /// Places, the one that is left behind first and of several the first in the phrase, each with where it stood when it
-    /// came here: it may have gone on since.
+    /// Queue of places, the rearmost first, ties in the order of the phrase. Each entry has the position of its
+    /// place at insertion: the place may have advanced since.
     queue: BinaryHeap<Reverse<(u32, usize)>>,
-    /// Where the place stands that is farthest on.
+    /// Position of the foremost place.
     end: u32,
 }
 
 /// A place of the phrase.
 struct Place {
-    /// How far it is before the end of the phrase.
+    /// Distance to the end of the phrase.
     shift: u32,
-    /// Its word among the scorer's.
+    /// Number of its word in the scorer.
     word: usize,
-    /// How many places of the same word are before it.
+    /// Number of earlier places with the same word.
     before: usize,
     /// The next place of the same word.
     next: Option<usize>,
-    /// Its occurrence among the positions of all words.
+    /// Index of its occurrence in the positions of all words.
     at: usize,
 }
 
@@ -80,8 +80,8 @@ impl Near {
         }
     }
 
-    /// How often words, all on the same document, are the phrase there: a match counts the less the longer it is. Without
-    /// `counting` it is the first one alone that counts.
+    /// Counts the matches of the phrase in a document that has all words: the longer a match, the less it counts.
+    /// Without `counting`, it stops after the first match.
     pub(super) fn count(&mut self, words: &mut [Word], counting: bool, pace: &mut LastingPace) -> Result<f32> {
         let mut count = 0.0;
         if !self.start(words, pace)? {
@@ -96,7 +96,7 @@ impl Near {
         Ok(count)
     }
 
-    /// Puts all places to the first occurrences; false: some word is not there as often as in the phrase.
+    /// Sets all places to their first occurrences; returns false if some word occurs less often than in the phrase.
     fn start(&mut self, words: &mut [Word], pace: &mut LastingPace) -> Result<bool> {
         let is_enough = |word: &Word| word.postings.term_freq() as usize >= word.places.len();
         if !words.iter().all(is_enough) {
@@ -123,8 +123,8 @@ impl Near {
         Ok(true)
     }
 
-    /// The length of the next match. As long as a place that goes on stays behind all others it is the same match, which
-    /// becomes shorter.
+    /// Returns the length of the next match. While the advanced place is still the rearmost, it is the same match,
+    /// and becomes shorter.
     fn next_match(&mut self, pace: &mut LastingPace) -> Result<Option<u32>> {
         let Some((mut from, mut number)) = self.take_first() else {
             return Ok(None);
@@ -148,13 +148,13 @@ impl Near {
             length = self.end - from;
             next = self.first();
         }
-        // No other match has a place for this one.
+        // There is no further match: this place has no more occurrences.
         self.queue.clear();
         Ok(Some(length).filter(|length| *length <= self.slop))
     }
 
-    /// Puts a place to the next occurrence of its word, and each other whose occurrence is taken by that; false: there are no
-    /// more.
+    /// Advances a place to the next occurrence of its word, and also each later place whose occurrence is taken by
+    /// that; returns false if there are no more occurrences.
     fn go_on(&mut self, mut number: usize, pace: &mut LastingPace) -> Result<bool> {
         loop {
             pace.step(1)?;
@@ -172,7 +172,7 @@ impl Near {
         }
     }
 
-    /// Where the place stands that is left behind, of those in the queue.
+    /// Returns the position of the rearmost place in the queue.
     fn first(&mut self) -> Option<u32> {
         while let Some(mut first) = self.queue.peek_mut() {
             let Reverse((position, number)) = *first;
@@ -185,7 +185,7 @@ impl Near {
         None
     }
 
-    /// Takes that place out of the queue.
+    /// Removes the rearmost place from the queue.
     fn take_first(&mut self) -> Option<(u32, usize)> {
         self.first()?;
         self.queue.pop().map(|Reverse(first)| first)
@@ -193,7 +193,7 @@ impl Near {
 }
 
 impl Place {
-    /// Where it stands, moved to the end of the phrase.
+    /// Returns its position, shifted to the end of the phrase.
     fn stands(&self, positions: &[u32]) -> u32 {
         positions[self.at].saturating_add(self.shift)
     }

@@ -1,4 +1,4 @@
-//! A phrase without slop in one document.
+//! Matcher of a phrase without slop in one document.
 
 use firn_model::Result;
 use tantivy::postings::Postings;
@@ -6,22 +6,22 @@ use tantivy::postings::Postings;
 use super::super::guard::LastingPace;
 use super::Word;
 
-/// A word that stands in a phrase this often may be looked for in bits.
+/// Fewest places of a word in a phrase for comparing its positions as bits.
 const DENSE_PLACES_MIN: usize = 4;
-/// Positions fewer than these are compared one by one.
+/// Up to this number, positions are compared one by one.
 const DENSE_POSITIONS_MIN: usize = 256;
-/// So many positions to a word of bits make bits both smaller and faster.
+/// Positions per word of bits from which bits are both smaller and faster.
 const DENSE_TIMES: usize = 4;
 /// Words of bits, or pairs of positions, that are compared in one step of a [`LastingPace`].
 const COMPARED_PER_STEP: usize = 32;
 
-/// Finds where a phrase starts. A start is a position of some word, moved by as much as the word stands before the
-/// phrase's end.
+/// Finder of the starts of a phrase. A start is a position of some word, shifted by the distance of the word to the
+/// end of the phrase.
 pub(super) struct Exact {
     /// The last place of the phrase.
     last_place: u32,
     starts: Vec<u32>,
-    /// Positions of the word at hand.
+    /// Positions of the current word.
     positions: Vec<u32>,
     start_bits: Vec<u64>,
     position_bits: Vec<u64>,
@@ -38,7 +38,8 @@ impl Exact {
         }
     }
 
-    /// How often words, all on the same document, are a phrase there; without `counting`, whether they are.
+    /// Counts the occurrences of the phrase in a document that has all words; without `counting`, returns whether
+    /// there is one.
     pub(super) fn count(&mut self, words: &mut [Word], counting: bool, pace: &mut LastingPace) -> Result<u32> {
         let last = words.len() - 1;
         for (number, word) in words.iter_mut().enumerate() {
@@ -78,7 +79,7 @@ impl Exact {
         Ok(self.starts.len() as u32)
     }
 
-    /// Keeps the starts from which the word at hand stands at all of some places.
+    /// Retains the starts at which the current word is in all of some places.
     fn keep_at(&mut self, places: &[u32], pace: &mut LastingPace) -> Result<()> {
         let compared = self.starts.len() + self.positions.len();
         let bits = self.positions.last().map_or(0, |last| last + self.last_place + 1);
@@ -96,7 +97,7 @@ impl Exact {
         Ok(())
     }
 
-    /// The same where positions lie close together, with a bit for each of them.
+    /// Does the same for dense positions, with a bit for each position.
     fn keep_bits(&mut self, places: &[u32], width: usize, pace: &mut LastingPace) -> Result<()> {
         for (bits, positions) in [
             (&mut self.start_bits, &self.starts),
@@ -129,7 +130,7 @@ impl Exact {
     }
 }
 
-/// Keeps of `starts` what is in `positions` moved by `shift`; both ascend.
+/// Retains those of `starts` that are in `positions` shifted by `shift`; both ascend.
 fn keep_common(starts: &mut Vec<u32>, positions: &[u32], shift: u32) {
     let (mut kept, mut left, mut right) = (0, 0, 0);
     while left < starts.len() && right < positions.len() {
@@ -168,7 +169,7 @@ fn have_common(starts: &[u32], positions: &[u32]) -> bool {
     false
 }
 
-/// Keeps the bits that `positions` has, too, moved up by `shift`; whether any are left.
+/// Retains the bits that `positions`, shifted up by `shift`, has too; returns whether any remain.
 fn keep_common_bits(starts: &mut [u64], positions: &[u64], shift: u32) -> bool {
     let (whole, part) = ((shift / u64::BITS) as usize, shift % u64::BITS);
     if whole >= starts.len() {

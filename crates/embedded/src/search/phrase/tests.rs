@@ -1,4 +1,4 @@
-//! Held against Tantivy's own phrases, with slop against Lucene's rule, and how it stops.
+//! Tests of phrases: comparison with Tantivy's phrases and, with slop, with Lucene's rule; cancellation.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use super::super::guard::Deadline;
 use super::super::memory::Memory;
 use super::*;
 
-/// A text in one segment.
+/// Texts in one segment.
 struct Texts {
     field: Field,
     searcher: Searcher,
@@ -43,7 +43,7 @@ impl Texts {
         self.searcher.segment_reader(0)
     }
 
-    /// With Tantivy's own scores, if any are wanted.
+    /// Builds a phrase, with Tantivy's scores if requested.
     fn phrase(&self, words: &[(usize, &str)], slop: u32, scoring: bool, stop: &Stop) -> Phrase {
         let terms = words
             .iter()
@@ -85,7 +85,7 @@ fn stop_of(ctx: &RequestContext, timeout: Option<Duration>, bytes: u64) -> Stop 
     Stop::new(ctx, deadline, &Memory::new(bytes, None, Cancel::default()))
 }
 
-/// All documents with their scores.
+/// Returns all documents with their scores.
 fn read(mut scorer: Box<dyn Scorer>) -> Vec<(DocId, Score)> {
     let mut all = Vec::new();
     while scorer.doc() != TERMINATED {
@@ -96,7 +96,7 @@ fn read(mut scorer: Box<dyn Scorer>) -> Vec<(DocId, Score)> {
     all
 }
 
-/// The same, found by asking for one document after the other.
+/// Returns all documents, found by one query per document.
 fn asked(mut scorer: Box<dyn Scorer>, step: DocId, max_doc: DocId) -> Vec<DocId> {
     let mut all = Vec::new();
     let mut doc = 0;
@@ -113,7 +113,7 @@ fn asked(mut scorer: Box<dyn Scorer>, step: DocId, max_doc: DocId) -> Vec<DocId>
     all
 }
 
-/// A small generator, so that a failure can be had again.
+/// A small random generator with a seed, so that a failure can be reproduced.
 struct Numbers(u64);
 
 impl Numbers {
@@ -133,7 +133,7 @@ fn finds_and_scores_as_tantivy_does() {
         let kinds = 1 + numbers.below(WORDS.len() as u64);
         let texts: Vec<String> = (0..40)
             .map(|_| {
-                // Some are long enough to be looked at in bits.
+                // Some texts are long enough for the comparison with bits.
                 let length = match numbers.below(8) {
                     0 => 300 + numbers.below(900),
                     _ => numbers.below(14),
@@ -182,8 +182,8 @@ fn finds_and_scores_as_tantivy_does() {
     }
 }
 
-/// How far from each other words stand at least, moved to the start of the phrase, of all ways to find each at an occurrence of
-/// its own; `None`: there is no way.
+/// Returns the shortest length of a match over all assignments of words to distinct occurrences; `None`: there is
+/// none.
 fn shortest(text: &[&str], words: &[(usize, &str)]) -> Option<u64> {
     fn place(text: &[&str], words: &[(usize, &str)], taken: &mut Vec<usize>) -> Option<u64> {
         let Some((_, word)) = words.get(taken.len()) else {
@@ -254,7 +254,7 @@ fn finds_what_is_no_longer_than_the_slop() {
     assert!(found > 3000, "{found}");
 }
 
-/// What Lucene adds up: 1 / (1 + length) for each match.
+/// Lucene sums 1 / (1 + length) over the matches.
 #[test]
 fn counts_matches_as_lucene_does() {
     let check = |text: &str, words: &str, slop: u32, wanted: f64| {
@@ -270,7 +270,7 @@ fn counts_matches_as_lucene_does() {
             assert!(wanted == 0.0, "{what}");
             return;
         };
-        // The text is as long as the mean, so that the score is the weight times count / (count + 1.2).
+        // The text has the mean length, so the score is the weight times count / (count + 1.2).
         let norms = texts.reader().get_fieldnorms_reader(texts.field).unwrap();
         let bm25 = &phrase.scores.as_ref().unwrap().bm25;
         let weight = f64::from(bm25.score(norms.fieldnorm_id(0), 1)) * 2.2;
@@ -291,12 +291,12 @@ fn counts_matches_as_lucene_does() {
     check("c b a", "a b c", 3, 0.0);
     check("c b a", "a b c", 4, 0.2);
     check("a c b", "a b c", 2, 1.0 / 3.0);
-    // Of what stays behind the nearest one counts.
+    // Of the rearmost occurrences the nearest one counts.
     check("a a b", "a b", 1, 1.0);
     check("a b a b", "a b", 1, 2.0);
     check("a b c a b c", "a b c", 1, 2.0);
     check("a b c a b c", "a b c", 3, 2.25);
-    // Each place has an occurrence of its own.
+    // Each place needs a separate occurrence.
     check("a b", "a b a", 5, 0.0);
     check("a b a", "a b a", 1, 1.0);
     check("a x a", "a a", 1, 0.5);
@@ -306,7 +306,7 @@ fn counts_matches_as_lucene_does() {
     check("b a a", "a b a", 2, 1.0 / 3.0);
 }
 
-/// "a" so many times.
+/// Returns "a" `count` times.
 fn long(count: usize) -> Vec<(usize, &'static str)> {
     (0..count).map(|place| (place, "a")).collect()
 }
@@ -321,7 +321,7 @@ fn many_equal_words_take_one_list_and_little_time() {
         assert_eq!(read(phrase.scorer(texts.reader(), 1.0).unwrap()).len(), 1);
         assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
     }
-    assert!(stop.take(16 << 20).is_ok(), "all of it is given back");
+    assert!(stop.take(16 << 20).is_ok(), "all memory is released");
 }
 
 #[test]
@@ -364,7 +364,8 @@ fn positions_of_a_long_document_are_counted_as_memory() {
     assert_eq!(error.map(|error| error.kind()), Some(ErrorKind::CircuitBreaking));
 }
 
-/// Tantivy keeps what it has found again and again, so that it takes gigabytes for this. Here it takes what the positions do.
+/// Tantivy stores the same findings repeatedly and takes gigabytes for this. Here, memory is bounded by the
+/// positions.
 #[test]
 fn a_wide_slop_takes_little() {
     let texts = Texts::new(&["a ".repeat(1000) + &"b ".repeat(1000)]);
@@ -377,6 +378,6 @@ fn a_wide_slop_takes_little() {
         assert_eq!(scorer.doc(), 0, "{slop}");
         assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
         drop(scorer);
-        assert!(stop.take(1 << 20).is_ok(), "all of it is given back");
+        assert!(stop.take(1 << 20).is_ok(), "all memory is released");
     }
 }

@@ -1,4 +1,4 @@
-//! `bool`: combines queries.
+//! `bool` query: combines queries.
 
 use firn_engine::query::{Bool, Query};
 use firn_model::Result;
@@ -10,7 +10,7 @@ use super::minimum;
 pub(in super::super) fn compile(compiler: &Compiler, part: &Bool) -> Result<Compiled> {
     let scoring = compiler.scoring();
     let filter = compiler.filter();
-    // Where nothing else is required, one of them must match, even with `minimum_should_match: 0`.
+    // If nothing else is required, one of them must match, even with `minimum_should_match: 0`.
     let least = usize::from(part.must.is_empty() && part.filter.is_empty() && !part.should.is_empty());
     let minimum = match &part.minimum_should_match {
         Some(spec) => minimum::calculate(spec, part.should.len())?.max(least),
@@ -19,7 +19,7 @@ pub(in super::super) fn compile(compiler: &Compiler, part: &Bool) -> Result<Comp
     if part.must.is_empty() && part.filter.is_empty() && part.should.is_empty() && part.must_not.is_empty() {
         return Ok(Compiled::All.constant(part.boost.0, scoring));
     }
-    // Optional clauses only score, or are highlighted.
+    // Optional clauses matter only for scores and highlighting.
     let optional = scoring || compiler.marks.is_some();
     let each = |compiler: &Compiler, queries: &[Query]| -> Result<Vec<Compiled>> {
         queries.iter().map(|query| compiler.compile(query)).collect()

@@ -1,4 +1,4 @@
-//! `boosting`: one query, of whose matches some score less.
+//! `boosting` query: matches of one query, some of which score less.
 
 use firn_engine::query::Boosting;
 use firn_model::Result;
@@ -11,7 +11,7 @@ use super::super::weight::{Compiled, Excluded, no_explanation};
 pub(in super::super) fn compile(compiler: &Compiler, part: &Boosting) -> Result<Compiled> {
     let scoring = compiler.scoring();
     let positive = compiler.compile(&part.positive)?;
-    // Read even if no score is wanted, so that what cannot be read is refused either way.
+    // Compiled even without scores, so that an invalid query fails in both cases.
     let negative = compiler.filter().unmarked().compile(&part.negative)?;
     if !scoring || matches!(positive, Compiled::None) || matches!(negative, Compiled::None) {
         return Ok(positive.boost(part.boost, scoring));
@@ -44,7 +44,7 @@ impl Weight for BoostingWeight {
     }
 }
 
-/// The positive query's documents; only their scores know of the negative one.
+/// The documents of the positive query; the negative query changes only their scores.
 struct BoostingDocs {
     positive: Box<dyn Scorer>,
     negative: Excluded,

@@ -1,4 +1,4 @@
-//! `dis_max`: any of some queries, scored by the best.
+//! `dis_max` query: any of some queries, scored by the best.
 
 use firn_engine::query::DisMax;
 use firn_model::Result;

@@ -1,4 +1,4 @@
-//! `exists`: documents with any value for a field, or for any field of an object.
+//! `exists` query: documents with any value for a field, or for any field of an object.
 
 use firn_engine::query::Exists;
 use firn_model::Result;
@@ -21,7 +21,7 @@ pub(in super::super) fn compile(compiler: &Compiler, exists: &Exists) -> Result<
     Ok(by_name(&filter, &exists.field)?.constant(exists.boost, compiler.scoring()))
 }
 
-/// Documents with a value for a path, a pattern of paths or an object. Not scored.
+/// Compiles to the documents with a value for a path, a pattern of paths or an object. Not scored.
 pub(in super::super) fn by_name(compiler: &Compiler, name: &str) -> Result<Compiled> {
     if let Some(meta) = Meta::of(name) {
         return Ok(match meta {
@@ -81,7 +81,7 @@ pub(in super::super) enum Values {
 }
 
 impl Values {
-    /// Of the field that is asked for; `None`: it is none, or its values are in no column or in several.
+    /// Returns the column of a query's field; `None`: it is no field, or its values are in no column or in several.
     pub(in super::super) fn of(compiler: &Compiler, exists: &Exists) -> Option<Self> {
         if Meta::of(&exists.field).is_some() || exists.field.contains('*') {
             return None;
@@ -103,7 +103,7 @@ impl Values {
         }
     }
 
-    /// Which documents of a segment have one; `None`: none.
+    /// Returns the index of the documents of a segment that have a value; `None`: none has one.
     pub(in super::super) fn index(&self, reader: &SegmentReader) -> Result<Option<ColumnIndex>> {
         Ok(self.column(reader)?.map(|column| column.index))
     }
@@ -117,7 +117,7 @@ impl Values {
         })
     }
 
-    /// Documents that have one.
+    /// Compiles to the documents that have a value.
     fn any(self) -> Compiled {
         Compiled::Some(Box::new(ColumnWeight(Box::new(move |reader| {
             let column = self.column(reader).map_err(column::into_tantivy)?;

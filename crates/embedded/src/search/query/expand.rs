@@ -1,4 +1,4 @@
-//! Terms found by a pattern or a fuzzy word, as a query in which each of them scores.
+//! Expansion of a pattern or a fuzzy word into terms, as a query in which each term scores.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -12,15 +12,15 @@ use super::super::marks::Mark;
 use super::super::weight::Compiled;
 use super::term;
 
-/// Where the terms of a field are.
+/// The place of a field's terms.
 pub(in super::super) struct TermsOf<'a> {
     pub(in super::super) field: tantivy::schema::Field,
     pub(in super::super) option: IndexRecordOption,
     pub(in super::super) path: &'a str,
 }
 
-/// The nearest terms found so far, at most so many; ties go to the first by bytes. As the order
-/// knows nothing of how often terms occur, a term passed over once never comes back.
+/// The nearest terms so far, at most `limit`; ties go to the first by bytes. The order does not depend on term
+/// frequencies, so a rejected term stays rejected.
 pub(in super::super) struct Nearest {
     limit: usize,
     terms: BTreeSet<(Reverse<u32>, String)>,
@@ -34,15 +34,15 @@ impl Nearest {
         }
     }
 
-    /// Adds a term if it counts, which is asked of those alone that are near enough; `similarity` is from 0 to 1. False: it is
-    /// not near enough.
+    /// Adds a term if `counts` returns true, which is called only for terms that are near enough; `similarity` is
+    /// from 0 to 1. Returns false if the term is not near enough.
     pub(in super::super) fn add(
         &mut self,
         term: &[u8],
         similarity: f32,
         counts: impl FnOnce() -> Result<bool>,
     ) -> Result<bool> {
-        // Floats that are not negative are ordered like their bits.
+        // Non-negative floats have the same order as their bits.
         let rank = Reverse(similarity.max(0.0).to_bits());
         let Ok(term) = std::str::from_utf8(term) else {
             return Ok(true);
@@ -64,17 +64,17 @@ impl Nearest {
     }
 }
 
-/// How many terms a rewrite looks at.
+/// Returns how many terms a rewrite collects.
 pub(in super::super) fn limit(rewrite: Rewrite) -> usize {
     match rewrite {
         Rewrite::Constant => REWRITE_TERMS_MAX,
-        // One more shows that there are too many.
+        // One more term shows that there are too many.
         Rewrite::Scoring => REWRITE_TERMS_MAX + 1,
         Rewrite::TopTerms(count) | Rewrite::TopTermsBoost(count) | Rewrite::TopTermsBlended(count) => count,
     }
 }
 
-/// Documents with any of the terms, scored as `rewrite` says.
+/// Compiles to the documents with any of the terms, scored by `rewrite`.
 pub(in super::super) fn scored(
     compiler: &Compiler,
     terms: &TermsOf<'_>,

@@ -1,8 +1,8 @@
-//! `fuzzy`: terms within some edits of a word.
+//! `fuzzy` query: terms within some edits of a word.
 //!
-//! A Levenshtein automaton of the word walks the terms of every segment of the shard and passes
-//! over what it cannot match. The nearest terms count, over all segments, so that the answer does
-//! not depend on how documents fell into segments.
+//! A Levenshtein automaton of the word walks the terms of every segment of the shard and skips ranges that cannot
+//! match. The nearest terms over all segments count, so the answer does not depend on the distribution of documents
+//! over segments.
 
 use std::sync::LazyLock;
 
@@ -22,14 +22,14 @@ use super::super::weight::Compiled;
 use super::expand::{self, Nearest, TermsOf};
 use super::{pattern, term};
 
-/// Longer words are refused: an automaton takes some ten kilobytes per character. Terms of text
-/// are never longer.
+/// Longer words are rejected: an automaton takes about ten kilobytes per character. Terms of text are never longer.
 const WORD_CHARS_MAX: usize = 255;
 
-/// Bytes of an automaton for each character of its word, roughly.
+/// Approximate bytes of an automaton per character of its word.
 const CHARACTER_BYTES: usize = 20 << 10;
 
-/// By edits (1 and 2), and whether a swap is one. Made once: the second takes milliseconds.
+/// Builders by edits (1 and 2), without and with transpositions. They are created once: the second takes
+/// milliseconds.
 static AUTOMATA: [LazyLock<LevenshteinAutomatonBuilder>; 4] = [
     LazyLock::new(|| LevenshteinAutomatonBuilder::new(1, false)),
     LazyLock::new(|| LevenshteinAutomatonBuilder::new(1, true)),
@@ -59,7 +59,7 @@ pub(in super::super) fn compile(compiler: &Compiler, part: &FuzzyTerm) -> Result
     Ok(compiled.boost(part.boost, compiler.scoring()))
 }
 
-/// Documents with a term near a word.
+/// Compiles to the documents with a term near a word.
 pub(in super::super) fn on_field(
     compiler: &Compiler,
     field: &Field,
@@ -71,7 +71,7 @@ pub(in super::super) fn on_field(
     let length = word.chars().count();
     if length > WORD_CHARS_MAX {
         return Err(Error::illegal_argument(format!(
-            "a fuzzy word may have [{WORD_CHARS_MAX}] characters, got [{length}]"
+            "a fuzzy word may have at most [{WORD_CHARS_MAX}] characters, got [{length}]"
         )));
     }
     let same = word
@@ -85,7 +85,7 @@ pub(in super::super) fn on_field(
         return term::whole_value(compiler, field, word);
     }
     let builder = &AUTOMATA[usize::from(edits.min(2) - 1) * 2 + usize::from(fuzzy.transpositions)];
-    // It is gone when its terms are found.
+    // The automaton is dropped after its terms are found.
     let _lent = compiler.guard.stop.lend((rest.chars().count() + 1) * CHARACTER_BYTES)?;
     let dfa = builder.build_dfa(rest);
     if field.field_type == FieldType::ConstantKeyword {
@@ -127,7 +127,7 @@ pub(in super::super) fn on_field(
                 own.contain(&index, stream.value(), &|| walker.walk.step())
             })?;
         }
-        // A walk that was stopped ends like one that found nothing more.
+        // A stopped walk ends like one without further terms.
         compiler.guard.stop.check()?;
     }
     expand::scored(
@@ -142,8 +142,8 @@ pub(in super::super) fn on_field(
     )
 }
 
-/// How near a term is: 1 for the word itself, less with every edit, more so in short words. As in
-/// Lucene.
+/// Returns the similarity of a term, like Lucene: 1 for the word itself, less with every edit, and still less for
+/// short words.
 fn similarity(dfa: &DFA, rest: &[u8], term: &[u8], length: usize) -> f32 {
     let edits = match dfa.eval(rest) {
         Distance::Exact(0) => return 1.0,
@@ -153,14 +153,14 @@ fn similarity(dfa: &DFA, rest: &[u8], term: &[u8], length: usize) -> f32 {
     1.0 - f32::from(edits) / characters.min(length).max(1) as f32
 }
 
-/// An automaton over the keys of a dictionary: the start as it is, then words near the other.
+/// An automaton over the keys of a dictionary: the literal prefix, then words near the rest.
 struct Walker<'a> {
     start: &'a [u8],
     dfa: DFA,
     walk: Walk,
 }
 
-/// Marks states within the start; the rest are those of the automaton, which are far fewer.
+/// Marks states within the prefix; the other states are those of the automaton, which has far fewer.
 const IN_START: u32 = 1 << 31;
 
 impl Automaton for &Walker<'_> {

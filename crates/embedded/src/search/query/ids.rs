@@ -1,6 +1,6 @@
-//! `ids`: documents by id.
+//! `ids` query: documents by id.
 //!
-//! Ids that firn made say their sequence number, which is a column; ids given by users are terms.
+//! Generated ids contain their sequence number, which is a column; ids from users are terms.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(in super::super) fn compile(compiler: &Compiler, ids: &Ids) -> Result<Compil
     Ok(by_ids(compiler, &ids.values)?.constant(ids.boost, compiler.scoring()))
 }
 
-/// Documents with any of some ids. Not scored.
+/// Compiles to the documents with any of some ids. Not scored.
 pub(in super::super) fn by_ids(compiler: &Compiler, ids: &[String]) -> Result<Compiled> {
     let mut made = BTreeSet::new();
     let mut given = BTreeSet::new();
@@ -32,7 +32,7 @@ pub(in super::super) fn by_ids(compiler: &Compiler, ids: &[String]) -> Result<Co
                 if u32::from(auto.shard) == compiler.snapshot.shard {
                     made.insert(auto.seq_no);
                 }
-                // A user may give an id of this form, too; then it is a term.
+                // A user may supply an id of this form, too; then it is a term.
                 given.insert(id.as_str());
             }
             _ => drop(given.insert(id.as_str())),
@@ -43,8 +43,8 @@ pub(in super::super) fn by_ids(compiler: &Compiler, ids: &[String]) -> Result<Co
         parts.push(by_keys(compiler, given));
     }
     if !made.is_empty() {
-        // A made id belongs to the write that created the document, and is the sequence number
-        // of that write only as long as the document was not given an id of its own.
+        // A generated id contains the sequence number of the write that created the document. That is the document's
+        // `_seq_no` only while it has no stored id; a stored id is a term.
         let seq_nos: Vec<u64> = made.into_iter().collect();
         parts.push(Compiled::Some(Box::new(ColumnWeight(Box::new(move |reader| {
             let Some(column) = NumColumn::open_named(reader, "_seq_no").map_err(column::into_tantivy)? else {
@@ -69,7 +69,7 @@ pub(in super::super) fn by_ids(compiler: &Compiler, ids: &[String]) -> Result<Co
     Ok(Compiled::any(parts, false))
 }
 
-/// Documents with ids of their own, which are terms: as they are, or as keys of tenants.
+/// Compiles to the documents with ids from users, which are terms: the ids themselves, or keys with the tenant.
 fn by_keys(compiler: &Compiler, ids: BTreeSet<&str>) -> Compiled {
     let field = schema::fields().id;
     let stop = compiler.guard.stop.clone();
@@ -97,7 +97,7 @@ fn find_terms(stop: Stop, field: Field, mut terms: Vec<Term>) -> Box<TermFinder>
     Box::new(move |reader, found| look_up(reader.inverted_index(field)?.as_ref(), &terms, &stop, found))
 }
 
-/// For those who see everybody's documents: each tenant may have one with such an id.
+/// Finds terms for callers that see all tenants: each tenant may have a document with such an id.
 fn find_of_any_tenant(stop: Stop, field: Field, tenant_field: Arc<str>, ids: BTreeSet<String>) -> Box<TermFinder> {
     Box::new(move |reader, found| {
         let index = reader.inverted_index(field)?;

@@ -1,14 +1,13 @@
-//! Lucene's regular expressions in the words of the regex crate.
+//! Translator from Lucene's regular expressions to those of the regex crate.
 //!
-//! The languages agree on most; Lucene's own are `"literal"`, `@` (any string), `#` (none),
-//! `<1-20>` (numbers), and `~` (not) and `&` (and). The last two are no matter of one expression
-//! here: they are taken where they concern whole terms, and refused elsewhere. Grammar: the
-//! class comment of Lucene's `RegExp`.
+//! Most of the syntax is the same. Lucene adds `"literal"`, `@` (any string), `#` (none), `<1-20>` (numbers), `~`
+//! (not) and `&` (and). The last two have no equivalent within one expression of the regex crate: they are
+//! supported on whole terms and rejected elsewhere. Grammar: the class comment of Lucene's `RegExp`.
 
 use firn_engine::query::RegexpFlags;
 use firn_model::{Error, ErrorKind, Result};
 
-/// How deep parentheses nest.
+/// Greatest nesting depth of parentheses.
 const DEPTH_MAX: usize = 100;
 
 /// A condition on whole terms.
@@ -16,7 +15,7 @@ const DEPTH_MAX: usize = 100;
 pub(in super::super) enum Expression {
     /// An expression of the regex crate, not anchored.
     Regex(String),
-    /// `a|b` where not both are expressions.
+    /// `a|b`, if not both are plain expressions.
     Any(Vec<Expression>),
     /// `a&b`.
     All(Vec<Expression>),
@@ -24,8 +23,8 @@ pub(in super::super) enum Expression {
     Not(Box<Expression>),
 }
 
-/// Translates an expression. With `ignore_case` ASCII letters match in either case, apart from
-/// ranges in brackets, as in Lucene.
+/// Translates an expression. With `ignore_case`, ASCII letters match in either case, except in ranges in brackets,
+/// as in Lucene.
 pub(super) fn translate(text: &str, flags: RegexpFlags, ignore_case: bool) -> Result<Expression> {
     let mut parser = Parser {
         letters: text.chars().collect(),
@@ -44,13 +43,13 @@ pub(super) fn translate(text: &str, flags: RegexpFlags, ignore_case: bool) -> Re
     }
 }
 
-/// What every match begins with, as far as it is plain to see.
+/// Returns a literal prefix of every match, if the expression shows one directly.
 pub(super) fn literal_start(text: &str, flags: RegexpFlags) -> String {
     let mut start = String::new();
     let mut letters = text.chars();
     loop {
         match letters.next() {
-            // An alternative may begin otherwise.
+            // Another alternative may start differently.
             Some('|') => return String::new(),
             Some('&') if flags.intersection() => return String::new(),
             Some('?' | '*' | '+' | '{') => {
@@ -67,7 +66,7 @@ pub(super) fn literal_start(text: &str, flags: RegexpFlags) -> String {
     start
 }
 
-/// A literal for the regex crate.
+/// Appends a literal for the regex crate.
 pub(super) fn push_literal(out: &mut String, literal: char, ignore_case: bool) {
     if ignore_case && literal.is_ascii_alphabetic() {
         out.push('[');
@@ -173,7 +172,7 @@ impl Parser {
         }
     }
 
-    /// What follows `{`.
+    /// Parses the part after `{`.
     fn times(&mut self) -> Result<String> {
         let least = self.number()?.ok_or_else(|| self.error("integer expected"))?;
         let times = if self.take(',') {
@@ -249,7 +248,7 @@ impl Parser {
         Ok(Expression::Regex(out))
     }
 
-    /// What follows `[`.
+    /// Parses the part after `[`.
     fn class(&mut self) -> Result<String> {
         let mut out = String::from("[");
         if self.take('^') {
@@ -282,7 +281,7 @@ impl Parser {
                 push_literal(&mut out, last, false);
                 continue;
             }
-            // Brackets within brackets are a union, so either case may be written as elsewhere.
+            // Brackets within brackets are a union, so a letter in either case is written as outside of brackets.
             push_literal(&mut out, letter, self.ignore_case);
         }
         self.position += 1;
@@ -290,7 +289,7 @@ impl Parser {
         Ok(out)
     }
 
-    /// What follows `<`: numbers between two, both included.
+    /// Parses the part after `<`: numbers between two, both included.
     fn interval(&mut self) -> Result<String> {
         let start = self.position;
         while self.next()? != '>' {}
@@ -323,7 +322,7 @@ impl Expression {
         }
     }
 
-    /// As a part of an expression.
+    /// Returns the text of a part within an expression.
     fn in_expression(self) -> Result<String> {
         match self {
             Self::Regex(text) => Ok(text),
@@ -337,7 +336,7 @@ fn is_class(letter: char) -> bool {
     matches!(letter, 'd' | 'D' | 's' | 'S' | 'w' | 'W')
 }
 
-/// Lucene's classes are of ASCII; what they leave out is every other character.
+/// Returns a character class: Lucene's classes are ASCII; the negated ones match every other character.
 fn class_text(class: char) -> String {
     match class {
         'd' => "[0-9]",
@@ -350,14 +349,14 @@ fn class_text(class: char) -> String {
     .to_owned()
 }
 
-/// Numbers of as many digits as both bounds are written with.
+/// Returns an expression for numbers that have as many digits as both bounds.
 fn fixed(written: &str, first: u32, last: u32) -> String {
     let width = written.len() / 2;
     let (first, last) = (format!("{first:0width$}"), format!("{last:0width$}"));
     format!("(?:{})", between(first.as_bytes(), last.as_bytes()))
 }
 
-/// Numbers without leading zeros, one alternative per length.
+/// Returns expressions for numbers without leading zeros, one per length.
 fn by_length(first: u32, last: u32) -> Vec<String> {
     let mut parts = Vec::new();
     let mut low = u64::from(first);
@@ -373,7 +372,7 @@ fn by_length(first: u32, last: u32) -> Vec<String> {
     }
 }
 
-/// Digits between two of the same length.
+/// Returns an expression for digits between two numbers of the same length.
 fn between(first: &[u8], last: &[u8]) -> String {
     let (Some((&low, first_rest)), Some((&high, last_rest))) = (first.split_first(), last.split_first()) else {
         return String::new();
@@ -418,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_hold_what_they_say() {
+    fn intervals_match_their_numbers() {
         for (first, last) in [(0, 0), (1, 9), (7, 123), (99, 1000), (250, 260), (18, 18)] {
             let text = format!("^(?:0*(?:{}))$", by_length(first, last).join("|"));
             let regex = regex::Regex::new(&text).unwrap();

@@ -1,4 +1,4 @@
-//! Phrases: terms one after another, the last of which may go on.
+//! Phrases: consecutive terms, the last of which may be a prefix.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use super::super::statistics::OfField;
 use super::super::weight::Compiled;
 use super::term;
 
-/// Documents with these terms at these distances; `slop` moves are allowed.
+/// Compiles to the documents with these terms at these distances; `slop` moves are allowed.
 pub(in super::super) fn phrase(
     compiler: &Compiler,
     indexed: Analyzer,
@@ -44,7 +44,7 @@ pub(in super::super) fn phrase(
             let Some((statistics, of_path)) = compiler.field_statistics(field, path)? else {
                 return Ok(Compiled::Some(Box::new(phrase)));
             };
-            // A word counts as often as it stands in the phrase.
+            // A word counts once per occurrence in the phrase.
             let keys: Vec<_> = tokens
                 .iter()
                 .map(|(_, token)| paths::term(field, path, token))
@@ -60,8 +60,8 @@ pub(in super::super) fn phrase(
     }
 }
 
-/// The same where the last term is only the start of one. As in Lucene it stands for the first
-/// terms of the dictionary that begin so, `max_expansions` at most. Of a tenant's question they are its own.
+/// Compiles to the documents with a phrase whose last term is a prefix. As in Lucene, it stands for the first terms
+/// of the dictionary with this prefix, at most `max_expansions`. For a tenant, only terms of its documents count.
 pub(in super::super) fn phrase_prefix(
     compiler: &Compiler,
     indexed: Analyzer,
@@ -76,7 +76,7 @@ pub(in super::super) fn phrase_prefix(
     let scoring = compiler.scoring();
     let mut parts = Vec::new();
     for last in terms_from(compiler, indexed, path, start, max_expansions as usize)? {
-        // Each holds all of them again.
+        // Each phrase has all other terms again.
         compiler.guard.take_clauses(before.len())?;
         let mut tokens = before.to_vec();
         tokens.push((*position, last));
@@ -85,7 +85,7 @@ pub(in super::super) fn phrase_prefix(
     Ok(Compiled::any(parts, scoring))
 }
 
-/// The first terms of a shard that begin so; for a tenant, of its own.
+/// Returns the first terms of a shard with a prefix; for a tenant, only terms of its documents.
 fn terms_from(
     compiler: &Compiler,
     indexed: Analyzer,

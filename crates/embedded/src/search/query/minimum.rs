@@ -1,10 +1,10 @@
-//! `minimum_should_match`.
+//! Calculation of `minimum_should_match`.
 
 use firn_model::{Error, Result};
 
-/// How many of `optional` clauses must match by `spec` (`2`, `-1`, `75%`, `-25%`, `3<90%`,
-/// `2<-25% 9<-3`). Follows Lucene's `Queries.calculateMinShouldMatch`; the result may be larger
-/// than `optional`, which then matches nothing.
+/// Returns how many of `optional` clauses must match for `spec` (`2`, `-1`, `75%`, `-25%`, `3<90%`, `2<-25% 9<-3`).
+/// Follows Lucene's `Queries.calculateMinShouldMatch`; the result may be larger than `optional`, which then matches
+/// nothing.
 pub(in super::super) fn calculate(spec: &str, optional: usize) -> Result<usize> {
     let spec = spec.trim();
     if spec.contains('<') {

@@ -1,4 +1,4 @@
-//! One file per query: from the parsed query to documents of a segment.
+//! Compilers of the query types, one file each: from the parsed query to documents of a segment.
 
 pub(super) mod bool_query;
 pub(super) mod boosting;

@@ -1,4 +1,4 @@
-//! `multi_match`: a text in several fields.
+//! `multi_match` query: a text in several fields.
 
 use firn_engine::query::{MultiMatch, MultiMatchType, TextOptions};
 use firn_model::Result;
@@ -20,7 +20,7 @@ pub(in super::super) fn compile(compiler: &Compiler, part: &MultiMatch) -> Resul
     Ok(found.boost(part.boost, compiler.scoring()))
 }
 
-/// A text in several fields.
+/// Compiles to the documents with a text in several fields.
 pub(in super::super) fn in_fields(
     compiler: &Compiler,
     fields: &Fields,
@@ -42,8 +42,8 @@ pub(in super::super) fn in_fields(
     Ok(Compiled::best(parts, tie_breaker, compiler.scoring()))
 }
 
-/// Fields of one analyzer as if they were one: each term may stand in any of them, and is as
-/// frequent as in the field where it is most frequent.
+/// Fields with the same analyzer, searched as one field: each term may be in any of them, and has the highest
+/// document frequency of all of them.
 struct Group {
     analyzer: Analyzer,
     fields: Vec<(Field, f32)>,

@@ -1,9 +1,9 @@
 //! Patterns over the terms of a field: wildcards, prefixes, regular expressions.
 //!
-//! All of them become anchored regular expressions of bounded size and the literal start that
-//! every match has. The terms of the field that begin so are read in order and tested; an
-//! expression runs in time linear in the term, whatever the pattern. A wildcard without a literal
-//! start looks for its longest literal piece in the values of the column first.
+//! Each pattern becomes an anchored regular expression of bounded size and a literal prefix of every match. The
+//! terms with this prefix are read in order and tested; the test is linear in the length of the term for every
+//! pattern. A wildcard without a literal prefix first searches the values of the column for its longest literal
+//! piece.
 
 use std::sync::Arc;
 
@@ -28,35 +28,35 @@ use super::lucene_regexp::{self, Expression, push_literal};
 use crate::schema::Class;
 use crate::splits::reads::or_later;
 
-/// Longer patterns are refused, as in Elasticsearch (`index.max_regex_length`).
+/// Longer patterns are rejected, as in Elasticsearch (`index.max_regex_length`).
 const PATTERN_CHARS_MAX: usize = 1000;
-/// Shorter pieces stand in too many values to be worth looking for.
+/// Shorter pieces occur in too many values to help.
 const PIECE_BYTES_MIN: usize = 2;
-/// More terms than this are found faster by reading all of them than one by one.
+/// For more terms than this, reading all terms is faster than single lookups.
 const LOOKUPS_MAX: usize = 1024;
-/// Bytes of a compiled expression; a pattern may be compiled to two of them (forwards and backwards).
+/// Most bytes of a compiled expression; a pattern may be compiled into two (forwards and backwards).
 const COMPILED_BYTES_MAX: usize = 1 << 20;
-/// Bytes of what an expression remembers of the terms that it was shown, for each thread.
+/// Most bytes of an expression's cache over the terms it was tested on, per thread.
 const REMEMBERED_BYTES_MAX: usize = 1 << 18;
-/// An expression remembers no more than so many times its own size, roughly.
+/// The cache of an expression is at most about this many times its size.
 const REMEMBERED_TIMES: usize = 8;
 
 /// A pattern for whole terms.
 #[derive(Debug, Clone)]
 pub(in super::super) struct Pattern {
-    /// Every match begins so.
+    /// Prefix of every match.
     pub(in super::super) prefix: String,
-    /// What a match is; `None`: whatever begins so.
+    /// The test of a match; `None`: every term with the prefix matches.
     expression: Option<Expression>,
-    /// Every match contains this; empty: nothing is known.
+    /// Substring of every match; empty: unknown.
     piece: String,
-    /// The pattern as written, for messages.
+    /// Length of the pattern in the request, for messages.
     length: usize,
     kind: &'static str,
 }
 
 impl Pattern {
-    /// Terms that begin so.
+    /// Returns the pattern of terms with a prefix.
     pub(in super::super) fn prefix(text: &str, ignore_case: bool) -> Self {
         let mut pattern = Self {
             prefix: text.to_owned(),
@@ -75,7 +75,7 @@ impl Pattern {
         pattern
     }
 
-    /// `*`, `?` and `\` as an escape.
+    /// Returns the pattern of a wildcard: `*`, `?`, and `\` as the escape.
     pub(in super::super) fn wildcard(text: &str, ignore_case: bool) -> Self {
         let mut prefix = String::new();
         let mut expression = String::new();
@@ -114,7 +114,7 @@ impl Pattern {
         }
         Self {
             piece: longest,
-            // `abc*` is all that begins so.
+            // `abc*` is the same as a prefix.
             expression: (!only_any || ignore_case).then_some(Expression::Regex(expression)),
             prefix,
             length: text.chars().count(),
@@ -122,7 +122,7 @@ impl Pattern {
         }
     }
 
-    /// Lucene's regular expressions.
+    /// Returns the pattern of a Lucene regular expression.
     pub(in super::super) fn regexp(text: &str, flags: RegexpFlags, ignore_case: bool) -> Result<Self> {
         let length = text.chars().count();
         if length > PATTERN_CHARS_MAX {
@@ -143,8 +143,8 @@ impl Pattern {
         })
     }
 
-    /// The test of whole terms that begin as they should, counted as memory of the search. A search compiles
-    /// each expression once, however many shards and clauses have it.
+    /// Compiles the test of terms that have the prefix; counts it as memory of the search. A search compiles each
+    /// expression once for all shards and clauses.
     pub(in super::super) fn compile(&self, stop: &Stop) -> Result<Arc<Matcher>> {
         self.check_length()?;
         match &self.expression {
@@ -163,7 +163,7 @@ impl Pattern {
         Ok(())
     }
 
-    /// Whether a text matches. What is compiled for it is not kept.
+    /// Returns whether a text matches. The compiled expression is not cached.
     pub(in super::super) fn is_match(&self, text: &str) -> Result<bool> {
         self.check_length()?;
         let matcher = match &self.expression {
@@ -184,7 +184,7 @@ pub(in super::super) enum Matcher {
 }
 
 impl Matcher {
-    /// Compiles; `take` is told the bytes of each part.
+    /// Compiles; `take` receives the bytes of each part.
     fn new(expression: &Expression, take: &mut dyn FnMut(usize) -> Result<()>) -> Result<Self> {
         let mut each = |parts: &[Expression]| {
             let parts = parts.iter().map(|part| Self::new(part, take));
@@ -218,7 +218,7 @@ impl Matcher {
         })
     }
 
-    /// Whether it matches a term, of which the pattern's prefix was looked at already.
+    /// Returns whether a term matches; the caller has checked the pattern's prefix.
     pub(in super::super) fn is_match(&self, term: &[u8]) -> bool {
         match self {
             Self::Anything => true,
@@ -230,7 +230,7 @@ impl Matcher {
     }
 }
 
-/// One value, ASCII letters in either case.
+/// Returns the pattern of one value, with ASCII letters in either case.
 pub(in super::super) fn ignoring_case(text: &str) -> Pattern {
     let mut expression = String::new();
     text.chars()
@@ -238,14 +238,14 @@ pub(in super::super) fn ignoring_case(text: &str) -> Pattern {
     Pattern {
         prefix: String::new(),
         expression: Some(Expression::Regex(expression)),
-        // A value, not a pattern: it may be as long as values are.
+        // It is a value, not a pattern, so its length is not limited here.
         length: 0,
         kind: "value",
         piece: String::new(),
     }
 }
 
-/// Documents with a term of a field that matches, scored as `rewrite` says.
+/// Compiles to the documents with a matching term of a field, scored by `rewrite`.
 pub(in super::super) fn rewritten(
     compiler: &Compiler,
     field: &Field,
@@ -281,7 +281,7 @@ pub(in super::super) fn rewritten(
             walk.step()?;
             let value = &stream.key()[start.len()..];
             let counts = || own.contain(&index, stream.value(), &|| walk.step());
-            // All are equally near and come in order, so those that follow stay behind.
+            // All terms are equally near and ascend, so later ones are rejected too.
             if matcher.is_match(value) && !found.add(value, 1.0, counts)? {
                 break;
             }
@@ -292,11 +292,11 @@ pub(in super::super) fn rewritten(
         option,
         path: &field.path,
     };
-    // The pattern is noted already, not the terms that it stands for.
+    // The pattern is already marked; do not mark its terms.
     expand::scored(&compiler.unmarked(), &terms, found, rewrite)
 }
 
-/// A pattern without a literal start, but with a literal piece somewhere.
+/// A pattern without a literal prefix, but with a literal piece.
 struct Inside {
     piece: String,
     class: Class,
@@ -304,7 +304,7 @@ struct Inside {
 }
 
 impl Inside {
-    /// `None`: the terms are better read one by one.
+    /// `None`: it is better to read the terms one by one.
     fn of(field: &Field, pattern: &Pattern) -> Option<Self> {
         (pattern.prefix.is_empty() && pattern.piece.len() >= PIECE_BYTES_MIN).then(|| Self {
             piece: pattern.piece.clone(),
@@ -313,8 +313,8 @@ impl Inside {
         })
     }
 
-    /// The keys of the terms that match, found in the values of the column; `None`: there are too
-    /// many of them, or no column.
+    /// Returns the keys of the matching terms, found in the values of the column; `None`: there are too many of
+    /// them, or there is no column.
     fn keys(
         &self,
         reader: &SegmentReader,
@@ -337,7 +337,7 @@ impl Inside {
     }
 }
 
-/// Documents with a term of a field that matches.
+/// Compiles to the documents with a matching term of a field.
 pub(in super::super) fn on_field(compiler: &Compiler, field: &Field, pattern: &Pattern) -> Result<Compiled> {
     let matcher = pattern.compile(&compiler.guard.stop)?;
     let prefix = pattern.prefix.clone();
@@ -406,7 +406,7 @@ pub(in super::super) fn on_field(compiler: &Compiler, field: &Field, pattern: &P
     })))))
 }
 
-/// Notes what a pattern looks for.
+/// Marks the pattern.
 fn mark(compiler: &Compiler, field: &Field, prefix: &str, matcher: &Arc<Matcher>) {
     compiler.mark(&field.path, || {
         let (prefix, matcher) = (prefix.to_owned(), Arc::clone(matcher));
@@ -416,8 +416,8 @@ fn mark(compiler: &Compiler, field: &Field, prefix: &str, matcher: &Arc<Matcher>
     });
 }
 
-/// Ordinals found in the dictionary of a column; they may be as many as it has values, so they
-/// are counted as memory of the search.
+/// Ordinals found in the dictionary of a column. There may be as many as the column has values, so they are counted
+/// as memory of the search.
 pub(in super::super) struct Ordinals {
     stop: Stop,
     walk: Walk,
@@ -425,7 +425,7 @@ pub(in super::super) struct Ordinals {
 }
 
 impl Ordinals {
-    /// How many are paid for at once.
+    /// Ordinals for which memory is reserved at once.
     const STEP: usize = 4096;
 
     pub(in super::super) fn new(stop: &Stop) -> Self {
@@ -436,7 +436,7 @@ impl Ordinals {
         }
     }
 
-    /// To be called for every value of the dictionary.
+    /// Checks for cancellation. Call it for every value of the dictionary.
     pub(in super::super) fn step(&self) -> Result<()> {
         self.walk.step()
     }
@@ -449,13 +449,13 @@ impl Ordinals {
         Ok(())
     }
 
-    /// The test for them; `None`: there are none.
+    /// Returns the test for them; `None`: there are none.
     pub(in super::super) fn test(self) -> Option<Test> {
         (!self.found.is_empty()).then(|| Test::Set(self.found.into()))
     }
 }
 
-/// The refusal to look for a pattern among numbers and the like.
+/// Rejects a pattern on numbers and other fields without strings.
 pub(in super::super) fn check_strings(field: &Field, query: &str) -> Result<()> {
     let (types, takes_ip) = match query {
         "prefix" | "wildcard" => ("keyword, text and wildcard", true),
@@ -479,7 +479,7 @@ pub(in super::super) fn check_strings(field: &Field, query: &str) -> Result<()> 
     Ok(())
 }
 
-/// The refusal to look for terms where a field has none.
+/// Returns the result of a term query on a field that has no terms.
 pub(in super::super) fn not_indexed(field: &Field) -> Result<Compiled> {
     match field.class {
         Class::KeywordColumn => Err(Error::new(
@@ -519,7 +519,7 @@ mod tests {
         check(&Pattern::wildcard("*", false), &["", "x"], &[]);
         check(&Pattern::prefix("ab", true), &["ABC"], &["a"]);
         check(&Pattern::wildcard("*a*b*", false), &["ab", "xaxbx"], &["ba"]);
-        // Only letters of ASCII have two cases.
+        // Only ASCII letters have two cases.
         check(
             &Pattern::wildcard("ks\u{e4}*", true),
             &["KS\u{e4}"],
@@ -573,7 +573,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_or_explodes_is_refused() {
+    fn invalid_and_explosive_patterns_are_rejected() {
         for text in [
             "a{1,", "a{2,1}", "(a", "a)", "*a", "[b-a]", "[a", "\\", "a||b", "<1-x>", "\"a",
         ] {
@@ -583,7 +583,7 @@ mod tests {
         assert!(Pattern::regexp(&"(".repeat(500), RegexpFlags::default(), false).is_err());
         assert!(Pattern::regexp(&"a".repeat(1001), RegexpFlags::default(), false).is_err());
         assert!(Pattern::wildcard(&"*a".repeat(501), false).is_match("a").is_err());
-        // Lucene's classical ones cost no more than their length here.
+        // Lucene's classical worst cases take only linear time here.
         check(&regexp("(x+x+)+y"), &["xxy"], &[&"x".repeat(30_000)]);
         check(
             &Pattern::wildcard(&"*a".repeat(100), false),

@@ -1,4 +1,4 @@
-//! `prefix`: terms that start so.
+//! `prefix` query: terms with a given prefix.
 
 use firn_engine::query::{Rewrite, TermPattern};
 use firn_model::mapping::FieldType;
@@ -22,7 +22,7 @@ pub(in super::super) fn compile(compiler: &Compiler, part: &TermPattern) -> Resu
     Ok(compiled.boost(part.boost, scoring))
 }
 
-/// Documents with a term that begins so.
+/// Compiles to the documents with a term with this prefix.
 pub(in super::super) fn on_field(
     compiler: &Compiler,
     field: &Field,
@@ -39,7 +39,7 @@ pub(in super::super) fn on_field(
     pattern::rewritten(compiler, field, &pattern, rewrite)
 }
 
-/// A pattern on a metadata field.
+/// Compiles a pattern on a metadata field.
 pub(in super::super) fn on_meta(compiler: &Compiler, meta: Meta, pattern: &Pattern) -> Result<Compiled> {
     match meta {
         Meta::Index => Ok(match pattern.is_match(&compiler.snapshot.index)? {

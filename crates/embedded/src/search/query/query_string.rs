@@ -1,4 +1,4 @@
-//! `query_string` and `simple_query_string`: trees of clauses over several fields.
+//! `query_string` and `simple_query_string` queries: trees of clauses over several fields.
 
 use firn_engine::query::query_string::Node;
 use firn_engine::query::{
@@ -16,8 +16,8 @@ use super::targets::Fields;
 use super::text::{self, Analyzed, Kind};
 use super::{exists, fuzzy, minimum, multi_match, prefix, range, regexp, term, wildcard};
 
-/// Fuzzy words of a query, each in each of its default fields. The request as written is bounded by
-/// [`firn_engine::query::FUZZY_MAX`]; `*` may stand for many fields, most of them with small dictionaries.
+/// Most fuzzy words of a query, times its default fields. [`firn_engine::query::FUZZY_MAX`] bounds the words in the
+/// request; `*` may expand to many fields, most of them with small dictionaries.
 const FUZZY_ON_FIELDS_MAX: usize = 4 * FUZZY_MAX;
 
 pub(in super::super) fn compile(compiler: &Compiler, part: &QueryString) -> Result<Compiled> {
@@ -36,7 +36,7 @@ pub(in super::super) fn compile(compiler: &Compiler, part: &QueryString) -> Resu
     Ok(compiled.boost(part.boost, compiler.scoring()))
 }
 
-/// Every field that has a word counts here, as in Elasticsearch.
+/// Compiles a `simple_query_string`; every field with a word adds to the score, as in Elasticsearch.
 pub(in super::super) fn compile_simple(compiler: &Compiler, part: &SimpleQueryString) -> Result<Compiled> {
     let scope = Scope {
         options: &part.options,
@@ -53,7 +53,7 @@ pub(in super::super) fn compile_simple(compiler: &Compiler, part: &SimpleQuerySt
     Ok(compiled.boost(part.boost, compiler.scoring()))
 }
 
-/// What a clause needs to know of the query around it.
+/// The settings of the query that its clauses need.
 #[derive(Clone)]
 struct Scope<'a> {
     options: &'a TextOptions,
@@ -67,7 +67,7 @@ struct Scope<'a> {
 }
 
 impl Scope<'_> {
-    /// Refuses too many fuzzy words before an automaton is made of the first.
+    /// Rejects too many fuzzy words before the first automaton is built.
     fn check_fuzzy(&self, compiler: &Compiler, node: &Node) -> Result<()> {
         let words = node.fuzzy_count();
         if words == 0 {
@@ -83,8 +83,8 @@ impl Scope<'_> {
         Ok(())
     }
 
-    /// The whole tree. `minimum_should_match` is about its optional clauses: those at the top, or
-    /// the words of a text in one field.
+    /// Compiles the whole tree. `minimum_should_match` applies to its optional clauses: those at the top, or the
+    /// words of a text in one field.
     fn top(&self, compiler: &Compiler, node: &Node) -> Result<Compiled> {
         let Some(spec) = &self.options.minimum_should_match else {
             return self.compile(compiler, node);
@@ -123,7 +123,7 @@ impl Scope<'_> {
                 Ok(inner.boost(*boost, scoring))
             }
             Node::Exists(field) => Ok(exists::by_name(&compiler.filter(), field)?.constant(1.0, scoring)),
-            // `field:*` asks for the field, not for its terms.
+            // `field:*` tests for any value of the field, not for its terms.
             Node::Wildcard(pattern) if pattern == "*" => self.any_value(compiler),
             Node::Prefix(start) if start.is_empty() => self.any_value(compiler),
             Node::Word(_) if self.options.minimum_should_match.is_some() => {
@@ -137,7 +137,7 @@ impl Scope<'_> {
         }
     }
 
-    /// Clauses that must, should and must not match.
+    /// Compiles clauses that must, should and must not match.
     fn bool(&self, compiler: &Compiler, clauses: [&Vec<Node>; 3], minimum: usize) -> Result<Compiled> {
         let filter = compiler.filter().unmarked();
         let each = |compiler: &Compiler, nodes: &[Node]| -> Result<Vec<Compiled>> {
@@ -165,10 +165,10 @@ impl Scope<'_> {
         Ok(Compiled::any(parts, false).constant(1.0, scoring))
     }
 
-    /// What matches a leaf in the fields.
+    /// Compiles a leaf in all fields of the query.
     fn on_fields(&self, compiler: &Compiler, leaf: &Node, options: &TextOptions) -> Result<Compiled> {
         let (kind, fields, tie_breaker) = (self.kind, &self.fields, self.tie_breaker);
-        // `fuzziness` is about words with a `~`, which say theirs.
+        // `fuzziness` applies to words with a `~`, which have their edits.
         let options = &TextOptions {
             fuzziness: None,
             slop: 0,
@@ -196,7 +196,7 @@ impl Scope<'_> {
         }
     }
 
-    /// The fields of phrases: those with the suffix, where there are such.
+    /// Returns the fields of phrases: the fields with the suffix, if they exist.
     fn quoted(&self, compiler: &Compiler) -> Fields {
         let mut fields = self.fields.clone();
         if let Some(suffix) = self.quote_field_suffix {
@@ -260,7 +260,7 @@ impl Scope<'_> {
         }
     }
 
-    /// Terms of analyzed text are lower case, patterns follow them.
+    /// Returns a pattern in the case of the indexed terms: lower case for analyzed text.
     fn folded(&self, field: &Field, text: &str) -> String {
         match Analyzed::of(field, self.options.analyzer) {
             Some(Analyzed {

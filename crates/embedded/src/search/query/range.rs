@@ -1,4 +1,4 @@
-//! `range`: documents with a value between two bounds.
+//! `range` query: documents with a value between two bounds.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::super::weight::{ColumnWeight, Compiled, TermsWeight, Test};
 use super::term;
 use crate::schema::{self, Class};
 
-/// A bound of strings and whether it is included.
+/// A string bound and whether it is inclusive.
 pub(in super::super) type StringBound = Option<(String, bool)>;
 
 pub(in super::super) fn compile(compiler: &Compiler, range: &Range) -> Result<Compiled> {
@@ -105,7 +105,7 @@ fn ip_bound(bound: Option<&(Value, bool)>, is_lower: bool) -> Result<StringBound
     let text = scalar_text(value).unwrap_or_default();
     let (first, last) = parse_ip_or_block(&text)
         .ok_or_else(|| Error::illegal_argument(format!("'{text}' is not an IP string literal.")))?;
-    // An excluded block is left out as a whole.
+    // An exclusive bound excludes the whole CIDR block.
     let address = if is_lower == *included { first } else { last };
     Ok(Some((schema::encode_ip(address), *included)))
 }
@@ -121,11 +121,11 @@ fn number_range(numeric: &Numeric, range: &Range) -> Result<NumRange> {
     })
 }
 
-/// A bound in ns and whether it is included.
+/// A bound in ns and whether it is inclusive.
 pub(in super::super) type DateBound = Option<(i128, bool)>;
 
-/// The bounds of a range of dates in ns: an excluded lower bound excludes the whole of what it
-/// names (`gt: 2024-01-01` begins on the second), an included upper one includes it.
+/// Returns the bounds of a date range in ns: an exclusive lower bound excludes the whole unit that it names (`gt:
+/// 2024-01-01` starts on January 2), an inclusive upper bound includes it.
 pub(in super::super) fn date_bounds(now_ms: i64, format: &DateFormat, range: &Range) -> Result<(DateBound, DateBound)> {
     let custom = range.format.as_deref().map(DateFormat::new).transpose()?;
     let format = custom.as_ref().unwrap_or(format);
@@ -144,7 +144,7 @@ pub(in super::super) fn date_bounds(now_ms: i64, format: &DateFormat, range: &Ra
     Ok((bound(&range.lower, true)?, bound(&range.upper, false)?))
 }
 
-/// Bounds in ns as bounds of what is stored.
+/// Converts bounds in ns to bounds in stored units.
 pub(in super::super) fn date_range(numeric: &Numeric, lower: DateBound, upper: DateBound) -> NumRange {
     let stored = |(nanos, included): (i128, bool)| (Number::Int(numeric.date_units(nanos)), included);
     NumRange {
@@ -153,7 +153,7 @@ pub(in super::super) fn date_range(numeric: &Numeric, lower: DateBound, upper: D
     }
 }
 
-/// A range over a metadata column.
+/// Compiles a range over a metadata column.
 pub(in super::super) fn on_meta_column(meta: Meta, range: NumRange) -> Compiled {
     let name = match meta {
         Meta::Version => "_version",
@@ -168,8 +168,8 @@ pub(in super::super) fn on_meta_column(meta: Meta, range: NumRange) -> Compiled 
     }))))
 }
 
-/// Documents with a string between two others, by bytes. Through the column where there is one
-/// (its ordinals are in order), else term by term.
+/// Compiles to the documents with a string between two others, by bytes. Uses the column if there is one (its
+/// ordinals are ordered), else the terms.
 pub(in super::super) fn on_strings(
     compiler: &Compiler,
     field: &Field,

@@ -1,4 +1,4 @@
-//! `regexp`: terms that match a regular expression.
+//! `regexp` query: terms that match a regular expression.
 
 use firn_engine::query::{Regexp, RegexpFlags, Rewrite};
 use firn_model::Result;
@@ -30,7 +30,7 @@ pub(in super::super) fn compile(compiler: &Compiler, part: &Regexp) -> Result<Co
     Ok(compiled.boost(own.boost, scoring))
 }
 
-/// Documents with a term that matches.
+/// Compiles to the documents with a matching term.
 pub(in super::super) fn on_field(
     compiler: &Compiler,
     field: &Field,

@@ -1,4 +1,4 @@
-//! The fields that a text is looked for in: names and patterns resolved on one shard.
+//! Resolution of field names and patterns of a text query on one shard.
 
 use firn_model::mapping::FieldType;
 use firn_model::names::matches_pattern;
@@ -8,10 +8,10 @@ use super::super::compile::Compiler;
 use super::super::field::Target;
 use super::super::weight::Compiled;
 
-/// A clause over all fields reads at most so many (`indices.query.bool.max_clause_count`).
+/// Most fields of a clause over all fields (`indices.query.bool.max_clause_count`).
 const FIELDS_MAX: usize = 1024;
 
-/// Where a query looks, and whether it passes over fields that cannot hold what it looks for.
+/// The fields of a query, and whether fields that cannot hold the value are skipped.
 #[derive(Clone)]
 pub(in super::super) struct Fields {
     pub(in super::super) names: Vec<(String, f32)>,
@@ -19,8 +19,8 @@ pub(in super::super) struct Fields {
 }
 
 impl Fields {
-    /// Those of a query, or `index.query.default_field`. All fields, however that is written, means
-    /// those that a text can be looked for in.
+    /// Returns the fields of a query, or `index.query.default_field`. "All fields", in any notation, means those
+    /// that support text queries.
     pub(in super::super) fn new(compiler: &Compiler, written: &[(String, f32)], lenient: bool) -> Self {
         let mut names = written.to_vec();
         if names.is_empty() {
@@ -35,7 +35,7 @@ impl Fields {
         }
     }
 
-    /// Patterns expanded, each with its boost.
+    /// Expands patterns to fields with their boosts.
     pub(in super::super) fn targets(&self, compiler: &Compiler) -> Result<Vec<(Target, f32)>> {
         let targets = self.expand(compiler);
         if targets.len() > FIELDS_MAX {
@@ -49,7 +49,7 @@ impl Fields {
         Ok(targets)
     }
 
-    /// How many fields they are.
+    /// Returns the number of fields.
     pub(in super::super) fn count(&self, compiler: &Compiler) -> usize {
         self.expand(compiler).len()
     }
@@ -75,7 +75,7 @@ impl Fields {
         targets
     }
 
-    /// What each field finds, boosted; a field that fails is passed over where that is allowed.
+    /// Compiles the clause for each field, with its boost; a field that fails is skipped if the query is lenient.
     pub(in super::super) fn each(
         &self,
         compiler: &Compiler,
@@ -91,7 +91,7 @@ impl Fields {
     }
 }
 
-/// Nothing in place of an error which says that a value does not fit a field.
+/// Replaces an error about a value that does not fit a field by an empty result, if the query is lenient.
 pub(in super::super) fn or_nothing(lenient: bool, found: Result<Compiled>) -> Result<Compiled> {
     match found {
         Err(error) if lenient && matches!(error.kind(), ErrorKind::QueryShard | ErrorKind::Parsing) => {

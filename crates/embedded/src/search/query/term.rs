@@ -1,4 +1,4 @@
-//! `term`: documents with an exact value.
+//! `term` query: documents with an exact value.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(in super::super) fn compile(compiler: &Compiler, term: &Term) -> Result<Comp
     Ok(compiled.boost(term.boost, compiler.scoring()))
 }
 
-/// `term` on a metadata field.
+/// Compiles `term` on a metadata field.
 pub(in super::super) fn on_meta(compiler: &Compiler, meta: Meta, value: &Value) -> Result<Compiled> {
     let scoring = compiler.scoring();
     let Some(text) = scalar_text(value) else {
@@ -62,7 +62,7 @@ pub(in super::super) fn on_meta(compiler: &Compiler, meta: Meta, value: &Value) 
     })
 }
 
-/// `term` on a field with values of its own.
+/// Compiles `term` on a field with its own values.
 pub(in super::super) fn on_field(
     compiler: &Compiler,
     field: &Field,
@@ -112,7 +112,7 @@ pub(in super::super) fn on_field(
     }
 }
 
-/// A value as the field's normalizer leaves it.
+/// Applies the field's normalizer to a value.
 pub(in super::super) fn normalized(field: &Field, text: &str) -> String {
     match &field.mapping {
         Some(mapping) if mapping.lowercase => text.to_lowercase(),
@@ -149,7 +149,7 @@ fn equal_to(number: Number) -> NumRange {
     }
 }
 
-/// Documents with a number in a range.
+/// Compiles to the documents with a number in a range.
 pub(in super::super) fn on_column(path: String, range: NumRange) -> Compiled {
     Compiled::Some(Box::new(ColumnWeight(Box::new(move |reader| {
         let column = NumColumn::open(reader, &path).map_err(column::into_tantivy)?;
@@ -160,15 +160,15 @@ pub(in super::super) fn on_column(path: String, range: NumRange) -> Compiled {
     }))))
 }
 
-/// A value that the field's type cannot hold. Events with such values keep them as text under the
-/// same path, so that is where a query with one looks: its words, one after another. (Elasticsearch
-/// fails instead; it would have refused those events, too.)
+/// Compiles a search for a value that the field's type cannot hold. Events with such values are indexed as text
+/// under the same path, so the query matches the words of the value as a phrase there. (Elasticsearch fails
+/// instead; it would have rejected those events, too.)
 pub(in super::super) fn misfit(compiler: &Compiler, field: &Field, value: &str) -> Result<Compiled> {
     let tokens = text::tokens(Analyzer::Standard, value, compiler.guard)?;
     match_phrase::phrase(compiler, Analyzer::Standard, &field.path, &tokens, 0)
 }
 
-/// Documents that hold `value` as a whole term or column value of a string class.
+/// Compiles to the documents that have `value` as a whole term or column value of a string class.
 pub(in super::super) fn whole_value(compiler: &Compiler, field: &Field, value: &str) -> Result<Compiled> {
     if let Some((terms, option)) = paths::term_field(field.class) {
         return terms_weight(compiler, terms, option, &field.path, value);
@@ -190,7 +190,7 @@ pub(in super::super) fn whole_value(compiler: &Compiler, field: &Field, value: &
     Ok(Compiled::Some(Box::new(weight)).constant(1.0, compiler.scoring()))
 }
 
-/// Documents with one term.
+/// Compiles to the documents with one term.
 pub(in super::super) fn terms_weight(
     compiler: &Compiler,
     field: TantivyField,
@@ -202,7 +202,7 @@ pub(in super::super) fn terms_weight(
     scored(compiler, &terms, value, None)
 }
 
-/// Documents with one term, which scores as if as many documents as `doc_freq` says had it.
+/// Compiles to the documents with one term; `doc_freq` replaces its document frequency for the score.
 pub(in super::super) fn scored(
     compiler: &Compiler,
     terms: &TermsOf<'_>,
@@ -212,7 +212,7 @@ pub(in super::super) fn scored(
     compiler.mark(terms.path, || Mark::Term(value.to_owned()));
     let key = paths::term(terms.field, terms.path, value);
     let query = TermQuery::new(key.clone(), terms.option);
-    // A text may have very many, and each is looked up again where it is opened.
+    // A text may have very many terms, and each is looked up again when it is opened.
     let stop = &compiler.guard.stop;
     let of_one = |weight: Box<dyn Weight>| Ok(in_turn(Compiled::Some(weight), stop));
     let Some((statistics, of_path)) = compiler.field_statistics(terms.field, terms.path)? else {
@@ -231,7 +231,7 @@ pub(in super::super) fn scored(
     }))
 }
 
-/// Documents with any of some terms. Not scored.
+/// Compiles to the documents with any of some terms. Not scored.
 pub(in super::super) fn any_term<'t>(
     compiler: &Compiler,
     field: TantivyField,

@@ -1,4 +1,4 @@
-//! `terms`: documents with any of several exact values.
+//! `terms` query: documents with any of several exact values.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub(in super::super) fn compile(compiler: &Compiler, terms: &Terms) -> Result<Co
 }
 
 fn on_field(compiler: &Compiler, field: &Field, values: &[Value]) -> Result<Compiled> {
-    // Values that are not just one term or one number go the way of a single term.
+    // Values that are more than one term or one number are compiled like in a `term` query.
     let mut rest = Vec::new();
     let mut parts = Vec::new();
     match field.numeric() {
@@ -78,7 +78,7 @@ fn on_field(compiler: &Compiler, field: &Field, values: &[Value]) -> Result<Comp
     Ok(Compiled::any(parts, false))
 }
 
-/// The one term that a value stands for; `None`: it is more than that.
+/// Returns the one term of a value; `None`: it is more than one term.
 pub(in super::super) fn whole_term(field: &Field, value: &Value) -> Option<String> {
     let text = scalar_text(value)?;
     match field.field_type {

@@ -1,5 +1,5 @@
-//! Analyzed text in a field: `match`, `match_phrase`, `match_phrase_prefix` and
-//! `match_bool_prefix`, and what the queries over several fields do with each.
+//! Analyzed text in a field: `match`, `match_phrase`, `match_phrase_prefix` and `match_bool_prefix`, and their use
+//! in queries over several fields.
 
 use std::collections::HashMap;
 
@@ -16,16 +16,16 @@ use super::expand::TermsOf;
 use super::{fuzzy, match_phrase, minimum, prefix, targets, term};
 use crate::schema::Class;
 
-/// What the terms of a text have to do with each other.
+/// The relation between the terms of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Kind {
     /// They match one by one.
     Terms,
-    /// They stand one after another.
+    /// They are consecutive.
     Phrase,
-    /// The last of them goes on.
+    /// They are consecutive, and the last one is a prefix.
     PhrasePrefix,
-    /// They match one by one; the last of them goes on.
+    /// They match one by one, and the last one is a prefix.
     BoolPrefix,
 }
 
@@ -35,7 +35,7 @@ pub(in super::super) fn compile(compiler: &Compiler, part: &TextQuery, kind: Kin
     Ok(targets::or_nothing(part.options.lenient, found)?.boost(part.boost, compiler.scoring()))
 }
 
-/// Documents in which a field has a text.
+/// Compiles to the documents whose field has a text.
 pub(in super::super) fn on_target(
     compiler: &Compiler,
     target: &Target,
@@ -75,18 +75,18 @@ pub(in super::super) fn on_target(
     }
 }
 
-/// A field whose values are tokens, and how a query's text becomes tokens for it.
+/// A field whose values are tokens, and the analyzer of query texts for it.
 pub(in super::super) struct Analyzed<'a> {
     pub(in super::super) field: &'a Field,
-    /// For the query's text.
+    /// The analyzer of the query text.
     pub(in super::super) analyzer: Analyzer,
-    /// The tokens have positions: by this analyzer they were indexed.
+    /// The analyzer that indexed the tokens, if they have positions.
     indexed: Option<Analyzer>,
 }
 
 impl<'a> Analyzed<'a> {
-    /// `None`: values are compared as a whole. An analyzer of the query's own also cuts text for
-    /// fields of whole strings.
+    /// Returns the analysis of a field; `None`: values are compared as a whole. `own`, the analyzer of the query,
+    /// also splits text for fields of whole strings.
     pub(in super::super) fn of(field: &'a Field, own: Option<Analyzer>) -> Option<Self> {
         match (field.class, field.field_type) {
             (Class::Text(indexed), FieldType::Text | FieldType::MatchOnlyText) => {
@@ -108,7 +108,7 @@ impl<'a> Analyzed<'a> {
         }
     }
 
-    /// Where its terms are.
+    /// Returns the place of its terms.
     pub(in super::super) fn terms(&self) -> Option<TermsOf<'a>> {
         let (field, option) = paths::term_field(self.field.class)?;
         Some(TermsOf {
@@ -118,7 +118,7 @@ impl<'a> Analyzed<'a> {
         })
     }
 
-    /// The tokens of a query's text.
+    /// Returns the tokens of a query text.
     pub(in super::super) fn tokens(&self, compiler: &Compiler, text: &str) -> Result<Vec<(usize, String)>> {
         text::tokens(self.analyzer, text, compiler.guard)
     }
@@ -167,7 +167,7 @@ impl<'a> Analyzed<'a> {
             Some(((_, start), whole)) if last_goes_on => (whole, Some(start)),
             _ => (tokens, None),
         };
-        // How many of them match is asked for, so that one that is there twice is two.
+        // `minimum_should_match` counts matching tokens, so a repeated token counts repeatedly.
         let each_counts = options.minimum_should_match.is_some() && !options.operator_and;
         let mut clauses = Vec::new();
         for (token, count) in different(whole, each_counts) {
@@ -180,7 +180,7 @@ impl<'a> Analyzed<'a> {
         together(compiler, clauses, options)
     }
 
-    /// Documents with one token, or with those near it.
+    /// Compiles to the documents with one token, or with tokens near it.
     fn token(&self, compiler: &Compiler, token: &str, options: &TextOptions) -> Result<Compiled> {
         if options.fuzziness.is_some() {
             return near(compiler, self.field, token, options);
@@ -192,8 +192,8 @@ impl<'a> Analyzed<'a> {
     }
 }
 
-/// The different ones of some tokens as they first come, and how often each of them is there: as in Lucene, it is one clause that
-/// scores so many times as much. With `each_counts` all are different.
+/// Returns the distinct tokens in their first order, with their numbers of occurrences: as in Lucene, a repeated
+/// token is one clause with a multiplied score. With `each_counts`, all tokens are distinct.
 fn different(tokens: &[(usize, String)], each_counts: bool) -> Vec<(&str, usize)> {
     let mut counted: Vec<(&str, usize)> = Vec::new();
     let mut numbers: HashMap<&str, usize> = HashMap::new();
@@ -211,20 +211,20 @@ fn different(tokens: &[(usize, String)], each_counts: bool) -> Vec<(&str, usize)
     counted
 }
 
-/// Documents with a term near a word.
+/// Compiles to the documents with a term near a word.
 fn near(compiler: &Compiler, field: &Field, word: &str, options: &TextOptions) -> Result<Compiled> {
     let edits = options.fuzziness.unwrap_or_default().edits(word.chars().count());
     fuzzy::on_field(compiler, field, word, edits, &options.fuzzy)
 }
 
-/// Clauses that combine by `operator` and `minimum_should_match`.
+/// Combines clauses by `operator` and `minimum_should_match`.
 pub(in super::super) fn together(
     compiler: &Compiler,
     mut clauses: Vec<Compiled>,
     options: &TextOptions,
 ) -> Result<Compiled> {
     let scoring = compiler.scoring();
-    // One term is no combination, and knows of no minimum.
+    // A single term is no combination; the minimum does not apply.
     if clauses.len() == 1 {
         return Ok(clauses.remove(0));
     }
@@ -232,7 +232,7 @@ pub(in super::super) fn together(
         return Ok(Compiled::all(clauses, scoring));
     }
     let minimum = match &options.minimum_should_match {
-        // As in Lucene, a minimum below one still needs one term.
+        // As in Lucene, a minimum below one still requires one term.
         Some(spec) => minimum::calculate(spec, clauses.len())?.max(1),
         None => 1,
     };

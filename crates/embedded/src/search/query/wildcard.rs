@@ -1,4 +1,4 @@
-//! `wildcard`: terms that match `*` and `?`.
+//! `wildcard` query: terms that match `*` and `?`.
 
 use firn_engine::query::{Rewrite, TermPattern};
 use firn_model::Result;
@@ -25,7 +25,7 @@ pub(in super::super) fn compile(compiler: &Compiler, part: &TermPattern) -> Resu
     Ok(compiled.boost(part.boost, scoring))
 }
 
-/// Documents with a term that matches.
+/// Compiles to the documents with a matching term.
 pub(in super::super) fn on_field(
     compiler: &Compiler,
     field: &Field,
@@ -42,7 +42,7 @@ pub(in super::super) fn on_field(
     pattern::rewritten(compiler, field, &pattern, rewrite)
 }
 
-/// Addresses whose printed form matches; Elasticsearch refuses this.
+/// Compiles to addresses whose printed form matches; Elasticsearch rejects this.
 pub(in super::super) fn on_ip(compiler: &Compiler, field: &Field, pattern: &Pattern) -> Result<Compiled> {
     let (class, path) = (field.class, field.path.clone());
     let (matcher, start) = (pattern.compile(&compiler.guard.stop)?, pattern.prefix.clone());

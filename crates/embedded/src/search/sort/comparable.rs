@@ -1,18 +1,18 @@
-//! Sort values as bytes that compare as the values do, for rows that leave their shard.
+//! Encoding of sort values as comparable bytes, for rows that leave their shard.
 
 use super::super::column::Number;
 use super::{ShardKey, SortValue};
 
 impl ShardKey {
-    /// Appends the value: of two values the smaller bytes come first. No value's bytes begin
-    /// another's, so keys can follow each other.
+    /// Appends the value as bytes that compare like the values. No encoding is a prefix of another, so the
+    /// encodings of several keys can be concatenated.
     pub(in super::super) fn write_comparable(&self, value: &SortValue, out: &mut Vec<u8>) {
         out.push(self.rank(value));
         let start = out.len();
         match value {
             SortValue::Missing => return,
             SortValue::Number(number) => {
-                // Indices that disagree about the type: numbers before strings.
+                // If indices disagree about the type, numbers sort before strings.
                 out.push(0);
                 write_number(*number, out);
             }
@@ -35,7 +35,7 @@ impl ShardKey {
     }
 }
 
-/// The largest double that is not above the number, then what is left of an integer.
+/// Writes the largest double that is not above the number, then the difference of an integer to it.
 fn write_number(number: Number, out: &mut Vec<u8>) {
     let (float, rest) = match number {
         // Adding zero makes -0.0 the same as 0.0.

@@ -1,4 +1,4 @@
-//! Numbers of a sort key: what they are converted to, and how several become one.
+//! Numbers of a sort key: conversion by `numeric_type`, and reduction of several values to one.
 
 use firn_engine::search::{NumericType, SortMode};
 use firn_model::{Error, ErrorKind, Result};
@@ -7,7 +7,7 @@ use tantivy::columnar::MonotonicallyMappableToU64;
 use super::super::column::Number;
 use super::super::field::{Field, NANOS, Numeric};
 
-/// What the numbers of a key are in the answer.
+/// The type of a key's numbers in the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Long,
@@ -15,12 +15,12 @@ pub(super) enum Kind {
     Double,
 }
 
-/// What stored numbers are turned into (`numeric_type`).
+/// Conversion of stored numbers (`numeric_type`).
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Convert {
-    /// Cut to a whole number, after a division.
+    /// Divide and truncate to an integer.
     ToLong(f64),
-    /// After a division.
+    /// Divide.
     ToDouble(f64),
     NanosToMs,
     MsToNanos,
@@ -35,7 +35,7 @@ impl Kind {
         }
     }
 
-    /// The extremes, which stand for documents without a value.
+    /// Returns the extremes, which stand for documents without a value.
     pub(super) fn extremes(self) -> (i128, i128) {
         match self {
             Self::UnsignedLong => (0, u64::MAX.into()),
@@ -43,7 +43,7 @@ impl Kind {
         }
     }
 
-    /// A number as a key of this kind has it.
+    /// Converts a number to this kind.
     pub(super) fn fit(self, number: Number) -> Number {
         match (self, number) {
             (Self::Double, number) => Number::Float(number.as_f64()),
@@ -52,7 +52,7 @@ impl Kind {
         }
     }
 
-    /// A raw value whose order is that of the numbers.
+    /// Returns a raw value with the same order as the numbers.
     pub(super) fn raw(self, number: Number) -> u64 {
         match self.fit(number) {
             Number::Float(float) => float.to_u64(),
@@ -67,7 +67,7 @@ impl Kind {
         }
     }
 
-    /// Several numbers as one.
+    /// Reduces several numbers to one.
     pub(super) fn combine(self, mode: SortMode, mut numbers: Vec<Number>) -> Option<Number> {
         if numbers.is_empty() {
             return None;
@@ -76,7 +76,7 @@ impl Kind {
         let (first, last) = (numbers[0], numbers[numbers.len() - 1]);
         let mean = |sum: f64, count: usize| match self {
             Self::Double => Number::Float(sum / count as f64),
-            // As Java rounds.
+            // Rounds like Java.
             _ => Number::Int((sum / count as f64 + 0.5).floor() as i128),
         };
         let middle = numbers.len() / 2;
@@ -112,8 +112,7 @@ impl Convert {
         }
     }
 
-    /// What `numeric_type` asks of a field of numbers: how they are converted, and what they are
-    /// then.
+    /// Returns what `numeric_type` does to a numeric field: the conversion, and the resulting type.
     pub(super) fn of(numeric_type: NumericType, numeric: Numeric) -> Result<(Option<Self>, Numeric)> {
         let divisor = match &numeric {
             Numeric::Scaled(factor) => *factor,
@@ -139,7 +138,7 @@ impl Convert {
     }
 }
 
-/// Refuses what only numbers have on other fields.
+/// Rejects options for numbers on other fields.
 pub(super) fn check_not_numeric(field: &Field, mode: Option<SortMode>, numeric_type: bool) -> Result<()> {
     let refuse = |reason: String| Err(Error::new(ErrorKind::QueryShard, reason));
     if numeric_type {

@@ -1,9 +1,9 @@
 //! A sort key on one segment.
 //!
-//! A document's key is a `u128` that is smaller for documents that come earlier: a rank (missing
-//! first, a value, missing last), then the place of the value among the raw values of the column.
-//! Raw values stand on every fourth place, so that values which the segment does not have (of
-//! `search_after`, `missing` or the last hit so far) have places between two of them.
+//! A document's key is a `u128` that is smaller for documents that sort earlier: a rank (missing first, a value,
+//! missing last), then the place of the value among the raw values of the column. Raw values occupy every fourth
+//! place, so that values that the segment does not have (from `search_after`, `missing` or the last hit so far) get
+//! places between two of them.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -20,7 +20,7 @@ use crate::search::StrColumn;
 use crate::segment::Segment;
 
 impl ShardKey {
-    /// Opens the key on a segment. `order` is the segment's number in the search.
+    /// Opens the key on a segment; `order` is the segment's number in the search.
     pub(in super::super) fn open(&self, segment: &Segment, order: u32) -> Result<SegmentKey> {
         let reader = &segment.reader;
         let values = match &self.source {
@@ -59,7 +59,7 @@ const RANK_SHIFT: u32 = 96;
 const RANK_FIRST: u128 = 0;
 const RANK_VALUE: u128 = 1 << RANK_SHIFT;
 const RANK_LAST: u128 = 2 << RANK_SHIFT;
-/// Above every place.
+/// Larger than every place.
 const PLACES: u128 = 1 << 67;
 
 /// A key on one segment.
@@ -72,11 +72,11 @@ pub(in super::super) struct SegmentKey {
 
 enum Values {
     Score,
-    /// Index order: documents count from here.
+    /// Index order: the number of the segment's first document.
     Doc(u64),
     Number(NumColumn),
     Text(StrColumn),
-    /// Every document's.
+    /// The value of every document.
     Constant(SortValue),
 }
 
@@ -89,8 +89,8 @@ impl SegmentKey {
         self.directed((u128::from(raw) << 2) + 3)
     }
 
-    /// The key of a value by its place. The value that stands in for missing ones may be between
-    /// the same raw values; then the two compare as themselves.
+    /// Returns the key of a value from its place. The substitute for missing values may be between the same raw
+    /// values; then the two are compared directly.
     fn of_place(&self, place: Place, value: &SortValue) -> u128 {
         let beside = match &self.key.missing {
             Missing::Value(missing) => match ShardKey::ascending(value, missing) {
@@ -107,23 +107,23 @@ impl SegmentKey {
         }
     }
 
-    /// Whether it compares scores.
+    /// Returns whether it compares scores.
     pub(in super::super) fn is_score(&self) -> bool {
         matches!(self.values, Values::Score)
     }
 
-    /// Whether documents come in the order in which the segment has them.
+    /// Returns whether it is the order of documents in the segment.
     pub(in super::super) fn is_ascending_doc(&self) -> bool {
         matches!(self.values, Values::Doc(_)) && !self.key.descending
     }
 
-    /// Whether values are not those of the column but made from them.
+    /// Returns whether its values are computed from those of the column.
     fn is_computed(&self) -> bool {
         let combined = matches!(self.key.mode, Some(SortMode::Sum | SortMode::Avg | SortMode::Median));
         combined || matches!(self.key.source, Source::Number { convert: Some(_), .. })
     }
 
-    /// The key of any value, whether a document here has it or not.
+    /// Returns the key of any value, whether or not a document of the segment has it.
     pub(in super::super) fn encode(&self, value: &SortValue) -> Result<u128> {
         Ok(match (&self.values, value) {
             (_, SortValue::Missing) => match self.key.missing {
@@ -154,13 +154,13 @@ impl SegmentKey {
                 Ordering::Equal => RANK_VALUE + 1,
                 Ordering::Greater => RANK_VALUE + 2,
             },
-            // A number among strings or the reverse.
+            // A number among strings, or the reverse.
             (Values::Text(_), SortValue::Number(_)) => self.of_place(Place::Before(0), value),
             (_, _) => self.of_place(Place::Past, value),
         })
     }
 
-    /// The earliest key that a document of this segment can have; `None`: any.
+    /// Returns the earliest key that a document of this segment can have; `None`: unknown.
     pub(in super::super) fn best(&self, segment: &Segment) -> Option<u128> {
         match &self.values {
             Values::Doc(first) => Some(self.of_raw(if self.key.descending {
@@ -187,7 +187,7 @@ impl SegmentKey {
         }
     }
 
-    /// No document of this segment has a later key; `None`: unknown.
+    /// Returns the latest key that a document of this segment can have; `None`: unknown.
     pub(in super::super) fn worst(&self, segment: &Segment) -> Option<u128> {
         match &self.values {
             Values::Doc(first) => Some(self.of_raw(if self.key.descending {
@@ -208,7 +208,7 @@ impl SegmentKey {
         }
     }
 
-    /// The column of `@timestamp`, if that is what it compares and each document has one value.
+    /// Returns the column of `@timestamp`, if the key compares it and each document has one value.
     pub(in super::super) fn time_column(&self) -> Option<&Column<u64>> {
         match &self.values {
             Values::Number(column)
@@ -220,20 +220,20 @@ impl SegmentKey {
         }
     }
 
-    /// Whether keys follow the order of rows that are sorted by `@timestamp`, or the reverse of it.
+    /// Returns whether keys follow the order of rows that are sorted by `@timestamp`, or its reverse.
     pub(in super::super) fn is_ordered_in(&self, rows: &Range<DocId>) -> bool {
         let Values::Number(column) = &self.values else {
             return false;
         };
         let column = &column.column;
-        // The rows without a value are the last.
+        // The rows without a value are last.
         let all_have_one = || rows.is_empty() || column.index.has_value(rows.end - 1);
         let is_time = self.key.is_timestamp() && !self.is_computed();
         is_time && !column.get_cardinality().is_multivalue() && all_have_one()
     }
 
-    /// In index order, the document of this segment that follows the one that `value` stands for;
-    /// 0 where the order is another.
+    /// In index order, returns the first document of this segment after the one that `value` identifies; in other
+    /// orders 0.
     pub(in super::super) fn first_doc_after(&self, value: &SortValue) -> DocId {
         match (&self.values, value) {
             (Values::Doc(first), SortValue::Number(Number::Int(at))) if !self.key.descending => {
@@ -244,12 +244,12 @@ impl SegmentKey {
         }
     }
 
-    /// The earliest key of raw values within bounds.
+    /// Returns the earliest key of raw values within bounds.
     pub(in super::super) fn best_within(&self, min: u64, max: u64) -> u128 {
         self.of_raw(if self.key.descending { max } else { min })
     }
 
-    /// Keys of a block of documents, in its order.
+    /// Reads the keys of a block of documents, in its order.
     pub(in super::super) fn read_block(
         &self,
         docs: &[DocId],
@@ -278,7 +278,7 @@ impl SegmentKey {
         keys.extend(scratch.iter().map(|&raw| self.of_raw(raw)));
     }
 
-    /// The key of one document.
+    /// Returns the key of one document.
     pub(in super::super) fn read(&self, doc: DocId, score: Score) -> u128 {
         match &self.values {
             Values::Score => self.of_raw(f64::from(score).to_u64()),
@@ -332,7 +332,7 @@ impl SegmentKey {
         self.kind().combine(self.key.mode.unwrap_or(default), values.collect())
     }
 
-    /// The raw value of one document; `None`: it has none. Fails if it has several.
+    /// Returns the raw value of one document; `None`: it has none. Fails if it has several.
     pub(in super::super) fn single_raw(&self, doc: DocId) -> Result<Option<u64>, ()> {
         let column = match &self.values {
             Values::Number(column) => &column.column,
@@ -347,7 +347,7 @@ impl SegmentKey {
         }
     }
 
-    /// The value of one document.
+    /// Returns the value of one document.
     pub(in super::super) fn value(&self, doc: DocId, score: Score) -> Result<SortValue> {
         let found = match &self.values {
             Values::Score => SortValue::Number(Number::Float(score.into())),

@@ -1,11 +1,11 @@
-//! What each aggregation answers.
+//! Tests of the answers of single aggregations.
 
 use firn_model::ErrorKind;
 use serde_json::{Value, json};
 
 use super::support::{Shard, documents, failure, mapping, run, shard};
 
-/// The answer of one aggregation, over two segments and over one.
+/// Checks the answer of one aggregation, over two segments and over one.
 fn check(aggregation: &Value, expect: &Value) {
     let body = json!({"size": 0, "aggs": {"x": aggregation}});
     let answer = run(vec![shard().ready()], &body).unwrap().aggregations.unwrap();
@@ -16,7 +16,7 @@ fn check(aggregation: &Value, expect: &Value) {
     assert_eq!(&answer["x"], expect, "{aggregation} over one segment");
 }
 
-/// `key: count` of each bucket of a `terms`.
+/// Checks `key: count` of each bucket of a `terms`.
 fn check_terms(terms: &Value, expect: &str) {
     let body = json!({"size": 0, "aggs": {"x": {"terms": terms}}});
     for ready in [shard().ready(), {
@@ -116,7 +116,7 @@ fn terms_of_no_document() {
         json!({"field": "labels.team", "min_doc_count": 0}),
         r#""red":1 "blue":0"#,
     );
-    // Segments in which nothing can match have values, too.
+    // Segments without possible matches have values, too.
     check(
         none.clone(),
         json!({"field": "labels.team", "min_doc_count": 0}),
@@ -279,7 +279,7 @@ fn filters() {
     );
 }
 
-/// Three places in a block, the last two of one document: their ends look like a run of documents.
+/// Three positions in a block, the last two of one document: their ends look like a run of documents.
 #[test]
 fn documents_in_several_buckets_keep_their_values() {
     let documents = [

@@ -1,10 +1,10 @@
-//! What the aggregations with buckets of ranges, intervals and filters answer.
+//! Tests of aggregations with buckets of ranges, intervals and filters.
 
 use serde_json::{Value, json};
 
 use super::support::{Shard, documents, failure, mapping, run, shard};
 
-/// The answer of one aggregation, over two segments and over one.
+/// Checks the answer of one aggregation, over two segments and over one.
 fn check(aggregation: &Value, expect: &Value) {
     let body = json!({"size": 0, "aggs": {"x": aggregation}});
     let answer = run(vec![shard().ready()], &body).unwrap().aggregations.unwrap();
@@ -15,7 +15,7 @@ fn check(aggregation: &Value, expect: &Value) {
     assert_eq!(&answer["x"], expect, "{aggregation} over one segment");
 }
 
-/// `key:count` of each bucket.
+/// Checks `key:count` of each bucket.
 fn check_counts(aggregation: &Value, expect: &str) {
     let body = json!({"size": 0, "aggs": {"x": aggregation}});
     let answer = run(vec![shard().ready()], &body).unwrap().aggregations.unwrap();
@@ -49,7 +49,7 @@ fn ranges() {
         ),
         "*-300.0:2 201.0-201.0:0 400.0-*:2 404.0-500.0:1",
     );
-    // Two values of one document in one range count once; 2^53 + 1 is itself.
+    // Two values of one document in one range count once; 2^53 + 1 is not rounded.
     check_counts(
         &of(
             "size",
@@ -189,7 +189,7 @@ fn filters_by_name_and_place() {
             {"doc_count": 0, "s": {"value": null}}
         ]}),
     );
-    // Under a parent with several values the same document comes twice.
+    // Under a parent with several values, the same document occurs twice.
     check(
         &json!({
             "terms": {"field": "labels.team"},

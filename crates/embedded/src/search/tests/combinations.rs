@@ -1,4 +1,4 @@
-//! What the aggregations over several fields, over rare values and over all documents answer.
+//! Tests of aggregations over several fields, over rare values and over all documents.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::splits::as_splits;
 use super::support::{Shard, documents, failure, mapping, run, shard};
 use crate::search::ShardSearch;
 
-/// The same documents in two segments, in one, on two shards, and in splits.
+/// Returns the same documents in two segments, in one, on two shards, and in splits.
 fn layouts() -> Vec<Vec<ShardSearch>> {
     let mut one = Shard::new(&mapping());
     one.segment(&documents(), &[]);
@@ -22,7 +22,7 @@ fn layouts() -> Vec<Vec<ShardSearch>> {
     ]
 }
 
-/// The answer of one aggregation, whatever the layout.
+/// Checks the answer of one aggregation in all layouts.
 fn check(aggregation: &Value, expect: &Value) {
     for shards in layouts() {
         let body = json!({"size": 0, "aggs": {"x": aggregation}});
@@ -31,7 +31,7 @@ fn check(aggregation: &Value, expect: &Value) {
     }
 }
 
-/// `key:count` of each bucket, keys as JSON.
+/// Returns `key:count` of each bucket, keys as JSON.
 fn counts(answer: &Value) -> String {
     let buckets = answer["buckets"].as_array().unwrap().iter();
     let texts: Vec<String> = buckets
@@ -97,7 +97,7 @@ fn rare_terms() {
     );
 }
 
-/// So many values that `terms` would name only the most frequent ones.
+/// There are more values than `terms` would return.
 #[test]
 fn rare_terms_and_addresses_among_many() {
     let mut shard = Shard::new(&mapping());
@@ -159,7 +159,7 @@ fn auto_date_histograms() {
     );
 }
 
-/// All pages of a composite, and how many there were.
+/// Returns all pages of a composite, and their number.
 fn pages(shards: &[ShardSearch], sources: &Value, size: usize) -> (String, usize) {
     let mut all = Vec::new();
     let mut after = Value::Null;
@@ -235,7 +235,7 @@ fn composites_page_through_everything() {
 }
 
 #[test]
-fn composites_hand_documents_on() {
+fn composites_have_sub_aggregations() {
     check(
         &json!({
             "composite": {"size": 2, "sources": [{"h": {"terms": {"field": "host.name", "order": "desc"}}}]},
@@ -255,7 +255,7 @@ fn composites_hand_documents_on() {
     );
 }
 
-/// Many keys on small pages: what is pushed out of a page and what waits for the level below.
+/// Many keys on small pages: keys are evicted from a page, and documents wait for the sub-aggregations.
 #[test]
 fn composites_keep_the_first_of_many() {
     let mut shard = Shard::new(&mapping());
@@ -293,7 +293,7 @@ fn a_wrong_after_key_is_refused() {
     };
     assert_eq!(
         reason(json!({"terms": {"field": "status"}}), json!("many")),
-        "Invalid value for [after.a]: [many] is no key of the source"
+        "Invalid value for [after.a]: [many] is not a key of the source"
     );
     assert_eq!(
         reason(json!({"terms": {"field": "host.ip"}}), json!("many")),
@@ -306,13 +306,13 @@ fn a_wrong_after_key_is_refused() {
 }
 
 #[test]
-fn globals_look_past_the_query() {
+fn globals_ignore_the_query() {
     let global =
         json!({"global": {}, "aggs": {"n": {"value_count": {"field": "id"}}, "t": {"terms": {"field": "ok"}}}});
     for query in [
         json!({"term": {"id": "a"}}),
         json!({"match_none": {}}),
-        // No segment can match, so none is read for the query.
+        // No segment can match, so the query reads none.
         json!({"range": {"@timestamp": {"lt": "1980-01-01"}}}),
     ] {
         for shards in layouts() {
@@ -328,7 +328,7 @@ fn globals_look_past_the_query() {
 }
 
 #[test]
-fn globals_see_no_more_than_their_alias() {
+fn globals_respect_alias_filters() {
     let mut ready = shard().ready();
     ready.filters = vec![firn_engine::query::Query::parse(&json!({"term": {"ok": true}})).unwrap()];
     let body = json!({"query": {"term": {"id": "b"}}, "aggs": {"all": {"global": {}}}});

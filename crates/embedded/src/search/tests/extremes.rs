@@ -1,11 +1,11 @@
-//! Sort keys at their limits: documents without a value beside those that have the most extreme one, and blocks of which nothing
-//! is left.
+//! Tests of sort keys at their limits: documents without a value next to those with the most extreme value, and
+//! blocks that become empty.
 
 use serde_json::{Value, json};
 
 use super::support::{Shard, ids, run};
 
-/// Eight documents, of which every other one has `value`, in two segments.
+/// Returns eight documents in two segments; every second document has `value`.
 fn with_every_other(kind: &str, value: &Value) -> Shard {
     let mut shard = Shard::new(&json!({"properties": {
         "id": {"type": "keyword"}, "field": {"type": kind}, "uid": {"type": "long"}
@@ -34,9 +34,9 @@ fn pages(shard: &Shard, sort: &Value, size: usize) -> Vec<String> {
     found
 }
 
-/// As in Elasticsearch, documents without a whole number tie with those that have the most extreme one.
+/// As in Elasticsearch, documents without a value tie with those that have the most extreme integer.
 #[test]
-fn pages_are_whole_where_the_most_extreme_value_is_real() {
+fn pages_are_complete_if_the_most_extreme_value_is_real() {
     let (least, most) = (json!(i64::MIN), json!(i64::MAX));
     for (kind, values) in [("long", [least, most]), ("unsigned_long", [json!(0), json!(u64::MAX)])] {
         for value in values {
@@ -60,7 +60,7 @@ fn pages_are_whole_where_the_most_extreme_value_is_real() {
 }
 
 #[test]
-fn an_equal_score_sorts_what_is_left_of_a_block_even_if_that_is_nothing() {
+fn equal_scores_sort_an_empty_block() {
     let shard = with_every_other("long", &json!(7));
     let aggs = json!({"most": {"max": {"field": "uid"}}});
     for sort in [

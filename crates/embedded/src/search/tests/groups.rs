@@ -1,4 +1,4 @@
-//! Hits by group: `collapse`, `inner_hits` and the aggregation `top_hits`.
+//! Tests of hits by group: `collapse`, `inner_hits` and the aggregation `top_hits`.
 
 use firn_engine::search::{Hit, SearchResponse, TotalHits};
 use firn_model::ErrorKind;
@@ -55,7 +55,7 @@ fn collapses_to_the_first_of_each_group() {
         json!({"collapse": {"field": "user"}, "sort": [{"n": "asc"}], "from": 1, "size": 2}),
         "g b",
     );
-    // Doubles that one segment holds as integers; documents without a value are one group.
+    // Doubles that one segment stores as integers; documents without a value are one group.
     check(json!({"collapse": {"field": "code"}, "sort": ["n"]}), "e g d f");
     check(json!({"collapse": {"field": "user"}}), "a b c g");
     check(
@@ -65,7 +65,7 @@ fn collapses_to_the_first_of_each_group() {
 }
 
 #[test]
-fn collapsed_hits_say_their_group() {
+fn collapsed_hits_show_their_group() {
     let response = search(&json!({"collapse": {"field": "code"}, "sort": ["id"], "fields": ["n"]}));
     let fields: Vec<Value> = response.hits.iter().map(|hit| json!(hit.fields)).collect();
     assert_eq!(
@@ -122,7 +122,7 @@ fn inner_hits_search_the_group() {
 }
 
 #[test]
-fn collapsing_is_refused_where_elasticsearch_does() {
+fn collapsing_fails_like_in_elasticsearch() {
     let refused = |body: Value, reason: &str| {
         let error = failure(&body);
         assert_eq!(
@@ -188,7 +188,7 @@ fn top_hits_of_buckets() {
     );
     assert_eq!(newest[1]["hits"][0]["_id"], "b");
     assert_eq!(newest[2]["hits"][0]["_id"], "f");
-    // By score: those of the query.
+    // By score: the same scores as in the query.
     let alone = search(&json!({"query": {"match": {"message": "fox"}}}));
     let shortest = |score: Option<f32>| -> Value { serde_json::from_str(&score.unwrap().to_string()).unwrap() };
     let score = |id: &str| shortest(alone.hits.iter().find(|hit| hit.id == id).unwrap().score);

@@ -1,5 +1,5 @@
-//! Highlighted fragments. What is expected here is what OpenSearch 3.6.0 answered for the same
-//! documents and requests.
+//! Tests of highlighting. The expected fragments are the answers of OpenSearch 3.6.0 for the same documents and
+//! requests.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -46,7 +46,7 @@ fn search(query: &Value, highlight: &Value) -> Result<Vec<Value>, Error> {
     Ok(hits.map(|hit| json!({hit.id: hit.highlight})).collect())
 }
 
-/// The fragments of `t`, by document.
+/// Checks the fragments of `t`, by document.
 fn check(query: &Value, options: &Value, expected: &[&[&str]]) {
     let found = search(query, &json!({"fields": {"t": options}})).unwrap();
     let expected: Vec<(&str, &[&str])> = ["0", "1", "2", "3"].into_iter().zip(expected.iter().copied()).collect();
@@ -175,7 +175,7 @@ fn fragment_sizes_and_numbers() {
 }
 
 #[test]
-fn phrases_are_marked_where_they_stand() {
+fn phrases_are_marked_where_they_occur() {
     check(
         &json!({"match_phrase": {"t": "quick brown fox"}}),
         &json!({}),
@@ -360,7 +360,7 @@ fn refusals() {
     );
 }
 
-/// Within a budget; the shard refuses to analyze so long texts otherwise.
+/// Highlights within a budget; without one, the shard rejects such long texts.
 fn budgeted(field_chars: usize, spent_max: usize, fields: &Value) -> Vec<Value> {
     let body = json!({
         "query": {"match": {"t": "fox"}}, "sort": ["id"],
@@ -377,7 +377,7 @@ fn budgeted(field_chars: usize, spent_max: usize, fields: &Value) -> Vec<Value> 
 #[test]
 fn within_a_budget_hits_are_never_lost() {
     let all = json!({"*": {}});
-    // Of each field the beginning, and only those that the query is about.
+    // Only the beginning of each field, and only fields that the query is about.
     assert_eq!(
         budgeted(20, 1_000_000, &all),
         [
@@ -392,7 +392,8 @@ fn within_a_budget_hits_are_never_lost() {
         json!({"t": ["The quick brown <em>fox</em>"]})
     );
     assert_eq!(budgeted(18, 1_000_000, &all)[0], json!({}));
-    // Once it is spent the rest has none: 20 characters of the first, and what is shown of it.
+    // After the budget is spent, later hits have no fragments: 20 characters of the first hit, and its fragment,
+    // count.
     for spent_max in [1, 20, 48] {
         let shown = budgeted(20, spent_max, &all);
         assert_eq!(shown[0], json!({"t": ["The quick brown <em>fox</em>."]}));
@@ -402,7 +403,7 @@ fn within_a_budget_hits_are_never_lost() {
     assert_eq!(budgeted(20, 60, &all)[1], json!({"t": ["first <em>fox</em> value"]}));
 }
 
-/// One document of a hundred thousand different words.
+/// Returns one document of a hundred thousand distinct words.
 fn wordy() -> Shard {
     let words: Vec<String> = (0..100_000).map(|word| format!("w{word:05}")).collect();
     let mut shard = Shard::new(&json!({"properties": {"id": {"type": "keyword"}, "t": {"type": "text"}}}));
@@ -410,7 +411,7 @@ fn wordy() -> Shard {
     shard
 }
 
-/// Minutes of work: each word is held against each of two hundred patterns.
+/// Returns a query that takes minutes: each word is tested against each of two hundred patterns.
 fn laborious() -> Value {
     let patterns: Vec<Value> = (0..200)
         .map(|number| json!({"wildcard": {"t": {"value": format!("*x{number}*y?")}}}))
@@ -419,18 +420,18 @@ fn laborious() -> Value {
 }
 
 #[test]
-fn the_time_of_a_search_ends_highlighting() {
+fn a_timeout_ends_highlighting() {
     let started = Instant::now();
     let body = json!({"timeout": "1s", "highlight": laborious()});
     let response = run(vec![wordy().ready()], &body).unwrap();
     assert!(response.timed_out);
     assert_eq!(response.hits.len(), 1, "the hit was found in time");
-    assert!(response.hits[0].highlight.is_empty(), "part of it would look like all");
+    assert!(response.hits[0].highlight.is_empty(), "part would look like all");
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
 }
 
 #[test]
-fn who_goes_away_ends_highlighting() {
+fn a_disconnect_ends_highlighting() {
     let ctx = RequestContext::new();
     let cancel = ctx.cancel.clone();
     let leaving = std::thread::spawn(move || {
@@ -453,7 +454,7 @@ fn who_goes_away_ends_highlighting() {
 }
 
 #[test]
-fn tags_and_names_are_paid_for() {
+fn tags_and_names_count_as_memory() {
     let large = "x".repeat(1 << 20);
     let mut shard = Shard::new(&json!({"properties": {"id": {"type": "keyword"}, "t": {"type": "text"}}}));
     let documents: Vec<Value> = (0..100).map(|id| json!({"id": id.to_string(), "t": "fox"})).collect();

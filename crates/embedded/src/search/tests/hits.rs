@@ -1,4 +1,4 @@
-//! Order, pages, counts and content of hits.
+//! Tests of order, pages, counts and content of hits.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ fn order(sort: &Value, expect: &str) {
     let body = json!({"sort": sort, "_source": false});
     let response = run(vec![shard().ready()], &body).unwrap();
     assert_eq!(ids(&response), expect, "{sort}");
-    // Page by page, each after the last of the one before, gives the same.
+    // Paging with `search_after` returns the same hits.
     let mut paged = Vec::new();
     let mut after: Option<Vec<Value>> = None;
     for _ in 0..6 {
@@ -170,7 +170,7 @@ fn contents() {
 }
 
 #[test]
-fn made_ids() {
+fn generated_ids() {
     let mut shard = Shard::new(&mapping());
     shard.segment(&[json!({"status": 1}), json!({"status": 2})], &[]);
     let response = run(vec![shard.ready()], &json!({"sort": ["status"]})).unwrap();
@@ -204,7 +204,7 @@ fn scores_rank_rarer_terms_first() {
 }
 
 #[test]
-fn early_ends_are_told() {
+fn early_ends_are_reported() {
     let body = json!({"terminate_after": 1, "sort": ["id"]});
     let response = run(vec![shard().ready()], &body).unwrap();
     assert_eq!(response.terminated_early, Some(true));
@@ -275,7 +275,7 @@ fn memory_is_bounded() {
     let names = json!({"size": 0, "aggs": {"names": {"terms": {"field": "host.name"}}}});
     check(names.clone(), 8, false);
     check(names, 1 << 20, true);
-    // The sources of a page count as well as what finds them.
+    // The sources of a page count as well as the search for its hits.
     check(json!({"size": 5}), 2000, false);
     check(json!({"size": 5, "_source": false}), 2000, true);
     check(json!({"size": 5}), 1 << 20, true);
@@ -306,13 +306,13 @@ fn post_filters_narrow_hits_and_not_aggregations() {
         assert_eq!(ids(&response), "a");
         assert_eq!(response.total, Some(TotalHits { value: 1, exact: true }));
         assert_eq!(response.aggregations.as_deref(), Some(&json!({"n": {"value": all}})));
-        // Without aggregations it is one filter more; the score stays that of the query.
+        // Without aggregations, it is one more filter; the score is that of the query.
         let alone = run(vec![shard().ready()], &json!({"query": query, "post_filter": narrow})).unwrap();
         assert_eq!(ids(&alone), "a");
         assert_eq!(alone.hits[0].score, response.hits[0].score);
         assert_eq!(alone.total, response.total);
     }
-    // The last documents of the filter are passed as well.
+    // The last documents of the filter are skipped as well.
     let body = json!({"post_filter": {"ids": {"values": ["b", "e"]}}, "sort": ["id"], "aggs": aggs});
     assert_eq!(ids(&run(vec![shard().ready()], &body).unwrap()), "b e");
 }
@@ -360,7 +360,7 @@ fn boosted_indices_come_first_even_where_all_score_the_same() {
     assert_eq!((ids(&response).as_str(), response.max_score), ("b a", Some(3.0)));
 }
 
-/// What OpenSearch 3.6 and Elasticsearch's sources say of keys that are not the field's own.
+/// Expected values are from OpenSearch 3.6 and Elasticsearch's sources, for keys that differ from the field's type.
 #[test]
 fn sort_values_of_other_kinds() {
     let check = |sort: Value, expected: Value| {

@@ -1,5 +1,5 @@
-//! Date histograms of splits, which read no more than the hours of instants where that is enough: they answer as those of
-//! segments do, which have no hours.
+//! Tests of date histograms of splits that read only timestamps rounded to the hour where that is enough. They
+//! answer like those of segments, which have no rounded timestamps.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::support::*;
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// Pseudo-random numbers below a bound.
+/// Returns pseudo-random numbers below a bound.
 fn random(seed: u64) -> impl FnMut(u64) -> u64 {
     let mut state = seed;
     move |bound| {
@@ -19,7 +19,7 @@ fn random(seed: u64) -> impl FnMut(u64) -> u64 {
     }
 }
 
-/// Events around an instant, many of them at the edges of hours.
+/// Returns events around a time, many of them at the edges of hours.
 fn events(seed: u64, around_ms: i64) -> Vec<Value> {
     let mut random = random(seed);
     (0..400)
@@ -40,7 +40,7 @@ fn events(seed: u64, around_ms: i64) -> Vec<Value> {
         .collect()
 }
 
-/// Histograms that hours are enough for, and those that they are not.
+/// Returns histograms for which hours are enough, and others.
 fn histograms(seed: u64, around_ms: i64) -> Vec<Value> {
     let mut random = random(seed ^ 0x5eed);
     let mut all = Vec::new();
@@ -97,18 +97,18 @@ fn check(seed: u64, mapping: &Value, around_ms: i64, documents: &[Value], delete
     }
 }
 
-/// 2023-11-14, within a day of the summer time's end in other years, and the beginning of time.
+/// 2023-11-14, within a day of the end of summer time in other years, and the epoch.
 const AROUND_MS: [i64; 3] = [1_700_000_000_000, 1_698_540_000_000, 0];
 
 #[test]
-fn histograms_of_splits_answer_as_those_of_segments() {
+fn histograms_of_splits_equal_those_of_segments() {
     for (seed, around_ms) in (1..).zip(AROUND_MS) {
         check(seed, &mapping(), around_ms, &events(seed, around_ms), &[3, 200, 399]);
     }
 }
 
 #[test]
-fn without_an_hour_for_each_document_instants_are_read() {
+fn timestamps_are_read_if_a_document_has_no_hour() {
     let mut documents = events(4, AROUND_MS[0]);
     documents.push(json!({"id": "timeless", "host": {"name": "h1"}, "status": 200}));
     check(4, &mapping(), AROUND_MS[0], &documents, &[]);

@@ -1,5 +1,5 @@
-//! Fields of many values over several segments: counts named late, wildcards that look inside,
-//! distinct values, and what is asked again.
+//! Tests of fields with many values over several segments: late resolution of counted values, wildcards that search
+//! within values, distinct values, and cached results.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::support::{Shard, mapping, run};
 
-/// The values of three segments: some everywhere, most in one only.
+/// Returns the values of three segments: some in all of them, most in one only.
 fn segments() -> Vec<Vec<String>> {
     let mut state = 11u64;
     let mut random = move |bound: u64| {
@@ -69,7 +69,7 @@ fn the_most_frequent_of_all_segments_are_named() {
             .map(|(key, count)| json!({"key": key, "doc_count": count}))
             .collect();
         let kept: u64 = ranked.iter().take(size).map(|(_, count)| count).sum();
-        // Twice: the second answer may come from what was kept.
+        // Twice: the second answer may come from the cache.
         for _ in 0..2 {
             let body = json!({"size": 0, "aggs": {"top": {"terms": {"field": "host.name", "size": size}}}});
             let answer = ask(&shard, &body);
@@ -94,7 +94,7 @@ fn distinct_values_are_counted_once_over_segments() {
 }
 
 #[test]
-fn wildcards_look_inside_of_values() {
+fn wildcards_search_within_values() {
     let segments = segments();
     let shard = shard(&segments);
     for (pattern, piece, rest) in [("*a4?", "a4", 1..=1), ("*e7*", "e7", 0..=9), ("??b1*", "b1", 0..=9)] {
@@ -119,7 +119,7 @@ fn wildcards_look_inside_of_values() {
 }
 
 #[test]
-fn what_is_asked_again_knows_new_segments_and_other_mappings() {
+fn cached_results_follow_new_segments_and_mappings() {
     let segments = segments();
     let mut shard = shard(&segments);
     let body = json!({"size": 0, "aggs": {

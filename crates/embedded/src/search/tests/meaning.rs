@@ -1,4 +1,4 @@
-//! What queries say of themselves: explanations of `_validate/query`, and names that hits matched.
+//! Tests of explanations of `_validate/query`, and of matched query names of hits.
 
 use firn_engine::RequestContext;
 use firn_engine::query::Query;
@@ -124,7 +124,7 @@ fn combinations() {
 }
 
 #[test]
-fn what_cannot_run_is_not_explained() {
+fn invalid_queries_are_not_explained() {
     let query = Query::parse(&json!({"range": {"status": {"gte": "abc"}}})).unwrap();
     let error = describe(&shard().ready(), &query, NOW_MS, &RequestContext::new()).unwrap_err();
     assert!(error.reason().contains("For input string: \"abc\""), "{error}");

@@ -1,11 +1,11 @@
-//! What metrics and pipelines answer over segments and shards.
+//! Tests of metrics and pipelines over segments and shards.
 
 use firn_model::ErrorKind;
 use serde_json::{Value, json};
 
 use super::support::{Shard, documents, failure, mapping, run, shard};
 
-/// The answer of one aggregation: over two segments, over one, and over a shard per document.
+/// Checks the answer of one aggregation: over two segments, over one, and over a shard per document.
 fn check(aggregation: &Value, expect: &Value) {
     let body = json!({"size": 0, "aggs": {"x": aggregation}});
     let documents = documents();
@@ -25,7 +25,7 @@ fn check(aggregation: &Value, expect: &Value) {
     }
 }
 
-/// Is refused for this reason.
+/// Checks that an aggregation is rejected for this reason.
 fn check_refused(aggregation: &Value, reason: &str) {
     let error = failure(&json!({"aggs": {"x": aggregation}}));
     assert_eq!(error.reason(), reason, "{aggregation}");
@@ -55,7 +55,7 @@ fn extended_stats() {
 }
 
 #[test]
-fn dates_of_nanoseconds_are_counted_as_terms_tells_them() {
+fn dates_of_nanoseconds_are_counted_like_in_terms() {
     let at = |fraction: &str| json!({"id": fraction, "nanos": format!("2024-06-15T10:00:00.{fraction}Z")});
     let documents = ["123456789", "123999999", "124"].map(at);
     let body = json!({"size": 0, "aggs": {
@@ -290,7 +290,7 @@ fn numbers_print_by_patterns() {
         histogram["buckets"][0],
         json!({"key": 200.0, "key_as_string": "200.0", "doc_count": 2})
     );
-    // Elasticsearch prints booleans of several as JSON, of one as a word.
+    // Elasticsearch prints several booleans as JSON, a single one as a word.
     assert_eq!(first(json!({"stats": {"field": "ok"}}))["avg_as_string"], true);
     assert_eq!(
         first(json!({"max": {"field": "ok"}})),
@@ -344,6 +344,6 @@ fn scripts_fail_with_their_place() {
         }}}}}}),
     );
     assert_eq!(error.kind(), ErrorKind::Script);
-    // The dot, where Painless points, too.
+    // The position of the dot, as in Painless.
     assert_eq!(error.details().unwrap()["position"]["offset"], 6);
 }

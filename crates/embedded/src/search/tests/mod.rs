@@ -1,5 +1,5 @@
-//! Searching segments made by the mapper: `check` cases, and a property that the answer does not
-//! depend on how documents fell into segments.
+//! Tests of searches over segments that the mapper built: `check` cases, and the property that answers do not
+//! depend on the distribution of documents over segments.
 
 mod aggregations;
 mod buckets;

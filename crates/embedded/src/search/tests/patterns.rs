@@ -1,4 +1,4 @@
-//! Patterns in great numbers: what is compiled for them is counted.
+//! Tests of many patterns: compiled expressions count as memory.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -15,7 +15,7 @@ use crate::search::guard::{Deadline, Guard, Stop};
 use crate::search::memory::Memory;
 use crate::search::{NodeMemory, SearchLimits, search};
 
-/// An expression that compiles to some hundred kilobytes.
+/// Returns an expression that compiles to a few hundred kilobytes.
 fn large(number: usize) -> String {
     format!(".*(a|b|c|{number}).{{1,200}}[a-z]*.*")
 }
@@ -32,7 +32,7 @@ fn run(body: &Value, node: &Arc<NodeMemory>) -> Result<SearchResponse> {
 }
 
 #[test]
-fn what_many_patterns_are_compiled_to_is_counted() {
+fn many_compiled_patterns_count_as_memory() {
     let regexp = |number: usize| json!({"regexp": {"host.name": large(number)}});
     let clauses: Vec<Value> = (0..60).map(regexp).collect();
     let words: Vec<String> = (0..60).map(|number| format!("host.name:/{}/", large(number))).collect();
@@ -54,14 +54,15 @@ fn what_many_patterns_are_compiled_to_is_counted() {
     ] {
         let error = run(&body, &node).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::CircuitBreaking, "{error}");
-        assert_eq!(node.used(), 0, "all of it is given back");
+        assert_eq!(node.used(), 0, "all memory is released");
     }
-    // One expression is compiled once.
+    // The same expression is compiled once.
     run(&json!({"query": {"bool": {"should": same}}}), &node).unwrap();
     assert_eq!(node.used(), 0);
 }
 
-/// Searches that take long before the first document is there. Each has about as many clauses as a request may have.
+/// Returns searches that take long before their first document. Each has about as many clauses as a request may
+/// have.
 fn slow_to_open() -> Vec<Value> {
     let blocks: Vec<String> = (0..20_000)
         .map(|n| format!("10.{}.{}.0/24", n / 250, n % 250))
@@ -83,9 +84,9 @@ fn request(body: &Value) -> Arc<SearchRequest> {
     Arc::new(SearchRequest::parse(IndexTarget::default(), Some(body)).unwrap())
 }
 
-/// There is one slot; who comes while the clauses of another are compiled and opened goes first.
+/// There is one slot; a search that arrives while the clauses of another are compiled and opened runs first.
 #[test]
-fn others_have_their_turn_before_the_first_document() {
+fn other_searches_run_before_the_first_document() {
     for body in slow_to_open() {
         let search_config = |name| PoolConfig {
             name,
@@ -119,7 +120,7 @@ fn others_have_their_turn_before_the_first_document() {
 }
 
 #[test]
-fn compiling_ends_with_the_time_of_the_search_and_with_its_client() {
+fn compilation_ends_at_a_timeout_or_a_disconnect() {
     let pool = Arc::new(Pool::new("test", 1, 10));
     for mut body in slow_to_open() {
         let ctx = RequestContext::new();
@@ -138,9 +139,9 @@ fn compiling_ends_with_the_time_of_the_search_and_with_its_client() {
     }
 }
 
-/// Many values are looked up in another manner than few; both find the same.
+/// Many values are looked up by another algorithm than few values; both find the same documents.
 #[test]
-fn many_values_find_what_each_of_them_does() {
+fn many_values_find_the_documents_of_each() {
     let mut many = Shard::new(&mapping());
     let document = |n: usize| json!({"id": format!("{n}"), "host": {"name": format!("n{n}")}});
     many.segment(&(0..900).map(document).collect::<Vec<_>>(), &[3, 300]);

@@ -1,4 +1,5 @@
-//! Aggregations that multiply the values of a document: few values make more combinations than could ever be looked at.
+//! Tests of aggregations that multiply the values of a document: few values give more combinations than any loop
+//! can visit.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::support::{Shard, mapping, run};
 
-/// So many documents with the same values.
+/// Returns a shard of `count` documents with the same values.
 fn shard(count: usize, values: &[String]) -> Shard {
     let mut shard = Shard::new(&mapping());
     let document = json!({"host": {"name": values}, "status": 1});
@@ -17,7 +18,7 @@ fn shard(count: usize, values: &[String]) -> Shard {
     shard
 }
 
-/// What looks at every combination would take hours; nobody waits for that to know that it does.
+/// Runs work with a time limit: a visit of every combination would take hours, and the test need not wait for it.
 fn in_time(work: impl FnOnce() + Send + 'static) {
     let (sender, receiver) = channel();
     let worker = std::thread::spawn(move || {
@@ -25,7 +26,7 @@ fn in_time(work: impl FnOnce() + Send + 'static) {
         let _ = sender.send(());
     });
     match receiver.recv_timeout(Duration::from_secs(120)) {
-        Err(RecvTimeoutError::Timeout) => panic!("the search looks at all combinations"),
+        Err(RecvTimeoutError::Timeout) => panic!("the search visits all combinations"),
         _ => worker
             .join()
             .unwrap_or_else(|panicked| std::panic::resume_unwind(panicked)),
@@ -40,13 +41,13 @@ fn ask(shard: &Shard, aggregation: &Value) -> Result<SearchResponse> {
     run(vec![shard.ready()], &json!({"size": 0, "aggs": {"x": aggregation}}))
 }
 
-/// As many sources over the same field.
+/// Returns `count` sources over the same field.
 fn sources(count: usize, order: &str) -> Vec<Value> {
     let source = |number| json!({format!("s{number:02}"): {"terms": {"field": "host.name", "order": order}}});
     (0..count).map(source).collect()
 }
 
-/// The last two parts of each key; those before must all be `same`.
+/// Returns the last two parts of each key; all earlier parts must be `same`.
 fn ends(response: &SearchResponse, same: &str) -> Vec<String> {
     let answer = response.aggregations.as_ref().unwrap();
     let end = |bucket: &Value| {
@@ -62,7 +63,7 @@ fn ends(response: &SearchResponse, same: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_page_of_a_composite_passes_over_all_other_combinations() {
+fn a_page_of_a_composite_skips_all_other_combinations() {
     in_time(page_through_a_composite);
 }
 
@@ -142,9 +143,9 @@ fn the_combinations_of_a_document_are_bounded_in_multi_terms() {
     assert!(error.reason().contains("combinations in [multi_terms]"), "{error}");
 }
 
-/// A block of documents with very many keys takes seconds; the time of the search is over in its middle.
+/// A block of documents with very many keys takes seconds; the timeout comes in the middle.
 #[test]
-fn the_time_of_a_search_is_over_in_the_middle_of_a_document() {
+fn a_timeout_ends_a_search_in_the_middle_of_a_document() {
     in_time(run_out_of_time);
 }
 
@@ -162,7 +163,7 @@ fn run_out_of_time() {
         let body = json!({"size": 0, "timeout": "200ms", "aggs": {"x": aggregation}});
         match run(vec![shard.ready()], &body) {
             Ok(response) => assert!(response.timed_out),
-            // Where the memory was over before the time was, or what was found until then has too many buckets.
+            // Memory ran out before the timeout, or the results so far have too many buckets.
             Err(error) => assert!(
                 matches!(error.kind(), ErrorKind::CircuitBreaking | ErrorKind::TooManyBuckets),
                 "{error}"

@@ -1,4 +1,4 @@
-//! What `profile` tells of a search.
+//! Tests of `profile`.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn profile(body: &Value) -> firn_engine::search::ShardProfile {
 
 #[test]
 fn segments_and_documents_are_counted() {
-    // The second segment ends at 23:30 of the day before.
+    // The second segment ends at 23:30 of the previous day.
     let pruned = profile(&json!({"query": {"range": {"@timestamp": {"gte": "2024-06-15T00:00:00Z"}}}}));
     let counts = pruned.segments;
     assert_eq!(
@@ -42,6 +42,6 @@ fn segments_and_documents_are_counted() {
 }
 
 #[test]
-fn without_asking_nothing_is_measured() {
+fn without_profile_nothing_is_measured() {
     assert!(run(vec![shard().ready()], &json!({})).unwrap().profile.is_none());
 }

@@ -1,4 +1,4 @@
-//! What a search tells while it runs.
+//! Tests of progress reports of a running search.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::support::{LIMITS, NOW_MS, Shard, documents, mapping, shard};
 use crate::pool::Pool;
 use crate::search::{FailedShard, ShardSearch, search};
 
-/// What a search answers, and what it published last.
+/// Returns the answer of a search, and its last progress report.
 fn run(shards: Vec<Result<ShardSearch, FailedShard>>, body: &Value) -> (SearchResponse, Arc<SearchResponse>) {
     let pool = Arc::new(Pool::new("test", 2, 100));
     let progress = Arc::new(Progress::every(Duration::ZERO));
@@ -23,7 +23,7 @@ fn run(shards: Vec<Result<ShardSearch, FailedShard>>, body: &Value) -> (SearchRe
     let response = search(shards, Arc::new(request), &pool, &ctx, NOW_MS, LIMITS).unwrap();
     (
         response,
-        progress.latest().expect("a search tells at least that it began"),
+        progress.latest().expect("a search reports at least its start"),
     )
 }
 
@@ -34,7 +34,7 @@ fn other() -> ShardSearch {
 }
 
 #[test]
-fn what_is_told_last_is_the_whole_without_hits() {
+fn the_last_report_is_the_answer_without_hits() {
     let body = json!({"aggs": {
         "hosts": {"terms": {"field": "host.name"}, "aggs": {"newest": {"top_hits": {"size": 1}}}},
         "size": {"max": {"field": "size"}},
@@ -61,7 +61,7 @@ fn a_shard_that_fails_is_named() {
 }
 
 #[test]
-fn inner_searches_tell_nothing() {
+fn inner_searches_report_nothing() {
     let body = json!({"collapse": {"field": "id", "inner_hits": {"name": "all", "size": 5}}});
     let (response, told) = run(vec![Ok(shard().ready())], &body);
     assert!(!response.hits[0].inner_hits.is_empty());
@@ -69,7 +69,7 @@ fn inner_searches_tell_nothing() {
 }
 
 #[test]
-fn aggregations_that_look_twice_are_told_at_the_end_alone() {
+fn aggregations_with_a_second_run_are_reported_only_at_the_end() {
     let body = json!({"size": 0, "aggs": {"all": {"global": {}, "aggs": {"n": {"value_count": {"field": "size"}}}}}});
     let (response, told) = run(vec![Ok(shard().ready())], &body);
     assert!(response.aggregations.is_some() && told.aggregations.is_none());

@@ -1,5 +1,5 @@
-//! The answer does not depend on how documents fell into segments, and is that of a plain loop
-//! over the documents.
+//! Property tests: the answer does not depend on the distribution of documents over segments, and equals that of a
+//! simple loop over the documents.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -77,7 +77,7 @@ fn shard(events: &[Event], cuts: &[usize]) -> Shard {
     shard
 }
 
-/// A query and what it means.
+/// A query and its meaning.
 #[derive(Debug, Clone)]
 enum Question {
     Name(&'static str),
@@ -152,7 +152,7 @@ impl Question {
     }
 }
 
-/// `PROPTEST_CASES` of them, else as many as take some seconds.
+/// Returns the number of cases: `PROPTEST_CASES`, or as many as take a few seconds.
 fn config() -> ProptestConfig {
     match std::env::var_os("PROPTEST_CASES") {
         Some(_) => ProptestConfig::default(),
@@ -164,7 +164,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn answers_are_those_of_a_loop(
+    fn answers_equal_those_of_a_loop(
         events in prop::collection::vec(event(), 1..40),
         cuts in prop::collection::vec(0usize..40, 0..4),
         question in question(),
@@ -199,7 +199,7 @@ proptest! {
         sorted.sort_by(|(a_id, a), (b_id, b)| {
             let turn = |order: std::cmp::Ordering| if descending { order.reverse() } else { order };
             let by_time = a.ms.is_none().cmp(&b.ms.is_none()).then_with(|| turn(a.ms.cmp(&b.ms)));
-            // One without a number ties with one that has the first there is.
+            // A document without a number ties with those that have the first possible number.
             let first = if descending { i64::MAX } else { i64::MIN };
             let by_number = turn(a.number.unwrap_or(first).cmp(&b.number.unwrap_or(first)));
             by_time.then(by_number).then(a_id.cmp(b_id))

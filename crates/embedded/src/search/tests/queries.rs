@@ -1,11 +1,11 @@
-//! Which documents each query finds.
+//! Tests of the documents that each query finds.
 
 use firn_model::ErrorKind;
 use serde_json::{Value, json};
 
 use super::support::{Shard, failure, ids, mapping, run, shard};
 
-/// Ids in order of `id`; the count agrees, with and without hits.
+/// Checks the ids, in order of `id`; the count must agree, with and without hits.
 pub(super) fn check(query: &Value, expect: &str) {
     let body = json!({"query": query, "sort": ["id"], "track_total_hits": true});
     let response = run(vec![shard().ready()], &body).unwrap();
@@ -15,7 +15,7 @@ pub(super) fn check(query: &Value, expect: &str) {
     let body = json!({"query": query, "size": 0, "track_total_hits": true});
     let response = run(vec![shard().ready()], &body).unwrap();
     assert_eq!(response.total.unwrap().value, count, "count of {query}");
-    // Scoring takes other ways to the same documents.
+    // Scoring uses other code to find the same documents.
     let body = json!({"query": {"bool": {"must": [query]}}, "track_total_hits": true});
     let response = run(vec![shard().ready()], &body).unwrap();
     let mut found: Vec<String> = response.hits.iter().map(|hit| hit.id.clone()).collect();
@@ -98,7 +98,7 @@ fn term_on_dates() {
     check(&json!({"term": {"@timestamp": "2024-06-15"}}), "a b");
     check(&json!({"term": {"@timestamp": "now/d"}}), "a b");
     check(&json!({"term": {"@timestamp": 1718445600000i64}}), "a");
-    // What the text leaves open counts, to the nanosecond.
+    // Digits that the text leaves open count, to the nanosecond.
     check(&json!({"term": {"nanos": "2024-06-15T10:00:00Z"}}), "a");
     check(&json!({"term": {"nanos": 1718445600000i64}}), "a");
     check(&json!({"term": {"nanos": "2024-06-15T10:00:00.000Z"}}), "");
@@ -233,7 +233,7 @@ fn full_text() {
         &json!({"match_phrase": {"message": {"query": "fox brown", "slop": 1}}}),
         "b",
     );
-    // Values of one field are far from each other.
+    // Values of one field have distant positions.
     let mut two = Shard::new(&mapping());
     two.segment(&[json!({"id": "a", "message": ["quick brown", "fox trots"]})], &[]);
     for (slop, expect) in [(0, ""), (50, ""), (99, ""), (100, "a")] {

@@ -1,4 +1,4 @@
-//! How often a search of splits waits for bytes.
+//! Tests of the number of times that a search of splits waits for bytes.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -21,15 +21,15 @@ use crate::search::{ShardSearch, cost};
 use crate::segment::ShardSnapshot;
 use crate::splits::{ID_FIELD, RUN_ROWS, SplitBytes, Wanted, WholeSplit, open_split, shared_hash, value_hash};
 
-/// A store far away: pages are here once they were fetched.
+/// A remote store: a page is local after it was fetched.
 #[derive(Debug)]
 struct Remote {
     whole: WholeSplit,
     io: Handle,
     here: Mutex<BTreeSet<u64>>,
-    /// What each call fetched.
+    /// The ranges that each call fetched.
     rounds: Mutex<Vec<Vec<Wanted>>>,
-    /// What had to be read by itself.
+    /// The ranges that were read separately.
     alone: Mutex<Vec<Wanted>>,
     is_down: bool,
 }
@@ -77,7 +77,7 @@ impl SplitBytes for Remote {
     }
 }
 
-/// A shard whose segments lie far away.
+/// A shard with remote segments.
 struct Far {
     search: ShardSearch,
     stores: Vec<Arc<Remote>>,
@@ -105,7 +105,7 @@ fn far(is_down: bool) -> Far {
     far_of(&shard, is_down)
 }
 
-/// The shard, with its segments far away.
+/// Returns the shard, with remote segments.
 fn far_of(shard: &Shard, is_down: bool) -> Far {
     let io = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -147,7 +147,7 @@ fn far_of(shard: &Shard, is_down: bool) -> Far {
 }
 
 impl Far {
-    /// Most rounds that a split saw, and what was read alone.
+    /// Returns the most rounds of a split, and the separate reads.
     fn waits(&self) -> (usize, Vec<Wanted>) {
         let rounds = self.stores.iter().map(|store| store.rounds.lock().len()).max();
         let alone = self
@@ -163,7 +163,7 @@ impl Far {
         let (rounds, alone) = self.waits();
         assert!(rounds <= rounds_max, "{rounds} rounds for {question}");
         assert_eq!(alone, [], "{question}");
-        // Again: nothing is fetched.
+        // The second search fetches nothing.
         run(vec![self.search.clone()], question).unwrap();
         assert_eq!(self.waits().0, rounds, "{question}");
     }
@@ -211,7 +211,8 @@ fn texts_and_patterns_take_four_rounds() {
     );
 }
 
-/// One clustered segment of three tenants, more rows than four runs of a column; instants are so irregular.
+/// Returns one clustered segment of three tenants, with more rows than four runs of a column; `jitter_ms` makes
+/// timestamps irregular.
 fn far_tenants(jitter_ms: usize) -> Far {
     let mut mapping = mapping();
     mapping["properties"]["tenant"] = json!({"type": "keyword"});
@@ -229,7 +230,7 @@ fn far_tenants(jitter_ms: usize) -> Far {
     far_of(&shard, false)
 }
 
-/// Bytes of columns that a question fetches, at a store that has fetched nothing yet.
+/// Returns the bytes of columns that a request fetches from a store without cached bytes.
 fn column_bytes(question: &Value) -> u64 {
     column_bytes_of(&far_tenants(7), question)
 }
@@ -245,7 +246,7 @@ fn column_bytes_of(far: &Far, question: &Value) -> u64 {
 }
 
 #[test]
-fn a_tenants_question_fetches_its_rows_alone() {
+fn a_request_of_a_tenant_fetches_only_its_rows() {
     let histogram = |query: Value| {
         json!({"size": 0, "query": query, "aggs": {"t": {
             "date_histogram": {"field": "@timestamp", "fixed_interval": "1m"},
@@ -262,7 +263,7 @@ fn a_tenants_question_fetches_its_rows_alone() {
 }
 
 #[test]
-fn intervals_of_whole_hours_fetch_no_instants() {
+fn intervals_of_whole_hours_fetch_no_timestamps() {
     let by = |interval: &str, zone: &str| {
         let histogram = json!({"field": "@timestamp", "fixed_interval": interval, "time_zone": zone});
         column_bytes_of(
@@ -272,14 +273,14 @@ fn intervals_of_whole_hours_fetch_no_instants() {
     };
     let minutes = by("90m", "UTC");
     assert!(minutes > 5_000, "{minutes}");
-    // They are so few that the footer has them.
+    // There are so few hours that the footer has them.
     assert_eq!(by("2h", "UTC"), 0);
-    // There hours begin in the middle of those of UTC.
+    // Hours in that zone start in the middle of hours in UTC.
     assert_eq!(by("2h", "Asia/Kolkata"), minutes);
 }
 
 #[test]
-fn what_is_known_of_whole_splits_is_not_fetched() {
+fn stored_totals_of_whole_splits_are_not_fetched() {
     let all = json!({"range": {"@timestamp": {"gte": 1_600_000_000_000u64, "lt": 1_800_000_000_000u64}}});
     let fetched = |query: &Value, aggs: Value| {
         let far = far(false);
@@ -292,17 +293,17 @@ fn what_is_known_of_whole_splits_is_not_fetched() {
     let frequent = json!({"h": {"terms": {"field": "host.name"}}, "s": {"stats": {"field": "status"}}});
     assert_eq!(fetched(&all, frequent.clone()), []);
     let by_host = json!({"h": {"terms": {"field": "host.name"}, "aggs": {"s": {"avg": {"field": "status"}}}}});
-    // What is measured is so little here that the footer has it.
+    // The totals are so small here that the footer has them.
     assert_eq!(fetched(&all, by_host), []);
     let cut = json!({"range": {"@timestamp": {"gte": 1_700_000_100_000u64}}});
     assert_ne!(fetched(&cut, frequent), []);
 }
 
 #[test]
-fn instants_that_a_window_cuts_are_fetched_together() {
+fn timestamps_at_the_edges_of_a_window_are_fetched_together() {
     let from = 1_700_020_000_123u64;
     let cut = json!({"range": {"@timestamp": {"gte": from, "lt": from + 30_000_000}}});
-    // Its rounds and reads are held to what is allowed.
+    // Its rounds and reads are within the limits.
     let fetched = column_bytes(&json!({"size": 0, "query": cut, "aggs": {"s": {"terms": {"field": "status"}}}}));
     assert!(fetched > 0);
 }
@@ -318,7 +319,7 @@ fn a_store_that_is_down_is_named() {
 }
 
 #[test]
-fn what_a_search_costs_is_told_without_fetching() {
+fn a_cost_estimate_fetches_nothing() {
     let far = far(false);
     let told = |body: Value| {
         let request = SearchRequest::parse(IndexTarget::default(), Some(&body)).unwrap();
@@ -343,7 +344,7 @@ fn what_a_search_costs_is_told_without_fetching() {
 }
 
 #[test]
-fn filters_tell_which_splits_hold_a_value() {
+fn term_filters_show_which_splits_hold_a_value() {
     let mut shard = Shard::new(&mapping());
     let events: Vec<Value> = (0..3000)
         .map(|number| json!({"id": format!("id-{number}"), "host": {"name": format!("n{number}")}, "lower": "x"}))
@@ -365,9 +366,9 @@ fn filters_tell_which_splits_hold_a_value() {
         .filter(|number| holds("host.name", &format!("m{number}")))
         .count();
     assert!(others < 40, "{others}");
-    // Fields with few values share one, which knows nothing of those with many.
+    // Fields with few values share a filter, which has no values of fields with many.
     let FilterOf::Shared(shared) = split.filter_of("lower") else {
-        panic!("it has a filter of its own");
+        panic!("the field has a separate filter");
     };
     assert_eq!(split.filter_of("absent"), FilterOf::Shared(shared));
     assert!(matches!(split.filter_of("host.name"), FilterOf::Own(_)));

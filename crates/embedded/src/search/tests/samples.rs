@@ -1,5 +1,4 @@
-//! What the aggregations answer that look at a shard twice: samples, significance; and the matrix
-//! of filters.
+//! Tests of aggregations with a second run over a shard (samples, significance), and of the matrix of filters.
 
 use serde_json::{Value, json};
 
@@ -12,7 +11,7 @@ fn check(shards: Vec<ShardSearch>, query: &Value, aggregation: &Value, expect: &
     assert_eq!(&answer["x"], expect, "{query} {aggregation}");
 }
 
-/// Documents of 20 words with a group and a value, in as many segments as asked.
+/// Returns documents of 20 words with a group and a value, in the given number of segments.
 fn words(segments: usize) -> ShardSearch {
     let mut shard = Shard::new(&mapping());
     let all: Vec<Value> = (0..60_usize)
@@ -32,13 +31,13 @@ fn words(segments: usize) -> ShardSearch {
 }
 
 #[test]
-fn samplers_take_the_best_of_a_shard_whatever_its_segments() {
+fn samplers_take_the_best_of_a_shard_in_any_segments() {
     let aggregation = json!({
         "sampler": {"shard_size": 5},
         "aggs": {"least": {"min": {"field": "size"}}, "n": {"value_count": {"field": "size"}},
                  "groups": {"terms": {"field": "lower"}}}
     });
-    // The longest messages score highest here; those of equal score come in the order of the index.
+    // The longest messages score highest here; those with equal scores are in index order.
     let query = json!({"match": {"message": "fox"}});
     let whole = {
         let body = json!({"size": 5, "query": query, "_source": false, "docvalue_fields": ["size"]});
@@ -57,7 +56,7 @@ fn samplers_take_the_best_of_a_shard_whatever_its_segments() {
         assert_eq!(answer["x"]["n"]["value"], 5, "{segments}");
         assert_eq!(answer["x"]["least"]["value"], json!(least), "{segments}");
     }
-    // Where all score the same, the first are taken.
+    // If all score the same, the first documents are taken.
     for segments in [1, 2, 7] {
         check(
             vec![words(segments)],
@@ -132,7 +131,7 @@ fn significant_terms_compare_with_everything() {
                 {"key": "h1", "doc_count": 10, "score": 1.0, "bg_count": 10, "m": {"value": 57.0}}
             ]}),
         );
-        // Numbers, a background of its own, and a foreground that time narrows to one segment.
+        // Numbers, a separate background, and a foreground that time restricts to one segment.
         check(
             vec![words(segments)],
             &json!({"range": {"@timestamp": {"lt": "2024-02-01"}}}),

@@ -1,13 +1,13 @@
-//! Scores beside Lucene's formula, computed here from the texts themselves.
+//! Tests of scores against Lucene's formula, computed here from the texts.
 //!
-//! `idf * (k1 + 1) * tf / (tf + k1 * (1 - b + b * length / average))`, `k1 = 1.2`, `b = 0.75`, with
-//! the factor `k1 + 1` that Elasticsearch has kept; lengths in Lucene's encoding of a byte.
+//! `idf * (k1 + 1) * tf / (tf + k1 * (1 - b + b * length / average))`, `k1 = 1.2`, `b = 0.75`, with the factor `k1
+//! + 1` that Elasticsearch has retained; lengths in Lucene's one-byte encoding.
 
 use serde_json::{Value, json};
 
 use super::support::{Shard, run};
 
-/// A length as it is after Lucene has put it into a byte: exact up to 40, then four bits of it.
+/// Returns a length after Lucene's encoding in one byte: exact up to 40, then with four bits.
 fn encoded(length: usize) -> f64 {
     if length < 40 {
         return length as f64;
@@ -32,8 +32,7 @@ fn lengths_are_encoded_like_lucene_does() {
     }
 }
 
-/// The score of a document for one word in one field, from the words of that field in all
-/// documents.
+/// Returns the score of a document for one word in one field, from the words of that field in all documents.
 fn expected(texts: &[Vec<&str>], doc: usize, word: &str) -> f64 {
     let having: Vec<&Vec<&str>> = texts.iter().filter(|words| !words.is_empty()).collect();
     let docs = having.len() as f64;
@@ -67,7 +66,7 @@ fn check(shard: &Shard, documents: &[Value], field: &str, word: &str) {
     }
 }
 
-/// Documents whose texts are of very different lengths, some without a body.
+/// Returns documents with texts of very different lengths, some without a body.
 fn documents() -> Vec<Value> {
     (0..24)
         .map(|number: usize| {

@@ -1,8 +1,8 @@
-//! Splits that earlier builds wrote, and this one would: later builds open them as they are.
+//! Tests that this build reads splits of all earlier formats.
 //!
-//! Each format that was ever written has files of its own in `fixtures/`. Those of a new one are written by
-//! `FIRN_WRITE_FIXTURES=1 cargo test -p firn-embedded --lib split_formats`, once, and never again: what was in snapshots then
-//! stays as it was.
+//! Each format that was ever written has files in `fixtures/`.
+//! `FIRN_WRITE_FIXTURES=1 cargo test -p firn-embedded --lib split_formats` writes the files of a new format, once, and
+//! never again: existing snapshots keep their format.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use crate::search::ShardSearch;
 use crate::segment::ShardSnapshot;
 use crate::splits::{WholeSplit, open_split};
 
-/// `format` is a version, and what was added within it.
+/// Returns the path of a fixture; `format` is a version with its additions.
 fn fixture(format: impl Display, ending: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/search/tests/fixtures");
     folder.join(format!("split-{format}.{ending}"))
@@ -31,7 +31,7 @@ fn read(format: impl Display, ending: &str) -> Bytes {
         .into()
 }
 
-/// The documents of most cases and sixty events, of which the fourth document is deleted.
+/// Writes the documents of most cases and sixty events; the fourth document is deleted.
 fn write(version: u32) {
     let mut shard = Shard::new(&mapping());
     let documents = [documents(), events(60)].concat();
@@ -43,9 +43,9 @@ fn write(version: u32) {
     write("deletes", &deletes.unwrap());
 }
 
-/// The version that the last page of an object says.
+/// Returns the version in the last page of an object.
 fn version_of(object: &[u8]) -> u32 {
-    // Behind it stand eight bytes of magic and the page's checksum.
+    // After it are eight bytes of magic and the page's checksum.
     let at = object.len() - 16;
     u32::from_le_bytes(object[at..at + 4].try_into().unwrap())
 }
@@ -105,7 +105,7 @@ fn check(version: u32) {
     assert_eq!(serde_json::from_slice::<Value>(&source).unwrap(), documents()[2]);
 }
 
-/// Version 3 with totals, and enough events that there are some.
+/// Version 3 with totals, and with enough events to have some.
 const WITH_TOTALS: &str = "3-totals";
 
 #[test]

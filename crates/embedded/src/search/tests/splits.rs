@@ -1,4 +1,4 @@
-//! What segments answer, their splits answer too.
+//! Tests that splits answer like their segments.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -24,8 +24,8 @@ use crate::segment::{Segment, ShardSnapshot};
 use crate::shard::{DeleteSet, FrozenSegment, SegmentMeta};
 use crate::splits::{SplitBytes, Wanted, WholeSplit, open_split, write_split};
 
-/// A file of Tantivy's with the end that it is opened by: a text, its length and a magic number. Its own
-/// directory takes that off before anyone sees the file.
+/// Returns a Tantivy file with the footer that Tantivy opens it by: a text, its length and a magic number.
+/// Tantivy's directory strips the footer before callers see the file.
 fn with_end(file: &[u8]) -> Bytes {
     let end = Footer {
         version: tantivy::version().clone(),
@@ -36,7 +36,7 @@ fn with_end(file: &[u8]) -> Bytes {
     [file, &text, &len, &1337u32.to_le_bytes()].concat().into()
 }
 
-/// A segment as a commit point would hold it.
+/// Returns a segment as a commit point would have it.
 pub(super) fn frozen(segment: &Segment) -> FrozenSegment {
     let index = segment.reader.index();
     let directory = index.directory();
@@ -86,7 +86,7 @@ pub(super) fn frozen(segment: &Segment) -> FrozenSegment {
     }
 }
 
-/// The object of a segment, and its deletes.
+/// Returns the split object of a segment, and its deletes.
 pub(super) fn split_of(segment: &Segment) -> (SplitRef, Bytes, Option<Bytes>) {
     let frozen = frozen(segment);
     let mut object = Vec::new();
@@ -95,7 +95,7 @@ pub(super) fn split_of(segment: &Segment) -> (SplitRef, Bytes, Option<Bytes>) {
     (split, object.into(), frozen.deletes())
 }
 
-/// The same shard with its segments in splits.
+/// Returns the same shard with its segments as splits.
 pub(super) fn as_splits(shard: &ShardSearch) -> ShardSearch {
     let reopen = |segment: &Arc<Segment>| {
         let (split, object, deletes) = split_of(segment);
@@ -115,13 +115,13 @@ pub(super) fn as_splits(shard: &ShardSearch) -> ShardSearch {
     }
 }
 
-/// What a client sees of an answer.
+/// Returns the part of an answer that a client sees.
 pub(super) fn seen(response: &SearchResponse) -> String {
     let aggregations = response.aggregations.as_ref().map(|found| format!("{found:?}"));
     format!("{:?} {:?} {aggregations:?}", response.total, response.hits)
 }
 
-/// Questions that read every part of a segment.
+/// Returns requests that read every part of a segment.
 fn questions() -> Vec<Value> {
     vec![
         json!({"query": {"match_all": {}}, "sort": [{"@timestamp": "desc"}], "version": true, "seq_no_primary_term": true}),
@@ -144,7 +144,7 @@ fn questions() -> Vec<Value> {
 }
 
 #[test]
-fn splits_answer_as_their_segments_do() {
+fn splits_answer_like_their_segments() {
     let shard = shard();
     let splits = as_splits(&shard.ready());
     for question in questions() {
@@ -176,7 +176,7 @@ fn tenant_shard(count: usize) -> Shard {
 }
 
 #[test]
-fn clustered_splits_answer_as_their_segments_do() {
+fn clustered_splits_answer_like_their_segments() {
     let shard = tenant_shard(10_000);
     let splits = as_splits(&shard.ready());
     let tenants = splits.snapshot.segments[0].tenants.as_ref().unwrap();
@@ -208,9 +208,9 @@ fn the_same_segment_makes_the_same_object() {
     assert_eq!((tenant.docs, first.0.tenant("t9")), (167, None));
 }
 
-/// So that no cache takes pages of the one for the other's.
+/// Otherwise a cache could take pages of one object for those of the other.
 #[test]
-fn a_segment_that_was_made_anew_under_its_id_has_another_salt() {
+fn a_segment_rebuilt_under_its_id_has_another_salt() {
     let shard = tenant_shard(100);
     let mut frozen = frozen(&shard.ready().snapshot.segments[0]);
     let write = |frozen: &FrozenSegment| write_split(frozen, &mut Vec::new(), &|| Ok(())).unwrap();
@@ -247,7 +247,7 @@ fn a_damaged_segment_becomes_no_split() {
     assert_eq!(error.kind(), ErrorKind::ShardDamaged);
 }
 
-/// Counts what is read, and refuses to once so many reads more were made.
+/// Counts reads, and fails after a given number of further reads.
 #[derive(Debug)]
 struct Watched {
     whole: WholeSplit,
@@ -303,7 +303,7 @@ fn watched(shard: &Shard) -> (ShardSearch, Arc<Watched>) {
     opened(ready, &written)
 }
 
-/// A shard whose only segment was written.
+/// Opens a shard whose only segment was written as a split.
 fn opened(
     ready: ShardSearch,
     (split, object, deletes): &(SplitRef, Bytes, Option<Bytes>),
@@ -352,8 +352,8 @@ fn a_store_out_of_reach_is_named() {
 }
 
 #[test]
-fn a_store_that_goes_out_of_reach_is_named_wherever_a_search_has_come_to() {
-    /// So many that dictionaries are not in the footer.
+fn a_store_out_of_reach_is_named_at_every_step_of_a_search() {
+    /// Enough events that dictionaries are not in the footer.
     const EVENTS: usize = 20_000;
     let event = |number: usize| {
         let name = format!("web-{:05}-{:x}", number * 7 % EVENTS, number * number);
@@ -403,9 +403,9 @@ fn a_store_that_goes_out_of_reach_is_named_wherever_a_search_has_come_to() {
     assert!(failed > 40, "{failed}");
 }
 
-/// Both have the columns of the same segment.
+/// Both splits have columns of the same segment.
 #[test]
-fn what_is_open_of_a_split_serves_nobody_else() {
+fn open_columns_of_a_split_serve_no_other_split() {
     let shard = tenant_shard(9000);
     let ((splits, bytes), (others, other_bytes)) = (watched(&shard), watched(&shard));
     let one = json!({"query": {"ids": {"values": ["id-1"]}}, "sort": ["status"]});
@@ -424,7 +424,7 @@ fn what_is_open_of_a_split_serves_nobody_else() {
 }
 
 #[test]
-fn a_flipped_bit_is_never_answered_from() {
+fn a_flipped_bit_never_reaches_an_answer() {
     let shard = tenant_shard(3000);
     let ready = shard.ready();
     let (split, object, _) = split_of(&ready.snapshot.segments[0]);

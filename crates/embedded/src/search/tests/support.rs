@@ -1,4 +1,4 @@
-//! Segments in memory, and searches over them.
+//! Test support: segments in memory, and searches over them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::{analysis, schema};
 /// 2024-06-15T12:00:00Z.
 pub(super) const NOW_MS: i64 = 1_718_452_800_000;
 
-/// A shard being put together.
+/// Builder of a shard.
 pub(super) struct Shard {
     mapping: Arc<Mapping>,
     compiled: Arc<CompiledMapping>,
@@ -57,8 +57,8 @@ impl Shard {
         }
     }
 
-    /// Adds a segment of documents, of which those at `deleted` are deleted. Ids are the field
-    /// `id` where a document has one.
+    /// Adds a segment of documents, of which those at `deleted` are deleted. Ids are the field `id` of a document,
+    /// if it has one.
     pub(super) fn segment(&mut self, documents: &[Value], deleted: &[usize]) -> &mut Self {
         let first_seq_no = self.next_seq_no;
         let mut writer = Index::builder()
@@ -104,20 +104,20 @@ impl Shard {
         self
     }
 
-    /// What it answers is kept from now on; the account tells.
+    /// Enables the cache for partial results; returns its statistics.
     pub(super) fn keep_answers(&mut self, limit_bytes: usize) -> Arc<Account> {
         let account = Arc::default();
         self.cache = Some(ShardCache::new(&RequestCache::new(limit_bytes), &account));
         account
     }
 
-    /// Its documents are told apart by `tenant` from now on.
+    /// Uses `tenant` as the tenant field from now on.
     pub(super) fn by_tenant(&mut self) -> &mut Self {
         self.tenant_field = Some("tenant".into());
         self
     }
 
-    /// Adds a segment of documents as a merge by tenant leaves them.
+    /// Adds a segment of documents in the order of a merge by tenant.
     pub(super) fn clustered_segment(&mut self, documents: &[Value], deleted: &[usize]) -> &mut Self {
         let mut order: Vec<usize> = (0..documents.len()).collect();
         order.sort_by_key(|&position| {
@@ -134,7 +134,7 @@ impl Shard {
         self.know_tenants(&sorted, true)
     }
 
-    /// Adds a segment of documents as they came, which knows its tenants.
+    /// Adds a segment of documents in arrival order, which stores its tenants.
     pub(super) fn counted_segment(&mut self, documents: &[Value], deleted: &[usize]) -> &mut Self {
         self.segment(documents, deleted);
         self.know_tenants(documents, false)
@@ -190,7 +190,7 @@ impl Shard {
         self.segments[segment] = Arc::new(copy);
     }
 
-    /// Its segments without anything known about them.
+    /// Returns its segments without derived information.
     pub(super) fn plain(&self) -> ShardSearch {
         let strip = |segment: &Arc<Segment>| {
             let mut copy = copy_of(segment);
@@ -287,13 +287,13 @@ pub(super) fn run_request(
     search(shards, Arc::new(request), &pool, &RequestContext::new(), NOW_MS, LIMITS)
 }
 
-/// The ids of hits, in order.
+/// Returns the ids of hits, in order.
 pub(super) fn ids(response: &SearchResponse) -> String {
     let ids: Vec<&str> = response.hits.iter().map(|hit| hit.id.as_str()).collect();
     ids.join(" ")
 }
 
-/// A mapping with a field of every kind.
+/// Returns a mapping with a field of every type.
 pub(super) fn mapping() -> Value {
     json!({
         "properties": {
@@ -321,7 +321,7 @@ pub(super) fn mapping() -> Value {
     })
 }
 
-/// The documents of most cases, by id.
+/// Returns the documents of most cases, by id.
 pub(super) fn documents() -> Vec<Value> {
     vec![
         json!({
@@ -349,7 +349,7 @@ pub(super) fn documents() -> Vec<Value> {
     ]
 }
 
-/// The documents in two segments, with a deleted copy of the first among them.
+/// Returns the documents in two segments, with a deleted copy of the first one.
 pub(super) fn shard() -> Shard {
     let mut shard = Shard::new(&mapping());
     let documents = documents();
@@ -361,7 +361,7 @@ pub(super) fn shard() -> Shard {
     shard
 }
 
-/// The failure of a search.
+/// Returns the error of a search.
 pub(super) fn failure(body: &Value) -> Error {
     match run(vec![shard().ready()], body) {
         Err(error) => error,

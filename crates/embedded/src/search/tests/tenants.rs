@@ -1,5 +1,4 @@
-//! Questions about one tenant: what segments know of its rows changes no answer, and neither does
-//! having been asked before.
+//! Tests of requests for one tenant: stored row ranges of tenants change no answer, and neither do cached results.
 
 use std::sync::atomic::Ordering;
 
@@ -11,7 +10,7 @@ use super::support::{Shard, run, run_request};
 use crate::search::{ShardSearch, TenantRestriction};
 
 const HOUR_MS: i64 = 3_600_000;
-/// 2024-03-30T00:00:00Z: summer time begins in Berlin the night after.
+/// 2024-03-30T00:00:00Z: summer time begins in Berlin the next night.
 const START_MS: i64 = 1_711_756_800_000;
 
 fn mapping() -> Value {
@@ -60,7 +59,7 @@ fn event() -> impl Strategy<Value = Event> {
         })
 }
 
-/// What a segment knows of its tenants.
+/// The information that a segment stores about its tenants.
 #[derive(Debug, Clone, Copy)]
 enum Knowledge {
     Nothing,
@@ -95,11 +94,11 @@ fn shard(segments: &[(Vec<Event>, Knowledge)]) -> Shard {
     shard
 }
 
-/// A dashboard's question.
+/// A request of a dashboard.
 #[derive(Debug, Clone)]
 struct Question {
     tenant: &'static str,
-    /// How the tenant is named in it.
+    /// The way in which the request names the tenant.
     manner: usize,
     from: i64,
     hours: i64,
@@ -138,7 +137,7 @@ fn question() -> impl Strategy<Value = Question> {
 }
 
 impl Question {
-    /// The same about a window that has moved on.
+    /// Returns the same request with a later window.
     fn slid(&self, hours: i64) -> Self {
         Self {
             from: self.from + hours,
@@ -201,7 +200,7 @@ impl Question {
     }
 }
 
-/// What of an answer does not depend on how long it took.
+/// Returns the part of an answer that does not depend on its duration.
 fn shown(response: SearchResponse) -> Value {
     let hits: Vec<Value> = response
         .hits
@@ -212,7 +211,7 @@ fn shown(response: SearchResponse) -> Value {
     json!({"total": total, "max_score": response.max_score, "hits": hits, "aggregations": response.aggregations.as_deref()})
 }
 
-/// `PROPTEST_CASES` of them, else as many as take some seconds.
+/// Returns the number of cases: `PROPTEST_CASES`, or as many as take a few seconds.
 fn config() -> ProptestConfig {
     match std::env::var_os("PROPTEST_CASES") {
         Some(_) => ProptestConfig::default(),
@@ -224,7 +223,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn what_is_known_of_rows_changes_no_answer(
+    fn stored_row_ranges_change_no_answer(
         segments in prop::collection::vec(segment(), 1..5),
         questions in prop::collection::vec((question(), 1i64..30), 1..5),
         deletes in prop::collection::vec((any::<prop::sample::Index>(), 0u32..60), 0..6),
@@ -248,7 +247,7 @@ proptest! {
     }
 
     #[test]
-    fn a_scope_sees_what_the_same_filter_finds(
+    fn a_tenant_restriction_equals_a_filter(
         segments in prop::collection::vec(segment(), 1..5),
         question in question(),
         other in prop::sample::select(vec!["a", "b"]),
@@ -269,7 +268,7 @@ proptest! {
     }
 }
 
-/// 3 days of three tenants in one segment, one event an hour each.
+/// Returns 3 days of three tenants in one segment, with one event per hour each.
 fn clustered() -> Shard {
     let mut shard = Shard::new(&mapping());
     let mut documents = Vec::new();
@@ -295,7 +294,7 @@ fn of_b(from: i64, to: i64, rest: Value) -> Value {
 }
 
 #[test]
-fn profile_tells_what_was_not_read() {
+fn profile_shows_segments_that_were_not_read() {
     let mut shard = clustered();
     shard.keep_answers(1 << 20);
     let ask = |shard: &Shard, body: &Value| {
@@ -316,7 +315,7 @@ fn profile_tells_what_was_not_read() {
     let classes = json!({"size": 0, "aggs": {"classes": {"terms": {"field": "class"}}}});
     let (counts, read) = ask(&shard, &of_b(10, 60, classes.clone()));
     assert_eq!((counts.from_cache, counts.read, read), (0, 1, 50));
-    // Other edges, the same rows.
+    // Another window edge, the same rows.
     let mut body = of_b(10, 60, classes);
     body["query"]["bool"]["filter"][1]["range"]["@timestamp"]["gte"] = json!(START_MS + 10 * HOUR_MS - 5);
     let (counts, read) = ask(&shard, &body);
@@ -335,7 +334,7 @@ fn profile_tells_what_was_not_read() {
 }
 
 #[test]
-fn a_page_goes_on_where_the_last_one_ended() {
+fn a_page_continues_after_the_previous_one() {
     let shard = clustered();
     for order in ["asc", "desc"] {
         let mut found = Vec::new();
@@ -361,7 +360,7 @@ fn a_page_goes_on_where_the_last_one_ended() {
 }
 
 #[test]
-fn the_cache_is_asked_as_the_request_says() {
+fn the_request_controls_the_cache() {
     let mut shard = clustered();
     let account = shard.keep_answers(1 << 20);
     let classes = json!({"size": 0, "aggs": {"classes": {"terms": {"field": "class"}}}});

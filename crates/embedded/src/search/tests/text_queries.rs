@@ -1,4 +1,4 @@
-//! Which documents the queries on terms and texts find, and how they score.
+//! Tests of the documents that queries on terms and texts find, and of their scores.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::queries::{check, query_string};
 use super::support::{Shard, failure, ids, run, shard};
 
-/// Scores by id, in order of ids, rounded to thousandths.
+/// Returns scores by id, in order of ids, rounded to thousandths.
 fn scores(shard: &Shard, query: &Value) -> Vec<(String, f32)> {
     let body = json!({"query": query, "sort": ["id"], "track_scores": true});
     let response = run(vec![shard.ready()], &body).unwrap();
@@ -91,7 +91,7 @@ fn fuzzy() {
     );
     refused(
         json!({"fuzzy": {"message": "x".repeat(256)}}),
-        "a fuzzy word may have [255] characters, got [256]",
+        "a fuzzy word may have at most [255] characters, got [256]",
     );
     refused(json!({"fuzzy": {"hidden": "xxx"}}), "since it is not indexed");
 }
@@ -125,7 +125,7 @@ fn nearer_terms_score_more() {
         ]
         .map(|(id, score)| (id.to_owned(), score))
     );
-    // All terms as frequent as the most frequent: one document of five each.
+    // All terms have the document frequency of the most frequent one: one of five documents.
     let idf = (1.0_f32 + (5.0 - 1.0 + 0.5) / 1.5).ln();
     let blended = scores(&shard, &json!({"fuzzy": {"word": "kitten"}}));
     assert_eq!(blended[1].1, (idf * 1000.0).round() / 1000.0);
@@ -183,7 +183,7 @@ fn the_best_of_several_scores() {
 }
 
 #[test]
-fn what_is_not_wanted_scores_less() {
+fn negative_matches_score_less() {
     let shard = shard();
     let boosting = json!({"boosting": {
         "positive": {"constant_score": {"filter": {"match": {"message": "fox"}}, "boost": 4}},
@@ -196,7 +196,7 @@ fn what_is_not_wanted_scores_less() {
 }
 
 #[test]
-fn words_of_match_stand_for_those_near_them() {
+fn words_of_match_may_be_fuzzy() {
     check(
         &json!({"match": {"message": {"query": "quik", "fuzziness": "AUTO"}}}),
         "a",
@@ -229,7 +229,7 @@ fn words_of_match_stand_for_those_near_them() {
 }
 
 #[test]
-fn phrases_that_go_on() {
+fn phrase_prefixes() {
     check(&json!({"match_phrase_prefix": {"message": "quick bro"}}), "a");
     check(&json!({"match_phrase_prefix": {"message": "the bro"}}), "b");
     check(&json!({"match_phrase_prefix": {"message": "br"}}), "a b");
@@ -317,7 +317,7 @@ fn fields_as_if_they_were_one() {
     assert_eq!(of("cross_fields", "and"), "a c");
     assert_eq!(of("best_fields", "and"), "c");
     assert_eq!(of("cross_fields", "or"), "a b c");
-    // Blended: `smith` is as frequent in one field as in the other.
+    // Blended: `smith` has the same document frequency in both fields.
     let query = json!({"multi_match": {"query": "smith", "fields": ["first", "last"], "type": "cross_fields"}});
     let scores = scores(&shard, &query);
     assert_eq!(scores[0].1, scores[1].1);
@@ -386,7 +386,7 @@ fn a_word_in_too_many_places_is_refused() {
 }
 
 #[test]
-fn a_sloppy_phrase_finds_the_same_whatever_is_asked_of_it() {
+fn a_sloppy_phrase_finds_the_same_with_and_without_scores() {
     const WORDS: [&str; 4] = ["aa", "bb", "cc", "dd"];
     for seed in 1..=5u64 {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -432,12 +432,12 @@ fn a_sloppy_phrase_finds_the_same_whatever_is_asked_of_it() {
     }
 }
 
-/// Of a phrase of many words against a text of far more; what was found before stays.
+/// A phrase of many words against a much longer text; earlier results are retained.
 #[test]
-fn the_time_of_a_search_is_over_in_the_middle_of_a_phrase() {
+fn a_timeout_ends_a_search_in_the_middle_of_a_phrase() {
     let mut shard = Shard::new(&json!({"properties": {"id": {"type": "keyword"}, "message": {"type": "text"}}}));
     let short = json!({"id": "short", "message": "aa bb ".repeat(200)});
-    // Wherever it is looked for, the words are too far from each other.
+    // At every position, the words are too far apart.
     let long = json!({"id": "long", "message": "aa cc bb ".repeat(100_000)});
     shard.segment(&[short], &[]).segment(&[long.clone(), long], &[]);
     let phrase = json!({"match_phrase": {"message": {"query": "aa bb ".repeat(200), "slop": 3}}});
@@ -469,18 +469,18 @@ fn the_time_of_a_search_is_over_in_the_middle_of_a_phrase() {
 }
 
 #[test]
-fn only_so_many_words_are_looked_for() {
+fn the_number_of_words_is_limited() {
     let words = |count: usize| json!({"match_phrase": {"message": "aa ".repeat(count)}});
     check(&words(60_000), "");
     refused(words(70_000), "each word of a text is a clause");
-    // Each of what the last word stands for is a phrase.
+    // Each expansion of the last word is a phrase.
     let prefix = |words: usize| json!({"match_phrase_prefix": {"message": "fox ".repeat(words) + "b"}});
     check(&prefix(10_000), "");
     refused(prefix(60_000), "each word of a text is a clause");
 }
 
 #[test]
-fn a_word_that_is_there_twice_scores_twice() {
+fn a_repeated_word_scores_twice() {
     let shard = shard();
     let score = |query: Value| scores(&shard, &json!({"match": {"message": query}}));
     let once = score(json!("fox"));
@@ -505,7 +505,7 @@ fn a_word_that_is_there_twice_scores_twice() {
 }
 
 #[test]
-fn a_word_that_is_there_very_often_is_looked_for_once() {
+fn a_word_repeated_very_often_is_looked_up_once() {
     let mut shard = Shard::new(&json!({"properties": {"message": {"type": "text"}}}));
     let documents = vec![json!({"message": "fox"}); 1500];
     shard.segment(&documents, &[]);
@@ -518,9 +518,9 @@ fn a_word_that_is_there_very_often_is_looked_for_once() {
     assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
 }
 
-/// Each is looked up when it is compiled to score, and again when it is opened.
+/// Each word is looked up when it is compiled for scoring, and again when it is opened.
 #[test]
-fn the_time_of_a_search_is_over_among_the_words_of_a_text() {
+fn a_timeout_ends_a_search_between_words_of_a_text() {
     let mut shard = Shard::new(&json!({"properties": {"message": {"type": "text"}}}));
     let words: Vec<String> = (0..60_000).map(|number| format!("w{number}")).collect();
     let text = words.join(" ");

@@ -1,5 +1,5 @@
-//! Aggregations over whole splits, which are answered from what is known of their columns: they answer as those of segments
-//! do, of which nothing is known.
+//! Tests of aggregations over whole splits that are computed from stored totals. They answer like those of
+//! segments, which have no totals.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::search::ShardSearch;
 const START_MS: i64 = 1_700_000_000_000;
 const DOCS: u64 = 1500;
 
-/// Pseudo-random numbers below a bound.
+/// Returns pseudo-random numbers below a bound.
 fn random(seed: u64) -> impl FnMut(u64) -> u64 {
     let mut state = seed;
     move |bound| {
@@ -30,7 +30,7 @@ fn totals_mapping() -> Value {
     mapping
 }
 
-/// Events with a field of every kind: few and many values, several of a document and none of it.
+/// Returns events with a field of every type: few and many values, several values of a document and none.
 fn events(seed: u64, ms: i64, first: u64) -> Vec<Value> {
     let mut random = random(seed);
     (0..DOCS)
@@ -94,7 +94,7 @@ const NUMBERS: [&str; 10] = [
     "@timestamp",
 ];
 
-/// Aggregations of which most are known, and how.
+/// Returns aggregations, and whether totals are enough for them.
 fn aggregations() -> Vec<(Value, bool)> {
     let mut all = Vec::new();
     for field in FEW {
@@ -165,7 +165,7 @@ fn aggregations() -> Vec<(Value, bool)> {
         for (field, is_known) in [("size", true), ("ratio", false), ("codes", false), ("price", false)] {
             let below = |kind: &str| json!({"m": {kind: {"field": field}}});
             let is_known = is_known && by != "tags";
-            // Its numbers are whole hundredths, of which the largest is known and the sum is not.
+            // Its numbers are whole hundredths: totals have the largest one, but no sum.
             let has_largest = is_known || field == "price" && by != "tags";
             all.push((json!({"terms": {"field": by}, "aggs": below("avg")}), is_known));
             all.push((
@@ -187,7 +187,7 @@ fn aggregations() -> Vec<(Value, bool)> {
     all
 }
 
-/// Segments answered from what is known, and all.
+/// Returns the number of segments answered from totals, and of all segments.
 fn known_segments(shard: &ShardSearch, body: &Value) -> (u64, u64) {
     let mut body = body.clone();
     body["profile"] = json!(true);
@@ -220,14 +220,14 @@ fn shard_of(seed: u64, deleted: &[usize]) -> Shard {
 }
 
 #[test]
-fn whole_splits_answer_as_their_segments_do() {
+fn whole_splits_answer_like_their_segments() {
     for seed in 1..3 {
         check(seed, &shard_of(seed, &[]), &json!({"match_all": {}}), true);
     }
 }
 
 #[test]
-fn windows_and_tenants_that_are_all_of_a_split_count_as_such() {
+fn windows_and_tenants_that_cover_a_split_use_totals() {
     let shard = shard_of(3, &[]);
     let window = json!({"range": {"@timestamp": {"gte": START_MS, "lt": START_MS + 20_000_000}}});
     check(3, &shard, &json!({"bool": {"filter": [window]}}), true);
@@ -240,7 +240,7 @@ fn windows_and_tenants_that_are_all_of_a_split_count_as_such() {
 }
 
 #[test]
-fn what_matches_in_part_is_looked_at() {
+fn partial_matches_are_read() {
     let cut = json!({"range": {"@timestamp": {"gte": START_MS + 1_000_000, "lt": START_MS + 19_000_000}}});
     check(4, &shard_of(4, &[]), &cut, false);
     check(5, &shard_of(5, &[]), &json!({"term": {"host.name": "h1"}}), false);
@@ -248,12 +248,12 @@ fn what_matches_in_part_is_looked_at() {
 
 #[test]
 fn deleted_documents_are_not_counted() {
-    // Those of a split that was written before they were deleted.
+    // The documents were deleted after the split was written.
     check(6, &shard_of(6, &[0, 3, 700]), &json!({"match_all": {}}), false);
 }
 
 #[test]
-fn several_aggregations_are_known_only_together() {
+fn totals_are_used_for_all_aggregations_or_none() {
     let shard = shard_of(7, &[]);
     let splits = as_splits(&shard.ready());
     let known = json!({"a": {"terms": {"field": "host.name"}}, "b": {"max": {"field": "size"}}, "c": {"missing": {"field": "tags"}}});

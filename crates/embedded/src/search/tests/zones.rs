@@ -1,5 +1,4 @@
-//! Segments of several zones of time: windows, the newest hits and histograms answer as a walk
-//! over the documents does.
+//! Tests of segments with several zones: windows, newest hits and histograms equal a loop over the documents.
 
 use serde_json::{Value, json};
 
@@ -8,7 +7,7 @@ use crate::derived::ZONE_DOCS;
 
 const START_MS: i64 = 1_718_000_000_000;
 
-/// Events roughly in the order of time, with some late ones, enough for several zones.
+/// Returns events roughly in time order, with some late ones, enough for several zones.
 fn events() -> Vec<(i64, &'static str)> {
     let mut state = 7u64;
     let mut random = move |bound: u64| {
@@ -32,7 +31,7 @@ fn events() -> Vec<(i64, &'static str)> {
 
 struct Case {
     shard: Shard,
-    /// Those that are alive, by index order: (ms, host, id).
+    /// The alive events, in index order: (ms, host, id).
     alive: Vec<(i64, &'static str, String)>,
 }
 
@@ -60,7 +59,7 @@ fn case(deleted: &[usize], without_time: bool) -> Case {
     }
 }
 
-/// Windows that cut zones, take them wholly, and miss them all.
+/// Returns windows that cut zones, cover zones, and miss all of them.
 fn windows() -> Vec<(i64, i64)> {
     let end = START_MS + (3 * i64::from(ZONE_DOCS) + 500) * 30_000;
     vec![
@@ -73,7 +72,7 @@ fn windows() -> Vec<(i64, i64)> {
 }
 
 #[test]
-fn windows_newest_hits_and_histograms_are_those_of_a_walk() {
+fn windows_newest_hits_and_histograms_equal_a_loop() {
     let zone: Vec<usize> = (0..ZONE_DOCS as usize).step_by(3).collect();
     for case in [case(&[], false), case(&zone, false), case(&[5], true)] {
         for (from, to) in windows() {
@@ -99,7 +98,7 @@ fn check(case: &Case, from: i64, to: i64, host: Option<&str>) {
 
     for order in ["asc", "desc"] {
         let mut sorted = expected.clone();
-        // Ties come in index order.
+        // Ties are in index order.
         match order {
             "asc" => sorted.sort_by_key(|event| event.0),
             _ => sorted.sort_by_key(|event| std::cmp::Reverse(event.0)),
@@ -156,7 +155,7 @@ fn check(case: &Case, from: i64, to: i64, host: Option<&str>) {
 }
 
 #[test]
-fn terms_cut_on_one_segment_keep_the_most_frequent() {
+fn terms_cut_on_one_segment_retain_the_most_frequent() {
     let case = case(&[1, 2, 3], false);
     for (order, name) in [("_count", "db-1"), ("_key", "web-2")] {
         let answer = run(
@@ -173,7 +172,7 @@ fn terms_cut_on_one_segment_keep_the_most_frequent() {
 }
 
 #[test]
-fn what_should_match_beside_a_window_only_scores() {
+fn should_clauses_next_to_a_window_only_score() {
     let mut shard = Shard::new(&mapping());
     let document = |id: &str, status: i64| json!({"id": id, "@timestamp": START_MS, "status": status});
     shard.segment(&[document("a", 1), document("b", 2)], &[]);

@@ -38,7 +38,7 @@ fn within(world: &World, index: &str, policy: &str, phase: PhaseName) -> Executi
 }
 
 #[test]
-fn policies_are_counted_and_kept_while_in_use() {
+fn policies_are_counted_and_cannot_be_deleted_while_in_use() {
     let mut world = World::new();
     let phases = json!({"delete": {"min_age": "1d", "actions": {"delete": {}}}});
     world.ok(put("short", phases.clone()));
@@ -115,7 +115,7 @@ fn an_index_goes_on_only_from_where_it_is() {
     world.refused(
         first,
         ErrorKind::Conflict,
-        "index [logs] is not where its lifecycle was about to go on from",
+        "index [logs] has moved to another lifecycle step in the meantime",
     );
     let to = |current: StepKey, phase: &str, action: Option<&str>, step: Option<&str>| {
         Command::Ilm(IlmCommand::Move {

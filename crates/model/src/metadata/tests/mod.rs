@@ -15,7 +15,7 @@ use crate::{Error, ErrorKind};
 const DAY_MS: i64 = 86_400_000;
 const NOW_MS: i64 = 1_767_225_600_000;
 
-/// A state that commands are run on, one after the other.
+/// State on which commands run one after the other.
 struct World {
     metadata: Arc<Metadata>,
     now_ms: i64,
@@ -66,7 +66,7 @@ impl World {
     }
 }
 
-/// Every state must survive its storage.
+/// Checks that a state is unchanged after a write to storage and a read.
 fn stored_and_read_again(metadata: &Metadata) {
     fn same<'a, T: PartialEq + std::fmt::Debug + 'a>(
         entities: impl Iterator<Item = &'a Arc<T>>,
@@ -290,7 +290,7 @@ fn puts_mappings_and_dynamic_fields() {
 }
 
 #[test]
-fn what_is_declared_is_told_from_what_documents_brought() {
+fn declared_fields_do_not_include_fields_of_documents() {
     let mut world = World::new();
     world.ok(create_with(
         "a",
@@ -305,7 +305,7 @@ fn what_is_declared_is_told_from_what_documents_brought() {
         fields.iter().cloned().collect::<Vec<_>>().join(" ")
     };
     assert_eq!(declared(&world), "tenant x");
-    assert_eq!(world.index("plain").declared_fields, None, "nobody asks");
+    assert_eq!(world.index("plain").declared_fields, None, "no tenants");
     world.ok(Command::AddDynamicFields {
         name: "a".to_owned(),
         mapping: Arc::new(Mapping::parse(&json!({"properties": {"brought": {"type": "long"}}})).unwrap()),
@@ -322,7 +322,7 @@ fn what_is_declared_is_told_from_what_documents_brought() {
     assert!(!Arc::ptr_eq(&before, &world.index("a").mapping) && before == world.index("a").mapping);
     assert!(!world.ok(same).changed);
     assert!(!world.index("a").to_json()["settings"].to_string().contains("declared"));
-    // An older firn wrote none down: only what is said again from then on.
+    // An older firn did not record them: only fields declared from then on are recorded.
     let mut stored = world.index("a").to_json();
     stored.as_object_mut().unwrap().remove("declared_fields");
     let older = IndexMetadata::from_json(&stored).unwrap();
@@ -418,7 +418,7 @@ fn updates_aliases() {
     );
     world.ok(update(vec![remove("a-1", "x*"), remove("a-2", "x*")]));
     assert!(!world.metadata.has_alias("x"));
-    // An alias takes the place of an index in one step.
+    // An alias replaces an index in one step.
     world.ok(update(vec![
         add("a-1", "a-2", json!({})),
         AliasAction::RemoveIndex {

@@ -13,7 +13,7 @@ fn store(partial: bool) -> SnapshotStore {
     }
 }
 
-/// A state with an index, and that index as a snapshot would hold it.
+/// A state with an index, and that index as in a snapshot.
 fn snapshotted() -> (World, Arc<IndexMetadata>) {
     let mut world = World::new();
     world.ok(create_with(
@@ -78,7 +78,7 @@ fn mounts_take_over_what_the_snapshot_holds_and_share_its_mapping() {
 }
 
 #[test]
-fn frozen_shards_have_a_limit_of_their_own() {
+fn frozen_shards_have_a_separate_limit() {
     let (mut world, index) = snapshotted();
     world.ok(Command::PutClusterSettings {
         settings: json!({"cluster.max_shards_per_node": 4, "cluster.max_shards_per_node.frozen": 5}),

@@ -2,7 +2,7 @@ use super::*;
 use crate::period::Period;
 use crate::placement::Placement;
 
-/// A world whose data streams `events*` have periods.
+/// A state whose data streams `events*` have periods.
 fn with_period(period: &str) -> World {
     let mut world = World::new();
     world.ok(put_template("events", template(json!({"index.period": period}))));
@@ -66,7 +66,7 @@ fn missing_periods_are_made_in_the_order_of_time() {
     assert_eq!(at(THURSDAY_MS), Some(expect[1]));
     assert_eq!(at(THURSDAY_MS + DAY_MS - 1), Some(expect[1]));
     assert_eq!(at(THURSDAY_MS + DAY_MS), Some(expect[2]));
-    // What has no time goes to today's.
+    // A document without a time goes to today's index.
     assert_eq!(world.metadata.write_index(stream, THURSDAY_MS), Some(expect[1]));
     assert_eq!(
         world.metadata.write_index(stream, THURSDAY_MS - DAY_MS),
@@ -80,7 +80,7 @@ fn one_request_makes_few_indices() {
     let days = |count: i64| (1..=count).map(|day| THURSDAY_MS - day * DAY_MS).collect::<Vec<_>>();
     let error = world.run(backing(&days(NEW_PERIODS_MAX as i64 + 1))).unwrap_err();
     assert!(
-        error.reason().contains("would make [101] new backing indices"),
+        error.reason().contains("would create [101] new backing indices"),
         "{error}"
     );
     world.ok(backing(&days(NEW_PERIODS_MAX as i64)));
@@ -104,12 +104,12 @@ fn old_events_leave_shards_for_recent_ones() {
         }
     };
     assert_eq!(shards(&world), limit * 3 / 4);
-    assert_eq!(error.kind(), ErrorKind::QuotaExceeded, "it may pass");
+    assert_eq!(error.kind(), ErrorKind::QuotaExceeded, "a retry may succeed");
     assert!(
-        error.reason().contains("the last quarter is kept for recent events"),
+        error.reason().contains("last quarter is reserved for recent events"),
         "{error}"
     );
-    // What there is takes its events, and recent ones get indices up to the limit.
+    // Existing indices accept events, and recent events get indices up to the limit.
     assert!(!world.ok(backing(&day(ago - 1))).changed);
     for ago in 1..=5 {
         world.ok(backing(&day(ago)));
@@ -118,7 +118,7 @@ fn old_events_leave_shards_for_recent_ones() {
 }
 
 #[test]
-fn events_too_far_from_now_make_no_index() {
+fn events_outside_the_time_limits_create_no_index() {
     let mut world = World::new();
     world.ok(put_template(
         "events",
@@ -131,12 +131,12 @@ fn events_too_far_from_now_make_no_index() {
     check(THURSDAY_MS + 3_600_000).unwrap();
     assert_eq!(
         check(THURSDAY_MS - 2 * DAY_MS - 1).unwrap_err().reason(),
-        "the document timestamp [2025-12-29T23:59:59.999Z] is older than data stream [events] takes events for \
+        "the document timestamp [2025-12-29T23:59:59.999Z] is older than data stream [events] accepts, \
          [2025-12-30T00:00:00.000Z]: see [index.time.past_limit]"
     );
     assert_eq!(
         check(THURSDAY_MS + 3_600_001).unwrap_err().reason(),
-        "the document timestamp [2026-01-01T01:00:00.001Z] is later than data stream [events] takes events for \
+        "the document timestamp [2026-01-01T01:00:00.001Z] is later than data stream [events] accepts, \
          [2026-01-01T01:00:00.000Z]: see [index.time.future_limit]"
     );
     for ms in [i64::MIN, i64::MAX] {
@@ -190,7 +190,7 @@ fn a_stream_takes_periods_on_and_gives_them_up_at_its_next_index() {
 
 #[test]
 fn periods_belong_to_data_streams() {
-    let reason = "[index.period] is a setting of data streams: it belongs into a template that makes them";
+    let reason = "[index.period] is a setting of data streams: set it in a template with [data_stream]";
     let mut world = World::new();
     world.refused(
         Command::CreateIndex {
@@ -247,7 +247,7 @@ fn new_tenant_indices_take_the_placement_of_their_shards() {
     for (name, placed) in [("before", false), ("after", true), ("other", false), ("plain", false)] {
         assert_eq!(world.index(name).placement.is_some(), placed, "{name}");
     }
-    // The index stands still when the table changes.
+    // Changing the table does not move documents of an existing index.
     world.ok(Command::PutPlacement { placement: None });
     let index = world.index("after");
     assert_eq!(index.shards_of_routing("acme"), [3]);
@@ -337,7 +337,7 @@ fn an_event_that_comes_late_for_a_read_only_index_goes_to_another_of_its_time() 
     let second = at(&world, yesterday).unwrap();
     assert_ne!(first, second);
     assert_eq!(indices(&world).len(), 3);
-    // Of an index without a policy somebody wanted nothing written.
+    // An index without a policy: a user set the write block by hand.
     let mut world = with_period("day");
     let today = at(&world, THURSDAY_MS).unwrap();
     world.ok(put_settings(&[&today], json!({"index.blocks.write": true})));

@@ -1,4 +1,4 @@
-//! Repositories, and what comes from their snapshots.
+//! Tests of repositories, and of indices from their snapshots.
 
 use std::sync::Arc;
 

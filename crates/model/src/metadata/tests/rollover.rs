@@ -135,7 +135,7 @@ fn aliases_roll_over() {
 }
 
 #[test]
-fn a_data_stream_has_the_lifecycle_of_its_template_and_then_its_own() {
+fn a_data_stream_starts_with_the_lifecycle_of_its_template() {
     let mut world = World::new();
     world.ok(put_template(
         "events",

@@ -58,7 +58,7 @@ fn a_policy_counts_what_it_has_done() {
     world.refused(
         begin,
         ErrorKind::Conflict,
-        "policy [nightly] is making snapshot [nightly-1] already",
+        "policy [nightly] is already creating snapshot [nightly-1]",
     );
     let end = |details: Option<&str>| {
         slm(SlmCommand::End {

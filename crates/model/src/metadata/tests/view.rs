@@ -1,4 +1,4 @@
-//! What a tenant, and an operator with few names, may know of.
+//! Tests of the views of a tenant, and of an operator with few names.
 
 use super::*;
 use crate::names::IndicesOptions;
@@ -120,7 +120,7 @@ fn an_alias_whose_filter_asks_for_others_is_not_there_for_a_tenant() {
 }
 
 #[test]
-fn names_that_tenants_choose_are_their_own() {
+fn tenants_may_choose_the_same_names() {
     let mut world = world();
     for (name, by) in [
         ("mine", "a"),
@@ -150,12 +150,12 @@ fn names_that_tenants_choose_are_their_own() {
     assert_eq!(of_a.indices["a~mine"].settings.tenant_owner.as_deref(), Some("a"));
     assert!(of_a.indices["a~mine"].aliases.contains_key("mine"));
     assert!(!world.metadata.has_name("mine"), "the name is free for operators");
-    // What the node calls it, is it as well.
+    // The node's name of the private index means the same index.
     assert!(!world.ok(write("a~mine", "a")).changed);
 }
 
 #[test]
-fn a_tenant_s_own_name_is_its_own_whatever_is_made_of_that_name() {
+fn a_private_index_hides_later_shared_names_from_its_tenant() {
     let for_tenants = json!({"settings": {"index.tenant.field": "tenant"}});
     let mut world = world();
     for name in ["late", "stream", "alias"] {
@@ -194,7 +194,7 @@ fn a_tenant_s_own_name_is_its_own_whatever_is_made_of_that_name() {
     let of_b = view_of(&world, "b");
     assert!(of_b.indices.contains_key("late") && of_b.data_streams.contains_key("stream"));
     assert!(of_b.has_alias("alias"));
-    // Nor is there anything else where it was told so too late: it may have written to what came first.
+    // If a shared index was created first, no private index is created: the tenant may have written to the shared one.
     world.ok(create_with("first", for_tenants));
     assert!(!world.ok(write("first", "a")).changed);
     let own = Command::CreateOwnIndex {
@@ -208,13 +208,13 @@ fn a_tenant_s_own_name_is_its_own_whatever_is_made_of_that_name() {
         assert!(!world.ok(write(name, "c")).changed, "{name}");
     }
     assert!(world.ok(write("errors", "a")).changed, "it is not there for tenants");
-    // Without its own, the name means what tenants share.
+    // After the private index is deleted, the name means the shared index.
     world.ok(delete(&["a~late"]));
     assert!(view_of(&world, "a").indices.contains_key("late"));
 }
 
 #[test]
-fn what_a_tenant_s_write_made_is_written_down_and_not_shown() {
+fn the_creator_of_an_index_is_recorded_and_not_shown() {
     let mut world = world();
     world.ok(write("events-web", "a"));
     world.ok(put_template(
@@ -238,7 +238,7 @@ fn what_a_tenant_s_write_made_is_written_down_and_not_shown() {
 }
 
 #[test]
-fn what_an_operator_changed_by_hand_is_nobody_s() {
+fn an_index_that_an_operator_changed_belongs_to_no_tenant() {
     let mut world = world();
     world.ok(put_template(
         "plain-events",
@@ -289,7 +289,7 @@ fn what_an_operator_changed_by_hand_is_nobody_s() {
 }
 
 #[test]
-fn an_alias_of_what_a_tenant_s_own_name_hides_is_not_there_for_it() {
+fn an_alias_of_a_hidden_shared_index_is_absent() {
     let mut world = world();
     world.ok(write("hid", "a"));
     world.ok(create_with(
@@ -302,7 +302,7 @@ fn an_alias_of_what_a_tenant_s_own_name_hides_is_not_there_for_it() {
 }
 
 #[test]
-fn mappings_of_a_tenant_s_own_are_small() {
+fn mappings_of_private_indices_are_small() {
     let mut world = world();
     let large = || json!({"_meta": {"a": "x".repeat(300_000)}});
     let own = |mappings| Command::CreateOwnIndex {
@@ -314,7 +314,7 @@ fn mappings_of_a_tenant_s_own_are_small() {
     world.refused(
         own(Some(large())),
         ErrorKind::IllegalArgument,
-        "the mapping of a tenant's own index has [300018] bytes as JSON, and may have [262144]",
+        "the mapping of a tenant's private index has [300018] bytes as JSON, the limit is [262144]",
     );
     world.ok(own(None));
     let put = Command::PutMapping {
@@ -322,7 +322,7 @@ fn mappings_of_a_tenant_s_own_are_small() {
         mapping: large(),
     };
     let error = world.run(put).unwrap_err();
-    assert!(error.reason().contains("and may have [262144]"), "{error}");
+    assert!(error.reason().contains("the limit is [262144]"), "{error}");
 }
 
 fn limited(shards_max: u32) -> World {
@@ -350,18 +350,18 @@ fn a_tenant_s_writes_take_a_quarter_of_the_shards_at_most() {
     assert_eq!((count, error.kind()), (10, ErrorKind::QuotaExceeded));
     assert_eq!(
         error.reason(),
-        "writes of this tenant made indices and data streams that hold [10] shards, and they may hold [10], a quarter of \
-         [cluster.max_shards_per_node]: an operator can make more"
+        "indices and data streams created by this tenant's writes hold [10] shards, the limit is [10], a quarter of \
+         [cluster.max_shards_per_node]: an operator can create more"
     );
     assert_eq!(made(&mut world, "b", 5).0, 5);
-    // To what is there it writes on, and what others made does not count as its own.
+    // The tenant can still write to existing indices, and indices of other tenants do not count for it.
     world.ok(write("events-b-1", "a"));
     world.ok(write("events-a-1", "a"));
 }
 
 #[test]
 fn tenants_new_names_leave_the_last_tenth_of_the_shards() {
-    // Three are taken.
+    // Three shards are in use.
     let mut world = limited(40);
     for (by, expected) in [("a", 10), ("b", 10), ("c", 10), ("d", 3)] {
         assert_eq!(made(&mut world, by, 20).0, expected, "{by}");
@@ -371,11 +371,11 @@ fn tenants_new_names_leave_the_last_tenth_of_the_shards() {
         assert_eq!(error.kind(), ErrorKind::QuotaExceeded);
         assert_eq!(
             error.reason(),
-            "this write would make a new index, but the last tenth of the [40] shards of \
-             [cluster.max_shards_per_node] is kept for operators and for data streams that go on"
+            "this write would create a new index, but the last tenth of the [40] shards of \
+             [cluster.max_shards_per_node] is reserved for operators and for existing data streams"
         );
     }
-    // Operators and what goes on have them.
+    // Operators and existing data streams may use them.
     world.ok(auto_create("of-the-operator"));
     world.ok(Command::Rollover {
         target: "events-a-1".to_owned(),
@@ -388,7 +388,7 @@ fn tenants_new_names_leave_the_last_tenth_of_the_shards() {
 }
 
 #[test]
-fn new_periods_of_whoever_made_much_leave_the_last_tenth() {
+fn new_periods_of_a_tenant_with_many_shards_leave_the_last_tenth() {
     let mut world = limited(40);
     let weekly = |pattern: &str| {
         json!({"index_patterns": [pattern], "data_stream": {}, "priority": 1,
@@ -409,7 +409,7 @@ fn new_periods_of_whoever_made_much_leave_the_last_tenth() {
 }
 
 #[test]
-fn a_tenant_makes_indices_of_its_own_by_name() {
+fn a_tenant_creates_private_indices_by_name() {
     let mut world = world();
     let own = |name: &str, body: Value| Command::CreateOwnIndex {
         name: name.to_owned(),
@@ -453,7 +453,7 @@ fn a_tenant_makes_indices_of_its_own_by_name() {
         "{}",
         error.reason()
     );
-    // What tenants share is made by a write to it, or by operators.
+    // Only a write or an operator creates an index that tenants share.
     world.refused(
         own("events-x", json!({})),
         ErrorKind::IndexNotFound,
@@ -493,7 +493,7 @@ fn a_tenant_makes_only_so_many_indices() {
 }
 
 #[test]
-fn refusals_say_nothing_of_what_others_have() {
+fn refusals_reveal_nothing_about_other_tenants() {
     let mut world = world();
     world.ok(Command::PutClusterSettings {
         settings: json!({"cluster.max_shards_per_node": "3", "action.auto_create_index": "-secret*,*"}),
@@ -502,7 +502,7 @@ fn refusals_say_nothing_of_what_others_have() {
     assert_eq!(
         error.kind(),
         ErrorKind::QuotaExceeded,
-        "a limit that is everybody's, without who uses it"
+        "the limit is shared, and the error does not say who uses it"
     );
     assert!(
         error.reason().contains("[cluster.max_shards_per_node]"),

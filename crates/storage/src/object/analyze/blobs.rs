@@ -1,4 +1,4 @@
-//! Objects that are written, read, replaced, listed and removed.
+//! Part of the analysis that writes, reads, replaces, lists and removes objects.
 
 use std::collections::BTreeMap;
 
@@ -9,23 +9,23 @@ use tokio::sync::Semaphore;
 use super::{Analysis, BYTES_IN_MEMORY_MAX, Run};
 use crate::object::{ObjectError, ObjectErrorKind, PutMode};
 
-/// Ranges that are read of each object.
+/// Ranges to read per object.
 const RANGES: usize = 3;
-/// One object of so many is replaced while it is read.
+/// One of this many objects is replaced during a read.
 const REPLACED_ONE_OF: usize = 8;
-/// Memory is taken in pieces of this.
+/// Bytes per permit of the memory semaphore.
 const MEMORY_UNIT: u64 = 4096;
 
-/// Writes the objects and reads them back. Their keys and lengths.
+/// Writes the objects and reads them back. Returns their keys and lengths.
 pub(super) async fn write_and_read(run: &Run<'_>) -> Result<BTreeMap<String, u64>, ObjectError> {
-    // Each object is held twice while it is replaced.
+    // Each object is in memory twice while it is replaced.
     let memory = Semaphore::new((2 * BYTES_IN_MEMORY_MAX / MEMORY_UNIT) as usize);
     let plans = lens(run).into_iter().enumerate();
     let blobs = stream::iter(plans.map(|(number, len)| {
         let memory = &memory;
         async move {
             let units = (2 * len).div_ceil(MEMORY_UNIT) as u32;
-            let _held = memory.acquire_many(units).await.expect("nobody closes this semaphore");
+            let _held = memory.acquire_many(units).await.expect("the semaphore stays open");
             let key = run.key(&format!("blob-{number:06}"));
             one(run, &key, number, len).await?;
             Ok((key, len))
@@ -37,7 +37,7 @@ pub(super) async fn write_and_read(run: &Run<'_>) -> Result<BTreeMap<String, u64
         .await
 }
 
-/// Lengths of all objects: as many small ones as large ones, one as large as allowed, all within the total.
+/// Returns the lengths of all objects: log-uniform, one of maximum size, all within the total.
 fn lens(run: &Run<'_>) -> Vec<u64> {
     let options = run.options;
     let mut random = fastrand::Rng::with_seed(options.seed);
@@ -50,7 +50,7 @@ fn lens(run: &Run<'_>) -> Vec<u64> {
                 0 => options.blob_bytes_max,
                 _ => (random.f64() * magnitudes).exp() as u64,
             };
-            // What comes after this one is at least one byte each.
+            // Reserves at least one byte for each remaining object.
             let rest = count - number - 1;
             let len = drawn.min(left.saturating_sub(rest)).max(1);
             left = left.saturating_sub(len);
@@ -59,7 +59,7 @@ fn lens(run: &Run<'_>) -> Vec<u64> {
         .collect()
 }
 
-/// Bytes that are nobody else's.
+/// Returns bytes that are unique to an object and version.
 fn content(seed: u64, number: usize, version: u64, len: u64) -> Bytes {
     let mut random = fastrand::Rng::with_seed(seed ^ (number as u64).rotate_left(32) ^ version.rotate_left(56));
     let mut bytes = vec![0; len as usize];
@@ -71,7 +71,7 @@ async fn one(run: &Run<'_>, key: &str, number: usize, len: u64) -> Result<(), Ob
     match run.objects.info(key).await {
         Err(error) if error.kind == ObjectErrorKind::NotFound => {}
         Err(error) => return Err(error),
-        Ok(_) => run.violation(format!("object [{key}] is there before it was written")),
+        Ok(_) => run.violation(format!("object [{key}] exists before it was written")),
     }
     let first = content(run.options.seed, number, 0, len);
     let write = run.objects.write(key, first.clone(), PutMode::Overwrite);
@@ -85,13 +85,13 @@ async fn one(run: &Run<'_>, key: &str, number: usize, len: u64) -> Result<(), Ob
     Ok(())
 }
 
-/// Reads an object whole, in ranges, and its end.
+/// Reads an object as a whole, in ranges, and its end.
 async fn read_back(run: &Run<'_>, key: &str, number: usize, expected: &Bytes) -> Result<(), ObjectError> {
     let len = expected.len() as u64;
     let whole = run.objects.read_all(key, len);
     let (bytes, info) = run.timed(|found| &mut found.reads, len, whole).await?;
     if bytes != *expected || info.len != len {
-        run.violation(format!("object [{key}] is not what was written"));
+        run.violation(format!("object [{key}] differs from the written bytes"));
     }
     let mut random = fastrand::Rng::with_seed(run.options.seed ^ number as u64);
     for _ in 0..RANGES {
@@ -101,7 +101,7 @@ async fn read_back(run: &Run<'_>, key: &str, number: usize, expected: &Bytes) ->
         let bytes = run.timed(|found| &mut found.ranged_reads, end - start, range).await?;
         if bytes != expected[start as usize..end as usize] {
             run.violation(format!(
-                "bytes {start} to {end} of object [{key}] are not what was written"
+                "bytes {start} to {end} of object [{key}] differ from the written bytes"
             ));
         }
     }
@@ -110,13 +110,13 @@ async fn read_back(run: &Run<'_>, key: &str, number: usize, expected: &Bytes) ->
     let (bytes, info) = run.timed(|found| &mut found.ranged_reads, tail_len, tail).await?;
     if bytes != expected[(len - tail_len) as usize..] || info.len != len {
         run.violation(format!(
-            "the last {tail_len} bytes of object [{key}] are not what was written"
+            "the last {tail_len} bytes of object [{key}] differ from the written bytes"
         ));
     }
     Ok(())
 }
 
-/// Whoever reads meanwhile sees the one or the other, whole.
+/// Reads an object during a replacement: the read must return the old or the new content, complete.
 async fn replace_while_read(run: &Run<'_>, key: &str, first: &Bytes, second: &Bytes) -> Result<(), ObjectError> {
     let len = first.len() as u64;
     let write = run.objects.write(key, second.clone(), PutMode::Overwrite);
@@ -125,12 +125,12 @@ async fn replace_while_read(run: &Run<'_>, key: &str, first: &Bytes, second: &By
     written?;
     let (bytes, _) = read?;
     if bytes != *first && bytes != *second {
-        run.violation(format!("object [{key}] was read half replaced"));
+        run.violation(format!("object [{key}] was read partially replaced"));
     }
     Ok(())
 }
 
-/// Everything that was written stands in a listing.
+/// Checks that a listing contains all written objects.
 pub(super) async fn list(run: &Run<'_>, written: &BTreeMap<String, u64>) -> Result<(), ObjectError> {
     let prefix = run.key("blob-");
     let listed = run
@@ -140,21 +140,21 @@ pub(super) async fn list(run: &Run<'_>, written: &BTreeMap<String, u64>) -> Resu
     let missing = written.keys().filter(|key| !listed.contains_key(*key)).count();
     if missing > 0 {
         run.found.lock().notes.push(format!(
-            "a listing lacked {missing} of {} objects that were written before; firn finds commits without it",
+            "a listing missed {missing} of {} objects that were written before; firn finds commits without it",
             written.len()
         ));
     }
     for (key, len) in &listed {
         if written.get(key) != Some(len) {
             run.violation(format!(
-                "a listing has object [{key}] with {len} bytes, which was never written so"
+                "a listing contains object [{key}] with {len} bytes, which was never written"
             ));
         }
     }
     Ok(())
 }
 
-/// Removes everything and looks whether it is gone.
+/// Removes all objects and checks that they no longer exist.
 pub(super) async fn remove(run: &Run<'_>) -> Result<(), ObjectError> {
     let removed = remove_all(run).await?;
     let gone = stream::iter(removed.into_iter().map(|key| async move {
@@ -162,7 +162,7 @@ pub(super) async fn remove(run: &Run<'_>) -> Result<(), ObjectError> {
             Err(error) if error.kind == ObjectErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
             Ok(_) => {
-                run.violation(format!("object [{key}] is still there after it was deleted"));
+                run.violation(format!("object [{key}] still exists after it was deleted"));
                 Ok(())
             }
         }
@@ -177,12 +177,12 @@ pub(super) async fn remove(run: &Run<'_>) -> Result<(), ObjectError> {
         run.found
             .lock()
             .notes
-            .push(format!("a listing had {} objects that were deleted before", left.len()));
+            .push(format!("a listing still had {} deleted objects", left.len()));
     }
     Ok(())
 }
 
-/// Removes everything; what was removed.
+/// Removes all objects and returns their keys.
 pub(super) async fn remove_all(run: &Run<'_>) -> Result<Vec<String>, ObjectError> {
     let listed = run.objects.list(&run.prefix).await?;
     let deletes = stream::iter(listed.into_iter().map(|info| async move {

@@ -1,8 +1,8 @@
-//! `_analyze`: a benchmark of a repository's store that looks for broken promises on the way.
+//! `_analyze`: benchmark of a repository's store that also detects violated guarantees.
 //!
-//! Objects of many sizes are written, read whole and in ranges, replaced while they are read, listed and removed,
-//! and many writers race for the same key. What is written where is drawn from a seed. Everything lies below
-//! one prefix, which is emptied afterwards however the analysis ends.
+//! It writes objects of many sizes, reads them as a whole and in ranges, replaces them during reads, lists and removes
+//! them, and lets many writers race for the same key. A seed determines keys and contents. All objects are below one
+//! prefix, which is emptied at the end, even after a failure.
 
 mod blobs;
 mod races;
@@ -17,34 +17,34 @@ use super::meter::Stopwatch;
 use super::{ObjectError, Objects};
 pub use report::{Analysis, Latencies};
 
-/// Most bytes of objects that are held in memory at a time; larger objects are refused.
+/// Maximum bytes of objects in memory at the same time; larger objects are refused.
 const BYTES_IN_MEMORY_MAX: u64 = 256 << 20;
-/// More say nothing new.
+/// More objects give no new information.
 const BLOBS_MAX: u32 = 100_000;
-/// Past the number of requests that a store sees in earnest.
+/// Above the concurrency of real workloads.
 const CONCURRENCY_MAX: u32 = 1_000;
 
-/// What is asked of an analysis, by Elasticsearch's names and with its defaults.
+/// Options of an analysis, with Elasticsearch's names and defaults.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnalyzeOptions {
-    /// `blob_count`: objects to write.
+    /// `blob_count`: number of objects to write.
     pub blob_count: u32,
-    /// `concurrency`: objects at a time.
+    /// `concurrency`: objects in progress at the same time.
     pub concurrency: u32,
-    /// `max_blob_size`: bytes of the largest.
+    /// `max_blob_size`: size of the largest object in bytes.
     pub blob_bytes_max: u64,
-    /// `max_total_data_size`: bytes of all of them.
+    /// `max_total_data_size`: total size of all objects in bytes.
     pub total_bytes_max: u64,
     /// `timeout`.
     pub timeout: Duration,
     /// `seed`.
     pub seed: u64,
-    /// Names this run.
+    /// Identifies this run.
     pub token: String,
 }
 
 impl AnalyzeOptions {
-    /// Elasticsearch's defaults.
+    /// Creates options with Elasticsearch's defaults.
     pub fn new(token: impl Into<String>, seed: u64) -> Self {
         Self {
             blob_count: 100,
@@ -75,11 +75,11 @@ impl AnalyzeOptions {
     }
 }
 
-/// One analysis while it runs.
+/// Running analysis.
 struct Run<'a> {
     objects: &'a dyn Objects,
     options: &'a AnalyzeOptions,
-    /// Ends on `/`.
+    /// Ends with `/`.
     prefix: String,
     found: Mutex<Analysis>,
 }
@@ -89,12 +89,12 @@ impl Run<'_> {
         format!("{}{name}", self.prefix)
     }
 
-    /// A promise that was broken.
+    /// Records a violated guarantee.
     fn violation(&self, what: String) {
         self.found.lock().violations.push(what);
     }
 
-    /// Times a request and keeps what it took where `into` says.
+    /// Times a request and records its latency in the list that `into` selects.
     async fn timed<T>(
         &self,
         into: fn(&mut Analysis) -> &mut Latencies,
@@ -110,8 +110,8 @@ impl Run<'_> {
     }
 }
 
-/// Analyzes the store of a repository. What it promises and does not keep is in the report;
-/// [`ErrorKind::Repository`] if it fails to answer, [`ErrorKind::Timeout`] if the time does not suffice.
+/// Analyzes the store of a repository. The report lists violated guarantees. Fails with [`ErrorKind::Repository`] if
+/// the store fails, and with [`ErrorKind::Timeout`] if the analysis exceeds its time limit.
 pub async fn analyze(repository: &str, objects: &dyn Objects, options: &AnalyzeOptions) -> Result<Analysis> {
     options.check()?;
     let run = Run {
@@ -127,7 +127,7 @@ pub async fn analyze(repository: &str, objects: &dyn Objects, options: &AnalyzeO
         Ok(Err(error)) => Some((ErrorKind::Repository, error.to_string())),
         Err(_) => Some((
             ErrorKind::Timeout,
-            format!("it is not done after [{}ms]", options.timeout.as_millis()),
+            format!("analysis timed out after [{}ms]", options.timeout.as_millis()),
         )),
     };
     if let Some((kind, reason)) = problem {

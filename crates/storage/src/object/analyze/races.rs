@@ -1,7 +1,7 @@
-//! Writers that race for a key, of which one may win.
+//! Part of the analysis in which writers race for a key and only one may win.
 //!
-//! Commits of a repository are objects that must not exist before: if two writers of the same commit both hear that
-//! they made it, one snapshot is lost. So this is where a store is most likely to be refused.
+//! Commits of a repository are objects that must not exist before. If two writers of the same commit both get a
+//! success, one snapshot is lost. So this is the most likely reason to refuse a store.
 
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -9,22 +9,22 @@ use futures_util::future::join_all;
 use super::Run;
 use crate::object::{ObjectError, ObjectErrorKind, PutMode};
 
-/// Races for a key each. A gateway that compares and writes in two steps loses about one in five.
+/// Races, each for another key. A gateway that compares and writes in two steps loses about one in five.
 const RACES: usize = 30;
-/// Writers of a race, at most; the limit of requests in flight lets no more meet anyway.
+/// Maximum number of writers per race; the limit of requests in flight allows no more anyway.
 const WRITERS_MAX: usize = 16;
-/// How often each writer adds one to the shared number.
+/// Increments of the shared counter per writer.
 const ADDITIONS: usize = 3;
-/// A writer that always comes too late gives up after so many attempts.
+/// Attempts after which a writer that always loses gives up.
 const ATTEMPTS_MAX: usize = 200;
-/// The number, and who wrote it.
+/// Maximum size of the counter and its writer.
 const REGISTER_BYTES_MAX: u64 = 64;
 
 fn writers(run: &Run<'_>) -> usize {
     (run.options.concurrency as usize).clamp(2, WRITERS_MAX)
 }
 
-/// Of those that create the same object one succeeds, and its content is there.
+/// Races creations of the same object: exactly one must succeed, and its content must be stored.
 pub(super) async fn of_creations(run: &Run<'_>) -> Result<(), ObjectError> {
     for race in 0..RACES {
         let key = run.key(&format!("race-{race:03}"));
@@ -58,14 +58,14 @@ pub(super) async fn of_creations(run: &Run<'_>) -> Result<(), ObjectError> {
         };
         let (bytes, _) = run.objects.read_all(&key, winner.len() as u64).await?;
         if bytes != **winner {
-            run.violation("an object was created over by a writer that was told it exists".to_owned());
+            run.violation("a write that failed because the object exists has replaced it".to_owned());
             return Ok(());
         }
     }
     Ok(())
 }
 
-/// Writers that add to a number by comparing and replacing lose no addition.
+/// Races increments by compare and replace: no increment may be lost.
 pub(super) async fn of_replacements(run: &Run<'_>) -> Result<(), ObjectError> {
     let key = run.key("register");
     let zero = Bytes::from_static(b"0");
@@ -76,7 +76,7 @@ pub(super) async fn of_replacements(run: &Run<'_>) -> Result<(), ObjectError> {
         match outcome {
             Ok(additions) => expected += additions,
             Err(error) if error.kind == ObjectErrorKind::Unsupported => {
-                let note = "the store cannot replace an object only if it is unchanged; firn does without";
+                let note = "the store has no conditional replacements; firn does not need them";
                 run.found.lock().notes.push(note.to_owned());
                 return Ok(());
             }
@@ -86,13 +86,13 @@ pub(super) async fn of_replacements(run: &Run<'_>) -> Result<(), ObjectError> {
     let (number, _) = read_number(run, &key).await?;
     if number != expected {
         run.violation(format!(
-            "conditional replacements are not atomic: after {expected} additions of one the number is {number}"
+            "conditional replacements are not atomic: after {expected} increments the counter is {number}"
         ));
     }
     Ok(())
 }
 
-/// Adds one some times. How often it succeeded.
+/// Increments the counter several times and returns the number of successes.
 async fn add(run: &Run<'_>, key: &str, writer: usize) -> Result<usize, ObjectError> {
     let mut additions = 0;
     for _ in 0..ATTEMPTS_MAX {
@@ -100,7 +100,7 @@ async fn add(run: &Run<'_>, key: &str, writer: usize) -> Result<usize, ObjectErr
             break;
         }
         let (number, etag) = read_number(run, key).await?;
-        // Nobody else writes the same: after a lost answer the content tells whose it is.
+        // The content is unique per writer, so after a lost answer it shows whether this write succeeded.
         let next = Bytes::from(format!("{} {writer} {additions}", number + 1));
         let write = run.objects.write(key, next, PutMode::Replace(etag));
         match run.timed(|found| &mut found.conditional_writes, 0, write).await {
@@ -116,7 +116,7 @@ async fn read_number(run: &Run<'_>, key: &str) -> Result<(usize, String), Object
     let (bytes, info) = run.objects.read_all(key, REGISTER_BYTES_MAX).await?;
     let text = std::str::from_utf8(&bytes).ok();
     let number = text.and_then(|text| text.split(' ').next()?.parse().ok());
-    let number = number.ok_or_else(|| ObjectError::new(ObjectErrorKind::Corrupt, key, "it is no number any more"))?;
+    let number = number.ok_or_else(|| ObjectError::new(ObjectErrorKind::Corrupt, key, "it holds no number"))?;
     let no_etag = || ObjectError::new(ObjectErrorKind::Unsupported, key, "it has no etag");
     Ok((number, info.etag.ok_or_else(no_etag)?))
 }

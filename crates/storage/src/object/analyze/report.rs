@@ -1,4 +1,4 @@
-//! What an analysis found.
+//! Report of an analysis.
 
 use std::time::Duration;
 
@@ -6,34 +6,34 @@ use serde_json::{Map, Value, json};
 
 use super::AnalyzeOptions;
 
-/// What an analysis found.
+/// Report of an analysis.
 #[derive(Debug, Clone, Default)]
 pub struct Analysis {
-    /// Promises of an object store that this one broke; empty if all is well.
+    /// Guarantees of an object store that this one violated; empty for a correct store.
     pub violations: Vec<String>,
-    /// What is unusual and does firn no harm.
+    /// Unusual behaviour that does not affect firn.
     pub notes: Vec<String>,
-    /// Whole writes.
+    /// Writes of new objects.
     pub writes: Latencies,
-    /// Whole reads.
+    /// Reads of whole objects.
     pub reads: Latencies,
     /// Reads of ranges.
     pub ranged_reads: Latencies,
-    /// Writes over what is there.
+    /// Writes that replace an object.
     pub overwrites: Latencies,
-    /// Writes that succeed only if they are the first, or if nothing has changed.
+    /// Conditional writes.
     pub conditional_writes: Latencies,
     /// Listings.
     pub listings: Latencies,
     /// Removals.
     pub deletes: Latencies,
-    /// Where everything lay.
+    /// Path of all objects.
     pub path: String,
-    /// From the first request to the last.
+    /// Time from the first request to the last.
     pub elapsed: Duration,
 }
 
-/// What requests of one kind took.
+/// Latencies of requests of one kind.
 #[derive(Debug, Clone, Default)]
 pub struct Latencies {
     took: Vec<Duration>,
@@ -46,12 +46,12 @@ impl Latencies {
         self.bytes += bytes;
     }
 
-    /// How many there were.
+    /// Returns the number of requests.
     pub fn count(&self) -> usize {
         self.took.len()
     }
 
-    /// Bytes that they moved.
+    /// Returns the transferred bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -60,7 +60,7 @@ impl Latencies {
         self.took.iter().sum()
     }
 
-    /// The time within which this many of a hundred were answered.
+    /// Returns the latency at a percentile, by nearest rank.
     pub fn percentile(&self, percent: f64) -> Duration {
         let mut sorted = self.took.clone();
         sorted.sort_unstable();
@@ -89,7 +89,8 @@ impl Latencies {
 }
 
 impl Analysis {
-    /// The answer of `_analyze` for a repository: Elasticsearch's fields, and what took how long by kind of request.
+    /// Returns the response of `_analyze` for a repository: Elasticsearch's fields, and the latencies by kind of
+    /// request.
     pub fn to_json(&self, repository: &str, options: &AnalyzeOptions) -> Map<String, Value> {
         let Value::Object(report) = json!({
             "repository": repository,

@@ -1,4 +1,4 @@
-//! Stores that keep their promises, and stores that break one each.
+//! Tests of the analysis, with a correct store and stores that each violate one guarantee.
 
 use std::sync::Arc;
 
@@ -8,17 +8,17 @@ use bytes::Bytes;
 use super::*;
 use crate::object::{Guard, Guarded, Limit, MemoryObjects, ObjectInfo, PutMode, Requests, RetryPolicy, Want, verify};
 
-/// What a store does wrong.
+/// Defect of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flaw {
     None,
-    /// Writes over an object although it was told not to.
+    /// Overwrites an object although the condition forbids it.
     IgnoresConditions,
     /// Compares first, and writes a moment later.
     ComparesFirst,
     /// Has no conditional writes.
     Unconditional,
-    /// Its listings lack what was written last.
+    /// Its listings miss recent writes.
     ListsLate,
     /// Ranges are off by one.
     ShiftedRanges,
@@ -146,8 +146,8 @@ async fn each_broken_promise_is_named() {
     check(Flaw::ComparesFirst, "conditional writes are not atomic").await;
     check(Flaw::ComparesFirst, "conditional replacements are not atomic").await;
     check(Flaw::Unconditional, "the store has no conditional writes").await;
-    check(Flaw::ShiftedRanges, "are not what was written").await;
-    check(Flaw::KeepsAll, "still there after it was deleted").await;
+    check(Flaw::ShiftedRanges, "differ from the written bytes").await;
+    check(Flaw::KeepsAll, "still exists after it was deleted").await;
 }
 
 #[tokio::test]
@@ -155,7 +155,7 @@ async fn a_late_listing_is_noted_and_no_violation() {
     let (objects, _) = flawed(Flaw::ListsLate);
     let found = analyze("r", &objects, &options()).await.expect("an analysis");
     assert!(found.violations.is_empty(), "{:?}", found.violations);
-    assert!(found.notes[0].contains("lacked 1 of 24 objects"), "{:?}", found.notes);
+    assert!(found.notes[0].contains("missed 1 of 24 objects"), "{:?}", found.notes);
 }
 
 #[tokio::test]

@@ -1,13 +1,13 @@
-//! Fetching from the store, once for all who want it.
+//! Single-flight fetching from the store.
 
 use super::*;
 use crate::regions::flights::Landing;
 
-/// Answers of a store that are asked for when pages of them are damaged. The wrappers of a store repeat what fails; only here
-/// is it known that an answer is wrong.
+/// Maximum number of answers for damaged pages. The wrappers of a store retry failures; only here is damage of the
+/// content detected.
 const ANSWERS_MAX: usize = 3;
 
-/// A flight that its holder leads. Dropped, it has ended: whoever waits for it gets the outcome, or looks again if there is none.
+/// Flight that its holder leads. Dropping it ends the flight: waiters get the outcome, or look again if there is none.
 #[derive(Debug)]
 pub(super) struct Lead<'a> {
     cache: &'a RegionCache,
@@ -46,7 +46,7 @@ impl Drop for Lead<'_> {
 }
 
 impl RegionCache {
-    /// Fetches the pages of a flight, keeps them if there is room, and hands them to all who wait.
+    /// Fetches the pages of a flight, caches them if there is space, and passes them to all waiters.
     pub(super) async fn fly(
         &self,
         object: &Arc<CachedObject>,
@@ -57,7 +57,7 @@ impl RegionCache {
         if let Ok(bytes) = &outcome {
             self.keep(object, &lead.request, bytes, purpose);
         }
-        // What was refused to this reader (cancelled, a limit of its own) may be granted to the next one.
+        // A refusal (cancellation, a limit of this reader) may not apply to the next reader.
         let is_for_all = !matches!(&outcome, Err(error) if error.kind == ObjectErrorKind::Refused);
         if is_for_all {
             lead.landing.send_replace(Some(outcome.clone()));
@@ -85,7 +85,7 @@ impl RegionCache {
             let answer = object.store.read(&object.key, request.bytes()).await;
             let reason = match answer {
                 Ok(bytes) if bytes.len() as u64 != pages * PAGE_BYTES => {
-                    format!("{} bytes came where {} were asked for", bytes.len(), pages * PAGE_BYTES)
+                    format!("{} bytes arrived instead of {}", bytes.len(), pages * PAGE_BYTES)
                 }
                 Ok(bytes) => match pages::verify(object.salt, request.bytes().start, &bytes) {
                     Ok(()) => return Ok(bytes),

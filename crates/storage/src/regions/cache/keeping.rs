@@ -1,14 +1,15 @@
-//! Between the file and the index: reading what is there, keeping what came, giving back what made room.
+//! Transfers between file and index: reads of cached pages, writes of fetched ones, release of evicted ones.
 
 use super::*;
 use crate::regions::index::{Reservation, bits};
 use crate::regions::journal::FRAME_BYTES;
 
-/// How often room is asked for. Others may take it between making it and asking again; then keeping is not worth the trouble.
+/// Maximum reservation attempts. Other readers may take freed space before the next attempt; then caching is not worth
+/// it.
 const RESERVATIONS_MAX: usize = 4;
 
 impl RegionCache {
-    /// Reads pages of one region into `to`; false if they are not there any more, or damaged and therefore no longer either.
+    /// Reads pages of one region into `to`. Returns false if they were evicted, or are damaged and therefore dropped.
     pub(super) fn read_place(&self, object: &CachedObject, place: Place, run: &Range<u64>, to: &mut [u8]) -> bool {
         let from = offset(place.slot, (run.start % REGION_PAGES) as u32);
         let is_whole = match self.file.read_at(to, from) {
@@ -21,7 +22,8 @@ impl RegionCache {
         let mut state = self.state.lock();
         state.index.stats.disk_reads += 1;
         state.index.stats.disk_read_bytes += to.len() as u64;
-        // What came to this place while it was read may be of another object, and then no checksum is a proof.
+        // If the slot was reused during the read, its pages may belong to another object, and a checksum match proves
+        // nothing.
         if !state.index.is_current(place) {
             return false;
         }
@@ -46,7 +48,7 @@ impl RegionCache {
         false
     }
 
-    /// Writes verified pages of a request to the disk, as far as there is room.
+    /// Writes verified pages of a request to the disk, as far as there is space.
     pub(super) fn keep(&self, object: &CachedObject, request: &Request, bytes: &Bytes, purpose: Purpose) {
         let Range { start, end } = request.pages;
         for region in start / REGION_PAGES..end.div_ceil(REGION_PAGES) {
@@ -58,13 +60,13 @@ impl RegionCache {
             }
         }
         let is_due = self.state.lock().index.log.len() >= FRAME_BYTES;
-        // Whoever else is writing it takes these entries along, now or next time.
+        // Another thread that writes the journal includes these entries, now or the next time.
         if let Some(mut journal) = is_due.then(|| self.journal.try_lock()).flatten() {
             self.write_journal(&mut journal);
         }
     }
 
-    /// False if there is no room, or the disk does not take it.
+    /// Returns false if there is no space, or the write fails.
     fn keep_region(
         &self,
         object: &CachedObject,
@@ -97,7 +99,7 @@ impl RegionCache {
             self.file
                 .write_at(&bytes[from..from + len], offset(grant.slot, part.start))
         });
-        // What was fetched along with what is being read counts as fetched ahead.
+        // Pages that were fetched along with a read count as prefetched.
         let ahead = |page: u64| purpose == Purpose::Ahead || !request.runs.iter().any(|run| run.pages.contains(&page));
         let fresh = run
             .clone()
@@ -105,7 +107,7 @@ impl RegionCache {
             .fold(0, |fresh, page| fresh | mask(&(page..page + 1)));
         if let Err(error) = &written {
             tracing::debug!(%error, "cannot write to the region cache");
-            // A part of it may have been written and would be counted nowhere.
+            // A partial write would take space that no slot accounts for.
             for part in bits(grant.mask) {
                 let _ = self
                     .file
@@ -126,7 +128,7 @@ impl RegionCache {
         written.is_ok()
     }
 
-    /// Gives the disk space of emptied slots back, which may then be used again.
+    /// Releases the disk space of emptied slots, which may then be reused.
     pub(super) fn give_back(&self, slots: &[u32]) {
         if slots.is_empty() {
             return;
@@ -134,13 +136,13 @@ impl RegionCache {
         for slot in slots {
             let start = offset(*slot, 0);
             if let Err(error) = self.file.release(start..start + REGION_BYTES) {
-                tracing::debug!(%error, "cannot give back space of the region cache");
+                tracing::debug!(%error, "cannot release space of the region cache");
             }
         }
         self.state.lock().index.release(slots);
     }
 
-    /// Writes what the journal does not know yet, or all of it anew.
+    /// Writes new entries to the journal, or rewrites it.
     pub(super) fn write_journal(&self, journal: &mut Journal) {
         let written = match journal.is_stale() {
             true => {
@@ -158,10 +160,10 @@ impl RegionCache {
     }
 }
 
-/// Frees what a file takes beyond what its slots say: slots that a crash left behind, or a cache that was larger.
+/// Releases space that no slot accounts for: slots left over from a crash or from a larger cache.
 pub(super) fn give_back_unused(index: &Index, file: &dyn RandomFile) -> io::Result<()> {
     file.set_len(index.file_len().min(file.len()?))?;
-    // The file system's own blocks for the file are few; looking for holes that are holes already would cost a call for each.
+    // The file system needs few blocks of metadata; releasing ranges that are holes already would cost a call for each.
     let is_tight = file.taken_bytes()? <= index.taken_bytes() + index.taken_bytes() / 64 + REGION_BYTES;
     if !file.is_sparse() || is_tight {
         return Ok(());

@@ -1,9 +1,9 @@
-//! Counting everything again, for tests.
+//! Recount of all sums, for tests.
 
 use super::*;
 
 impl Index {
-    /// Panics if a sum is not what its parts say. Nothing is being filled.
+    /// Panics if a sum differs from its parts. No slot may be being filled.
     pub(in crate::regions) fn check(&self) {
         let in_use = || (0..).zip(&self.slots).filter(|(_, slot)| slot.object.is_some());
         let taken: u64 = in_use().map(|(slot, _)| self.price(slot)).sum();
@@ -28,7 +28,7 @@ impl Index {
             assert_eq!(
                 self.levels.level(number).is_none(),
                 slot.is_pinned,
-                "what is not pinned may make room"
+                "an unpinned slot is evictable"
             );
         }
         for (number, object) in (0..).zip(&self.objects) {

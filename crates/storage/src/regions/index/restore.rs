@@ -1,13 +1,13 @@
-//! From the journal to an index, and back.
+//! Conversion between journal and index.
 
 use super::*;
 
 impl Index {
-    /// An index of what the journal says. What no longer fits makes room; slots that are not in use have yet to be
-    /// [given back](Index::free_ranges).
+    /// Creates an index from journal entries. Evicts slots that no longer fit; the space of unused slots must still be
+    /// [released](Index::free_ranges).
     pub(in crate::regions) fn restore(limits: Limits, owner_pages_max: u64, entries: &[Entry]) -> Self {
         let mut index = Self::new(limits, owner_pages_max);
-        // Numbers of the journal are not ours: objects that have nothing left have none.
+        // Numbers in the journal differ from those in the index: objects without slots have none.
         let mut objects: HashMap<u32, (ObjectId, Option<TenantId>)> = HashMap::new();
         let mut held: HashMap<u32, &Entry> = HashMap::new();
         let mut owned: HashMap<u32, (ObjectId, Option<TenantId>)> = HashMap::new();
@@ -66,7 +66,7 @@ impl Index {
             return;
         }
         let number = self.number_of(id, owner);
-        // After lost entries two slots may claim the same region; either one proves itself by its checksums.
+        // After lost entries two slots may claim the same region; checksums decide about either one.
         if self.regions.contains_key(&(number, *region)) {
             return;
         }
@@ -97,7 +97,7 @@ impl Index {
         self.link(slot);
     }
 
-    /// Everything that there is, as the beginning of a new journal. Entries that waited are part of it.
+    /// Returns all entries, as the start of a new journal. They include pending entries.
     pub(in crate::regions) fn write_all(&mut self) -> Vec<u8> {
         self.log = Log::default();
         for object in self.objects.iter_mut().flatten() {
@@ -111,7 +111,7 @@ impl Index {
         self.log.take()
     }
 
-    /// The parts of the file below the last slot that hold nothing.
+    /// Returns the ranges of the file before the end of the last slot that hold no page.
     pub(in crate::regions) fn free_ranges(&self) -> Vec<Range<u64>> {
         let mut ranges: Vec<Range<u64>> = Vec::new();
         for (slot, held) in self.slots.iter().enumerate() {
@@ -127,7 +127,7 @@ impl Index {
         ranges
     }
 
-    /// Where the last slot ends.
+    /// Returns the end of the last slot.
     pub(in crate::regions) fn file_len(&self) -> u64 {
         offset(self.slots.len() as u32, 0)
     }

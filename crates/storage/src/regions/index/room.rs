@@ -1,39 +1,39 @@
-//! Filling slots, and emptying others for it.
+//! Filling and eviction of slots.
 //!
-//! A fill takes three steps, because the index is locked and the disk is slow: [`reserve`](Index::reserve) counts the pages and says who made
-//! room; the caller gives their space back to the disk and says so by [`release`](Index::release); it writes, and
-//! [`settle`](Index::settle) makes the pages readable. A slot that made room is used again only after its release: what it had
-//! on the disk would otherwise be counted nowhere.
+//! A fill takes three steps, because the index is locked and the disk is slow. [`reserve`](Index::reserve) counts the
+//! pages and returns the evicted slots. The caller releases their disk space and reports it with
+//! [`release`](Index::release). The caller then writes, and [`settle`](Index::settle) makes the pages readable. An
+//! evicted slot is reused only after its release: otherwise no slot would account for its space on the disk.
 
 use super::*;
 
-/// A part of a slot that may be written.
+/// Part of a slot that may be written.
 #[derive(Debug)]
 pub(in crate::regions) struct Grant {
     pub(in crate::regions) slot: u32,
-    /// The pages to write; those of the request that were not there.
+    /// Pages to write: the requested pages that are absent.
     pub(in crate::regions) mask: u16,
 }
 
-/// What came of a request for room.
+/// Outcome of a reservation.
 #[derive(Debug)]
 pub(in crate::regions) enum Reservation {
     /// Write, then settle.
     Granted(Grant),
-    /// Room has been made: give the space of these slots back, release them, and ask again.
+    /// Slots were evicted: release their space and reserve again.
     Emptied(Vec<u32>),
-    /// Everything is there or being written by another one.
+    /// All pages are present or being written by another reader.
     Present,
-    /// There is no room, or not for this tenant.
+    /// There is no space, or not for this tenant.
     Refused,
 }
 
 impl Index {
-    /// Asks for room for pages of a region.
+    /// Reserves space for pages of a region.
     pub(in crate::regions) fn reserve(&mut self, object: &CachedObject, region: u32, wanted: u16) -> Reservation {
         let number = self.number_of(object.id, object.owner.as_ref());
         let found = self.regions.get(&(number, region)).copied();
-        // What is to be filled does not make room for itself.
+        // A slot that is to be filled must not be evicted for itself.
         if let Some(slot) = found.filter(|slot| self.slots[*slot as usize].fills == 0) {
             self.unlink(slot);
         }
@@ -89,7 +89,7 @@ impl Index {
         Reservation::Granted(Grant { slot, mask })
     }
 
-    /// `None`: there is room. `Some(None)`: there is not, and nobody can make any.
+    /// Returns the slot to evict. `None`: there is space. `Some(None)`: there is not, and no slot is evictable.
     fn who_makes_room(&mut self, price: u64, owner: Option<OwnerNumber>, needs_slot: bool) -> Option<Option<u32>> {
         if let Some(owner) = owner.filter(|owner| self.owners.excess(*owner, price) > 0) {
             return Some(self.owners.victim(owner, &self.levels));
@@ -99,7 +99,7 @@ impl Index {
         is_full.then(|| self.levels.victim())
     }
 
-    /// A free slot for a region.
+    /// Assigns a free slot to a region.
     fn occupy(&mut self, number: u32, region: u32) -> u32 {
         let slot = self.free_slots.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
@@ -117,7 +117,7 @@ impl Index {
         slot
     }
 
-    /// Ends a fill. If nothing was written the pages count as never granted; a slot that is empty then has to be released.
+    /// Ends a fill. If nothing was written, the reservation is undone; a slot that is empty then must be released.
     #[must_use]
     pub(in crate::regions) fn settle(
         &mut self,
@@ -156,8 +156,8 @@ impl Index {
         None
     }
 
-    /// Pages turned out not to be what they should be. `None` if they were gone anyway; else whether their slot is empty
-    /// now and has to be released.
+    /// Removes damaged pages. Returns `None` if they were already removed; otherwise whether their slot is empty now
+    /// and must be released.
     #[must_use]
     pub(in crate::regions) fn forget(&mut self, place: Place, pages: u16) -> Option<bool> {
         let slot = place.slot;
@@ -184,7 +184,7 @@ impl Index {
         Some(false)
     }
 
-    /// Empties the slots of these objects, or all, except those being filled; they have to be released.
+    /// Empties the slots of the chosen objects, except those being filled. Returns the slots, which must be released.
     #[must_use]
     pub(in crate::regions) fn clear(&mut self, is_chosen: impl Fn(&ObjectId) -> bool) -> Vec<u32> {
         let mut emptied = Vec::new();
@@ -204,12 +204,12 @@ impl Index {
         emptied
     }
 
-    /// The space of these slots has been given back: they may be used again.
+    /// Marks slots as reusable, after their space was released.
     pub(in crate::regions) fn release(&mut self, slots: &[u32]) {
         self.free_slots.extend_from_slice(slots);
     }
 
-    /// Makes room. The slot is linked.
+    /// Evicts a linked slot.
     pub(super) fn evict(&mut self, slot: u32) {
         self.unlink(slot);
         let present = self.slots[slot as usize].present;
@@ -218,7 +218,7 @@ impl Index {
         self.stats.evictions += 1;
     }
 
-    /// Takes pages from a slot that is not linked.
+    /// Removes pages from an unlinked slot.
     fn lose(&mut self, slot: u32, lost: u16, evicted: bool) {
         let number = self.slots[slot as usize].object.expect("a slot in use");
         let before = self.price(slot);
@@ -234,7 +234,7 @@ impl Index {
         self.refund(number, before - self.price(slot), evicted);
     }
 
-    /// Takes its region from a slot that is not linked and has no pages.
+    /// Removes the region from an unlinked slot without pages.
     fn empty(&mut self, slot: u32, evicted: bool) {
         let number = self.slots[slot as usize].object.expect("a slot in use");
         self.refund(number, self.price(slot), evicted);
@@ -256,6 +256,6 @@ impl Index {
 }
 
 fn number_of_kind(slot: &Slot, page: u32) -> usize {
-    // Four bits hold more than there are kinds; a restored slot was checked.
+    // Four bits can hold more than the existing kinds; a restored slot was checked.
     slot.kind(page).min(PartKind::ALL.len() - 1)
 }

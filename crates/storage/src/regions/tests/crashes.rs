@@ -1,4 +1,4 @@
-//! What is there after a restart, an orderly one or any other.
+//! Tests of the cache content after restarts and crashes.
 
 use super::*;
 use proptest::prelude::*;
@@ -71,7 +71,7 @@ fn a_smaller_cache_keeps_what_fits() {
     let bed = Bed::on(disk, file, 50);
     bed.check();
     assert_eq!(bed.cache.stats().used_bytes, 48 * PAGE);
-    assert_eq!(bed.cache.stats().evictions, 0, "counters begin with the process");
+    assert_eq!(bed.cache.stats().evictions, 0, "counters start with the process");
     bed.read(&split, Terms, 0..160);
     bed.check();
 }
@@ -114,7 +114,7 @@ fn the_journal_does_not_grow_without_end() {
     assert!(bed.disk.used_bytes() < 2 << 20, "{} bytes", bed.disk.used_bytes());
 }
 
-/// What happens to a cache.
+/// Step in the life of a cache.
 #[derive(Debug, Clone)]
 enum Step {
     Read {
@@ -138,11 +138,11 @@ enum Step {
         pages: Option<u64>,
     },
     Flush,
-    /// Bytes of the file and of the journal are lost or torn, as a power loss leaves them.
+    /// Bytes of the file and of the journal are lost or torn, as after a power loss.
     Crash {
         seed: u64,
     },
-    /// A journal of earlier and a file of now: a process killed before it wrote what it knew.
+    /// An old journal with a current file: the process was killed before it wrote the journal.
     Kill,
 }
 
@@ -161,7 +161,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..60)
 }
 
-/// The file after a power loss: of each page what was there, zeros, half of it, or another page.
+/// Returns the file after a power loss: each page is unchanged, zero, half written, or another page.
 fn torn(memory: &mut Memory, seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     let pages: Vec<Vec<u8>> = memory.pages.values().cloned().collect();
@@ -179,9 +179,9 @@ fn torn(memory: &mut Memory, seed: u64) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Whatever happens: readers get the truth, and the file takes what the cache counts and no more than it may.
+    /// In every case readers get correct bytes, and the file takes what the cache counts and at most its limit.
     #[test]
-    fn readers_get_the_truth_whatever_happens(steps in steps(), is_sparse: bool) {
+    fn readers_get_correct_bytes_in_every_case(steps in steps(), is_sparse: bool) {
         let tenant = firn_model::tenant::TenantId::parse("t").unwrap();
         let mut splits: Vec<_> = (1..4).map(|number| object(number, 100)).collect();
         let owned = CachedObject { owner: Some(tenant.clone()), ..splits[0].0.as_ref().clone() };
@@ -201,7 +201,7 @@ proptest! {
                 Step::Crash { seed } => {
                     let file = bed.file.copy(|memory| torn(memory, seed));
                     bed = Bed::on(bed.disk.crash(seed), file, pages);
-                    // Pages that were lost are counted until somebody misses them.
+                    // Lost pages are counted until a read misses them.
                     bed.cache.check();
                     continue;
                 }
@@ -211,7 +211,7 @@ proptest! {
         }
         let stats = bed.cache.stats();
         prop_assert!(stats.used_bytes <= stats.size_bytes);
-        // So much may be left of a crash, until it is written over.
+        // A crash may leave this much space behind, until it is overwritten.
         let left_over = REGION_PAGES + 1;
         prop_assert!(bed.file.taken() <= pages.next_multiple_of(REGION_PAGES) + left_over);
     }

@@ -1,10 +1,10 @@
-//! Who stays when room is needed.
+//! Tests of eviction.
 
 use super::*;
 use firn_model::tenant::TenantId;
 use std::collections::HashSet;
 
-/// Reads the first page of so many regions.
+/// Reads the first page of these regions.
 fn scan(bed: &Bed, split: &(Arc<CachedObject>, Arc<Store>), regions: Range<u64>) {
     for region in regions {
         bed.read(split, Columns, region * REGION_PAGES..region * REGION_PAGES + 1);
@@ -35,7 +35,7 @@ fn what_is_read_often_survives_a_scan() {
     assert_eq!(stats.kind(Terms).evicted_bytes, 0);
     assert_eq!(stats.evictions, 45);
     bed.check();
-    // But not for ever.
+    // But not forever.
     for _ in 0..20 {
         scan(&bed, &once, 0..60);
     }
@@ -53,7 +53,7 @@ fn pins_hold_up_to_half_of_the_cache() {
     assert_eq!(
         bed.cache.stats().pinned_bytes,
         15 * PAGE,
-        "the second region did not fit among the pins"
+        "the second region exceeds the limit of pins"
     );
     scan(&bed, &other, 0..90);
     bed.check();
@@ -74,7 +74,7 @@ fn a_pin_waits_for_what_comes() {
     bed.read(&pinned, Terms, 3..4);
     scan(&bed, &other, 0..90);
     assert!(bed.has(&pinned, 3));
-    // Cleared, it is gone, and what comes again is pinned again.
+    // After a clear it is removed, and a new fetch is pinned again.
     bed.cache.clear(None);
     assert_eq!(bed.file.taken(), 0);
     bed.read(&pinned, Terms, 3..4);
@@ -103,7 +103,7 @@ fn a_tenant_at_its_quota_makes_room_for_itself() {
     assert_eq!(stats.owners[1].cached_bytes, 8 * PAGE);
     assert_eq!(stats.owners[0].evicted_bytes, 51 * PAGE);
     assert!(bed.has(&small, 0));
-    // More than all of it is read past the cache, a smaller quota counts from the next fetch on.
+    // An object larger than the quota bypasses the cache; a smaller quota applies from the next fetch on.
     bed.read(&large, Terms, 20..32);
     bed.check();
     bed.cache.set_quota(&loud, Some(2 * PAGE));
@@ -120,7 +120,7 @@ fn a_tenant_at_its_quota_makes_room_for_itself() {
 }
 
 #[test]
-fn every_tenant_has_the_common_quota_unless_it_has_its_own() {
+fn every_tenant_has_the_default_quota_unless_it_has_a_specific_one() {
     let options = RegionCacheOptions {
         size_bytes: 100 * PAGE,
         owner_bytes_max: 10 * PAGE,
@@ -139,7 +139,7 @@ fn every_tenant_has_the_common_quota_unless_it_has_its_own() {
     let cached = splits.map(|(split, _)| cache.cached_bytes(split.id) / PAGE);
     assert!(cached[0] <= 10 && cached[0] > 6, "{cached:?}");
     assert!(cached[1] <= 20 && cached[1] > 16, "{cached:?}");
-    assert_eq!(cached[2], 40, "what is nobody's has no quota");
+    assert_eq!(cached[2], 40, "an object without a tenant has no quota");
     cache.check();
 }
 

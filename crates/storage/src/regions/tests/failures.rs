@@ -1,9 +1,9 @@
-//! Stores and disks that fail or lie.
+//! Tests with failing or damaging stores and disks.
 
 use super::*;
 
 #[test]
-fn a_damaged_answer_is_asked_for_again() {
+fn a_damaged_answer_is_fetched_again() {
     for fault in [Fault::Flip, Fault::Short, Fault::Error(ObjectErrorKind::Corrupt)] {
         let bed = Bed::new(100);
         let split = object(1, 50);
@@ -12,12 +12,12 @@ fn a_damaged_answer_is_asked_for_again() {
         assert_eq!(split.1.count(), 3);
         assert_eq!(bed.cache.stats().store_damaged, 2);
         bed.check();
-        // For as long as that may help.
+        // Retries are limited.
         split.1.fail([fault.clone(), fault.clone(), fault.clone()]);
         let error = block_on(bed.cache.read(&split.0, Terms, 20 * PAGE..30 * PAGE)).unwrap_err();
         assert_eq!(error.kind, ObjectErrorKind::Corrupt, "{fault:?}");
         assert_eq!(error.key, "splits/1");
-        assert!(!bed.has(&split, 20), "nothing of it is kept");
+        assert!(!bed.has(&split, 20), "no page of it is cached");
         bed.read(&split, Terms, 20..30);
         bed.check();
     }
@@ -36,8 +36,8 @@ fn pages_of_another_object_are_damage() {
     assert!(error.reason.contains("offset 0"), "{}", error.reason);
 }
 
-/// A place may be given to another object between finding it and reading it; should that one have the same salt, its
-/// pages would pass for the first one's.
+/// A slot may be reused for another object between the lookup and the read. If that object has the same salt, its pages
+/// would pass for those of the first one.
 #[test]
 fn a_place_that_is_given_away_while_it_is_read_is_not_served() {
     let bed = Bed::new(100);
@@ -61,7 +61,7 @@ fn a_place_that_is_given_away_while_it_is_read_is_not_served() {
     file.0.lock().before_read = Some(Event(Arc::new(swap)));
     assert_eq!(read(&cache, &split.0), truth(&split.1, &(0..1)));
     assert_eq!(cache.stats().damaged_pages, 0);
-    // The other one has the place now, and it is sound.
+    // The other object has the slot now, and its page is sound.
     let asked = other.1.count();
     assert_eq!(read(&cache, &other.0), truth(&other.1, &(0..1)));
     assert_eq!(other.1.count(), asked);
@@ -81,7 +81,7 @@ fn a_bit_that_flips_on_the_disk_is_not_served() {
         assert_eq!(
             split.1.requests()[page as usize + 1..],
             [page * PAGE..(page + 1) * PAGE],
-            "only the damaged one"
+            "only the damaged page"
         );
         assert_eq!(bed.cache.stats().damaged_pages, page + 1);
     }
@@ -116,7 +116,7 @@ fn a_full_disk_is_no_obstacle() {
     let stats = bed.cache.stats();
     assert!(stats.disk_write_failures >= 2);
     assert_eq!(stats.used_bytes, 4 * PAGE);
-    // There is space again, and by and by everything is kept, and known after a restart.
+    // With free space again, everything is cached after a while, and restored after a restart.
     bed.file.0.lock().room = usize::MAX;
     bed.disk.set_capacity(u64::MAX);
     bed.read(&split, Terms, 0..40);

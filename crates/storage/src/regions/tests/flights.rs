@@ -1,11 +1,11 @@
-//! Nobody fetches what another one is fetching.
+//! Tests of single flight: no page is fetched twice at the same time.
 
 use super::*;
 use futures_util::future::join;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-/// Lets a future go as far as it gets.
+/// Polls a future once.
 fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
@@ -16,7 +16,7 @@ fn bytes(pages: Range<u64>) -> Range<u64> {
 
 #[test]
 fn two_readers_fetch_once() {
-    // Without room the second one is served all the same: from the first one's bytes.
+    // Without space the second reader is served from the first one's bytes.
     for room in [100, 0] {
         let bed = Bed::new(room);
         let (split, store) = object(1, 50);
@@ -46,7 +46,7 @@ fn what_is_fetched_ahead_is_waited_for() {
     let wanted = [(Terms, bytes(0..1)), (Columns, bytes(20..30))];
     let mut ahead = pin!(bed.cache.fetch(&split, &wanted));
     assert!(poll(ahead.as_mut()).is_pending());
-    assert_eq!(store.count(), 2, "both at the same time");
+    assert_eq!(store.count(), 2, "both concurrently");
     let mut other = pin!(bed.cache.fetch(&split, &wanted));
     let mut reader = pin!(bed.cache.read(&split, Columns, bytes(25..26)));
     assert!(poll(other.as_mut()).is_pending());
@@ -54,14 +54,14 @@ fn what_is_fetched_ahead_is_waited_for() {
     assert_eq!(
         bed.cache.missing(&split, &wanted),
         Cost::default(),
-        "it costs the next one nothing"
+        "the next read costs nothing"
     );
     store.let_go(2);
     let ((ahead, other), reader) = block_on(join(join(ahead, other), reader));
     ahead.and(other).unwrap();
     assert_eq!(reader.unwrap(), truth(&store, &(25..26)));
     assert_eq!(store.count(), 2);
-    // The reader's miss was the page's miss.
+    // The reader's miss counts as the page's miss.
     block_on(bed.cache.read(&split, Columns, bytes(25..26))).unwrap();
     let stats = bed.cache.stats();
     assert_eq!(
@@ -90,7 +90,7 @@ fn if_the_leader_gives_up_another_one_leads() {
     assert_eq!(
         store.requests(),
         [bytes(0..10), bytes(5..6)],
-        "only what is still wanted"
+        "only pages that are still wanted"
     );
     bed.check();
 }
@@ -111,7 +111,7 @@ fn errors_are_shared_but_not_refusals() {
         assert_eq!(first.unwrap_err().kind, kind);
         assert_eq!(second.is_ok(), kind == ObjectErrorKind::Refused);
         assert_eq!(store.count(), requests);
-        // An error is not remembered.
+        // Errors are not cached.
         block_on(bed.cache.read(&split, Terms, bytes(0..10))).unwrap();
     }
 }

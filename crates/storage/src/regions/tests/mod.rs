@@ -1,4 +1,4 @@
-//! The cache over a store and a file in memory, both of which can be made to fail.
+//! Test bed: the cache over a store and a file in memory, both with fault injection.
 
 #![allow(clippy::single_range_in_vec_init, reason = "one request is a list of one range")]
 
@@ -28,7 +28,7 @@ use crate::split::pages::PageWriter;
 
 const PAGE: u64 = PAGE_BYTES;
 
-/// What a store answers instead of the truth.
+/// Faulty answer of a store.
 #[derive(Debug, Clone)]
 enum Fault {
     /// One bit is wrong.
@@ -39,13 +39,13 @@ enum Fault {
     Error(ObjectErrorKind),
 }
 
-/// A store with one object that counts what is asked of it.
+/// Store with one object that records its requests.
 #[derive(Debug)]
 pub(crate) struct Store {
     object: Bytes,
     requests: Mutex<Vec<Range<u64>>>,
     faults: Mutex<VecDeque<Fault>>,
-    /// Each request takes a permit for good.
+    /// Each request takes a permit and does not return it.
     gate: Semaphore,
 }
 
@@ -58,12 +58,12 @@ impl Store {
         self.requests.lock().len()
     }
 
-    /// The next answers are these; after them the truth.
+    /// Sets faults for the next answers; later ones are correct.
     fn fail(&self, faults: impl IntoIterator<Item = Fault>) {
         *self.faults.lock() = faults.into_iter().collect();
     }
 
-    /// From now on requests wait until they are let go.
+    /// Blocks further requests until they are released.
     fn hold(&self) {
         self.gate.forget_permits(usize::MAX >> 3);
     }
@@ -86,7 +86,7 @@ impl Objects for Store {
                 bytes[middle] ^= 4;
             }
             Some(Fault::Short) => bytes.truncate(bytes.len() / 2),
-            Some(Fault::Error(kind)) => return Err(ObjectError::new(kind, key, "as the test wants it")),
+            Some(Fault::Error(kind)) => return Err(ObjectError::new(kind, key, "injected by the test")),
         }
         Ok(bytes.into())
     }
@@ -120,14 +120,14 @@ impl Objects for Store {
     }
 }
 
-/// An object of so many pages whose bytes depend on its number.
+/// Creates an object of this many pages whose bytes depend on its number.
 fn object(number: u8, pages: u64) -> (Arc<CachedObject>, Arc<Store>) {
     let mut random = fastrand::Rng::with_seed(number.into());
     let salt = random.u64(..);
     salted(number, pages, salt, random)
 }
 
-/// The same with a salt of its own.
+/// Like [`object`], with a given salt.
 fn salted(number: u8, pages: u64, salt: u64, mut random: fastrand::Rng) -> (Arc<CachedObject>, Arc<Store>) {
     let mut writer = PageWriter::new(Vec::new(), salt);
     for _ in 0..pages * crate::split::pages::PAYLOAD_BYTES / 4 {
@@ -138,7 +138,7 @@ fn salted(number: u8, pages: u64, salt: u64, mut random: fastrand::Rng) -> (Arc<
     object_of(number, bytes, salt)
 }
 
-/// An object of these pages.
+/// Creates an object of these bytes.
 pub(crate) fn object_of(number: u8, bytes: Vec<u8>, salt: u64) -> (Arc<CachedObject>, Arc<Store>) {
     let len = bytes.len() as u64;
     let store = Arc::new(Store {
@@ -158,7 +158,7 @@ pub(crate) fn object_of(number: u8, bytes: Vec<u8>, salt: u64) -> (Arc<CachedObj
     (Arc::new(object), store)
 }
 
-/// A sparse file in memory. Clones share it.
+/// Sparse file in memory. Clones share it.
 #[derive(Debug, Clone)]
 struct MemoryFile(Arc<Mutex<Memory>>);
 
@@ -166,10 +166,10 @@ struct MemoryFile(Arc<Mutex<Memory>>);
 struct Memory {
     pages: std::collections::BTreeMap<u64, Vec<u8>>,
     is_sparse: bool,
-    /// Pages that there is room for.
+    /// Capacity in pages.
     room: usize,
     can_read: bool,
-    /// Happens before the next read, once.
+    /// Runs before the next read, once.
     before_read: Option<Event>,
 }
 
@@ -193,12 +193,12 @@ impl MemoryFile {
         })))
     }
 
-    /// Pages that take space.
+    /// Returns the number of allocated pages.
     fn taken(&self) -> u64 {
         self.0.lock().pages.len() as u64
     }
 
-    /// The file as another process finds it: what `change` makes of it.
+    /// Returns a copy for another process, modified by `change`.
     fn copy(&self, change: impl FnOnce(&mut Memory)) -> Self {
         let mut memory = self.0.lock().clone();
         change(&mut memory);
@@ -215,7 +215,7 @@ impl RandomFile for MemoryFile {
         }
         let memory = self.0.lock();
         if !memory.can_read {
-            return Err(io::Error::other("as the test wants it"));
+            return Err(io::Error::other("injected by the test"));
         }
         let end = memory.pages.keys().next_back().map_or(0, |last| last + 1);
         for (page, to) in (offset / PAGE..end).zip(bytes.chunks_mut(PAGE as usize)) {
@@ -268,7 +268,7 @@ impl RandomFile for MemoryFile {
     }
 }
 
-/// A cache of so many pages with what it lies on.
+/// Cache of this many pages, with its disk and file.
 pub(crate) struct Bed {
     disk: SimDisk,
     file: MemoryFile,
@@ -293,7 +293,7 @@ impl Bed {
         }
     }
 
-    /// Reads pages and looks whether they are the right ones.
+    /// Reads pages and checks their content.
     fn read(&self, from: &(Arc<CachedObject>, Arc<Store>), kind: PartKind, pages: Range<u64>) {
         let bytes = block_on(self.cache.read(&from.0, kind, pages.start * PAGE..pages.end * PAGE)).unwrap();
         assert_eq!(bytes, truth(&from.1, &pages), "{pages:?} of {}", from.0.key);
@@ -303,12 +303,12 @@ impl Bed {
         block_on(self.cache.fetch(&from.0, &in_bytes(wanted))).unwrap();
     }
 
-    /// Whether a page is there.
+    /// Returns whether a page is cached.
     fn has(&self, from: &(Arc<CachedObject>, Arc<Store>), page: u64) -> bool {
         self.cache.missing(&from.0, &[(Terms, page * PAGE..(page + 1) * PAGE)]) == Cost::default()
     }
 
-    /// What the file takes is what the cache counts, and no more than it may.
+    /// Checks that the file takes what the cache counts, and at most its limit.
     fn check(&self) {
         self.cache.check();
         let stats = self.cache.stats();

@@ -1,4 +1,4 @@
-//! What readers get, and what is asked of the store for it.
+//! Tests of reads: returned bytes, and requests to the store.
 
 use super::*;
 
@@ -10,12 +10,12 @@ fn what_was_fetched_is_not_fetched_again() {
     bed.read(&split, Terms, 3..5);
     bed.read(&split, Terms, 4..5);
     assert_eq!(split.1.requests(), [3 * PAGE..5 * PAGE]);
-    // Across regions, of which one part is there.
+    // A read across regions, of which one part is cached.
     bed.read(&split, Columns, 0..40);
     assert_eq!(
         split.1.count(),
         2,
-        "the two pages that are there are not worth two requests"
+        "the two pages that are cached are not worth two requests"
     );
     bed.read(&split, Columns, 0..40);
     assert_eq!(split.1.count(), 2);
@@ -32,7 +32,7 @@ fn ranges_are_widened_to_pages_and_end_with_the_object() {
     assert!(block_on(bed.cache.read(&split.0, Terms, 7..7)).unwrap().is_empty());
     let error = block_on(bed.cache.read(&split.0, Terms, 0..5 * PAGE + 1)).unwrap_err();
     assert_eq!(error.kind, ObjectErrorKind::Corrupt);
-    // Ahead, what lies behind the end is simply not there.
+    // A prefetch ignores pages beyond the end.
     bed.fetch(&split, &[(Terms, 4..9)]);
     assert_eq!(split.1.requests()[1..], [4 * PAGE..5 * PAGE]);
 }
@@ -55,7 +55,7 @@ fn what_is_fetched_ahead_is_what_was_foretold() {
         bytes: (5 + 110 + 1) * PAGE,
     };
     assert_eq!(cost, foretold);
-    assert_eq!(split.1.count(), 1, "nothing is fetched to tell");
+    assert_eq!(split.1.count(), 1, "the estimate fetches nothing");
     bed.fetch(&split, &wanted);
     assert_eq!(
         split.1.requests()[1..],
@@ -73,7 +73,7 @@ fn what_is_fetched_ahead_is_what_was_foretold() {
 fn hits_are_what_was_there_before_the_question() {
     let bed = Bed::new(1000);
     let split = object(1, 400);
-    // First question: fetched ahead, then read. The gap was nobody's wish.
+    // First request: prefetched, then read. The gap was not requested.
     bed.fetch(&split, &[(Terms, 0..2), (Postings, 4..5)]);
     bed.read(&split, Terms, 0..2);
     bed.read(&split, Postings, 4..5);
@@ -89,7 +89,7 @@ fn hits_are_what_was_there_before_the_question() {
         "with the gap"
     );
     assert_eq!(stats.kind(Postings).missed_bytes, PAGE);
-    // The second one.
+    // Second request.
     bed.fetch(&split, &[(Terms, 0..2), (Postings, 4..5)]);
     bed.read(&split, Terms, 0..2);
     bed.read(&split, Columns, 7..8);
@@ -108,7 +108,7 @@ fn a_question_larger_than_the_cache_is_answered() {
     bed.read(&split, Columns, 0..3000);
     bed.read(&split, Columns, 0..3000);
     bed.check();
-    // Ahead, only what can still be there when it is read.
+    // A prefetch includes only pages that stay cached until they are read.
     let before = split.1.count();
     bed.fetch(&split, &[(Terms, 100..104), (Columns, 200..900), (Terms, 40..41)]);
     assert_eq!(split.1.requests()[before..], [100 * PAGE..104 * PAGE]);
@@ -124,7 +124,7 @@ fn a_cache_of_nothing_keeps_nothing() {
         bed.fetch(&split, &[(Terms, 0..4)]);
         bed.read(&split, Terms, 0..40);
     }
-    assert_eq!(split.1.count(), 2, "nothing is fetched ahead that cannot be kept");
+    assert_eq!(split.1.count(), 2, "pages that cannot be cached are not prefetched");
     assert_eq!(bed.file.taken(), 0);
     assert_eq!(bed.cache.stats().bypassed_bytes, 2 * 40 * PAGE);
 }
@@ -162,6 +162,6 @@ fn readers_of_many_threads_get_the_right_pages() {
     });
     bed.check();
     let stats = bed.cache.stats();
-    assert_eq!(stats.damaged_pages, 0, "what made room for others is no damage");
+    assert_eq!(stats.damaged_pages, 0, "evicted pages are not damaged");
     assert!(stats.evictions > 0);
 }

@@ -1,9 +1,9 @@
-//! A snapshot that is rewritten: what is named stays, what is named no more goes, whoever else writes.
+//! Tests of rewritten snapshots: named objects stay, unnamed objects are removed, while other writers work.
 
 use super::*;
 use crate::repository::manifest::snapshot_key;
 
-/// What a process that rewrites the snapshot `old` does: splits 1 and 2 become 3 and 2.
+/// Rewrites the snapshot `old`: splits 1 and 2 become 3 and 2.
 async fn rewrite(repository: &Repository) -> firn_model::Result<()> {
     let writing = repository.begin_writing().await?;
     let old = writing
@@ -12,7 +12,7 @@ async fn rewrite(repository: &Repository) -> firn_model::Result<()> {
         .snapshots
         .get("old")
         .cloned()
-        .expect("it is there");
+        .expect("the snapshot exists");
     repository.put(&split(3).key(), vec![3; 10].into()).await?;
     let (entry, index) = manifests(repository, "old", &[2, 3]).await?;
     let needed = [split(3).key(), index].into();
@@ -48,7 +48,7 @@ async fn a_snapshot_is_rewritten_and_what_others_name_stays() {
     assert!(!store.has(&split(1).key()));
     assert!([2, 3].iter().all(|id| store.has(&split(*id).key())));
 
-    // Whoever comes anew reads the same out of the log.
+    // A new reader sees the same log.
     let fresh = open(&store, "b");
     assert_eq!(splits_of(&fresh, "old").await, [split(2).key(), split(3).key()]);
 }
@@ -85,7 +85,7 @@ async fn what_was_written_for_a_rewriting_and_swept_meanwhile_is_written_again()
     let old = begun.state().snapshots["old"].clone();
     one.put(&split(3).key(), vec![3; 10].into()).await.unwrap();
     let (entry, index) = manifests(&one, "old", &[2, 3]).await.unwrap();
-    // Nobody left a mark, so it is garbage to another.
+    // Without a mark it is garbage for another writer.
     other.cleanup().await.unwrap();
     assert!(!store.has(&split(3).key()));
     let needed: HashSet<String> = [split(3).key(), index].into();
@@ -93,7 +93,7 @@ async fn what_was_written_for_a_rewriting_and_swept_meanwhile_is_written_again()
         .replace_snapshot(&old, entry.manifest.clone(), &needed, &begun)
         .await;
     let Replaced::Condemned(condemned) = replaced.unwrap() else {
-        panic!("it would name what is gone");
+        panic!("it would name a removed object");
     };
     assert!(condemned.keys.contains(&split(3).key()) && condemned.keys.contains(&snapshot_key(&entry.manifest)));
     let again = one.wait_for_sweeps(condemned).await.unwrap();
@@ -117,7 +117,7 @@ async fn a_rewriting_that_is_killed_at_any_step_leaves_the_old_or_the_new_whole(
 
         let again = open(&store, "a");
         let (_, young) = again.cleanup_and_count().await.unwrap();
-        assert_eq!(young, 0, "step {steps}: nobody writes");
+        assert_eq!(young, 0, "step {steps}: no writer is active");
         let splits = splits_of(&again, "old").await;
         let expected: &[u8] = match splits.contains(&split(3).key()) {
             true => &[2, 3],
@@ -141,10 +141,10 @@ async fn a_rewriting_that_is_killed_at_any_step_leaves_the_old_or_the_new_whole(
             return;
         }
     }
-    panic!("it takes fewer steps");
+    panic!("the operation has fewer steps");
 }
 
-/// Somebody who does not know of the rewriting clones the snapshot: it is still there.
+/// A writer that does not know of the rewrite clones the snapshot, which still exists.
 #[tokio::test]
 async fn a_clone_of_a_snapshot_that_is_rewritten_meanwhile_holds_what_is_new() {
     let store = Store::new();
@@ -161,7 +161,7 @@ async fn a_clone_of_a_snapshot_that_is_rewritten_meanwhile_holds_what_is_new() {
     other.clone_while_writing("old", renamed("clone"), late).await.unwrap();
     assert_eq!(splits_of(&one, "clone").await, [split(2).key(), split(3).key()]);
 
-    // Another one that has its name is not the same.
+    // Another snapshot of the same name is a different snapshot.
     let late = basis(&other).await;
     one.remove_snapshots(&["old".to_owned()]).await.unwrap();
     one.put(&split(5).key(), vec![5; 10].into()).await.unwrap();

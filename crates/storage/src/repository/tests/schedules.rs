@@ -1,6 +1,6 @@
-//! Two writers, clones, rewritings, deletions, sweeps, kills and faults of the store in many orders. A store that knows what the log
-//! says watches every write and every removal: nothing that a snapshot names is ever removed, and a snapshot is whole from the
-//! moment that it is committed.
+//! Randomized schedules of two writers with clones, rewrites, deletions, sweeps, kills and store faults. A store that
+//! decodes the log watches every write and every removal: no object that a snapshot names is ever removed, and a
+//! snapshot is complete from its commit on.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicUsize;
@@ -11,17 +11,17 @@ use super::*;
 use crate::repository::manifest::{index_key, snapshot_key};
 use crate::repository::references::content_of;
 
-/// Orders that are tried.
+/// Number of schedules.
 const SCHEDULES: u64 = 250;
-/// Splits there are: so few that snapshots share them.
+/// Number of distinct splits: so few that snapshots share them.
 const SPLITS: u8 = 5;
-/// What happens at once, until the next kill.
+/// Concurrent tasks until the next kill.
 const TASKS: usize = 10;
-/// Kills of one schedule.
+/// Kills per schedule.
 const ROUNDS: usize = 3;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// What all schedules together came to.
+/// Event counts over all schedules.
 #[derive(Debug, Default)]
 struct Seen {
     committed: AtomicUsize,
@@ -39,12 +39,12 @@ impl Seen {
     }
 }
 
-/// A store that takes its time, fails now and then, and knows what is in use.
+/// Store with random delays and faults that tracks the objects in use.
 #[derive(Debug)]
 struct Watched {
     inner: Arc<Store>,
     random: parking_lot::Mutex<fastrand::Rng>,
-    /// What each snapshot of the log names.
+    /// Objects that each snapshot of the log names.
     in_use: parking_lot::Mutex<BTreeMap<String, BTreeSet<String>>>,
     seen: Arc<Seen>,
 }
@@ -82,7 +82,7 @@ impl Watched {
         body::decode(kind, &objects.get(key)?.0).ok()
     }
 
-    /// Everything that a snapshot names; `Err`: what of it is not there.
+    /// Returns all objects that a snapshot names; `Err`: the missing one.
     fn whole(&self, entry: &SnapshotEntry) -> Result<BTreeSet<String>, String> {
         let mut named = BTreeSet::from([snapshot_key(&entry.manifest)]);
         let manifest = snapshot_key(&entry.manifest);
@@ -159,7 +159,7 @@ impl Objects for Watched {
         if let Some(commit) = key.starts_with("log/").then(|| self.decoded("commit", key)).flatten() {
             self.watch_commit(&commit);
         }
-        // It was done, and the answer is lost.
+        // The write is done, but its answer is lost.
         self.fault(key)?;
         Ok(written)
     }
@@ -180,7 +180,7 @@ impl Objects for Watched {
 
     async fn delete(&self, key: &str) -> Result<(), ObjectError> {
         self.wait().await;
-        // Now and then one takes so long that all others have gone on.
+        // Occasionally a removal takes so long that all other tasks continue.
         let turns = if self.chance(8) { 400 } else { 0 };
         for _ in 0..turns {
             tokio::task::yield_now().await;
@@ -194,7 +194,7 @@ impl Objects for Watched {
     }
 }
 
-/// One schedule.
+/// State of one schedule.
 struct World {
     store: Arc<Watched>,
     random: fastrand::Rng,
@@ -212,7 +212,7 @@ impl World {
         }
     }
 
-    /// A process of a writer. Its clock jumps, so that marks are now and then taken for dead that are not.
+    /// Opens a repository as a process of a writer. Its clock jumps, so that live marks are sometimes considered dead.
     fn process(&mut self, id: &str) -> Arc<Repository> {
         let ids = Arc::clone(&self.ids);
         let clock = parking_lot::Mutex::new(self.random.fork());
@@ -234,7 +234,7 @@ impl World {
         format!("{what}-{}", self.names)
     }
 
-    /// Something to do for a writer, begun at some time.
+    /// Starts a random task of a writer at a random time.
     fn begin(&mut self, repository: &Arc<Repository>) -> JoinHandle<()> {
         let repository = Arc::clone(repository);
         let later = self.random.u32(..60);
@@ -246,7 +246,7 @@ impl World {
             for _ in 0..later {
                 tokio::task::yield_now().await;
             }
-            // What fails because of a fault or of another is a failure and no more.
+            // A failure because of a fault or another writer is acceptable.
             let _ = match what {
                 0..=2 => create(&repository, &name, &some, &seen).await,
                 3 => match any(&repository, chosen).await {
@@ -269,7 +269,7 @@ impl World {
     async fn run(&mut self) {
         for round in 0..ROUNDS {
             let mut processes = vec![self.process("a"), self.process("b")];
-            // One place is registered anew while others work with it.
+            // One repository is registered again while other tasks use it.
             let again = processes[self.random.usize(..2)].clone();
             processes.push(self.sibling(&again));
             let mut tasks = Vec::new();
@@ -302,7 +302,7 @@ async fn any(repository: &Repository, chosen: usize) -> Option<String> {
     state.snapshots.keys().nth(chosen.checked_rem(count)?).cloned()
 }
 
-/// Makes a snapshot as the engine does: what an earlier one names is named again.
+/// Creates a snapshot as the engine does: it names objects of earlier snapshots again.
 async fn create(repository: &Repository, name: &str, splits: &[u8], seen: &Seen) -> firn_model::Result<()> {
     let writing = repository.begin_writing().await?;
     let made = create_on(repository, name, splits, writing.basis.clone(), seen).await;
@@ -319,7 +319,7 @@ async fn create_on(
 ) -> firn_model::Result<()> {
     let mut known = HashSet::new();
     for entry in basis.state().snapshots.values() {
-        // One that is removed just now cannot be read.
+        // A snapshot that is being removed cannot be read.
         let Ok(manifest) = repository.manifest(entry).await else {
             continue;
         };
@@ -346,7 +346,7 @@ async fn create_on(
             }
         }
     }
-    panic!("what it needs is removed again and again");
+    panic!("sweeps keep removing needed objects");
 }
 
 async fn clone(repository: &Repository, source: &str, name: &str, seen: &Seen) -> firn_model::Result<()> {
@@ -360,7 +360,7 @@ async fn clone(repository: &Repository, source: &str, name: &str, seen: &Seen) -
     Ok(())
 }
 
-/// Puts other splits into a snapshot, as the engine does that takes documents out of them.
+/// Replaces the splits of a snapshot, as the engine does when it removes documents.
 async fn replace(repository: &Repository, name: &str, splits: &[u8], seen: &Seen) -> firn_model::Result<()> {
     let writing = repository.begin_writing().await?;
     let replaced = replace_on(repository, name, splits, writing.basis.clone(), seen).await;
@@ -371,7 +371,7 @@ async fn replace(repository: &Repository, name: &str, splits: &[u8], seen: &Seen
     }
 }
 
-/// The entry that the snapshot had before; `None`: it is another now, or gone.
+/// Returns the snapshot's previous entry; `None`: it has changed or was removed.
 async fn replace_on(
     repository: &Repository,
     name: &str,
@@ -402,7 +402,7 @@ async fn replace_on(
         {
             Replaced::Committed(new) => {
                 Seen::note(&seen.replaced);
-                // The same splits, and so the same manifest.
+                // The same splits give the same manifest.
                 return Ok(Some(old).filter(|old| *old != new));
             }
             Replaced::Gone => return Ok(None),
@@ -413,10 +413,10 @@ async fn replace_on(
             }
         }
     }
-    panic!("what it needs is removed again and again");
+    panic!("sweeps keep removing needed objects");
 }
 
-/// Every snapshot that is there can be read whole by somebody who comes anew.
+/// Checks that a new reader can read every existing snapshot completely.
 async fn check_all(world: &mut World) {
     let reader = world.process("reader");
     let state = reader.state().await.expect("the log");
@@ -434,7 +434,7 @@ async fn check_all(world: &mut World) {
 }
 
 #[test]
-fn nothing_that_is_in_use_is_removed_in_whatever_order_things_happen() {
+fn no_object_in_use_is_removed_in_any_schedule() {
     let first = firn_testkit::seed("schedules of writers and sweeps");
     let seen = Arc::new(Seen::default());
     for seed in (0..SCHEDULES).map(|number| first.wrapping_add(number)) {
@@ -447,7 +447,7 @@ fn nothing_that_is_in_use_is_removed_in_whatever_order_things_happen() {
             check_all(&mut world).await;
         });
     }
-    // The schedules were worth looking at.
+    // Checks that the schedules covered all events.
     let counts = [
         &seen.committed,
         &seen.condemned,

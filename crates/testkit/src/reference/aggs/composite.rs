@@ -1,4 +1,4 @@
-//! `composite`: all combinations of some sources, in pages.
+//! `composite` aggregation: all combinations of its sources, in pages.
 
 use std::cmp::Ordering;
 
@@ -17,7 +17,7 @@ struct Source<'j> {
 }
 
 impl Source<'_> {
-    /// The keys of a document; null for none, where that counts.
+    /// Returns the keys of a document; null for a missing value, if missing values count.
     fn keys(&self, document: &Document) -> Vec<Json> {
         let field = schema::kind(self.body["field"].as_str().expect("a field"));
         let values = values_of(self.body, document);

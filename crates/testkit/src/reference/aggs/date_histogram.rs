@@ -1,4 +1,4 @@
-//! `date_histogram`: buckets by spans of time.
+//! `date_histogram` aggregation: buckets of time intervals.
 
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value as Json, json};
@@ -7,7 +7,7 @@ use super::super::dates::{self, Interval, Unit};
 use super::super::schema::{self, Document, scalar_text};
 use super::{Bucket, Scope, order, pipeline, values_of};
 
-/// The rounding of a date histogram, also of one in `composite`.
+/// Rounding of a date histogram, also inside `composite`.
 pub(super) struct Rounding {
     interval: Interval,
     pub(super) zone: TimeZone,
@@ -28,7 +28,7 @@ impl Rounding {
         }
     }
 
-    /// The start of the bucket of an instant, ms.
+    /// Returns the start of an instant's bucket, in ms.
     pub(super) fn start(&self, ms: i64) -> i64 {
         self.interval.start(ms - self.offset_ms, &self.zone) + self.offset_ms
     }
@@ -72,7 +72,7 @@ pub(super) fn answer<'d>(scope: &Scope<'d>, body: &Json, sub: Option<&Json>, doc
         let found: Vec<i64> = groups.iter().map(|(start, _)| *start).collect();
         let first = found.iter().copied().chain(min.map(|min| rounding.start(min))).min();
         let last = found.iter().copied().chain(max.map(|max| rounding.start(max))).max();
-        // Without documents both bounds are needed to know where to begin and to end.
+        // Without documents both bounds are needed to define the first and the last bucket.
         let known = !found.is_empty() || (min.is_some() && max.is_some());
         if let (Some(mut start), Some(last), true) = (first, last, known) {
             while start <= last {

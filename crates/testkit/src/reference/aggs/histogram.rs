@@ -1,4 +1,4 @@
-//! `histogram`: buckets by steps of a number.
+//! `histogram` aggregation: buckets of numeric intervals.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -19,7 +19,7 @@ pub(super) fn answer<'d>(scope: &Scope<'d>, body: &Json, sub: Option<&Json>, doc
     for document in documents {
         let values = values_of(body, document).into_iter().map(|value| value.number(kind));
         let start = |step: i64| step as f64 * interval + offset;
-        // Hard bounds are about the buckets' steps.
+        // Hard bounds apply to the interval numbers of buckets.
         let inside = |number: &i64| {
             hard.0.is_none_or(|min| *number >= step(min)) && hard.1.is_none_or(|max| start(*number) <= start(step(max)))
         };

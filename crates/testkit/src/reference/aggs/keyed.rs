@@ -1,4 +1,4 @@
-//! Buckets by named queries: `filters`, `adjacency_matrix`.
+//! Aggregations with named queries: `filters`, `adjacency_matrix`.
 
 use serde_json::{Map, Value as Json, json};
 

@@ -1,4 +1,4 @@
-//! Metrics over the values of a list of documents.
+//! Metric aggregations over the values of a list of documents.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::super::schema::{self, Document, Kind, Value};
 use super::super::sort;
 use super::{key_of, values_of};
 
-/// The answer of one metric.
+/// Returns the answer of one metric.
 pub(super) fn answer(kind: &str, body: &Json, documents: &[&Document]) -> Json {
     match kind {
         "top_hits" => return top_hits(body, documents),
@@ -86,7 +86,7 @@ pub(super) struct Stats<'n>(pub(super) &'n [f64]);
 
 impl Stats<'_> {
     fn sum(&self) -> f64 {
-        // The sum of nothing is -0.0 in Rust, which sorts before 0.0.
+        // The empty sum is -0.0 in Rust, which sorts before 0.0.
         self.0.iter().sum::<f64>() + 0.0
     }
 
@@ -104,7 +104,7 @@ impl Stats<'_> {
         answer
     }
 
-    /// By the mean of squared distances; a sample of one has no spread (`NaN`).
+    /// Uses the mean of squared distances; a sample of one has no spread (`NaN`).
     pub(super) fn extended(&self, sigma: f64) -> Json {
         let mut answer = self.basic();
         let count = self.0.len() as f64;
@@ -142,8 +142,8 @@ impl Stats<'_> {
     }
 }
 
-/// Digests interpolate between neighbours in their own way: the answer must lie between the values
-/// next to the rank.
+/// Returns a range for a percentile. Digests interpolate differently: the answer must lie between the values next to
+/// the rank.
 fn near_rank(numbers: &[f64], percent: f64) -> Json {
     if numbers.is_empty() {
         return Json::Null;
@@ -215,7 +215,7 @@ fn median_absolute_deviation(numbers: &[f64]) -> Json {
     if numbers.is_empty() {
         return json!({"value": null});
     }
-    // Twice a digest's median: between the extremes is all that holds for any digest.
+    // Two nested digest medians: only the extremes bound the result of every digest.
     let spread = numbers[numbers.len() - 1] - numbers[0];
     json!({"value": {"$between": [0.0, spread]}})
 }

@@ -1,5 +1,5 @@
-//! Aggregations as lists: a bucket is the list of its documents, and what stands below it is
-//! computed from that list again.
+//! Aggregations over lists: a bucket is the list of its documents, and its sub-aggregations are computed from that
+//! list.
 
 mod composite;
 mod date_histogram;
@@ -17,25 +17,25 @@ use super::dates;
 use super::query;
 use super::schema::{self, Document, Kind, Value};
 
-/// What aggregations see beside their own documents.
+/// Context of aggregations beside their documents.
 pub(super) struct Scope<'d> {
     all: &'d [&'d Document],
 }
 
-/// A bucket on its way: what it prints first, and its documents.
+/// Bucket under construction: its first printed fields, and its documents.
 struct Bucket<'d> {
-    /// `key` and what else precedes `doc_count`.
+    /// `key` and other fields before `doc_count`.
     head: Map<String, Json>,
     documents: Vec<&'d Document>,
 }
 
 impl<'d> Scope<'d> {
-    /// `all` are the documents of the index, which `global` counts.
+    /// `all` are the documents of the index, for `global`.
     pub(super) fn new(all: &'d [&'d Document]) -> Self {
         Self { all }
     }
 
-    /// The answers of one level of aggregations over some documents.
+    /// Returns the answers of one level of aggregations over some documents.
     pub(super) fn level(&self, aggregations: &Json, documents: &[&'d Document]) -> Json {
         let mut answers = Map::new();
         let definitions = aggregations.as_object().expect("aggregations");
@@ -67,7 +67,7 @@ impl<'d> Scope<'d> {
         match kind {
             "filter" => single(filtered(body)),
             "global" => single(self.all.to_vec()),
-            // Larger than any index of the tests: it takes all.
+            // The default sample size exceeds any index of the tests, so all documents are included.
             "sampler" => single(documents.to_vec()),
             "missing" => {
                 let field = body["field"].as_str().expect("a field");
@@ -94,7 +94,7 @@ impl<'d> Scope<'d> {
         }
     }
 
-    /// A bucket with its count and what is below it.
+    /// Prints a bucket with its count and sub-aggregations.
     fn print(&self, head: Map<String, Json>, documents: &[&'d Document], sub: Option<&Json>) -> Json {
         let mut printed = head;
         printed.insert("doc_count".into(), json!(documents.len()));
@@ -105,14 +105,14 @@ impl<'d> Scope<'d> {
         Json::Object(printed)
     }
 
-    /// Buckets in their order, after the pipeline aggregations inside them.
+    /// Prints buckets in their order, after their parent pipeline aggregations.
     fn list(&self, buckets: Vec<Bucket<'d>>, sub: Option<&Json>) -> Vec<Json> {
         let print = |bucket: Bucket<'d>| self.print(bucket.head, &bucket.documents, sub);
         pipeline::inside(sub, buckets.into_iter().map(print).collect())
     }
 }
 
-/// The kind of an aggregation and its body.
+/// Returns the kind and the body of an aggregation.
 fn kind_of(definition: &Json) -> (&str, &Json) {
     let entries = definition.as_object().expect("a definition").iter();
     let mut kinds = entries.filter(|(key, _)| !matches!(key.as_str(), "aggs" | "meta"));
@@ -120,7 +120,7 @@ fn kind_of(definition: &Json) -> (&str, &Json) {
     (kind, body)
 }
 
-/// The values of a document for an aggregation with a `field` and perhaps a `missing`.
+/// Returns the values of a document for an aggregation with a `field` and an optional `missing`.
 fn values_of(body: &Json, document: &Document) -> Vec<Value> {
     let field = body["field"].as_str().expect("a field");
     let values = document.values(field).to_vec();
@@ -133,7 +133,7 @@ fn values_of(body: &Json, document: &Document) -> Vec<Value> {
     }
 }
 
-/// The key of a bucket and, where they differ, its text.
+/// Returns the key of a bucket and, if it differs, its text.
 fn key_of(value: &Value, kind: Kind, format: Option<&str>) -> Map<String, Json> {
     let mut head = Map::new();
     match (value, kind) {

@@ -1,4 +1,4 @@
-//! The order of buckets.
+//! Sorting of buckets.
 
 use std::cmp::Ordering;
 
@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use super::pipeline;
 
-/// Sorts printed buckets, which stand in the order of their keys, by `order`; ties stay as they are.
+/// Sorts printed buckets, which are in key order, by `order`; ties keep their order.
 pub(super) fn sort(buckets: &mut Vec<Json>, order: &Json) {
     let keys: Vec<(&str, bool)> = match order {
         Json::Array(keys) => keys.iter().map(one).collect(),
@@ -36,12 +36,12 @@ fn compare(left: &(usize, Json), right: &(usize, Json), path: &str, ascending: b
     let value = |bucket: &Json| pipeline::value_at(bucket, path);
     match (value(&left.1), value(&right.1)) {
         (Some(left), Some(right)) => turn(left.total_cmp(&right)),
-        // What has no value comes last in either direction.
+        // Missing values sort last in either direction.
         (left, right) => left.is_none().cmp(&right.is_none()),
     }
 }
 
-/// Numbers as numbers, strings by their bytes, lists part by part.
+/// Compares numbers numerically, strings by bytes, lists element by element.
 pub(super) fn compare_keys(left: &Json, right: &Json) -> Ordering {
     match (left, right) {
         (Json::String(left), Json::String(right)) => left.cmp(right),

@@ -1,4 +1,4 @@
-//! Aggregations over the printed answers of others.
+//! Pipeline aggregations: they read the printed answers of other aggregations.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -6,7 +6,7 @@ use super::kind_of;
 use super::metric::Stats;
 use super::order;
 
-/// Those that add something to the buckets beside them.
+/// Parent pipeline aggregations: they add to the buckets that contain them.
 const PARENTS: &[&str] = &[
     "derivative",
     "cumulative_sum",
@@ -17,7 +17,7 @@ const PARENTS: &[&str] = &[
     "bucket_sort",
 ];
 
-/// Those that look into the buckets of another aggregation.
+/// Sibling pipeline aggregations: they read the buckets of another aggregation.
 const SIBLINGS: &[&str] = &[
     "avg_bucket",
     "min_bucket",
@@ -32,12 +32,12 @@ pub(super) fn is_sibling(kind: &str) -> bool {
     SIBLINGS.contains(&kind)
 }
 
-/// Whether it needs the answers of others.
+/// Returns whether a kind is a pipeline aggregation.
 pub(super) fn is_one(kind: &str) -> bool {
     is_sibling(kind) || PARENTS.contains(&kind)
 }
 
-/// The number at `path` (`_count`, `name`, `name.part`, `outer>name`); `None`: it has none.
+/// Returns the number at `path` (`_count`, `name`, `name.part`, `outer>name`); `None`: it has no value.
 pub(super) fn value_at(bucket: &Json, path: &str) -> Option<f64> {
     let mut at = bucket;
     let mut names = path.split('>').peekable();
@@ -51,7 +51,7 @@ pub(super) fn value_at(bucket: &Json, path: &str) -> Option<f64> {
         }
         let (name, part) = name.split_once('.').unwrap_or((name, "value"));
         at = &at[name];
-        // A bucket's own count is what a path that ends at a bucket means.
+        // A path that ends at a bucket means the bucket's count.
         at = if part == "value" && at.get("value").is_none() {
             &at["doc_count"]
         } else {
@@ -69,8 +69,8 @@ fn bucket_count<'j>(bucket: &'j Json, path: &str) -> &'j Json {
     &steps.fold(bucket, |at, name| &at[name])["doc_count"]
 }
 
-/// What a pipeline aggregation reads of a bucket: nothing (`NaN`) where the bucket is empty, unless
-/// gaps are zeros or it is the count that is asked for.
+/// Returns the input of a pipeline aggregation in a bucket: `NaN` if the bucket is empty, unless gaps are zeros or the
+/// path is the count.
 fn read(bucket: &Json, path: &str, body: &Json) -> f64 {
     if path == "_count" {
         return value_at(bucket, path).expect("a count");
@@ -99,7 +99,7 @@ fn parents(sub: Option<&Json>) -> Vec<(&String, &str, &Json)> {
     kinds.filter(|(_, kind, _)| PARENTS.contains(kind)).collect()
 }
 
-/// A single bucket has no neighbours: only scripts make sense in it, and the generator puts none.
+/// A single bucket has no neighbours: only scripts are valid in it, and the generator adds none.
 pub(super) fn inside_single(sub: Option<&Json>, _: &mut Json) {
     assert!(
         parents(sub).is_empty(),
@@ -107,7 +107,7 @@ pub(super) fn inside_single(sub: Option<&Json>, _: &mut Json) {
     );
 }
 
-/// The buckets after the pipeline aggregations that stand in them.
+/// Returns the buckets after their parent pipeline aggregations.
 pub(super) fn inside(sub: Option<&Json>, mut buckets: Vec<Json>) -> Vec<Json> {
     for (name, kind, body) in parents(sub) {
         match kind {
@@ -151,8 +151,7 @@ fn series(kind: &str, name: &str, body: &Json, buckets: &mut [Json]) {
                     continue;
                 }
                 let window = body["window"].as_u64().expect("a window") as usize;
-                // As Elasticsearch: the window ends before this value, moved by `shift`; what has
-                // no value is not in it.
+                // As in Elasticsearch the window ends before this value, moved by `shift`, and omits missing values.
                 let shift = body["shift"].as_u64().unwrap_or(0) as usize;
                 let seen: Vec<(usize, f64)> = values
                     .iter()
@@ -188,7 +187,7 @@ fn moving(script: &str, window: &[f64]) -> f64 {
 
 fn bucket_sort(body: &Json, mut buckets: Vec<Json>) -> Vec<Json> {
     if let Some(keys) = body["sort"].as_array() {
-        // The generator sorts by values that every bucket has.
+        // The generator sorts only by values that every bucket has.
         let order: Vec<Json> = keys
             .iter()
             .map(|key| {
@@ -203,7 +202,7 @@ fn bucket_sort(body: &Json, mut buckets: Vec<Json>) -> Vec<Json> {
     buckets.into_iter().skip(from).take(size).collect()
 }
 
-/// The variables of a script; `None` where one has no value.
+/// Returns the variables of a script; `None` if one has no value.
 fn variables(body: &Json, bucket: &Json) -> Option<Vec<(String, f64)>> {
     let paths = body["buckets_path"].as_object().expect("paths").iter();
     let values = paths.map(|(name, path)| {
@@ -213,8 +212,8 @@ fn variables(body: &Json, bucket: &Json) -> Option<Vec<(String, f64)>> {
     values.collect()
 }
 
-/// Scripts of the form `params.a OP params.b`, which is all that the generator writes: what the
-/// expression language can do is tested beside it.
+/// Evaluates scripts of the form `params.a OP params.b`, the only ones that the generator writes. Tests of the
+/// expression language cover the rest.
 fn evaluate(body: &Json, variables: &[(String, f64)]) -> (f64, bool) {
     let script = body["script"].as_str().expect("a script");
     let words: Vec<&str> = script.split(' ').collect();
@@ -251,7 +250,7 @@ fn selects(body: &Json, bucket: &Json) -> bool {
     evaluate(body, &variables).1
 }
 
-/// The answer of `avg_bucket` and its kin.
+/// Returns the answer of `avg_bucket` and similar ones.
 pub(super) fn sibling(kind: &str, body: &Json, answers: &Map<String, Json>) -> Json {
     let (first, rest) = path_of(body).split_once('>').expect("a path into buckets");
     let buckets: Vec<Json> = match &answers[first]["buckets"] {
@@ -292,7 +291,7 @@ pub(super) fn sibling(kind: &str, body: &Json, answers: &Map<String, Json>) -> J
     }
 }
 
-/// The nearest value by rank: no interpolation.
+/// Returns the nearest value by rank, without interpolation.
 fn percentiles(body: &Json, numbers: &[f64]) -> Json {
     let default = json!([1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0]);
     let percents = body.get("percents").unwrap_or(&default).as_array().expect("percents");

@@ -1,4 +1,4 @@
-//! `range`, `date_range`, `ip_range`: buckets between bounds, lower ones included.
+//! Range aggregations: `range`, `date_range`, `ip_range`. Lower bounds are inclusive.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -6,7 +6,7 @@ use super::super::dates as instants;
 use super::super::schema::{self, Document, Value, scalar_text};
 use super::{Bucket, Scope, values_of};
 
-/// A range with its bounds as numbers and what it prints.
+/// Range with its numeric bounds and its printed fields.
 struct Range {
     from: Option<f64>,
     to: Option<f64>,

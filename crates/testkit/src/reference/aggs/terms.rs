@@ -1,4 +1,4 @@
-//! Buckets by value: `terms`, `rare_terms`, `multi_terms`.
+//! Aggregations by value: `terms`, `rare_terms`, `multi_terms`.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -6,7 +6,7 @@ use super::super::schema::{self, Document, Kind, Value};
 use super::super::text;
 use super::{Bucket, Scope, key_of, order, values_of};
 
-/// `terms`. Every term counts in every shard's answer: the generator asks for enough of them.
+/// Computes `terms`. Shards omit no term, because the generator sets a large `shard_size`.
 pub(super) fn answer<'d>(scope: &Scope<'d>, body: &Json, sub: Option<&Json>, documents: &[&'d Document]) -> Json {
     let buckets = by_value(body, documents);
     let least = body["min_doc_count"].as_u64().unwrap_or(1) as usize;
@@ -19,7 +19,7 @@ pub(super) fn answer<'d>(scope: &Scope<'d>, body: &Json, sub: Option<&Json>, doc
     ordered(scope, buckets, sub, body.get("order").unwrap_or(&default), size)
 }
 
-/// `rare_terms`: what is in few documents, the rarest first.
+/// Computes `rare_terms`: terms in few documents, the rarest first.
 pub(super) fn rare<'d>(scope: &Scope<'d>, body: &Json, sub: Option<&Json>, documents: &[&'d Document]) -> Json {
     let most = body["max_doc_count"].as_u64().unwrap_or(1) as usize;
     let mut buckets = by_value(body, documents);
@@ -28,7 +28,7 @@ pub(super) fn rare<'d>(scope: &Scope<'d>, body: &Json, sub: Option<&Json>, docum
     json!({"buckets": scope.list(buckets, sub)})
 }
 
-/// `multi_terms`: combinations of values of several fields.
+/// Computes `multi_terms`: combinations of values of several fields.
 pub(super) fn multi<'d>(scope: &Scope<'d>, body: &Json, sub: Option<&Json>, documents: &[&'d Document]) -> Json {
     let sources: Vec<&Json> = body["terms"].as_array().expect("sources").iter().collect();
     let mut groups: Vec<(Vec<Value>, Vec<&Document>)> = Vec::new();
@@ -58,7 +58,7 @@ pub(super) fn multi<'d>(scope: &Scope<'d>, body: &Json, sub: Option<&Json>, docu
             .zip(&kinds)
             .map(|(value, kind)| key_of(value, *kind, None))
             .collect();
-        // In this aggregation keys are what they print as; booleans are booleans.
+        // In this aggregation a key has its printed form; booleans stay booleans.
         let printed = |(part, kind): (&Map<String, Json>, &Kind)| match part.get("key_as_string") {
             Some(text) if *kind == Kind::Boolean => json!(text == "true"),
             Some(text) => text.clone(),
@@ -85,7 +85,7 @@ pub(super) fn multi<'d>(scope: &Scope<'d>, body: &Json, sub: Option<&Json>, docu
     )
 }
 
-/// Every way to take one of each list.
+/// Returns every combination of one element per list.
 pub(super) fn combinations<T: Clone>(lists: &[Vec<T>]) -> Vec<Vec<T>> {
     let mut found = vec![Vec::new()];
     for list in lists {
@@ -98,21 +98,21 @@ pub(super) fn combinations<T: Clone>(lists: &[Vec<T>]) -> Vec<Vec<T>> {
     found
 }
 
-/// A document counts once for each value.
+/// Removes duplicates: a document counts once per value.
 pub(super) fn distinct(mut values: Vec<Value>) -> Vec<Value> {
     values.sort_by(Value::compare);
     values.dedup();
     values
 }
 
-/// Buckets by key, ascending.
+/// Returns buckets by key, ascending.
 fn by_value<'d>(body: &Json, documents: &[&'d Document]) -> Vec<Bucket<'d>> {
     let kind = schema::kind(body["field"].as_str().expect("a field"));
     let mut groups: Vec<(Value, Vec<&Document>)> = Vec::new();
     for document in documents {
         let mut values = values_of(body, document);
         if kind == Kind::DateNanos {
-            // Keys are ms; ns that fall into one are one key.
+            // Keys are in ms; values in ns that fall into one ms share a key.
             values = values
                 .iter()
                 .map(|value| Value::Int(value.number(kind) as i128))
@@ -155,8 +155,8 @@ fn by_value<'d>(body: &Json, documents: &[&'d Document]) -> Vec<Bucket<'d>> {
 }
 
 fn ordered<'d>(scope: &Scope<'d>, buckets: Vec<Bucket<'d>>, sub: Option<&Json>, order: &Json, size: usize) -> Json {
-    // The order may name what is below, so all are printed before they are cut; what pipeline
-    // aggregations add comes after the cut.
+    // The order may refer to sub-aggregations, so all buckets are printed before truncation; pipeline aggregations run
+    // after it.
     let mut printed: Vec<Json> = buckets
         .into_iter()
         .map(|bucket| scope.print(bucket.head, &bucket.documents, sub))

@@ -1,4 +1,4 @@
-//! `terms` on one segment.
+//! Collector of `terms` on one segment.
 
 use std::collections::{BTreeSet, HashMap, hash_map};
 
@@ -16,13 +16,13 @@ use super::{Allowed, Cut, Keys, Missing, missing_key, stored_key, string_key};
 use crate::pool::yield_now;
 use crate::segment::Segment;
 
-/// Rough bytes of a bucket that is handed on: key, count and place in a hash table.
+/// Approximate bytes of a bucket in a result: key, count and hash table slot.
 const BUCKET_BYTES: usize = 120;
 
 /// Counts documents by key.
 pub(in super::super) struct TermsCollector {
     pub(super) keys: Keys,
-    /// Key 0 is this raw value.
+    /// The raw value of key 0.
     pub(super) base: u64,
     /// The key of documents without a value; `None`: they have no bucket.
     pub(super) missing_key: Option<u64>,
@@ -32,7 +32,7 @@ pub(in super::super) struct TermsCollector {
     pub(super) table: Table,
     pub(super) format: ValueFormat,
     pub(super) zeros: Zeros,
-    /// Where values can be named later.
+    /// The column from which values can be resolved later.
     pub(super) origin: Option<Origin>,
     pub(super) cut: Option<Cut>,
     pub(in super::super) sub: Level,
@@ -93,7 +93,7 @@ impl Collector for TermsCollector {
                     continue;
                 }
             } else if position == 0 {
-                // Constants were filled in above, to be passed on only if allowed.
+                // Constants were filled in above, and are passed on only if allowed.
                 self.block.clear();
             }
             let Some(key) = self.missing_key else {
@@ -187,7 +187,7 @@ fn insert(buckets: &mut HashMap<KeyBytes, Bucket>, key: KeyBytes, bucket: Bucket
         hash_map::Entry::Vacant(vacant) => {
             vacant.insert(bucket);
         }
-        // A value for missing ones that some documents really have.
+        // Some documents really have the value for missing ones.
         hash_map::Entry::Occupied(mut own) => {
             let own = own.get_mut();
             own.doc_count += bucket.doc_count;
@@ -197,17 +197,17 @@ fn insert(buckets: &mut HashMap<KeyBytes, Bucket>, key: KeyBytes, bucket: Bucket
     Ok(())
 }
 
-/// What a shard reports of one parent.
+/// The buckets that a shard reports for one parent.
 pub(super) struct CutRow {
     pub(super) kept: Vec<Entry>,
     other_doc_count: u64,
-    /// Candidates were left out.
+    /// Some candidates were left out.
     is_cut: bool,
 }
 
-/// Chooses among the counts of one parent by key, without making a list of all of them.
+/// Selects buckets from the counts of one parent by key, without building a list of all of them.
 pub(super) fn cut_row(parent: u32, counts: &[u32], cut: &Cut) -> CutRow {
-    // Keys ascend, so among equal counts a later key loses, unless later keys are wanted.
+    // Keys ascend, so among equal counts a later key loses, unless the order prefers later keys.
     let by_count_alone = cut.is_by_count_then_key();
     let keep = if cut.keep == 0 { usize::MAX } else { cut.keep };
     let mut kept: Vec<Entry> = Vec::new();
@@ -243,7 +243,8 @@ pub(super) fn cut_row(parent: u32, counts: &[u32], cut: &Cut) -> CutRow {
     }
 }
 
-/// Keeps what a shard reports of each parent; also what each bucket that was cut had at most.
+/// Retains the buckets that a shard reports for each parent; also returns the highest count that a cut bucket can
+/// have.
 fn cut_entries(
     entries: Vec<(Entry, usize)>,
     cut: &Cut,
@@ -277,8 +278,8 @@ fn cut_entries(
 }
 
 impl TermsCollector {
-    /// Takes all documents of a segment by how many have each raw value, and how many have none. Says which slot each
-    /// value has by its number among `counts`; none if slots are not wanted.
+    /// Counts all documents of a segment from the number of documents per raw value; `without` documents have no
+    /// value. Returns the slot of each value by its index in `counts`; empty if slots are not needed.
     pub(in super::super) fn take_counts(&mut self, counts: &[(u64, u64)], without: u64) -> Result<Vec<(usize, u32)>> {
         let mut slots = Vec::new();
         for (number, &(raw, docs)) in counts.iter().enumerate() {
@@ -296,7 +297,7 @@ impl TermsCollector {
         Ok(slots)
     }
 
-    /// Names what a shard reports.
+    /// Resolves the keys of the buckets that a shard reports.
     fn finish_rows(&self, rows: Vec<CutRow>) -> Result<Vec<Partial>> {
         let by_count_descending = self.cut.as_ref().is_some_and(|cut| cut.by_count_descending);
         let by_key = self.cut.as_ref().is_some_and(|cut| cut.by_key);
@@ -335,7 +336,7 @@ impl TermsCollector {
         Ok(partials.into_iter().map(Partial::Terms).collect())
     }
 
-    /// Accounts for what was cut of each parent, once its buckets are there.
+    /// Records the error bounds of each parent after a cut, once its buckets exist.
     fn was_cut(&self, partials: &mut [TermsPartial], errors: Vec<u64>) {
         let shows_errors = self.cut.as_ref().is_some_and(|cut| cut.shows_errors);
         for (partial, error) in partials.iter_mut().zip(errors) {
@@ -343,7 +344,7 @@ impl TermsCollector {
         }
     }
 
-    /// The keys of entries, which are sorted by key.
+    /// Returns the keys of entries that are sorted by key.
     fn resolve(&self, entries: &[(Entry, usize)]) -> Result<Vec<KeyBytes>> {
         let missing = |is_ip, numeric: &Numeric| match &self.missing {
             Some(missing) => missing_key(missing, is_ip, numeric),
@@ -375,7 +376,7 @@ impl TermsCollector {
                     }
                     names.push(string_key(&String::from_utf8_lossy(bytes), *is_ip));
                 })?;
-                // What is past the last term is the missing value.
+                // Ordinals past the last term stand for the missing value.
                 names.resize_with(entries.len(), || missing(*is_ip, &Numeric::Integer));
                 Ok(names)
             }
@@ -410,16 +411,16 @@ impl TermsCollector {
     }
 }
 
-/// Values to show although no document of the query has them.
+/// Values that are shown although no document of the query has them.
 pub(super) enum Zeros {
     None,
-    /// Whatever the segment has.
+    /// All values of the segment.
     OfSegment,
-    /// These, raw: a tenant's own.
+    /// These raw values: those of the tenant.
     Of(BTreeSet<u64>),
 }
 
-/// The values of a tenant's documents.
+/// Returns the values of a tenant's documents.
 pub(super) fn own_values(segment: &Segment, tenant: &TenantRestriction, keys: &Keys) -> Result<BTreeSet<u64>> {
     let mut values = BTreeSet::new();
     if let Some(column) = keys.column() {
@@ -431,7 +432,7 @@ pub(super) fn own_values(segment: &Segment, tenant: &TenantRestriction, keys: &K
     Ok(values)
 }
 
-/// A segment without any value.
+/// Collector for a segment without values.
 pub(super) struct Nothing(pub(super) ValueFormat);
 
 impl Collector for Nothing {

@@ -1,5 +1,5 @@
-//! `include` by partition: which of some parts a key falls into, by the hashes of Elasticsearch, so
-//! that a client that walks through the parts meets the same keys in the same one.
+//! `include` by partition: the partition of a key. It uses the hashes of Elasticsearch, so that a client that
+//! iterates over the partitions finds the same keys in the same partition.
 
 use firn_model::routing::murmur3;
 
@@ -9,7 +9,7 @@ use crate::schema;
 /// Elasticsearch's seed for the hash of terms.
 const SEED: u32 = 31;
 
-/// One of `count` parts.
+/// One of `count` partitions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Partition {
     pub(super) partition: u32,
@@ -17,7 +17,7 @@ pub(super) struct Partition {
 }
 
 impl Partition {
-    /// Whether a stored string is in it; addresses are hashed as the 16 bytes that they are.
+    /// Returns whether a stored string is in it; addresses are hashed as their 16 bytes.
     pub(super) fn holds_text(self, text: &str, is_ip: bool) -> bool {
         let hash = match is_ip.then(|| schema::decode_ip(text)).flatten() {
             Some(std::net::IpAddr::V4(v4)) => murmur3(&v4.to_ipv6_mapped().octets(), SEED),
@@ -27,7 +27,7 @@ impl Partition {
         i64::from(hash as i32).rem_euclid(self.count.into()) == i64::from(self.partition)
     }
 
-    /// Whether a raw value of a column is in it; floats are hashed by their sortable bits.
+    /// Returns whether a raw value of a column is in it; floats are hashed by their sortable bits.
     pub(super) fn holds_raw(self, column: &NumColumn, raw: u64) -> bool {
         let value = match column.number(raw) {
             Number::Int(value) => value as i64,
@@ -44,7 +44,7 @@ impl Partition {
     }
 }
 
-/// The mix of 64 bits that Elasticsearch hashes numbers with (`BitMixer.mix64`).
+/// Mixes 64 bits like Elasticsearch's hash of numbers (`BitMixer.mix64`).
 fn mix(value: u64) -> u64 {
     let value = (value ^ (value >> 32)).wrapping_mul(0x4cd6_944c_5cc2_0b6d);
     let value = (value ^ (value >> 29)).wrapping_mul(0xfc12_c5b1_9d32_59e9);
@@ -55,7 +55,7 @@ fn mix(value: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// What OpenSearch 3.6.0 answered for these keys.
+    /// The answers of OpenSearch 3.6.0 for these keys.
     #[test]
     fn keys_fall_into_the_parts_of_elasticsearch() {
         let part = |partition, count| Partition { partition, count };

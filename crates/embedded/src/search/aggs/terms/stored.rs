@@ -1,4 +1,4 @@
-//! Counts of one of several segments, kept by the number of the value until its name is asked for.
+//! Counts of one of several segments by ordinal, whose values are resolved only when needed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use super::{Cut, string_key};
 use crate::schema::{self, Class};
 use crate::search::StrColumn;
 
-/// Fewer values are named at once.
+/// With fewer values, all are resolved at once.
 const VALUES_MIN: usize = 1000;
 
-/// Where the values of a column can be read from again.
+/// The column from which values can be read again.
 #[derive(Clone)]
 pub(super) struct Origin {
     pub(super) reader: SegmentReader,
@@ -27,9 +27,9 @@ pub(super) struct Origin {
     pub(super) is_ip: bool,
 }
 
-/// See the module.
+/// Counts of one segment by ordinal; see the module.
 pub(super) struct SegmentCounts {
-    /// By the number of the value.
+    /// By ordinal.
     counts: Vec<u32>,
     total: u64,
     value_count: usize,
@@ -40,8 +40,8 @@ pub(super) struct SegmentCounts {
 }
 
 impl SegmentCounts {
-    /// Takes the counts of a table with one parent over; `None`: it has none by key, or so few that
-    /// they may as well be named.
+    /// Moves the counts out of a table with one parent; `None`: they are not stored by key, or are so few that they
+    /// can be resolved at once.
     pub(super) fn take(table: &mut Table, strings: &StrColumn, origin: &Origin) -> Option<Arc<Self>> {
         let row = table.row(0)?;
         let value_count = row.iter().filter(|count| **count > 0).count();
@@ -72,7 +72,7 @@ impl SegmentCounts {
         string_key(&String::from_utf8_lossy(value), self.origin.is_ip)
     }
 
-    /// A key as the column has it; `None`: it cannot be there.
+    /// Returns a key as the column stores it; `None`: it cannot be in the column.
     fn value(&self, key: &KeyBytes) -> Option<String> {
         match key {
             KeyBytes::Str(text) => Some(text.to_string()),
@@ -105,7 +105,7 @@ impl ValueCounts for SegmentCounts {
     }
 
     fn most_frequent(&self, count: usize) -> Result<(Vec<(KeyBytes, u64)>, u64)> {
-        // One more tells what the others have at most.
+        // One more entry gives the highest count of the others.
         let mut entries = cut_row(0, &self.counts, &Cut::most_frequent(count.saturating_add(1))).kept;
         let floor = entries.get(count).map_or(0, |entry| entry.count);
         entries.truncate(count);
