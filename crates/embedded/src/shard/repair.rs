@@ -106,7 +106,7 @@ impl Shard {
             if (meta.docs, meta.seq_no_range) != (own.meta.docs, own.meta.seq_no_range) {
                 return Err(Error::new(
                     ErrorKind::Repository,
-                    format!("split [{}] does not contain the segment of its name", replacement.split.id),
+                    format!("split [{}] holds a different segment", replacement.split.id),
                 ));
             }
             meta.generation = generation;

@@ -73,7 +73,7 @@ impl Shard {
                 None => None,
                 Some(bytes) => {
                     let deletes = DeleteSet::from_bytes(bytes, meta.docs)
-                        .ok_or_else(|| Error::new(ErrorKind::Repository, "the deletes of a split do not match its documents"))?;
+                        .ok_or_else(|| Error::new(ErrorKind::Repository, "the deletes do not match the split"))?;
                     Some(write_deletes(
                         &*config.disk,
                         &config.dir,

@@ -309,7 +309,7 @@ fn a_rebuild_needs_the_folder_for_itself_and_something_to_read() {
     let rebuild = |path: &Path| rebuild_catalog(Arc::new(RealDisk), path, &TierPaths::default(), true).unwrap_err();
     assert!(rebuild(node.path()).reason().contains("in use by another firn"));
     let empty = tempfile::tempdir().unwrap();
-    assert!(rebuild(empty.path()).reason().contains("nothing to make a catalog of"));
+    assert!(rebuild(empty.path()).reason().contains("nothing to rebuild a catalog from"));
     assert!(!empty.path().join("catalog.redb").exists());
     assert!(rebuild(&empty.path().join("none")).reason().contains("no data folder"));
 }
