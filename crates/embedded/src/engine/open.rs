@@ -504,7 +504,7 @@ impl Core {
         result
     }
 
-    /// Fails if the index no longer exists or is closed in the current state, whatever state `index` is from.
+    /// Fails if the index no longer exists or is closed in the current state; `index` may be from an older state.
     pub(crate) fn check_wanted(&self, index: &IndexState) -> Result<()> {
         match self.state().indices.get(&index.name) {
             Some(now) if now.metadata.uuid != index.metadata.uuid => Err(Error::index_not_found(&*index.name)),

@@ -15,7 +15,7 @@ use firn_model::mapping::Analyzer;
 ///
 /// Strings are slices of the source if it contains them unescaped, otherwise of one arena; paths
 /// are numbers of the mapping it was created with. So a document needs only a handful of allocations,
-/// whatever its size.
+/// independent of its size.
 #[derive(Debug)]
 pub struct MappedDocument {
     pub(super) source: Bytes,
