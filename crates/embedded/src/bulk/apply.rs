@@ -1,4 +1,4 @@
-//! Applies mapped items to their shards, in order.
+//! Application of mapped bulk items to their shards, in order.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

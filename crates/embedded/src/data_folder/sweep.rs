@@ -91,7 +91,7 @@ fn why_unfinished(disk: &dyn Disk, folder: &IndexFolder, cluster_uuid: &str) -> 
 fn set_aside(quarantine: &Quarantine, tier: Tier, dir: &Path, why: &str, now_ms: i64, swept: &mut Swept) -> Result<()> {
     match quarantine.take(tier, dir, why, now_ms) {
         Err(error) if error.kind() == ErrorKind::DiskFull => {
-            tracing::error!(path = %dir.display(), %error, "a folder cannot be set aside: {why}");
+            tracing::error!(path = %dir.display(), %error, "cannot move a folder to the quarantine: {why}");
         }
         taken => {
             taken?;

@@ -88,7 +88,7 @@ impl Drop for Queued {
 
 /// Returns the error for a command whose executing thread ended without a result.
 pub(super) fn forgotten() -> Error {
-    Error::internal("the command failed by a bug, see the log")
+    Error::internal("the command failed because of a bug, see the log")
 }
 
 #[cfg(test)]

@@ -229,7 +229,7 @@ pub(crate) async fn run_on<T: Send + 'static>(
 
 /// Returns the error for work that ended without a result.
 pub(crate) fn panicked() -> Error {
-    Error::internal("the request failed by a bug, see the log")
+    Error::internal("the request failed because of a bug, see the log")
 }
 
 impl Embedded {

@@ -565,8 +565,8 @@ impl Core {
         match opened {
             Err(error) if error.kind() == ErrorKind::DiskFull => {
                 let reason = format!(
-                    "shard [{}][{number}]: events of its write-ahead log are not searched until the disk has room, as they \
-                     are more than [indices.memory.index_buffer_size] holds",
+                    "shard [{}][{number}]: events of its write-ahead log are not searchable until the disk has space, as they \
+                     exceed [indices.memory.index_buffer_size]",
                     index.name
                 );
                 let reason = Error::new(ErrorKind::ShardNotReady, reason).with_index(&*index.name);

@@ -71,7 +71,7 @@ impl Core {
         let uuid = record.index.uuid.clone();
         if folder.reason.folder != uuid {
             return Err(Error::illegal_argument(format!(
-                "folder [{id}] cannot be adopted: it was found as [{}] and holds index [{uuid}]",
+                "folder [{id}] cannot be adopted: its original name was [{}], but it holds index [{uuid}]",
                 folder.reason.folder
             )));
         }

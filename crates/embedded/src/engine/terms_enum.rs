@@ -1,4 +1,4 @@
-//! `_terms_enum` over the shards of a target.
+//! Terms enumeration (`_terms_enum`) over the shards of a target.
 
 use firn_engine::RequestContext;
 use firn_engine::search::SearchShards;

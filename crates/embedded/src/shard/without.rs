@@ -56,7 +56,7 @@ impl Shard {
         };
         let open = match &self.state.lock().segments[..] {
             [only] => only.open.clone(),
-            _ => return Err(Error::internal("a shard of one segment has others")),
+            _ => return Err(Error::internal("a shard of one segment has more segments")),
         };
         let mut dropped = DeleteSet::default();
         for doc in documents_of(&open, tenant_field, tenant, None)? {

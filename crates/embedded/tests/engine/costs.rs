@@ -482,7 +482,7 @@ fn splits_that_are_copied_as_a_whole_cost_nothing() {
         Ok::<_, firn_engine::Error>(response.total.unwrap().value)
     };
 
-    // All of them are here.
+    // All splits of the copies are local.
     for ctx in [acme(), ctx()] {
         let told = cost(&node, &ctx, "copied-*");
         assert_eq!((told.0, told.1, told.2, told.3), (0, 0, 0, 0), "{told:?}");
