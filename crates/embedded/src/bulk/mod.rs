@@ -1,12 +1,11 @@
 //! Bulk writes: items in the order of the body are routed to shards, responses return in that order.
 //!
-//! Admission limits the bytes of all bulks ([`pressure`]). A bulk waits for a write thread, then runs window
-//! by window ([`WINDOW_ITEMS`]), so that the memory of mapped documents is limited: [`plan`]
-//! finds each item's index and shard (by its time in [`periods`], by its tenant in [`tenant`]), [`map_window`] maps
-//! documents in parallel and adds new fields to mappings, [`apply`] applies them to the shards in order. Items whose
-//! index
-//! was deleted meanwhile run a second time, as the index may be created again. [`complete`] sends the response from the
-//! thread that made the last shard's WAL durable; no write thread waits for a disk.
+//! Admission limits the bytes of all bulks ([`pressure`]). A bulk waits for a write thread, then runs window by window
+//! ([`WINDOW_ITEMS`]), so that the memory of mapped documents is limited: [`plan`] finds each item's index and shard
+//! (by its time in [`periods`], by its tenant in [`tenant`]), [`map_window`] maps documents in parallel and adds new
+//! fields to mappings, [`apply`] applies them to the shards in order. Items whose index was deleted meanwhile run a
+//! second time, as the index may be created again. [`complete`] sends the response from the thread that made the last
+//! shard's WAL durable; no write thread waits for a disk.
 
 mod apply;
 mod complete;

@@ -1,9 +1,8 @@
 //! Copy of all metadata beside the catalog, from which a lost catalog is rebuilt.
 //!
 //! Written in the background after the catalog has changed, and when the engine closes. It is some seconds old at most,
-//! or
-//! older if writing it takes long because of many indices. Later changes are in the records of the index
-//! folders ([`super::IndexRecord`]).
+//! or older if writing it takes long because of many indices. Later changes are in the records of the index folders
+//! ([`super::IndexRecord`]).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

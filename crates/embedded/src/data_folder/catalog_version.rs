@@ -64,8 +64,7 @@ impl CatalogVersion {
     }
 
     /// Writes the number into the data folder. The file is not synced: it survives the end of the process, and that is
-    /// when
-    /// a store falls back; after a power loss an older number is harmless.
+    /// when a store falls back; after a power loss an older number is harmless.
     pub(crate) fn write(&self, disk: &dyn Disk, path_data: &Path) -> Result<()> {
         let bytes = checked_file::print(MAGIC, FORMAT, &serde_json::to_vec(&self.noted())?);
         let (path, beside) = (path(path_data), path_data.join(format!("{FILE}.tmp")));
@@ -83,8 +82,7 @@ fn path(path_data: &Path) -> PathBuf {
 }
 
 /// Reads the number in the data folder; `None`: there is no such file, as with an earlier build. If the file is
-/// damaged,
-/// the error names it.
+/// damaged, the error names it.
 pub(crate) fn read(disk: &dyn Disk, path_data: &Path) -> Result<Option<NotedVersion>> {
     let path = path(path_data);
     let bytes = match disk.read(&path) {

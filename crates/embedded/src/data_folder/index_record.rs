@@ -58,8 +58,7 @@ impl IndexRecord {
     }
 
     /// Reads the record of a folder; `None`: there is none, as with an earlier build. If it is damaged, the error names
-    /// the
-    /// file.
+    /// the file.
     pub(crate) fn read(disk: &dyn Disk, index_dir: &Path) -> Result<Option<Self>> {
         let path = index_dir.join(FILE);
         let bytes = match disk.read(&path) {

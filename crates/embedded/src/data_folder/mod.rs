@@ -9,8 +9,7 @@
 //! | `quarantine/UUID/` | folder that was found in `indices/` and that the catalog does not name |
 //!
 //! Formats: `docs/formats/catalog.md`. The rule of this module: **a folder is never removed because the catalog does
-//! not
-//! name it.** It is removed only if the catalog's list of deletions names it, or if its record says that it is the
+//! not name it.** It is removed only if the catalog's list of deletions names it, or if its record says that it is the
 //! unfinished work of a command that was never acknowledged.
 
 mod catalog_copy;

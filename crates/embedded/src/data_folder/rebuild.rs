@@ -1,8 +1,7 @@
 //! Rebuild of a lost or damaged catalog from the files of a data folder.
 //!
 //! It has three sources, and the newest one counts for each entity: the catalog's file as far as it can be read, the
-//! copy of
-//! all metadata, and the record in each index folder. Information in no source is reported, never guessed.
+//! copy of all metadata, and the record in each index folder. Information in no source is reported, never guessed.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -48,9 +47,8 @@ struct Folder {
     record: Result<Option<IndexRecord>>,
 }
 
-/// Rebuilds a catalog from a data folder. Changes nothing unless `apply`; then the new catalog replaces the
-/// old one, which stays beside it, and folders of its indices are moved out of the quarantine. No other process may
-/// have the
+/// Rebuilds a catalog from a data folder. Changes nothing unless `apply`; then the new catalog replaces the old one,
+/// which stays beside it, and folders of its indices are moved out of the quarantine. No other process may have the
 /// data folder open.
 pub fn rebuild_catalog(disk: Arc<dyn Disk>, path_data: &Path, tiers: &TierPaths, apply: bool) -> Result<RebuildReport> {
     if !disk.exists(path_data)? {

@@ -1,8 +1,7 @@
 //! Sweep of folders below `indices/` that the catalog does not name, at a start.
 //!
 //! Such folders remain from a crash between creating files and storing the index, between deleting an index and
-//! removing
-//! its files, or during a move of a shard; or they were copied there by hand; or a lost catalog named them.
+//! removing its files, or during a move of a shard; or they were copied there by hand; or a lost catalog named them.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;

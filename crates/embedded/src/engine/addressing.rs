@@ -120,10 +120,8 @@ impl Core {
     }
 
     /// Returns the selected shards in their current state, and how many of them [`Wanted::query`] left out. If the
-    /// query
-    /// leaves out every shard, one shard stays, so that the shape of the answer is known. If an index was deleted
-    /// during
-    /// the resolution, the names are resolved again: another index may have the name now.
+    /// query leaves out every shard, one shard stays, so that the shape of the answer is known. If an index was deleted
+    /// during the resolution, the names are resolved again: another index may have the name now.
     pub(super) fn address_narrowed(
         &self,
         ctx: &RequestContext,
@@ -235,8 +233,7 @@ impl Core {
     }
 
     /// Opens shards. Mounted shards are opened all at once, as each may have to wait for an object store; those that
-    /// hold
-    /// no match are added to `skipped`.
+    /// hold no match are added to `skipped`.
     fn open_places<'a>(
         &self,
         ctx: &RequestContext,
@@ -300,9 +297,8 @@ impl Core {
     }
 
     /// Opens mounted shards. Splits that have not arrived when the time of the search is over are left out, and the
-    /// answer
-    /// is marked as timed out. Shards held for later pages must be complete or fail: those pages have a time limit of
-    /// their own.
+    /// answer is marked as timed out. Shards held for later pages must be complete or fail: those pages have a time
+    /// limit of their own.
     fn open_in_time(
         &self,
         ctx: &RequestContext,

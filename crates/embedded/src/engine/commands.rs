@@ -197,8 +197,7 @@ impl Core {
     }
 
     /// Returns the state of an index whose folder came out of the quarantine. Its shards are opened after this command,
-    /// by
-    /// [`Core::open_waiting_shards`]: opening may replay, and replay may need a command.
+    /// by [`Core::open_waiting_shards`]: opening may replay, and replay may need a command.
     fn adopted(&self, index: &Arc<IndexMetadata>, now_ms: i64) -> Result<Arc<IndexState>> {
         let slots = (0..index.settings.number_of_shards).map(|number| {
             let slot = ShardSlot::new(number, Err(recovering_error(&index.name, number)), now_ms);
@@ -235,8 +234,7 @@ impl Core {
             }
         }
         // On closing and reopening of the name: a context that a request of the deleted tenant opened after the
-        // deletion must not
-        // be visible to a new tenant of the same name.
+        // deletion must not be visible to a new tenant of the same name.
         let (closed, closed_now) = (&before.metadata.closed_tenants, &next.metadata.closed_tenants);
         for tenant in closed.symmetric_difference(closed_now) {
             self.contexts.forget_tenant(tenant);

@@ -75,8 +75,7 @@ fn told_of_get(ctx: &RequestContext, error: Error) -> Error {
 
 impl Core {
     /// Returns one result per request, in order; `None`: a document of a mounted index that was left out. Fails as a
-    /// whole
-    /// with [`ErrorKind::CircuitBreaking`] if the documents exceed the memory of one request.
+    /// whole with [`ErrorKind::CircuitBreaking`] if the documents exceed the memory of one request.
     fn get_some<'a>(
         &self,
         ctx: &RequestContext,

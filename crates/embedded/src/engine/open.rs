@@ -338,8 +338,7 @@ fn full_disk_error(index: &str) -> Error {
 
 impl Core {
     /// Opens every shard, several at once, and returns when all are open or [`EmbeddedConfig::start_patience`] is over;
-    /// the
-    /// rest continues in the background.
+    /// the rest continues in the background.
     fn open_all_shards(self: &Arc<Self>) -> RecoveryReport {
         let state = self.state();
         let slots: Vec<_> = state
@@ -469,8 +468,7 @@ impl Core {
             return Ok(());
         };
         // Two shards may never write to the same files. Concurrent requests get the reason: for a client a full disk
-        // differs
-        // from damage.
+        // differs from damage.
         slot.replace(Err(why_closed));
         slot.reopen.store(false, Ordering::Release);
         slot.end_retired();
@@ -533,8 +531,7 @@ impl Core {
     }
 
     /// Opens a shard without writing to its disk: what opening would write stays in memory. The ticker opens it again
-    /// when
-    /// the disk has space.
+    /// when the disk has space.
     fn open_on_full_disk(&self, index: &IndexState, number: u32) -> Result<Arc<Shard>> {
         self.check_wanted(index)?;
         let config = self.config_of(index, number)?;

@@ -77,8 +77,7 @@ impl Core {
     }
 
     /// Checks that a mounted index has no events of the tenant. They are removed from the snapshot, not from the index;
-    /// the
-    /// index may still read the state of the snapshot before that.
+    /// the index may still read the state of the snapshot before that.
     fn check_purged(&self, ctx: &RequestContext, slot: &ShardSlot, tenant: &TenantId) -> Result<()> {
         let Some(shard) = slot.mounted() else {
             return Ok(());

@@ -103,8 +103,7 @@ impl Core {
     }
 
     /// Waits for a shard that is being opened, on a pool thread, up to the timeout of the request. The slot says
-    /// whether
-    /// the shard serves afterwards.
+    /// whether the shard serves afterwards.
     pub(super) fn wait_for_recovery(&self, ctx: &RequestContext, slot: &ShardSlot) -> Result<()> {
         if !slot.recovery.is_closed() {
             return Ok(());

@@ -199,8 +199,7 @@ impl Snapshots for Embedded {
             task.as_ref().map_or(Ok(()), |task| task.cancel.check())
         };
         // Errors are returned before the restore is said to have begun; the work itself plans again, from the state at
-        // that time.
-        // If no index matches the names, there is nothing to wait for.
+        // that time. If no index matches the names, there is nothing to wait for.
         let mut wait = request.wait;
         if !wait {
             let (planner, asked) = (Arc::clone(&self.core), request.clone());

@@ -152,8 +152,7 @@ const FLUSH_PAUSE_S_MAX: u64 = 32;
 const MERGE_PAUSE_S_MAX: u64 = 256;
 
 /// Maximum pause between attempts of a repair: each attempt searches repositories, and reads the whole shard if it
-/// cannot
-/// be opened.
+/// cannot be opened.
 const REPAIR_PAUSE_S_MAX: u64 = 3600;
 
 /// Maximum pause between attempts of a failing move: each attempt copies the whole shard.
@@ -321,8 +320,7 @@ impl ShardSlot {
     }
 
     /// While this lock is held, the shard is not replaced by its copy on another device. Hold it for one batch at most,
-    /// and
-    /// never across [`crate::pool::yield_now`]: a move waits for this lock, and other writes wait for the move.
+    /// and never across [`crate::pool::yield_now`]: a move waits for this lock, and other writes wait for the move.
     pub(crate) fn hold(&self) -> RwLockReadGuard<'_, ()> {
         let held = self.standing_still.try_read();
         held.unwrap_or_else(|| wait_for_others(|| self.standing_still.read()))
@@ -334,8 +332,7 @@ impl ShardSlot {
     }
 
     /// Runs `work` on the shard. If the shard was moved to another device meanwhile, runs it again from the start on
-    /// the
-    /// new one. For long work that may run twice.
+    /// the new one. For long work that may run twice.
     pub(crate) fn on_shard<T>(&self, work: impl Fn(&Shard) -> Result<T>) -> Result<T> {
         loop {
             let shard = self.shard()?;

@@ -64,10 +64,8 @@ impl Core {
     ///
     /// If segments were not opened because they hold no match, fields that only they have are unknown. The hits are the
     /// same, but the request must not be refused because of that, nor accepted because of it: whether a segment is
-    /// opened
-    /// depends on the values of other tenants. So if the request is refused with the known fields, or with all fields
-    /// of the
-    /// index, it is checked against all fields of the tenant.
+    /// opened depends on the values of other tenants. So if the request is refused with the known fields, or with all
+    /// fields of the index, it is checked against all fields of the tenant.
     pub(super) fn narrow_mappings(
         &self,
         ctx: &RequestContext,

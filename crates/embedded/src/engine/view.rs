@@ -65,10 +65,8 @@ impl Core {
 
 impl Core {
     /// Returns a command as executed in a request's scope, or refuses it if it exceeds the scope. Tenants create,
-    /// change
-    /// and delete their indices, and change nothing else by command. A caller limited to some names changes only
-    /// objects
-    /// with such names.
+    /// change and delete their indices, and change nothing else by command. A caller limited to some names changes only
+    /// objects with such names.
     pub(super) fn command_of(&self, ctx: &RequestContext, command: Command) -> Result<Command> {
         let scope = &ctx.scope;
         if scope.is_unlimited() {

@@ -96,8 +96,7 @@ pub(super) fn index_settings(config: &ShardConfig) -> IndexSettings {
         }),
         docstore_compress_dedicated_thread: false,
         // Stored lines of a million web-log events at zstd 1: 87 MB in 64 KB blocks, 80 in 128 KB, 73 in 256 KB, with
-        // the
-        // same write time. Reading one event decompresses its block. See `bench/RESULTS.md`.
+        // the same write time. Reading one event decompresses its block. See `bench/RESULTS.md`.
         docstore_blocksize: 160 << 10,
         ..IndexSettings::default()
     }

@@ -125,8 +125,7 @@ impl Shard {
         }
         let wal_generation = point.wal_generation;
         // The process may have been killed between the rename of the commit point and the sync of its folder. The files
-        // it
-        // replaces are removed now, so its directory entry must be durable first.
+        // it replaces are removed now, so its directory entry must be durable first.
         config.disk.sync_dir(&config.dir)?;
         let shard = Self::assemble(config, state, point);
         shard.remove_left_overs()?;

@@ -49,8 +49,7 @@ impl Shard {
     }
 
     /// Verifies all files of a closed shard and returns the generations of damaged segments. `stop` cancels by
-    /// returning
-    /// an error.
+    /// returning an error.
     pub fn find_damaged(config: &ShardConfig, stop: &dyn Fn() -> Result<()>) -> Result<Vec<u64>> {
         let point = CommitPoint::read_newest(&*config.disk, &config.dir)?;
         let mut damaged = Vec::new();

@@ -301,8 +301,7 @@ impl<'a> Replay<'a> {
     }
 
     /// Maps one event. The event was acknowledged, so it is stored even if it no longer fits the mapping. A failure of
-    /// the node
-    /// ends the replay: an event must not lose its fields because of that.
+    /// the node ends the replay: an event must not lose its fields because of that.
     fn map_one(&self, source: Bytes) -> Result<MappedDocument> {
         (self.map)(&source).or_else(|error| match error.kind() {
             ErrorKind::DiskFull

@@ -20,10 +20,9 @@ pub(crate) struct Without {
 }
 
 impl Shard {
-    /// Writes a segment without the documents that name a tenant, alive or deleted, into a new folder
-    /// that the caller removes. Deleted documents of other tenants stay. `None`: the segment has no document of the
-    /// tenant.
-    /// `stop` is called regularly and cancels by returning an error.
+    /// Writes a segment without the documents that name a tenant, alive or deleted, into a new folder that the caller
+    /// removes. Deleted documents of other tenants stay. `None`: the segment has no document of the tenant. `stop` is
+    /// called regularly and cancels by returning an error.
     pub(crate) fn without_tenant(
         config: ShardConfig,
         segment: RestoredSegment,

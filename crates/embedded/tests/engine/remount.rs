@@ -13,8 +13,7 @@ use crate::node::{Node, ctx, index};
 use crate::snapshots::{check_restored, fill, remove, restore, restore_request, snapshot};
 
 /// Returns a node with an index `frozen` that is mounted from the snapshot `first`, and that index in a snapshot
-/// `second`;
-/// also the id of a document.
+/// `second`; also the id of a document.
 fn with_mounted_in_snapshot(repositories: &Path) -> (Node, String) {
     let node = node_of(repositories);
     let made = fill(&node);

@@ -1,10 +1,9 @@
 //! Compatibility tests: a repository written by an earlier build is restored and mounted.
 //!
 //! `fixtures/` has one folder for each format of a repository or a split that was ever written. A new one is created
-//! once by
-//! `FIRN_WRITE_FIXTURES=1 cargo test -p firn-embedded --test engine repository_fixture`, and never changed: data in
-//! stores
-//! stays as it was written. If a format changes within a version, its folder gets a new name in [`NAMES`].
+//! once by `FIRN_WRITE_FIXTURES=1 cargo test -p firn-embedded --test engine repository_fixture`, and never changed:
+//! data in stores stays as it was written. If a format changes within a version, its folder gets a new name in
+//! [`NAMES`].
 
 use std::fs;
 use std::path::{Path, PathBuf};

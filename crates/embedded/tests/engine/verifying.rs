@@ -190,8 +190,7 @@ fn all_damaged_objects_are_reported_together() {
 }
 
 /// A snapshot reuses the splits of the previous one, except those that verification found damaged: they are written
-/// again
-/// under the same key, which also repairs the older snapshot.
+/// again under the same key, which also repairs the older snapshot.
 #[test]
 fn the_next_snapshot_replaces_damaged_objects() {
     let folder = tempfile::tempdir().unwrap();

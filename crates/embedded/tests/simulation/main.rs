@@ -1,7 +1,6 @@
 //! Simulation of the whole engine on a simulated disk: runs of random operations, each with faults at random disk
 //! operations, checked against a model of the acknowledged writes. `docs/simulation.md` says what is simulated and how
-//! to
-//! repeat a run.
+//! to repeat a run.
 //!
 //! A run follows from its seed as far as the threads of the engine allow. `FIRN_SIM_SECONDS` limits the total time
 //! (default 60), `FIRN_SIM_RUNS` the number of runs; `FIRN_SIM_SEED` makes one run of this seed and prints its journal.
