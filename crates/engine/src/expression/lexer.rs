@@ -1,4 +1,4 @@
-//! From text to tokens.
+//! Lexer of scripts.
 
 use super::ast::Value;
 
@@ -13,7 +13,7 @@ pub(super) enum Token<'a> {
 }
 
 impl Token<'_> {
-    /// As messages show it.
+    /// Returns the token as error messages show it.
     pub(super) fn shown(&self) -> String {
         match self {
             Self::Number(Value::Int(value)) => value.to_string(),
@@ -27,13 +27,13 @@ impl Token<'_> {
     }
 }
 
-/// The longest first.
+/// Longer symbols first.
 const SYMBOLS: &[&str] = &[
     "===", "!==", "&&", "||", "==", "!=", "<=", ">=", "?:", "?.", "(", ")", "[", "]", "{", "}", "<", ">", "+", "-",
     "*", "/", "%", "!", "?", ":", ",", ";", ".", "=",
 ];
 
-/// All tokens with the byte where each begins; else the byte and reason of what is none.
+/// Returns all tokens with their byte offsets; else the offset and reason of the first mistake.
 pub(super) fn tokens(source: &str) -> Result<Vec<(u32, Token<'_>)>, (u32, String)> {
     let mut tokens = Vec::new();
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! `wrapper`: another query as base64 of its JSON.
+//! `wrapper` query: another query as base64 of its JSON.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::{Error, Result};
 
 pub(super) const NAME: &str = "wrapper";
 
-/// The query inside, which is all that is kept.
+/// Parses the inner query; only that is stored.
 pub(super) fn parse(body: &Value, budget: &mut Budget) -> Result<Query> {
     let mut encoded = None;
     for (key, value) in object(NAME, body)? {
@@ -27,7 +27,7 @@ pub(super) fn parse(body: &Value, budget: &mut Budget) -> Result<Query> {
     budget.parse(&value)
 }
 
-/// Base64 with or without padding; `None`: it is not.
+/// Decodes base64 with or without padding; `None`: it is invalid.
 fn decode(encoded: &[u8]) -> Option<Vec<u8>> {
     let digits = encoded
         .strip_suffix(b"==")

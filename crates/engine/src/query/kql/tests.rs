@@ -1,4 +1,4 @@
-//! Texts beside the queries they become, and properties of all texts.
+//! Texts with the queries they translate to, and properties of all texts.
 
 use firn_model::mapping::Mapping;
 use proptest::prelude::*;
@@ -25,14 +25,14 @@ fn lowered(body: Json) -> Json {
     query.without_kql(&mapping()).unwrap().print()
 }
 
-/// What a text means in an index with the mapping above.
+/// Checks the translation of a text for an index with the mapping above.
 #[track_caller]
 fn check(text: &str, expect: Json) {
     let expect = Query::parse(&expect).unwrap().print();
     assert_eq!(lowered(json!({"query": text})), expect, "{text}");
 }
 
-/// What is wrong, between which bytes, and what could have stood there.
+/// Checks the error of a text: its byte range and message, with the expected texts.
 #[track_caller]
 fn check_error(text: &str, at: std::ops::Range<usize>, message: &str) {
     match parse(text) {
@@ -241,7 +241,7 @@ fn mistakes_are_told_where_they_are() {
         "Nested queries (field: { … }) are not implemented by firn",
     );
     check_error("}", 0..1, "Expected field name, value, NOT or ( but \"}\" found");
-    // Of two mistakes the first.
+    // The first of two mistakes is reported.
     check_error("a: ) \"x", 3..4, "Expected value or ( but \")\" found");
 }
 
@@ -391,7 +391,7 @@ fn node() -> impl Strategy<Value = Node> {
     })
 }
 
-/// Pieces that texts are made of, whole and broken.
+/// Fragments of texts, valid and broken.
 fn scraps() -> impl Strategy<Value = String> {
     let scrap = prop_oneof![
         prop::sample::select(vec![
@@ -422,7 +422,7 @@ proptest! {
             Err(error) => {
                 prop_assert!(text.get(error.at.clone()).is_some(), "{:?} of {}", error.at, text);
                 prop_assert!(!error.message.is_empty());
-                // Characters, as a browser counts them, are within the text too.
+                // The position in UTF-16 code units, as browsers count, is within the text too.
                 let length = text.encode_utf16().count() as u64;
                 let position = error.into_error(&text).details().unwrap()["position"].clone();
                 prop_assert!(position["start"].as_u64() <= position["end"].as_u64());

@@ -1,4 +1,4 @@
-//! Queries beside the trees they become, written as compact text.
+//! Queries with the trees they parse to, written as compact text.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -309,7 +309,7 @@ proptest! {
     #[test]
     fn escaped_text_is_one_word(text in "[a-zA-Z0-9 :()\\[\\]{}^~*?\"/+!<>=&|-]{1,20}") {
         let escaped: String = text.chars().flat_map(|character| ['\\', character]).collect();
-        // `\u` begins a code; all other characters stand for themselves.
+        // `\u` starts a code; every other escaped character means itself.
         let escaped = escaped.replace("\\u", "u");
         prop_assert_eq!(parse(&escaped, false).unwrap(), Node::Word(text));
     }
