@@ -1,4 +1,4 @@
-//! Expressions: what they yield, what they refuse, and that nothing hurts.
+//! Tests of scripts: results, refusals, and robustness against arbitrary input.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -52,7 +52,7 @@ fn check_expression(source: &str, expected: f64) {
     );
 }
 
-/// Fails at this byte for this reason.
+/// Checks that a source fails at this byte for this reason.
 fn check_fails(source: &str, what: &str, at: u64, reason: &str) {
     let error = run(source, Lang::Painless).expect_err(source);
     assert_eq!(error.kind(), ErrorKind::Script, "{source}");
@@ -82,7 +82,7 @@ fn logic() {
     check("params.a > 3 && !(params.b >= 1)", Value::Bool(true));
     check("1 == 1.0 && 1 != 2", Value::Bool(true));
     check("false || params.flag", Value::Bool(true));
-    // The right side is not looked at.
+    // The right side is not evaluated.
     check("true || params.none > 1", Value::Bool(true));
     check("params.none == null", Value::Bool(true));
     check("params.unknown != null", Value::Bool(false));
