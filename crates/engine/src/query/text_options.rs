@@ -82,6 +82,7 @@ impl TextOptions {
         }
     }
 
+    /// Inserts non-default values under the names of `query_string` and `simple_query_string`.
     pub(super) fn put_string(&self, body: &mut Map<String, Value>) {
         self.put_named(body, "default_operator", "phrase_slop", &STRING_NAMES);
     }

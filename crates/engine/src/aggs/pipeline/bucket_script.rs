@@ -1,4 +1,4 @@
-//! `bucket_script`: a number computed from others of the same bucket.
+//! `bucket_script` pipeline: a number computed from other values of the same bucket.
 
 use serde_json::{Map, Value, json};
 

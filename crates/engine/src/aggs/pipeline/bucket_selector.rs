@@ -1,4 +1,4 @@
-//! `bucket_selector`: only the buckets for which a script says yes.
+//! `bucket_selector` pipeline: removes the buckets for which a script returns false.
 
 use super::scripted::Scripted;
 use super::{Needs, Parent, Pipeline};
