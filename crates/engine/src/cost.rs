@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_fetched_is_shown() {
+    fn only_fetched_kinds_are_printed() {
         let kind = |requests, bytes| KindCost { requests, bytes };
         let cost = SearchCost {
             splits: 4,

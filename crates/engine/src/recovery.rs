@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_had_not_to_come_is_there() {
+    fn reused_data_counts_as_recovered() {
         assert_eq!(Recovered::reused(7).percent(), 100.0);
         let half = Recovered {
             total: 10,

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_name_the_action_and_who_asked() {
+    fn refusals_name_the_action_and_the_caller() {
         let scope = Scope::operator().within(vec!["a".to_owned()]).of("user [u]");
         let error = scope.refusal("indices:data/read/search", "b");
         assert_eq!(error.kind(), ErrorKind::Forbidden);

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_limit_holds_and_room_comes_back() {
+    fn the_limit_holds_and_released_amounts_are_reusable() {
         let shares = Shares::new(100);
         let mut first = shares.take("a", 70).unwrap();
         assert_eq!(shares.take("a", 40).err(), Some(70));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_all_is_refused_alone() {
+    fn small_holders_get_the_reserve_beyond_the_limit() {
         let shares = Shares::new(1600);
         let _flood = shares.take(0, 1600).unwrap();
         assert!(shares.take(0, 1).is_err());

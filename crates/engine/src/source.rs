@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_is_an_error() {
+    fn invalid_json_is_an_error() {
         let filter = SourceFilter::parse(&json!("a")).unwrap();
         for bad in ["", "[1]", "1", "{\"a\":}", "{\"a\":1", "\u{0}"] {
             assert!(filter.apply(&Bytes::from(bad)).is_err(), "{bad}");

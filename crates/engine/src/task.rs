@@ -45,7 +45,7 @@ impl Deadline {
     /// Fails with [`ErrorKind::Timeout`] and records that it did.
     fn fail(&self) -> Result<()> {
         self.passed.store(true, Ordering::Relaxed);
-        Err(Error::new(ErrorKind::Timeout, "the time of the search is over"))
+        Err(Error::new(ErrorKind::Timeout, "the search timed out"))
     }
 }
 
@@ -216,7 +216,7 @@ pub struct RequestContext {
 fn hidden(kind: ErrorKind) -> Option<&'static str> {
     match kind {
         ErrorKind::Unavailable => Some("the snapshot repository does not answer"),
-        ErrorKind::Repository => Some("the snapshot repository does not hold what it should"),
+        ErrorKind::Repository => Some("the snapshot repository is damaged or incomplete"),
         _ => None,
     }
 }
@@ -312,7 +312,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_waits_until_a_time_learns_that_it_is_over() {
+    fn a_deadline_fails_checks_after_it_passed() {
         let cancel = Cancel::default();
         let patient = cancel.until(None);
         let later = cancel.until(Instant::now().checked_add(Duration::from_secs(600)));
@@ -326,14 +326,14 @@ mod tests {
     }
 
     #[test]
-    fn who_gives_up_before_the_time_is_over_is_late_from_then_on() {
+    fn giving_up_before_the_deadline_fails_later_checks() {
         let cancel = Cancel::default();
         let patient = cancel.until(Instant::now().checked_add(Duration::from_secs(600)));
         assert!(patient.check().is_ok() && !patient.is_over());
         assert_eq!(patient.give_up().unwrap_err().kind(), ErrorKind::Timeout);
         assert_eq!(patient.check().unwrap_err().kind(), ErrorKind::Timeout);
         assert!(patient.is_over() && patient.is_timed_out());
-        assert!(cancel.give_up().is_ok() && cancel.check().is_ok(), "who waits for ever");
+        assert!(cancel.give_up().is_ok() && cancel.check().is_ok(), "without a deadline");
     }
 
     #[test]
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_repository_lies_is_told_to_no_tenant() {
+    fn no_tenant_sees_the_location_of_a_repository() {
         let of = |scope: crate::Scope| RequestContext {
             scope: Arc::new(scope),
             ..RequestContext::new()
@@ -367,7 +367,7 @@ mod tests {
             assert_eq!((told.kind(), told.index()), (kind, Some("logs")));
             assert!(!told.to_string().contains("splits") && told.cause().is_none(), "{told}");
             assert!(told.reason().contains("repository"), "{told}");
-            assert!(!acme.hides(&told), "it is in the log once");
+            assert!(!acme.hides(&told), "the hidden text hides nothing further");
             let operator = of(crate::Scope::operator());
             assert!(!operator.hides(&error(kind)));
             assert!(operator.tell(error(kind)).to_string().contains("http://store"));

@@ -388,7 +388,7 @@ fn tenants_are_not_told_which_objects_are_lost() {
     assert_eq!(errors.len(), 2);
     for error in errors {
         assert_eq!(error.kind(), ErrorKind::Repository);
-        assert_eq!(error.reason(), "the snapshot repository does not hold what it should");
+        assert_eq!(error.reason(), "the snapshot repository is damaged or incomplete");
         assert!(error.cause().is_none());
     }
 }

@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number() {
+    fn non_finite_numbers() {
         check(
             "0.0",
             &[(f64::NAN, "NaN"), (f64::INFINITY, "∞"), (f64::NEG_INFINITY, "-∞")],

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_null() {
+    fn no_values_give_null() {
         let mut nothing = of(&[]);
         nothing.stats.format = ValueFormat::of_pattern(DecimalFormat::new("0.0").ok());
         let answer = answer(&nothing, SIGMA);

@@ -99,7 +99,7 @@ fn merging_stays_within_its_bound() {
 }
 
 #[test]
-fn what_empty_buckets_repeat_is_bounded() {
+fn contents_of_empty_buckets_are_bounded() {
     let day_ms = 86_400_000_i64;
     let answer = |buckets: i64, sub: Value| {
         let bounds = json!({"min": 0, "max": (buckets - 1) * day_ms});
@@ -322,7 +322,7 @@ fn a_whole_answer() {
 }
 
 #[test]
-fn dates_print_as_numbers_and_words() {
+fn dates_print_as_numbers_and_text() {
     let aggregations = parsed(json!({"m": {"stats": {"field": "t"}}, "x": {"max": {"field": "t"}}}));
     let mut partial = MetricPartial::new(ValueFormat::Date(
         firn_model::dates::DateFormat::default_millis().into(),

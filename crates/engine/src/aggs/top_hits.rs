@@ -232,7 +232,7 @@ pub(super) fn fetch(aggregations: &Aggregations, tree: &mut Level, fetch: &Fetch
         if !page.rows.is_empty() {
             let hits = fetched
                 .next()
-                .ok_or_else(|| Error::internal("fewer hits were fetched than asked for"))?;
+                .ok_or_else(|| Error::internal("fewer hits were fetched than requested"))?;
             page.hits = hits.iter().map(Hit::to_json).collect::<Result<_>>()?;
         }
         Ok(())
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_shown_is_fetched() {
+    fn only_returned_hits_are_fetched() {
         let aggregations = parsed(json!({"x": {"top_hits": {"from": 1, "size": 1}}}));
         let found = partial(2, &[(1, 5), (2, 6)]);
         let partials = Partials([("x".to_owned(), Partial::TopHits(found))].into_iter().collect());

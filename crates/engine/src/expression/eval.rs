@@ -125,7 +125,9 @@ impl Evaluator<'_> {
             }
             None => Err(self.fail(
                 node,
-                format!("the scripts of this request take more than [{STEPS_MAX}] steps: fewer buckets or a smaller window would do"),
+                format!(
+                    "the scripts of this request need more than [{STEPS_MAX}] steps; reduce the buckets or the window"
+                ),
             )),
         }
     }
@@ -218,7 +220,7 @@ impl Evaluator<'_> {
             Op::Divide => Value::Float(left / right),
             Op::Remainder => Value::Float(left % right),
             Op::And | Op::Or | Op::Equal | Op::NotEqual => {
-                return Err(Error::internal(format!("operator [{}] is no arithmetic", op.symbol())));
+                return Err(Error::internal(format!("operator [{}] is not arithmetic", op.symbol())));
             }
         })
     }
@@ -236,7 +238,7 @@ impl Evaluator<'_> {
             Op::Divide => Value::Int(left.wrapping_div(right)),
             Op::Remainder => Value::Int(left.wrapping_rem(right)),
             Op::And | Op::Or | Op::Equal | Op::NotEqual => {
-                return Err(Error::internal(format!("operator [{}] is no arithmetic", op.symbol())));
+                return Err(Error::internal(format!("operator [{}] is not arithmetic", op.symbol())));
             }
         })
     }

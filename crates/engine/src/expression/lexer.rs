@@ -47,7 +47,7 @@ pub(super) fn tokens(source: &str) -> Result<Vec<(u32, Token<'_>)>, (u32, String
         } else if rest.starts_with("/*") {
             match rest.find("*/") {
                 Some(end) => at += end + 2,
-                None => return Err((start, "a comment that does not end".to_owned())),
+                None => return Err((start, "unterminated comment".to_owned())),
             }
         } else if character.is_ascii_digit()
             || (character == '.' && rest[1..].starts_with(|next: char| next.is_ascii_digit()))
@@ -62,7 +62,7 @@ pub(super) fn tokens(source: &str) -> Result<Vec<(u32, Token<'_>)>, (u32, String
             at += length;
         } else if character == '\'' || character == '"' {
             let Some(length) = rest[1..].find(character) else {
-                return Err((start, "a string that does not end".to_owned()));
+                return Err((start, "unterminated string".to_owned()));
             };
             tokens.push((start, Token::Text(&rest[1..=length])));
             at += length + 2;

@@ -35,7 +35,7 @@ mod tests {
     }
 
     #[test]
-    fn only_conjunctions_are_looked_into() {
+    fn only_conjunctions_are_visited() {
         let (a, b, c) = (
             json!({"term": {"a": 1}}),
             json!({"term": {"b": 1}}),

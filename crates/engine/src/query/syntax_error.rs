@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn offsets_are_told_in_utf16() {
+    fn offsets_are_utf16() {
         let text = "é😀x";
         for (byte, units) in [(0, 0), (2, 1), (6, 3), (7, 4), (99, 4)] {
             assert_eq!(utf16_offset(text, byte), units);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_carry_the_place() {
+    fn errors_have_positions() {
         let error = SyntaxError {
             at: 2..6,
             message: "this is no query".to_owned(),

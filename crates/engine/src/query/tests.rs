@@ -8,7 +8,7 @@ use super::test_support::check_refused;
 use super::*;
 
 #[test]
-fn what_is_no_query() {
+fn invalid_queries_are_refused() {
     check_refused(json!(null), "[_na] query malformed, must start with start_object");
     check_refused(json!({}), "query malformed, empty clause found");
     check_refused(json!({"foo": {}}), "unknown query [foo]");

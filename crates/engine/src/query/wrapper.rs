@@ -20,10 +20,10 @@ pub(super) fn parse(body: &Value, budget: &mut Budget) -> Result<Query> {
     let encoded = encoded
         .filter(|text| !text.is_empty())
         .ok_or_else(|| Error::illegal_argument("query source text cannot be null or empty"))?;
-    let bytes = decode(encoded.as_bytes())
-        .ok_or_else(|| Error::parsing(format!("[{NAME}] query is not the base64 of a query")))?;
+    let bytes =
+        decode(encoded.as_bytes()).ok_or_else(|| Error::parsing(format!("[{NAME}] query is not valid base64")))?;
     let value: Value = serde_json::from_slice(&bytes)
-        .map_err(|error| Error::parsing(format!("[{NAME}] query holds no JSON: {error}")))?;
+        .map_err(|error| Error::parsing(format!("[{NAME}] query is not valid JSON: {error}")))?;
     budget.parse(&value)
 }
 
@@ -94,11 +94,11 @@ mod tests {
         check_refused(json!({"wrapper": {}}), "query source text cannot be null or empty");
         check_refused(
             json!({"wrapper": {"query": "{}"}}),
-            "[wrapper] query is not the base64 of a query",
+            "[wrapper] query is not valid base64",
         );
         check_refused(
             json!({"wrapper": {"query": "Zm9v"}}),
-            "[wrapper] query holds no JSON: expected ident at line 1 column 2",
+            "[wrapper] query is not valid JSON: expected ident at line 1 column 2",
         );
         check_refused(
             json!({"wrapper": {"query": "e30="}}),

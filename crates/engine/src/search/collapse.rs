@@ -55,7 +55,7 @@ impl Collapse {
             match key.as_str() {
                 "field" => collapse.field = as_text(value).ok_or_else(|| wrong_type("collapse", key, value))?,
                 "inner_hits" => collapse.inner_hits = inner_hits(value)?,
-                // A firn search takes one slot of the search pool, whatever parts it has.
+                // A firn search takes one slot of the search pool, independent of its parts.
                 "max_concurrent_group_searches" => {
                     if as_i64(value).is_none_or(|number| number < 1) {
                         return Err(Error::illegal_argument("maxConcurrentGroupRequests` must be positive"));

@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_win_over_what_stands_on_top() {
+    fn options_of_a_field_win_over_the_top_level() {
         let highlight = parsed(&json!({
             "pre_tags": ["<b>", "<i>"], "post_tags": "</b>", "fragment_size": 10, "order": "score", "encoder": "html",
             "fields": {"a": {"fragment_size": "20", "type": "plain"}, "b.*": {"number_of_fragments": 0, "require_field_match": false}}

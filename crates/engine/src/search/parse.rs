@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn what_firn_lacks_is_named_unless_it_says_nothing() {
+    fn unsupported_keys_are_refused_unless_trivial() {
         for name in NOT_YET {
             for nothing in [json!(null), json!(false), json!([]), json!({})] {
                 parsed(json!({*name: nothing}));

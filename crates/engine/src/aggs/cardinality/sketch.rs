@@ -243,7 +243,7 @@ mod tests {
 
     /// The relative error over many sketches is centred and as wide as 1.04 / √registers.
     #[test]
-    fn near_beyond_the_threshold() {
+    fn close_beyond_the_threshold() {
         const SKETCHES: u64 = 40;
         for (threshold, count, width) in [
             (3000, 3001_u64, 0.0081),

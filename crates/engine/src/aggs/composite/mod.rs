@@ -156,7 +156,7 @@ impl Composite {
                 }
                 Some(other) => {
                     return Err(Error::illegal_argument(format!(
-                        "Invalid value for [after.{}]: a {} is no key",
+                        "Invalid value for [after.{}]: a {} is not a valid key",
                         source.name,
                         token(other)
                     )));

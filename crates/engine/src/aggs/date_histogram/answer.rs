@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn prints_keys_twice_and_the_level_below() {
+    fn prints_keys_twice_and_sub_aggregations() {
         let mut partial = partial(&[(DAY, 3)]);
         partial
             .buckets

@@ -58,7 +58,7 @@ fn equal_values_share_a_rank() {
 }
 
 #[test]
-fn nothing_has_no_answers() {
+fn an_empty_digest_has_no_answers() {
     let digest = of(&[f64::NAN, f64::INFINITY]).sorted();
     assert_eq!(
         (digest.quantile(0.5), digest.rank(1.0), digest.min()),

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_after_what_it_reads() {
+    fn runs_after_its_inputs() {
         let pipelines = json!({
             "last": {"bucket_script": {"buckets_path": {"f": "first"}, "script": "params.f * 2"}},
             "first": {"cumulative_sum": {"buckets_path": "total"}}

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn pipelines_stand_in_the_right_place() {
+    fn pipelines_need_the_right_parent() {
         let derivative = json!({"d": {"derivative": {"buckets_path": "m"}}});
         parsed(inside(histogram(), derivative.clone()));
         parsed(inside(

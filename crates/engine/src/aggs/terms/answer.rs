@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn rare_buckets_are_left_out() {
+    fn rare_buckets_are_omitted() {
         check_answer(
             json!({"field": "a", "min_doc_count": 2}),
             strings(&[("a", 1), ("b", 2)]),
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_meet_floats_as_floats() {
+    fn integers_and_floats_merge_as_floats() {
         check_answer(
             json!({"field": "a"}),
             partial(&[(Key::I64(1), 2), (Key::F64(1.0), 1), (Key::F64(0.5), 1)]),
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_do_not_meet_numbers() {
+    fn strings_and_numbers_do_not_merge() {
         let aggregations = parsed(json!({"x": {"terms": {"field": "a"}}}));
         let mixed = partial(&[(Key::I64(1), 2), (Key::Str("1".into()), 1)]);
         let partials = Partials([("x".to_owned(), Partial::Terms(mixed))].into_iter().collect());
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_by_a_metric_says_that_it_knows_nothing() {
+    fn a_cut_by_a_metric_has_an_unknown_error() {
         let aggregations = parsed(json!({"x": {
             "terms": {"field": "a", "size": 1, "shard_size": 1, "order": {"_count": "asc"}}
         }}));

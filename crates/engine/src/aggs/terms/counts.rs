@@ -132,7 +132,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_first_are_those_of_all_counts_together(
+        fn the_first_values_are_those_of_all_counts_together(
             segments in prop::collection::vec(prop::collection::vec((0_i64..600, 1_u64..40), 0..400), 1..5),
             known in prop::collection::vec((0_i64..600, 1_u64..40), 0..20),
             keep in 0_usize..40,

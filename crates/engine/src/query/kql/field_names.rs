@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn names_stand_before_colons_and_comparisons() {
+    fn names_precede_colons_and_comparisons() {
         check(
             "a: 1 and (b.c >= 2 or not d: (x or y))",
             &[("a", "a"), ("b.c", "b.c"), ("d", "d")],

@@ -50,7 +50,7 @@ fn any(queries: Json) -> Json {
 }
 
 #[test]
-fn values_are_what_their_fields_make_of_them() {
+fn values_depend_on_the_field_type() {
     check("", json!({"match_all": {}}));
     check(" \n ", json!({"match_all": {}}));
     check("host: web-1", term("host", "web-1"));
@@ -119,7 +119,7 @@ fn ranges_compare() {
 }
 
 #[test]
-fn operators_bind_as_everywhere() {
+fn and_binds_tighter_than_or() {
     let (a, b, c) = (term("a", "1"), term("b", "2"), term("c", "3"));
     check("a:1 and b:2", json!({"bool": {"must": [a, b]}}));
     check("a:1 OR b:2 And c:3", any(json!([a, {"bool": {"must": [b, c]}}])));
@@ -147,7 +147,7 @@ fn operators_bind_as_everywhere() {
 }
 
 #[test]
-fn values_alone_are_looked_for_in_default_fields() {
+fn values_without_a_field_search_default_fields() {
     check(
         "quick fox",
         json!({"multi_match": {"query": "quick fox", "lenient": true}}),
@@ -168,7 +168,7 @@ fn values_alone_are_looked_for_in_default_fields() {
 }
 
 #[test]
-fn options_reach_the_fields_they_are_about() {
+fn options_apply_to_their_fields() {
     let zone = |query: &str| lowered(json!({"query": query, "time_zone": "Europe/Zurich"}));
     assert_eq!(
         zone("@timestamp: 2024-01-01"),
@@ -213,7 +213,7 @@ fn escapes_are_characters() {
 }
 
 #[test]
-fn mistakes_are_told_where_they_are() {
+fn errors_have_positions() {
     let after = "Expected AND, OR or end of input";
     check_error("a: 1 b: 2", 6..7, &format!("{after} but \":\" found"));
     check_error("a: \"1\" \"2\"", 7..10, &format!("{after} but \"\"2\"\" found"));
@@ -282,7 +282,7 @@ fn parameters_are_read_and_written() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused() {
+fn invalid_parameters_are_refused() {
     check_refused(json!({"kql": {}}), "[kql] must be provided with a [query]");
     check_refused(
         json!({"kql": {"query": "x", "fields": []}}),
@@ -320,7 +320,7 @@ fn kql_within_other_queries_is_replaced() {
 }
 
 #[test]
-fn what_may_come_next_is_known() {
+fn expected_continuations() {
     let check = |text: &str, expect: &[Expected], field: Option<&str>| {
         let field = field.map(|name| Pattern(vec![name.to_owned()]));
         assert_eq!(expected_after(text), Some((expect.to_vec(), field)), "{text}");
@@ -406,13 +406,13 @@ fn scraps() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn a_printed_tree_is_read_as_the_same(node in node()) {
+    fn printed_trees_parse_back(node in node()) {
         let printed = node.print();
         prop_assert_eq!(parse(&printed), Ok(node), "{}", printed);
     }
 
     #[test]
-    fn every_text_is_read_or_refused_at_a_place_of_it(text in scraps()) {
+    fn every_text_parses_or_fails_at_a_position(text in scraps()) {
         match parse(&text) {
             Ok(node) => {
                 prop_assert_eq!(parse(&node.print()), Ok(node.clone()));

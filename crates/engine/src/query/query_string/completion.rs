@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn names_values_and_operators_have_their_places() {
+    fn slots_follow_the_position() {
         check("|", &["field<>0..0"]);
         check("ho|", &["field<ho>0..2", "operator of ho<>2..2"]);
         check("ho|st:x", &["field<ho>0..4"]);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn choices_are_written_so_that_they_are_read() {
+    fn written_choices_parse_back() {
         assert_eq!(write_value(r#"a "b" \c"#), r#""a \"b\" \\c""#);
         assert_eq!(write_field("a b:c-d"), r"a\ b\:c-d");
     }

@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn names_stand_before_colons_and_behind_exists() {
+    fn names_precede_colons_or_follow_exists() {
         check(
             "a:1 AND (b.c:>=2 OR NOT d:(x OR y)) +e:[1 TO 2]",
             &[("a", "a"), ("b.c", "b.c"), ("d", "d"), ("e", "e")],

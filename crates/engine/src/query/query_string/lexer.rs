@@ -221,7 +221,7 @@ impl<'t> Lexer<'t> {
                 self.offset += inside.len() + 2;
                 Ok(Token::Quoted(inside))
             }
-            None => self.without_end("Encountered a quote without its end", "\""),
+            None => self.without_end("Encountered an unterminated quote", "\""),
         }
     }
 
@@ -231,7 +231,7 @@ impl<'t> Lexer<'t> {
                 self.offset += inside.len() + 2;
                 Ok(Token::Regexp(inside))
             }
-            None => self.without_end("Encountered a regular expression without its end", "/"),
+            None => self.without_end("Encountered an unterminated regular expression", "/"),
         }
     }
 
@@ -257,7 +257,7 @@ impl<'t> Lexer<'t> {
         let upper_inclusive = match self.rest().chars().next() {
             Some(']') => true,
             Some('}') => false,
-            _ => return self.error("Encountered a range without its end", &["]", "}"]),
+            _ => return self.error("Encountered an unterminated range", &["]", "}"]),
         };
         self.offset += 1;
         Ok(Token::Range(RangeToken {

@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_refused() {
+    fn limits_are_enforced() {
         for text in [
             "(".repeat(200) + "a" + &")".repeat(200),
             "a + b | ".repeat(200),
