@@ -203,7 +203,7 @@ pub struct RequestContext {
     /// Where a search publishes partial results; `None`: no reader.
     pub progress: Option<Arc<Progress>>,
     /// Task for work that the request starts and that outlives it (a snapshot, a restore); `None`: the work is in no
-    /// task list and cannot be cancelled.
+    /// task list and runs to its end.
     pub lasting: Option<Lasting>,
     /// Maximum bytes that one search of the caller may fetch from snapshot repositories; `None`: no limit for the
     /// caller.

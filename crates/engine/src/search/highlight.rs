@@ -112,7 +112,7 @@ impl Default for HighlightOptions {
 }
 
 impl HighlightOptions {
-    /// Whether a field without a match has no fragments.
+    /// Whether a field has no fragments if no clause of the query is on it.
     pub fn shows_only_matches(&self) -> bool {
         self.require_field_match && self.no_match_size == 0
     }
@@ -276,7 +276,7 @@ fn option(
                 other => return Err(Error::illegal_argument(format!("unknown fragmenter option [{other}]"))),
             }
         }
-        // OpenSearch spells it `analyzer`.
+        // The second name is OpenSearch's spelling.
         "max_analyzed_offset" | "max_analyzer_offset" => {
             let offset = as_i64(value).ok_or_else(|| wrong_type(kind, key, value))?;
             options.max_analyzed_offset = Some(
