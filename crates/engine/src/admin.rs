@@ -1,4 +1,4 @@
-//! Statistics and maintenance.
+//! Statistics and maintenance operations.
 
 use firn_model::mapping::Analyzer;
 use firn_model::tenant::TenantId;
@@ -7,23 +7,23 @@ use firn_model::tier::Tier;
 use crate::Error;
 use crate::search::IndexTarget;
 
-/// How many shards did what was asked.
+/// How many shards completed an operation.
 #[derive(Debug, Clone, Default)]
 pub struct ShardsOutcome {
-    /// Shards addressed.
+    /// Shards of the target.
     pub total: u32,
-    /// Shards that did it.
+    /// Shards that completed the operation.
     pub successful: u32,
-    /// The rest, with the reason: index, shard number, error.
+    /// Failed shards: index, shard number, error.
     pub failures: Vec<(String, u32, Error)>,
 }
 
-/// Merge down to at most so many segments.
+/// Request to merge the segments of every shard down to a number (`_forcemerge`).
 #[derive(Debug, Clone)]
 pub struct ForceMergeRequest {
-    /// Where.
+    /// Target indices.
     pub target: IndexTarget,
-    /// At most so many segments a shard; `None`: only what the merge policy wants.
+    /// At most this many segments per shard; `None`: as many as the merge policy decides.
     pub max_num_segments: Option<usize>,
     /// Only drop deleted documents.
     pub only_expunge_deletes: bool,
@@ -31,75 +31,75 @@ pub struct ForceMergeRequest {
     pub flush: bool,
 }
 
-/// One index's shards.
+/// Statistics of the shards of one index.
 #[derive(Debug, Clone)]
 pub struct IndexStats {
-    /// Its name.
+    /// Index name.
     pub index: String,
-    /// Its uuid.
+    /// Index UUID.
     pub uuid: String,
-    /// By shard number.
+    /// Sorted by shard number.
     pub shards: Vec<ShardStats>,
 }
 
-/// One shard.
+/// Statistics of one shard.
 #[derive(Debug, Clone, Default)]
 pub struct ShardStats {
-    /// Its number.
+    /// Shard number.
     pub shard: u32,
-    /// Why it does not serve, if it does not.
+    /// Why the shard is not available; `None`: it is.
     pub failure: Option<String>,
-    /// It does not serve yet: it is being opened.
+    /// The shard is being opened and is not available yet.
     pub is_recovering: bool,
-    /// Where its files lie; of one that is mounted, its copies.
+    /// Tier of its files; for a mounted shard, of its local copies.
     pub tier: Tier,
-    /// Where they are to be moved; `None`: they lie where they belong.
+    /// Tier that its files are to move to; `None`: they are on the right tier.
     pub moves_to: Option<Tier>,
-    /// Why they cannot be moved there now, in words; `None`: they can, or need not.
+    /// Why the move cannot run now, as text; `None`: it can, or no move is needed.
     pub move_waits_for: Option<String>,
-    /// Live documents that a search can find.
+    /// Live, searchable documents.
     pub doc_count: u64,
-    /// Deleted ones still in segments.
+    /// Deleted documents that are still in segments.
     pub deleted_count: u64,
-    /// Bytes of segments on this node's disk.
+    /// Bytes of segments on disks of this node.
     pub store_size_bytes: u64,
-    /// Bytes of all its segments, wherever they lie: of one that is mounted also those in its repository.
+    /// Bytes of all its segments, wherever they are stored; for a mounted shard, those in the repository too.
     pub data_set_size_bytes: u64,
     /// Bytes of the WAL on disk.
     pub translog_size_bytes: u64,
     /// Operations in the WAL not yet covered by a flush.
     pub translog_operations: u64,
-    /// Highest sequence number given out; -1 before the first.
+    /// Highest assigned sequence number; -1 before the first.
     pub max_seq_no: i64,
     /// Writes applied since start.
     pub indexing_total: u64,
-    /// Time spent on them, ms.
+    /// Time spent on those writes, ms.
     pub indexing_time_ms: u64,
     /// Deletes applied since start.
     pub delete_total: u64,
     /// Searches since start.
     pub search_total: u64,
-    /// Time spent on them, ms.
+    /// Time spent on those searches, ms.
     pub search_time_ms: u64,
-    /// Scrolls and points in time that hold the shard as it was.
+    /// Scrolls and points in time that hold an old view of the shard.
     pub open_contexts: u64,
     /// Scrolls open now.
     pub scroll_current: u64,
     /// Scrolls closed since start.
     pub scroll_total: u64,
-    /// How long those were open, ms.
+    /// Total time that closed scrolls were open, ms.
     pub scroll_time_ms: u64,
     /// Points in time open now.
     pub point_in_time_current: u64,
     /// Points in time closed since start.
     pub point_in_time_total: u64,
-    /// How long those were open, ms.
+    /// Total time that closed points in time were open, ms.
     pub point_in_time_time_ms: u64,
-    /// Bytes of segments that the shard itself has no use for any more, held by contexts alone.
+    /// Bytes of segments that only search contexts still reference.
     pub held_size_bytes: u64,
     /// Reads by id since start.
     pub get_total: u64,
-    /// What the request cache holds of it.
+    /// Request cache usage of the shard.
     pub request_cache: RequestCacheStats,
     /// Refreshes, flushes, merges since start, and time spent on each, ms.
     pub refresh_total: u64,
@@ -119,25 +119,25 @@ pub struct ShardStats {
     pub buffered_doc_count: u64,
     /// Memory of the write buffers.
     pub buffer_size_bytes: u64,
-    /// The searchable segments.
+    /// Searchable segments.
     pub segments: Vec<SegmentStats>,
 }
 
-/// What the request cache holds, and did since start.
+/// Contents of the request cache, and its counters since start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RequestCacheStats {
-    /// Memory of entries.
+    /// Memory of the entries.
     pub memory_bytes: u64,
-    /// Entries that made room for others.
+    /// Evicted entries.
     pub eviction_total: u64,
-    /// Questions to segments that were answered.
+    /// Lookups of segment results that hit.
     pub hit_total: u64,
-    /// Questions to segments that were not.
+    /// Lookups of segment results that missed.
     pub miss_total: u64,
 }
 
 impl RequestCacheStats {
-    /// Adds another shard's.
+    /// Adds the numbers of another shard.
     pub fn add(&mut self, other: Self) {
         self.memory_bytes += other.memory_bytes;
         self.eviction_total += other.eviction_total;
@@ -146,26 +146,26 @@ impl RequestCacheStats {
     }
 }
 
-/// One segment.
+/// Statistics of one segment.
 #[derive(Debug, Clone, Default)]
 pub struct SegmentStats {
     /// `_0`, `_1`, … within its shard.
     pub name: String,
-    /// The number in the name.
+    /// Number in the name.
     pub generation: u64,
     /// Live documents.
     pub doc_count: u64,
-    /// Deleted ones.
+    /// Deleted documents.
     pub deleted_count: u64,
     /// Bytes on disk.
     pub size_bytes: u64,
-    /// Whether a flush made it durable.
+    /// Whether a flush made the segment durable.
     pub committed: bool,
     /// Inclusive bounds of `@timestamp`, ms since epoch UTC; `None`: no document has one.
     pub time_range_ms: Option<(i64, i64)>,
 }
 
-/// The node.
+/// Statistics of the node.
 #[derive(Debug, Clone, Default)]
 pub struct NodeStats {
     /// Bytes of the file system that holds the data.
@@ -174,7 +174,7 @@ pub struct NodeStats {
     pub disk_available_bytes: u64,
     /// `None`, or why writes are refused.
     pub write_block: Option<String>,
-    /// The data paths, from the hot one on; the two above are of that one.
+    /// Data paths, starting with the hot one; the two fields above describe the hot path.
     pub devices: Vec<DeviceStats>,
     /// Searches running and waiting.
     pub search_active: u64,
@@ -182,17 +182,17 @@ pub struct NodeStats {
     pub search_queued: u64,
     /// Searches refused since start.
     pub search_rejected: u64,
-    /// Searches done since start.
+    /// Completed searches since start.
     pub search_completed: u64,
-    /// Bytes that searches have taken for aggregations and sorting, and may take.
+    /// Memory that searches use for aggregations and sorting, and its limit.
     pub search_memory_bytes: u64,
     /// See `search_memory_bytes`.
     pub search_memory_limit_bytes: u64,
-    /// What one of them may take.
+    /// Memory limit of one search.
     pub search_memory_each_limit_bytes: u64,
-    /// Searches ended since start because all together took too much.
+    /// Searches ended since start because all searches together exceeded the memory limit.
     pub search_memory_tripped: u64,
-    /// Searches ended since start because they alone took too much.
+    /// Searches ended since start because one search exceeded its limit.
     pub search_memory_each_tripped: u64,
     /// Threads of the search pool.
     pub search_threads: u64,
@@ -202,43 +202,43 @@ pub struct NodeStats {
     pub write_queued: u64,
     /// Writes refused since start.
     pub write_rejected: u64,
-    /// Writes done since start.
+    /// Completed writes since start.
     pub write_completed: u64,
     /// Threads of the write pool.
     pub write_threads: u64,
     /// Bytes of request bodies being written.
     pub write_bytes_in_flight: u64,
-    /// Damage of segments, and the search for it.
+    /// Damaged segments, and the scrub that finds them.
     pub scrub: ScrubStats,
 }
 
-/// Damage of segments on this node's disks, and the scrub that looks for it, since start.
+/// Damaged segments on disks of this node, and the scrub that finds them, since start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ScrubStats {
     /// Bytes that the scrub read.
     pub bytes: u64,
-    /// Times that it came through all segments.
+    /// Completed passes over all segments.
     pub passes: u64,
-    /// When it last did, ms since epoch UTC; 0: it did not.
+    /// End of the last pass, ms since epoch UTC; 0: none yet.
     pub last_pass_ms: u64,
-    /// Segments in which damage was found, by whatever read them, and shards that could not be opened for it.
+    /// Segments found damaged, by any reader, and shards that could not be opened because of damage.
     pub damaged: u64,
-    /// Segments that were repaired from a snapshot.
+    /// Segments repaired from a snapshot.
     pub repaired: u64,
 }
 
-/// A data path.
+/// Statistics of one data path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceStats {
-    /// The tier that it is for.
+    /// Tier that the path serves.
     pub tier: Tier,
-    /// Where it is mounted.
+    /// Mount path.
     pub path: String,
     /// Bytes of its file system.
     pub total_bytes: u64,
     /// Bytes free on it.
     pub available_bytes: u64,
-    /// Shards that lie on it.
+    /// Shards stored on the path.
     pub shards: u64,
     /// Bytes of their segments, WALs and copies.
     pub shard_bytes: u64,
@@ -246,19 +246,19 @@ pub struct DeviceStats {
     pub write_block: Option<String>,
 }
 
-/// `_analyze`.
+/// Request of `_analyze`.
 #[derive(Debug, Clone)]
 pub struct AnalyzeRequest {
-    /// The analyzer to run.
+    /// Analyzer to run.
     pub analyzer: Analyzer,
-    /// The texts; positions go on from one to the next with Elasticsearch's gap of 100.
+    /// Texts; positions continue from one text to the next with Elasticsearch's gap of 100.
     pub text: Vec<String>,
 }
 
-/// One token.
+/// One token of an analyzed text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnalyzedToken {
-    /// The term.
+    /// Term.
     pub token: String,
     /// In UTF-16 units, as Elasticsearch counts.
     pub start_offset: u32,
@@ -266,24 +266,24 @@ pub struct AnalyzedToken {
     pub end_offset: u32,
     /// `<ALPHANUM>`, `<NUM>` or `word`.
     pub token_type: &'static str,
-    /// From 0.
+    /// Counted from 0.
     pub position: u32,
 }
 
-/// Remove the events of a tenant, for ever.
+/// Request to remove the events of a tenant permanently.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PurgeRequest {
-    /// Whose.
+    /// Tenant whose events are removed.
     pub tenant: TenantId,
-    /// Only those with an `@timestamp`, and none at or after this instant (ms since epoch UTC);
-    /// `None`: all.
+    /// Only events with an `@timestamp` before this instant (ms since epoch UTC); events without one stay. `None`: all
+    /// events.
     pub before_ms: Option<i64>,
-    /// Only from this index; `None`: from every one that holds events by tenant.
+    /// Only from this index; `None`: from every index that holds events by tenant.
     pub index: Option<String>,
 }
 
 impl PurgeRequest {
-    /// All events of a tenant.
+    /// Request for all events of a tenant.
     pub fn all_of(tenant: TenantId) -> Self {
         Self {
             tenant,
@@ -293,31 +293,31 @@ impl PurgeRequest {
     }
 }
 
-/// What a purge removed.
+/// Result of a purge.
 #[derive(Debug, Clone, Default)]
 pub struct PurgeOutcome {
     /// Shards of indices that hold events by tenant; those of closed indices are failures.
     pub shards: ShardsOutcome,
-    /// Events that could be read until now.
+    /// Events that were readable before the purge.
     pub documents: u64,
-    /// The indices that held any, by name; also where all of them had been deleted before.
+    /// Indices that held events of the tenant, by name, including those where all of them were already deleted.
     pub indices: Vec<PurgedIndex>,
 }
 
 impl PurgeOutcome {
-    /// Whether every shard did it. If not, purge again once the reason is gone.
+    /// Whether every shard succeeded. If not, purge again after the cause is fixed.
     pub fn is_complete(&self) -> bool {
         self.shards.failures.is_empty()
     }
 }
 
-/// What a purge removed from one index.
+/// Result of a purge for one index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PurgedIndex {
-    /// Its name.
+    /// Index name.
     pub index: String,
-    /// Events that could be read until now.
+    /// Events that were readable before the purge.
     pub documents: u64,
-    /// Segments that were written anew or dropped.
+    /// Segments that were rewritten or dropped.
     pub segments: u32,
 }

@@ -1,5 +1,5 @@
-//! Search contexts: what was searchable at one moment, held for searches to come. A point in time
-//! is searched as often as one likes; a scroll is one search, read page by page.
+//! Search contexts: fixed views of the searchable data, held for later searches. A point in time serves any number of
+//! searches; a scroll is one search that the client reads page by page.
 
 use std::time::Duration;
 
@@ -8,75 +8,75 @@ use crate::search::{IndexTarget, SearchShards};
 
 pub use crate::search::parse_keep_alive;
 
-/// Which kind of context.
+/// Kind of search context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContextKind {
-    /// Opened for its own sake.
+    /// Opened by its own request (`_pit`).
     PointInTime,
     /// Opened by a search with `scroll`.
     Scroll,
 }
 
-/// Holds what is searchable now.
+/// Request to open a point in time.
 #[derive(Debug, Clone)]
 pub struct OpenPointInTime {
-    /// What to hold.
+    /// Target indices.
     pub target: IndexTarget,
     /// Empty: all shards.
     pub routing: Vec<String>,
-    /// How long it lives on after each search.
+    /// How long the context stays open after each search.
     pub keep_alive: Duration,
-    /// Shards that cannot hold a match are left out.
+    /// If set, shards that cannot hold a match are left out.
     pub index_filter: Option<Query>,
-    /// Shards that do not serve fail the request (false), or are named by each search (true).
+    /// Unavailable shards fail the request (false), or each search lists them as failed (true).
     pub allow_partial_results: bool,
 }
 
 /// An open point in time.
 #[derive(Debug, Clone)]
 pub struct OpenedPointInTime {
-    /// Names it, until it expires. Nobody can guess it.
+    /// Id of the point in time until it expires; it cannot be guessed.
     pub id: String,
     /// When it was opened, ms since epoch UTC.
     pub created_ms: i64,
-    /// The shards that it holds, and those that failed.
+    /// Shards of the point in time, and failed shards.
     pub shards: SearchShards,
 }
 
-/// A point in time that is open, for those who look after the server.
+/// An open point in time, as listed for operators.
 #[derive(Debug, Clone)]
 pub struct PointInTimeInfo {
-    /// Names it.
+    /// Id of the point in time.
     pub id: String,
     /// When it was opened, ms since epoch UTC.
     pub created_ms: i64,
-    /// How long it lives on after each search.
+    /// How long it stays open after each search.
     pub keep_alive: Duration,
 }
 
 /// Contexts to close.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CloseContexts {
-    /// All of the kind.
+    /// All contexts of the kind.
     All,
-    /// These.
+    /// The contexts with these ids.
     Ids(Vec<String>),
 }
 
-/// A context that was asked to close.
+/// Result of closing one context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClosedContext {
-    /// Its name.
+    /// Id of the context.
     pub id: String,
-    /// Shards that it held; 0: it was not open.
+    /// Shards that it held; 0: the context was not open.
     pub shard_count: u32,
 }
 
-/// Asks for the next page of a scroll.
+/// Request for the next page of a scroll.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScrollRequest {
-    /// As the page before said.
+    /// Scroll id from the previous page.
     pub id: String,
-    /// How long the scroll lives on after this page. `None`: as before.
+    /// How long the scroll stays open after this page. `None`: unchanged.
     pub keep_alive: Option<Duration>,
 }

@@ -1,47 +1,47 @@
-//! What a search would fetch from snapshot repositories, told before it runs.
+//! Cost estimate of a search: what it would fetch from snapshot repositories, computed before it runs.
 
 use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-/// An estimate: what is in the cache is not counted. What is known to be read is, the documents that are shown count as
-/// the most that they can take, postings of terms that have to be looked up first are guessed, and where very many splits
-/// remain they are told from some of them.
+/// Estimate of the reads of one search; cached data does not count. Reads that are certain are exact. Hits count with
+/// the largest size that their documents can have. Postings of terms that first need a lookup are guessed. If very many
+/// splits remain, the estimate extrapolates from a sample of them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SearchCost {
     /// Shards of the target.
     pub shards: u32,
-    /// Of them those that hold no match for certain, told without a request.
+    /// Of them the shards that certainly hold no match, decided without a request.
     pub skipped: u32,
-    /// Splits that a run would look at, but for those of which whole copies are here.
+    /// Splits that a run would read, without those that have a full local copy.
     pub splits: u64,
-    /// Of them those that were looked into; the others count as their mean.
+    /// Of them the splits that were examined; the rest count as their mean.
     pub sampled: u64,
-    /// Requests to object stores, neighbours being one.
+    /// Requests to object stores; adjacent ranges count as one.
     pub requests: u64,
-    /// Their bytes.
+    /// Bytes of the requests.
     pub bytes: u64,
-    /// Requests that wait for others, one after the other.
+    /// Sequential rounds: requests that wait for earlier ones.
     pub rounds: u64,
-    /// About how long a run would wait for all of that, ms.
+    /// Estimated time that a run would wait for the requests, ms.
     pub time_ms: u64,
-    /// The same by kind of file.
+    /// The same numbers by kind of file.
     pub kinds: Vec<(&'static str, KindCost)>,
-    /// Bytes of all stored documents of the splits that were looked into, cached or not, and how many these are.
+    /// Bytes of all stored documents of the examined splits, cached or not, and their count.
     pub stored: (u64, u64),
 }
 
-/// Of one kind of file.
+/// Cost of one kind of file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct KindCost {
-    /// Requests that bring it first of all; what comes along with others counts there.
+    /// Requests made for this kind first; a range that another kind's request fetches too counts there.
     pub requests: u64,
     /// Bytes.
     pub bytes: u64,
 }
 
 impl SearchCost {
-    /// As answers and errors show it.
+    /// Returns the estimate as answers and errors print it.
     pub fn print(&self) -> Map<String, Value> {
         let kinds: Map<String, Value> = self
             .kinds
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_fetched_is_shown() {
+    fn only_fetched_kinds_are_printed() {
         let kind = |requests, bytes| KindCost { requests, bytes };
         let cost = SearchCost {
             splits: 4,

@@ -1,4 +1,4 @@
-//! Writing and reading single documents.
+//! Writes and reads of single documents.
 
 use std::time::Duration;
 
@@ -14,35 +14,35 @@ pub enum Refresh {
     /// At the next refresh.
     #[default]
     No,
-    /// Before the answer, by a refresh of its own.
+    /// Before the answer, by an immediate refresh.
     Now,
     /// Before the answer, at the next refresh.
     WaitFor,
 }
 
-/// Many operations.
+/// Bulk request: many operations.
 #[derive(Debug, Clone, Default)]
 pub struct BulkRequest {
     /// In the order of the body.
     pub items: Vec<BulkItem>,
-    /// For all of them.
+    /// Refresh policy of all items.
     pub refresh: Refresh,
-    /// How long to wait for missing indices to be created and for room in the write queue.
+    /// How long to wait for missing indices to be created and for space in the write queue.
     pub timeout: Option<Duration>,
 }
 
-/// One operation of a bulk.
+/// One operation of a bulk request.
 #[derive(Debug, Clone)]
 pub struct BulkItem {
     /// Index, alias or data stream; date math is resolved by the engine.
     pub index: String,
-    /// `None`: the engine makes one.
+    /// `None`: the engine generates one.
     pub id: Option<String>,
-    /// The value that picks the shard; `None`: the id.
+    /// The value that selects the shard; `None`: the id.
     pub routing: Option<String>,
-    /// What to do.
+    /// The operation.
     pub operation: Operation,
-    /// Which stored version it expects.
+    /// Expected stored version.
     pub expect: Expectation,
     /// Refuse to create an index: the name must be an alias.
     pub require_alias: bool,
@@ -50,10 +50,10 @@ pub struct BulkItem {
     pub require_data_stream: bool,
 }
 
-/// What a write does.
+/// Operation of a write.
 #[derive(Debug, Clone)]
 pub enum Operation {
-    /// Adds or replaces. `source` is kept byte for byte.
+    /// Adds or replaces. `source` is stored byte for byte.
     Index {
         /// One JSON object.
         source: Bytes,
@@ -78,18 +78,18 @@ pub struct Update {
     pub upsert: Option<Value>,
     /// Use `doc` as the upsert.
     pub doc_as_upsert: bool,
-    /// Answer `noop` when nothing would change (default true).
+    /// If nothing would change, answer `noop` (default true).
     pub detect_noop: bool,
-    /// Tries after a version conflict.
+    /// Retries after a version conflict.
     pub retry_on_conflict: u32,
-    /// Whether, and what of, the new source goes into the answer (`get` in it).
+    /// If set, the answer includes this part of the new source (`get`).
     pub source: Option<SourceFilter>,
 }
 
-/// The version check of a write.
+/// Version check of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Expectation {
-    /// None.
+    /// No check.
     #[default]
     Any,
     /// `if_seq_no` and `if_primary_term`.
@@ -105,42 +105,42 @@ pub enum Expectation {
     ExternalGte(u64),
 }
 
-/// The outcome of a bulk: as many items as asked, in their order.
+/// Answer of a bulk request: one item per operation, in the same order.
 #[derive(Debug, Clone, Default)]
 pub struct BulkResponse {
     /// Outcome or error of each item.
     pub items: Vec<BulkItemResponse>,
 }
 
-/// What became of one item.
+/// Result of one item.
 #[derive(Debug, Clone)]
 pub struct BulkItemResponse {
-    /// The concrete index, or the name as given where it could not be resolved.
+    /// The concrete index, or the name of the request if it was not resolved.
     pub index: String,
-    /// The document's id, the made one included; empty if the item failed before one was made.
+    /// The document's id, given or generated; empty if the item failed before one was generated.
     pub id: String,
-    /// Written, or why not.
+    /// The write, or the error.
     pub result: Result<Written, Error>,
 }
 
-/// A write that happened and is as durable as its index demands.
+/// A completed write, as durable as its index requires.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Written {
-    /// What it did.
+    /// Effect of the write.
     pub effect: Effect,
-    /// The document's version after it.
+    /// Document version after the write.
     pub version: u64,
-    /// Its place in the shard's history.
+    /// Sequence number in the shard.
     pub seq_no: u64,
     /// Always 1 on the embedded engine.
     pub primary_term: u64,
-    /// A refresh was forced for it.
+    /// Whether the write forced a refresh.
     pub forced_refresh: bool,
-    /// The new source of an update that asked for it, already filtered.
+    /// New source of an update that requested it, already filtered.
     pub get: Option<Value>,
 }
 
-/// The `result` of a write.
+/// `result` of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// 201.
@@ -155,27 +155,27 @@ pub enum Effect {
     NotFound,
 }
 
-/// A read by id.
+/// Request to read a document by id.
 #[derive(Debug, Clone)]
 pub struct GetRequest {
     /// Index, or alias of exactly one index.
     pub index: String,
     /// The id.
     pub id: String,
-    /// Needed where the document was written with one.
+    /// Required if the document was written with a routing value.
     pub routing: Option<String>,
-    /// Read what is acknowledged (default), or only what is searchable.
+    /// Read acknowledged writes (true, default), or only searchable documents.
     pub realtime: bool,
-    /// 409 unless the stored version is this.
+    /// If set, the read fails with 409 unless the stored version equals it.
     pub version: Option<u64>,
 }
 
-/// What a read by id found.
+/// Result of a read by id.
 #[derive(Debug, Clone)]
 pub struct GetResult {
     /// The concrete index.
     pub index: String,
-    /// The id asked for.
+    /// The requested id.
     pub id: String,
     /// `None`: no such document.
     pub found: Option<StoredDocument>,
@@ -184,16 +184,16 @@ pub struct GetResult {
 /// A stored document.
 #[derive(Debug, Clone)]
 pub struct StoredDocument {
-    /// Byte for byte as it was sent.
+    /// Byte for byte as the client sent it.
     pub source: Bytes,
-    /// Counts its changes from 1.
+    /// Version; counts the document's changes from 1.
     pub version: u64,
-    /// Its place in the shard's history.
+    /// Sequence number in the shard.
     pub seq_no: u64,
     /// Always 1 on the embedded engine.
     pub primary_term: u64,
-    /// The routing it was written with.
+    /// Routing value of the write.
     pub routing: Option<String>,
-    /// Fields whose value did not fit (sorted).
+    /// Fields whose value did not fit the mapping (sorted).
     pub ignored: Vec<String>,
 }

@@ -1,25 +1,24 @@
-//! Which fields of which indices have values: what `_field_caps` asks beyond the mappings.
+//! Fields that have values, by index: what `_field_caps` needs beyond the mappings.
 
 use std::collections::BTreeSet;
 
 use crate::query::Query;
 use crate::search::IndexTarget;
 
-/// What is asked.
+/// Request for the fields that have values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FieldsInUseRequest {
-    /// Where.
+    /// Target indices.
     pub target: IndexTarget,
-    /// Indices that cannot hold a match are left out.
+    /// If set, indices that cannot hold a match are left out.
     pub index_filter: Option<Query>,
 }
 
 /// One index that may hold a match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldsInUse {
-    /// Its name.
+    /// Index name.
     pub index: String,
-    /// Leaf fields of its mapping of which some document has a value; documents deleted lately
-    /// count too.
+    /// Leaf fields of its mapping that have a value in some document; recently deleted documents count too.
     pub fields: BTreeSet<String>,
 }

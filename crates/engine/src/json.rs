@@ -1,9 +1,9 @@
-//! Reading single JSON values as Elasticsearch's parser does: numbers and booleans may come as
-//! strings, and errors name tokens.
+//! Conversion of single JSON values as Elasticsearch's parser does it: numbers and booleans may come as strings, and
+//! errors name tokens.
 
 use serde_json::Value;
 
-/// The name of the token that a value begins with, as in Elasticsearch's messages.
+/// Returns the name of the token that a value begins with, as in Elasticsearch's messages.
 pub(crate) fn token(value: &Value) -> &'static str {
     match value {
         Value::Null => "VALUE_NULL",
@@ -15,7 +15,7 @@ pub(crate) fn token(value: &Value) -> &'static str {
     }
 }
 
-/// The text of a string, number or boolean.
+/// Returns the text of a string, number or boolean.
 pub(crate) fn as_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -25,7 +25,7 @@ pub(crate) fn as_text(value: &Value) -> Option<String> {
     }
 }
 
-/// A boolean, or `"true"` or `"false"`.
+/// Returns a boolean, also from `"true"` or `"false"`.
 pub(crate) fn as_bool(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(flag) => Some(*flag),
@@ -34,7 +34,7 @@ pub(crate) fn as_bool(value: &Value) -> Option<bool> {
     }
 }
 
-/// A whole number, maybe as a string or with a zero fraction.
+/// Returns an integer, also from a string or a number with a zero fraction.
 pub(crate) fn as_i64(value: &Value) -> Option<i64> {
     let whole = |number: f64| (number.fract() == 0.0 && number.abs() < 9e15).then_some(number as i64);
     match value {
@@ -44,7 +44,7 @@ pub(crate) fn as_i64(value: &Value) -> Option<i64> {
     }
 }
 
-/// A finite number, maybe as a string.
+/// Returns a finite number, also from a string.
 pub(crate) fn as_f32(value: &Value) -> Option<f32> {
     let number = match value {
         Value::Number(number) => number.as_f64()? as f32,
@@ -54,7 +54,7 @@ pub(crate) fn as_f32(value: &Value) -> Option<f32> {
     number.is_finite().then_some(number)
 }
 
-/// The shortest JSON number that reads back as `value`.
+/// Returns the shortest JSON number that parses back to `value`.
 pub(crate) fn print_f32(value: f32) -> Value {
     let shortest = value.to_string().parse::<f64>().unwrap_or(f64::from(value));
     if shortest as f32 == value {

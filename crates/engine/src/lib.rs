@@ -1,4 +1,4 @@
-//! The interface between firn's edge and whatever keeps the events.
+//! Interface between firn's API layer and the engines that store the events.
 //!
 //! `api` parses a request into the types of this crate and hands it to an [`Engine`]; `embedded`
 //! (and later `remote`) implement it. The query language and the aggregations live here, because

@@ -1,4 +1,4 @@
-//! Searchable snapshots: indices that are mounted from a snapshot and read it where it lies.
+//! Searchable snapshots: indices that are mounted from a snapshot and read it in its repository.
 
 use async_trait::async_trait;
 use firn_model::tenant::TenantId;
@@ -8,17 +8,17 @@ use crate::admin::ShardsOutcome;
 use crate::search::IndexTarget;
 use crate::{Error, RequestContext, Result};
 
-/// Where the data of a mounted index is kept on this node.
+/// Local storage of a mounted index on this node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Storage {
-    /// All of it, copied in the background (cold).
+    /// Full copy, made in the background (cold tier).
     FullCopy,
-    /// What was read of it, in the cache that all such indices share (frozen).
+    /// Regions that searches read, in the cache that all such indices share (frozen tier).
     SharedCache,
 }
 
 impl Storage {
-    /// As Elasticsearch's API calls it.
+    /// Returns the name in Elasticsearch's API.
     pub fn name(self) -> &'static str {
         match self {
             Self::FullCopy => "full_copy",
@@ -27,154 +27,154 @@ impl Storage {
     }
 }
 
-/// `POST /_snapshot/REPOSITORY/SNAPSHOT/_mount`.
+/// Request of `POST /_snapshot/REPOSITORY/SNAPSHOT/_mount`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MountSnapshot {
-    /// Where.
+    /// Repository name.
     pub repository: String,
-    /// Which.
+    /// Snapshot name.
     pub snapshot: String,
-    /// The index in it.
+    /// Index in the snapshot.
     pub index: String,
-    /// What it is to be called here; `None`: as in the snapshot.
+    /// Name of the mounted index; `None`: the name in the snapshot.
     pub renamed_index: Option<String>,
-    /// Where its data is kept.
+    /// Local storage of its data.
     pub storage: Storage,
-    /// Settings over those in the snapshot, nested or flat.
+    /// Settings that override those of the snapshot, nested or flat.
     pub index_settings: Value,
-    /// Settings in the snapshot that are left out; patterns are allowed.
+    /// Settings of the snapshot to leave out; patterns are allowed.
     pub ignore_index_settings: Vec<String>,
 }
 
-/// What was mounted. It can be searched when this is there.
+/// Result of a mount. The index is searchable when this is returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mounted {
-    /// The snapshot.
+    /// Snapshot name.
     pub snapshot: String,
-    /// The index, as it is called here.
+    /// Name of the mounted index.
     pub index: String,
-    /// Its shards.
+    /// Shards of the index.
     pub total_shards: u32,
-    /// Those that the snapshot holds.
+    /// Shards that the snapshot holds.
     pub successful_shards: u32,
 }
 
-/// A mounted shard, for `_searchable_snapshots/stats`.
+/// Statistics of one mounted shard, for `_searchable_snapshots/stats`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MountedShardStats {
-    /// Its index.
+    /// Index name.
     pub index: String,
-    /// Of the index.
+    /// UUID of the index.
     pub uuid: String,
-    /// Its number.
+    /// Shard number.
     pub shard: u32,
-    /// Where its data is kept.
+    /// Local storage of its data.
     pub storage: Storage,
-    /// The snapshot's id.
+    /// UUID of the snapshot.
     pub snapshot_uuid: String,
-    /// The index in the snapshot.
+    /// Name of the index in the snapshot.
     pub snapshot_index: String,
-    /// Its id there.
+    /// UUID of the index in the snapshot.
     pub index_uuid: String,
-    /// Splits; `None` of this and what follows: nobody has asked for the shard yet.
+    /// Statistics of the splits; `None`: no request has used the shard yet.
     pub splits: Option<MountedSplits>,
 }
 
-/// The splits of a mounted shard.
+/// Statistics of the splits of one mounted shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MountedSplits {
-    /// How many.
+    /// Number of splits.
     pub count: u64,
-    /// Their bytes.
+    /// Bytes of the splits.
     pub bytes: u64,
-    /// Those that are open now.
+    /// Splits that are open now.
     pub open: u64,
-    /// Bytes of them on this node: of the whole copy, or in the shared cache.
+    /// Bytes of the splits on this node: in the full copy, or in the shared cache.
     pub local_bytes: u64,
-    /// Documents, the deleted ones included.
+    /// Documents, deleted ones included.
     pub docs: u64,
-    /// Bytes of segments in it.
+    /// Bytes of the segments in the splits.
     pub segment_bytes: u64,
 }
 
-/// The shared cache, for `_searchable_snapshots/cache/stats`.
+/// Statistics of the shared cache, for `_searchable_snapshots/cache/stats`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SharedCacheStats {
-    /// What it may take of the disk.
+    /// Maximum size on disk.
     pub size_bytes: u64,
-    /// What it takes.
+    /// Used bytes.
     pub used_bytes: u64,
-    /// Of that what makes no room for others.
+    /// Of those the pinned bytes, which are not evicted.
     pub pinned_bytes: u64,
-    /// Bytes of a region.
+    /// Bytes of one region.
     pub region_bytes: u64,
-    /// Regions that are there.
+    /// Cached regions.
     pub regions: u64,
-    /// Regions that it has room for.
+    /// Capacity in regions.
     pub regions_max: u64,
-    /// Reads of its file, and their bytes.
+    /// Reads of the cache file, and their bytes.
     pub reads: u64,
     /// See `reads`.
     pub read_bytes: u64,
-    /// Writes to its file, and their bytes.
+    /// Writes to the cache file, and their bytes.
     pub writes: u64,
     /// See `writes`.
     pub written_bytes: u64,
-    /// Regions that made room for others.
+    /// Evicted regions.
     pub evictions: u64,
     /// Requests to object stores.
     pub store_requests: u64,
-    /// Reads that waited for what another one was fetching.
+    /// Reads that waited for a fetch of another read (single flight).
     pub joined: u64,
-    /// Pages that were damaged, on the disk or on their way, and were fetched again.
+    /// Pages that were damaged on disk or in transit and were fetched again.
     pub damaged_pages: u64,
-    /// Bytes that were read and not kept.
+    /// Bytes that were read and not cached.
     pub bypassed_bytes: u64,
-    /// By kind of file.
+    /// Statistics by kind of file.
     pub kinds: Vec<(&'static str, CachedKind)>,
-    /// Splits that are open now, of all mounted indices, and about how much memory they take.
+    /// Splits that are open now, of all mounted indices, and their approximate memory.
     pub open_splits: u64,
     /// See `open_splits`.
     pub open_bytes: u64,
 }
 
-/// What the shared cache did for one kind of file.
+/// Shared cache statistics of one kind of file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CachedKind {
-    /// Bytes that were asked for.
+    /// Requested bytes.
     pub requested_bytes: u64,
-    /// Of them what was there.
+    /// Bytes found in the cache.
     pub hit_bytes: u64,
-    /// And what was not.
+    /// Bytes not found in the cache.
     pub missed_bytes: u64,
-    /// Bytes that came from object stores.
+    /// Bytes fetched from object stores.
     pub fetched_bytes: u64,
-    /// Bytes that are there now.
+    /// Bytes cached now.
     pub cached_bytes: u64,
-    /// Bytes that made room for others.
+    /// Evicted bytes.
     pub evicted_bytes: u64,
 }
 
-/// What an engine does with searchable snapshots. One that has none refuses by name, as these defaults do.
+/// Searchable snapshot operations of an engine. An engine without them refuses by name, as these defaults do.
 #[async_trait]
 pub trait SearchableSnapshots: Send + Sync {
-    /// Makes an index of one in a snapshot without copying it first.
+    /// Mounts an index of a snapshot without copying it first.
     async fn mount_snapshot(&self, _ctx: &RequestContext, _request: MountSnapshot) -> Result<Mounted> {
         Err(lacks())
     }
 
-    /// The mounted shards of a target, by index and number.
+    /// Returns the mounted shards of a target, by index and number.
     async fn mounted_shards(&self, _ctx: &RequestContext, _target: IndexTarget) -> Result<Vec<MountedShardStats>> {
         Ok(Vec::new())
     }
 
-    /// What the shared cache holds and did; `None`: there is none.
+    /// Returns the statistics of the shared cache; `None`: there is no shared cache.
     async fn shared_cache_stats(&self, _ctx: &RequestContext) -> Result<Option<SharedCacheStats>> {
         Ok(None)
     }
 
-    /// Makes what the shared cache holds, and will hold, of a target's mounted indices stay there, or (`false`) make room again for
-    /// others. Holds over restarts. Returns the indices, with the bytes of each that are there now.
+    /// Pins the cached data of the target's mounted indices, present and future, or unpins it (`false`). The pin
+    /// survives restarts. Returns the indices, with the bytes of each that are cached now.
     async fn pin_shared_cache(
         &self,
         _ctx: &RequestContext,
@@ -184,11 +184,11 @@ pub trait SearchableSnapshots: Send + Sync {
         Err(lacks())
     }
 
-    /// What the indices of a tenant may take of the shared cache, bytes; `None`: as much as the node's settings say. Counts
-    /// from the next fetch on, and until the process ends.
+    /// Sets how many bytes of the shared cache the indices of a tenant may use; `None`: as the node's settings say.
+    /// Applies from the next fetch until the process ends.
     fn set_shared_cache_quota(&self, _tenant: &TenantId, _bytes: Option<u64>) {}
 
-    /// Lets go what the shared cache holds of a target's mounted indices.
+    /// Removes the target's mounted indices from the shared cache.
     async fn clear_shared_cache(&self, _ctx: &RequestContext, _target: IndexTarget) -> Result<ShardsOutcome> {
         Ok(ShardsOutcome::default())
     }

@@ -1,4 +1,4 @@
-//! What a search that still runs has found, for those who ask before it ends (`_async_search`).
+//! Progress of a running search: partial results that clients read before it ends (`_async_search`).
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::Error;
 use crate::search::{SearchResponse, SearchShards, TotalHits};
 
-/// Where a running search leaves what it has found so far. A search whose
-/// [`RequestContext`](crate::RequestContext) carries one publishes now and then; whoever asks reads the latest.
+/// Holder of the latest partial result of a running search. A search whose [`RequestContext`](crate::RequestContext)
+/// carries one publishes at intervals; readers get the latest result.
 #[derive(Debug)]
 pub struct Progress {
     every: Duration,
@@ -16,24 +16,24 @@ pub struct Progress {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Shards of the target, once they are known.
+    /// Shards of the target, set once known.
     expected: u32,
-    /// Shards that were left out before the search began.
+    /// Shards that were skipped before the search began.
     skipped: u32,
-    /// Shards that failed on the way: index, shard, why.
+    /// Shards that failed so far: index, shard number, error.
     failures: Vec<(String, u32, Error)>,
     latest: Option<Arc<SearchResponse>>,
 }
 
 impl Default for Progress {
-    /// Four times a second: nobody reads faster.
+    /// Publishes four times a second: clients do not poll faster.
     fn default() -> Self {
         Self::every(Duration::from_millis(250))
     }
 }
 
 impl Progress {
-    /// Nothing yet. The search publishes at most so often; zero: after each segment.
+    /// Returns an empty progress. The search publishes at most once per `every`; zero: after each segment.
     pub fn every(every: Duration) -> Self {
         Self {
             every,
@@ -41,17 +41,17 @@ impl Progress {
         }
     }
 
-    /// What it was made with.
+    /// Returns the interval between two publications.
     pub fn pace(&self) -> Duration {
         self.every
     }
 
-    /// Shards that the search is about, those that need none included.
+    /// Sets the number of shards of the search, including those that need no search.
     pub fn expect(&self, shards: u32) {
         self.state().expected = shards;
     }
 
-    /// What there is to tell before anything is published: no hits so far, and none of the shards done.
+    /// Returns the answer before anything is published: no hits, no shard done.
     pub fn nothing_yet(&self) -> SearchResponse {
         SearchResponse {
             shards: SearchShards {
@@ -63,18 +63,18 @@ impl Progress {
         }
     }
 
-    /// Shards that need no search, to be counted with all that follows.
+    /// Sets the number of skipped shards; every later publication counts them.
     pub fn skip(&self, count: u32) {
         self.state().skipped = count;
     }
 
-    /// The shards that failed so far, to be named with all that follows.
+    /// Sets the shards that failed so far; every later publication lists them.
     pub fn fail(&self, failures: Vec<(String, u32, Error)>) {
         self.state().failures = failures;
     }
 
-    /// Leaves what was found. `response.shards` is about the shards that are being searched: of them `successful`
-    /// are done. It has no hits, since a better one may come.
+    /// Publishes a partial result. `response.shards` covers the shards that are being searched: of them `successful`
+    /// are done. It has no hits, because better ones may still come.
     pub fn publish(&self, mut response: SearchResponse) {
         let mut state = self.state();
         let shards = &mut response.shards;
@@ -85,12 +85,12 @@ impl Progress {
         state.latest = Some(Arc::new(response));
     }
 
-    /// What was published last; `None`: nothing yet.
+    /// Returns the last published result; `None`: nothing yet.
     pub fn latest(&self) -> Option<Arc<SearchResponse>> {
         self.state().latest.clone()
     }
 
-    /// Lets go of what was published: the search has ended, and what it came to says it all.
+    /// Drops the published result: the search has ended, and its final answer replaces it.
     pub fn clear(&self) {
         self.state().latest = None;
     }

@@ -1,4 +1,4 @@
-//! Folders of indices that the engine found and does not know, set aside for an operator.
+//! Quarantine: index folders that the engine found on disk and the catalog does not know, kept for an operator.
 
 use async_trait::async_trait;
 
@@ -7,38 +7,38 @@ use crate::{RequestContext, Result};
 /// A folder in quarantine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuarantinedFolder {
-    /// Names it in requests.
+    /// Id of the folder in requests.
     pub id: String,
-    /// The tier of the device on which it lies.
+    /// Tier of the device that holds it.
     pub tier: String,
-    /// Where it is now.
+    /// Present path.
     pub path: String,
     /// When it was found, ms since epoch UTC.
     pub found_ms: i64,
-    /// Why it was set aside.
+    /// Why it was quarantined.
     pub reason: String,
-    /// The index that it holds, as far as the folder says so.
+    /// Index that it holds, if the folder names it.
     pub index: Option<String>,
-    /// The cluster that the index belonged to.
+    /// Cluster that the index belonged to.
     pub cluster_uuid: Option<String>,
     /// Bytes of all its files.
     pub size_bytes: u64,
 }
 
-/// What an operator does with folders in quarantine. Every method fails with [`crate::ErrorKind::Forbidden`] unless the
-/// scope is unlimited, and with [`crate::ErrorKind::ResourceNotFound`] for an id that is not there.
+/// Quarantine operations for operators. Every method fails with [`crate::ErrorKind::Forbidden`] unless the scope is
+/// unlimited, and with [`crate::ErrorKind::ResourceNotFound`] for an unknown id.
 #[async_trait]
 pub trait QuarantinedFolders {
-    /// How many folders there are; 0 for a limited scope. Cheap.
+    /// Returns the number of folders; 0 for a limited scope. Cheap.
     fn quarantined_count(&self, ctx: &RequestContext) -> u64;
 
-    /// All of them.
+    /// Returns all folders.
     async fn quarantined_folders(&self, ctx: &RequestContext) -> Result<Vec<QuarantinedFolder>>;
 
-    /// Makes the index of a folder an index of this node again, under `rename` or its own name, with every acknowledged
-    /// event; its name. Fails and changes nothing if the name is taken or the folder does not say what it holds.
+    /// Adopts a folder as an index of this node, under `rename` or its old name, with every acknowledged event; returns
+    /// the name. Fails and changes nothing if the name is taken or the folder does not say what it holds.
     async fn adopt_quarantined(&self, ctx: &RequestContext, id: &str, rename: Option<String>) -> Result<String>;
 
-    /// Removes a folder for good.
+    /// Removes a folder permanently.
     async fn remove_quarantined(&self, ctx: &RequestContext, id: &str) -> Result<()>;
 }

@@ -1,25 +1,25 @@
-//! How shards came to be on this node, for `_recovery`.
+//! Recoveries of shards: how each shard was opened on this node, for `_recovery`.
 
-/// Where a shard's data came from.
+/// Source of a shard's data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecoverySource {
-    /// Nowhere: it began empty.
+    /// No source: the shard began empty.
     EmptyStore,
-    /// This node's own disk, when the process started or the index was opened.
+    /// Disk of this node, when the process started or the index was opened.
     ExistingStore,
     /// A snapshot.
     Snapshot {
-        /// Its repository.
+        /// Repository of the snapshot.
         repository: String,
-        /// Its name.
+        /// Snapshot name.
         snapshot: String,
-        /// The index in it.
+        /// Index in the snapshot.
         index: String,
     },
 }
 
 impl RecoverySource {
-    /// As Elasticsearch prints it.
+    /// Returns the name that Elasticsearch prints.
     pub fn name(&self) -> &'static str {
         match self {
             Self::EmptyStore => "EMPTY_STORE",
@@ -29,19 +29,19 @@ impl RecoverySource {
     }
 }
 
-/// How much is to come, and how much came.
+/// Progress of a recovery, in files or bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Recovered {
-    /// All that the shard has.
+    /// Everything that the shard has.
     pub total: u64,
-    /// Of that, what was on this node already.
+    /// Of that, what was already on this node.
     pub reused: u64,
-    /// Of the rest, what came.
+    /// Of the rest, what has been copied so far.
     pub recovered: u64,
 }
 
 impl Recovered {
-    /// What there is and was here already.
+    /// Returns a recovery with nothing to copy: all of `total` was on this node.
     pub fn reused(total: u64) -> Self {
         Self {
             total,
@@ -50,12 +50,12 @@ impl Recovered {
         }
     }
 
-    /// What had or has to come.
+    /// Returns how much has to be copied, including what has been copied.
     pub fn to_recover(self) -> u64 {
         self.total.saturating_sub(self.reused)
     }
 
-    /// Of what had to come, 0 to 100.
+    /// Returns the copied part of what has to be copied, 0 to 100.
     pub fn percent(self) -> f64 {
         match self.to_recover() {
             0 => 100.0,
@@ -64,18 +64,18 @@ impl Recovered {
     }
 }
 
-/// A shard on its way, or where it came from.
+/// A running or completed recovery of one shard.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShardRecovery {
-    /// Its index.
+    /// Index name.
     pub index: String,
-    /// Its number.
+    /// Shard number.
     pub shard: u32,
-    /// Where from.
+    /// Source of the data.
     pub source: RecoverySource,
     /// When it began, ms since epoch UTC.
     pub start_ms: i64,
-    /// When it was all there; `None`: not yet.
+    /// When all data was present; `None`: not yet.
     pub stop_ms: Option<i64>,
     /// Segments or splits.
     pub files: Recovered,
@@ -84,8 +84,8 @@ pub struct ShardRecovery {
 }
 
 impl ShardRecovery {
-    /// `INDEX` while files come, `DONE` from then on. firn replays what a flush has not covered before a shard shows
-    /// itself, so the stages in between are never seen.
+    /// Returns `INDEX` while files are copied, then `DONE`. firn replays the write-ahead log before it publishes a
+    /// shard, so the stages in between never appear.
     pub fn stage(&self) -> &'static str {
         match self.stop_ms {
             None => "INDEX",
@@ -93,7 +93,7 @@ impl ShardRecovery {
         }
     }
 
-    /// How long it took, or takes by now, ms.
+    /// Returns the duration so far or in total, ms.
     pub fn time_ms(&self, now_ms: i64) -> u64 {
         (self.stop_ms.unwrap_or(now_ms) - self.start_ms).max(0) as u64
     }
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_had_not_to_come_is_there() {
+    fn reused_data_counts_as_recovered() {
         assert_eq!(Recovered::reused(7).percent(), 100.0);
         let half = Recovered {
             total: 10,

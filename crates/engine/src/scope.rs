@@ -1,4 +1,4 @@
-//! What a request may touch.
+//! Scope of a request: the data that it may access.
 
 use std::sync::Arc;
 
@@ -7,27 +7,27 @@ use firn_model::tenant::TenantId;
 
 use crate::{Error, ErrorKind};
 
-/// What a request may touch: whose events, and in which indices.
+/// Data that a request may access: events of which tenant, in which indices.
 ///
-/// Authentication makes it, [`crate::RequestContext`] carries it, and the engine reads nothing outside of
-/// it: names outside do not exist, and of the events inside only the tenant's are there.
+/// Authentication creates the scope, [`crate::RequestContext`] carries it, and the engine reads nothing outside it:
+/// names outside the scope do not exist, and inside it only the events of the tenant are visible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scope {
     tenant: Option<TenantId>,
     /// Patterns with `*`; a name has to match one of each list.
     names: Vec<Arc<[String]>>,
-    /// Who asks, in the words of errors.
+    /// Caller, as errors name it.
     subject: Option<Arc<str>>,
-    /// Beside [`Scope::WEIGHT_DEFAULT`] of others.
+    /// Relative to [`Scope::WEIGHT_DEFAULT`].
     weight: u32,
     is_viewing: bool,
 }
 
 impl Scope {
-    /// The weight in fair queues of who has no other.
+    /// Weight in fair queues of a caller without a weight setting.
     pub const WEIGHT_DEFAULT: u32 = 100;
 
-    /// Everything. For operators, and for what firn does by itself.
+    /// Unlimited scope, for operators and for firn's internal work.
     pub fn operator() -> Self {
         Self {
             tenant: None,
@@ -38,7 +38,7 @@ impl Scope {
         }
     }
 
-    /// The events of one tenant, in indices that hold events by tenant.
+    /// Scope of the events of one tenant, in indices that hold events by tenant.
     pub fn tenant(tenant: TenantId) -> Self {
         Self {
             tenant: Some(tenant),
@@ -49,14 +49,14 @@ impl Scope {
         }
     }
 
-    /// The same in indices, aliases and data streams of these names only; patterns take `*`. Said twice, a name has
-    /// to be among both.
+    /// Limits the scope to indices, aliases and data streams with these names; patterns take `*`. After two calls a
+    /// name has to match both lists.
     pub fn within(mut self, names: impl Into<Arc<[String]>>) -> Self {
         self.names.push(names.into());
         self
     }
 
-    /// The same for somebody whom errors call `subject` (`user [x] with effective roles [y]`).
+    /// Sets the caller that errors name (`user [x] with effective roles [y]`).
     pub fn of(self, subject: impl Into<Arc<str>>) -> Self {
         Self {
             subject: Some(subject.into()),
@@ -64,7 +64,7 @@ impl Scope {
         }
     }
 
-    /// The same with a share of the node of its own (`search_cpu_share`).
+    /// Sets the weight in fair queues (`search_cpu_share`).
     pub fn weighted(self, weight: u32) -> Self {
         Self {
             weight: weight.max(1),
@@ -72,7 +72,8 @@ impl Scope {
         }
     }
 
-    /// The same for an operator who looks at what the tenant sees, and is none of its people.
+    /// Marks the scope as an operator's view of a tenant: the caller sees the tenant's data but does not belong to the
+    /// tenant.
     pub fn viewing(self) -> Self {
         Self {
             is_viewing: true,
@@ -80,12 +81,12 @@ impl Scope {
         }
     }
 
-    /// Whether an operator looks at what the tenant sees.
+    /// Whether an operator views the tenant's data.
     pub fn is_viewing(&self) -> bool {
         self.is_viewing
     }
 
-    /// The refusal of what is out of reach, in Elasticsearch's words.
+    /// Returns the error for access outside the scope, in Elasticsearch's words.
     pub fn refusal(&self, action: &str, indices: &str) -> Error {
         let action = match action {
             "" => "the action".to_owned(),
@@ -102,40 +103,40 @@ impl Scope {
         )
     }
 
-    /// Its share of the node where others wait too.
+    /// Returns the weight of the caller in fair queues.
     pub fn weight(&self) -> u32 {
         self.weight
     }
 
-    /// Whose events; `None`: everybody's.
+    /// Returns the tenant whose events are visible; `None`: those of all tenants.
     pub fn tenant_id(&self) -> Option<&TenantId> {
         self.tenant.as_ref()
     }
 
-    /// Who asks, in the words of errors; `None`: firn itself, or anybody where security is off.
+    /// Returns the caller as errors name it; `None`: firn itself, or any caller where security is off.
     pub fn subject(&self) -> Option<&str> {
         self.subject.as_deref()
     }
 
-    /// Whether nothing is out of reach.
+    /// Whether the scope has no limit.
     pub fn is_unlimited(&self) -> bool {
         self.tenant.is_none() && self.names.is_empty()
     }
 
-    /// The patterns that limit names: one of each list has to match.
+    /// Returns the patterns that limit names: one of each list has to match.
     pub fn names(&self) -> &[Arc<[String]>] {
         &self.names
     }
 
-    /// Whether what one of them asked for may be used by the other: they reach the same and were made
-    /// for the same asker, or this one reaches everything.
+    /// Whether this caller may use what `opened_by` opened: both have the same scope and the same subject, or this
+    /// scope is unlimited.
     pub fn may_use(&self, opened_by: &Scope) -> bool {
         let same =
             self.tenant == opened_by.tenant && self.names == opened_by.names && self.subject == opened_by.subject;
         same || self.is_unlimited()
     }
 
-    /// Whether an index, alias or data stream of this name is within reach, as far as names tell.
+    /// Whether the names of the scope allow an index, alias or data stream of this name.
     pub fn allows_name(&self, name: &str) -> bool {
         self.names
             .iter()
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_name_the_action_and_who_asked() {
+    fn refusals_name_the_action_and_the_caller() {
         let scope = Scope::operator().within(vec!["a".to_owned()]).of("user [u]");
         let error = scope.refusal("indices:data/read/search", "b");
         assert_eq!(error.kind(), ErrorKind::Forbidden);

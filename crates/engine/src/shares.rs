@@ -1,18 +1,18 @@
-//! A bound that many share, which nobody can use up for the others.
+//! Shared limit that one holder cannot exhaust for all other holders.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// One part in so many of the limit is kept beyond it for those who hold little.
+/// This part of the limit is reserved on top of it for small holders.
 const BEYOND_PART: u64 = 8;
 
-/// Amounts of something bounded, by who holds them.
+/// Amounts held under one limit, by holder.
 ///
-/// Everyone may take until the limit is reached. Beyond it, an eighth of the limit is left for
-/// those who hold less than an equal part of that eighth: so whoever fills the limit is refused, and
-/// nobody else is as long as he asks for little. All together never hold more than nine eighths.
+/// Every holder may take until the limit is reached. Beyond it, another eighth of the limit is reserved for holders
+/// that hold less than an equal part of that eighth. So a holder that fills the limit is refused, while holders of
+/// small amounts are not. All holders together never hold more than nine eighths of the limit.
 #[derive(Debug)]
 pub struct Shares<K: Ord> {
     held: Mutex<Held<K>>,
@@ -22,11 +22,11 @@ pub struct Shares<K: Ord> {
 #[derive(Debug)]
 struct Held<K: Ord> {
     total: u64,
-    /// Never 0.
+    /// Values are never 0.
     by_holder: BTreeMap<K, u64>,
 }
 
-/// What somebody holds; dropping it gives it back.
+/// Amount held by one holder; dropping it releases the amount.
 #[derive(Debug)]
 pub struct Share<K: Ord + Clone> {
     shares: Arc<Shares<K>>,
@@ -35,7 +35,7 @@ pub struct Share<K: Ord + Clone> {
 }
 
 impl<K: Ord + Clone> Shares<K> {
-    /// Of so much.
+    /// Creates shares with this limit.
     pub fn new(limit: u64) -> Arc<Self> {
         Arc::new(Self {
             held: Mutex::new(Held {
@@ -46,7 +46,7 @@ impl<K: Ord + Clone> Shares<K> {
         })
     }
 
-    /// A share without anything yet.
+    /// Returns an empty share of a holder.
     pub fn open(self: &Arc<Self>, holder: K) -> Share<K> {
         Share {
             shares: Arc::clone(self),
@@ -55,18 +55,18 @@ impl<K: Ord + Clone> Shares<K> {
         }
     }
 
-    /// A share of so much; if there is no room, what all hold now.
+    /// Returns a share of `amount`; if the limit refuses it, the error is the total held now.
     pub fn take(self: &Arc<Self>, holder: K, amount: u64) -> Result<Share<K>, u64> {
         let mut share = self.open(holder);
         share.grow(amount).map(|()| share)
     }
 
-    /// What all hold now.
+    /// Returns the total held now.
     pub fn held(&self) -> u64 {
         self.held.lock().total
     }
 
-    /// The limit it was made with.
+    /// Returns the limit.
     pub fn limit(&self) -> u64 {
         self.limit
     }
@@ -86,7 +86,7 @@ impl<K: Ord> Held<K> {
 }
 
 impl<K: Ord + Clone> Share<K> {
-    /// Takes more; if there is no room, nothing, and what all hold now comes back.
+    /// Adds to the share; if the limit refuses it, the share stays unchanged and the error is the total held now.
     pub fn grow(&mut self, more: u64) -> Result<(), u64> {
         if more == 0 {
             return Ok(());
@@ -101,17 +101,17 @@ impl<K: Ord + Clone> Share<K> {
         Ok(())
     }
 
-    /// How much it is.
+    /// Returns the held amount.
     pub fn amount(&self) -> u64 {
         self.amount
     }
 
-    /// Another share of the same holder, without anything yet.
+    /// Returns an empty share of the same holder.
     pub fn sibling(&self) -> Self {
         self.shares.open(self.holder.clone())
     }
 
-    /// What it is a share of.
+    /// Returns the shares that this one belongs to.
     pub fn of(&self) -> &Shares<K> {
         &self.shares
     }
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_limit_holds_and_room_comes_back() {
+    fn the_limit_holds_and_released_amounts_are_reusable() {
         let shares = Shares::new(100);
         let mut first = shares.take("a", 70).unwrap();
         assert_eq!(shares.take("a", 40).err(), Some(70));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_all_is_refused_alone() {
+    fn small_holders_get_the_reserve_beyond_the_limit() {
         let shares = Shares::new(1600);
         let _flood = shares.take(0, 1600).unwrap();
         assert!(shares.take(0, 1).is_err());

@@ -1,7 +1,7 @@
-//! `_source` filtering.
+//! `_source` filter.
 //!
-//! The filter works on the stored bytes: values that stay are copied as they stand, so numbers
-//! keep their digits and keys their order. Only objects that are partly kept are taken apart.
+//! The filter works on the stored bytes: it copies included values unchanged, so numbers keep their digits and keys
+//! their order. It parses only objects that are partly included.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,16 +16,16 @@ use serde_json::value::RawValue;
 use crate::json::token;
 use crate::{Error, Result};
 
-/// Patterns in one filter. Each path of a document is held against all of them.
+/// Maximum patterns in one filter. Each path of a document is matched against all of them.
 const PATTERNS_MAX: usize = 1024;
 
-/// Bytes of one pattern: longer than any path that indexing accepts.
+/// Maximum bytes of one pattern: longer than any path that indexing accepts.
 const PATTERN_LENGTH_MAX: usize = 4096;
 
-/// Objects and lists within each other that are taken apart. Mappings allow 20 levels.
+/// Maximum nesting of objects and lists that the filter parses. Mappings allow 20 levels.
 const DEPTH_MAX: usize = 128;
 
-/// What of `_source` goes into an answer.
+/// Part of `_source` that goes into an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum SourceFilter {
     /// Byte for byte as stored.
@@ -33,21 +33,21 @@ pub enum SourceFilter {
     All,
     /// Nothing.
     None,
-    /// Only matching paths; patterns are full paths with `*`, naming a whole object or a leaf.
+    /// Only matching paths; patterns are full paths with `*` and name a whole object or a leaf.
     Paths {
         /// Empty: everything.
         includes: Vec<String>,
-        /// Taken out again.
+        /// Removed from what `includes` selects.
         excludes: Vec<String>,
     },
 }
 
 impl SourceFilter {
-    /// Applies it to one JSON object. `All` gives the bytes back unchanged (no copy). Fails with
-    /// [`crate::ErrorKind::JsonParse`] if what must be taken apart is not JSON.
+    /// Applies the filter to one JSON object. `All` returns the bytes unchanged (no copy). Fails with
+    /// [`crate::ErrorKind::JsonParse`] if a part that must be parsed is not JSON.
     ///
-    /// As in Elasticsearch `*` also crosses dots, an exclusion wins over an inclusion, and an
-    /// object or list of which nothing is left is left out, unless it is named itself.
+    /// As in Elasticsearch `*` also crosses dots, an exclusion wins over an inclusion, and an object or list that
+    /// becomes empty is left out, unless a pattern names it.
     pub fn apply(&self, source: &Bytes) -> Result<Option<Bytes>> {
         let (includes, excludes) = match self {
             Self::All => return Ok(Some(source.clone())),
@@ -69,7 +69,7 @@ impl SourceFilter {
         Ok(Some(writer.out.into()))
     }
 
-    /// Reads the `_source` of a body: a bool, a pattern, a list, or includes/excludes.
+    /// Parses the `_source` of a body: a bool, a pattern, a list, or includes/excludes.
     pub fn parse(value: &Value) -> Result<Self> {
         match value {
             Value::Bool(true) => Ok(Self::All),
@@ -98,8 +98,8 @@ impl SourceFilter {
         }
     }
 
-    /// A filter of patterns (`_source_includes` and `_source_excludes` of a URL); without any it
-    /// is `All`. Fails if there are more than 1024 or one is longer than 4096 bytes.
+    /// Returns a filter of patterns (`_source_includes` and `_source_excludes` of a URL); without patterns it is `All`.
+    /// Fails if there are more than 1024 or one is longer than 4096 bytes.
     pub fn from_patterns(includes: Vec<String>, excludes: Vec<String>) -> Result<Self> {
         let count = includes.len() + excludes.len();
         if count > PATTERNS_MAX {
@@ -137,14 +137,14 @@ fn patterns(key: &str, value: &Value) -> Result<Vec<String>> {
 struct Writer<'f> {
     includes: &'f [String],
     excludes: &'f [String],
-    /// Of the value at hand, from the root, with dots.
+    /// Path of the current value from the root, with dots.
     path: String,
     depth: usize,
     out: Vec<u8>,
 }
 
 impl Writer<'_> {
-    /// Writes what stays of an object. Writes nothing, and says false, if nothing does.
+    /// Writes the included part of an object. If no part is included, writes nothing and returns false.
     fn object(&mut self, raw: &RawValue, included: bool) -> Result<bool> {
         self.enter()?;
         let Entries(entries) = serde_json::from_str(raw.get())?;
@@ -174,7 +174,7 @@ impl Writer<'_> {
         Ok(self.close(start, empty, b'}'))
     }
 
-    /// Writes what stays of the value at `path`; `included` if something above it is.
+    /// Writes the included part of the value at `path`; `included` if a parent is included.
     fn value(&mut self, raw: &RawValue, included: bool) -> Result<bool> {
         if self.excludes.iter().any(|pattern| matches_pattern(pattern, &self.path)) {
             return Ok(false);
@@ -208,7 +208,7 @@ impl Writer<'_> {
         Ok(written || included)
     }
 
-    /// A list: its objects are filtered as if each stood alone at the list's path.
+    /// Filters a list: each object in it is filtered at the path of the list.
     fn list(&mut self, raw: &RawValue, included: bool) -> Result<bool> {
         self.enter()?;
         let Elements(elements) = serde_json::from_str(raw.get())?;
@@ -259,8 +259,8 @@ impl Writer<'_> {
     }
 }
 
-/// Whether `pattern` could match a path that goes on below `path`. Up to its first star a pattern
-/// must agree with the path letter by letter; from there on anything may follow.
+/// Whether `pattern` could match a path below `path`. Up to its first star the pattern must equal the path; after the
+/// star anything may follow.
 fn may_match_below(pattern: &str, path: &str) -> bool {
     let (head, open) = match pattern.split_once('*') {
         Some((head, _)) => (head, true),
@@ -278,7 +278,7 @@ fn is_head_of_below(head: &str, path: &str) -> bool {
     head.strip_suffix('.') == Some(path)
 }
 
-/// The entries of an object in their order, values as they stand.
+/// Entries of an object in their order, with unparsed values.
 struct Entries<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
@@ -301,11 +301,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
     }
 }
 
-/// A string, borrowed where it has no escapes.
+/// A string, borrowed if it has no escapes.
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// The elements of a list as they stand.
+/// Elements of a list, unparsed.
 struct Elements<'a>(Vec<&'a RawValue>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Elements<'a> {
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_is_an_error() {
+    fn invalid_json_is_an_error() {
         let filter = SourceFilter::parse(&json!("a")).unwrap();
         for bad in ["", "[1]", "1", "{\"a\":}", "{\"a\":1", "\u{0}"] {
             assert!(filter.apply(&Bytes::from(bad)).is_err(), "{bad}");
@@ -453,7 +453,7 @@ mod tests {
             prop::collection::vec(("[ab]", value), 0..3).prop_map(|entries| entries.into_iter().collect())
         }
 
-        /// The same on a tree, without looking ahead.
+        /// The same filter on a parsed tree, without lookahead.
         fn model(value: &Value, path: &str, included: bool, filter: (&[String], &[String])) -> Option<Value> {
             let matches = |patterns: &[String]| patterns.iter().any(|pattern| matches_pattern(pattern, path));
             if matches(filter.1) {
@@ -501,7 +501,7 @@ mod tests {
         }
 
         proptest! {
-            /// Except that a wholly kept part is copied with the empty objects in its lists.
+            /// Exception: a fully included part is copied with the empty objects in its lists.
             #[test]
             fn keeps_what_the_model_keeps(
                 event in json(),

@@ -1,4 +1,4 @@
-//! What every call carries, and how it is stopped.
+//! Request context of every engine call, and its cancellation.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::{Error, ErrorKind, Progress, Result, Scope, Work};
 
-/// A flag that the edge raises when the client goes away. Clones share it.
+/// Cancellation flag of a request. The API layer raises it when the client disconnects; clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel {
     flag: Arc<Flag>,
@@ -20,7 +20,7 @@ pub struct Cancel {
 #[derive(Debug, Default)]
 struct Flag {
     raised: AtomicBool,
-    /// That of the work that this is a part of.
+    /// Flag of the work that this is a part of.
     whole: Option<Arc<Flag>>,
 }
 
@@ -30,7 +30,7 @@ impl Flag {
     }
 }
 
-/// The time at which somebody stops waiting, and whether he did. Clones share it.
+/// Deadline for waiting, and whether a check failed because of it. Clones share it.
 #[derive(Debug, Clone)]
 struct Deadline {
     at: Instant,
@@ -42,15 +42,16 @@ impl Deadline {
         self.passed.load(Ordering::Relaxed) || Instant::now() >= self.at
     }
 
-    /// Tells somebody that it is over.
+    /// Fails with [`ErrorKind::Timeout`] and records that it did.
     fn fail(&self) -> Result<()> {
         self.passed.store(true, Ordering::Relaxed);
-        Err(Error::new(ErrorKind::Timeout, "the time of the search is over"))
+        Err(Error::new(ErrorKind::Timeout, "the search timed out"))
     }
 }
 
 impl Cancel {
-    /// A flag for a part of the work: it counts as raised with this one, and raising it stops that part alone.
+    /// Returns a flag for a part of the work: raising this flag raises the part's flag too, but raising the part's
+    /// stops only the part.
     #[must_use]
     pub fn part(&self) -> Self {
         let flag = Flag {
@@ -63,8 +64,8 @@ impl Cancel {
         }
     }
 
-    /// The same flag for work that lets others have their turn: loops under a [`Watch`] call `pause`
-    /// now and then, so they must not be run with a lock held.
+    /// Returns the same flag for work that yields to other work: loops under a [`Watch`] call `pause` at intervals, so
+    /// they must not hold a lock.
     #[must_use]
     pub fn pausing(&self, pause: fn()) -> Self {
         Self {
@@ -73,7 +74,7 @@ impl Cancel {
         }
     }
 
-    /// The same flag for whoever waits for what is far away, and no longer than until `at`; `None`: for ever.
+    /// Returns the same flag with a deadline for reads from remote stores; `None`: no deadline.
     #[must_use]
     pub fn until(&self, at: Option<Instant>) -> Self {
         let deadline = at.map(|at| Deadline {
@@ -86,24 +87,24 @@ impl Cancel {
         }
     }
 
-    /// Whether somebody was told that the time of [`Cancel::until`] is over.
+    /// Whether a check has failed because of the deadline of [`Cancel::until`].
     pub fn is_timed_out(&self) -> bool {
         let deadline = self.deadline.as_ref();
         deadline.is_some_and(|deadline| deadline.passed.load(Ordering::Relaxed))
     }
 
-    /// Whether the time of [`Cancel::until`] is over; nobody counts as told.
+    /// Whether the deadline of [`Cancel::until`] has passed; does not record a failure.
     pub fn is_over(&self) -> bool {
         self.deadline.as_ref().is_some_and(Deadline::is_over)
     }
 
-    /// For whoever knows before the time of [`Cancel::until`] is over that waiting on is in vain: it is over, and so this fails as
-    /// [`Cancel::check`] does from now on. Without such a time nothing happens.
+    /// Ends the waiting before the deadline of [`Cancel::until`], for callers that know that waiting is useless: this
+    /// call and later calls of [`Cancel::check`] fail. Does nothing if there is no deadline.
     pub fn give_up(&self) -> Result<()> {
         self.deadline.as_ref().map_or(Ok(()), Deadline::fail)
     }
 
-    /// Asks the work to stop. It does so within some milliseconds.
+    /// Requests cancellation. The work stops within some milliseconds.
     pub fn cancel(&self) {
         self.flag.raised.store(true, Ordering::Relaxed);
     }
@@ -113,8 +114,8 @@ impl Cancel {
         self.flag.is_raised()
     }
 
-    /// Fails with [`ErrorKind::Cancelled`] once the work should stop, or with [`ErrorKind::Timeout`] once its time is over. Cheap
-    /// enough for every thousandth round of the tightest loop.
+    /// Fails with [`ErrorKind::Cancelled`] once the work should stop, or with [`ErrorKind::Timeout`] after the
+    /// deadline. Cheap enough for every thousandth round of the tightest loop.
     pub fn check(&self) -> Result<()> {
         if self.is_cancelled() {
             return Err(Error::new(
@@ -129,7 +130,7 @@ impl Cancel {
     }
 }
 
-/// Looks at a [`Cancel`] once in a while, for loops whose rounds take less than a microsecond.
+/// Periodic check of a [`Cancel`], for loops whose rounds take less than a microsecond.
 #[derive(Debug, Clone, Default)]
 pub struct Watch {
     cancel: Cancel,
@@ -137,12 +138,12 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Rounds between two looks: some 100 µs at most, and no cost that could be measured.
+    /// Rounds between two checks: some 100 µs at most, with no measurable cost.
     const EVERY: u32 = 1024;
-    /// Rounds between two pauses, for rounds that take more.
+    /// Rounds between two pauses, for loops with slower rounds.
     const PAUSE_EVERY: u32 = 64;
 
-    /// Looks at `cancel`.
+    /// Creates a watch of `cancel`.
     pub fn new(cancel: &Cancel) -> Self {
         Self {
             cancel: cancel.clone(),
@@ -150,7 +151,7 @@ impl Watch {
         }
     }
 
-    /// To be called in each round; fails with [`ErrorKind::Cancelled`] once the work should stop.
+    /// Counts one round; loops call it in each. Fails with [`ErrorKind::Cancelled`] once the work should stop.
     pub fn tick(&mut self) -> Result<()> {
         self.rounds = self.rounds.wrapping_add(1);
         if self.rounds.is_multiple_of(Self::PAUSE_EVERY)
@@ -165,8 +166,8 @@ impl Watch {
     }
 }
 
-/// Work that goes on when its request is answered: a flag of its own, which its client does not raise by going away, and
-/// its entry in a list, where it stays until the last clone is dropped.
+/// Work that continues after its request is answered. It has a separate flag, which a disconnect of the client does not
+/// raise, and an entry in the task list, which stays until the last clone is dropped.
 #[derive(Debug, Clone)]
 pub struct Lasting {
     /// Raised when the task is cancelled.
@@ -175,7 +176,7 @@ pub struct Lasting {
 }
 
 impl Lasting {
-    /// Work that `cancel` ends; `entry` is dropped with it.
+    /// Creates work that `cancel` stops; `entry` is dropped with it.
     pub fn new(cancel: Cancel, entry: impl fmt::Debug + Send + Sync + 'static) -> Self {
         Self {
             cancel,
@@ -184,44 +185,44 @@ impl Lasting {
     }
 }
 
-/// Travels with every engine call.
+/// Context of one request, passed to every engine call.
 #[derive(Debug, Clone)]
 pub struct RequestContext {
-    /// Raised when the client goes away or the task is cancelled.
+    /// Raised when the client disconnects or the task is cancelled.
     pub cancel: Cancel,
-    /// When the request came in; `took` counts from here.
+    /// When the request arrived; `took` counts from here.
     pub started: Instant,
     /// `X-Opaque-Id` of the client, for logs and `_tasks`.
     pub opaque_id: Option<String>,
-    /// What the client does, as Elasticsearch names it (`indices:data/read/search`). Empty: nothing
-    /// that a client asked for.
+    /// Action of the client, as Elasticsearch names it (`indices:data/read/search`). Empty: internal work.
     pub action: &'static str,
-    /// What the request may touch.
+    /// Data that the request may access.
     pub scope: Arc<Scope>,
-    /// What it costs, counted by the engine.
+    /// Cost of the request, counted by the engine.
     pub work: Arc<Work>,
-    /// Where a search leaves what it has found before it ends; `None`: nobody asks.
+    /// Where a search publishes partial results; `None`: no reader.
     pub progress: Option<Arc<Progress>>,
-    /// What is begun for the request and outlives it (a snapshot, a restore) goes on under this; `None`: nobody
-    /// lists it, and it ends by itself.
+    /// Task for work that the request starts and that outlives it (a snapshot, a restore); `None`: the work is in no
+    /// task list and runs to its end.
     pub lasting: Option<Lasting>,
-    /// Bytes that one search of the caller may fetch from snapshot repositories; `None`: no limit of its own.
+    /// Maximum bytes that one search of the caller may fetch from snapshot repositories; `None`: no limit for the
+    /// caller.
     pub repository_bytes_max: Option<u64>,
     /// See [`RequestContext::patient`].
     pub waiting: Option<Cancel>,
 }
 
-/// What tenants are told of a failure that says where a snapshot repository lies.
+/// Message that tenants see instead of an error that would reveal the location of a snapshot repository.
 fn hidden(kind: ErrorKind) -> Option<&'static str> {
     match kind {
         ErrorKind::Unavailable => Some("the snapshot repository does not answer"),
-        ErrorKind::Repository => Some("the snapshot repository does not hold what it should"),
+        ErrorKind::Repository => Some("the snapshot repository is damaged or incomplete"),
         _ => None,
     }
 }
 
 impl RequestContext {
-    /// A context for a request that starts now, of an operator.
+    /// Returns the context of an operator's request that starts now.
     pub fn new() -> Self {
         Self {
             cancel: Cancel::default(),
@@ -237,10 +238,11 @@ impl RequestContext {
         }
     }
 
-    /// The same for a search that gives up waiting for what is far away so long after the request came; `None`: it waits.
+    /// Returns the same context for a search that waits for remote stores until `timeout` after the request arrived;
+    /// `None`: no limit.
     #[must_use]
     pub fn patient(&self, timeout: Option<Duration>) -> Self {
-        // A time past the end of all time is none.
+        // A deadline past the end of the clock's range means no deadline.
         let deadline = timeout.and_then(|timeout| self.started.checked_add(timeout));
         Self {
             waiting: deadline.map(|_| self.cancel.until(deadline)),
@@ -248,8 +250,9 @@ impl RequestContext {
         }
     }
 
-    /// The same for a trial that waits for nothing far away, is counted as nobody's work and tells nobody how it goes. Whether it
-    /// found everything at hand is what [`Cancel::is_timed_out`] of [`RequestContext::waiting`] denies.
+    /// Returns the same context for a trial run that does not wait for remote stores, publishes no progress and does
+    /// not count as work. If [`Cancel::is_timed_out`] of [`RequestContext::waiting`] is false afterwards, all data was
+    /// local.
     #[must_use]
     pub fn at_hand(&self) -> Self {
         Self {
@@ -260,14 +263,13 @@ impl RequestContext {
         }
     }
 
-    /// The flag for whoever waits for what is far away: it also says when the time of [`RequestContext::patient`] is over.
+    /// Returns the flag for reads from remote stores; it also fails after the deadline of [`RequestContext::patient`].
     pub fn waiting(&self) -> &Cancel {
         self.waiting.as_ref().unwrap_or(&self.cancel)
     }
 
-    /// What a client is told instead of `error`: where not all is within reach, a name that is not
-    /// there and one that is out of reach are refused in the same words. Where a snapshot repository lies, and what its objects
-    /// are named, is told to no tenant.
+    /// Returns the error that the client sees instead of `error`. If the scope is limited, a missing name and a
+    /// forbidden name get the same error. No tenant sees where a snapshot repository is or how its objects are named.
     pub fn tell(&self, error: Error) -> Error {
         match error.kind() {
             ErrorKind::IndexNotFound if !self.scope.is_unlimited() => {
@@ -284,7 +286,8 @@ impl RequestContext {
         }
     }
 
-    /// Whether [`RequestContext::tell`] keeps from the client what went wrong with a snapshot repository: then the log has to say it.
+    /// Whether [`RequestContext::tell`] hides the details of a snapshot repository failure from the client; then the
+    /// log has to record them.
     pub fn hides(&self, error: &Error) -> bool {
         let is_said = |sentence| error.reason() == sentence && error.cause().is_none();
         self.scope.tenant_id().is_some() && hidden(error.kind()).is_some_and(|sentence| !is_said(sentence))
@@ -309,7 +312,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_waits_until_a_time_learns_that_it_is_over() {
+    fn a_deadline_fails_checks_after_it_passed() {
         let cancel = Cancel::default();
         let patient = cancel.until(None);
         let later = cancel.until(Instant::now().checked_add(Duration::from_secs(600)));
@@ -323,14 +326,14 @@ mod tests {
     }
 
     #[test]
-    fn who_gives_up_before_the_time_is_over_is_late_from_then_on() {
+    fn giving_up_before_the_deadline_fails_later_checks() {
         let cancel = Cancel::default();
         let patient = cancel.until(Instant::now().checked_add(Duration::from_secs(600)));
         assert!(patient.check().is_ok() && !patient.is_over());
         assert_eq!(patient.give_up().unwrap_err().kind(), ErrorKind::Timeout);
         assert_eq!(patient.check().unwrap_err().kind(), ErrorKind::Timeout);
         assert!(patient.is_over() && patient.is_timed_out());
-        assert!(cancel.give_up().is_ok() && cancel.check().is_ok(), "who waits for ever");
+        assert!(cancel.give_up().is_ok() && cancel.check().is_ok(), "without a deadline");
     }
 
     #[test]
@@ -346,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_repository_lies_is_told_to_no_tenant() {
+    fn no_tenant_sees_the_location_of_a_repository() {
         let of = |scope: crate::Scope| RequestContext {
             scope: Arc::new(scope),
             ..RequestContext::new()
@@ -364,7 +367,7 @@ mod tests {
             assert_eq!((told.kind(), told.index()), (kind, Some("logs")));
             assert!(!told.to_string().contains("splits") && told.cause().is_none(), "{told}");
             assert!(told.reason().contains("repository"), "{told}");
-            assert!(!acme.hides(&told), "it is in the log once");
+            assert!(!acme.hides(&told), "the hidden text hides nothing further");
             let operator = of(crate::Scope::operator());
             assert!(!operator.hides(&error(kind)));
             assert!(operator.tell(error(kind)).to_string().contains("http://store"));

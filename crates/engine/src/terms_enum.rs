@@ -1,7 +1,7 @@
-//! `_terms_enum`: the values of a field that begin with a text, for those who are typing one.
+//! Terms enumeration (`_terms_enum`): the values of a field with a prefix, for autocompletion.
 //!
-//! <https://www.elastic.co/docs/api/doc/elasticsearch/operation/operation-terms-enum>. Read from
-//! term dictionaries, so values of documents deleted lately may be among them.
+//! <https://www.elastic.co/docs/api/doc/elasticsearch/operation/operation-terms-enum>. The values come from term
+//! dictionaries, so values of recently deleted documents may be among them.
 
 use std::time::Duration;
 
@@ -13,47 +13,47 @@ use crate::query::Query;
 use crate::search::{IndexTarget, SearchShards};
 use crate::{Error, Result};
 
-/// Terms of one answer, as in Elasticsearch.
+/// Maximum terms in one answer, as in Elasticsearch.
 const SIZE_MAX: i64 = 10_000;
-/// Longer keyword values are not indexed.
+/// Maximum characters of the prefix; longer keyword values are not indexed.
 const STRING_CHARS_MAX: usize = 32_766;
-/// A list that comes later helps nobody who is typing.
+/// Autocompletion has no use for a later answer.
 const TIMEOUT_MAX: Duration = Duration::from_secs(60);
 
-/// What is asked.
+/// Request of `_terms_enum`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TermsEnumRequest {
-    /// Where.
+    /// Target indices.
     pub target: IndexTarget,
-    /// Whose values.
+    /// Field to enumerate.
     pub field: String,
-    /// How they begin.
+    /// Prefix of the values.
     pub string: String,
-    /// Letters of ASCII count the same in both cases.
+    /// ASCII letters match in both cases.
     pub case_insensitive: bool,
-    /// How many at most.
+    /// Maximum number of values.
     pub size: usize,
     /// Only values after this one.
     pub search_after: Option<String>,
-    /// After this, what was found so far.
+    /// After this time the answer holds the values found so far.
     pub timeout: Duration,
-    /// Shards that cannot hold a match are left out.
+    /// If set, shards that cannot hold a match are left out.
     pub index_filter: Option<Query>,
 }
 
-/// The answer.
+/// Answer of `_terms_enum`.
 #[derive(Debug, Clone, Default)]
 pub struct TermsEnumResponse {
-    /// Those asked.
+    /// Queried shards.
     pub shards: SearchShards,
-    /// Sorted, each once.
+    /// Sorted and distinct.
     pub terms: Vec<String>,
-    /// Nothing was left out for want of time or because of a failure.
+    /// Nothing is missing because of the timeout or a failure.
     pub complete: bool,
 }
 
 impl TermsEnumRequest {
-    /// Reads the body.
+    /// Parses the body.
     pub fn parse(target: IndexTarget, body: &Value) -> Result<Self> {
         let Value::Object(body) = body else {
             return Err(Error::parsing(format!(

@@ -1,4 +1,4 @@
-//! The trait.
+//! The engine trait.
 
 use std::sync::Arc;
 
@@ -26,33 +26,32 @@ use crate::task::RequestContext;
 use crate::terms_enum::{TermsEnumRequest, TermsEnumResponse};
 use crate::usage::TenantUsage;
 
-/// What keeps, changes and finds events. Every method may be called concurrently.
+/// Storage and search engine for events. Every method may be called concurrently.
 ///
-/// An acknowledged write is durable according to its index's `index.translog.durability`.
-/// Errors are those of the whole request; what fails for one item or one shard is in the answer.
+/// An acknowledged write is durable according to its index's `index.translog.durability`. Errors concern the whole
+/// request; a failure of one item or one shard is in the answer.
 #[async_trait]
 pub trait Engine: Snapshots + SearchableSnapshots + QuarantinedFolders + Send + Sync + 'static {
-    /// Indices, aliases, templates and data streams at one moment.
+    /// Returns indices, aliases, templates and data streams at one moment.
     async fn metadata(&self, ctx: &RequestContext) -> Result<Arc<Metadata>>;
 
-    /// The same with mappings as far as the request's scope may know them. [`Engine::metadata`] has of a
-    /// tenant's mappings only what every tenant has, so that whoever needs no mapping need not wait for it.
+    /// Returns the same with the mappings that the request's scope may see. [`Engine::metadata`] returns to a tenant
+    /// only the mappings that all tenants share, so a caller that needs no mapping does not wait for it.
     async fn metadata_with_mappings(&self, ctx: &RequestContext) -> Result<Arc<Metadata>> {
         self.metadata(ctx).await
     }
 
-    /// Changes metadata: all of the command happens and is durable, or none of it.
+    /// Changes metadata atomically: the whole command is applied and durable, or nothing is.
     async fn execute(&self, ctx: &RequestContext, command: Command) -> Result<Outcome>;
 
-    /// Applies the items in order; items of one document never overtake each other.
+    /// Applies the items in order; items for the same document are never reordered.
     async fn bulk(&self, ctx: &RequestContext, request: BulkRequest) -> Result<BulkResponse>;
 
-    /// Reads documents by id in real time (acknowledged is enough, no refresh needed). One
-    /// result per request, in their order.
+    /// Reads documents by id in real time (acknowledged is enough, no refresh needed). Returns one result per request,
+    /// in the same order.
     async fn get(&self, ctx: &RequestContext, requests: Vec<GetRequest>) -> Result<Vec<Result<GetResult>>>;
 
-    /// What a query means on every shard of a target, or why it means nothing there. Nothing is
-    /// searched.
+    /// Explains a query on every shard of a target, or why it is invalid there. Does not search.
     async fn explain_query(
         &self,
         ctx: &RequestContext,
@@ -60,32 +59,32 @@ pub trait Engine: Snapshots + SearchableSnapshots + QuarantinedFolders + Send + 
         query: Query,
     ) -> Result<Vec<QueryExplanation>>;
 
-    /// Answers a search. Failed or timed-out shards are named in the answer.
+    /// Runs a search. The answer lists failed and timed-out shards.
     async fn search(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchResponse>;
 
-    /// What a search would fetch from snapshot repositories, without searching. Opens some splits, for which their footers may
-    /// have to be fetched.
+    /// Estimates what a search would fetch from snapshot repositories, without searching. Opens some splits, which may
+    /// fetch their footers.
     async fn search_cost(&self, _ctx: &RequestContext, _request: SearchRequest) -> Result<SearchCost> {
         Ok(SearchCost::default())
     }
 
-    /// The indices that may hold a match, with their fields that have values.
+    /// Returns the indices that may hold a match, with their fields that have values.
     async fn fields_in_use(&self, ctx: &RequestContext, request: FieldsInUseRequest) -> Result<Vec<FieldsInUse>>;
 
-    /// Values of a field that begin with a text.
+    /// Returns the values of a field with a prefix.
     async fn terms_enum(&self, ctx: &RequestContext, request: TermsEnumRequest) -> Result<TermsEnumResponse>;
 
-    /// Holds what is searchable now, for searches that name it.
+    /// Opens a point in time: a fixed view of the searchable data for later searches.
     async fn open_point_in_time(&self, ctx: &RequestContext, request: OpenPointInTime) -> Result<OpenedPointInTime>;
 
-    /// The points in time that are open, oldest first.
+    /// Returns the open points in time, oldest first.
     async fn points_in_time(&self, ctx: &RequestContext) -> Result<Vec<PointInTimeInfo>>;
 
-    /// The next page of a scroll; an empty one after the last.
+    /// Returns the next page of a scroll; an empty one after the last.
     async fn scroll(&self, ctx: &RequestContext, request: ScrollRequest) -> Result<SearchResponse>;
 
-    /// Closes contexts; one entry for each that was named or, of all, that was open. A text that is
-    /// no id at all is an error.
+    /// Closes contexts. Returns one entry per named context, or per open one if all are closed. A text that is not a
+    /// valid id is an error.
     async fn close_contexts(
         &self,
         ctx: &RequestContext,
@@ -99,45 +98,45 @@ pub trait Engine: Snapshots + SearchableSnapshots + QuarantinedFolders + Send + 
     /// Makes segments durable and trims the WAL.
     async fn flush(&self, ctx: &RequestContext, target: IndexTarget) -> Result<ShardsOutcome>;
 
-    /// Lets go what the request cache holds of the target.
+    /// Removes the target's entries from the request cache.
     async fn clear_cache(&self, ctx: &RequestContext, target: IndexTarget) -> Result<ShardsOutcome>;
 
     /// Merges segments now and returns when done.
     async fn force_merge(&self, ctx: &RequestContext, request: ForceMergeRequest) -> Result<ShardsOutcome>;
 
-    /// Removes a tenant's events from every index that holds events by tenant, for ever: when this
-    /// returns, no file holds them, and they come back after no crash. What is written meanwhile may
-    /// stay, and so does what points in time and scrolls of others hold until they end. Rewrites the segments
-    /// that hold such events, so it takes long; asking again after an error goes on with the rest.
+    /// Removes a tenant's events permanently from every index that holds events by tenant: when this returns, no file
+    /// holds them, and no crash brings them back. Events written meanwhile may stay, and so do events that points in
+    /// time and scrolls of other callers hold, until those contexts close. Takes long, because it rewrites the segments
+    /// that hold such events; a repeated call after an error continues with the rest. Fails with
     /// [`crate::ErrorKind::Forbidden`] unless the scope is unlimited.
     async fn purge_tenant(&self, ctx: &RequestContext, request: PurgeRequest) -> Result<PurgeOutcome>;
 
-    /// Removes indices and data streams that a tenant's writes made and that nobody has a document in; the names of the
-    /// indices that went. What is closed, mounted or does not serve stays. A write that comes meanwhile is lost only
-    /// where it is told so. [`crate::ErrorKind::Forbidden`] unless the scope is unlimited.
+    /// Removes indices and data streams that a tenant's writes created and that hold no document of any tenant; returns
+    /// the names of the removed indices. Closed, mounted and unavailable indices stay. If a concurrent write is lost,
+    /// its caller gets an error. Fails with [`crate::ErrorKind::Forbidden`] unless the scope is unlimited.
     async fn drop_unused_of(&self, _ctx: &RequestContext, _tenant: TenantId) -> Result<Vec<String>> {
         Ok(Vec::new())
     }
 
-    /// Documents, bytes, segments and counters of every shard of the target, by index name.
+    /// Returns documents, bytes, segments and counters of every shard of the target, by index name.
     async fn stats(&self, ctx: &RequestContext, target: IndexTarget) -> Result<Vec<IndexStats>>;
 
-    /// How the shards of the target came to be on this node, by index and number; those that do not serve are missing.
-    /// For operators: it names snapshots.
+    /// Returns how the shards of the target were recovered on this node, by index and number; unavailable shards are
+    /// missing. For operators: it names snapshots.
     async fn recoveries(&self, _ctx: &RequestContext, _target: IndexTarget) -> Result<Vec<ShardRecovery>> {
         Ok(Vec::new())
     }
 
-    /// The state of this node: disk, memory, pools, totals.
+    /// Returns the state of this node: disk, memory, pools, totals.
     async fn node_stats(&self, ctx: &RequestContext) -> Result<NodeStats>;
 
-    /// What tenants use of this node, by name: all of them for an operator, itself for a tenant. Reads
-    /// more than counters: ask once in a while.
+    /// Returns the usage of this node by tenant name: of all tenants for an operator, of the tenant alone for a tenant.
+    /// Reads more than counters: do not call it often.
     async fn tenant_usage(&self, ctx: &RequestContext) -> Result<Vec<TenantUsage>>;
 
     /// Runs an analyzer.
     async fn analyze(&self, ctx: &RequestContext, request: AnalyzeRequest) -> Result<Vec<AnalyzedToken>>;
 
-    /// Stops taking writes, makes everything durable and releases the files. Idempotent.
+    /// Stops accepting writes, makes everything durable and releases the files. Idempotent.
     async fn close(&self) -> Result<()>;
 }

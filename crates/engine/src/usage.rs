@@ -1,21 +1,21 @@
-//! What tenants use of a node.
+//! Resource usage of a node by tenant.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What one tenant uses of a node.
+/// Resource usage of one tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TenantUsage {
-    /// The value of the tenant field of its events.
+    /// Tenant name: the value of the tenant field of its events.
     pub tenant: Arc<str>,
-    /// Its documents that are alive and searchable, in all indices that hold events by tenant.
+    /// Live, searchable documents of the tenant, in all indices that hold events by tenant.
     pub events: u64,
-    /// Its part of the bytes of segments that are written here, by documents: of a segment that tenants share, each has
-    /// the part that its documents are of all, deleted ones included.
+    /// The tenant's part of the bytes of local segments. A segment that tenants share is divided by number of
+    /// documents, deleted ones included.
     pub stored_bytes: u64,
     /// The same by tier, mounted indices included.
     pub by_tier: StoredByTier,
-    /// Bytes of what caches keep for it.
+    /// Bytes that caches hold for the tenant.
     pub cache_bytes: u64,
     /// CPU time of its searches since start.
     pub search_cpu: Duration,
@@ -24,7 +24,7 @@ pub struct TenantUsage {
 }
 
 impl TenantUsage {
-    /// Of a tenant that uses nothing.
+    /// Returns the usage of a tenant that uses nothing.
     pub fn none(tenant: impl Into<Arc<str>>) -> Self {
         Self {
             tenant: tenant.into(),
@@ -38,7 +38,7 @@ impl TenantUsage {
     }
 }
 
-/// Bytes by where they lie.
+/// Bytes by tier.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StoredByTier {
     /// `path.data`.
@@ -47,17 +47,17 @@ pub struct StoredByTier {
     pub warm: u64,
     /// `path.data.cold`, and whole copies of snapshots.
     pub cold: u64,
-    /// Snapshots that are read through the shared cache: bytes in their repository.
+    /// Snapshots that are read through the shared cache: bytes in the repository.
     pub frozen: u64,
 }
 
 impl StoredByTier {
-    /// On this node's own disks.
+    /// Returns the bytes on disks of this node.
     pub fn local(&self) -> u64 {
         self.hot + self.warm + self.cold
     }
 
-    /// All of it.
+    /// Returns the total bytes.
     pub fn total(&self) -> u64 {
         self.local() + self.frozen
     }

@@ -1,4 +1,4 @@
-//! What a request has cost.
+//! Work counters: what a request costs.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,8 +6,8 @@ use crate::ErrorKind;
 use crate::document::{BulkItemResponse, BulkResponse, Effect};
 use crate::search::SearchResponse;
 
-/// Counted by the engine while it works, read by whoever has the request's record to write. Approximate while
-/// the request runs, exact when it is answered.
+/// Work counters of one request. The engine counts, and the audit and traffic records read. Approximate while the
+/// request runs, exact after its answer.
 #[derive(Debug, Default)]
 pub struct Work {
     shards: AtomicU64,
@@ -19,22 +19,22 @@ pub struct Work {
     repository_bytes: AtomicU64,
 }
 
-/// What [`Work`] came to.
+/// Values of [`Work`] at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WorkDone {
     /// Shards searched, without those that could hold no match.
     pub shards: u64,
-    /// Segments whose rows were read: not those that could hold no match, nor those whose answer was known.
+    /// Segments whose rows were read, without pruned segments and those answered from a cache or statistics.
     pub segments: u64,
-    /// What searches found, as far as it was counted.
+    /// Hits of searches, as far as counted.
     pub hits: u64,
     /// Documents written or deleted.
     pub written: u64,
-    /// Items of bulks that the caller may not write.
+    /// Bulk items that the caller is not authorized to write.
     pub denied: u64,
-    /// Ranges of snapshots that had to be fetched from their repositories.
+    /// Ranges of snapshots that were fetched from repositories.
     pub repository_requests: u64,
-    /// Bytes of them.
+    /// Bytes of those ranges.
     pub repository_bytes: u64,
 }
 
@@ -44,7 +44,7 @@ impl Work {
         self.segments.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts what a part of the request came to that was counted by itself.
+    /// Adds the work of a part of the request that was counted separately.
     pub fn add_done(&self, done: &WorkDone) {
         for (counter, count) in [
             (&self.shards, done.shards),
@@ -59,13 +59,13 @@ impl Work {
         }
     }
 
-    /// Counts what had to be fetched from repositories.
+    /// Counts fetches from repositories.
     pub fn add_fetched(&self, requests: u64, bytes: u64) {
         self.repository_requests.fetch_add(requests, Ordering::Relaxed);
         self.repository_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Counts what a search asked and found.
+    /// Counts the shards and hits of a search.
     pub fn add_search(&self, response: &SearchResponse) {
         let asked = response.shards.successful.saturating_sub(response.shards.skipped);
         let failed = response.shards.failures.len() as u64;
@@ -74,7 +74,7 @@ impl Work {
         self.hits.fetch_add(hits, Ordering::Relaxed);
     }
 
-    /// Counts what a bulk has changed.
+    /// Counts the changed documents and denied items of a bulk.
     pub fn add_bulk(&self, response: &BulkResponse) {
         let changed = |item: &&BulkItemResponse| matches!(&item.result, Ok(written) if !matches!(written.effect, Effect::Noop | Effect::NotFound));
         let is_denied =
@@ -84,7 +84,7 @@ impl Work {
         self.denied.fetch_add(count(&is_denied), Ordering::Relaxed);
     }
 
-    /// So far.
+    /// Returns the counts so far.
     pub fn done(&self) -> WorkDone {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         WorkDone {

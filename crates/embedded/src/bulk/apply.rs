@@ -1,4 +1,4 @@
-//! Applies mapped items to their shards, in order.
+//! Application of mapped bulk items to their shards, in order.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,20 +20,20 @@ use crate::parallel::run_indexed;
 use crate::pool::yield_now;
 use crate::shard::{Shard, ShardOp};
 
-/// Items of a shard that are applied as one batch at most, where their order does not matter:
-/// batches of made ids run on several threads.
+/// Maximum items of a shard in one batch if their order does not matter:
+/// batches of generated ids run on several threads.
 const UNORDERED_BATCH: usize = 1024;
 
-/// Operations that a shard applies in one go: about a millisecond of work, after which others may have
-/// their turn.
+/// Maximum operations per step of a shard: about a millisecond of work, after which other requests may
+/// run.
 const STEP_OPS: usize = 128;
 
-/// What a shard made of its items.
+/// Result of one shard's items.
 struct Applied {
     index: Arc<IndexState>,
     slot: Arc<ShardSlot>,
     shard: Option<Arc<Shard>>,
-    /// Position in the bulk, and the item's answer.
+    /// Position in the bulk, and the response of the item.
     results: Vec<(usize, BulkItemResponse)>,
     position: Option<Position>,
 }
@@ -61,8 +61,8 @@ pub(super) fn apply_groups(
     }
 }
 
-/// Cuts a work whose ids are all made into batches that may run at the same time: no two of its
-/// items are of one document.
+/// Splits a work with only generated ids into batches that may run in parallel: no two of its
+/// items are of the same document.
 fn split_unordered(items: &[BulkItem], mut work: Work) -> Vec<Work> {
     let unordered =
         work.items.len() > UNORDERED_BATCH && work.items.iter().all(|item| items[item.planned.position].id.is_none());
@@ -135,19 +135,19 @@ fn apply_one(core: &Core, scope: &Scope, items: &[BulkItem], work: Work) -> Appl
     }
 }
 
-/// One shard's items being applied.
+/// Application of one shard's items.
 struct Run<'a> {
     core: &'a Core,
     scope: &'a Scope,
     index: &'a IndexState,
     slot: &'a ShardSlot,
-    /// The one that took the last batch.
+    /// The shard of the last batch.
     shard: Option<Arc<Shard>>,
     results: Vec<(usize, BulkItemResponse)>,
     batch: Vec<ShardOp>,
     /// Position and id (if given) of each operation of `batch`.
     batch_items: Vec<(usize, Option<String>)>,
-    /// In the WAL of `shard`.
+    /// Position in the WAL of `shard`.
     position: Option<Position>,
 }
 
@@ -161,7 +161,7 @@ impl Run<'_> {
             let item = &items[planned.position];
             match (&item.operation, document) {
                 (Operation::Update(changes), _) => {
-                    // It reads what the items before it wrote.
+                    // An update reads what earlier items of the bulk wrote.
                     self.apply_batch();
                     let id = item.id.clone().unwrap_or_default();
                     let _held = self.slot.hold();
@@ -220,7 +220,7 @@ impl Run<'_> {
         self.apply_batch();
     }
 
-    /// The shard that is here while the slot is held. What another one took before it was exchanged for this one is
+    /// Returns the current shard; the caller holds the slot. Writes to the shard before a replacement are
     /// durable.
     fn shard_of_now(&mut self) -> Result<Arc<Shard>> {
         let now = self.slot.shard()?;
@@ -251,7 +251,7 @@ impl Run<'_> {
                 }
             }
             Err(error) => {
-                // A shard that is closed under the batch: its slot knows why (the index was
+                // The shard was closed during the batch: its slot has the reason (the index was
                 // deleted, the node is stopping).
                 let error = match error.kind() {
                     ErrorKind::IndexClosed => self.slot.shard().err().unwrap_or(error),

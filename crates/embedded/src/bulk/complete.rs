@@ -1,4 +1,4 @@
-//! The end of a bulk: durable, refreshed if it asked for that, answered.
+//! Completion of a bulk: waits for durability, refreshes if requested, sends the response.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::engine::Core;
 use crate::parallel::Countdown;
 use crate::pool::Flow;
 
-/// Answers once everything is as durable as it must be, and as searchable as was asked.
+/// Sends the response once all writes are as durable as required and as searchable as requested.
 pub(super) fn complete(core: &Arc<Core>, refresh: Refresh, progress: Progress, answer: Answer) {
     let touched: Arc<[Touched]> = progress.touched.into_values().collect();
     if touched.is_empty() {
@@ -45,14 +45,14 @@ pub(super) fn complete(core: &Arc<Core>, refresh: Refresh, progress: Progress, a
     }
 }
 
-/// Calls `then` when what was written is searchable, if anyone wants that. Runs on the thread
-/// that synced a WAL, so it does not refresh there. `then` learns whether a refresh was forced.
+/// Calls `then` when the writes are searchable, if the request wants that. Runs on the thread
+/// that synced a WAL, so it does not refresh there. `then` is told whether a refresh was forced.
 fn refresh_then(core: &Arc<Core>, refresh: Refresh, touched: Arc<[Touched]>, then: impl FnOnce(bool) + Send + 'static) {
     match refresh {
         Refresh::No => then(false),
         Refresh::Now => refresh_now(core, touched, then),
         Refresh::WaitFor => {
-            // Where no refresh comes by the clock, waiting for one would be waiting for ever.
+            // Without a periodic refresh the wait would never end.
             let by_clock = touched
                 .iter()
                 .all(|touched| touched.index.metadata.settings.refresh_interval_ms.is_some());
@@ -77,7 +77,7 @@ fn refresh_now(core: &Arc<Core>, touched: Arc<[Touched]>, then: impl FnOnce(bool
     core.maintenance_pool.spawn_admitted(&Flow::node(), move || {
         for touched in touched.iter() {
             if let Err(error) = touched.slot.refresh(shared.now_ms()) {
-                // The write is done and durable; only its visibility is late.
+                // The write is durable; only its visibility is late.
                 tracing::warn!(index = &*touched.index.name, shard = touched.slot.number, %error, "cannot refresh");
             }
         }
@@ -97,7 +97,7 @@ fn response(
             response.unwrap_or_else(|| BulkItemResponse {
                 index: String::new(),
                 id: String::new(),
-                result: Err(Error::internal("the item was lost on its way, this is a bug")),
+                result: Err(Error::internal("the bulk item has no result; this is a bug")),
             })
         })
         .collect();

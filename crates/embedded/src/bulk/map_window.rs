@@ -1,4 +1,4 @@
-//! Maps a window of documents in parallel and adds the fields they bring.
+//! Parallel mapping of a window of documents, and addition of their new fields.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,36 +22,36 @@ use crate::pool::yield_now;
 /// Documents that one task maps: some hundred microseconds of work.
 const CHUNK_DOCUMENTS: usize = 128;
 
-/// Items of one shard, with their documents mapped.
+/// Items of one shard, with their mapped documents.
 pub(super) struct Work {
     pub(super) index: Arc<IndexState>,
     pub(super) slot: Arc<ShardSlot>,
     pub(super) items: Vec<WorkItem>,
 }
 
-/// One item of a [`Work`].
+/// Item of a [`Work`].
 pub(super) struct WorkItem {
     pub(super) planned: Planned,
     /// `None` for updates and deletes.
     pub(super) document: Option<Result<MappedDocument>>,
 }
 
-/// A document to map: its item and its index.
+/// Document to map: its item and its index.
 #[derive(Clone)]
 struct Wanted {
     position: usize,
     index: Arc<str>,
-    /// Backing indices of data streams want a timestamp.
+    /// Backing indices of data streams require a timestamp.
     needs_timestamp: bool,
-    /// Its tenant, where events are held by tenant.
+    /// Its tenant, if events are held by tenant.
     owner: Option<String>,
 }
 
-/// What a task found.
+/// Result of one task.
 #[derive(Default)]
 struct Chunk {
     done: Vec<(usize, Result<MappedDocument>)>,
-    /// To be mapped again once `new_fields` are in the mapping.
+    /// Documents to map again once `new_fields` are in the mapping.
     again: Vec<Wanted>,
     new_fields: BTreeMap<Arc<str>, Mapping>,
 }
@@ -100,7 +100,7 @@ pub(super) fn map_groups(
         .collect()
 }
 
-/// The documents by position from `first` on.
+/// Maps documents; the results are by position, from `first` on.
 fn map_documents(
     core: &Arc<Core>,
     scope: &Arc<Scope>,
@@ -213,8 +213,8 @@ fn map_one(
     }
 }
 
-/// Adds fields to those of other documents. Where two documents disagree on a field's type the
-/// first one wins; the other is mapped again and fits itself to what is there.
+/// Adds fields to the new fields of an index. If two documents disagree on a field's type, the
+/// first one wins; the other document is mapped again with that type.
 fn add_to(new_fields: &mut BTreeMap<Arc<str>, Mapping>, index: &Arc<str>, fields: Mapping) {
     match new_fields.get_mut(index) {
         None => {
@@ -229,7 +229,7 @@ fn add_to(new_fields: &mut BTreeMap<Arc<str>, Mapping>, index: &Arc<str>, fields
     }
 }
 
-/// A document of a data stream has exactly one `@timestamp`. The mapper has accepted the rest.
+/// Checks that a document of a data stream has exactly one `@timestamp`. The mapper has accepted the rest.
 fn check_timestamp(source: &bytes::Bytes) -> Result<()> {
     use sonic_rs::JsonValueTrait;
     let reason = match peek::member(source, "@timestamp") {

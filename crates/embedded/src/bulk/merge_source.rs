@@ -1,9 +1,9 @@
-//! A partial document merged into a stored one.
+//! Merge of a partial document into a stored one.
 
 use serde_json::{Map, Value};
 
-/// Merges `changes` into `source`: objects level by level, everything else (lists included) is
-/// replaced. Returns whether anything is different afterwards (`detect_noop`).
+/// Merges `changes` into `source`: objects level by level; all other values (including lists) are
+/// replaced. Returns whether anything changed (`detect_noop`).
 pub(crate) fn merge_source(source: &mut Map<String, Value>, changes: &Map<String, Value>) -> bool {
     let mut changed = false;
     for (name, new) in changes {

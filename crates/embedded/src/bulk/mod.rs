@@ -1,11 +1,11 @@
-//! Bulks: from items in the order of a body to shards, and back to answers in that order.
+//! Bulk writes: items in the order of the body are routed to shards, responses return in that order.
 //!
-//! A bulk is admitted by its bytes ([`pressure`]), waits for a write thread, and then runs window
-//! by window ([`WINDOW_ITEMS`]), so that the memory of mapped documents stays bounded: [`plan`]
-//! finds each item's index and shard (by its time in [`periods`], by its tenant in [`tenant`]), [`map_window`] maps its documents in parallel and adds new
-//! fields to mappings, [`apply`] hands them to the shards in order. Items whose index went meanwhile come a second time, as it may be
-//! made anew. [`complete`] answers from the
-//! thread that made the last shard's WAL durable; no write thread waits for a disk.
+//! Admission limits the bytes of all bulks ([`pressure`]). A bulk waits for a write thread, then runs window by window
+//! ([`WINDOW_ITEMS`]), so that the memory of mapped documents is limited: [`plan`] finds each item's index and shard
+//! (by its time in [`periods`], by its tenant in [`tenant`]), [`map_window`] maps documents in parallel and adds new
+//! fields to mappings, [`apply`] applies them to the shards in order. Items whose index was deleted meanwhile run a
+//! second time, as the index may be created again. [`complete`] sends the response from the thread that made the last
+//! shard's WAL durable; no write thread waits for a disk.
 
 mod apply;
 mod complete;
@@ -42,7 +42,7 @@ const WINDOW_ITEMS: usize = 4096;
 /// Bytes of source that are mapped before they are applied; at least one item.
 const WINDOW_BYTES: u64 = 8 << 20;
 
-/// Writes a bulk; the answer comes when it is as durable as its indices demand.
+/// Runs a bulk; the response is sent when the writes are as durable as their indices require.
 pub(crate) async fn bulk(core: &Arc<Core>, ctx: &RequestContext, request: BulkRequest) -> Result<BulkResponse> {
     if request.items.is_empty() {
         return Ok(BulkResponse::default());
@@ -57,7 +57,7 @@ pub(crate) async fn bulk(core: &Arc<Core>, ctx: &RequestContext, request: BulkRe
         shared.disk_watch.look_if_near();
         let answer = move |response| {
             drop(permit);
-            // The receiver is gone if the client is.
+            // The receiver is gone if the client disconnected.
             let _ = sender.send(response);
         };
         run(&shared, &scope, request, Box::new(answer));
@@ -65,26 +65,26 @@ pub(crate) async fn bulk(core: &Arc<Core>, ctx: &RequestContext, request: BulkRe
     receiver.await.map_err(|_| panicked())
 }
 
-/// Takes the answer of a bulk.
+/// Receives the response of a bulk.
 type Answer = Box<dyn FnOnce(BulkResponse) + Send>;
 
-/// A bulk on its way.
+/// Progress of a running bulk.
 pub(crate) struct Progress {
     /// By position; `None`: not done yet.
     pub(crate) responses: Vec<Option<BulkItemResponse>>,
-    /// Shards written to, by index uuid and number; a shard and its copy on another device are two.
+    /// Shards written to, by index uuid and number; a shard and its copy on another device are two entries.
     pub(crate) touched: BTreeMap<(String, u32, usize), Touched>,
 }
 
-/// A shard that a bulk wrote to.
+/// Shard that a bulk wrote to.
 pub(crate) struct Touched {
     pub(crate) index: Arc<IndexState>,
     pub(crate) slot: Arc<ShardSlot>,
     /// The shard that took the writes; the slot may hold another one by now.
     pub(crate) shard: Arc<crate::shard::Shard>,
-    /// Must be durable before the answer.
+    /// Must be durable before the response.
     pub(crate) position: Position,
-    /// Items it took.
+    /// Positions of its items.
     pub(crate) items: Vec<usize>,
 }
 
@@ -104,7 +104,7 @@ fn run(core: &Arc<Core>, scope: &Arc<Scope>, request: BulkRequest, answer: Answe
             let groups = plan::plan(core, scope, &items, positions, targets, &mut rounds, &mut progress);
             let works = map_window::map_groups(core, scope, &items, groups);
             apply::apply_groups(core, scope, &items, works, &mut progress);
-            // An index that was there is gone: unused ones go with the tenant that made them.
+            // An index was removed meanwhile: unused indices are removed with the tenant that created them.
             let is_gone = |position: &usize| {
                 let response = progress.responses[*position].as_ref();
                 let error = response.and_then(|response| response.result.as_ref().err());
@@ -136,7 +136,7 @@ fn window_from(items: &[BulkItem], start: usize) -> Range<usize> {
     start..end
 }
 
-/// The source of an item that is mapped before it is applied.
+/// Returns the source of an item that is mapped before it is applied.
 fn source_of(item: &BulkItem) -> Option<&bytes::Bytes> {
     match &item.operation {
         Operation::Index { source } | Operation::Create { source } => Some(source),

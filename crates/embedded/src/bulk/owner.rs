@@ -1,9 +1,8 @@
-//! Whose documents a bulk is about, in indices that hold events by tenant: what such a document must
-//! say, where it lies, and under which key.
+//! Tenant of a document in indices that hold events by tenant: required field value, shard and key.
 //!
-//! A document's tenant is decided before it is mapped, from the request's scope or from the event, and
-//! held against what the mapper found in it afterwards: whatever a body does with repeated keys, lists or
-//! copies of fields, no document is ever written whose terms name another tenant than its routing.
+//! A document's tenant is determined before mapping, from the request's scope or from the event, and
+//! compared with the values that the mapper found: repeated keys, lists or
+//! copies of fields cannot produce a document whose terms name another tenant than its routing.
 
 use bytes::Bytes;
 use firn_engine::Scope;
@@ -18,8 +17,8 @@ use crate::engine::addressing::foreign_routing;
 use crate::engine::state::IndexState;
 use crate::mapper::MappedDocument;
 
-/// The tenant of an item: whoever writes; for operators what the event or the routing says. `None`:
-/// nothing says it.
+/// Returns the tenant of an item: the tenant that writes; for operators the one in the event or the routing. `None`:
+/// neither names one.
 pub(super) fn owner_of(
     scope: &Scope,
     item: &BulkItem,
@@ -35,22 +34,22 @@ pub(super) fn owner_of(
     }
     let owner = tenant::routing(item, routing, &index.name, field)?;
     if let Some(owner) = &owner {
-        // It becomes part of keys.
+        // The name becomes part of keys.
         TenantId::parse(owner)?;
     }
     Ok(owner)
 }
 
-/// Where a document is found by its id, and its key if that is not the id itself.
+/// Location of a document by its id, and its key if that differs from the id.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Located {
     pub(crate) shard: u32,
     pub(crate) key: Option<String>,
 }
 
-/// Finds a document of an index that holds events by tenant. An id that firn made says its shard and is
-/// its owner's alone; of somebody else, or of a document that is gone, it is an id like any other.
-/// Without an owner only made ids find anything: [`ErrorKind::RoutingMissing`].
+/// Locates a document of an index that holds events by tenant. A generated id contains its shard and is valid
+/// only for its owner; for another tenant, or if the document is gone, it is treated as an ordinary id.
+/// Without an owner only generated ids can be located: [`ErrorKind::RoutingMissing`].
 pub(crate) fn locate(index: &IndexState, owner: Option<&str>, id: &str) -> Result<Located> {
     let made = AutoId::decode(id)
         .filter(|made| made.index_tag == index.tag && usize::from(made.shard) < index.shards.len())
@@ -74,8 +73,8 @@ fn owns(index: &IndexState, shard: u32, owner: &str, id: &str) -> Result<bool> {
     Ok(stored.is_some_and(|document| document.routing.as_deref() == Some(owner)))
 }
 
-/// An event as its tenant's: with the tenant field, if it has none. `None`: it is as it should be, or is no
-/// event, which the mapper says.
+/// Returns an event with the tenant field added. `None`: the event has the field already, or is not an
+/// event, which the mapper reports.
 pub(super) fn stamped(source: &Bytes, field: &str, tenant: &str) -> Option<Bytes> {
     let Ok(None) = peek::member(source, field) else {
         return None;
@@ -93,7 +92,7 @@ pub(super) fn stamped(source: &Bytes, field: &str, tenant: &str) -> Option<Bytes
     Some([member.as_bytes(), rest].concat().into())
 }
 
-/// Holds what was indexed of a document against its owner.
+/// Checks the indexed tenant of a document against its owner.
 pub(super) fn check_owner(scope: &Scope, document: &MappedDocument, field: &str, owner: Option<&str>) -> Result<()> {
     let mut found = document.keywords(field);
     match (found.next(), found.next(), owner) {
@@ -101,11 +100,11 @@ pub(super) fn check_owner(scope: &Scope, document: &MappedDocument, field: &str,
         (Some(one), None, Some(owner)) if one == owner => Ok(()),
         _ if scope.tenant_id().is_some() => Err(Error::new(
             ErrorKind::Forbidden,
-            format!("the event names in [{field}] another tenant than the one that writes it"),
+            format!("[{field}] of the event names another tenant than the one that writes it"),
         )),
         (_, Some(_), _) => Err(not_one(field)),
         _ => Err(Error::illegal_argument(format!(
-            "the event names in [{field}] another tenant than its routing"
+            "[{field}] of the event names another tenant than its routing"
         ))),
     }
 }

@@ -1,17 +1,17 @@
-//! One member of a source, read before the mapper reads the whole.
+//! Access to one member of a source before the mapper reads all of it.
 
 use firn_model::nesting::nests_deeper;
 use sonic_rs::LazyValue;
 
 use crate::mapper::NESTING_MAX;
 
-/// A member of a source's top level; `None`: it has none of that name.
+/// Returns a member of a source's top level; `None`: there is none of that name.
 ///
-/// The reader behind it calls itself for every level, so sources that nest deeper than the mapper takes are not
-/// shown to it.
+/// The underlying reader is recursive, so sources that nest deeper than the mapper allows are
+/// refused first.
 ///
 /// # Errors
-/// The source is no JSON object, or nests too deep: the mapper, which sees every source, says so.
+/// The source is not a JSON object, or nests too deep: the mapper, which reads every source, reports that.
 pub(super) fn member<'s>(source: &'s [u8], name: &str) -> Result<Option<LazyValue<'s>>, Unreadable> {
     if nests_deeper(source, NESTING_MAX) {
         return Err(Unreadable);
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sources_of_any_depth_are_looked_into_without_overflowing_the_stack() {
+    fn sources_of_any_depth_are_read_without_overflowing_the_stack() {
         for levels in [NESTING_MAX + 1, 100_000, 1_000_000] {
             for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
                 let opened = open.repeat(levels);

@@ -1,4 +1,4 @@
-//! Events of data streams with periods: each goes to the backing index of its own time.
+//! Placement of events in data streams with periods: each event goes to the backing index of its time.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::{Range, RangeInclusive};
@@ -18,14 +18,14 @@ use crate::engine::Core;
 use crate::engine::state::IndexState;
 use crate::mapper::MappedDocument;
 
-/// Every period is a number of whole days, so one instant of a day asks for all of it.
+/// Every period is a number of whole days, so one time of a day selects the index of the whole day.
 const DAY_MS: i64 = 86_400_000;
 
-/// The index of an event, or why it has none. `None`: that of its name, where the mapper says what is
-/// wrong with its time if it has none.
+/// Index of an event, or the error. `None`: the write index of its name; if the event has no valid time,
+/// the mapper reports that.
 type Placed = Option<Result<Arc<str>>>;
 
-/// The backing indices of a bulk's events by position, those that are missing made first; empty if no
+/// Returns the backing indices of a bulk's events by position, after creating missing ones; empty if no
 /// event goes to a data stream with periods.
 pub(super) fn place(core: &Core, items: &[BulkItem], targets: &HashMap<String, Result<WriteTarget>>) -> Vec<Placed> {
     let metadata = Arc::clone(&core.state().metadata);
@@ -73,7 +73,7 @@ pub(super) fn place(core: &Core, items: &[BulkItem], targets: &HashMap<String, R
             placed[position] = match (stream.find(ms), &stream.failure) {
                 (Some(index), _) => Some(Ok(index)),
                 (None, Some(error)) => Some(Err(error.clone())),
-                // The stream has given its periods up: its newest index takes whatever has none.
+                // The stream no longer has periods: its newest index takes events outside of the existing spans.
                 (None, None) => stream.newest.clone().map(Ok),
             };
         }
@@ -81,22 +81,22 @@ pub(super) fn place(core: &Core, items: &[BulkItem], targets: &HashMap<String, R
     placed
 }
 
-/// A data stream with periods, as a bulk sees it.
+/// Data stream with periods, as one bulk uses it.
 struct Stream {
     stream: Arc<DataStream>,
-    /// Of `@timestamp`.
+    /// Format of `@timestamp`.
     format: Arc<DateFormat>,
     /// [`Metadata::spans`].
     spans: Vec<(Range<i64>, Arc<str>)>,
-    /// Which of them took the event before: most follow each other in time.
+    /// Position of the span of the previous event: most events follow each other in time.
     last: usize,
-    /// Days whose events have no index yet, ms.
+    /// Start times of days whose events have no index yet, ms.
     missing: BTreeSet<i64>,
-    /// Why they cannot be made.
+    /// Why the missing indices cannot be created.
     failure: Option<Error>,
-    /// Times of events that need no look at the stream's limits, ms.
+    /// Times that need no check against the stream's limits, ms.
     limits: RangeInclusive<i64>,
-    /// The index that takes events of no period, once that was made.
+    /// Index for events of no period, once it is created.
     newest: Option<Arc<str>>,
 }
 
@@ -161,8 +161,8 @@ fn spans_of(metadata: &Metadata, stream: &DataStream) -> Vec<(Range<i64>, Arc<st
     spans.map(|(range, name)| (range.clone(), Arc::from(name))).collect()
 }
 
-/// When an event happened, as the mapper will read it, ms; `None`: it does not say, or not in a way that
-/// the mapper takes.
+/// Returns the time of an event, as the mapper will read it, ms; `None`: it has none, or the mapper
+/// will refuse it.
 fn event_time(source: &[u8], format: &DateFormat) -> Option<i64> {
     let value = peek::member(source, TIMESTAMP).ok()??;
     if value.is_number() {
@@ -171,8 +171,8 @@ fn event_time(source: &[u8], format: &DateFormat) -> Option<i64> {
     format.parse_ms(value.as_str()?).ok()
 }
 
-/// Fails if a mapped document lies outside of its index's span of time, whichever way it came there:
-/// searches leave an index out by that span.
+/// Fails if a mapped document is outside of its index's time range, however it was routed:
+/// searches prune indices by that range.
 pub(super) fn check_time(index: &IndexState, document: &MappedDocument) -> Result<()> {
     let Some(range) = &index.metadata.settings.time_range_ms else {
         return Ok(());
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_when_an_event_happened() {
+    fn reads_the_time_of_an_event() {
         let format = DateFormat::default_millis();
         for (source, expect) in [
             (

@@ -1,4 +1,4 @@
-//! Which index and shard each item goes to.
+//! Routing of bulk items to indices and shards.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use crate::engine::state::{IndexState, ShardSlot, State};
 /// Elasticsearch's limit for ids.
 const ID_BYTES_MAX: usize = 512;
 
-/// Documents in a row that go to the same shard if firn makes their ids: long enough that a
-/// shard's batch is worth its lock, short enough that one bulk spreads.
+/// Consecutive documents that go to the same shard if firn generates their ids: long enough that a
+/// shard's batch is worth its lock, short enough that one bulk uses several shards.
 const AUTO_ID_RUN: u64 = 512;
 
 /// Items of one shard, in the order of the body.
@@ -31,31 +31,31 @@ pub(super) struct Group {
     pub(super) items: Vec<Planned>,
 }
 
-/// One item and where it goes.
+/// Item and its routing.
 pub(super) struct Planned {
-    /// In the bulk.
+    /// Position in the bulk.
     pub(super) position: usize,
-    /// Its own, or its alias's; where events are held by tenant, its tenant.
+    /// Routing of the item or of its alias; the tenant, if events are held by tenant.
     pub(super) routing: Option<String>,
-    /// What the shard knows the document by, if that is not its id.
+    /// Key of the document in the shard, if it differs from the id.
     pub(super) key: Option<String>,
 }
 
-/// Where each name of a bulk leads; missing indices are made on the way.
+/// Write targets of the names in a bulk; missing indices are created.
 pub(super) struct Targets {
     by_name: HashMap<String, Result<WriteTarget>>,
-    /// By position, where events have an index by their time; else empty.
+    /// By position, for events with an index by time; otherwise empty.
     by_time: Vec<Option<Result<Arc<str>>>>,
 }
 
-/// Spreads documents with made ids over the shards of their index, run by run.
+/// Distributes documents with generated ids over the shards of their index, run by run.
 pub(super) struct Rounds {
     first_shard: u64,
     made_count: u64,
 }
 
 impl Rounds {
-    /// Begins where the bulk before this one did not.
+    /// Starts at another shard than the previous bulk.
     pub(super) fn new(core: &Core) -> Self {
         Self {
             first_shard: core.next_shard.fetch_add(1, Ordering::Relaxed),
@@ -71,12 +71,12 @@ impl Rounds {
 }
 
 impl Targets {
-    /// Resolves all names, making what is missing and may be made.
+    /// Resolves all names; creates missing indices that may be created.
     pub(super) fn new(core: &Core, scope: &Scope, items: &[BulkItem]) -> Self {
         let mut by_name: HashMap<String, Result<WriteTarget>> = HashMap::new();
-        // By name: whether some item may make it.
+        // By name: whether some item may create the index.
         let mut names: BTreeMap<&str, bool> = BTreeMap::new();
-        // Most items name the index of the item before them, and there is nothing new to say.
+        // Most items name the same index as the previous one.
         let mut last: Option<(&str, bool)> = None;
         for item in items {
             let makes = makes(item);
@@ -100,18 +100,18 @@ impl Targets {
         Ok((target, state.index(&target.index)?))
     }
 
-    /// Whether an item's name led to an index, and one that is missing may be made for it.
+    /// Whether an item's name was resolved, and a missing index may be created for it.
     pub(super) fn may_make(&self, item: &BulkItem) -> bool {
         makes(item) && self.by_name.get(&item.index).is_some_and(Result::is_ok)
     }
 
-    /// The index of an item that has one by its time.
+    /// Returns the index of an item that is routed by time.
     fn by_time(&self, position: usize) -> Option<&Result<Arc<str>>> {
         self.by_time.get(position)?.as_ref()
     }
 }
 
-/// Whether an item makes its index if that is missing.
+/// Whether an item creates its index if that is missing.
 fn makes(item: &BulkItem) -> bool {
     !item.require_alias && !matches!(item.operation, Operation::Delete)
 }
@@ -136,7 +136,7 @@ fn resolve_or_make(core: &Core, scope: &Scope, name: &str, makes: bool) -> Resul
     }
 }
 
-/// Groups items at some positions by shard. Items that cannot be planned are answered.
+/// Groups the items at some positions by shard. Items that cannot be planned get an error response.
 pub(super) fn plan(
     core: &Core,
     scope: &Scope,
@@ -206,7 +206,7 @@ pub(super) fn plan(
     groups
 }
 
-/// The answer of an item that never reached a shard.
+/// Returns the response of an item that never reached a shard.
 fn refused(item: &BulkItem, error: Error) -> BulkItemResponse {
     BulkItemResponse {
         index: item.index.clone(),
@@ -244,7 +244,7 @@ fn check(core: &Core, item: &BulkItem, target: &WriteTarget, index: &IndexState)
     check_id(item)
 }
 
-/// Elasticsearch's words for a write that must go through an alias, whether an index has its name or nothing.
+/// Returns Elasticsearch's error for a write that requires an alias, whether the name is an index or nothing.
 fn no_alias(name: &str) -> Error {
     Error::new(
         ErrorKind::IndexNotFound,
@@ -270,7 +270,7 @@ fn source_is_whole(item: &BulkItem) -> bool {
     super::source_of(item).is_some()
 }
 
-/// An item's shard, routing, and key.
+/// Returns an item's shard, routing, and key.
 fn place_of(
     scope: &Scope,
     item: &BulkItem,
@@ -279,7 +279,7 @@ fn place_of(
     rounds: &mut Rounds,
 ) -> Result<(u32, Option<String>, Option<String>)> {
     let routing = given_routing(item, target)?;
-    // An index of a data stream by time is found past the view, which holds for its name.
+    // An index by time is resolved outside of the view, which applies to the name of its data stream.
     if scope
         .tenant_id()
         .is_some_and(|tenant| !index.metadata.settings.is_for(tenant))
@@ -292,7 +292,7 @@ fn place_of(
     };
     let owner = owner_of(scope, item, routing, index, field)?;
     let located = match (&item.id, owner.as_deref()) {
-        // Only its owner says which document an event with such an id replaces.
+        // Without its owner, it is unknown which document an event with such an id replaces.
         (Some(id), None) if source_is_whole(item) => return Err(routing_missing(index, id)),
         (Some(id), owner) => locate(index, owner, id)?,
         (None, Some(owner)) => Located {
@@ -307,7 +307,7 @@ fn place_of(
     Ok((located.shard, owner, located.key))
 }
 
-/// The routing of an item or of the alias that it names.
+/// Returns the routing of an item or of the alias that it names.
 fn given_routing<'a>(item: &'a BulkItem, target: &'a WriteTarget) -> Result<Option<&'a str>> {
     match (&item.routing, &target.routing) {
         (Some(given), Some(alias)) if given != alias => Err(Error::illegal_argument(format!(
@@ -329,7 +329,7 @@ fn check_required(item: &BulkItem, routing: Option<&str>, index: &IndexState) ->
     }
 }
 
-/// The refusal of an id that says nothing without a routing.
+/// Returns the error for an id that needs a routing.
 pub(super) fn routing_missing(index: &IndexState, id: &str) -> Error {
     Error::new(
         ErrorKind::RoutingMissing,
@@ -347,8 +347,8 @@ fn shard_of(item: &BulkItem, routing: Option<&str>, index: &IndexState, rounds: 
     }
 }
 
-/// The shard that holds an id written without routing: an id that firn made for this index says
-/// so itself.
+/// Returns the shard of an id written without routing: an id that firn generated for this index contains
+/// the shard.
 pub(crate) fn shard_of_id(id: &str, index: &IndexState) -> u32 {
     let shard_count = index.shards.len() as u32;
     match AutoId::decode(id) {

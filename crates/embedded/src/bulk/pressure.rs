@@ -1,4 +1,4 @@
-//! Indexing pressure: how many bytes of documents may be on their way at once.
+//! Indexing pressure: limit of the bytes of documents in flight.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,19 +9,19 @@ use firn_model::{Error, ErrorKind, Result};
 
 use crate::pool::{Flow, FlowKey};
 
-/// Counts the bytes of all bulks that are not answered yet, and refuses what is too much: of the tenant
-/// that fills it first.
+/// Counts the bytes of all bulks without a response, and refuses bulks above the limit: first those of the tenant
+/// that uses most of it.
 #[derive(Debug)]
 pub(crate) struct Pressure {
     bytes: Arc<Shares<FlowKey>>,
     rejected: AtomicU64,
 }
 
-/// Bytes admitted; given back when dropped.
+/// Admitted bytes; released when dropped.
 pub(crate) type Permit = Share<FlowKey>;
 
 impl Pressure {
-    /// At most `bytes_max` at once.
+    /// Creates a limit of `bytes_max`.
     pub(crate) fn new(bytes_max: u64) -> Arc<Self> {
         Arc::new(Self {
             bytes: Shares::new(bytes_max),
@@ -29,7 +29,7 @@ impl Pressure {
         })
     }
 
-    /// Room for `bytes`, or [`ErrorKind::Rejected`] in Elasticsearch's words.
+    /// Admits `bytes`, or fails with [`ErrorKind::Rejected`] in Elasticsearch's words.
     pub(crate) fn admit(&self, flow: &Flow, bytes: u64) -> Result<Permit> {
         self.bytes.take(flow.key().clone(), bytes).map_err(|before| {
             self.rejected.fetch_add(1, Ordering::Relaxed);
@@ -45,23 +45,23 @@ impl Pressure {
         })
     }
 
-    /// Bytes on their way.
+    /// Returns the bytes in flight.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.held()
     }
 
-    /// Bulks refused since start.
+    /// Returns the number of bulks refused since start.
     pub(crate) fn rejected(&self) -> u64 {
         self.rejected.load(Ordering::Relaxed)
     }
 }
 
-/// What an item weighs: its source, its names, and about what its own records take.
+/// Estimates the memory of an item: its source, its names, and its internal records.
 pub(crate) fn item_bytes(item: &BulkItem) -> u64 {
     const RECORDS: usize = 128;
     let source = match &item.operation {
         Operation::Index { source } | Operation::Create { source } => source.len(),
-        // The trees of an update were parsed from text already; this is their order of magnitude.
+        // The trees of an update are already parsed; this is their order of magnitude.
         Operation::Update(update) => value_bytes(update.doc.as_ref()) + value_bytes(update.upsert.as_ref()),
         Operation::Delete => 0,
     };
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn too_much_is_refused_and_room_comes_back() {
+    fn bulks_above_the_limit_are_refused_until_bytes_are_released() {
         let (pressure, node) = (Pressure::new(100), Flow::node());
         let first = pressure.admit(&node, 70).unwrap();
         let error = pressure.admit(&node, 40).unwrap_err();

@@ -1,4 +1,4 @@
-//! Documents of an index that holds events by tenant: a document's routing is its tenant.
+//! Routing by tenant: in an index that holds events by tenant, a document's routing is its tenant.
 
 use std::borrow::Cow;
 
@@ -11,8 +11,8 @@ use sonic_rs::JsonValueTrait;
 use super::{peek, source_of};
 use crate::engine::state::IndexState;
 
-/// The routing of an item: its tenant, which the item may also name itself; `None`: it names none, and
-/// lies where its id says.
+/// Returns the routing of an item: its tenant, which the item may also give as routing; `None`: it names none, and
+/// its id selects the shard.
 pub(super) fn routing(item: &BulkItem, given: Option<&str>, index: &str, field: &str) -> Result<Option<String>> {
     let tenant = match &item.operation {
         Operation::Update(update) => {
@@ -33,20 +33,20 @@ pub(super) fn routing(item: &BulkItem, given: Option<&str>, index: &str, field: 
     };
     match (given, tenant) {
         (Some(given), Some(tenant)) if given != tenant => Err(other_routing(index, field, given, Some(&tenant))),
-        // What is updated or deleted has its tenant already.
+        // An updated or deleted document has its tenant already.
         (Some(given), None) if source_of(item).is_some() => Err(other_routing(index, field, given, None)),
         (Some(given), None) => Ok(Some(given.to_owned())),
         (_, tenant) => Ok(tenant.map(Cow::into_owned)),
     }
 }
 
-/// Fails if the tenant is being deleted: what came after would stay for ever.
+/// Fails if the tenant is being deleted: later writes would never be removed.
 pub(super) fn check_open(routing: Option<&str>, index: &IndexState, metadata: &Metadata) -> Result<()> {
     match routing {
         Some(tenant) if index.metadata.settings.tenant_field.is_some() && metadata.closed_tenants.contains(tenant) => {
             Err(Error::new(
                 ErrorKind::Forbidden,
-                format!("tenant [{tenant}] is being deleted: nothing more is written for it"),
+                format!("tenant [{tenant}] is being deleted: it takes no more writes"),
             )
             .with_index(&*index.name))
         }
@@ -54,7 +54,7 @@ pub(super) fn check_open(routing: Option<&str>, index: &IndexState, metadata: &M
     }
 }
 
-/// The tenant that a source names, as the mapper will read it. A source that is no JSON names none, and
+/// Returns the tenant that a source names, as the mapper will read it. A source that is not JSON names none, and
 /// fails in the mapper.
 fn tenant_in<'s>(source: &'s [u8], field: &str) -> Result<Option<Cow<'s, str>>> {
     let Ok(Some(value)) = peek::member(source, field) else {
@@ -88,7 +88,7 @@ fn tenant_of(document: &Value, field: &str) -> Option<String> {
     tenants.pop()
 }
 
-/// The values of a field as text, however deep in lists.
+/// Collects the values of a field as text, at any depth of lists.
 fn scalars(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Array(list) => list.iter().for_each(|value| scalars(value, found)),

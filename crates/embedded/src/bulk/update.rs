@@ -1,4 +1,4 @@
-//! Partial updates: read, merge, write if nobody else did meanwhile.
+//! Partial updates: read, merge, and write if the document has not changed meanwhile.
 
 use bytes::Bytes;
 use firn_engine::Scope;
@@ -15,42 +15,42 @@ use crate::engine::Core;
 use crate::engine::state::IndexState;
 use crate::shard::{Shard, ShardOp};
 
-/// What an update did.
+/// Result of an update.
 pub(super) struct Updated {
     pub(super) written: Written,
     /// `None`: nothing was written.
     pub(super) position: Option<Position>,
 }
 
-/// What an update comes down to once the stored document is known.
+/// Action of an update once the stored document is known.
 enum Plan {
-    /// Write this source, if the document is still as it was read.
+    /// Write this source, if the document is unchanged since it was read.
     Write {
         source: Bytes,
         create: bool,
         expect: Expectation,
         routing: Option<String>,
     },
-    /// Everything is as it should be.
+    /// The update changes nothing.
     Noop(StoredDocument),
 }
 
-/// An update of one document.
+/// Update of one document.
 pub(super) struct Updating<'a> {
     pub(super) core: &'a Core,
     pub(super) scope: &'a Scope,
     pub(super) index: &'a IndexState,
     pub(super) shard: &'a Shard,
-    /// As the client names it.
+    /// Id as the client gives it.
     pub(super) id: &'a str,
-    /// As the shard knows it.
+    /// Key in the shard.
     pub(super) key: &'a str,
     pub(super) routing: Option<&'a str>,
     pub(super) update: &'a Update,
 }
 
 impl Updating<'_> {
-    /// Updates the document, trying again after conflicts as often as the request allows.
+    /// Updates the document; retries after conflicts as often as the request allows.
     pub(super) fn run(&self, expect: Expectation) -> Result<Updated> {
         let update = self.update;
         let mut tries_left = update.retry_on_conflict;
@@ -72,7 +72,7 @@ impl Updating<'_> {
         }
     }
 
-    /// A document of another tenant is not there.
+    /// Whether the stored document may be changed: one of another tenant counts as missing.
     fn may_change(&self, stored: &StoredDocument) -> bool {
         let by_tenant = self.index.metadata.settings.tenant_field.is_some();
         !by_tenant || self.routing.is_none() || stored.routing.as_deref() == self.routing
@@ -136,7 +136,7 @@ fn plan(
     };
     check_expectation(id, expect, &stored)?;
     let Value::Object(mut source) = serde_json::from_slice(&stored.source)? else {
-        return Err(Error::internal(format!("[{id}]: the stored source is no object")));
+        return Err(Error::internal(format!("[{id}]: the stored source is not an object")));
     };
     let changed = match &update.doc {
         Some(doc) => merge_source(&mut source, object(doc)?),

@@ -1,4 +1,4 @@
-//! The file of the catalog, as the store in it reads and writes it.
+//! File of the catalog, as the backend of its redb store.
 
 use std::io;
 use std::path::Path;
@@ -7,12 +7,12 @@ use firn_storage::disk::{Disk, RandomFile};
 use parking_lot::RwLock;
 use redb::StorageBackend;
 
-/// A file of a disk that holds a redb store. Open for this process alone until it is closed.
+/// File of a disk that contains a redb store. Locked for this process until it is closed.
 #[derive(Debug)]
 pub(super) struct CatalogFile(RwLock<Option<Box<dyn RandomFile>>>);
 
 impl CatalogFile {
-    /// Opens the file, or makes an empty one.
+    /// Opens the file, or creates an empty one.
     pub(super) fn open(disk: &dyn Disk, path: &Path) -> io::Result<Self> {
         Ok(Self(RwLock::new(Some(disk.open_random(path)?))))
     }
@@ -50,7 +50,7 @@ impl StorageBackend for CatalogFile {
         self.with(|file| file.write_at(data, offset))
     }
 
-    /// Lets the next one open it.
+    /// Closes the file, so that it can be opened again.
     fn close(&self) -> io::Result<()> {
         *self.0.write() = None;
         Ok(())

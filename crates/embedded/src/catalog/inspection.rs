@@ -1,7 +1,7 @@
-//! Reading a catalog's file without changing it.
+//! Inspection of a catalog's file without changing it.
 //!
-//! Opening the file makes the store repair it, which after damage means going back to an older state and forgetting the
-//! newer one. So a start reads a copy in memory first, and only opens the file if that one holds the newest state.
+//! When the file is opened, the store repairs it; after damage it falls back to an older state and drops the
+//! newer one. So a start reads a copy in memory first, and opens the file only if that copy has the newest state.
 
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,23 +15,23 @@ use redb::{Database, StorageBackend};
 
 use super::{Catalog, builder, failed};
 
-/// What is in a catalog's place.
+/// Result of an inspection.
 pub(crate) enum Inspection {
-    /// No file.
+    /// There is no file.
     Missing,
-    /// A file without a byte.
+    /// The file has no bytes.
     Empty,
-    /// A catalog that can be read.
+    /// The catalog can be read.
     Found {
         metadata: Box<Metadata>,
-        /// Uuids of indices that were deleted and whose files may still be there.
+        /// Uuids of deleted indices whose files may still exist.
         deleted: HashSet<String>,
-        /// Some page did not match its checksum, and the store went back to an older state.
+        /// Some page failed its checksum, and the store fell back to an older state.
         repaired: bool,
     },
 }
 
-/// Fails, naming the file, if it is no catalog or cannot be read.
+/// Inspects a file. Fails, with the file's name, if it is not a catalog or cannot be read.
 pub(super) fn inspect(disk: &dyn Disk, path: &Path) -> Result<Inspection> {
     let bytes = match disk.read(path) {
         Ok(bytes) if bytes.is_empty() => return Ok(Inspection::Empty),
@@ -41,9 +41,9 @@ pub(super) fn inspect(disk: &dyn Disk, path: &Path) -> Result<Inspection> {
             return Err(Error::internal(format!("cannot read the catalog [{}]", path.display())).caused_by(error));
         }
     };
-    // The store trusts what its checksums do not cover, and panics where that makes no sense.
+    // The store trusts bytes that its checksums do not cover, and panics if they are invalid.
     let read = catch_unwind(AssertUnwindSafe(|| read_copy(&bytes)));
-    let read = read.unwrap_or_else(|_| Err(Error::internal("it makes no sense to the store")));
+    let read = read.unwrap_or_else(|_| Err(Error::internal("the store panicked while reading it")));
     read.map_err(|error| {
         Error::internal(format!(
             "the catalog [{}] is damaged: {}",
@@ -71,7 +71,7 @@ fn read_copy(bytes: &[u8]) -> Result<Inspection> {
     })
 }
 
-/// Whether a crash came before the first table was made.
+/// Whether a crash came before the first table was created.
 fn is_new(database: &Database) -> Result<bool> {
     use redb::ReadableDatabase as _;
     let transaction = database.begin_read().map_err(failed)?;

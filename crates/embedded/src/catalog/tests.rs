@@ -1,4 +1,4 @@
-//! The catalog on a disk that fails.
+//! Tests of the catalog on a disk that fails.
 
 use std::io;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -10,10 +10,10 @@ use serde_json::json;
 
 use super::*;
 
-/// A disk that has no room left after some steps.
+/// Disk that is full after some steps.
 #[derive(Debug, Clone, Default)]
 struct Disk {
-    /// Steps that still succeed; negative: they all do.
+    /// Steps that still succeed; negative: all succeed.
     steps_left: Arc<AtomicI64>,
     /// Whether only one step fails.
     once: bool,
@@ -137,7 +137,7 @@ fn check(once: bool) {
                 &first
             }
         };
-        // With room again the next change is stored as if nothing had happened.
+        // Once the disk has space, the next change is stored normally.
         let third = with_setting(now, 3);
         catalog.store(now, &third).unwrap();
         assert_eq!(catalog.load().unwrap(), third, "step {step}");
@@ -164,12 +164,12 @@ fn one_error_does_not_end_the_catalog() {
 }
 
 #[test]
-fn a_full_disk_is_waited_out() {
+fn changes_succeed_again_after_a_full_disk() {
     check(false);
 }
 
 #[test]
-fn a_sync_that_failed_in_another_process_takes_nothing_along() {
+fn a_failed_sync_of_an_earlier_process_loses_no_later_change() {
     use firn_storage::sim::{Failure, Operation, SimDisk};
     let path = Path::new("/catalog.redb");
     let open = |disk: &SimDisk| Catalog::open(&(Arc::new(disk.clone()) as Arc<dyn firn_storage::disk::Disk>), path);

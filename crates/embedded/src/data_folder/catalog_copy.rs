@@ -1,8 +1,8 @@
-//! A copy of all metadata beside the catalog, from which a lost catalog is made again.
+//! Copy of all metadata beside the catalog, from which a lost catalog is rebuilt.
 //!
-//! Written in the background once the catalog has changed, and when the engine closes. It is some seconds old at most, or
-//! more where there are so many indices that writing it takes long. What changed since is in the records of the index
-//! folders ([`super::IndexRecord`]).
+//! Written in the background after the catalog has changed, and when the engine closes. It is some seconds old at most,
+//! or older if writing it takes long because of many indices. Later changes are in the records of the index folders
+//! ([`super::IndexRecord`]).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,12 +26,12 @@ const FILE: &str = "catalog.copy";
 const MAGIC: &str = "firn-catalog-copy";
 const FORMAT: u32 = 1;
 
-/// Shortest time between two copies, ms.
+/// Minimum time between two copies, ms.
 const PAUSE_MS_MIN: i64 = 5_000;
-/// Writing takes at most one part in so many of the time.
+/// Writing takes at most 1/50 of the time.
 const PAUSE_FACTOR: i64 = 50;
 
-/// When the next copy is due.
+/// Schedule of the copies.
 #[derive(Debug, Default)]
 pub(crate) struct CatalogCopy {
     schedule: Mutex<Schedule>,
@@ -44,7 +44,7 @@ struct Schedule {
     not_before_ms: i64,
 }
 
-/// All metadata but its version and uuid, each entity as the catalog stores it.
+/// All metadata except version and uuid, each entity as the catalog stores it.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     indices: Vec<Value>,
@@ -60,7 +60,7 @@ struct Stored {
 }
 
 impl CatalogCopy {
-    /// Of a data folder whose copy has a version, if it has one.
+    /// Creates a schedule. `written` is the version of the existing copy, if there is one.
     pub(crate) fn new(written: Option<u64>) -> Self {
         Self {
             schedule: Mutex::new(Schedule {
@@ -70,13 +70,14 @@ impl CatalogCopy {
         }
     }
 
-    /// Whether a copy is to be written now.
+    /// Whether a copy must be written now.
     pub(crate) fn is_due(&self, version: u64, now_ms: i64) -> bool {
         let schedule = self.schedule.lock();
         schedule.written != Some(version) && now_ms >= schedule.not_before_ms
     }
 
-    /// Writes a copy unless there is one of that version. `now_ms` is the clock, as writing is held to a part of the time.
+    /// Writes a copy unless there is one of that version. `now_ms` is the clock, as writing is limited to a share of
+    /// the time.
     pub(crate) fn write(
         &self,
         disk: &dyn Disk,
@@ -97,7 +98,7 @@ impl CatalogCopy {
         Ok(())
     }
 
-    /// The copy of a data folder; `None`: there is none. A damaged one is an error that names it.
+    /// Reads the copy of a data folder; `None`: there is none. If it is damaged, the error names it.
     pub(crate) fn read(disk: &dyn Disk, path_data: &Path) -> Result<Option<Metadata>> {
         let path = path(path_data);
         match read_file(disk, &path)? {
@@ -106,7 +107,7 @@ impl CatalogCopy {
         }
     }
 
-    /// The version of the copy alone.
+    /// Reads only the version of the copy.
     pub(crate) fn read_version(disk: &dyn Disk, path_data: &Path) -> Result<Option<NotedVersion>> {
         let path = path(path_data);
         match read_file(disk, &path)? {
@@ -135,7 +136,7 @@ fn damaged(path: &Path, reason: &str) -> Error {
     Error::internal(format!("[{}] is damaged: {reason}", path.display()))
 }
 
-/// The version stands in a line of its own, so that a start need not parse the rest.
+/// Formats the copy. The version is in a separate line, so that a start need not parse the rest.
 fn print(metadata: &Metadata) -> Result<Vec<u8>> {
     let noted = NotedVersion {
         cluster_uuid: metadata.cluster_uuid.clone(),

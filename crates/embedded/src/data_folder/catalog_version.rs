@@ -1,7 +1,7 @@
-//! The number of the last change that the catalog took, beside the catalog and in every shard.
+//! Version of the catalog (number of its last change), stored beside the catalog and in every shard.
 //!
-//! The catalog's file holds two roots, and a damaged newer one makes the store go back to the older. The number outside
-//! the file tells such a catalog from a whole one.
+//! The catalog's file has two roots; if the newer one is damaged, the store falls back to the older one. The number
+//! outside of the file reveals that.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,24 +15,24 @@ const FILE: &str = "catalog.version";
 const MAGIC: &str = "firn-catalog-version";
 const FORMAT: u32 = 1;
 
-/// The catalog's identity and its last change.
+/// Identity of the catalog and its last change.
 #[derive(Debug, Default)]
 pub struct CatalogVersion {
     cluster_uuid: String,
     version: AtomicU64,
 }
 
-/// A catalog's version as a file beside it says.
+/// Version of a catalog, as stored in another file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotedVersion {
-    /// Whose catalog.
+    /// Uuid of its cluster.
     pub cluster_uuid: String,
-    /// Its last change.
+    /// Number of its last change.
     pub version: u64,
 }
 
 impl CatalogVersion {
-    /// Of a catalog that was just read.
+    /// Creates the version of a catalog that was just read.
     pub(crate) fn new(cluster_uuid: &str, version: u64) -> Self {
         Self {
             cluster_uuid: cluster_uuid.to_owned(),
@@ -40,17 +40,17 @@ impl CatalogVersion {
         }
     }
 
-    /// The cluster's uuid.
+    /// Returns the cluster's uuid.
     pub(crate) fn cluster_uuid(&self) -> &str {
         &self.cluster_uuid
     }
 
-    /// The last change that is durable in the catalog.
+    /// Returns the last change that is durable in the catalog.
     pub(crate) fn get(&self) -> u64 {
         self.version.load(Ordering::Acquire)
     }
 
-    /// Both, for a file.
+    /// Returns both, for a file.
     pub(crate) fn noted(&self) -> NotedVersion {
         NotedVersion {
             cluster_uuid: self.cluster_uuid.clone(),
@@ -58,13 +58,13 @@ impl CatalogVersion {
         }
     }
 
-    /// Notes that the catalog took a change, durably.
+    /// Records that a change is durable in the catalog.
     pub(crate) fn advance(&self, version: u64) {
         self.version.fetch_max(version, Ordering::AcqRel);
     }
 
-    /// Writes the number into the data folder. The file is not synced: it survives the end of the process, which is when
-    /// a store falls back, and after a power loss an older number is harmless.
+    /// Writes the number into the data folder. The file is not synced: it survives the end of the process, and that is
+    /// when a store falls back; after a power loss an older number is harmless.
     pub(crate) fn write(&self, disk: &dyn Disk, path_data: &Path) -> Result<()> {
         let bytes = checked_file::print(MAGIC, FORMAT, &serde_json::to_vec(&self.noted())?);
         let (path, beside) = (path(path_data), path_data.join(format!("{FILE}.tmp")));
@@ -81,8 +81,8 @@ fn path(path_data: &Path) -> PathBuf {
     path_data.join(FILE)
 }
 
-/// The number in the data folder; `None`: there is no such file, as in the folder of an earlier build. A damaged file is
-/// an error that names it.
+/// Reads the number in the data folder; `None`: there is no such file, as with an earlier build. If the file is
+/// damaged, the error names it.
 pub(crate) fn read(disk: &dyn Disk, path_data: &Path) -> Result<Option<NotedVersion>> {
     let path = path(path_data);
     let bytes = match disk.read(&path) {
@@ -90,7 +90,7 @@ pub(crate) fn read(disk: &dyn Disk, path_data: &Path) -> Result<Option<NotedVers
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    // A power loss may leave the name of a file whose bytes were never synced.
+    // After a power loss a file may exist whose bytes were never synced.
     if bytes.iter().all(|byte| *byte == 0) {
         return Ok(None);
     }
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_number_is_read_back_and_damage_is_named() {
+    fn the_number_is_read_back_and_an_error_names_a_damaged_file() {
         let (disk, path_data) = (SimDisk::new(), Path::new("/data"));
         disk.create_dir_all(path_data).unwrap();
         assert_eq!(read(&disk, path_data).unwrap(), None);

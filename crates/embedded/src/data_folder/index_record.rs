@@ -1,4 +1,4 @@
-//! The metadata of an index in its own folder, so that the folder can be understood without the catalog.
+//! Record of an index: its metadata in the index folder, so that the folder can be used without the catalog.
 
 use std::path::Path;
 
@@ -13,23 +13,23 @@ const FILE: &str = "index.json";
 const MAGIC: &str = "firn-index";
 const FORMAT: u32 = 1;
 
-/// How far the command is that made the folder.
+/// Progress of the command that created the folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum RecordState {
-    /// An index is being created: the catalog does not name it yet, and no write was acknowledged.
+    /// The index is being created: the catalog does not name it yet, and no write was acknowledged.
     Creating,
-    /// An index is being restored: everything in the folder is a copy of a snapshot.
+    /// The index is being restored: the folder contains only data of a snapshot.
     Restoring,
     /// The catalog has named the index.
     Live,
 }
 
-/// What `index.json` says.
+/// Content of `index.json`.
 #[derive(Debug, Clone)]
 pub(crate) struct IndexRecord {
     pub(crate) cluster_uuid: String,
-    /// The catalog's version when the record was written.
+    /// Version of the catalog when the record was written.
     pub(crate) catalog_version: u64,
     pub(crate) state: RecordState,
     pub(crate) index: IndexMetadata,
@@ -44,7 +44,7 @@ struct Stored {
 }
 
 impl IndexRecord {
-    /// Replaces the record in the folder of an index, durably.
+    /// Replaces the record in the folder of an index durably.
     pub(crate) fn write(&self, disk: &dyn Disk, index_dir: &Path) -> Result<()> {
         let stored = Stored {
             cluster_uuid: self.cluster_uuid.clone(),
@@ -57,8 +57,8 @@ impl IndexRecord {
         Ok(())
     }
 
-    /// The record of a folder; `None`: it has none, as an earlier build left it. A damaged one is an error that names the
-    /// file.
+    /// Reads the record of a folder; `None`: there is none, as with an earlier build. If it is damaged, the error names
+    /// the file.
     pub(crate) fn read(disk: &dyn Disk, index_dir: &Path) -> Result<Option<Self>> {
         let path = index_dir.join(FILE);
         let bytes = match disk.read(&path) {

@@ -1,15 +1,15 @@
-//! The data folder beside the catalog: what its files say about themselves, so that a lost or old catalog is noticed
-//! before anything is changed, and can be made again.
+//! Files of the data folder that describe themselves, so that a lost or old catalog is detected
+//! before any change, and can be rebuilt.
 //!
-//! | file | says |
+//! | file | content |
 //! |---|---|
-//! | `catalog.version` | the number of the last change that the catalog took |
+//! | `catalog.version` | number of the last change of the catalog |
 //! | `catalog.copy` | all metadata, some seconds old at most |
-//! | `indices/UUID/index.json` | the metadata of that index |
-//! | `quarantine/UUID/` | a folder that was found in `indices/` and that the catalog does not name |
+//! | `indices/UUID/index.json` | metadata of that index |
+//! | `quarantine/UUID/` | folder that was found in `indices/` and that the catalog does not name |
 //!
-//! Formats: `docs/formats/catalog.md`. The rule of this module: **a folder is never removed because the catalog does not
-//! name it.** It is removed only if the catalog's own list of deletions names it, or if it says itself that it is the
+//! Formats: `docs/formats/catalog.md`. The rule of this module: **a folder is never removed because the catalog does
+//! not name it.** It is removed only if the catalog's list of deletions names it, or if its record says that it is the
 //! unfinished work of a command that was never acknowledged.
 
 mod catalog_copy;
@@ -28,5 +28,5 @@ pub use self::rebuild::{RebuildReport, rebuild_catalog};
 pub(crate) use self::start_check::{Evidence, refuse_lost_catalog, refuse_old_catalog};
 pub(crate) use self::sweep::sweep;
 
-/// The catalog's file in the data folder.
+/// File name of the catalog in the data folder.
 pub(crate) const CATALOG_FILE: &str = "catalog.redb";

@@ -1,11 +1,11 @@
-//! Folders that were found below `indices/` and that the catalog does not name, set aside for an operator.
+//! Quarantine: folders found below `indices/` that the catalog does not name, set aside for an operator.
 //!
 //! ```text
 //! quarantine/ID/reason.json   when the folder was found, and why it was set aside
 //! quarantine/ID/files/        the folder
 //! ```
 //!
-//! `quarantine/` lies on the device on which the folder was found, so that setting it aside is a rename. `ID` is the
+//! `quarantine/` is on the device on which the folder was found, so that the move is a rename. `ID` is the
 //! folder's name; a second one of that name gets a number.
 
 use std::path::{Path, PathBuf};
@@ -23,37 +23,37 @@ const DIR: &str = "quarantine";
 const REASON: &str = "reason.json";
 const FILES: &str = "files";
 
-/// The quarantines of a node, one on each device.
+/// Quarantines of a node, one on each device.
 pub(crate) struct Quarantine {
     disk: Arc<dyn Disk>,
     devices: Vec<(Tier, PathBuf)>,
 }
 
-/// A folder in quarantine.
+/// Folder in quarantine.
 pub(crate) struct Quarantined {
     pub(crate) id: String,
     pub(crate) tier: Tier,
-    /// The folder itself.
+    /// Path of the folder.
     pub(crate) files: PathBuf,
     pub(crate) reason: Reason,
-    /// What the folder says of itself; `None`: nothing that can be read.
+    /// The record in the folder; `None`: there is none, or it cannot be read.
     pub(crate) record: Option<IndexRecord>,
-    /// Bytes of all its files.
+    /// Size of all its files, bytes.
     pub(crate) size_bytes: u64,
 }
 
 /// Why a folder was set aside.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Reason {
-    /// ms since epoch UTC.
+    /// Time of the move, ms since epoch UTC.
     pub(crate) found_ms: i64,
-    /// The name of the folder where it was found.
+    /// Original name of the folder.
     pub(crate) folder: String,
     pub(crate) reason: String,
 }
 
 impl Quarantine {
-    /// Of the devices of a node.
+    /// Creates the quarantines of a node's devices.
     pub(crate) fn new(disk: Arc<dyn Disk>, path_data: &Path, tiers: &TierPaths) -> Self {
         let beside = tiers.beside_hot().map(|(tier, path)| (tier, path.to_owned()));
         Self {
@@ -64,7 +64,7 @@ impl Quarantine {
         }
     }
 
-    /// Moves a folder of a device there, durably.
+    /// Moves a folder of a device into quarantine durably.
     pub(crate) fn take(&self, tier: Tier, dir: &Path, why: &str, now_ms: i64) -> Result<()> {
         let root = self.root(tier)?;
         let folder = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -104,7 +104,7 @@ impl Quarantine {
             .ok_or_else(|| crate::tiers::no_tier(tier))
     }
 
-    /// Every folder in quarantine, by device and id.
+    /// Returns every folder in quarantine, by device and id.
     pub(crate) fn list(&self) -> Result<Vec<Quarantined>> {
         let mut found = Vec::new();
         for (tier, path) in &self.devices {
@@ -140,7 +140,7 @@ impl Quarantine {
         Ok(found)
     }
 
-    /// Removes a folder for good.
+    /// Deletes a folder permanently.
     pub(crate) fn remove(&self, id: &str) -> Result<()> {
         let found = self.list()?;
         let own: Vec<&Quarantined> = found.iter().filter(|folder| folder.id == id).collect();
@@ -154,7 +154,7 @@ impl Quarantine {
         Ok(())
     }
 
-    /// Removes the reason of a folder that is not there any more.
+    /// Removes the reason of a folder that was moved back.
     pub(crate) fn forget(&self, folder: &Quarantined) -> Result<()> {
         let Some(own) = folder.files.parent() else {
             return Ok(());
@@ -167,7 +167,7 @@ impl Quarantine {
     }
 }
 
-/// The error of an id that is not in quarantine.
+/// Returns the error for an id that is not in quarantine.
 pub(crate) fn no_such_folder(id: &str) -> Error {
     Error::new(
         ErrorKind::ResourceNotFound,

@@ -1,7 +1,7 @@
-//! Making a catalog from the files of a data folder whose catalog is lost or damaged.
+//! Rebuild of a lost or damaged catalog from the files of a data folder.
 //!
-//! Three sources, the newest of which counts for each entity: the catalog's own file as far as it can be read, the copy of
-//! all metadata, and the record in each index folder. What the sources cannot say is reported, never guessed.
+//! It has three sources, and the newest one counts for each entity: the catalog's file as far as it can be read, the
+//! copy of all metadata, and the record in each index folder. Information in no source is reported, never guessed.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -22,24 +22,24 @@ use crate::mounts::manifest_file;
 use crate::shard::Shard;
 use crate::tiers::TierPaths;
 
-/// What a rebuild found, and what it made.
+/// Report of a rebuild.
 #[derive(Debug, Clone, Default)]
 pub struct RebuildReport {
-    /// What each source holds and what was taken from it, a line each.
+    /// Content of each source and what was used of it, one line each.
     pub found: Vec<String>,
-    /// What could not be taken, or is missing, a line each.
+    /// Data that could not be used, or is missing, one line each.
     pub problems: Vec<String>,
-    /// Indices of the new catalog.
+    /// Number of indices in the new catalog.
     pub index_count: usize,
-    /// The new catalog's version.
+    /// Version of the new catalog.
     pub version: u64,
-    /// Where the catalog of before is now, if the new one was put in its place and there was one.
+    /// New path of the previous catalog, if it existed and was replaced.
     pub replaced: Option<PathBuf>,
 }
 
-/// A folder of an index and what it says of itself.
+/// Folder of an index and its record.
 struct Folder {
-    /// `None`: it is below `indices/`; else its id in the quarantine.
+    /// `None`: it is below `indices/`; otherwise its id in the quarantine.
     quarantined: Option<String>,
     tier: Tier,
     dir: PathBuf,
@@ -47,8 +47,8 @@ struct Folder {
     record: Result<Option<IndexRecord>>,
 }
 
-/// Makes a catalog from what a data folder holds. Changes nothing unless `apply`; then the new catalog takes the place of the
-/// old one, which stays beside it, and folders of its indices come out of the quarantine. No other process may have the
+/// Rebuilds a catalog from a data folder. Changes nothing unless `apply`; then the new catalog replaces the old one,
+/// which stays beside it, and folders of its indices are moved out of the quarantine. No other process may have the
 /// data folder open.
 pub fn rebuild_catalog(disk: Arc<dyn Disk>, path_data: &Path, tiers: &TierPaths, apply: bool) -> Result<RebuildReport> {
     if !disk.exists(path_data)? {
@@ -129,9 +129,9 @@ struct Rebuild<'a> {
     path_data: &'a Path,
     report: RebuildReport,
     metadata: Metadata,
-    /// Uuids of indices that were deleted.
+    /// Uuids of deleted indices.
     deleted: HashSet<String>,
-    /// The highest version that any source names.
+    /// Highest version in any source.
     newest: u64,
 }
 
@@ -144,7 +144,7 @@ impl Rebuild<'_> {
         self.report.problems.push(line);
     }
 
-    /// The newer of the catalog's file and its copy.
+    /// Uses the newer of the catalog's file and its copy.
     fn take_stored(&mut self) -> Result<()> {
         let path = self.path_data.join(CATALOG_FILE);
         let mut best: Option<(Metadata, &str)> = None;
@@ -153,7 +153,7 @@ impl Rebuild<'_> {
             Ok(Inspection::Empty) => self.problem(format!("[{}] is empty", path.display())),
             Ok(Inspection::Found { metadata, deleted, .. }) if metadata.cluster_uuid.is_empty() => {
                 drop(deleted);
-                self.problem(format!("[{}] is new and holds nothing", path.display()));
+                self.problem(format!("[{}] is a new catalog without content", path.display()));
             }
             Ok(Inspection::Found { metadata, deleted, .. }) => {
                 self.found(format!(
@@ -191,13 +191,13 @@ impl Rebuild<'_> {
             self.metadata = metadata;
         } else {
             self.problem(
-                "templates, policies, repositories, settings and frozen indices are lost: put them again".to_owned(),
+                "templates, policies, repositories, settings and frozen indices are lost: create them again".to_owned(),
             );
         }
         Ok(())
     }
 
-    /// Which cluster this is, and how many changes it has seen.
+    /// Determines the cluster uuid and the version.
     fn take_noted(&mut self, noted: Option<(String, u64)>, folders: &[Folder]) -> Result<()> {
         let records = || {
             folders
@@ -209,8 +209,8 @@ impl Rebuild<'_> {
             let uuid = noted.as_ref().map(|(uuid, _)| uuid.clone()).or(first);
             self.metadata.cluster_uuid = uuid.ok_or_else(|| {
                 Error::illegal_argument(format!(
-                    "[{}] holds neither a catalog nor a copy of one nor an index that says whose it is: there is nothing \
-                     to make a catalog of",
+                    "[{}] has neither a catalog nor a copy of one nor an index folder with a record: there is nothing \
+                     to rebuild a catalog from",
                     self.path_data.display()
                 ))
             })?;
@@ -229,7 +229,7 @@ impl Rebuild<'_> {
         Ok(())
     }
 
-    /// Takes the indices of folders that are newer than what is known of them. Returns the folders that come out of the
+    /// Uses the indices of folders that are newer than the other sources. Returns the folders to move out of the
     /// quarantine.
     fn take_folders<'f>(&mut self, folders: &'f [Folder]) -> Result<Vec<&'f Folder>> {
         let base_version = self.metadata.version;
@@ -291,7 +291,7 @@ impl Rebuild<'_> {
         Ok(brought_back)
     }
 
-    /// Takes an index that no catalog names; false: it is not taken.
+    /// Adds an index that no catalog names; false: it is not added.
     fn add_index(&mut self, folder: &Folder, record: &IndexRecord) -> Result<bool> {
         let (dir, index) = (folder.dir.display(), &record.index);
         if record.state == RecordState::Restoring {
@@ -315,7 +315,7 @@ impl Rebuild<'_> {
             return Ok(false);
         }
         self.found(format!(
-            "[{dir}] holds index [{}], which no catalog names: it is taken",
+            "[{dir}] holds index [{}], which no catalog names: it is added",
             index.name
         ));
         self.metadata.indices.insert(Arc::new(index.clone()));
@@ -329,7 +329,7 @@ impl Rebuild<'_> {
         let known = self.metadata.data_streams.get(name).cloned();
         if known.is_none() {
             self.problem(format!(
-                "data stream [{name}] is made of its indices alone: look at its template and lifecycle"
+                "data stream [{name}] is rebuilt from its indices alone: check its template and lifecycle"
             ));
         }
         let mut stream = known.map_or_else(
@@ -371,7 +371,7 @@ impl Rebuild<'_> {
         self.metadata.indices.values().find(|index| index.uuid == uuid)
     }
 
-    /// Indices whose files are not there.
+    /// Reports indices without files.
     fn report_missing(&mut self, folders: &[Folder]) {
         let there: HashSet<&str> = folders.iter().map(|folder| folder.uuid.as_str()).collect();
         let missing = self
@@ -390,7 +390,7 @@ impl Rebuild<'_> {
         self.report.problems.extend(lines);
     }
 
-    /// Manifests of mounted snapshots that no index of the new catalog reads.
+    /// Reports manifests of mounted snapshots that no index of the new catalog reads.
     fn report_mounts(&mut self) -> Result<()> {
         let stores = self
             .metadata

@@ -1,4 +1,4 @@
-//! Whether the catalog is the newest that the data folder has seen: held against the files beside it before a start
+//! Start check: compares the catalog with the files beside it, to detect a lost or old catalog before a start
 //! changes anything.
 
 use std::path::{Path, PathBuf};
@@ -14,29 +14,29 @@ use super::{CATALOG_FILE, CatalogCopy};
 use crate::shard::Shard;
 use crate::tiers::TierPaths;
 
-/// The folder of an index on one device.
+/// Folder of an index on one device.
 pub(crate) struct IndexFolder {
-    /// The folder's name.
+    /// Name of the folder.
     pub(crate) uuid: String,
     pub(crate) tier: Tier,
     pub(crate) dir: PathBuf,
-    /// Its record of itself; `None`: it has none. An error names the damaged file.
+    /// Its record; `None`: it has none. An error names the damaged file.
     pub(crate) record: Result<Option<IndexRecord>>,
-    /// What commit points of its shards say of the catalog.
+    /// Catalog versions in the commit points of its shards.
     pub(crate) committed: Vec<NotedVersion>,
 }
 
-/// What the files beside the catalog say.
+/// Content of the files beside the catalog.
 pub(crate) struct Evidence {
     pub(crate) noted: Option<NotedVersion>,
-    /// The version of the copy of all metadata, and whose it is.
+    /// Version and cluster of the copy of all metadata.
     pub(crate) copy: Option<NotedVersion>,
     pub(crate) folders: Vec<IndexFolder>,
-    /// Files that cannot be read, each with its path. They take part in no decision.
+    /// Files that cannot be read, each with its path. They affect no decision.
     pub(crate) damaged: Vec<String>,
 }
 
-/// Every `indices/` folder of a node.
+/// Returns every `indices/` folder of a node.
 pub(crate) fn indices_dirs<'a>(path_data: &'a Path, tiers: &'a TierPaths) -> Vec<(Tier, PathBuf)> {
     let beside = tiers.beside_hot().map(|(tier, path)| (tier, path.join("indices")));
     std::iter::once((Tier::Hot, path_data.join("indices")))
@@ -45,7 +45,7 @@ pub(crate) fn indices_dirs<'a>(path_data: &'a Path, tiers: &'a TierPaths) -> Vec
 }
 
 impl Evidence {
-    /// Reads what there is. Changes nothing.
+    /// Reads all files. Changes nothing.
     pub(crate) fn gather(disk: &dyn Disk, path_data: &Path, tiers: &TierPaths) -> Result<Self> {
         let mut damaged = Vec::new();
         let noted = catalog_version::read(disk, path_data).unwrap_or_else(|error| {
@@ -74,7 +74,7 @@ impl Evidence {
     }
 }
 
-/// The folders of indices below one `indices/`, which need not be there.
+/// Returns the index folders below one `indices/`, which may not exist.
 pub(crate) fn folders_in(disk: &dyn Disk, tier: Tier, indices: &Path) -> Result<Vec<IndexFolder>> {
     let entries = match disk.list(indices) {
         Ok(entries) => entries,
@@ -99,7 +99,8 @@ pub(crate) fn folders_in(disk: &dyn Disk, tier: Tier, indices: &Path) -> Result<
     Ok(folders)
 }
 
-/// Fails if there is no catalog beside files that only a node with a catalog writes. `what` says what is in its place.
+/// Fails if there is no catalog beside files that only a node with a catalog writes. `what` describes the catalog's
+/// state.
 pub(crate) fn refuse_lost_catalog(what: &str, path_data: &Path, evidence: &Evidence) -> Result<()> {
     let path = path_data.join(CATALOG_FILE);
     let found = found_beside(evidence);
@@ -135,8 +136,8 @@ fn found_beside(evidence: &Evidence) -> Vec<String> {
     found
 }
 
-/// Fails if a file beside the catalog was written when the catalog had taken more changes than it has now: then the
-/// newest of them are lost.
+/// Fails if a file beside the catalog was written at a higher version than the catalog has now: then its
+/// newest changes are lost.
 pub(crate) fn refuse_old_catalog(metadata: &Metadata, path_data: &Path, evidence: &Evidence) -> Result<()> {
     let path = path_data.join(CATALOG_FILE);
     let (uuid, version) = (metadata.cluster_uuid.as_str(), metadata.version);
@@ -173,7 +174,7 @@ pub(crate) fn refuse_old_catalog(metadata: &Metadata, path_data: &Path, evidence
         }
     }
     for folder in &evidence.folders {
-        // A folder of another node is set aside by the sweep, and an unfinished one says nothing of the catalog.
+        // The sweep quarantines a folder of another node, and an unfinished folder says nothing about the catalog.
         if let Ok(Some(record)) = &folder.record {
             if record.cluster_uuid != uuid || record.state != RecordState::Live {
                 continue;

@@ -1,7 +1,7 @@
-//! Folders below `indices/` that the catalog does not name: what a start does with each.
+//! Sweep of folders below `indices/` that the catalog does not name, at a start.
 //!
-//! Left by a crash between making files and storing the index, or between deleting it and removing them, or while a shard
-//! was moved; or put there by hand; or named by a catalog that was lost.
+//! Such folders remain from a crash between creating files and storing the index, between deleting an index and
+//! removing its files, or during a move of a shard; or they were copied there by hand; or a lost catalog named them.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -17,16 +17,16 @@ use super::start_check::{Evidence, IndexFolder};
 use crate::engine::state::ShardFactory;
 use crate::shard::Shard;
 
-/// What a sweep did.
+/// Result of a sweep.
 #[derive(Debug, Default)]
 pub(crate) struct Swept {
-    /// Folders removed.
+    /// Number of removed folders.
     pub(crate) removed: usize,
-    /// Folders moved to the quarantine.
+    /// Number of folders moved to the quarantine.
     pub(crate) quarantined: usize,
 }
 
-/// Looks at every folder of the evidence. The catalog is known to be the newest.
+/// Sweeps every folder of the evidence. The catalog is known to be the newest.
 pub(crate) fn sweep(
     factory: &ShardFactory,
     metadata: &Metadata,
@@ -61,7 +61,7 @@ pub(crate) fn sweep(
     Ok(swept)
 }
 
-/// Why a folder is the work of a command that was never acknowledged; `None`: it may be more than that.
+/// Returns why a folder is the work of a command that was never acknowledged; `None`: it may contain more.
 fn why_unfinished(disk: &dyn Disk, folder: &IndexFolder, cluster_uuid: &str) -> Result<Option<&'static str>> {
     if is_without_files(disk, &folder.dir)? {
         return Ok(Some("it holds no file"));
@@ -86,11 +86,11 @@ fn why_unfinished(disk: &dyn Disk, folder: &IndexFolder, cluster_uuid: &str) -> 
     }
 }
 
-/// Moves a folder to the quarantine. On a full disk it stays where it is, and the next start tries again.
+/// Moves a folder to the quarantine. On a full disk it stays, and the next start tries again.
 fn set_aside(quarantine: &Quarantine, tier: Tier, dir: &Path, why: &str, now_ms: i64, swept: &mut Swept) -> Result<()> {
     match quarantine.take(tier, dir, why, now_ms) {
         Err(error) if error.kind() == ErrorKind::DiskFull => {
-            tracing::error!(path = %dir.display(), %error, "a folder cannot be set aside: {why}");
+            tracing::error!(path = %dir.display(), %error, "cannot move a folder to the quarantine: {why}");
         }
         taken => {
             taken?;
@@ -100,7 +100,7 @@ fn set_aside(quarantine: &Quarantine, tier: Tier, dir: &Path, why: &str, now_ms:
     Ok(())
 }
 
-/// Whether a folder holds nothing but folders and a record whose writing was cut off.
+/// Whether a folder has only subfolders and an incompletely written record.
 fn is_without_files(disk: &dyn Disk, dir: &Path) -> Result<bool> {
     for entry in disk.list(dir)? {
         if entry.name == "index.json.tmp" {
@@ -125,7 +125,7 @@ fn reason(folder: &IndexFolder, cluster_uuid: &str) -> String {
     }
 }
 
-/// Removes the folders of shards in `dir`, on this device, that lie on another one, whole.
+/// Removes complete folders of shards in `dir` that are on another device by the catalog.
 fn sweep_shards(
     factory: &ShardFactory,
     index: &IndexMetadata,
@@ -135,7 +135,7 @@ fn sweep_shards(
     now_ms: i64,
     swept: &mut Swept,
 ) -> Result<()> {
-    // Where there is one device nothing can lie on another.
+    // With one device, no shard can be on another one.
     if factory.devices().count() == 1 {
         return Ok(());
     }
@@ -153,7 +153,7 @@ fn sweep_shards(
             continue;
         }
         let other = dir.join(&entry.name);
-        // Copies of splits can be fetched again. A shard is removed only if the one that the catalog names is there, or
+        // Copies of splits can be fetched again. A shard is removed only if the one that the catalog names exists, or
         // if this one was never finished.
         let is_spare = is_mounted
             || !Shard::exists(disk, &other)?

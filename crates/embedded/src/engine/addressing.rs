@@ -1,4 +1,4 @@
-//! From an index expression to the shards that a request is about, each as it is now.
+//! Addressing of a request: from an index expression to the shards to search, each in its current state.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,30 +24,30 @@ use crate::segment::ShardSnapshot;
 use crate::splits::reads::metered;
 use crate::ticker::{policy_of, view_of};
 
-/// Times that names are looked up of which an index is deleted meanwhile.
+/// Maximum number of name resolutions while indices of the expression are being deleted.
 const ADDRESS_TRIES: usize = 5;
-/// Between two of them, if nothing changed yet.
+/// Pause between two resolutions if the state has not changed yet.
 const DELETION_PAUSE: Duration = Duration::from_millis(2);
 
-/// Which shards a request is about.
+/// Selection of the shards of a request.
 pub(super) struct Wanted<'a> {
     target: &'a IndexTarget,
     /// Empty: all shards.
     routing: &'a [String],
     /// Empty: all shards.
     only_shards: &'a [u32],
-    /// They are held against each index's limit.
+    /// Checked against the limit of each index.
     docvalue_fields: &'a [FieldSpec],
-    /// Shards that hold none of its matches are left out. `None`: all shards.
+    /// Shards that hold no match of this query are left out. `None`: all shards.
     query: Option<Matches<'a>>,
-    /// What is asked of them, if that is known.
+    /// The search request, if there is one.
     request: Option<&'a SearchRequest>,
-    /// They are held for requests to come.
+    /// The shards are held for later requests (scroll, point in time).
     is_held: bool,
 }
 
 impl<'a> Wanted<'a> {
-    /// What a scroll asks.
+    /// Selects all shards of a scroll.
     pub(super) fn of(request: &'a SearchRequest) -> Self {
         Self {
             only_shards: &request.only_shards,
@@ -56,7 +56,7 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// What a search asks, without the shards that its conditions on time and tenant leave nothing of.
+    /// Selects the shards of a search, without those that its conditions on time and tenant exclude.
     pub(super) fn narrowed(request: &'a SearchRequest) -> Self {
         Self {
             query: (!narrow::looks_past_query(&request.aggs)).then(|| Matches::of(request)),
@@ -66,7 +66,7 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// What routing leaves of a target, for a point in time.
+    /// Selects the shards of a target that match the routing, for a point in time.
     pub(super) fn routed(target: &'a IndexTarget, routing: &'a [String]) -> Self {
         Self {
             routing,
@@ -75,7 +75,7 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// Every shard of a target.
+    /// Selects every shard of a target.
     pub(super) fn all_of(target: &'a IndexTarget) -> Self {
         Self {
             target,
@@ -89,23 +89,23 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// Shards that failed: index, number, why.
+/// Failed shards: index, shard number, error.
 type Failures = Vec<(String, u32, Error)>;
 
-/// A shard that an expression names.
+/// Shard that an expression resolves to.
 pub(super) struct Addressed {
     pub(super) slot: Arc<ShardSlot>,
-    /// Of its index.
+    /// Uuid of its index.
     pub(super) uuid: String,
     pub(super) search: Result<ShardSearch, FailedShard>,
-    /// Why acknowledged documents are missing from it.
+    /// Why acknowledged documents are missing from the search.
     pub(super) behind: Option<FailedShard>,
-    /// Segments that hold no match were not opened, so that not all fields of a tenant are known.
+    /// Some segments hold no match and were not opened, so not all fields of a tenant are known.
     pub(super) is_part: bool,
 }
 
 impl Addressed {
-    /// Whether its index was deleted after its name was looked up.
+    /// Whether its index was deleted after the name was resolved.
     fn was_deleted(&self) -> bool {
         let failed = self.search.as_ref().err().or(self.behind.as_ref());
         failed.is_some_and(|failed| failed.error.kind() == ErrorKind::IndexNotFound)
@@ -113,15 +113,15 @@ impl Addressed {
 }
 
 impl Core {
-    /// The shards that are wanted, as they are now.
+    /// Returns the selected shards in their current state.
     pub(super) fn address(&self, ctx: &RequestContext, wanted: &Wanted<'_>, now_ms: i64) -> Result<Vec<Addressed>> {
         self.address_narrowed(ctx, wanted, now_ms)
             .map(|(addressed, _)| addressed)
     }
 
-    /// The shards that are wanted, as they are now, and how many [`Wanted::query`] left out. If it leaves
-    /// nothing one shard stays, so that the shape of the answer is known. Names of which some index was deleted meanwhile are
-    /// looked up again: another may have taken its place.
+    /// Returns the selected shards in their current state, and how many of them [`Wanted::query`] left out. If the
+    /// query leaves out every shard, one shard stays, so that the shape of the answer is known. If an index was deleted
+    /// during the resolution, the names are resolved again: another index may have the name now.
     pub(super) fn address_narrowed(
         &self,
         ctx: &RequestContext,
@@ -136,7 +136,7 @@ impl Core {
             }
             ctx.check()?;
             if Arc::ptr_eq(&state, &self.state()) {
-                // Its deletion is about to be known.
+                // The state without the index is about to be published.
                 wait_for_others(|| thread::sleep(DELETION_PAUSE));
             }
         }
@@ -168,7 +168,7 @@ impl Core {
         Ok((addressed, skipped.len() as u32))
     }
 
-    /// The shards that a search asks, and those of them that do not serve, without looking into any.
+    /// Returns the number of shards of a search and those that do not serve, without opening any shard.
     pub(super) fn count_shards(
         &self,
         ctx: &RequestContext,
@@ -187,7 +187,7 @@ impl Core {
         Ok((places.len() as u32, failures))
     }
 
-    /// Where the shards lie that are wanted, and those that [`Wanted::query`] leaves out.
+    /// Returns the selected shards, and those that [`Wanted::query`] leaves out.
     fn places_in<'a>(
         &self,
         ctx: &RequestContext,
@@ -232,7 +232,7 @@ impl Core {
         Ok((places, skipped))
     }
 
-    /// Opens shards; those that are mounted all at once, as each may have to wait for an object store. Of them those that
+    /// Opens shards. Mounted shards are opened all at once, as each may have to wait for an object store; those that
     /// hold no match are added to `skipped`.
     fn open_places<'a>(
         &self,
@@ -244,7 +244,7 @@ impl Core {
     ) -> Result<Vec<Addressed>> {
         let matches = wanted.query;
         let mut mounted = Vec::new();
-        // Shards of one index have the same, and mostly those of the next have, too.
+        // All shards of one index have the same conditions; the next index mostly has the same too.
         let mut last: Option<(&IndexState, Arc<Conditions>)> = None;
         for place in &places {
             let Some(shard) = place.index.shards[place.number as usize].mounted() else {
@@ -284,8 +284,8 @@ impl Core {
                     snapshot: None,
                     not_opened,
                     ..
-                // What values others have beside a tenant's own is not to be learned from counts, nor from what is
-                // refused where there is something to search.
+                // For a tenant, a shard that a value pruned is not counted as skipped: neither the counts nor the
+                // errors of a search may show which values other tenants have.
                 })) if matches.is_some() && (ctx.scope.tenant_id().is_none() || not_opened.by_value == 0) => {
                     place.left_out = not_opened;
                     skipped.push(place);
@@ -296,8 +296,9 @@ impl Core {
         Ok(addressed)
     }
 
-    /// Opens mounted shards. Splits that have not come when the time of the search is over are left out, and the answer says
-    /// that its time was over. What is held for later pages, which have their own time, is whole, or its shard failed.
+    /// Opens mounted shards. Splits that have not arrived when the time of the search is over are left out, and the
+    /// answer is marked as timed out. Shards held for later pages must be complete or fail: those pages have a time
+    /// limit of their own.
     fn open_in_time(
         &self,
         ctx: &RequestContext,
@@ -307,7 +308,7 @@ impl Core {
         let opened = metered(ctx, || self.open_mounted(mounted, ctx.waiting()))?;
         let whole = |opened: Result<Opened>| match opened {
             Ok(opened) if opened.is_late && is_held => {
-                let reason = "the time of the search was over before the shard was opened";
+                let reason = "the search timed out before the shard was opened";
                 Err(Error::new(ErrorKind::Timeout, reason))
             }
             opened => opened,
@@ -315,7 +316,7 @@ impl Core {
         Ok(opened.into_iter().map(whole).collect())
     }
 
-    /// `opened` is what was opened of a mounted shard.
+    /// Makes one shard searchable. `opened` is the result of opening it, if it is mounted.
     fn open_place(&self, place: Place<'_>, now_ms: i64, opened: Option<Result<Opened>>) -> Addressed {
         let Place {
             index,
@@ -380,17 +381,17 @@ impl Core {
                 });
             }
         };
-        // An index that nobody searched is not refreshed by the clock, so its first search is
-        // the one that does it (Elasticsearch's search idle). Those that come meanwhile wait for it.
+        // The periodic refresh skips an index without searches, so its first search refreshes it (search idle of
+        // Elasticsearch). Searches that arrive meanwhile wait for that refresh.
         let idle = is_search_idle(&view_of(slot, &shard), &policy_of(self, index), now_ms);
         let mut behind = None;
         if idle && index.metadata.settings.refresh_interval_ms.is_some() && shard.needs_refresh() {
             behind = slot.refresh(now_ms).err();
         }
-        // Only now: before, it would tell others that they need not wait.
+        // Set only now: an earlier value would make concurrent searches skip the wait.
         slot.searched_ms.store(now_ms, Ordering::Relaxed);
-        // A shard that stopped refreshes no more: what it has taken since its last refresh is
-        // acknowledged, and missing from the answer.
+        // A shard that stopped no longer refreshes: writes since its last refresh are acknowledged, but missing from
+        // the answer.
         if behind.is_none() && shard.needs_refresh() {
             behind = shard.failure();
         }
@@ -433,13 +434,13 @@ impl Core {
     }
 }
 
-/// A shard that may be searched.
+/// Shard that may be searched.
 struct Place<'a> {
     index: &'a Arc<IndexState>,
     number: u32,
     filters: Vec<Query>,
     tenant: Option<TenantRestriction>,
-    /// Of one that was left out, why its segments were.
+    /// If the shard was left out: why its segments were.
     left_out: NotOpened,
 }
 
@@ -449,7 +450,7 @@ impl Place<'_> {
     }
 }
 
-/// A tenant's documents lie where the tenant does. Another routing would tell who else lies there.
+/// Refuses a tenant's routing to other shards than its own. Such a routing would show which tenants share a shard.
 fn check_routing(ctx: &RequestContext, routing: &[String]) -> Result<()> {
     let Some(tenant) = ctx.scope.tenant_id() else {
         return Ok(());
@@ -460,14 +461,14 @@ fn check_routing(ctx: &RequestContext, routing: &[String]) -> Result<()> {
     }
 }
 
-/// The refusal of a routing that is not that of a document's tenant.
+/// Returns the error for a routing that differs from the tenant of the document.
 pub(crate) fn foreign_routing(routing: &str, tenant: &str) -> Error {
     Error::illegal_argument(format!(
         "routing [{routing}] is refused: the documents are routed by their tenant [{tenant}]"
     ))
 }
 
-/// Whose documents a request sees of an index: `Some(None)` everybody's, `None` nobody's.
+/// Returns the documents of an index that a request may see: `Some(None)` all, `None` none.
 pub(super) fn restriction(ctx: &RequestContext, index: &IndexState) -> Option<Option<TenantRestriction>> {
     let Some(tenant) = ctx.scope.tenant_id() else {
         return Some(None);
@@ -479,7 +480,7 @@ pub(super) fn restriction(ctx: &RequestContext, index: &IndexState) -> Option<Op
     }))
 }
 
-/// Fails where documents are missing and the request wants all or nothing.
+/// Fails if documents are missing and the request does not allow partial results.
 pub(super) fn check_behind(addressed: &[Addressed], allow_partial: bool) -> Result<()> {
     let first = addressed.iter().find_map(|shard| shard.behind.as_ref());
     match first {
@@ -494,7 +495,7 @@ pub(super) type Parts = (
     Vec<FailedShard>,
 );
 
-/// Slots, shards, and those that are behind.
+/// Splits addressed shards into slots, searchable or failed shards, and those with missing documents.
 pub(super) fn split(addressed: Vec<Addressed>) -> Parts {
     let mut parts = Parts::default();
     for shard in addressed {
@@ -517,15 +518,15 @@ fn check_docvalue_fields(fields: &[FieldSpec], index: &IndexState) -> Result<()>
     Ok(())
 }
 
-/// A shard to search.
+/// Shard ready to be searched.
 struct Searchable {
     search: ShardSearch,
     /// Why acknowledged documents are missing from it.
     behind: Option<FailedShard>,
 }
 
-/// The shards that routing leaves, in order: those of the request, those of the alias, or what
-/// both have in common; of them those of the tenant, in whose name the request comes.
+/// Returns the shard numbers that routing selects, in order: the routing of the request, that of the alias, or the
+/// intersection of both; for a tenant's request, only shards of that tenant.
 fn shard_numbers(
     target: &ResolvedIndex,
     routing: &[String],
@@ -565,7 +566,7 @@ mod tests {
 
     use super::*;
 
-    /// An index of 8 shards where the tenant `big` has two of its own.
+    /// An index of 8 shards where the tenant `big` has two dedicated shards.
     fn index() -> Arc<IndexMetadata> {
         let table = json!({"number_of_shards": 8, "tenants": {"big": [2, 5]}});
         let commands = [

@@ -1,4 +1,4 @@
-//! Refresh, flush, force-merge and analyze.
+//! Index administration: refresh, flush, force merge, cache clearing and analyze.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -15,23 +15,23 @@ use super::state::{IndexState, ShardSlot};
 use crate::analysis;
 
 impl Core {
-    /// Makes everything written so far searchable.
+    /// Makes all acknowledged writes searchable.
     pub(super) fn refresh(&self, ctx: &RequestContext, target: &IndexTarget) -> Result<ShardsOutcome> {
         let now_ms = self.now_ms();
         self.for_each_shard(ctx, target, |_, slot| slot.refresh(now_ms).map(|_| ()))
     }
 
-    /// Makes segments durable and trims the WAL.
+    /// Makes buffered documents durable segments and trims the WAL.
     pub(super) fn flush(&self, ctx: &RequestContext, target: &IndexTarget) -> Result<ShardsOutcome> {
         self.for_each_shard(ctx, target, |_, slot| slot.flush().map(|_| ()))
     }
 
-    /// Lets go what the request cache holds.
+    /// Clears the request cache of the shards.
     pub(super) fn clear_cache(&self, ctx: &RequestContext, target: &IndexTarget) -> Result<ShardsOutcome> {
         self.for_each_shard(ctx, target, |_, slot| {
             slot.clearings.fetch_add(1, Ordering::Relaxed);
             let segments = match slot.mounted() {
-                // Others that mounted the same splits find their answers anew as well.
+                // Other indices that mount the same splits lose their cached results too.
                 Some(shard) => self.mounts.open_segments(&shard, self.now_ms()),
                 None => slot.shard()?.snapshot().segments.clone(),
             };
@@ -42,7 +42,7 @@ impl Core {
         })
     }
 
-    /// Merges segments now.
+    /// Runs a force merge.
     pub(super) fn force_merge(&self, ctx: &RequestContext, request: &ForceMergeRequest) -> Result<ShardsOutcome> {
         if request.only_expunge_deletes && request.max_num_segments.is_some() {
             return Err(Error::illegal_argument(
@@ -51,11 +51,11 @@ impl Core {
             ));
         }
         self.for_each_shard(ctx, &request.target, |index, slot| {
-            // What a snapshot holds stays as it is.
+            // Mounted shards are immutable: the snapshot does not change.
             if slot.mounted().is_some() {
                 return Ok(());
             }
-            // A merge needs room for what it writes beside what it reads.
+            // A merge writes new segments before it removes the old ones, so it needs disk space.
             self.check_room(&index.metadata)?;
             slot.on_shard(|shard| {
                 match (request.max_num_segments, request.only_expunge_deletes) {
@@ -71,7 +71,8 @@ impl Core {
         })
     }
 
-    /// Shards of closed indices are skipped, as Elasticsearch does; others that fail are named.
+    /// Runs `work` on every shard of the target. Shards of closed indices are skipped, as in Elasticsearch; other
+    /// failures are listed.
     fn for_each_shard(
         &self,
         ctx: &RequestContext,
@@ -90,7 +91,7 @@ impl Core {
             for slot in index.shards.iter() {
                 match work(&index, slot) {
                     Ok(()) => outcome.successful += 1,
-                    // Deleted or closed since the expression was resolved.
+                    // The index was deleted or closed after the expression was resolved.
                     Err(error) if matches!(error.kind(), ErrorKind::IndexClosed | ErrorKind::IndexNotFound) => continue,
                     Err(error) => outcome.failures.push((index.name.to_string(), slot.number, error)),
                 }
@@ -101,18 +102,18 @@ impl Core {
     }
 }
 
-/// Elasticsearch's `position_increment_gap` between the texts of one field.
+/// Elasticsearch's `position_increment_gap` between two texts of one field.
 const POSITION_GAP: u32 = 100;
-/// Tokens of one answer (`index.analyze.max_token_count`).
+/// Maximum number of tokens of one answer (`index.analyze.max_token_count`).
 const TOKENS_MAX: usize = 10_000;
 
-/// Runs an analyzer.
+/// Runs an analyzer on texts.
 pub(super) fn analyze(request: &AnalyzeRequest) -> Result<Vec<AnalyzedToken>> {
     let mut tokens: Vec<AnalyzedToken> = Vec::new();
     let mut offset = 0;
     let mut position = 0;
     for text in &request.text {
-        // Broken off at the limit: a body of nothing but words would be some thirty million tokens.
+        // Analysis stops at the limit: a body full of short words would give some thirty million tokens.
         let ended = analysis::each_token(request.analyzer, text, |token| {
             if tokens.len() == TOKENS_MAX {
                 return ControlFlow::Break(());
@@ -133,7 +134,7 @@ pub(super) fn analyze(request: &AnalyzeRequest) -> Result<Vec<AnalyzedToken>> {
                  level setting."
             )));
         }
-        // One unit between two texts, as between two values of a field.
+        // The offset advances by one between two texts, as between two values of a field.
         offset += text.encode_utf16().count() as u32 + 1;
         position = tokens.last().map_or(0, |last| last.position + 1) + POSITION_GAP;
     }

@@ -1,9 +1,9 @@
-//! Requests that were answered before, over shards that have not changed since.
+//! Response cache lookup: answers a repeated search if none of its shards has changed.
 //!
-//! A dashboard that is looked at again, by the next user or by its own clock, asks word for word what it
-//! asked before. While no shard of it has anything new, the answer is the one of then, and it is given
-//! on the thread that received the request: it waits in no queue and wakes nobody. This is
-//! what Elasticsearch's request cache is to a shard, for the whole node and for pages of hits too.
+//! A dashboard that refreshes, or that the next user opens, sends exactly the same request again. If no shard of the
+//! request has changed, the cached response is returned on the thread that received the request: it waits in no queue
+//! and wakes no other thread. It corresponds to the shard request cache of Elasticsearch, but covers the whole node
+//! and also pages of hits.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -20,12 +20,12 @@ use crate::request_cache::{Answer, Found, Name, ShardCache};
 use crate::search::ShardSearch;
 use crate::segment::ShardSnapshot;
 
-/// What is kept is there twice: as values, and printed.
+/// A cached response is stored twice: as values and as printed JSON.
 const FORMS: usize = 2;
-/// Longer requests are rare, and naming them costs time and memory.
+/// Longer requests are rare, and building a key from them costs time and memory.
 const TEXT_BYTES_MAX: usize = 16 << 10;
 
-/// An answer, and what it was given over.
+/// Cached response, with the shards it was computed from.
 #[derive(Debug)]
 pub(crate) struct Answered {
     response: SearchResponse,
@@ -33,21 +33,21 @@ pub(crate) struct Answered {
     segments: Vec<SegmentId>,
 }
 
-/// A shard as it was. Holds nothing open.
+/// State of a shard at the time of the search. Holds no files open.
 #[derive(Debug)]
 struct Over {
     slot: Weak<ShardSlot>,
-    /// [`ShardSlot::clearings`] of then.
+    /// [`ShardSlot::clearings`] at that time.
     clearings: u64,
     seen: Seen,
 }
 
-/// What a search saw of a shard.
+/// The version of a shard that a search saw.
 #[derive(Debug)]
 enum Seen {
     Written(Weak<ShardSnapshot>),
-    /// What is mounted never changes, so it is not asked which of its splits are open. A snapshot that is rewritten is
-    /// read by another shard.
+    /// A mounted snapshot never changes, so the set of opened splits does not matter. A snapshot that is rewritten is
+    /// read by another `MountedShard`.
     Mounted(Weak<MountedShard>),
 }
 
@@ -63,15 +63,15 @@ impl Over {
         }
     }
 
-    /// The shard, if it is as it was.
+    /// Returns the slot if the shard has not changed.
     fn unchanged(&self) -> Option<Arc<ShardSlot>> {
         let slot = self.slot.upgrade()?;
         let is_same = slot.clearings.load(Ordering::Relaxed) == self.clearings
             && match &self.seen {
                 Seen::Written(snapshot) => {
                     let shard = slot.shard().ok()?;
-                    // What waits for a refresh may have to be refreshed first: the long way knows.
-                    // Asked first: between the two a refresh may end.
+                    // A shard with unrefreshed writes may need a refresh first; the normal search path decides that.
+                    // Checked before the snapshot: a refresh may end between the two.
                     !shard.needs_refresh() && std::ptr::eq(Arc::as_ptr(&shard.snapshot()), snapshot.as_ptr())
                 }
                 Seen::Mounted(shard) => std::ptr::eq(Arc::as_ptr(&slot.mounted()?), shard.as_ptr()),
@@ -80,35 +80,35 @@ impl Over {
     }
 }
 
-/// What names a request's answer; taken before the request is searched.
+/// Cache key of a request's response; built before the request runs.
 pub(super) struct Asked {
     name: Name,
 }
 
 impl Answered {
-    /// The segments that it is about and that may go.
+    /// Returns the segments that the response covers and that a merge may remove.
     pub(crate) fn segments(&self) -> impl Iterator<Item = SegmentId> + '_ {
         self.segments.iter().copied()
     }
 
-    /// The shards, if all are as they were.
+    /// Returns the slots if no shard has changed.
     fn unchanged(&self) -> Option<Vec<Arc<ShardSlot>>> {
         self.shards.iter().map(Over::unchanged).collect()
     }
 }
 
 impl Core {
-    /// What names the answer of a request; `None`: it depends on more than what is searched, or is not to be
-    /// kept.
+    /// Returns the cache key of a request. `None`: the answer depends on more than the searched data, or must not be
+    /// cached.
     pub(super) fn asked(&self, ctx: &RequestContext, request: &SearchRequest) -> Option<Asked> {
         let has_context = request.point_in_time.is_some() || request.scroll.is_some();
         if has_context || request.profile || !self.may_keep_answer(request) {
             return None;
         }
-        // Complete by construction: whatever a request can say is printed.
+        // The key is complete by construction: the debug output has every part of the request.
         let buckets_max = self.search_buckets_max.load(Ordering::Relaxed);
         let text = format!("{request:?}\n{:?}\n{buckets_max}", ctx.scope);
-        // Date math, also in names of indices, and whatever draws lots.
+        // Date math (also in index names) and random functions are not cacheable.
         if text.len() > TEXT_BYTES_MAX || text.contains("now") || text.contains("andom") {
             return None;
         }
@@ -118,8 +118,8 @@ impl Core {
         })
     }
 
-    /// False where no answer would be kept: so that no request is printed for nothing. Knows indices by their own
-    /// names only; what aliases and patterns mean is found out by whoever searches.
+    /// Returns false if the answer would not be cached, so that no key is built for nothing. Knows concrete index names
+    /// only; aliases and patterns are resolved by the search.
     fn may_keep_answer(&self, request: &SearchRequest) -> bool {
         if !self.request_cache.is_on() || request.request_cache == Some(false) {
             return false;
@@ -134,7 +134,7 @@ impl Core {
         names.iter().all(may_keep)
     }
 
-    /// The answer of then. Cheap enough for any thread.
+    /// Returns the cached response. Cheap enough for any thread.
     pub(super) fn answered(&self, ctx: &RequestContext, asked: &Asked) -> Option<SearchResponse> {
         let answer = self.request_cache.get(&asked.name)?;
         let Found::Response(answered) = &answer.found else {
@@ -152,7 +152,7 @@ impl Core {
         Some(response)
     }
 
-    /// What has to be known of shards, before they are searched, to keep the answer.
+    /// Captures the state of the shards before they are searched. `None`: the response must not be cached.
     pub(super) fn over(&self, addressed: &[Addressed], request: &SearchRequest) -> Option<Kept> {
         let is_asked = request.request_cache == Some(true);
         let mut kept = Kept::default();
@@ -164,7 +164,7 @@ impl Core {
             let over = Over::of(&shard.slot, search);
             match &over.seen {
                 Seen::Written(_) => kept.written.push(search.clone()),
-                // Its snapshot was rewritten since the search began.
+                // The snapshot was rewritten since the search began.
                 Seen::Mounted(shard) if !self.still_reads(&*shard.upgrade()?, &search.snapshot) => return None,
                 Seen::Mounted(_) => {}
             }
@@ -175,18 +175,18 @@ impl Core {
     }
 }
 
-/// What is known of the shards that are being searched.
+/// State of the shards of a running search, for the cache entry.
 #[derive(Default)]
 pub(super) struct Kept {
     shards: Vec<Over>,
-    /// Searches of shards whose segments come and go.
+    /// Searches of shards whose segments change.
     written: Vec<ShardSearch>,
-    /// Of the first shard, whose account pays.
+    /// Cache of the first shard, whose account is charged.
     cache: Option<Option<ShardCache>>,
 }
 
 impl Kept {
-    /// Keeps an answer, if it is complete.
+    /// Stores a response if it is complete.
     pub(super) fn put(self, asked: Asked, response: &SearchResponse) {
         let is_complete =
             !response.timed_out && response.terminated_early.is_none() && response.shards.failures.is_empty();

@@ -1,4 +1,4 @@
-//! The cluster settings that the engine itself obeys.
+//! Cluster settings that the engine applies.
 
 use std::sync::atomic::Ordering;
 
@@ -20,7 +20,7 @@ const MAX_OPEN_POINTS_IN_TIME: &str = "search.max_open_pit_context";
 const MAX_KEEP_ALIVE: &str = "search.max_keep_alive";
 const DEFAULT_KEEP_ALIVE: &str = "search.default_keep_alive";
 
-/// `None`: not set.
+/// Parsed cluster settings. `None`: not set.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct ClusterSettings {
     low_watermark: Option<Watermark>,
@@ -35,7 +35,7 @@ pub(super) struct ClusterSettings {
 }
 
 impl ClusterSettings {
-    /// Reads those that are there; fails on the first that makes no sense.
+    /// Reads the settings that are present; fails on the first invalid one.
     pub(super) fn read(settings: &SettingsMap) -> Result<Self> {
         Ok(Self {
             low_watermark: read(settings, LOW_WATERMARK, Watermark::parse)?,
@@ -50,7 +50,8 @@ impl ClusterSettings {
         })
     }
 
-    /// What is newly set must be in order too: a catalog of before may have it otherwise, and opens.
+    /// Checks new settings, also the order of watermarks. A catalog of an older version may have them in another order,
+    /// and still opens.
     pub(super) fn check(settings: &SettingsMap) -> Result<()> {
         let read = Self::read(settings)?;
         check_order(read.low_watermark, read.high_watermark, ["low", "high"])?;
@@ -69,7 +70,7 @@ fn read<T>(settings: &SettingsMap, name: &str, parse: impl Fn(&str) -> Result<T>
     parse(&text).map(Some).map_err(failed)
 }
 
-/// Watermarks that are both set, and comparable, come in their order.
+/// Checks that two watermarks are in order, if both are set and comparable.
 fn check_order(lower: Option<Watermark>, upper: Option<Watermark>, [low, high]: [&str; 2]) -> Result<()> {
     let (Some(lower), Some(upper)) = (lower, upper) else {
         return Ok(());
@@ -77,7 +78,7 @@ fn check_order(lower: Option<Watermark>, upper: Option<Watermark>, [low, high]: 
     let is_past = match (lower, upper) {
         (Watermark::UsedRatio(lower), Watermark::UsedRatio(upper)) => lower > upper,
         (Watermark::FreeBytes(lower), Watermark::FreeBytes(upper)) => lower < upper,
-        // A share of one disk is more than these bytes, of another less.
+        // Whether a percentage is above a number of bytes depends on the size of the disk.
         _ => false,
     };
     if !is_past {
@@ -94,7 +95,7 @@ fn whole(text: &str) -> Result<usize> {
 }
 
 impl Core {
-    /// Takes them over.
+    /// Applies the settings.
     pub(crate) fn use_cluster_settings(&self, settings: &SettingsMap) -> Result<()> {
         let settings = ClusterSettings::read(settings)?;
         let config = &self.config;

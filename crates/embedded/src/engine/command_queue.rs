@@ -1,7 +1,7 @@
-//! Commands that wait for the catalog, which stores all of them in one transaction.
+//! Queue of commands that wait for the catalog, which stores a batch of them in one transaction.
 //!
-//! A transaction waits for the disk. Whoever comes meanwhile would wait for one after the other; taken
-//! together they wait for one. Each is still applied by itself, in the order in which they came.
+//! A transaction waits for the disk. Commands that arrive meanwhile form the next batch and wait for one sync
+//! instead of one each (group commit). Each command is still applied separately, in order of arrival.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,20 +13,20 @@ use parking_lot::Mutex;
 
 use super::commands::Gone;
 
-/// Commands of one transaction: enough that waiting for the disk no longer counts.
+/// Maximum commands in one transaction: enough that the sync no longer dominates.
 const BATCH_MAX: usize = 256;
 
-/// What became of a command, and the indices whose shards are to be ended because of it.
+/// Result of a command, and the indices whose shards must be ended because of it.
 pub(super) type Answer = Result<(Outcome, Vec<Gone>)>;
 
-/// Commands that nobody has taken yet, oldest first.
+/// Commands that no thread has taken yet, oldest first.
 #[derive(Default)]
 pub(crate) struct CommandQueue {
     waiting: Arc<Mutex<Vec<Waiting>>>,
     next_id: AtomicU64,
 }
 
-/// A command and who waits for it.
+/// Command and the channel to its caller.
 pub(super) struct Waiting {
     id: u64,
     pub(super) command: Command,
@@ -34,14 +34,14 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// Tells who waits.
+    /// Sends the result to the caller.
     pub(super) fn answer(self, answer: Answer) {
-        // There is room for one, and who waits may have gone.
+        // The channel has space for one result; the caller may be gone.
         let _ = self.answer.try_send(answer);
     }
 }
 
-/// A place in the queue. Dropping it takes the command back, if nobody has taken it yet.
+/// Position in the queue. Dropping it withdraws the command if no thread has taken it yet.
 pub(super) struct Queued {
     id: u64,
     waiting: Arc<Mutex<Vec<Waiting>>>,
@@ -49,7 +49,7 @@ pub(super) struct Queued {
 }
 
 impl CommandQueue {
-    /// Puts a command at the end.
+    /// Appends a command.
     pub(super) fn push(&self, command: Command) -> Queued {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = sync_channel(1);
@@ -65,7 +65,7 @@ impl CommandQueue {
         }
     }
 
-    /// Takes the oldest, as many as one transaction has room for.
+    /// Takes the oldest commands, at most [`BATCH_MAX`].
     pub(super) fn take(&self) -> Vec<Waiting> {
         let mut waiting = self.waiting.lock();
         let count = waiting.len().min(BATCH_MAX);
@@ -74,7 +74,7 @@ impl CommandQueue {
 }
 
 impl Queued {
-    /// What became of it; `None`: nobody has taken it yet, or whoever did is still at it.
+    /// Returns the result; `None`: the command is still queued or being executed.
     pub(super) fn answer(&self) -> Option<Answer> {
         self.answer.try_recv().ok()
     }
@@ -86,9 +86,9 @@ impl Drop for Queued {
     }
 }
 
-/// The answer of a command that was taken by someone who ended without one.
+/// Returns the error for a command whose executing thread ended without a result.
 pub(super) fn forgotten() -> Error {
-    Error::internal("the command failed by a bug, see the log")
+    Error::internal("the command failed because of a bug, see the log")
 }
 
 #[cfg(test)]
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_wait_any_more_has_not_asked() {
+    fn a_command_whose_caller_left_is_withdrawn() {
         let queue = CommandQueue::default();
         let (first, second) = (queue.push(command("a")), queue.push(command("b")));
         drop(first);

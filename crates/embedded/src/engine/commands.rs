@@ -1,8 +1,8 @@
-//! Changing metadata: one command after the other, stored whole before anyone sees it.
+//! Execution of commands that change metadata: serial, and durable before they are visible.
 //!
-//! The order makes every crash harmless. New indices get their files, synced, before the catalog
-//! names them; deleted ones lose theirs after the catalog forgot them. A crash in between leaves
-//! folders that no index refers to, and the next start removes those.
+//! The order makes every crash harmless. The files of a new index are synced before the catalog names it; the files of
+//! a deleted index are removed after the catalog has dropped it. A crash in between leaves folders that no index
+//! refers to, and the next start removes those.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,23 +20,23 @@ use super::{Commands, Core, closing_error};
 use crate::catalog::StoreFailure;
 
 impl Core {
-    /// Takes one command: all of it is durable and published when this returns, or nothing.
+    /// Executes one command: either all of it is durable and published when this returns, or nothing.
     /// Blocks.
     pub(crate) fn execute(&self, command: Command) -> Result<Outcome> {
         self.finish_command(self.queue_command(command))
     }
 
-    /// Lets a command wait for [`Core::finish_command`], or for whoever finishes another one.
+    /// Queues a command for [`Core::finish_command`] or for a thread that finishes another command.
     pub(super) fn queue_command(&self, command: Command) -> Queued {
         self.command_queue.push(command)
     }
 
-    /// Takes what waits for the catalog, until a command is answered. Blocks.
+    /// Executes batches of queued commands until this one has a result. Blocks.
     pub(super) fn finish_command(&self, queued: Queued) -> Result<Outcome> {
         self.finish_command_and(queued, || {})
     }
 
-    /// As [`Core::finish_command`]; `release` lets go what was kept for the command, once it is published or refused.
+    /// As [`Core::finish_command`]; `release` frees resources held for the command, once it is published or refused.
     pub(super) fn finish_command_and(&self, queued: Queued, release: impl FnOnce()) -> Result<Outcome> {
         let answer = {
             let mut commands = self.commands.lock();
@@ -53,14 +53,14 @@ impl Core {
         };
         release();
         let (outcome, gone) = answer?;
-        // Flushing and removing files takes its time, and other commands need not wait for it.
+        // Flushing and removing files takes time, and other commands need not wait for it.
         for gone in &gone {
             self.end_shards(gone);
         }
         Ok(outcome)
     }
 
-    /// Takes commands one after the other and stores them together.
+    /// Applies commands one after the other and stores them in one transaction.
     fn store_and_publish(&self, commands: &mut Commands, batch: Vec<Waiting>) {
         let before = self.state();
         let mut current = Arc::clone(&before);
@@ -101,14 +101,14 @@ impl Core {
         catalog.store(&before.metadata, &after.metadata)?;
         let version = &self.factory.catalog;
         version.advance(after.metadata.version);
-        // An older number is harmless: it only tells less of a catalog that goes back.
+        // An older version number is harmless: it only makes the detection of a rolled-back catalog weaker.
         if let Err(error) = version.write(&*self.config.disk, &self.config.path_data) {
             tracing::debug!(%error, "cannot write [catalog.version]");
         }
         Ok(())
     }
 
-    /// One command on top of a state; the files of new indices exist, durably, when this returns.
+    /// Applies one command to a state; the files of new indices are durable when this returns.
     fn next_step(&self, before: &Arc<State>, command: Command, random: &mut fastrand::Rng) -> Result<Step> {
         let command = with_facts(command, before, self.now_ms());
         let (after, mut outcome) = before
@@ -137,7 +137,7 @@ impl Core {
         })
     }
 
-    /// The next state. What did not change is not looked at: there may be many thousands of indices.
+    /// Builds the next state. Skips unchanged indices: there may be many thousands.
     fn next_state(&self, before: &State, after: &Arc<Metadata>) -> Result<State> {
         let mut next = before.with_metadata(Arc::clone(after));
         for difference in before.metadata.indices.differences(&after.indices) {
@@ -163,8 +163,8 @@ impl Core {
         Ok(next)
     }
 
-    /// Ends the new indices of a state that is not published. Where it is unknown whether one was stored
-    /// its files stay: if it was not, the next start finds that it was never finished.
+    /// Ends the new indices of a state that is not published. If it is unknown whether the transaction was stored, the
+    /// files stay: if it was not, the next start finds that the command never finished.
     fn abandon(&self, before: &State, next: &State, maybe_stored: bool) {
         for index in created(before, next) {
             take_away(index, || Error::index_not_found(&*index.name));
@@ -196,8 +196,8 @@ impl Core {
         IndexState::new(index, slots.collect())
     }
 
-    /// An index whose folder came out of the quarantine. Opening its shards may replay and replaying may need a command, so
-    /// that waits until this command is through: [`Core::open_waiting_shards`].
+    /// Returns the state of an index whose folder came out of the quarantine. Its shards are opened after this command,
+    /// by [`Core::open_waiting_shards`]: opening may replay, and replay may need a command.
     fn adopted(&self, index: &Arc<IndexMetadata>, now_ms: i64) -> Result<Arc<IndexState>> {
         let slots = (0..index.settings.number_of_shards).map(|number| {
             let slot = ShardSlot::new(number, Err(recovering_error(&index.name, number)), now_ms);
@@ -207,7 +207,7 @@ impl Core {
         IndexState::new(index, slots.collect())
     }
 
-    /// What follows from a change that is durable and published already. Nothing here fails the
+    /// Applies the consequences of a change that is already durable and published. Nothing here fails the
     /// command; a start does all of it again. Returns the indices whose shards must be ended.
     fn follow_up(&self, before: &State, next: &State) -> Vec<Gone> {
         let mut gone = Vec::new();
@@ -233,7 +233,8 @@ impl Core {
                 Some(_) => {}
             }
         }
-        // Both ways: what somebody of a deleted tenant began before and opened after it is not there for the next of its name.
+        // On closing and reopening of the name: a context that a request of the deleted tenant opened after the
+        // deletion must not be visible to a new tenant of the same name.
         let (closed, closed_now) = (&before.metadata.closed_tenants, &next.metadata.closed_tenants);
         for tenant in closed.symmetric_difference(closed_now) {
             self.contexts.forget_tenant(tenant);
@@ -248,15 +249,15 @@ impl Core {
         gone
     }
 
-    /// Ends the shards of an index that was deleted or closed. The slots hold them no more, so
-    /// whoever opens the index again meanwhile waits for the same shards.
+    /// Ends the shards of an index that was deleted or closed. The slots no longer hold them, so a concurrent
+    /// reopening of the index waits for the same shards to end.
     fn end_shards(&self, gone: &Gone) {
         match gone {
             Gone::Deleted(index) => {
                 self.mounts.forget_index(&index.metadata.uuid);
                 for slot in index.shards.iter() {
                     slot.release_waiters();
-                    // Someone may be opening it who has not heard of the deletion, and makes files.
+                    // Another thread may be opening the shard without knowing of the deletion, and create files.
                     let _opening = slot.opening.lock();
                     slot.end_retired();
                 }
@@ -274,8 +275,8 @@ impl Core {
         }
     }
 
-    /// Opening may replay and replaying may need a command, so it waits until this command is
-    /// through: [`Core::open_waiting_shards`].
+    /// Marks the shards for opening. They are opened after this command, by [`Core::open_waiting_shards`]: opening may
+    /// replay, and replay may need a command.
     fn reopen_shards(&self, index: &IndexState) {
         for slot in index.shards.iter() {
             self.expect_recovery(slot);
@@ -284,7 +285,7 @@ impl Core {
         }
     }
 
-    /// Settings that were changed while a shard was being opened did not reach it.
+    /// Applies settings that were changed while a shard was being opened and so did not reach it.
     pub(super) fn use_settings_of_now(&self, index: &IndexState, slot: &ShardSlot) {
         if let Some(now) = self.state().indices.get(&index.name) {
             use_settings_in(now, slot);
@@ -304,18 +305,18 @@ impl Core {
     }
 }
 
-/// A command that was applied, and not stored yet.
+/// Command that is applied but not stored yet.
 struct Step {
     before: Arc<State>,
     after: Arc<State>,
     outcome: Outcome,
 }
 
-/// Measures what rollover conditions are held against.
+/// Measures the values that rollover conditions are checked against.
 fn with_facts(mut command: Command, state: &State, now_ms: i64) -> Command {
     if let Command::Rollover { target, facts, .. } = &mut command {
         let write_index = firn_model::names::resolve_write(target, &state.metadata, now_ms);
-        // A target that cannot be written to is refused by the command itself.
+        // If the target cannot be written to, the command itself refuses it.
         if let Ok(write) = write_index
             && let Ok(index) = state.index(&write.index)
         {
@@ -325,7 +326,7 @@ fn with_facts(mut command: Command, state: &State, now_ms: i64) -> Command {
     command
 }
 
-/// Indices of `next` that `before` lacks.
+/// Returns the indices of `next` that `before` lacks.
 fn created<'a>(before: &'a State, next: &'a State) -> impl Iterator<Item = &'a Arc<IndexState>> {
     before
         .differences(next)
@@ -337,15 +338,15 @@ fn created<'a>(before: &'a State, next: &'a State) -> impl Iterator<Item = &'a A
         })
 }
 
-/// An index whose shards take nothing more and are to be ended.
+/// Index whose shards take no more writes and must be ended.
 pub(super) enum Gone {
-    /// Its files go too.
+    /// Its files are deleted too.
     Deleted(Arc<IndexState>),
-    /// What it took is made durable as segments first.
+    /// Its buffered documents are flushed to segments first.
     Closed(Arc<IndexState>),
 }
 
-/// Nobody finds the index's shards any more; searches that hold a snapshot finish on it.
+/// Removes the shards of the index from their slots; searches that hold a snapshot finish on it.
 fn take_away(index: &IndexState, reason: impl Fn() -> Error) {
     for slot in index.shards.iter() {
         slot.replace(Err(reason()));

@@ -1,8 +1,8 @@
-//! Scrolls and points in time: snapshots of shards that are held between requests.
+//! Search contexts (scrolls and points in time): snapshots of shards that are held between requests.
 //!
-//! A snapshot keeps its segments' files open, so that they can be read after merges and deletions
-//! have removed them from the folder. That costs disk and address space, so contexts are few
-//! ([`ContextLimits`]), and those that nobody uses expire. They do not outlive the process.
+//! A snapshot keeps the files of its segments open, so that they can be read after merges and deletions
+//! have removed them from the folder. That costs disk and address space, so their number is limited
+//! ([`ContextLimits`]), and unused contexts expire. They do not outlive the process.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use super::state::{ContextCounters, ShardSlot, add_us};
 use crate::config::ContextLimits;
 use crate::search::{After, FailedShard, ShardSearch};
 
-/// The contexts that are open.
+/// The open contexts.
 pub(crate) struct Contexts {
     open: Mutex<Open>,
 }
@@ -30,48 +30,48 @@ struct Open {
     by_id: HashMap<String, Arc<Context>>,
     limits: ContextLimits,
     random: fastrand::Rng,
-    /// Contexts opened so far.
+    /// Number of contexts opened so far.
     count: u64,
 }
 
-/// One context.
+/// One open context.
 pub(super) struct Context {
     pub(super) id: String,
     kind: ContextKind,
-    /// Of the request that opened it: for others it is not there.
+    /// Scope of the request that opened it: other scopes cannot see the context.
     scope: Arc<Scope>,
-    /// Later ones have larger numbers.
+    /// Later contexts have larger numbers.
     number: u64,
     pub(super) created_ms: i64,
     shards: Mutex<Vec<HeldShard>>,
     life: Mutex<Life>,
-    /// Of a scroll. Held while a page is read.
+    /// `Some` for a scroll. Locked while a page is read.
     pub(super) scroll: Option<Mutex<Scroll>>,
 }
 
-/// How long a context stays.
+/// Lifetime of a context.
 struct Life {
     keep_alive_ms: u64,
     used_ms: i64,
-    /// Requests that read from it now; it does not expire under them.
+    /// Number of requests that read from it now; it does not expire while there are any.
     users: usize,
 }
 
-/// Where a scroll stands.
+/// Position of a scroll.
 pub(super) struct Scroll {
-    /// What every page after the first asks for.
+    /// Request for every page after the first.
     pub(super) request: Arc<SearchRequest>,
-    /// The clock of the first page, for date math.
+    /// Clock of the first page, for date math.
     pub(super) now_ms: i64,
-    /// Where the last page ended.
+    /// Sort values of the last hit of the last page.
     pub(super) after: Option<After>,
-    /// What the first page found.
+    /// Total hits of the first page.
     pub(super) total: Option<firn_engine::search::TotalHits>,
-    /// What the first page found.
+    /// Maximum score of the first page.
     pub(super) max_score: Option<f32>,
 }
 
-/// A shard as it was.
+/// Shard at the time when the context was opened.
 pub(super) struct HeldShard {
     slot: Arc<ShardSlot>,
     uuid: String,
@@ -111,7 +111,7 @@ fn counters(slot: &ShardSlot, kind: ContextKind) -> &ContextCounters {
     }
 }
 
-/// What a search of a context reads.
+/// Shards that a search of a context reads.
 #[derive(Default)]
 pub(super) struct Held {
     pub(super) slots: Vec<Arc<ShardSlot>>,
@@ -119,7 +119,8 @@ pub(super) struct Held {
     pub(super) behind: Vec<FailedShard>,
 }
 
-/// A context in use: it does not expire before this is dropped, and its time counts from then.
+/// Guard of a context in use: the context does not expire before the guard is dropped, and its keep-alive counts from
+/// then.
 pub(super) struct InUse<'a> {
     pub(super) context: Arc<Context>,
     now_ms: &'a dyn Fn() -> i64,
@@ -134,7 +135,7 @@ impl Drop for InUse<'_> {
 }
 
 impl Contexts {
-    /// None open. Ids are drawn from `seed`.
+    /// Creates an empty set. Ids are drawn from `seed`.
     pub(super) fn new(seed: u64) -> Self {
         Self {
             open: Mutex::new(Open {
@@ -146,12 +147,12 @@ impl Contexts {
         }
     }
 
-    /// Bounds of the contexts to come.
+    /// Sets the limits for contexts that are opened from now on.
     pub(super) fn set_limits(&self, limits: ContextLimits) {
         self.open.lock().limits = limits;
     }
 
-    /// The time to live that a request asks for, or the default; an error if it is too long.
+    /// Returns the keep-alive of a request, or the default; fails if it is too long.
     pub(super) fn keep_alive_ms(&self, asked: Option<Duration>) -> Result<u64> {
         let limits = self.open.lock().limits;
         let Some(asked) = asked else {
@@ -169,7 +170,7 @@ impl Contexts {
         Ok(asked_ms)
     }
 
-    /// Holds shards. `scroll` makes it a scroll.
+    /// Opens a context over shards; a scroll if `scroll` is `Some`.
     pub(super) fn open(
         &self,
         scope: &Arc<Scope>,
@@ -206,7 +207,7 @@ impl Contexts {
         Ok(context)
     }
 
-    /// Finds a context to read from; `keep_alive_ms` is what it lives on for afterwards.
+    /// Finds a context to read from; `keep_alive_ms` is its new keep-alive.
     pub(super) fn use_context<'a>(
         &'a self,
         scope: &Scope,
@@ -228,7 +229,7 @@ impl Contexts {
         Ok(InUse { context, now_ms })
     }
 
-    /// Closes contexts; one entry for each named, or for each that was open.
+    /// Closes contexts; returns one entry for each named id, or for each context that was open.
     pub(super) fn close(&self, scope: &Scope, kind: ContextKind, which: &CloseContexts) -> Result<Vec<ClosedContext>> {
         if let CloseContexts::Ids(ids) = which {
             ids.iter().try_for_each(|id| check_id(kind, id))?;
@@ -247,7 +248,7 @@ impl Contexts {
                 })
                 .collect()
         };
-        // What they hold is let go of outside of the lock: it may close many files.
+        // The contexts are dropped outside of the lock: that may close many files.
         Ok(closed
             .into_iter()
             .map(|(id, context)| ClosedContext {
@@ -257,7 +258,7 @@ impl Contexts {
             .collect())
     }
 
-    /// Closes those that nobody has used for longer than they are to live.
+    /// Closes contexts that have been unused for longer than their keep-alive.
     pub(crate) fn expire(&self, now_ms: i64) {
         let over: Vec<Arc<Context>> = {
             let mut open = self.open.lock();
@@ -278,8 +279,8 @@ impl Contexts {
         }
     }
 
-    /// An index was deleted or closed: whoever comes later finds its part of a context missing, and
-    /// its files are let go of. Searches that read from it now finish.
+    /// Drops the shards of an index that was deleted or closed: later requests find its part of a context missing, and
+    /// its files are released. Searches that read from it now finish.
     pub(super) fn forget_index(&self, uuid: &str) {
         let mut open = self.open.lock();
         open.by_id.retain(|id, context| {
@@ -298,8 +299,8 @@ impl Contexts {
         });
     }
 
-    /// A tenant is deleted, or another one of its name begins: nothing that it opened is there any more. Searches that read
-    /// from it now finish.
+    /// Drops the contexts of a tenant that is deleted, or whose name a new tenant gets. Searches that read
+    /// from them now finish.
     pub(super) fn forget_tenant(&self, tenant: &str) {
         let is_own = |context: &Arc<Context>| context.scope.tenant_id().is_some_and(|own| own.as_str() == tenant);
         let gone: Vec<Arc<Context>> = {
@@ -309,11 +310,11 @@ impl Contexts {
                 .map(|(_, context)| context)
                 .collect()
         };
-        // What they hold is let go of outside of the lock.
+        // The contexts are dropped outside of the lock.
         drop(gone);
     }
 
-    /// The indices that a context holds shards of, by uuid.
+    /// Returns the uuids of the indices whose shards a context holds.
     pub(super) fn indices_of(&self, kind: ContextKind, id: &str) -> Vec<String> {
         let open = self.open.lock();
         let Some(context) = open.by_id.get(id).filter(|context| context.kind == kind) else {
@@ -324,13 +325,13 @@ impl Contexts {
         uuids
     }
 
-    /// Lets go of everything.
+    /// Drops all contexts.
     pub(super) fn clear(&self) {
         let all = std::mem::take(&mut self.open.lock().by_id);
         drop(all);
     }
 
-    /// The points in time that are open, oldest first.
+    /// Returns the open points in time, oldest first.
     pub(super) fn points_in_time(&self, scope: &Scope) -> Vec<PointInTimeInfo> {
         let open = self.open.lock();
         let mut found: Vec<&Arc<Context>> = open.within(scope, ContextKind::PointInTime).collect();
@@ -345,7 +346,7 @@ impl Contexts {
             .collect()
     }
 
-    /// Bytes of the segments of a shard that contexts hold and the shard itself no more.
+    /// Returns the bytes of segments of a shard that contexts hold but the shard itself no longer has.
     pub(super) fn held_bytes(&self, slot: &Arc<ShardSlot>, generations_live: &[u64]) -> u64 {
         let mut held: HashMap<u64, u64> = HashMap::new();
         for context in self.open.lock().by_id.values() {
@@ -364,7 +365,7 @@ impl Contexts {
 }
 
 impl InUse<'_> {
-    /// What there is to read; fails once all of it is gone.
+    /// Returns the shards to read; fails if none is available any more.
     pub(super) fn held(&self) -> Result<Held> {
         let shards = self.context.shards.lock();
         if !shards.is_empty() && shards.iter().all(|shard| shard.search.is_err()) {
@@ -385,7 +386,7 @@ impl Open {
         self.by_id.values().filter(move |context| context.kind == kind)
     }
 
-    /// Those that a scope may use.
+    /// Returns the contexts that a scope may use.
     fn within<'a>(&'a self, scope: &'a Scope, kind: ContextKind) -> impl Iterator<Item = &'a Arc<Context>> {
         self.of_kind(kind).filter(|context| scope.may_use(&context.scope))
     }
@@ -398,7 +399,7 @@ impl Open {
         self.within(scope, kind).map(|context| context.id.clone()).collect()
     }
 
-    /// Whether one more may be opened, by anybody and by this tenant.
+    /// Fails if the limit of all contexts or of the tenant is reached.
     fn check_room(&self, kind: ContextKind, scope: &Scope) -> Result<()> {
         let max = match kind {
             ContextKind::Scroll => self.limits.scrolls_max,
@@ -415,7 +416,7 @@ impl Open {
     }
 }
 
-/// One tenant may have this part of all contexts open, so that others find room.
+/// One tenant may have at most 1/4 of all contexts, so that other tenants can open theirs.
 const TENANT_SHARE: usize = 4;
 
 fn check_room(kind: ContextKind, count: usize, max: usize) -> Result<()> {
@@ -447,7 +448,8 @@ impl Life {
     }
 }
 
-/// Numbers stay the same whichever shard fails later: ties are broken by them from page to page.
+/// Numbers segments of all shards. The numbers stay the same when a shard fails later: ties are broken by them on every
+/// page.
 fn number_segments(shards: &mut [HeldShard]) {
     let mut next = 0;
     for search in shards.iter_mut().filter_map(|shard| shard.search.as_mut().ok()) {
@@ -456,7 +458,7 @@ fn number_segments(shards: &mut [HeldShard]) {
     }
 }
 
-/// Names of contexts: what kind, then 256 random bits, so that nobody guesses one.
+/// Returns a new id: a prefix for the kind, then 256 random bits, so that an id cannot be guessed.
 fn new_id(kind: ContextKind, random: &mut fastrand::Rng) -> String {
     format!("{}{}{}", prefix(kind), fresh_uuid(random), fresh_uuid(random))
 }
@@ -468,10 +470,10 @@ fn prefix(kind: ContextKind) -> &'static str {
     }
 }
 
-/// Characters after the prefix.
+/// Number of characters after the prefix.
 const ID_CHARS: usize = 44;
 
-/// Whether a text can be an id at all, or is a mistake of the client.
+/// Fails if a text cannot be an id of this kind: a mistake of the client.
 fn check_id(kind: ContextKind, id: &str) -> Result<()> {
     let is_id = id.strip_prefix(prefix(kind)).is_some_and(|rest| {
         rest.len() == ID_CHARS
@@ -488,12 +490,12 @@ fn check_id(kind: ContextKind, id: &str) -> Result<()> {
     }))
 }
 
-/// An id that a client made up may be long.
+/// Shortens an id for an error: a client may send an id of any length.
 fn shortened(id: &str) -> String {
     id.chars().take(2 * ID_CHARS).collect()
 }
 
-/// The error of a context that is not, or no more.
+/// Returns the error for a context that does not exist or has expired.
 fn missing(id: &str) -> Error {
     Error::new(
         ErrorKind::SearchContextMissing,
@@ -501,7 +503,7 @@ fn missing(id: &str) -> Error {
     )
 }
 
-/// A time as Elasticsearch prints it (`1d`, `1.5h`).
+/// Formats a duration as Elasticsearch prints it (`1d`, `1.5h`).
 fn readable(ms: u64) -> String {
     const UNITS: [(&str, u64); 4] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)];
     for (name, size) in UNITS {
@@ -525,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn unused_ones_expire_and_used_ones_do_not() {
+    fn unused_contexts_expire_and_used_ones_do_not() {
         let contexts = Contexts::new(7);
         let context = open(&contexts, 1000).unwrap();
         let used = contexts
@@ -552,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_bounded_and_closing_makes_room() {
+    fn contexts_are_limited_and_closing_frees_a_place() {
         let contexts = Contexts::new(7);
         contexts.set_limits(ContextLimits {
             points_in_time_max: 2,
@@ -577,7 +579,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_tenant_opened_is_not_there_for_another() {
+    fn a_context_is_not_visible_to_another_tenant() {
         let contexts = Contexts::new(7);
         let scope = |name: &str| Scope::tenant(firn_model::tenant::TenantId::parse(name).unwrap());
         let (own, other) = (Arc::new(scope("a")), scope("b"));
@@ -598,7 +600,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_deleted_tenant_opened_goes() {
+    fn contexts_of_a_deleted_tenant_are_closed() {
         let contexts = Contexts::new(7);
         let scope = |name: &str| Arc::new(Scope::tenant(firn_model::tenant::TenantId::parse(name).unwrap()));
         for scope in [
@@ -615,7 +617,7 @@ mod tests {
     }
 
     #[test]
-    fn one_tenant_leaves_room_for_others() {
+    fn one_tenant_cannot_use_all_contexts() {
         let contexts = Contexts::new(7);
         contexts.set_limits(ContextLimits {
             points_in_time_max: 8,
@@ -630,7 +632,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_of_another_kind_or_none_are_mistakes() {
+    fn ids_of_another_kind_and_invalid_ids_are_refused() {
         let contexts = Contexts::new(7);
         let context = open(&contexts, 1000).unwrap();
         for id in ["", "abc", "firns", &context.id] {

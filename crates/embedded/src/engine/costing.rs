@@ -1,4 +1,4 @@
-//! What a search would fetch from repositories, and the limits that it is held against before it runs.
+//! Cost estimate of a search: bytes it would fetch from repositories, checked against limits before it runs.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ use crate::mounts::{LeftOut, sampled, sampled_alike};
 use crate::search::{self, SearchReads, ShardSearch, Unopened, search_page};
 use crate::splits::reads::metered;
 
-/// What a request to a store takes of which nothing was measured yet, ms.
+/// Assumed latency of a request to a store without measurements, ms.
 const LATENCY_MS: u64 = 30;
-/// Bytes per ms that come together, where many requests are under way: a gigabit.
+/// Assumed throughput with many requests in flight, bytes per ms: one gigabit per second.
 const BYTES_PER_MS: u64 = 125_000;
-/// The operator's limit, as errors name it.
+/// Name of the operator's limit in errors.
 const NODE_LIMIT: &str = "search.max_repository_bytes";
-/// A tenant's.
+/// Name of a tenant's limit in errors.
 const TENANT_LIMIT: &str = "search_repository_bytes";
 
 impl Core {
@@ -31,7 +31,8 @@ impl Core {
         self.estimate(ctx, request, 0)
     }
 
-    /// What it would fetch at most. More than `enough` is told only if not all of it is at hand.
+    /// Estimates the bytes that a search would fetch at most. More than `enough` is returned only if not all data is
+    /// cached locally.
     fn estimate(&self, ctx: &RequestContext, request: &SearchRequest, enough: u64) -> Result<SearchCost> {
         if request.point_in_time.is_some() {
             return Err(Error::not_implemented(
@@ -39,7 +40,7 @@ impl Core {
             ));
         }
         if ctx.scope.tenant_id().is_some() {
-            // As a profile, it tells nothing that filters know of the values of others.
+            // As in a profile, nothing may depend on what term filters know of other tenants' values.
             let told = SearchRequest {
                 profile: true,
                 ..request.clone()
@@ -59,7 +60,7 @@ impl Core {
         scale(&mut reads, left_out);
         let searched = reads.clone();
         reads.add_unknown(left_out.splits, request);
-        // Which documents are shown is known only to who searches: where that waits for nothing, it is tried.
+        // Only the search itself knows which documents it fetches: if all data is local, the search is tried.
         if is_near && reads.bytes() > enough && self.is_at_hand(ctx, searches, request, now_ms)? {
             reads = searched;
         }
@@ -75,7 +76,7 @@ impl Core {
         Ok(cost)
     }
 
-    /// What a tenant is told instead: nothing of it depends on what others have written or asked ([`search::told_to_tenant`]).
+    /// Estimates for a tenant: nothing depends on writes or searches of other tenants ([`search::told_to_tenant`]).
     fn told_to_tenant(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchCost> {
         let now_ms = self.now_ms();
         let wanted = Wanted::narrowed(&request);
@@ -98,7 +99,7 @@ impl Core {
         })
     }
 
-    /// Refuses a search that would fetch more than it may: it is told what it would fetch instead.
+    /// Refuses a search that would fetch more than the limit; the error has the estimate.
     pub(super) fn check_cost(&self, ctx: &RequestContext, request: &SearchRequest) -> Result<()> {
         let node = self.config.search_repository_bytes_max.map(|max| (max, NODE_LIMIT));
         let tenant = ctx.repository_bytes_max.map(|max| (max, TENANT_LIMIT));
@@ -114,7 +115,7 @@ impl Core {
         }
     }
 
-    /// Whether a search finds all that it reads at hand, by running it without waiting for anything.
+    /// Whether a search finds all data locally; tested by running it without any wait.
     fn is_at_hand(
         &self,
         ctx: &RequestContext,
@@ -130,12 +131,12 @@ impl Core {
         let run = || search_page(shards, Arc::new(request), &self.search_pool, &ctx, now_ms, limits, None);
         let outcome = metered(&ctx, run);
         ctx.check()?;
-        // What else fails is told by the search itself.
+        // Other failures are reported when the search runs.
         let is_whole = |response: &SearchResponse| !response.timed_out && response.shards.failures.is_empty();
         Ok(outcome.is_ok_and(|(response, _)| is_whole(&response)) && !ctx.waiting().is_timed_out())
     }
 
-    /// What a request to a store has taken so far, ms.
+    /// Returns the mean latency of store requests so far, ms.
     fn latency_ms(&self) -> u64 {
         let (mut requests, mut ms) = (0, 0);
         for (_, meter) in self.config.object_stores.meters() {
@@ -149,7 +150,7 @@ impl Core {
         }
     }
 
-    /// About how long it takes to fetch all of it, ms.
+    /// Estimates how long the fetches take, ms.
     fn time_of(&self, reads: &SearchReads, latency_ms: u64) -> u64 {
         let turns = reads.requests() / self.config.object_stores.limit().count().max(1) as u64;
         (reads.rounds.saturating_add(turns))
@@ -158,7 +159,7 @@ impl Core {
     }
 }
 
-/// What reads are told as; shards and time are left to the caller.
+/// Converts reads to a [`SearchCost`]; the caller sets shards and time.
 fn of_reads(reads: &SearchReads) -> SearchCost {
     let kinds = PartKind::ALL.into_iter().zip(reads.kinds);
     SearchCost {
@@ -178,7 +179,7 @@ fn searches(addressed: Vec<Addressed>) -> Vec<ShardSearch> {
     addressed.into_iter().filter_map(|shard| shard.search.ok()).collect()
 }
 
-/// Counts what was left out of a sample as the mean of the rest.
+/// Extrapolates a sample: splits that were left out count as the mean of the sampled ones.
 fn scale(reads: &mut SearchReads, left_out: LeftOut) {
     let opened = reads.splits;
     reads.splits += left_out.splits;
@@ -189,7 +190,7 @@ fn scale(reads: &mut SearchReads, left_out: LeftOut) {
     reads.kinds = reads.kinds.map(|(requests, bytes)| (scaled(requests), scaled(bytes)));
 }
 
-/// No time and no retry makes it fit, so it is a fault of the request.
+/// Returns the refusal. Neither more time nor a retry helps, so it is an error of the request.
 fn refusal(cost: &SearchCost, max: u64, name: &str) -> Error {
     let reason = format!(
         "the search was not run: it would fetch about {cost}, from snapshot repositories, and [{name}] allows [{max}] bytes. Narrow \
@@ -207,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_left_out_counts_as_the_mean() {
+    fn splits_outside_of_the_sample_count_as_the_mean() {
         let mut reads = SearchReads::default();
         reads.add(PartKind::Columns, (8, 400));
         reads.splits = 4;
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_tells_the_estimate() {
+    fn a_refusal_contains_the_estimate() {
         let cost = SearchCost {
             bytes: 70,
             requests: 3,

@@ -1,4 +1,4 @@
-//! Which fields of which indices have values.
+//! Fields with values, per index.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use super::addressing::Wanted;
 use crate::search::{can_match, has_values};
 
 impl Core {
-    /// The indices that may hold a match of the filter, with the fields that have values. Shards that do not answer are
-    /// left out, as in a search, unless none does.
+    /// Returns the indices that may hold a match of the filter, with the fields that have values. Shards that fail are
+    /// left out, as in a search, unless all fail.
     pub(super) fn fields_in_use(&self, ctx: &RequestContext, request: &FieldsInUseRequest) -> Result<Vec<FieldsInUse>> {
         let now_ms = self.now_ms();
         let mut found: BTreeMap<String, FieldsInUse> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Reading documents by id.
+//! Get and multi-get: reading documents by id.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,20 +16,20 @@ use crate::bulk::{Located, locate, shard_of_id};
 use crate::pool::yield_now;
 use crate::search::Memory;
 
-/// Rough bytes of a result besides its source.
+/// Rough size of a result without its source, bytes.
 const RESULT_BYTES: usize = 256;
-/// Of a source: as it was read, and in the answer that is made of it.
+/// Copies of a source in memory: as read, and in the answer.
 const COPIES: usize = 2;
 
-/// Whether documents of mounted indices, and of shards that are being opened, may be read where the work is done.
+/// Whether this pass may read documents of mounted indices and of shards that are being opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mounted {
     Read,
     LeftOut,
 }
 
-/// One result per request, in their order. Documents of mounted indices are read as a search reads them: what hangs far
-/// away keeps nobody from what is here, and ends when the future is dropped.
+/// Returns one result per request, in order. Documents of mounted indices are read on the search pool: a slow remote
+/// store does not delay local documents, and the read ends when the future is dropped.
 pub(super) async fn get_all(
     core: &Arc<Core>,
     ctx: &RequestContext,
@@ -65,7 +65,7 @@ pub(super) async fn get_all(
         .collect())
 }
 
-/// As [`told`]; what else went wrong is told where the answer is made.
+/// As [`told`], but only for hidden errors; others are returned unchanged.
 fn told_of_get(ctx: &RequestContext, error: Error) -> Error {
     match ctx.hides(&error) {
         true => told(ctx, error),
@@ -74,8 +74,8 @@ fn told_of_get(ctx: &RequestContext, error: Error) -> Error {
 }
 
 impl Core {
-    /// One result per request, in their order; `None`: a document of a mounted index that was left out. Fails as a whole
-    /// with [`ErrorKind::CircuitBreaking`] where the documents are more than one request may hold.
+    /// Returns one result per request, in order; `None`: a document of a mounted index that was left out. Fails as a
+    /// whole with [`ErrorKind::CircuitBreaking`] if the documents exceed the memory of one request.
     fn get_some<'a>(
         &self,
         ctx: &RequestContext,
@@ -154,7 +154,7 @@ impl Core {
     }
 }
 
-/// Where a document is.
+/// Locates a document.
 fn find(ctx: &RequestContext, index: &IndexState, routing: Option<&str>, id: &str) -> Result<Located> {
     if index.metadata.settings.tenant_field.is_some() {
         let owner = match (ctx.scope.tenant_id(), routing) {

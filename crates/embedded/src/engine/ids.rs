@@ -1,12 +1,12 @@
-//! Identifiers of new indices.
+//! Uuids of new indices.
 
-/// 128 random bits as 22 characters of URL-safe base64 without padding, as Elasticsearch makes.
+/// Returns 128 random bits as 22 characters of URL-safe base64 without padding, as Elasticsearch does.
 pub(crate) fn fresh_uuid(random: &mut fastrand::Rng) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let bits = random.u128(..);
     (0..22)
         .map(|place| {
-            // The last character holds the two bits that are left.
+            // The last character holds the remaining two bits.
             let six = match place {
                 21 => (bits & 0b11) << 4,
                 _ => (bits >> (122 - 6 * place)) & 0b11_1111,

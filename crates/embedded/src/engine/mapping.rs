@@ -1,4 +1,4 @@
-//! Mapping documents whose fields the index may not know yet.
+//! Mapping of documents whose fields may not be in the index mapping yet.
 
 use bytes::Bytes;
 use firn_model::mapping::Mapping;
@@ -9,11 +9,11 @@ use std::sync::Arc;
 use super::Core;
 use crate::mapper::{MappedDocument, Unmapped, map_document};
 
-/// Passes over a document before what is still unmapped is flattened: the second sees the fields
+/// Passes over a document before fields that are still unmapped are flattened: the second pass sees the fields
 /// that the first one found, the third those of a concurrent writer that gave them another type.
 pub(crate) const MAPPING_PASSES: usize = 3;
 
-/// What a pass does with unmapped fields.
+/// Returns what a pass does with unmapped fields.
 pub(crate) fn unmapped_in(pass: usize) -> Unmapped {
     if pass + 1 < MAPPING_PASSES {
         Unmapped::Report
@@ -23,7 +23,7 @@ pub(crate) fn unmapped_in(pass: usize) -> Unmapped {
 }
 
 impl Core {
-    /// Maps one document, adding its new fields to the index first.
+    /// Maps one document; adds its new fields to the index first.
     pub(crate) fn map_adding_fields(&self, index: &str, source: &Bytes, id: Option<&str>) -> Result<MappedDocument> {
         let mut pass = 0;
         loop {
@@ -46,8 +46,8 @@ impl Core {
         Ok(())
     }
 
-    /// Maps what comes from the WAL. It was acknowledged, so it is kept even if the mapping would
-    /// refuse it now (`dynamic: strict` set later): whole in `_source`, with no field indexed.
+    /// Maps a document from the WAL. It was acknowledged, so it is stored even if the current mapping refuses it
+    /// (`dynamic: strict` set later): then `_source` is stored and no field is indexed.
     pub(crate) fn map_for_replay(&self, index: &str, source: &Bytes) -> Result<MappedDocument> {
         match self.map_adding_fields(index, source, None) {
             Err(error)
@@ -56,7 +56,7 @@ impl Core {
                     ErrorKind::DocumentParsing | ErrorKind::StrictDynamicMapping
                 ) =>
             {
-                tracing::warn!(index, %error, "an acknowledged event does not fit its mapping any more");
+                tracing::warn!(index, %error, "an acknowledged event no longer fits the mapping; its fields are not indexed");
                 Ok(MappedDocument::source_only(source.clone()))
             }
             mapped => mapped,

@@ -1,4 +1,4 @@
-//! What a query says of shards and splits before any of them is opened.
+//! Pruning conditions of a query: which shards and splits cannot hold a match, before any of them is opened.
 
 use std::sync::Arc;
 
@@ -13,18 +13,18 @@ use crate::mounts::Conditions;
 use crate::search::exact::Exact;
 use crate::search::narrow;
 
-/// What decides which shards and splits are left out.
+/// Parts of a search that decide which shards and splits are pruned.
 #[derive(Clone, Copy)]
 pub(super) struct Matches<'a> {
     pub(super) query: &'a Query,
-    /// They have scores, in which documents count that do not match.
+    /// The hits have scores, which also depend on documents that do not match.
     scored: bool,
-    /// The answer tells what was read.
+    /// The answer shows what was read (`profile`).
     profiled: bool,
 }
 
 impl<'a> Matches<'a> {
-    /// What a search looks for; aggregations must not look past it.
+    /// Returns the conditions of a search; its aggregations must not need documents that do not match the query.
     pub(super) fn of(request: &'a SearchRequest) -> Self {
         Self {
             query: &request.query,
@@ -35,7 +35,7 @@ impl<'a> Matches<'a> {
 }
 
 impl Core {
-    /// What every match in a mounted index has, so that splits that hold none need not be opened.
+    /// Returns conditions that every match in a mounted index meets, so that splits without a match are not opened.
     pub(super) fn conditions(
         &self,
         ctx: &RequestContext,
@@ -64,7 +64,7 @@ impl Core {
             window: query.and_then(|query| narrow::window(&metadata.mapping, query, now_ms)),
             tenants: tenants.map(Arc::from),
             exact: match matches {
-                // A tenant would learn which values others have.
+                // A profile would show a tenant which values other tenants have.
                 Some(matches) if matches.profiled && tenant.is_some() => Vec::new(),
                 Some(matches) => exact.required(matches.query, filters),
                 None => Vec::new(),
@@ -74,9 +74,9 @@ impl Core {
     }
 }
 
-/// The shards of an index that may hold a match, by what the query says of time and tenant; `None`: all.
-/// What a tenant's own query says of tenants is not looked at: what is left out is counted in the answer,
-/// and would tell who lies where.
+/// Returns the shards of an index that may hold a match, by the conditions on time and tenant; `None`: all.
+/// Conditions on tenants in a tenant's query are ignored: the answer counts skipped shards, and the count
+/// would show which tenants are on which shard.
 pub(super) fn matching_shards(
     ctx: &RequestContext,
     index: &IndexState,

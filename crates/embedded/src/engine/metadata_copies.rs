@@ -1,6 +1,7 @@
-//! Keeping the copies of metadata beside the catalog up to date: the record in each index folder, and the copy of all.
+//! Copies of metadata beside the catalog: the record in each index folder, and the copy of the whole catalog.
 //!
-//! Both are written in the background: the catalog is the truth, and a copy that is a second old still tells what was lost.
+//! Both are written in the background: the catalog is authoritative, and a copy that is a second old still serves for a
+//! rebuild.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,13 +16,14 @@ use crate::data_folder::{Evidence, RecordState};
 use crate::pool::Flow;
 use crate::ticker::Lowered;
 
-/// The metadata of indices as their folders have it.
+/// Metadata of indices as last written to their folders.
 pub(crate) struct IndexRecords {
     written: Mutex<Indices>,
 }
 
 impl IndexRecords {
-    /// As a start found the folders. An index in whose record anything differs is left out, and written again.
+    /// Creates the set from the folders that a start found. An index whose record differs is left out, so that it is
+    /// written again.
     pub(crate) fn new(metadata: &Metadata, evidence: &Evidence) -> Self {
         let mut written = Indices::default();
         for index in metadata.indices.values() {
@@ -48,7 +50,7 @@ impl IndexRecords {
 }
 
 impl Core {
-    /// Writes what is due, in the background. To be called each second.
+    /// Writes copies that are due, in the background. Called once a second.
     pub(crate) fn copy_metadata_in_background(self: &Arc<Self>) {
         let metadata = Arc::clone(&self.state().metadata);
         let has_records_due = !self
@@ -65,7 +67,7 @@ impl Core {
         let queued = self.maintenance_pool.spawn(&Flow::node(), move || {
             let _lowered = Lowered(&core.copying_metadata);
             if let Err(error) = core.copy_metadata(false) {
-                tracing::debug!(%error, "cannot write copies of metadata yet");
+                tracing::debug!(%error, "cannot write copies of metadata; retrying in the background");
             }
         });
         if queued.is_err() {
@@ -73,7 +75,7 @@ impl Core {
         }
     }
 
-    /// Writes the records of indices that have changed, and the copy of all metadata if it is due or `now`.
+    /// Writes the records of changed indices, and the copy of the catalog if it is due or `now` is set.
     pub(crate) fn copy_metadata(&self, now: bool) -> Result<()> {
         let metadata = Arc::clone(&self.state().metadata);
         let records = self.write_index_records(&metadata);
@@ -85,7 +87,7 @@ impl Core {
         records
     }
 
-    /// Goes on after an error, and returns the first.
+    /// Writes all records; continues after an error, and returns the first.
     fn write_index_records(&self, metadata: &Metadata) -> Result<()> {
         let mut written = self.index_records.written.lock();
         let mut removed: Vec<String> = Vec::new();
@@ -102,7 +104,7 @@ impl Core {
         let mut outcome = Ok(());
         for index in due {
             match self.factory.update_record(&index, RecordState::Live) {
-                // The folder of an index that is copied whole from a snapshot comes later.
+                // The folder of an index that is being copied from a snapshot (cold tier) is created later.
                 Ok(0) if index.settings.is_mounted() && !index.settings.is_frozen() => {}
                 Ok(_) => {
                     written.insert(index);

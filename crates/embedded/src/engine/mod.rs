@@ -1,10 +1,10 @@
 //! [`Embedded`]: the engine on one machine.
 //!
-//! Fixed pools do the work, so that nothing heavy runs on the threads of the async runtime: writes and
-//! searches (which share the cores, tenants fairly), reads by id, maintenance (commands, refreshes,
-//! flushes), and merges. State is published whole ([`state::State`]); commands are taken one at a
-//! time and stored before they are published. A write is answered by the thread that synced its
-//! WAL; no thread waits for a sync.
+//! Fixed worker pools run all heavy work, none runs on the threads of the async runtime: writes and
+//! searches (which share the cores fairly between tenants), reads by id, maintenance (commands, refreshes,
+//! flushes), and merges. State is published as a whole ([`state::State`]); commands are executed serially
+//! and stored before they are published. The thread that synced the WAL of a write sends its
+//! answer; no thread waits for a sync.
 
 pub(crate) mod addressing;
 mod admin;
@@ -92,90 +92,91 @@ use crate::splits::reads::catch;
 use crate::ticker::{EVERYTHING_DUE, Ticker};
 use crate::tiers::Tiers;
 
-/// The engine on Tantivy: one machine, one data folder, one process.
+/// Engine on Tantivy: one machine, one data folder, one process.
 ///
-/// Dropping it without [`Engine::close`] loses nothing that was acknowledged; the next start has
+/// Dropping it without [`Engine::close`] loses no acknowledged write; the next start has
 /// more to replay.
 pub struct Embedded {
     core: Arc<Core>,
-    /// Looks that were called for, as the clock counts them.
+    /// Tick number of the next [`Embedded::begin_due`], as the ticker counts.
     looks: AtomicU64,
     ticker: Mutex<Option<Ticker>>,
     recovery: RecoveryReport,
 }
 
-/// What all parts of the engine share.
+/// State shared by all parts of the engine.
 pub(crate) struct Core {
     pub(crate) config: EmbeddedConfig,
     pub(crate) factory: ShardFactory,
     pub(crate) state: ArcSwap<State>,
     pub(crate) commands: Mutex<Commands>,
-    /// Those that wait for it.
+    /// Commands that wait for the catalog.
     command_queue: CommandQueue,
     /// Held until the engine is closed or dropped.
     lock: Mutex<Option<NodeLock>>,
     /// Folders that the catalog does not name.
     quarantine: Quarantine,
-    /// What is in it.
+    /// Content of the quarantine.
     quarantined: Mutex<Vec<QuarantinedFolder>>,
-    /// One change of the quarantine at a time.
+    /// Serializes changes of the quarantine.
     quarantine_lock: Mutex<()>,
-    /// Uuids of indices that come out of it: their folders are there before the catalog names them, and stay if it does not.
+    /// Uuids of indices being adopted: their folders exist before the catalog names them, and stay if the command
+    /// fails.
     adopting: Mutex<HashSet<String>>,
     index_records: IndexRecords,
     catalog_copy: CatalogCopy,
     /// Copies of metadata are queued or being written.
     copying_metadata: AtomicBool,
     pub(crate) write_pool: Pool,
-    /// Shared with the search itself, whose segments are tasks of their own.
+    /// Shared with the searches, whose segments are separate tasks.
     pub(crate) search_pool: Arc<Pool>,
     pub(crate) get_pool: Pool,
     pub(crate) maintenance_pool: Pool,
     pub(crate) merge_pool: Pool,
     /// Moves of shards between devices.
     pub(crate) move_pool: Pool,
-    /// The devices beside the one of the data folder.
+    /// Devices other than that of the data folder.
     pub(crate) tiers: Tiers,
     /// Snapshots and restores, which take long and mostly wait.
     pub(crate) snapshot_pool: Pool,
     pub(crate) repositories: Repositories,
     pub(crate) pressure: Arc<Pressure>,
     pub(crate) disk_watch: DiskWatch,
-    /// Memory for what opening shards would write to a full disk.
+    /// Memory for files that opening shards on a full disk would write.
     pub(crate) overlay_budget: Arc<OverlayBudget>,
-    /// `search.max_buckets` of now.
+    /// Current value of `search.max_buckets`.
     pub(crate) search_buckets_max: AtomicUsize,
-    /// Of all searches that run.
+    /// Memory of all running searches.
     pub(crate) search_memory: Arc<NodeMemory>,
-    /// Indices that read snapshots.
+    /// Mounted indices.
     pub(crate) mounts: Mounts,
-    /// What segments answered.
+    /// Cached partial results of segments and cached answers.
     pub(crate) request_cache: Arc<RequestCache>,
-    /// What scopes let be seen of the metadata.
+    /// Views of the metadata, by scope.
     pub(crate) views: Views,
-    /// What tenants know of mappings.
+    /// Mappings as tenants see them.
     pub(crate) narrowed_mappings: NarrowedMappings,
     /// Open scrolls and points in time.
     pub(crate) contexts: Contexts,
-    /// Where the scrub is.
+    /// Progress of the scrub.
     pub(crate) scrub: Scrub,
     pub(crate) damage: DamageCounters,
-    /// Picks the shard of documents whose id firn makes.
+    /// Picks the shard of documents with a generated id.
     pub(crate) next_shard: AtomicU64,
-    /// Shards that are being opened.
+    /// Number of shards that are being opened.
     pub(crate) recovering: RecoveringCount,
     /// Threads that open shards after the start.
     recovery_threads: Mutex<Vec<JoinHandle<()>>>,
-    /// When the engine was opened, ms since epoch UTC.
+    /// Time when the engine was opened, ms since epoch UTC.
     started_ms: i64,
     closing: AtomicBool,
-    /// Segments of a shard from which on those who write to it merge too.
+    /// Number of segments per shard above which writers merge too.
     pub(crate) segments_calm: AtomicU64,
-    /// Closed although a merge was still running.
+    /// The engine was closed while a merge was still running.
     merges_left_behind: AtomicBool,
 }
 
-/// What only one command at a time may touch.
+/// Data that only one command at a time may use.
 pub(crate) struct Commands {
     /// `None` once the engine is closed.
     pub(crate) catalog: Option<Catalog>,
@@ -183,12 +184,12 @@ pub(crate) struct Commands {
 }
 
 impl Core {
-    /// The state of now.
+    /// Returns the current state.
     pub(crate) fn state(&self) -> Arc<State> {
         self.state.load_full()
     }
 
-    /// ms since the epoch in UTC.
+    /// Returns the current time, ms since the epoch in UTC.
     pub(crate) fn now_ms(&self) -> i64 {
         (self.config.now_ms)()
     }
@@ -206,12 +207,12 @@ impl Core {
     }
 }
 
-/// Whoever comes while the node stops should come again.
+/// Returns the error for requests that arrive while the node stops; the client should retry.
 pub(crate) fn closing_error() -> Error {
     Error::new(ErrorKind::Rejected, "rejected execution: the node is shutting down")
 }
 
-/// Runs `work` on `pool`, for whoever sent the request, and waits for its answer without blocking the
+/// Runs `work` on `pool` in the queue of the request's tenant, and waits for the result without blocking the
 /// calling thread.
 pub(crate) async fn run_on<T: Send + 'static>(
     pool: &Pool,
@@ -220,21 +221,21 @@ pub(crate) async fn run_on<T: Send + 'static>(
 ) -> Result<T> {
     let (sender, receiver) = oneshot::channel();
     pool.spawn(&Flow::of(&ctx.scope), move || {
-        // The receiver is gone if the client is.
+        // The receiver is gone if the client disconnected.
         let _ = sender.send(catch(work));
     })?;
     receiver.await.unwrap_or_else(|_| Err(panicked()))
 }
 
-/// The answer of work that ended without one.
+/// Returns the error for work that ended without a result.
 pub(crate) fn panicked() -> Error {
-    Error::internal("the request failed by a bug, see the log")
+    Error::internal("the request failed because of a bug, see the log")
 }
 
 impl Embedded {
-    /// Opens or makes a data folder: takes its lock, reads the catalog, opens every shard and
-    /// replays what no flush covered. Shards that take longer than [`EmbeddedConfig::start_patience`] are opened in the
-    /// background. A damaged shard refuses alone. Blocks; call it outside of async threads.
+    /// Opens or creates a data folder: takes its lock, reads the catalog, opens every shard and
+    /// replays the WAL after the last flush. Shards that take longer than [`EmbeddedConfig::start_patience`] are opened
+    /// in the background. If a shard is damaged, only that shard fails. Blocks; call it outside of async threads.
     pub fn open(config: EmbeddedConfig) -> Result<Arc<Self>> {
         let (core, recovery) = open::open(config)?;
         let ticker = core.config.ticks.then(|| Ticker::start(Arc::clone(&core)));
@@ -246,13 +247,13 @@ impl Embedded {
         }))
     }
 
-    /// What [`Embedded::open`] found.
+    /// Returns what [`Embedded::open`] found.
     pub fn recovery_report(&self) -> &RecoveryReport {
         &self.recovery
     }
 
-    /// Looks once at everything that may be due, and hands it to the pools, which go on when this returns: what the engine's
-    /// clock does several times a second.
+    /// Checks once for all due background work and queues it on the pools, which may still run when this returns. The
+    /// engine's clock does the same several times a second.
     pub fn begin_due(&self) {
         self.core.tick(self.looks.fetch_add(EVERYTHING_DUE, Ordering::Relaxed));
     }
@@ -308,7 +309,7 @@ impl Engine for Embedded {
         let command = self.core.command_of(ctx, command)?;
         let core = Arc::clone(&self.core);
         let opens = matches!(command, Command::SetClosed { closed: false, .. });
-        // Now, so that it is stored with those that wait already.
+        // Queued now, so that it is stored together with commands that already wait.
         let queued = core.queue_command(command);
         let outcome = run_on(&self.core.maintenance_pool, ctx, move || {
             let outcome = core.finish_command(queued)?;
@@ -505,7 +506,7 @@ impl Engine for Embedded {
     }
 
     async fn close(&self) -> Result<()> {
-        // On a thread of its own, so that the caller's timers (a deadline, a second Ctrl-C) live on.
+        // On a separate thread, so that the caller's timers (a deadline, a second Ctrl-C) keep running.
         let (sender, receiver) = oneshot::channel();
         self.core.closing.store(true, Ordering::Release);
         let ticker = self.ticker.lock().take();

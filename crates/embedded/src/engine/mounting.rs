@@ -1,4 +1,4 @@
-//! Mounting indices of snapshots, and what is told of those that are.
+//! Mounting of indices from snapshots, and information about mounted indices.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,12 +29,12 @@ use crate::mounts::{MountedIndex, MountedShard};
 use crate::search::search_page;
 use crate::snapshots::{Reading, Use, Work, check_holds_events, check_operator};
 
-/// What is to be mounted, as its repository has it.
+/// Mount whose snapshot has been read and checked.
 struct Planned {
     command: MountIndex,
-    /// Held until the index is there, whose shards hold it then.
+    /// Held until the index exists; then its shards hold it.
     manifest: Arc<MountedIndex>,
-    /// Held until the index is there, which keeps both from then on.
+    /// Held until the index exists, which holds both from then on.
     _used: Use,
     _reading: Reading,
 }
@@ -63,7 +63,7 @@ impl Core {
         self.switch_mounts(&store, &manifest, Duration::ZERO);
         check_holds_events(&index, &store)?;
         self.open_tables(&manifest, &repository).await;
-        // Reading may have taken long, and of what others remove nobody here is told.
+        // Reading may have taken long, and other nodes may have removed the snapshot meanwhile.
         let is_there = |state: &State| {
             let entry = state.snapshots.get(&request.snapshot);
             entry.is_some_and(|entry| entry.uuid == snapshot.uuid)
@@ -85,7 +85,7 @@ impl Core {
         })
     }
 
-    /// The state of an index that is mounted.
+    /// Returns the state of a mounted index.
     pub(super) fn new_mounted(
         &self,
         index: &Arc<IndexMetadata>,
@@ -113,7 +113,7 @@ impl Core {
         Arc::new(shard)
     }
 
-    /// Puts a mounted shard into its slot: there is nothing that could fail before somebody reads it.
+    /// Puts a mounted shard into its slot: nothing can fail before the first read.
     pub(super) fn open_mounted_slot(
         &self,
         index: &IndexState,
@@ -129,7 +129,7 @@ impl Core {
         outcome
     }
 
-    /// Removes what mounts of an earlier process left behind.
+    /// Removes files that mounts of an earlier process left behind.
     pub(super) fn tidy_mounts(&self) {
         let state = self.state();
         let indices = state.metadata.indices.values();
@@ -138,7 +138,7 @@ impl Core {
             .retain(indices.filter_map(|index| index.settings.snapshot.as_deref()));
     }
 
-    /// A document of a mounted index.
+    /// Reads a document of a mounted index.
     pub(super) fn get_mounted(
         &self,
         ctx: &RequestContext,
@@ -181,7 +181,7 @@ impl Core {
         }))
     }
 
-    /// The slots of mounted shards of a target, with their shards.
+    /// Returns the mounted shards of a target.
     fn mounted_of(&self, ctx: &RequestContext, target: &IndexTarget) -> Result<Vec<Arc<MountedShard>>> {
         let state = self.state();
         let view = self.view(&state, &ctx.scope);
@@ -207,7 +207,7 @@ impl Core {
             settings: json!({"index.store.snapshot.cache.pinned": pinned}),
             preserve_existing: false,
         })?;
-        // What is not known yet of what they read is pinned once it is.
+        // Objects that are not known yet are pinned once the manifest is read.
         let _ = self.learn_manifests(&shards.iter().collect::<Vec<_>>(), &ctx.cancel)?;
         self.pin_mounted();
         let bytes_of = |name: &String| {
@@ -308,12 +308,12 @@ impl SearchableSnapshots for Embedded {
             _reading,
         } = planned;
         let index = command.name.clone();
-        // Now, so that it is stored with those that wait already.
+        // Queued now, so that it is stored together with commands that already wait.
         let queued = self.core.queue_command(Command::MountIndex(Box::new(command)));
         let core = Arc::clone(&self.core);
         run_on(&self.core.maintenance_pool, ctx, move || core.finish_command(queued)).await?;
         let ahead = Arc::clone(&self.core).bring_footers(index.clone());
-        // Whatever became of them, it is mounted.
+        // The index is mounted even if the prefetch failed.
         let _ = io.spawn(ahead).await;
         Ok(Mounted {
             snapshot,

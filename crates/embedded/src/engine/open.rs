@@ -1,4 +1,4 @@
-//! Opening a data folder, and closing it.
+//! Opening and closing of a data folder.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -42,54 +42,54 @@ use crate::shard::{ReplayThreads, Shard, ShardConfig};
 use crate::snapshots::{Repositories, scratch_dir};
 use crate::tiers::{Tiers, no_device};
 
-/// What opening found, for the log.
+/// Result of opening, for the log.
 #[derive(Debug, Clone, Default)]
 pub struct RecoveryReport {
     /// Indices in the catalog.
     pub index_count: usize,
-    /// Shards that serve.
+    /// Shards that serve requests.
     pub shard_count: usize,
     /// Shards that are still being opened.
     pub recovering_count: usize,
-    /// Shards that refuse, each with its reason.
+    /// Shards that fail, each with its error.
     pub damaged: Vec<DamagedShard>,
-    /// Folders of deleted indices and of unfinished commands, removed.
+    /// Removed folders of deleted indices and of unfinished commands.
     pub removed_folder_count: usize,
-    /// Folders that the catalog does not name, set aside at this start.
+    /// Folders that the catalog does not name, moved to the quarantine at this start.
     pub quarantined_folder_count: usize,
-    /// How long it took, ms.
+    /// Duration of the start, ms.
     pub took_ms: u64,
 }
 
-/// A shard that does not serve.
+/// Shard that does not serve requests.
 #[derive(Debug, Clone)]
 pub struct DamagedShard {
-    /// Its index.
+    /// Name of its index.
     pub index: String,
-    /// Its number.
+    /// Number of the shard.
     pub shard: u32,
-    /// Why.
+    /// The reason.
     pub error: Error,
 }
 
-/// Threads that sync WALs: one sync serves everyone who waits for one shard, so a few threads
+/// Threads that sync WALs: one sync completes all writes that wait for one shard, so a few threads
 /// keep any disk busy.
 const SYNC_THREADS: usize = 4;
-/// Reads by id and statistics.
+/// Threads for reads by id and statistics.
 const GET_THREADS: usize = 2;
-/// Commands, refreshes and flushes.
+/// Threads for commands, refreshes and flushes.
 const MAINTENANCE_THREADS: usize = 2;
-/// Moves of shards between devices.
+/// Threads for moves of shards between devices.
 const MOVE_THREADS: usize = 1;
-/// So that ids drawn for repositories are not those drawn for indices.
+/// Makes the ids of repositories differ from those of indices.
 const REPOSITORIES_SEED: u64 = 0x7265_706f_7369_746f;
-/// Requests that wait for the two pools above, and force-merges.
+/// Maximum number of requests that wait for each of the two pools above, and of waiting force merges.
 const QUEUE_LIMIT: usize = 1000;
-/// How long closing waits for a merge to end.
+/// Time for which closing waits for a running merge.
 const MERGE_PATIENCE: Duration = Duration::from_secs(3);
-/// A WAL of more bytes takes more than some 100 ms to replay.
+/// A WAL with more bytes takes more than about 100 ms to replay.
 const LONG_WAL_BYTES: u64 = 8 << 20;
-/// A write buffer larger than this indexes no faster.
+/// A larger write buffer does not make indexing faster.
 const BUFFER_BYTES_MAX: u64 = 96 << 20;
 
 pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)> {
@@ -99,7 +99,7 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
         Error::internal(format!("cannot make the data folder [{}]", path.display())).caused_by(error)
     })?;
     let lock = NodeLock::take(&*config.disk, path)?;
-    // Before the catalog is opened, which may have to write: a full disk gives the reserve back.
+    // Before the catalog is opened, which may have to write: if the disk is full, the reserve is released.
     let disk_watch = watch_disk(&config);
     disk_watch.release_reserve_if_full();
     let evidence = Evidence::gather(&*config.disk, path, &config.tiers)?;
@@ -108,7 +108,7 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
     if !catalog.check_integrity()? {
         tracing::warn!("the catalog was repaired; it holds the newest change that the data folder knows of");
     }
-    // The names of a new catalog and a new folder must survive a power loss too.
+    // The directory entries of a new catalog and a new folder must also survive a power loss.
     for dir in [Some(path.as_path()), path.parent()].into_iter().flatten() {
         config.disk.sync_dir(dir)?;
     }
@@ -124,13 +124,13 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Core>, RecoveryReport)
     let quarantine = Quarantine::new(Arc::clone(&config.disk), path, &config.tiers);
     let swept = sweep(&factory, &metadata, &deleted, &evidence, &quarantine, (config.now_ms)())?;
     forget_deleted(&mut catalog, &factory, deleted)?;
-    // A full disk must not hold up a start that only reads.
+    // A full disk must not stop a start that only reads.
     if let Err(error) = catalog_version.write(&*config.disk, path) {
         tracing::warn!(%error, "cannot write [catalog.version]");
     }
     let index_records = IndexRecords::new(&metadata, &evidence);
     let catalog_copy = CatalogCopy::new(evidence.copy.as_ref().map(|copy| copy.version));
-    // Splits on their way when the process ended.
+    // Splits that were being transferred when the process ended.
     let scratch = scratch_dir(path);
     if config.disk.exists(&scratch)? {
         config.disk.remove_dir_all(&scratch)?;
@@ -237,8 +237,8 @@ fn load_metadata(catalog: &mut Catalog, random: &mut fastrand::Rng) -> Result<Me
     Ok(metadata)
 }
 
-/// Fails if the catalog is missing or older than the files beside it say. Nothing was changed then. Returns the uuids of
-/// indices that were deleted.
+/// Fails if the catalog is missing or older than the files beside it show. Changes nothing in that case. Returns the
+/// uuids of deleted indices.
 fn check_catalog(disk: &dyn Disk, path_data: &Path, evidence: &Evidence) -> Result<HashSet<String>> {
     for damaged in &evidence.damaged {
         tracing::error!("{damaged}");
@@ -265,7 +265,7 @@ fn check_catalog(disk: &dyn Disk, path_data: &Path, evidence: &Evidence) -> Resu
     }
 }
 
-/// Takes indices off the catalog's list of deletions whose files are gone from every device.
+/// Removes indices from the catalog's list of deletions when their files are gone from every device.
 fn forget_deleted(catalog: &mut Catalog, factory: &ShardFactory, deleted: HashSet<String>) -> Result<()> {
     let mut gone = Vec::new();
     for uuid in deleted {
@@ -310,9 +310,9 @@ fn initial_state(metadata: Metadata, now_ms: i64) -> Result<State> {
 /// Shards that the start opens.
 struct Opening {
     slots: Vec<Place>,
-    /// The next of `slots`.
+    /// Position of the next shard in `slots`.
     next: AtomicUsize,
-    /// Those whose WAL is long.
+    /// Shards with a long WAL.
     long: Mutex<Vec<Place>>,
     found: Mutex<Found>,
     /// Signalled when `found` changes.
@@ -323,11 +323,11 @@ type Place = (Arc<IndexState>, Arc<ShardSlot>);
 
 struct Found {
     report: RecoveryReport,
-    /// What is found from now on goes to the log.
+    /// The report was returned; later results go to the log.
     was_reported: bool,
 }
 
-/// Why a shard on a full disk takes no writes.
+/// Returns the error for writes to a shard on a full disk.
 fn full_disk_error(index: &str) -> Error {
     let reason = format!(
         "index [{index}] blocked by: [TOO_MANY_REQUESTS/12/disk usage exceeded flood-stage watermark, index has \
@@ -337,8 +337,8 @@ fn full_disk_error(index: &str) -> Error {
 }
 
 impl Core {
-    /// Opens every shard, several at a time, and returns when all are open or [`EmbeddedConfig::start_patience`] is over; the
-    /// rest goes on in the background.
+    /// Opens every shard, several at once, and returns when all are open or [`EmbeddedConfig::start_patience`] is over;
+    /// the rest continues in the background.
     fn open_all_shards(self: &Arc<Self>) -> RecoveryReport {
         let state = self.state();
         let slots: Vec<_> = state
@@ -384,7 +384,7 @@ impl Core {
         found.report.clone()
     }
 
-    /// Opens shards until none is left: those with a long WAL last, as the others need not wait for them.
+    /// Opens the remaining shards; those with a long WAL come last, as the other shards need not wait for them.
     fn open_shards_of(&self, opening: &Opening) {
         while let Some((index, slot)) = opening.slots.get(opening.next.fetch_add(1, Ordering::Relaxed)) {
             match self.has_long_wal(index, slot) {
@@ -452,7 +452,7 @@ impl Core {
         }
     }
 
-    /// Opens one shard into its slot; a failure stays there as the slot's reason.
+    /// Opens one shard into its slot; if that fails, the slot keeps the error.
     pub(crate) fn open_shard(&self, index: &IndexState, slot: &ShardSlot) -> Result<()> {
         let _one_at_a_time = slot.opening.lock();
         let _recovering = self.recovering(slot);
@@ -467,8 +467,8 @@ impl Core {
             slot.reopen.store(false, Ordering::Release);
             return Ok(());
         };
-        // Two shards may never write to the same files. Whoever comes meanwhile hears why there is none: a disk that is
-        // full is something else to a client than damage.
+        // Two shards may never write to the same files. Concurrent requests get the reason: for a client a full disk
+        // differs from damage.
         slot.replace(Err(why_closed));
         slot.reopen.store(false, Ordering::Release);
         slot.end_retired();
@@ -479,7 +479,7 @@ impl Core {
         if let Err(error) = &result
             && matches!(error.kind(), ErrorKind::DiskFull | ErrorKind::Internal)
         {
-            // A full disk or an I/O error may pass; damage does not.
+            // A full disk or an I/O error may be temporary; damage is not.
             slot.reopen.store(true, Ordering::Release);
         }
         slot.replace(opened.map(Served::Written));
@@ -491,7 +491,7 @@ impl Core {
             result = Err(error);
         }
         match &result {
-            // What the shard before it failed at says nothing about this one.
+            // Failures of the previous shard object say nothing about this one.
             Ok(()) => {
                 self.use_settings_of_now(index, slot);
                 slot.flush_backoff.note(true, Instant::now());
@@ -502,7 +502,7 @@ impl Core {
         result
     }
 
-    /// Whether the index is there and open now, whatever it was when `index` was read.
+    /// Fails if the index no longer exists or is closed in the current state; `index` may be from an older state.
     pub(crate) fn check_wanted(&self, index: &IndexState) -> Result<()> {
         match self.state().indices.get(&index.name) {
             Some(now) if now.metadata.uuid != index.metadata.uuid => Err(Error::index_not_found(&*index.name)),
@@ -517,7 +517,7 @@ impl Core {
         self.open_files_of(index, number)
     }
 
-    /// Opens a shard, on a full disk for reading only.
+    /// Opens a shard; read-only if the disk is full.
     fn open_shard_with_room(&self, index: &IndexState, number: u32) -> Result<Arc<Shard>> {
         let watch = self.watch(index.metadata.tier_of(number));
         let opened = match watch.is_some_and(DiskWatch::is_out_of_space) {
@@ -530,12 +530,12 @@ impl Core {
         }
     }
 
-    /// Opens a shard without writing to its disk: what opening would write stays in memory. The ticker opens it again when
-    /// the disk has room.
+    /// Opens a shard without writing to its disk: what opening would write stays in memory. The ticker opens it again
+    /// when the disk has space.
     fn open_on_full_disk(&self, index: &IndexState, number: u32) -> Result<Arc<Shard>> {
         self.check_wanted(index)?;
         let config = self.config_of(index, number)?;
-        // What a segment that could not be finished takes of the disk is better left to a deletion.
+        // Unfinished segments take disk space that a deletion needs.
         if let Err(error) = Shard::remove_uncommitted(&config) {
             tracing::warn!(index = &*index.name, shard = number, %error, "cannot remove unfinished segments");
         }
@@ -562,8 +562,8 @@ impl Core {
         match opened {
             Err(error) if error.kind() == ErrorKind::DiskFull => {
                 let reason = format!(
-                    "shard [{}][{number}]: events of its write-ahead log are not searched until the disk has room, as they \
-                     are more than [indices.memory.index_buffer_size] holds",
+                    "shard [{}][{number}]: events of its write-ahead log are not searchable until the disk has space, as they \
+                     exceed [indices.memory.index_buffer_size]",
                     index.name
                 );
                 let reason = Error::new(ErrorKind::ShardNotReady, reason).with_index(&*index.name);
@@ -573,16 +573,17 @@ impl Core {
         }
     }
 
-    /// What a shard is opened with.
+    /// Returns the config to open a shard with.
     pub(crate) fn config_of(&self, index: &IndexState, number: u32) -> Result<ShardConfig> {
-        // Where it lies now: it may have been moved since `index` was read.
+        // The current device: the shard may have been moved since `index` was read.
         let state = self.state();
         let metadata = &state.index(&index.name)?.metadata;
         let config = self.factory.shard_config(metadata, number);
         config.map_err(|_| no_device(&index.name, number, metadata.tier_of(number)))
     }
 
-    /// Whether the index is wanted or not. Whoever calls it sees to it that nobody else opens the shard.
+    /// Opens the files of a shard, also if the index is closed or deleted. The caller ensures that no other thread
+    /// opens the shard.
     pub(crate) fn open_files_of(&self, index: &IndexState, number: u32) -> Result<Arc<Shard>> {
         let config = self.config_of(index, number)?;
         if !Shard::exists(&*self.config.disk, &config.dir)? {
@@ -640,14 +641,14 @@ impl Core {
             }
         });
         self.repositories.stop();
-        // A snapshot that does not end soon waits for its store, and touches no file of a shard.
+        // A snapshot that does not end soon is waiting for its store, and touches no file of a shard.
         self.snapshot_pool.close_within(MERGE_PATIENCE);
         if let Err(error) = self.copy_metadata(true) {
             tracing::warn!(%error, "cannot write the copy of the catalog");
         }
         self.commands.lock().catalog = None;
-        // What a merge has written so far is removed at the next start. The folder stays locked
-        // while one runs, which at the end of the process is no time at all.
+        // Files of an unfinished merge are removed at the next start. The folder stays locked while a
+        // merge runs; at the end of the process that time is short.
         let moved = self.move_pool.close_within(MERGE_PATIENCE);
         if self.merge_pool.close_within(MERGE_PATIENCE) && moved {
             *self.lock.lock() = None;
@@ -671,7 +672,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_comes_while_a_shard_is_opened_again_hears_why_it_stopped() {
+    fn requests_during_the_reopening_of_a_shard_get_the_reason_of_its_stop() {
         let folder = tempfile::tempdir().unwrap();
         let disk = SimDisk::new();
         disk.create_dir_all(folder.path()).unwrap();

@@ -1,4 +1,4 @@
-//! Searches of points in time, and scrolls.
+//! Paging: searches of points in time, and scrolls.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::searching::with_failures;
 use crate::search::{FailedShard, can_match};
 
 impl Core {
-    /// Holds what is searchable now.
+    /// Opens a point in time over the searchable documents.
     pub(super) fn open_point_in_time(
         &self,
         ctx: &RequestContext,
@@ -80,12 +80,12 @@ impl Core {
         Ok(response)
     }
 
-    /// The first page of a scroll, which stays open unless it fails.
+    /// Runs the first page of a scroll; the scroll stays open unless that fails.
     pub(super) fn open_scroll(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchResponse> {
         let keep_alive_ms = self.contexts.keep_alive_ms(request.scroll)?;
         let now_ms = self.now_ms();
         let mut first = request;
-        // As in Elasticsearch a scroll always counts: whoever reads everything wants to know how much.
+        // As in Elasticsearch, a scroll always counts all hits: a client that reads all of them wants the total.
         first.track_total_hits = TrackTotalHits::Exact;
         let addressed = self.address(ctx, &Wanted::of(&first), now_ms)?;
         check_behind(&addressed, first.allow_partial_results)?;
@@ -111,7 +111,7 @@ impl Core {
             .use_context(&ctx.scope, ContextKind::Scroll, &context.id, None, &clock)
             .and_then(|used| self.read_page(ctx, &used, Some(Arc::new(first))));
         if outcome.is_err() {
-            // Nobody has its id.
+            // No client has its id.
             self.contexts.close(
                 &ctx.scope,
                 ContextKind::Scroll,
@@ -121,7 +121,7 @@ impl Core {
         outcome
     }
 
-    /// The next page of a scroll.
+    /// Reads the next page of a scroll.
     pub(super) fn next_page(&self, ctx: &RequestContext, request: &ScrollRequest) -> Result<SearchResponse> {
         let keep_alive_ms = match request.keep_alive {
             Some(asked) => Some(self.contexts.keep_alive_ms(Some(asked))?),
@@ -134,7 +134,7 @@ impl Core {
         self.read_page(ctx, &used, None)
     }
 
-    /// Reads the page after the last one; a page that fails is read again by the next request.
+    /// Reads the page after the last one; if a page fails, the next request reads it again.
     fn read_page(
         &self,
         ctx: &RequestContext,
@@ -174,7 +174,7 @@ impl Core {
         Ok(response)
     }
 
-    /// An index that was deleted or closed while it was being held has been looked for before.
+    /// Releases shards of indices that were deleted or closed before the context was registered.
     fn forget_vanished(&self, id: &str, kind: ContextKind) {
         let state = self.state();
         for uuid in self.contexts.indices_of(kind, id) {
@@ -186,7 +186,7 @@ impl Core {
     }
 }
 
-/// Fails where a shard does not serve, or not all of it, and the request wants all or nothing.
+/// Fails if a shard fails or lacks documents and the request does not allow partial results.
 fn check_all(addressed: &[Addressed], allow_partial: bool) -> Result<()> {
     let failed: Vec<&FailedShard> = addressed
         .iter()

@@ -1,4 +1,4 @@
-//! Removes a tenant's events from every index that holds events by tenant.
+//! Removal of a tenant's events from every index that holds events by tenant.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,11 +13,11 @@ use super::Core;
 use super::state::ShardSlot;
 use crate::mounts::MountedShard;
 
-/// How long searches may go on that read a snapshot as it was before its events were removed.
+/// Maximum time for which searches may read a snapshot from before the removal.
 const READERS_PATIENCE: Duration = Duration::from_secs(30);
 
 impl Core {
-    /// Shards that cannot do it are named in the outcome; the others do it.
+    /// Removes the events. Shards that fail are listed in the outcome; the remaining shards are purged.
     pub(super) fn purge_tenant(&self, ctx: &RequestContext, request: &PurgeRequest) -> Result<PurgeOutcome> {
         if !ctx.scope.is_unlimited() {
             return Err(Error::new(
@@ -41,7 +41,8 @@ impl Core {
                 ctx.cancel.check()?;
                 if slot.mounted().is_some() {
                     outcome.shards.total += 1;
-                    // What is only too old for a tenant goes with its index, when the policy drops that.
+                    // A retention of the tenant does not apply to mounted indices: their events go with the index, by
+                    // its policy.
                     if request.before_ms.is_some() {
                         outcome.shards.successful += 1;
                         continue;
@@ -60,7 +61,7 @@ impl Core {
                         purged.segments += own.segments;
                         outcome.shards.successful += 1;
                     }
-                    // Deleted meanwhile, with all that it held.
+                    // The index was deleted meanwhile, with all its events.
                     Err(error) if error.kind() == ErrorKind::IndexNotFound => continue,
                     Err(error) => outcome.shards.failures.push((purged.index.clone(), slot.number, error)),
                 }
@@ -75,8 +76,8 @@ impl Core {
         Ok(outcome)
     }
 
-    /// Events of a tenant are removed from the snapshot that an index is mounted from, not from the index; what the index
-    /// reads may still be what the snapshot was before.
+    /// Checks that a mounted index has no events of the tenant. They are removed from the snapshot, not from the index;
+    /// the index may still read the state of the snapshot before that.
     fn check_purged(&self, ctx: &RequestContext, slot: &ShardSlot, tenant: &TenantId) -> Result<()> {
         let Some(shard) = slot.mounted() else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Folders in quarantine: listing, adopting and removing them.
+//! Quarantine API: list, adopt and remove folders.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -46,14 +46,14 @@ impl QuarantinedFolders for Embedded {
 }
 
 impl Core {
-    /// Reads again what is in quarantine.
+    /// Reads the list of quarantined folders from disk.
     pub(crate) fn look_into_quarantine(&self) -> Result<()> {
         let found = self.quarantine.list()?.into_iter().map(print).collect();
         *self.quarantined.lock() = found;
         Ok(())
     }
 
-    /// Brings the folders of an index back, adds it to the catalog, and opens its shards.
+    /// Moves the folders of an index back, adds it to the catalog, and opens its shards.
     fn adopt(&self, id: &str, rename: Option<String>) -> Result<String> {
         self.check_open()?;
         let one_at_a_time = self.quarantine_lock.lock();
@@ -71,11 +71,11 @@ impl Core {
         let uuid = record.index.uuid.clone();
         if folder.reason.folder != uuid {
             return Err(Error::illegal_argument(format!(
-                "folder [{id}] cannot be adopted: it was found as [{}] and holds index [{uuid}]",
+                "folder [{id}] cannot be adopted: its original name was [{}], but it holds index [{uuid}]",
                 folder.reason.folder
             )));
         }
-        // What lies on other devices belongs to it.
+        // Folders of the index on other devices belong to it.
         let own: Vec<&Quarantined> = all.iter().filter(|other| other.reason.folder == uuid).collect();
         let index = self.adopted_index(&record.index, rename)?;
         let mut moved: Vec<(PathBuf, PathBuf)> = Vec::new();
@@ -119,7 +119,7 @@ impl Core {
         Ok(index.name)
     }
 
-    /// The metadata that an adopted index gets.
+    /// Returns the metadata of the adopted index.
     fn adopted_index(&self, index: &IndexMetadata, rename: Option<String>) -> Result<IndexMetadata> {
         let state = self.state();
         if let Some(known) = state.metadata.indices.values().find(|known| known.uuid == index.uuid) {
@@ -133,7 +133,7 @@ impl Core {
             firn_model::names::validate_index_name(&name)?;
             index.name = name;
         }
-        // The stream may have gone on without it; `_data_stream/_modify` is the place to add it again.
+        // The data stream may have continued without it; `_data_stream/_modify` can add it again.
         index.data_stream = None;
         Ok(index)
     }

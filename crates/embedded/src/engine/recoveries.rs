@@ -1,4 +1,4 @@
-//! How the shards of a target came to be on this node.
+//! Recovery information: how the shards of a target came to this node.
 
 use firn_engine::RequestContext;
 use firn_engine::recovery::{Recovered, RecoverySource, ShardRecovery};
@@ -13,13 +13,13 @@ use crate::shard::Shard;
 use crate::snapshots::with_restored;
 
 impl Core {
-    /// The shards of a target, by index and number; also of indices that are still being restored, which no other request can
-    /// see yet: they are looked up here as if they were there.
+    /// Returns the recoveries of a target, sorted by index and shard number. Includes indices that are still being
+    /// restored: no other request can see those yet, here they are resolved as if they existed.
     pub(super) fn recoveries(&self, ctx: &RequestContext, target: &IndexTarget) -> Result<Vec<ShardRecovery>> {
-        // Before the state: what is shown in between is in both, and not in neither.
+        // Read before the state: an index that becomes visible in between is then in both, instead of in neither.
         let restoring = self.repositories.restores.not_shown();
         let state = self.state();
-        // Who is no operator is refused before, so nothing has to be kept from whoever asks.
+        // Requests of other callers than operators are refused earlier, so the error hides nothing.
         let view = match with_restored(&state.metadata, &restoring, self.now_ms()) {
             Some(metadata) if ctx.scope.is_unlimited() => metadata,
             _ => self.view(&state, &ctx.scope),
@@ -43,7 +43,7 @@ impl Core {
         Ok(recoveries)
     }
 
-    /// `None`: it does not serve.
+    /// Returns the recovery of a shard; `None`: it does not serve.
     fn recovery_of(&self, index: &IndexState, slot: &ShardSlot) -> Option<ShardRecovery> {
         match slot.served().ok()? {
             Served::Mounted(shard) => Some(self.recovery_of_mounted(slot, &shard)),
@@ -74,7 +74,7 @@ impl Core {
         }
     }
 
-    /// One that is read through the shared cache has nothing to wait for.
+    /// A shard that is read through the shared cache has nothing to recover.
     fn recovery_of_mounted(&self, slot: &ShardSlot, shard: &MountedShard) -> ShardRecovery {
         let store = &shard.store;
         let copied = match store.partial {
@@ -97,7 +97,7 @@ impl Core {
         }
     }
 
-    /// How much of a whole copy is here.
+    /// Returns how much of a full copy is on this node.
     fn copied(&self, shard: &MountedShard) -> Copied {
         let mut copied = Copied::default();
         for (bytes, came, is_here) in shard.copied(&self.config.disk) {

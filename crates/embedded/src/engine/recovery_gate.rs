@@ -1,7 +1,7 @@
-//! Waiting for shards that are being opened.
+//! Recovery gate: makes requests wait for shards that are being opened.
 //!
-//! After a crash a shard may have a long WAL to replay. The node answers before that has ended: requests that need the shard
-//! wait for it, within their time, and others go on.
+//! After a crash a shard may have a long WAL to replay. The node accepts requests before the replay ends: a request
+//! that needs the shard waits for it, up to its timeout; other requests are not delayed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,18 +18,18 @@ use super::Core;
 use super::state::{IndexState, ShardSlot};
 use crate::pool::wait_for_far;
 
-/// How long a request waits for a shard if it has no time of its own: Elasticsearch's `timeout` of writes.
+/// Maximum wait of a request without a timeout: Elasticsearch's default `timeout` of writes.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two looks of a request that waits without a thread.
+/// Poll interval of a request that waits without a thread.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// Between two looks whether the client has gone, of a request that waits on a thread.
+/// Poll interval for cancellation, of a request that waits on a thread.
 const CANCEL_EVERY: Duration = Duration::from_millis(100);
 
-/// Raised while a shard is being opened, or waits for its turn at the start of the node.
+/// Gate of one shard: closed while the shard is being opened or waits to be opened at the start of the node.
 #[derive(Debug, Default)]
 pub(crate) struct RecoveryGate {
     is_closed: AtomicBool,
-    /// Held while `is_closed` changes.
+    /// Locked while `is_closed` changes.
     changing: Mutex<()>,
     opened: Condvar,
 }
@@ -51,12 +51,12 @@ impl Drop for Recovering<'_> {
     }
 }
 
-/// How many shards of the node are being opened.
+/// Number of shards of the node that are being opened.
 #[derive(Debug, Default)]
 pub(crate) struct RecoveringCount(AtomicUsize);
 
 impl RecoveringCount {
-    /// 0 except after a start and while a failed shard is opened again.
+    /// Returns the number; 0 except after a start and while a failed shard is opened again.
     pub(crate) fn get(&self) -> usize {
         self.0.load(Ordering::Acquire)
     }
@@ -68,7 +68,7 @@ impl RecoveryGate {
         self.is_closed.load(Ordering::Acquire)
     }
 
-    /// Waits until the shard is open, or failed to open, at most until `deadline`; false: it is not yet.
+    /// Waits until the shard is open or failed to open, at most until `deadline`; false: the gate is still closed.
     fn wait(&self, deadline: Instant) -> bool {
         let mut changing = self.changing.lock();
         while self.is_closed() {
@@ -80,14 +80,14 @@ impl RecoveryGate {
     }
 }
 
-/// Why a shard does not serve yet.
+/// Returns the error for a shard that does not serve yet.
 pub(crate) fn recovering_error(index: &str, number: u32) -> Error {
-    let reason = format!("shard [{index}][{number}] is recovering: its write-ahead log is being replayed, come again");
+    let reason = format!("shard [{index}][{number}] is recovering: its write-ahead log is being replayed, retry later");
     Error::new(ErrorKind::ShardNotReady, reason).with_index(index)
 }
 
 impl Core {
-    /// Lets requests wait for a shard until [`Core::recovering`]'s guard is dropped.
+    /// Closes the gate of a shard until [`Core::recovering`]'s guard is dropped.
     pub(crate) fn expect_recovery(&self, slot: &ShardSlot) {
         let gate = &slot.recovery;
         let _changing = gate.changing.lock();
@@ -96,14 +96,14 @@ impl Core {
         }
     }
 
-    /// The same for as long as the guard lives.
+    /// Closes the gate for the lifetime of the guard.
     pub(crate) fn recovering<'a>(&'a self, slot: &'a ShardSlot) -> Recovering<'a> {
         self.expect_recovery(slot);
         Recovering { core: self, slot }
     }
 
-    /// Waits for a shard that is being opened, on a thread of a pool, within the time of the request. Whether it serves then is
-    /// for the slot to say.
+    /// Waits for a shard that is being opened, on a pool thread, up to the timeout of the request. The slot says
+    /// whether the shard serves afterwards.
     pub(super) fn wait_for_recovery(&self, ctx: &RequestContext, slot: &ShardSlot) -> Result<()> {
         if !slot.recovery.is_closed() {
             return Ok(());
@@ -118,7 +118,7 @@ impl Core {
             Ok(())
         });
         match waited {
-            // The answer says so, and which shard it lacks.
+            // The answer says that it timed out, and which shard it lacks.
             Err(error) if error.kind() == ErrorKind::Timeout => Ok(()),
             waited => waited,
         }
@@ -131,7 +131,7 @@ impl Core {
         }
         let state = self.state();
         let view = self.view(&state, &ctx.scope);
-        // What is wrong with the target is said by the request itself.
+        // The request itself reports errors of the target.
         let resolved = resolve(&target.expression, target.options, &view, self.now_ms()).unwrap_or_default();
         let indices = resolved.iter().filter_map(|index| state.indices.get(&index.name));
         self.wait_for_indices(ctx, indices).await

@@ -1,4 +1,4 @@
-//! Searches, and how they come to the search pool.
+//! Execution of searches on the search pool.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::pool::yield_now;
 use crate::search::{After, FailedShard, SearchLimits, ShardSearch, describe, search_page};
 use crate::splits::reads::metered;
 
-/// Stops the work when the future that waits for it is dropped: the client is gone, or waits no longer.
+/// Cancels work when the future that waits for it is dropped: the client disconnected or stopped waiting.
 struct CancelOnDrop(Option<Cancel>);
 
 impl Drop for CancelOnDrop {
@@ -31,8 +31,8 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// Raises the flag when the returned future is dropped before `work` is done. It is that of this work alone ([`Cancel::part`]):
-/// other work of the request may go on.
+/// Cancels `cancel` if the returned future is dropped before `work` is done. The flag belongs to this work alone
+/// ([`Cancel::part`]): other work of the request may continue.
 pub(super) async fn until_dropped<T>(cancel: &Cancel, work: impl Future<Output = T>) -> T {
     let mut guard = CancelOnDrop(Some(cancel.clone()));
     let outcome = work.await;
@@ -40,10 +40,10 @@ pub(super) async fn until_dropped<T>(cancel: &Cancel, work: impl Future<Output =
     outcome
 }
 
-/// A search of a request that is out of time when it comes to it still has so long to get its turn: what is at hand is answered.
+/// Minimum time in the queue for a search whose timeout has already passed: it can still answer from local data.
 const TURN_WITHIN: Duration = Duration::from_millis(250);
 
-/// Runs a search's work on the search pool; it stops when the returned future is dropped.
+/// Runs the work of a search on the search pool; the work stops when the returned future is dropped.
 pub(super) async fn on_search_pool<T: Send + 'static>(
     core: &Arc<Core>,
     ctx: &RequestContext,
@@ -56,7 +56,7 @@ pub(super) async fn on_search_pool<T: Send + 'static>(
     let begins = Arc::clone(&begun);
     let searching = run_on(&core.search_pool, ctx, move || {
         begins.store(true, Ordering::Relaxed);
-        // It may have waited long in the queue.
+        // The search may have waited long in the queue.
         its.check()?;
         metered(&its, || work(&shared, &its))
     });
@@ -65,7 +65,7 @@ pub(super) async fn on_search_pool<T: Send + 'static>(
     let outcome = match tokio::time::timeout(patience, searching.as_mut()).await {
         Ok(outcome) => outcome,
         Err(_) if begun.load(Ordering::Relaxed) => searching.await,
-        // Dropped here, its work ends when its turn comes.
+        // The future is dropped here; the queued work then ends as soon as it is dequeued.
         Err(_) => {
             core.search_pool.count_rejected();
             Err(queued_too_long(patience))
@@ -74,7 +74,8 @@ pub(super) async fn on_search_pool<T: Send + 'static>(
     outcome.map_err(|error| told(ctx, error))
 }
 
-/// Clients wait for some tens of seconds at most: a search that would begin after that is refused while its client listens.
+/// Returns the error for a search that waited too long in the queue. Clients wait some tens of seconds at most: the
+/// search is refused while its client still listens.
 fn queued_too_long(patience: Duration) -> Error {
     let reason = format!(
         "rejected execution: the search waited in the search queue for [{}ms], the most that it may \
@@ -84,7 +85,7 @@ fn queued_too_long(patience: Duration) -> Error {
     Error::new(ErrorKind::Rejected, reason)
 }
 
-/// What the client is told of a failure; what is kept from a tenant is in the log.
+/// Returns the error to show to the client; details that a tenant must not see go to the log.
 pub(super) fn told(ctx: &RequestContext, error: Error) -> Error {
     if ctx.hides(&error) {
         tracing::warn!(error = ?error, index = error.index(), "a snapshot repository failed a tenant's request");
@@ -92,7 +93,7 @@ pub(super) fn told(ctx: &RequestContext, error: Error) -> Error {
     ctx.tell(error)
 }
 
-/// The same for the shards that an answer names.
+/// As [`told`], for the failed shards of an answer.
 pub(super) fn tell_failures(ctx: &RequestContext, failures: &mut [(String, u32, Error)]) {
     for (index, _, error) in failures {
         let named = match error.index() {
@@ -105,15 +106,15 @@ pub(super) fn tell_failures(ctx: &RequestContext, failures: &mut [(String, u32, 
     }
 }
 
-/// What came of work that waits for its turn only as long as it has time.
+/// Result of work that waits in the queue at most until its timeout.
 pub(super) enum InTime<T, R> {
-    /// It had its turn.
+    /// The work ran.
     Done(T),
-    /// It had none: what was asked of it, and nobody has begun.
+    /// The work did not begin in time; this is its request.
     Late(R),
 }
 
-/// The same for work that may wait for its turn only as long as it has time, counted from when the request came.
+/// As [`on_search_pool`] for work with a timeout, counted from the arrival of the request.
 pub(super) async fn in_time_on_search_pool<T: Send + 'static, R: Send + 'static>(
     core: &Arc<Core>,
     ctx: &RequestContext,
@@ -125,7 +126,7 @@ pub(super) async fn in_time_on_search_pool<T: Send + 'static, R: Send + 'static>
         let done = on_search_pool(core, ctx, move |core, ctx| work(core, ctx, request)).await;
         return done.map(InTime::Done);
     };
-    // Taken by who is first: the work, or the end of its time.
+    // Taken by the first of the two: the work, or the timeout.
     let request = Arc::new(Mutex::new(Some(request)));
     let its = Arc::clone(&request);
     let mut searching = pin!(on_search_pool(core, ctx, move |core, ctx| {
@@ -138,24 +139,24 @@ pub(super) async fn in_time_on_search_pool<T: Send + 'static, R: Send + 'static>
     }
     let late = request.lock().take();
     match late {
-        // Dropped here, the work ends when its turn comes.
+        // The future is dropped here; the queued work then ends as soon as it is dequeued.
         Some(request) => Ok(InTime::Late(request)),
-        // It looks at its time by itself.
+        // Running work checks its timeout itself.
         None => searching.await.map(InTime::Done),
     }
 }
 
-/// The next page of something cannot be left out.
+/// Returns the error for a page of a scroll or point in time: a page cannot be skipped.
 fn too_late(timeout: Duration) -> Error {
     let reason = format!(
-        "rejected execution: the search waited for its turn for all of its time of [{}ms]",
+        "rejected execution: the search waited in the search queue for its whole timeout of [{}ms]",
         timeout.as_millis()
     );
     Error::new(ErrorKind::Rejected, reason)
 }
 
 impl Core {
-    /// Compiles a query on every shard of a target and writes what it means there.
+    /// Compiles a query on every shard of a target and prints the result.
     pub(super) fn explain_query(
         &self,
         ctx: &RequestContext,
@@ -182,8 +183,8 @@ impl Core {
         Ok(explanations)
     }
 
-    /// Searches on the calling thread, one of the search pool, and on those that come free. The answer is
-    /// kept under the name that is given.
+    /// Searches on the calling thread, which belongs to the search pool, and on idle threads of that pool. Caches the
+    /// answer under the given key.
     pub(super) fn search_now(
         &self,
         ctx: &RequestContext,
@@ -220,9 +221,9 @@ impl Core {
         Ok(response)
     }
 
-    /// The answer to a search whose time was over before it had its turn: of the shards that it asks, as it would be had each
-    /// stopped at its first document. [`ErrorKind::Rejected`] where it asks for a page of a point in time or a scroll:
-    /// whoever reads on would take the page for the last.
+    /// Returns the answer to a search that timed out in the queue: as if every shard had stopped
+    /// at its first document. Fails with [`ErrorKind::Rejected`] for a page of a point in time or a scroll:
+    /// the client would take the empty page for the last one.
     pub(super) fn unsearched(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchResponse> {
         request.check_context()?;
         if request.point_in_time.is_some() || request.scroll.is_some() {
@@ -235,7 +236,7 @@ impl Core {
         {
             return Err(error.clone());
         }
-        // Nobody is told how far it is.
+        // The progress is not reported.
         let ctx = RequestContext {
             progress: None,
             ..ctx.clone()
@@ -249,7 +250,7 @@ impl Core {
         Ok(response)
     }
 
-    /// Puts the concrete indices into `indices_boost`.
+    /// Resolves the names in `indices_boost` to concrete indices.
     pub(super) fn resolve_boosts(&self, ctx: &RequestContext, request: &mut SearchRequest) -> Result<()> {
         if request.indices_boost.is_empty() {
             return Ok(());
@@ -289,7 +290,7 @@ impl Core {
         outcome
     }
 
-    /// What one search may use.
+    /// Returns the limits of one search.
     pub(super) fn search_limits(&self) -> SearchLimits {
         SearchLimits {
             buckets_max: self.search_buckets_max.load(Ordering::Relaxed),
@@ -299,7 +300,7 @@ impl Core {
     }
 }
 
-/// Names shards among the failures although what they have was searched.
+/// Adds shards to the failures although their available documents were searched.
 pub(super) fn with_failures(mut response: SearchResponse, behind: Vec<FailedShard>) -> SearchResponse {
     let shards = &mut response.shards;
     for FailedShard { index, shard, error } in behind {

@@ -1,7 +1,7 @@
-//! Snapshots, as the engine's callers ask for them.
+//! Snapshot API of the engine.
 //!
-//! What only waits for an object store runs on the threads that wait for those; what reads and writes
-//! segments has a pool of its own, so that it takes no thread from anybody else.
+//! Work that only waits for an object store runs on the I/O runtime; work that reads and writes
+//! segments has a separate pool, so that it takes no thread from other requests.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::{Core, Embedded, panicked, run_on};
 use crate::snapshots::check_operator;
 
 impl Embedded {
-    /// Runs what waits for an object store, on the threads that do.
+    /// Runs a future that waits for an object store, on the I/O runtime.
     async fn on_io<T: Send + 'static, F: Future<Output = Result<T>> + Send + 'static>(
         &self,
         ctx: &RequestContext,
@@ -58,7 +58,7 @@ impl Snapshots for Embedded {
         self.on_io(ctx, |core| async move {
             let repository = core.repository(&name)?;
             match repository.is_readonly() {
-                // There is nothing to write; that it can be read is all that is asked of it.
+                // Nothing can be written; verification only checks that the repository can be read.
                 true => repository.state().await.map(|_| ()),
                 false => core.verify(&repository).await,
             }
@@ -86,7 +86,7 @@ impl Snapshots for Embedded {
             return run_on(&self.core.snapshot_pool, ctx, move || core.make_snapshot(plan)).await;
         }
         let begun = plan.info();
-        // What becomes of it is logged, and seen by whoever asks for it.
+        // The result is logged, and the status API shows it.
         let job = move || drop(core.make_snapshot(plan));
         self.core.snapshot_pool.spawn(&crate::pool::Flow::of(&ctx.scope), job)?;
         Ok(begun)
@@ -192,14 +192,14 @@ impl Snapshots for Embedded {
         self.core.check_open()?;
         check_operator(ctx)?;
         let core = Arc::clone(&self.core);
-        // The restore goes on when the client goes away, as Elasticsearch's does.
+        // The restore continues when the client disconnects, as in Elasticsearch.
         let task = ctx.lasting.clone();
         let go_on = move |core: &Core| {
             core.check_open()?;
             task.as_ref().map_or(Ok(()), |task| task.cancel.check())
         };
-        // What cannot be restored is told before it is said to have begun; the work plans anew, by what is there then.
-        // Where nothing fits the names there is nothing to wait for.
+        // Errors are returned before the restore is said to have begun; the work itself plans again, from the state at
+        // that time. If no index matches the names, there is nothing to wait for.
         let mut wait = request.wait;
         if !wait {
             let (planner, asked) = (Arc::clone(&self.core), request.clone());

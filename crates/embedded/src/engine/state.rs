@@ -1,4 +1,4 @@
-//! What the engine knows at one moment: metadata, and for each index its compiled mapping and its
+//! State of the engine at one moment: metadata, and for each index its compiled mapping and its
 //! shards. A state never changes; commands publish the next one.
 
 use std::collections::BTreeSet;
@@ -27,29 +27,29 @@ use crate::request_cache::Account;
 use crate::shard::{ReplayThreads, Shard, ShardConfig};
 use crate::tiers::{TierPaths, no_tier};
 
-/// Metadata and everything derived from it.
+/// Metadata and all data derived from it.
 pub(crate) struct State {
     pub(crate) metadata: Arc<Metadata>,
-    /// By concrete name.
+    /// All indices, by concrete name.
     pub(crate) indices: SharedMap<Arc<IndexState>>,
-    /// Those of them that have files of their own and so need upkeep.
+    /// Those of them that have local writable files and so need maintenance.
     written: SharedMap<Arc<IndexState>>,
 }
 
-/// One index.
+/// State of one index.
 pub(crate) struct IndexState {
     pub(crate) metadata: Arc<IndexMetadata>,
     pub(crate) name: Arc<str>,
-    /// Tag of made ids.
+    /// Tag in generated ids.
     pub(crate) tag: u32,
-    /// `None`: it is mounted, and nothing is ever written to it.
+    /// `None`: the index is mounted, so it takes no writes.
     compiled: Option<Arc<CompiledMapping>>,
-    /// By number. The same slots live on through changes of mapping and settings.
+    /// By number. The slots stay the same when mapping or settings change.
     pub(crate) shards: Arc<[Arc<ShardSlot>]>,
 }
 
 impl IndexState {
-    /// An index around its slots.
+    /// Creates the state of an index around its slots.
     pub(crate) fn new(metadata: &Arc<IndexMetadata>, shards: Arc<[Arc<ShardSlot>]>) -> Result<Arc<Self>> {
         let compiled = match metadata.settings.is_mounted() {
             true => None,
@@ -67,19 +67,19 @@ impl IndexState {
         }))
     }
 
-    /// What writes need of the mapping.
+    /// Returns the compiled mapping for writes; fails for a mounted index.
     pub(crate) fn compiled(&self) -> Result<&Arc<CompiledMapping>> {
         self.compiled.as_ref().ok_or_else(|| write_blocked_error(&self.name))
     }
 }
 
 impl State {
-    /// The index of a concrete name.
+    /// Returns the index of a concrete name.
     pub(crate) fn index(&self, name: &str) -> Result<&Arc<IndexState>> {
         self.indices.get(name).ok_or_else(|| Error::index_not_found(name))
     }
 
-    /// Nothing but metadata.
+    /// Creates a state of metadata only.
     pub(crate) fn new(metadata: Arc<Metadata>) -> Self {
         Self {
             metadata,
@@ -88,7 +88,7 @@ impl State {
         }
     }
 
-    /// The same indices beside other metadata.
+    /// Returns the same indices with other metadata.
     pub(crate) fn with_metadata(&self, metadata: Arc<Metadata>) -> Self {
         Self {
             metadata,
@@ -97,7 +97,7 @@ impl State {
         }
     }
 
-    /// Puts an index in, or in the place of the one of its name.
+    /// Adds an index, or replaces the one of the same name.
     pub(crate) fn insert(&mut self, index: Arc<IndexState>) {
         let name = index.metadata.name.clone();
         match index.metadata.settings.is_mounted() {
@@ -107,33 +107,33 @@ impl State {
         self.indices.insert(name, index);
     }
 
-    /// Takes an index out.
+    /// Removes an index.
     pub(crate) fn remove(&mut self, name: &str) {
         self.indices.remove(name);
         self.written.remove(name);
     }
 
-    /// What a later state has otherwise.
+    /// Returns the indices that differ in a later state.
     pub(crate) fn differences<'a>(&'a self, later: &'a Self) -> Vec<Difference<'a, Arc<IndexState>>> {
         self.indices.differences(&later.indices, Arc::ptr_eq)
     }
 
-    /// Every shard slot.
+    /// Returns all shard slots.
     pub(crate) fn slots(&self) -> impl Iterator<Item = (&Arc<IndexState>, &Arc<ShardSlot>)> {
         slots_of(&self.indices)
     }
 
-    /// Every slot of an index that is mounted.
+    /// Returns the slots of mounted indices.
     pub(crate) fn mounted_slots(&self) -> impl Iterator<Item = (&Arc<IndexState>, &Arc<ShardSlot>)> {
         self.slots().filter(|(index, _)| index.metadata.settings.is_mounted())
     }
 
-    /// Whether any index is mounted rather than written to.
+    /// Whether any index is mounted.
     pub(crate) fn has_mounted(&self) -> bool {
         self.indices.len() > self.written.len()
     }
 
-    /// Every slot of a shard that has files of its own.
+    /// Returns the slots of indices that are not mounted.
     pub(crate) fn written_slots(&self) -> impl Iterator<Item = (&Arc<IndexState>, &Arc<ShardSlot>)> {
         slots_of(&self.written)
     }
@@ -145,25 +145,25 @@ fn slots_of(indices: &SharedMap<Arc<IndexState>>) -> impl Iterator<Item = (&Arc<
         .flat_map(|index| index.shards.iter().map(move |slot| (index, slot)))
 }
 
-/// Longest pause between two attempts of a flush that keeps failing: soon after the disk has room
-/// again the WAL should shrink.
+/// Maximum pause between attempts of a failing flush: the WAL should shrink soon after the disk has
+/// space again.
 const FLUSH_PAUSE_S_MAX: u64 = 32;
-/// Longest pause between two attempts of a merge that keeps failing: each reads whole segments.
+/// Maximum pause between attempts of a failing merge: each attempt reads whole segments.
 const MERGE_PAUSE_S_MAX: u64 = 256;
 
-/// Longest pause between two attempts of a repair: each looks through repositories, and reads the whole shard if that cannot
-/// be opened.
+/// Maximum pause between attempts of a repair: each attempt searches repositories, and reads the whole shard if it
+/// cannot be opened.
 const REPAIR_PAUSE_S_MAX: u64 = 3600;
 
-/// Longest pause between two attempts of a move that keeps failing: each copies the whole shard.
+/// Maximum pause between attempts of a failing move: each attempt copies the whole shard.
 const MOVE_PAUSE_S_MAX: u64 = 256;
 
-/// What a slot serves.
+/// Shard that a slot serves.
 #[derive(Clone)]
 pub(crate) enum Served {
-    /// A shard with files of its own.
+    /// Shard with local writable files.
     Written(Arc<Shard>),
-    /// One that reads a snapshot.
+    /// Shard that reads a snapshot.
     Mounted(Arc<MountedShard>),
 }
 
@@ -173,26 +173,26 @@ impl From<Arc<Shard>> for Served {
     }
 }
 
-/// A place for a shard: it may be open, damaged or closed.
+/// Place of a shard of an index: the shard may be open, damaged or closed.
 pub(crate) struct ShardSlot {
     pub(crate) number: u32,
-    /// When it was made: by its index, or by the start. ms since epoch UTC.
+    /// When the slot was created: with its index, or by the start. ms since epoch UTC.
     pub(crate) opened_ms: i64,
     shard: ArcSwap<Result<Served>>,
-    /// Shards that were here before and may still be at work on the same files.
+    /// Earlier shard objects of this slot that may still work on the same files.
     retired: Mutex<Vec<Arc<Shard>>>,
     pub(crate) counters: Counters,
-    /// What the request cache did for it.
+    /// Request cache statistics of the shard.
     pub(crate) cache_account: Arc<Account>,
-    /// How often it was to be let go of; answers of before are not given any more.
+    /// Number of cache clears; cached responses from before a clear are not returned.
     pub(crate) clearings: AtomicU64,
-    /// ms since epoch UTC.
+    /// Last search, ms since epoch UTC.
     pub(crate) searched_ms: AtomicI64,
-    /// ms since epoch UTC.
+    /// Last write, ms since epoch UTC.
     pub(crate) written_ms: AtomicI64,
-    /// ms since epoch UTC.
+    /// Last refresh, ms since epoch UTC.
     pub(crate) refreshed_ms: AtomicI64,
-    /// Segments may have come since the last look for merges.
+    /// Segments may have been added since the last check for merges.
     pub(crate) changed: AtomicBool,
     /// A background refresh is queued or running.
     pub(crate) refreshing: AtomicBool,
@@ -200,48 +200,48 @@ pub(crate) struct ShardSlot {
     pub(crate) flushing: AtomicBool,
     /// A background merge is queued or running.
     pub(crate) merging: AtomicBool,
-    /// A writer merges.
+    /// A writer thread is merging.
     pub(crate) writer_merging: AtomicBool,
-    /// Documents that writers brought since one of them merged, while there were too many segments.
+    /// Documents written since a writer thread last merged, while there were too many segments.
     pub(crate) written_unmerged: AtomicU64,
-    /// Buffers are being written out to free their memory.
+    /// Buffers are being written to segments to free memory.
     pub(crate) writing_out: AtomicBool,
-    /// Nobody holds an open shard here, but one should be: the ticker, or whoever comes first, opens it.
+    /// No open shard is here, but one should be: the ticker, or the first request, opens it.
     pub(crate) reopen: AtomicBool,
-    /// Attempts to open it that failed in a row.
+    /// Consecutive failed attempts to open it.
     pub(crate) reopen_failures: AtomicU32,
-    /// The tick before which it is not tried again.
+    /// Tick before which the ticker does not try to open it again.
     pub(crate) reopen_tick: AtomicU64,
-    /// Puts off flushes after failed ones.
+    /// Delays flushes after failures.
     pub(crate) flush_backoff: Backoff,
-    /// Puts off merges after failed ones.
+    /// Delays merges after failures.
     pub(crate) merge_backoff: Backoff,
-    /// Puts off moves after failed ones.
+    /// Delays moves after failures.
     pub(crate) move_backoff: Backoff,
-    /// Segments in which damage was found, by their generations, at the last look.
+    /// Generations of the segments that were damaged at the last check.
     pub(crate) damaged: Mutex<BTreeSet<u64>>,
     /// A repair is queued or running.
     pub(crate) repairing: AtomicBool,
-    /// Puts off repairs after failed ones.
+    /// Delays repairs after failures.
     pub(crate) repair_backoff: Backoff,
-    /// Why the last try to move it failed, until one succeeds.
+    /// Error of the last move, until one succeeds.
     pub(crate) move_failure: Mutex<Option<String>>,
-    /// It was said in the log that it waits for room on another device.
+    /// The log has an entry that the shard waits for space on another device.
     pub(crate) waits_for_room: AtomicBool,
-    /// Nobody knows for certain on which device the catalog has the shard ([`super::Core::settle`]).
+    /// It is not certain on which device the catalog has the shard ([`super::Core::settle`]).
     pub(crate) unsettled: AtomicBool,
-    /// Held by whoever needs the shard to stay what it is, and alone by whoever exchanges it for its copy.
+    /// Read lock: the shard must not be replaced. Write lock: the shard is being replaced by its copy.
     standing_still: RwLock<()>,
     /// Requests wait at it while the shard is being opened.
     pub(crate) recovery: RecoveryGate,
-    /// Held while the shard is being opened or moved, and while its files are being removed. Opening may
-    /// take a command, so nobody waits for this with [`super::Core::commands`] held.
+    /// Locked while the shard is being opened or moved, and while its files are being removed. Opening may
+    /// execute a command, so do not wait for this lock with [`super::Core::commands`] held.
     pub(crate) opening: Mutex<()>,
-    /// Called after the next refresh.
+    /// Callbacks for the next refresh.
     waiters: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
 }
 
-/// What the engine itself counts; the shard counts the rest.
+/// Counters of the engine for one shard; the shard counts the rest.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) search_total: AtomicU64,
@@ -254,18 +254,18 @@ pub(crate) struct Counters {
     pub(crate) flush_us: AtomicU64,
 }
 
-/// Counts the contexts of one kind that hold a shard.
+/// Counters of the contexts of one kind that hold a shard.
 #[derive(Debug, Default)]
 pub(crate) struct ContextCounters {
     pub(crate) current: AtomicU64,
-    /// Closed ones.
+    /// Number of closed contexts.
     pub(crate) total: AtomicU64,
-    /// How long those were open.
+    /// Total time for which closed contexts were open.
     pub(crate) open_us: AtomicU64,
 }
 
 impl ShardSlot {
-    /// A slot around an open, damaged or closed shard.
+    /// Creates a slot around an open, damaged or closed shard.
     pub(crate) fn new(number: u32, shard: Result<Served>, now_ms: i64) -> Arc<Self> {
         Arc::new(Self {
             number,
@@ -275,7 +275,7 @@ impl ShardSlot {
             counters: Counters::default(),
             cache_account: Arc::default(),
             clearings: AtomicU64::new(0),
-            // Nobody has searched it yet: loading a new index should not make a segment a second.
+            // No search yet: loading a new index should not make one segment per second.
             searched_ms: AtomicI64::new(0),
             written_ms: AtomicI64::new(now_ms),
             refreshed_ms: AtomicI64::new(now_ms),
@@ -305,12 +305,12 @@ impl ShardSlot {
         })
     }
 
-    /// What may be read here, or why nothing may.
+    /// Returns the shard to read, or why there is none.
     pub(crate) fn served(&self) -> Result<Served> {
         Result::clone(&self.shard.load()).map_err(for_readers)
     }
 
-    /// The shard that may be written to, or why there is none.
+    /// Returns the shard to write to, or why there is none.
     pub(crate) fn shard(&self) -> Result<Arc<Shard>> {
         match &**self.shard.load() {
             Ok(Served::Written(shard)) => Ok(Arc::clone(shard)),
@@ -319,20 +319,20 @@ impl ShardSlot {
         }
     }
 
-    /// While this is held the shard is not exchanged for its copy on another device. For as long as one batch takes, and
-    /// never across [`crate::pool::yield_now`], as writes of others wait for a move that waits for this.
+    /// While this lock is held, the shard is not replaced by its copy on another device. Hold it for one batch at most,
+    /// and never across [`crate::pool::yield_now`]: a move waits for this lock, and other writes wait for the move.
     pub(crate) fn hold(&self) -> RwLockReadGuard<'_, ()> {
         let held = self.standing_still.try_read();
         held.unwrap_or_else(|| wait_for_others(|| self.standing_still.read()))
     }
 
-    /// Waits until nobody holds the shard; whoever wants to, waits until this is dropped.
+    /// Waits until no thread holds the shard; other threads that want to hold it wait until the guard is dropped.
     pub(crate) fn stand_still(&self) -> RwLockWriteGuard<'_, ()> {
         self.standing_still.write()
     }
 
-    /// Works on the shard, and again from the start on the one in its place if it was moved to another device under the
-    /// work: what may be done twice and takes long.
+    /// Runs `work` on the shard. If the shard was moved to another device meanwhile, runs it again from the start on
+    /// the new one. For long work that may run twice.
     pub(crate) fn on_shard<T>(&self, work: impl Fn(&Shard) -> Result<T>) -> Result<T> {
         loop {
             let shard = self.shard()?;
@@ -346,13 +346,13 @@ impl ShardSlot {
         }
     }
 
-    /// Whether a shard that is closed was exchanged for its copy on another device; waits for that to be through.
+    /// Whether a closed shard was replaced by its copy on another device; waits for a running replacement.
     pub(crate) fn was_moved(&self, shard: &Arc<Shard>) -> bool {
         drop(self.hold());
         self.shard().is_ok_and(|now| !Arc::ptr_eq(&now, shard))
     }
 
-    /// The shard, if it reads a snapshot.
+    /// Returns the shard if it reads a snapshot.
     pub(crate) fn mounted(&self) -> Option<Arc<MountedShard>> {
         match &**self.shard.load() {
             Ok(Served::Mounted(shard)) => Some(Arc::clone(shard)),
@@ -360,18 +360,18 @@ impl ShardSlot {
         }
     }
 
-    /// Puts another shard (or the reason why there is none) in place. What was there takes no
-    /// further requests, but it may be in the middle of one: it counts as retired until
+    /// Replaces the shard (or the reason why there is none). The old shard gets no
+    /// further requests, but may be executing one: it counts as retired until
     /// [`ShardSlot::end_retired`] has waited for it.
     pub(crate) fn replace(&self, shard: Result<Served>) {
-        // The list is locked over the swap, so that nobody finds the shard in neither place.
+        // The list is locked during the swap, so that the shard is always in one of both places.
         let mut retired = self.retired.lock();
         if let Ok(Served::Written(previous)) = &*self.shard.swap(Arc::new(shard)) {
             retired.push(Arc::clone(previous));
         }
     }
 
-    /// Puts a mounted shard in the place of another; false: what is there is not that one any more.
+    /// Replaces one mounted shard by another; false: the slot no longer has `previous`.
     pub(crate) fn exchange_mounted(&self, previous: &Arc<MountedShard>, next: Arc<MountedShard>) -> bool {
         // As in `replace`, whose swap waits for this one.
         let _retired = self.retired.lock();
@@ -382,14 +382,14 @@ impl ShardSlot {
         is_there
     }
 
-    /// Flushes the shards that were here before, and lets them take nothing more.
+    /// Flushes retired shards and closes them for writes.
     pub(crate) fn close_retired(&self) -> Result<()> {
         let retired = self.retired.lock().clone();
         let mut outcome = Ok(());
         for shard in &retired {
             match shard.close() {
                 Ok(()) => {}
-                // Ended already by whoever opens the next one, which replays what was not flushed.
+                // Already ended by the thread that opens the next shard, which replays unflushed writes.
                 Err(error) if error.kind() == ErrorKind::IndexClosed => {}
                 Err(error) => outcome = outcome.and(Err(error)),
             }
@@ -397,8 +397,8 @@ impl ShardSlot {
         outcome
     }
 
-    /// Stops the shards that were here before, without a flush, and waits until none of them
-    /// touches a file any more. Blocks, for as long as a merge takes to notice.
+    /// Stops retired shards without a flush, and waits until none of them
+    /// touches a file any more. Blocks until running merges notice.
     pub(crate) fn end_retired(&self) {
         let retired = self.retired.lock().clone();
         for shard in &retired {
@@ -410,12 +410,12 @@ impl ShardSlot {
             .retain(|shard| !retired.iter().any(|ended| Arc::ptr_eq(ended, shard)));
     }
 
-    /// Makes everything applied searchable and lets those who wait for it go on.
+    /// Makes all applied writes searchable and calls the waiters.
     pub(crate) fn refresh(&self, now_ms: i64) -> Result<bool> {
         if self.mounted().is_some() {
             return Ok(false);
         }
-        // Taken first: who comes while the refresh runs may have written after it began.
+        // Taken first: a waiter that arrives during the refresh may have written after it began.
         let waiters = std::mem::take(&mut *self.waiters.lock());
         self.refreshed_ms.store(now_ms, Ordering::Relaxed);
         let started = Instant::now();
@@ -428,7 +428,7 @@ impl ShardSlot {
         result
     }
 
-    /// Makes everything applied durable as segments.
+    /// Makes all applied writes durable as segments.
     pub(crate) fn flush(&self) -> Result<bool> {
         if self.mounted().is_some() {
             return Ok(false);
@@ -440,24 +440,24 @@ impl ShardSlot {
         result
     }
 
-    /// Calls `waiter` after the next refresh, or at once where no refresh will come because the
+    /// Calls `waiter` after the next refresh, or at once if no refresh will come because the
     /// shard was closed, deleted or damaged.
     pub(crate) fn after_refresh(&self, waiter: impl FnOnce() + Send + 'static) {
         self.waiters.lock().push(Box::new(waiter));
-        // Whoever takes the shard away does so before it releases the waiters: either it finds
-        // this one, or this finds no shard.
+        // A shard is removed from the slot before its waiters are released: either that release finds this
+        // waiter, or this code finds no shard.
         if !matches!(&**self.shard.load(), Ok(Served::Written(_))) {
             self.release_waiters();
         }
     }
 
-    /// Whether someone waits for a refresh.
+    /// Whether a request waits for a refresh.
     pub(crate) fn has_waiters(&self) -> bool {
         !self.waiters.lock().is_empty()
     }
 
-    /// Lets everyone who waits go on: there will be no further refresh. Call it after
-    /// [`ShardSlot::replace`] took the shard away.
+    /// Calls all waiters: there will be no further refresh. Call it after
+    /// [`ShardSlot::replace`] removed the shard.
     pub(crate) fn release_waiters(&self) {
         let waiters = std::mem::take(&mut *self.waiters.lock());
         for waiter in waiters {
@@ -466,12 +466,12 @@ impl ShardSlot {
     }
 }
 
-/// What a read is told of a shard that a full disk stopped: a client should not take it for a write that was refused. The
-/// shard is about to be opened for reading.
+/// Returns the error for a read from a shard that a full disk stopped: a client should not take it for a refused
+/// write. The shard is about to be opened read-only.
 pub(crate) fn for_readers(error: Error) -> Error {
     match error.kind() {
         ErrorKind::DiskFull => {
-            let reason = "the disk is full, and the shard is about to be opened for reading only, come again";
+            let reason = "the disk is full, and the shard is about to be opened read-only, retry later";
             let told = Error::new(ErrorKind::ShardNotReady, reason);
             match error.index() {
                 Some(index) => told.with_index(index).caused_by(error.clone()),
@@ -487,7 +487,7 @@ pub(crate) fn add_us(counter: &AtomicU64, started: Instant) {
     counter.fetch_add(started.elapsed().as_micros() as u64, Ordering::Relaxed);
 }
 
-/// Where and with what shards are made and opened.
+/// Folders and resources for creating and opening shards.
 #[derive(Clone)]
 pub(crate) struct ShardFactory {
     pub(crate) path_data: PathBuf,
@@ -496,23 +496,23 @@ pub(crate) struct ShardFactory {
     pub(crate) syncer: Arc<Syncer>,
     pub(crate) buffers_max: usize,
     pub(crate) buffer_bytes_max: usize,
-    /// The version of the catalog, for the files of shards and indices.
+    /// Version of the catalog, for the files of shards and indices.
     pub(crate) catalog: Arc<CatalogVersion>,
     pub(crate) replay_threads: Arc<ReplayThreads>,
 }
 
 impl ShardFactory {
-    /// `PATH_DATA/indices`.
+    /// Returns `PATH_DATA/indices`.
     pub(crate) fn indices_dir(&self) -> PathBuf {
         self.path_data.join("indices")
     }
 
-    /// The folder of an index in `path.data`.
+    /// Returns the folder of an index in `path.data`.
     pub(crate) fn index_dir(&self, uuid: &str) -> PathBuf {
         self.indices_dir().join(uuid)
     }
 
-    /// The folder of an index on a device.
+    /// Returns the folder of an index on a device.
     pub(crate) fn index_dir_on(&self, uuid: &str, tier: Tier) -> Result<PathBuf> {
         let path = match tier {
             Tier::Hot => &self.path_data,
@@ -521,7 +521,7 @@ impl ShardFactory {
         Ok(path.join("indices").join(uuid))
     }
 
-    /// The folders of an index on the devices that have one.
+    /// Returns the existing folders of an index on all devices.
     pub(crate) fn index_dirs(&self, uuid: &str) -> Result<Vec<PathBuf>> {
         let mut dirs = Vec::new();
         for tier in self.devices() {
@@ -533,30 +533,30 @@ impl ShardFactory {
         Ok(dirs)
     }
 
-    /// The devices that the node has.
+    /// Returns the devices of the node.
     pub(crate) fn devices(&self) -> impl Iterator<Item = Tier> {
         Tier::ALL.into_iter().filter(|tier| self.tiers.has(*tier))
     }
 
-    /// The device on which the copies of a shard lie whose index is mounted, wholly copied.
+    /// Returns the device for the copies of a mounted, fully copied shard.
     pub(crate) fn tier_of_mounted(&self, index: &IndexMetadata) -> Tier {
         let target = index.settings.allocation.target(Tier::Hot, |tier| self.tiers.has(tier));
         target.unwrap_or_default()
     }
 
-    /// The folder of a shard whose index is mounted.
+    /// Returns the folder of a shard of a mounted index.
     pub(crate) fn mounted_dir(&self, index: &IndexMetadata, number: u32) -> PathBuf {
         let dir = self.index_dir_on(&index.uuid, self.tier_of_mounted(index));
         dir.unwrap_or_else(|_| self.index_dir(&index.uuid))
             .join(number.to_string())
     }
 
-    /// What a shard is opened with where the catalog has it.
+    /// Returns the config of a shard on the device where the catalog has it.
     pub(crate) fn shard_config(&self, index: &IndexMetadata, number: u32) -> Result<ShardConfig> {
         self.shard_config_on(index, number, index.tier_of(number))
     }
 
-    /// What a shard is opened with on a device.
+    /// Returns the config of a shard on a device.
     pub(crate) fn shard_config_on(&self, index: &IndexMetadata, number: u32, tier: Tier) -> Result<ShardConfig> {
         let settings = &index.settings;
         let dir = self.index_dir_on(&index.uuid, tier)?.join(number.to_string());
@@ -581,12 +581,12 @@ impl ShardFactory {
         Ok(config)
     }
 
-    /// Whether a restore has made the files of a new index.
+    /// Whether a restore has created the files of a new index.
     pub(crate) fn is_restored(&self, index: &IndexMetadata) -> Result<bool> {
         Shard::exists(&*self.disk, &self.shard_config(index, 0)?.dir)
     }
 
-    /// Opens the shards that a restore made.
+    /// Opens the shards that a restore created.
     pub(crate) fn open_restored(&self, index: &IndexMetadata) -> Result<Vec<Arc<Shard>>> {
         self.disk.sync_dir(&self.indices_dir())?;
         let nothing_to_replay = |_: &_| Err(Error::internal("a restored shard has an operation in its WAL"));
@@ -595,12 +595,12 @@ impl ShardFactory {
             .collect()
     }
 
-    /// Makes the folders and empty shards of a new index, durably, all of them or an error.
+    /// Creates the folders and empty shards of a new index durably, all of them or none.
     pub(crate) fn create(&self, index: &IndexMetadata) -> Result<Vec<Arc<Shard>>> {
         let dir = self.index_dir(&index.uuid);
         let shards = self.create_in(index, &dir);
         if let Err(error) = &shards {
-            // Whatever stays behind is removed at the next start, as no index refers to it.
+            // The next start removes remaining files, as no index refers to them.
             self.remove(&index.uuid);
             return Err(Error::new(error.kind(), "cannot make the files of the index")
                 .with_index(&index.name)
@@ -620,14 +620,14 @@ impl ShardFactory {
         Ok(shards)
     }
 
-    /// Writes the metadata of an index into its folder in `path.data`, which is made, and into those that it has on other
-    /// devices. Durable but for the name of a new folder.
+    /// Writes the metadata of an index into its folder in `path.data`, which is created, and into its folders on other
+    /// devices. Durable except for the directory entry of a new folder.
     pub(crate) fn write_record(&self, index: &IndexMetadata, state: RecordState) -> Result<()> {
         self.disk.create_dir_all(&self.index_dir(&index.uuid))?;
         self.update_record(index, state).map(|_| ())
     }
 
-    /// The same in the folders that there are; how many.
+    /// Writes the metadata into the existing folders; returns how many there are.
     pub(crate) fn update_record(&self, index: &IndexMetadata, state: RecordState) -> Result<usize> {
         let record = IndexRecord {
             cluster_uuid: self.catalog.cluster_uuid().to_owned(),
@@ -642,7 +642,7 @@ impl ShardFactory {
         Ok(dirs.len())
     }
 
-    /// Removes an index's folders; what cannot be removed now is removed at the next start.
+    /// Removes an index's folders; the next start removes those that cannot be removed now.
     pub(crate) fn remove(&self, uuid: &str) {
         for tier in self.devices() {
             if let Ok(dir) = self.index_dir_on(uuid, tier) {
@@ -651,7 +651,7 @@ impl ShardFactory {
         }
     }
 
-    /// Removes what there is of a shard on devices where the catalog does not have it, in so far as that can be done now.
+    /// Removes files of a shard on devices where the catalog does not have it, as far as possible now.
     pub(crate) fn remove_elsewhere(&self, index: &IndexMetadata, number: u32) {
         for tier in self.devices().filter(|tier| *tier != index.tier_of(number)) {
             if let Ok(dir) = self.index_dir_on(&index.uuid, tier) {
@@ -665,18 +665,18 @@ impl ShardFactory {
             Ok(()) => {}
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => {
-                tracing::warn!(path = %dir.display(), %error, "cannot remove files that nothing needs any more yet");
+                tracing::warn!(path = %dir.display(), %error, "cannot remove unused files yet");
             }
         }
     }
 }
 
-/// Why a closed index's shards do not serve.
+/// Returns the error for shards of a closed index.
 pub(crate) fn closed_error(name: &str) -> Error {
     Error::new(ErrorKind::IndexClosed, "closed").with_index(name)
 }
 
-/// Why an index takes no writes that has a block, or is mounted.
+/// Returns the error for writes to an index that has a write block or is mounted.
 pub(crate) fn write_blocked_error(name: &str) -> Error {
     Error::new(
         ErrorKind::IndexBlocked,
@@ -690,7 +690,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_waits_for_the_refresh_of_a_shard_that_is_gone() {
+    fn a_wait_for_the_refresh_of_a_removed_shard_ends_at_once() {
         let slot = ShardSlot::new(0, Err(Error::index_not_found("logs")), 0);
         let (sender, receiver) = std::sync::mpsc::channel();
         slot.after_refresh(move || sender.send(()).unwrap());

@@ -1,4 +1,4 @@
-//! Numbers about shards and the node.
+//! Statistics of shards and of the node.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use crate::search::{TenantRestriction, count_of_tenant};
 use crate::segment::Segment;
 
 impl Core {
-    /// Every shard of the target, by index name.
+    /// Returns the statistics of every shard of the target, by index name.
     pub(super) fn stats(&self, ctx: &RequestContext, target: &IndexTarget) -> Result<Vec<IndexStats>> {
         let state = self.state();
         let view = self.view(&state, &ctx.scope);
@@ -28,7 +28,7 @@ impl Core {
             .filter_map(|target| state.indices.get(&target.name))
             .flat_map(|index| index.shards.iter().filter_map(|slot| slot.mounted()))
             .collect();
-        // What cannot be learned is told shard by shard.
+        // An unreadable manifest is reported per shard.
         let _ = self.learn_manifests(&mounted.iter().collect::<Vec<_>>(), &ctx.cancel)?;
         let mut indices: Vec<IndexStats> = resolved
             .iter()
@@ -84,7 +84,7 @@ impl Core {
                 self.add_mounted(&mut stats, &shard);
                 return stats;
             }
-            // Of a closed index nobody asks for shards: nothing is wrong with one that does not serve.
+            // Closed indices need no serving shards, so a shard that does not serve is not a failure.
             Err(error) if index.metadata.closed && error.kind() == ErrorKind::IndexClosed => return stats,
             Err(error) => {
                 stats.failure = Some(error.to_string());
@@ -116,7 +116,7 @@ impl Core {
             .map(|segment| segment_stats(segment))
             .collect();
         if !shard.has_uncommitted() {
-            // A snapshot tells what was so when it was taken; a flush since then committed it all.
+            // The flags in a snapshot are as old as the snapshot; a flush since then committed all segments.
             for segment in &mut stats.segments {
                 segment.committed = true;
             }
@@ -126,14 +126,14 @@ impl Core {
             stats.held_size_bytes = self.contexts.held_bytes(slot, &live);
         }
         stats.segments.sort_by_key(|segment| segment.generation);
-        // What a search can find, which a refresh may be about to change.
+        // Counts what a search finds now; a refresh may be about to change it.
         stats.doc_count = stats.segments.iter().map(|segment| segment.doc_count).sum();
         stats.deleted_count = stats.segments.iter().map(|segment| segment.deleted_count).sum();
         stats
     }
 
-    /// What a manifest says of a shard. As in Elasticsearch, one that is read through the shared cache takes no room of
-    /// its own.
+    /// Adds the statistics from a manifest. As in Elasticsearch, a shard that is read through the shared cache has a
+    /// store size of 0.
     fn add_mounted(&self, stats: &mut ShardStats, shard: &MountedShard) {
         let Some(segments) = shard.segments().filter(|segments| !segments.missing) else {
             stats.failure = Some(format!(
@@ -166,7 +166,7 @@ impl Core {
         };
     }
 
-    /// The node. Cheap.
+    /// Returns the statistics of the node. Cheap.
     pub(super) fn node_stats(&self) -> NodeStats {
         let space = self.disk_watch.space();
         let search = self.search_pool.stats();
@@ -204,8 +204,8 @@ impl Core {
     }
 }
 
-/// What a tenant may know of a shard: how many documents it has there, and about how many bytes: their share,
-/// by number, of the segments that they lie in. What else a shard counts, it counts for all tenants.
+/// Returns the statistics of a shard that a tenant may see: its documents, and an estimate of their bytes: their
+/// share, by number, of the segments they are in. All other counters are for all tenants together.
 fn share_of(slot: &ShardSlot, tenant: &TenantRestriction) -> Result<ShardStats> {
     let mut stats = ShardStats {
         shard: slot.number,
@@ -225,7 +225,7 @@ fn share_of(slot: &ShardSlot, tenant: &TenantRestriction) -> Result<ShardStats> 
                 let part = u128::from(segment.split.len) * u128::from(docs);
                 stats.data_set_size_bytes += (part / u128::from(segment.split.docs.max(1))) as u64;
             }
-            // What of it is on this node right now tells how far others have come with it.
+            // How much of it is cached on this node depends on other tenants.
             stats.store_size_bytes = match shard.store.partial {
                 true => 0,
                 false => stats.data_set_size_bytes,

@@ -1,5 +1,5 @@
-//! Mappings as tenants know them: with the fields that somebody declared, and of those that documents brought, the
-//! ones that their own have values for.
+//! Mappings as tenants see them: declared fields, and those dynamic fields for which
+//! the tenant's documents have values.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
@@ -19,17 +19,17 @@ use crate::mounts::Conditions;
 use crate::search::{FailedShard, ShardSearch, TenantRestriction, fields_of, search_page};
 use crate::segment::ShardSnapshot;
 
-/// Mappings that are kept, by index and tenant; each shares its fields with the index's own.
+/// Maximum number of cached mappings, by index and tenant; each shares its fields with the index mapping.
 const KEPT_MAX: usize = 4096;
 
-/// What was narrowed before.
+/// Cache of narrowed mappings.
 #[derive(Default)]
 pub(crate) struct NarrowedMappings(Mutex<HashMap<Key, Kept>>);
 
 type Key = (String, TenantId);
 
 struct Kept {
-    /// What it was made from.
+    /// The snapshots it was computed from.
     snapshots: Vec<Weak<ShardSnapshot>>,
     whole: Weak<Mapping>,
     narrowed: Arc<Mapping>,
@@ -59,13 +59,13 @@ fn fail_all(addressed: &mut [Addressed], error: &Error) {
 }
 
 impl Core {
-    /// Gives a tenant's searches the mapping that it knows: any other field is as one that does not exist,
+    /// Gives a tenant's searches the mapping of the tenant: any other field behaves as if it did not exist,
     /// for queries, for wildcards over fields and for errors.
     ///
-    /// Where segments were not opened because they hold no match, fields that only they have are not known. That finds
-    /// the same, but it must not refuse what is fine otherwise, nor the other way round: whether a segment is opened tells of
-    /// the values of others. So what is refused with the fields at hand, or with all that there are, is held against
-    /// all fields of the tenant.
+    /// If segments were not opened because they hold no match, fields that only they have are unknown. The hits are the
+    /// same, but the request must not be refused because of that, nor accepted because of it: whether a segment is
+    /// opened depends on the values of other tenants. So if the request is refused with the known fields, or with all
+    /// fields of the index, it is checked against all fields of the tenant.
     pub(super) fn narrow_mappings(
         &self,
         ctx: &RequestContext,
@@ -78,14 +78,14 @@ impl Core {
             match self.narrow_mapping(ctx, of_index, request, &mut shared, now_ms) {
                 Ok(()) => {}
                 Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
-                // What its documents are cannot be read; others are no worse for it.
+                // The fields of its documents cannot be read; other indices are not affected.
                 Err(error) => fail_all(of_index, &error),
             }
         }
         Ok(())
     }
 
-    /// The same for the shards of one index.
+    /// Narrows the mapping for the shards of one index.
     fn narrow_mapping(
         &self,
         ctx: &RequestContext,
@@ -104,7 +104,7 @@ impl Core {
         let whole = Arc::clone(&first.mapping);
         let snapshots: Vec<_> = searches.map(|search| Arc::clone(&search.snapshot)).collect();
         let state = self.state();
-        // Not older than the mapping of the search; where another index has the name by now, nothing is known.
+        // Not older than the mapping of the search; if another index has the name by now, no declared field is known.
         let index = state.index(&first.snapshot.index).ok();
         let index = index.filter(|index| index.metadata.uuid == *of_index[0].uuid);
         let declared = index.and_then(|index| index.metadata.declared_fields.as_deref());
@@ -125,7 +125,7 @@ impl Core {
         Ok(())
     }
 
-    /// Whether a search of an empty shard is answered where these are its fields.
+    /// Whether a search of an empty shard with this mapping succeeds.
     fn is_answered(
         &self,
         ctx: &RequestContext,
@@ -157,7 +157,7 @@ impl Core {
         outcome.is_ok_and(|(response, _)| response.shards.failures.is_empty())
     }
 
-    /// What there is as far as a scope reaches, with the mappings that it may know.
+    /// Returns the metadata that a scope may see, with narrowed mappings.
     pub(super) fn view_with_mappings(&self, ctx: &RequestContext) -> Result<Arc<Metadata>> {
         let state = self.state();
         let view = self.view(&state, &ctx.scope);
@@ -187,7 +187,7 @@ impl Core {
         self.narrowed(&index.metadata.uuid, whole, declared, &restriction, &snapshots)
     }
 
-    /// What a tenant may see of shards, those that do not serve left out.
+    /// Returns the snapshots a tenant may read; shards that do not serve are left out.
     fn snapshots_for<'a>(
         &self,
         ctx: &RequestContext,
@@ -240,7 +240,7 @@ impl Core {
         if kept.len() >= KEPT_MAX {
             kept.clear();
         }
-        // What was computed with an equal mapping stays good as long as it is the same one.
+        // If the mapping is equal, the old object is reused, so that results cached for it stay valid.
         if let Some(before) = kept.get(&key)
             && before.narrowed == narrowed
         {

@@ -1,4 +1,4 @@
-//! `_terms_enum` over the shards of a target.
+//! Terms enumeration (`_terms_enum`) over the shards of a target.
 
 use firn_engine::RequestContext;
 use firn_engine::search::SearchShards;
@@ -10,7 +10,7 @@ use super::addressing::Wanted;
 use crate::search::{FoundTerms, can_match};
 
 impl Core {
-    /// One shard after the other: each costs microseconds unless a case is to be ignored.
+    /// Enumerates terms, one shard after the other: each takes microseconds, except for case-insensitive requests.
     pub(super) fn terms_enum(&self, ctx: &RequestContext, request: &TermsEnumRequest) -> Result<TermsEnumResponse> {
         let now_ms = self.now_ms();
         let addressed = self.address(ctx, &Wanted::all_of(&request.target), now_ms)?;

@@ -1,4 +1,4 @@
-//! Indices and data streams that a tenant's writes made and that nobody has a document in.
+//! Removal of indices and data streams that a tenant's writes created and that hold no documents.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use super::state::{IndexState, ShardSlot};
 use crate::snapshots::check_operator;
 
 impl Core {
-    /// Removes what a tenant's writes made and nobody has a document in; the names of the indices that went. What does
-    /// not serve, is closed or is mounted stays: nobody knows what it holds, or somebody wanted it.
+    /// Removes indices and data streams that a tenant's writes created and that hold no documents; returns the names of
+    /// removed indices. Indices that do not serve, are closed or are mounted stay: their content is unknown or wanted.
     ///
-    /// A write that finds that its index went makes it anew. None that was acknowledged goes.
+    /// A write that finds its index removed creates it again. No acknowledged write is lost.
     pub(super) fn drop_unused_of(&self, ctx: &RequestContext, tenant: &TenantId) -> Result<Vec<String>> {
         check_operator(ctx)?;
         let metadata = Arc::clone(&self.state().metadata);
@@ -42,11 +42,11 @@ impl Core {
         let state = self.state();
         let indices: Vec<&Arc<IndexState>> = names.iter().filter_map(|name| state.index(name).ok()).collect();
         let slots = || indices.iter().flat_map(|index| index.shards.iter());
-        // First without keeping anybody waiting.
+        // First check without locks, so that no write waits.
         if indices.len() < names.len() || !slots().all(|slot| is_empty(slot)) {
             return Ok(false);
         }
-        // Whoever writes holds one shard at a time, and so does whoever moves one: these wait for no other.
+        // Writers and moves hold one shard at a time, so taking all locks cannot deadlock.
         let writes_wait: Vec<_> = slots().map(|slot| slot.stand_still()).collect();
         if !slots().all(|slot| is_empty(slot)) {
             return Ok(false);
@@ -59,7 +59,7 @@ impl Core {
                 .map(|index| (index.name.to_string(), index.metadata.uuid.clone()))
                 .collect::<BTreeMap<_, _>>(),
         });
-        // Before their files go, for which a move under way is waited for.
+        // Released before the files are removed, as that waits for a running move.
         match self.finish_command_and(queued, || drop(writes_wait)) {
             Ok(outcome) => Ok(outcome.changed),
             Err(error) if error.kind() == ErrorKind::IndexNotFound => Ok(false),

@@ -1,4 +1,4 @@
-//! What tenants use of this node.
+//! Resource usage of tenants on this node.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use crate::shard::Shard;
 type ByTenant = BTreeMap<Arc<str>, TenantUsage>;
 
 impl Core {
-    /// All tenants that have or had anything, by name. Reads where documents were deleted, so it is for once in a
-    /// while.
+    /// Returns the usage of all tenants that have or had data, by name. Reads which documents are deleted, so call it
+    /// rarely.
     pub(super) fn tenant_usage(&self) -> Result<Vec<TenantUsage>> {
         let mut usage = ByTenant::new();
         for (index, slot) in self.state().slots() {
-            // What does not serve now is missing; it comes back with the shard.
+            // A shard that does not serve is missing until it serves again.
             if let Ok(shard) = slot.shard() {
                 add_shard(&mut usage, index, slot.number, &shard)?;
             }
@@ -42,8 +42,8 @@ impl Core {
 }
 
 impl Core {
-    /// Adds what lies in snapshots. What a mount reads is known here since it was mounted: no store is asked, so that nobody
-    /// waits for one who only wants to write.
+    /// Adds the usage of mounted indices. The data was read when the index was mounted: no store is read, so that
+    /// writes do not wait for one.
     fn add_usage_of_mounted(&self, usage: &mut ByTenant) {
         let state = self.state();
         let by_tenant = |index: &&Arc<IndexState>| index.metadata.settings.tenant_field.is_some();
@@ -55,7 +55,7 @@ impl Core {
             let Some(mounted) = self.manifest_here(&shard) else {
                 continue;
             };
-            // Mounts that share a snapshot share its bytes, but each has a copy of its own.
+            // Mounts that share a snapshot share its bytes, but each fully copied one has a separate copy.
             if shard.store.partial && !counted.insert(Arc::as_ptr(&mounted)) {
                 continue;
             }
@@ -100,7 +100,7 @@ fn add_shard(usage: &mut ByTenant, index: &IndexState, number: u32, shard: &Shar
     Ok(())
 }
 
-/// How many documents of each tenant are deleted.
+/// Returns the number of deleted documents of each tenant.
 fn deleted_by_tenant(segment: &Segment, field: &str) -> Result<BTreeMap<String, u32>> {
     let mut deleted = BTreeMap::new();
     let Some(alive) = segment.alive.as_ref().filter(|_| segment.deleted_count > 0) else {

@@ -1,4 +1,4 @@
-//! What a request may know of: the node's metadata as its scope shows it.
+//! View of the metadata that a request may see, by its scope.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use super::Core;
 use super::state::State;
 
-/// Views that are kept: some hundred tenants with a few roles each. A view shares nearly all of its
+/// Maximum number of cached views: some hundred tenants with a few roles each. A view shares nearly all of its
 /// parts with the metadata, so one costs a few kilobytes.
 const VIEWS_MAX: usize = 1024;
 
@@ -27,12 +27,12 @@ struct Kept {
     by_reach: HashMap<Reach, Arc<Metadata>>,
 }
 
-/// What a view depends on.
+/// Parts of a scope that a view depends on.
 type Reach = (Option<TenantId>, Vec<Arc<[String]>>);
 
 impl Core {
-    /// What there is as far as a scope reaches. Every name that a request brings is resolved against
-    /// this and nothing else.
+    /// Returns the metadata that a scope may see. All names in a request are resolved against
+    /// this view only.
     pub(crate) fn view(&self, state: &State, scope: &Scope) -> Arc<Metadata> {
         let metadata = &state.metadata;
         if scope.is_unlimited() {
@@ -64,9 +64,9 @@ impl Core {
 }
 
 impl Core {
-    /// What a command means in a request's scope, or its refusal where it reaches past that. Tenants make, change and
-    /// delete indices of their own, and change nothing else by command. Who is limited to some names changes only what
-    /// has such a name.
+    /// Returns a command as executed in a request's scope, or refuses it if it exceeds the scope. Tenants create,
+    /// change and delete their indices, and change nothing else by command. A caller limited to some names changes only
+    /// objects with such names.
     pub(super) fn command_of(&self, ctx: &RequestContext, command: Command) -> Result<Command> {
         let scope = &ctx.scope;
         if scope.is_unlimited() {
@@ -89,7 +89,7 @@ impl Core {
         }
     }
 
-    /// A tenant's command about indices of its own; `None`: it is about something else.
+    /// Returns a tenant's command about the tenant's indices; `None`: it is about something else.
     fn own_command(&self, scope: &Scope, tenant: &TenantId, command: &Command) -> Result<Option<Command>> {
         let state = self.state();
         let view = self.view(&state, scope);
@@ -127,7 +127,7 @@ impl Core {
                     mappings: mappings.clone(),
                 })
             }
-            // None at all is what is left of names that may be missing.
+            // The list is empty if all names are missing and may be missing.
             Command::DeleteIndices { names } | Command::PutMapping { names, .. } if names.iter().all(is_own) => {
                 Some(command.clone())
             }
@@ -136,7 +136,7 @@ impl Core {
     }
 }
 
-/// An error about an index of a tenant's own, by the name that the tenant gave it.
+/// Rewrites an error about a tenant's index to the name that the tenant gave it.
 pub(super) fn as_called(ctx: &RequestContext, error: Error) -> Error {
     let tenant = ctx.scope.tenant_id();
     let called = tenant
@@ -148,7 +148,7 @@ pub(super) fn as_called(ctx: &RequestContext, error: Error) -> Error {
     }
 }
 
-/// The names of indices, aliases and data streams that a command changes. None: it is about the node
+/// Returns the names of indices, aliases and data streams that a command changes. Empty: the command changes the node
 /// as a whole.
 fn names_of(command: &Command) -> Vec<&str> {
     match command {

@@ -1,10 +1,10 @@
-//! From a JSON scalar to the value of a field's type, or the reason why it is none.
+//! Coercion of a JSON scalar to the type of a field, or the reason why it does not fit.
 
 use std::net::IpAddr;
 
 use firn_model::mapping::{FieldMapping, FieldType};
 
-/// A scalar as the mapper holds it while it finds its place.
+/// Scalar value during mapping.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Scalar<'t> {
     Text(&'t str),
@@ -14,7 +14,7 @@ pub(super) enum Scalar<'t> {
 }
 
 impl<'t> Scalar<'t> {
-    /// As Elasticsearch prints it.
+    /// Returns the text as Elasticsearch prints it.
     pub(super) fn as_text(self) -> &'t str {
         match self {
             Scalar::Text(text) | Scalar::Number(text) => text,
@@ -24,7 +24,7 @@ impl<'t> Scalar<'t> {
     }
 }
 
-/// A number as it is stored.
+/// Number as it is stored.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Number {
     I64(i64),
@@ -32,10 +32,10 @@ pub(super) enum Number {
     F64(f64),
 }
 
-/// A reason, in Elasticsearch's words where they are known.
+/// Result with a reason in Elasticsearch's words where known.
 pub(super) type Coerced<T> = Result<T, String>;
 
-/// The value of a number field. Strings count only with `coerce`, as does cutting fractions.
+/// Returns the value of a number field. Strings are accepted only with `coerce`, as are fractions, which are truncated.
 pub(super) fn number(field: &FieldMapping, scalar: Scalar<'_>, coerce: bool) -> Coerced<Number> {
     let text = match scalar {
         Scalar::Number(text) => text,
@@ -102,11 +102,11 @@ fn integer(text: &str, coerce: bool, low: i64, high: i64, name: &str) -> Coerced
     if !coerce && value.fract() != 0.0 {
         return Err(format!("Value [{text}] has a decimal part"));
     }
-    // 2^63 itself is no long; as a float it is exact.
+    // 2^63 is not a valid long; as a float it is exact.
     if value < low as f64 || value > high as f64 || value >= 9_223_372_036_854_775_808.0 {
         return out_of_range();
     }
-    // The long digits of "9007199254740993.0" are kept: cut the text, not the float.
+    // The long digits of "9007199254740993.0" must stay: truncate the text, not the float.
     let whole = text.split(['.', 'e', 'E']).next().unwrap_or_default();
     if !text.contains(['e', 'E'])
         && let Ok(value) = whole.parse::<i64>()
@@ -140,7 +140,7 @@ fn finite(text: &str, name: &str) -> Coerced<f64> {
     }
 }
 
-/// Rounds to single precision before storing, so that what comes back is what Elasticsearch gives.
+/// Rounds to single precision before storing, so that reads return the same value as Elasticsearch.
 fn single(text: &str, max: f64, name: &str) -> Coerced<Number> {
     let value = finite(text, name)?;
     let rounded = f64::from(value as f32);
@@ -161,7 +161,7 @@ fn scaled(text: &str, factor: f64) -> Coerced<Number> {
     Ok(Number::I64(scaled as i64))
 }
 
-/// The nearest half-precision float (11 bits of significand, exponents from -14), ties to even.
+/// Returns the nearest half-precision float (11 bits of significand, exponents from -14), ties to even.
 fn round_to_half(value: f64) -> f64 {
     if value == 0.0 {
         return value;
@@ -171,7 +171,7 @@ fn round_to_half(value: f64) -> f64 {
     (value / unit).round_ties_even() * unit
 }
 
-/// `true`, `false`, and the same as strings; an empty string is false.
+/// Parses `true`, `false`, and the same as strings; an empty string is false.
 pub(super) fn boolean(scalar: Scalar<'_>) -> Coerced<bool> {
     match scalar {
         Scalar::Bool(value) => Ok(value),
@@ -183,7 +183,7 @@ pub(super) fn boolean(scalar: Scalar<'_>) -> Coerced<bool> {
     }
 }
 
-/// An address, v4 or v6.
+/// Parses an address, v4 or v6.
 pub(super) fn address(scalar: Scalar<'_>) -> Coerced<IpAddr> {
     let text = scalar.as_text();
     match scalar {
@@ -193,7 +193,7 @@ pub(super) fn address(scalar: Scalar<'_>) -> Coerced<IpAddr> {
     .ok_or_else(|| format!("'{text}' is not an IP string literal."))
 }
 
-/// `lat,lon` or `POINT (lon lat)`.
+/// Parses `lat,lon` or `POINT (lon lat)`.
 pub(super) fn point(text: &str) -> Coerced<(f64, f64)> {
     let text = text.trim();
     let wkt = text
@@ -219,8 +219,8 @@ pub(super) fn point(text: &str) -> Coerced<(f64, f64)> {
     check_point(parse_float(lat.trim())?, parse_float(lon.trim())?)
 }
 
-/// Latitude within 90 degrees; longitude brought into -180 to 180 as Elasticsearch does not: it
-/// refuses, and so does this.
+/// Checks latitude (within 90 degrees) and longitude (within 180 degrees). As in Elasticsearch, values outside
+/// are refused, not normalized.
 pub(super) fn check_point(lat: f64, lon: f64) -> Coerced<(f64, f64)> {
     if !(-90.0..=90.0).contains(&lat) {
         return Err(format!("illegal latitude value [{lat}]"));

@@ -1,4 +1,4 @@
-//! What a pass collects: values by class, ignored fields, names of fields without a column.
+//! Values collected by a pass: entries by class, ignored fields, names of fields without a column.
 
 use firn_model::mapping::Analyzer;
 use firn_model::{Error, ErrorKind};
@@ -10,7 +10,7 @@ use super::map::{Located, Outcome, Pass, VALUES_MAX};
 use crate::schema::Class;
 
 impl Pass<'_> {
-    /// The place of a scalar's text.
+    /// Returns the slot of a scalar's text.
     pub(super) fn place(&mut self, value: &mut Located<'_>) -> Slot {
         if let Some(slot) = value.slot {
             return slot;
@@ -27,7 +27,7 @@ impl Pass<'_> {
         Slot::Arena(start, self.arena.len() as u32)
     }
 
-    /// Adds a value; nothing for [`Class::None`].
+    /// Adds a value; ignores [`Class::None`].
     pub(super) fn push(&mut self, path: u32, class: Class, value: Slot) -> Outcome {
         let Some(class) = class_number(class) else {
             return Ok(());
@@ -41,7 +41,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// A value that does not fit its field: kept, listed, and searchable as text; or an error.
+    /// Handles a value that does not fit its field: stored, listed, and searchable as text; or an error.
     pub(super) fn malformed(&mut self, index: u32, value: Option<&mut Located<'_>>, reason: String) -> Outcome {
         let leaf: &Leaf = &self.compiled.leaves[index as usize];
         if !leaf.ignore_malformed {
@@ -70,14 +70,14 @@ impl Pass<'_> {
         self.ignored.push(path);
     }
 
-    /// Lists a path that the mapping does not know in `_ignored`.
+    /// Lists a path that is not in the mapping in `_ignored`.
     pub(super) fn ignore_extra(&mut self, path: &str) {
         if let Slot::Arena(start, end) = self.keep(path) {
             self.ignored_extra.push((start, end));
         }
     }
 
-    /// Notes that a field without a column has a value.
+    /// Records that a field without a column has a value.
     pub(super) fn name_field(&mut self, path: u32) {
         if self.field_names.last() != Some(&path) {
             self.field_names.push(path);

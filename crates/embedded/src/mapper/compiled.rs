@@ -1,4 +1,4 @@
-//! A mapping made ready for looking up fields.
+//! Compiled mapping: a mapping prepared for field lookups.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -11,17 +11,17 @@ use firn_model::settings::IndexSettings;
 
 use crate::schema::{Class, FIELD_NAMES, IGNORED, class_of};
 
-/// A mapping with what the mapper needs of the index's settings. Made once per mapping change.
+/// Mapping with the index settings that the mapper needs. Compiled once per mapping change.
 #[derive(Debug)]
 pub struct CompiledMapping {
     mapping: Arc<Mapping>,
     pub(super) root: CompiledObject,
     pub(super) leaves: Vec<Leaf>,
-    /// By path id: as users see them (`host.ip`).
+    /// By path id: names for users (`host.ip`).
     pub(super) names: Vec<Box<str>>,
-    /// By path id: as Tantivy sees them (`host\x01ip`).
+    /// By path id: names in Tantivy (`host\x01ip`).
     pub(super) paths: Vec<Box<str>>,
-    /// The mapping has no room for another field.
+    /// The mapping is at its limit of fields.
     pub(super) full: bool,
     /// The index's `ignore_malformed`, for objects.
     pub(super) ignore_malformed: bool,
@@ -32,14 +32,14 @@ pub(super) const PATH_IGNORED: u32 = 0;
 /// Path id of `_field_names`.
 pub(super) const PATH_FIELD_NAMES: u32 = 1;
 
-/// An object and its direct children.
+/// Object and its direct children.
 #[derive(Debug)]
 pub(super) struct CompiledObject {
     pub(super) children: HashMap<Box<str>, (u32, Child), BuildHasherDefault<KeyHasher>>,
-    /// Its own or its parent's.
+    /// Set here or inherited from the parent.
     pub(super) dynamic: Dynamic,
     pub(super) disabled: bool,
-    /// Its path id; for the root, nothing.
+    /// Path id; `None` for the root.
     pub(super) path: Option<u32>,
 }
 
@@ -50,7 +50,7 @@ pub(super) enum Child {
     Object(Box<CompiledObject>),
 }
 
-/// A leaf field or a multi-field.
+/// Leaf field or multi-field.
 #[derive(Debug)]
 pub(super) struct Leaf {
     pub(super) field: Arc<FieldMapping>,
@@ -59,7 +59,7 @@ pub(super) struct Leaf {
     pub(super) class: Class,
     pub(super) multi_fields: Vec<u32>,
     pub(super) copy_to: Vec<u32>,
-    /// `copy_to` of fields that the mapping lacks.
+    /// Targets of `copy_to` that the mapping lacks.
     pub(super) copy_to_missing: Vec<String>,
     pub(super) ignore_malformed: bool,
     pub(super) coerce: bool,
@@ -69,8 +69,8 @@ pub(super) struct Leaf {
 }
 
 impl CompiledMapping {
-    /// Compiles a mapping. A `copy_to` of a field that is not there yet is fine: the field is
-    /// added dynamically by the first event.
+    /// Compiles a mapping. A `copy_to` may name a missing field: the first event
+    /// adds the field dynamically.
     pub fn new(mapping: Arc<Mapping>, settings: &IndexSettings) -> Result<Self> {
         let mut compiler = Compiler {
             ignore_malformed: settings.ignore_malformed,
@@ -99,21 +99,21 @@ impl CompiledMapping {
         })
     }
 
-    /// What it was made from.
+    /// Returns the mapping that it was compiled from.
     pub fn mapping(&self) -> &Arc<Mapping> {
         &self.mapping
     }
 }
 
-/// A dotted path as Tantivy joins it. The bytes 0 and 1, which would end a path or a level, are
-/// replaced; no sane field name holds them.
+/// Encodes a dotted path as Tantivy joins it. The bytes 0 and 1, which would end a path or a level, are
+/// replaced; no sane field name contains them.
 pub(super) fn encode_path(name: &str) -> String {
     let mut path = String::with_capacity(name.len());
     encode_path_into(name, &mut path);
     path
 }
 
-/// See [`encode_path`].
+/// As [`encode_path`], into a buffer.
 pub(super) fn encode_path_into(name: &str, path: &mut String) {
     path.extend(name.chars().map(|character| match character {
         '.' => '\u{1}',
@@ -213,8 +213,8 @@ fn join(path: &str, name: &str) -> String {
     }
 }
 
-/// A fast hash for field names (FxHash over words). The map holds the mapping's own names, whose
-/// number is limited; names from events are only looked up, so collisions cannot be piled up.
+/// Fast hash for field names (FxHash over words). The map contains only names of the mapping, whose
+/// number is limited; names from events are only looked up, so an attacker cannot accumulate collisions.
 #[derive(Default)]
 pub(super) struct KeyHasher(u64);
 
@@ -235,7 +235,7 @@ impl Hasher for KeyHasher {
     }
 
     fn write_u8(&mut self, _: u8) {
-        // The terminator that `str` adds; the length is in the hash already.
+        // The terminator that `str` adds; the length is already in the hash.
     }
 }
 

@@ -1,4 +1,4 @@
-//! Fields that the mapping lacks: what they would be, collected over the whole event.
+//! Dynamic mapping: fields that the mapping lacks, collected over the whole event.
 
 use firn_model::Result;
 use firn_model::mapping::{Dynamic, Mapping, MatchMappingType, Node, ObjectMapping};
@@ -72,7 +72,7 @@ impl Pass<'_> {
                 mapping.dynamic_field(path, MatchMappingType::Double)
             }
             Scalar::Number(_) => mapping.dynamic_field(path, MatchMappingType::Long),
-            // A date gets the format that it was recognised by.
+            // A date gets the format that matched it.
             Scalar::Text(text) => mapping.dynamic_string_field(path, text),
         };
         if let Some(node) = node? {
@@ -81,7 +81,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// A copy to a field that is not there yet.
+    /// Copies a value to a field that is missing in the mapping.
     pub(super) fn copy_to_missing(&mut self, path: &str, value: &mut Located<'_>) -> Outcome {
         if !self.flatten {
             return Ok(self.discover_leaf(path, value.scalar)?);
@@ -95,7 +95,7 @@ impl Pass<'_> {
         self.push(extra, FALLBACK, slot)
     }
 
-    /// Adds a node to what the mapping lacks. What stands there already stays: the first value
+    /// Adds a node to the new fields. An existing node stays: the first value
     /// decides a field's type.
     pub(super) fn add_field(&mut self, path: &str, node: Node) {
         let additions = self.additions.get_or_insert_with(Mapping::default);

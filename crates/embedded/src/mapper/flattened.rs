@@ -1,4 +1,4 @@
-//! Objects whose leaves are indexed as keywords: `flattened` fields, and fields past the limit.
+//! Objects whose leaves are indexed as keywords: `flattened` fields, and fields above the limit.
 
 use super::compiled::encode_path_into;
 use super::document::{EXTRA_PATH, Slot};
@@ -8,28 +8,28 @@ use crate::schema::Class;
 
 /// `depth_limit` of flattened fields.
 const FLATTENED_DEPTH_MAX: usize = 20;
-/// Longer leaves of unmapped objects are kept in the source only, as those of new strings are.
+/// Longer leaves of unmapped objects are stored in the source only, like those of new strings.
 const UNMAPPED_IGNORE_ABOVE: u32 = 256;
 
-/// What a flattening adds its leaves to.
+/// Target of the leaves of a flattened object.
 struct Target {
-    /// Path id of the flattened field; `None`: only the leaves' own paths.
+    /// Path id of the flattened field; `None`: leaves get only their own paths.
     root: Option<u32>,
     class: Class,
     ignore_above: Option<u32>,
-    /// Users' name of the root, for `_ignored`.
+    /// Name of the root for users, in `_ignored`.
     name: String,
 }
 
 impl Pass<'_> {
-    /// The object of a flattened field.
+    /// Reads the object of a flattened field.
     pub(super) fn flattened(&mut self, index: u32) -> Outcome {
         let target = self.flattened_target(index);
         let mut path = self.compiled.paths[self.compiled.leaves[index as usize].path as usize].to_string();
         self.flatten_value(&target, &mut path, 0)
     }
 
-    /// A value for a dotted key below a flattened field.
+    /// Reads a value for a dotted key below a flattened field.
     pub(super) fn flattened_key(&mut self, index: u32, key: &str) -> Outcome {
         let target = self.flattened_target(index);
         let mut path = self.compiled.paths[self.compiled.leaves[index as usize].path as usize].to_string();
@@ -38,7 +38,7 @@ impl Pass<'_> {
         self.flatten_value(&target, &mut path, 1)
     }
 
-    /// A value that has no field in the mapping.
+    /// Reads a value that has no field in the mapping.
     pub(super) fn flatten_unmapped(&mut self, path: &str) -> Outcome {
         let target = Target {
             root: None,
@@ -104,7 +104,7 @@ impl Pass<'_> {
 
     fn flatten_leaf(&mut self, target: &Target, path: &str, levels: usize, value: &mut Located<'_>) -> Outcome {
         let text = value.scalar.as_text();
-        // 32,766 bytes are Lucene's longest term; the key stands in the term too.
+        // Lucene's longest term has 32,766 bytes; the key is part of the term.
         let too_long = target.ignore_above.is_some_and(|limit| is_longer(text, limit)) || text.len() > 32_000;
         if too_long {
             self.ignore_extra(&path.replace('\u{1}', "."));

@@ -1,4 +1,4 @@
-//! Geo points in all their spellings. A geohash is refused as a malformed value.
+//! Geo points in all their notations. A geohash is refused as a malformed value.
 
 use super::coerce::{self, Coerced, Scalar};
 use super::document::Slot;
@@ -6,7 +6,7 @@ use super::map::{Kind, Located, Outcome, Pass, Stop};
 use crate::schema::Class;
 
 impl Pass<'_> {
-    /// An array or object for a geo point: one point, or several.
+    /// Reads an array or object for a geo point: one point, or several.
     pub(super) fn geo_point(&mut self, index: u32) -> Outcome {
         let start = self.reader.position;
         let found = match self.kind()? {
@@ -17,7 +17,7 @@ impl Pass<'_> {
         match found {
             Ok((lat, lon)) => self.push_point(index, lat, lon),
             Err(reason) => {
-                // It may have stopped anywhere within.
+                // The parser may have stopped anywhere within the value.
                 self.reader.position = start;
                 self.reader.skip_value()?;
                 self.malformed(index, None, reason)
@@ -25,7 +25,7 @@ impl Pass<'_> {
         }
     }
 
-    /// A string for a geo point.
+    /// Reads a string for a geo point.
     pub(super) fn geo_text(&mut self, index: u32, value: &mut Located<'_>) -> Outcome {
         let found = match value.scalar {
             Scalar::Text(text) => coerce::point(text),
@@ -56,7 +56,7 @@ impl Pass<'_> {
         Ok(byte == b'-' || byte.is_ascii_digit())
     }
 
-    /// `[lon, lat]`, a third number is the altitude and ignored.
+    /// Reads `[lon, lat]`; a third number is the altitude and is ignored.
     fn coordinates(&mut self) -> Result<Coerced<(f64, f64)>, Stop> {
         let mut numbers = Vec::with_capacity(3);
         self.elements(|pass| {
@@ -72,7 +72,7 @@ impl Pass<'_> {
         })
     }
 
-    /// `{"lat": …, "lon": …}` or GeoJSON.
+    /// Reads `{"lat": …, "lon": …}` or GeoJSON.
     fn geo_object(&mut self) -> Result<Coerced<(f64, f64)>, Stop> {
         let (mut lat, mut lon, mut point) = (None, None, None);
         self.reader.position += 1;
@@ -106,7 +106,7 @@ impl Pass<'_> {
         })
     }
 
-    /// A number, or a string that is one.
+    /// Reads a number, or a string that contains one.
     fn number(&mut self) -> Result<Option<f64>, Stop> {
         let mut number = None;
         match self.kind()? {

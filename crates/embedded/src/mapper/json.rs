@@ -1,15 +1,15 @@
-//! A pull reader over one JSON text: validates everything it passes, builds nothing, never recurses.
+//! Pull reader of one JSON text: validates everything it passes, builds no tree, never recurses.
 //!
-//! Own code because the mapper wants all of this at once: one pass (libraries that read lazily
-//! pass nested values once per level), a depth limit that a hostile event cannot turn into a stack
-//! overflow, positions for error messages, and numbers as they were written.
+//! Custom code because the mapper needs all of this together: one pass (libraries that read lazily
+//! pass nested values once per level), a depth limit so that a hostile event cannot overflow the
+//! stack, positions for error messages, and numbers as they were written.
 
 use firn_model::{Error, ErrorKind};
 
-/// How deep objects and arrays may nest, as in Elasticsearch.
+/// Maximum nesting depth of objects and arrays, as in Elasticsearch.
 pub(crate) const DEPTH_MAX: usize = 1000;
 
-/// Why a text is no JSON: where, and what.
+/// Syntax error: position and reason.
 #[derive(Debug)]
 pub(super) struct JsonError {
     position: usize,
@@ -18,25 +18,25 @@ pub(super) struct JsonError {
 
 pub(super) type JsonResult<T> = Result<T, JsonError>;
 
-/// The reader. Positions are byte offsets.
+/// JSON reader. Positions are byte offsets.
 pub(super) struct Reader<'a> {
     text: &'a str,
     bytes: &'a [u8],
     pub(super) position: usize,
 }
 
-/// A string as it stands between its quotes.
+/// Raw string between its quotes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RawString {
     /// After the opening quote.
     pub(super) start: usize,
     /// At the closing quote.
     pub(super) end: usize,
-    /// Whether it holds escapes.
+    /// Whether it contains escapes.
     pub(super) escaped: bool,
 }
 
-/// Bytes that a string cannot hold as they are: quote, backslash, control characters.
+/// Bytes that a string cannot contain unescaped: quote, backslash, control characters.
 static STOPS: [bool; 256] = {
     let mut stops = [false; 256];
     let mut byte = 0;
@@ -69,7 +69,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Skips white space and looks at the next byte.
+    /// Skips white space and returns the next byte.
     #[inline]
     pub(super) fn peek(&mut self) -> JsonResult<u8> {
         loop {
@@ -81,7 +81,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Takes `byte`, which must be next.
+    /// Consumes `byte`, which must be next.
     #[inline]
     pub(super) fn expect(&mut self, byte: u8) -> JsonResult<()> {
         let found = self.peek()?;
@@ -92,7 +92,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Takes `byte` if it is next.
+    /// Consumes `byte` if it is next.
     #[inline]
     pub(super) fn take(&mut self, byte: u8) -> JsonResult<bool> {
         let found = self.peek()? == byte;
@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
         Ok(found)
     }
 
-    /// After a member or element: true if another follows, false if `close` was taken.
+    /// After a member or element: true if another follows, false if `close` was consumed.
     #[inline]
     pub(super) fn more(&mut self, close: u8) -> JsonResult<bool> {
         match self.peek()? {
@@ -125,7 +125,7 @@ impl<'a> Reader<'a> {
         ))
     }
 
-    /// Only white space may follow.
+    /// Fails unless only white space follows.
     pub(super) fn finish(&mut self) -> JsonResult<()> {
         while let Some(byte) = self.bytes.get(self.position) {
             if !matches!(byte, b' ' | b'\n' | b'\t' | b'\r') {
@@ -136,7 +136,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// A string, from its opening quote on.
+    /// Reads a string, from its opening quote on.
     #[inline]
     pub(super) fn string(&mut self) -> JsonResult<RawString> {
         if self.bytes.get(self.position) != Some(&b'"') {
@@ -167,7 +167,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Checks and passes one escape.
+    /// Validates and skips one escape.
     fn escape(&mut self) -> JsonResult<()> {
         match self.bytes.get(self.position + 1) {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.position += 2,
@@ -183,7 +183,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// A number, as written.
+    /// Reads a number as written.
     pub(super) fn number(&mut self) -> JsonResult<(usize, usize)> {
         let start = self.position;
         let digits = |reader: &mut Self| {
@@ -219,7 +219,7 @@ impl<'a> Reader<'a> {
         Ok((start, self.position))
     }
 
-    /// `true`, `false` or `null`.
+    /// Reads `true`, `false` or `null`.
     pub(super) fn literal(&mut self, word: &'static str) -> JsonResult<()> {
         if !self.bytes[self.position..].starts_with(word.as_bytes()) {
             return self.unexpected("was expecting a JSON value");
@@ -228,7 +228,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Passes one value of any kind, checking it.
+    /// Skips one value of any kind, and validates it.
     pub(super) fn skip_value(&mut self) -> JsonResult<()> {
         let mut in_object = [false; DEPTH_MAX];
         let mut depth = 0;
@@ -288,7 +288,7 @@ impl<'a> Reader<'a> {
         Ok(key)
     }
 
-    /// A string without its escapes; a surrogate without its partner becomes U+FFFD.
+    /// Decodes a string's escapes; an unpaired surrogate becomes U+FFFD.
     pub(super) fn unescape_into(&self, raw: RawString, out: &mut String) {
         let mut rest = &self.text[raw.start..raw.end];
         while let Some(at) = rest.find('\\') {
@@ -313,7 +313,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The character whose escape's digits `text` starts with, and how many bytes they take.
+/// Returns the character of the `\u` digits at the start of `text`, and the number of bytes consumed.
 fn unescape_unicode(text: &str) -> (char, usize) {
     let unit = |text: &str| text.get(..4).and_then(|digits| u32::from_str_radix(digits, 16).ok());
     let first = unit(text).unwrap_or(0xfffd);
@@ -331,7 +331,7 @@ fn unescape_unicode(text: &str) -> (char, usize) {
 }
 
 impl JsonError {
-    /// As the error of a whole document.
+    /// Converts it to the error of a whole document.
     pub(super) fn into_error(self, text: &[u8]) -> Error {
         let (line, column) = line_and_column(text, self.position);
         Error::new(ErrorKind::DocumentParsing, format!("[{line}:{column}] failed to parse"))
@@ -340,7 +340,7 @@ impl JsonError {
     }
 }
 
-/// Line and column, both from 1, of a byte offset.
+/// Returns line and column, both from 1, of a byte offset.
 pub(super) fn line_and_column(text: &[u8], position: usize) -> (u32, u32) {
     let before = &text[..position.min(text.len())];
     let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn accepts_what_json_is() {
+    fn accepts_valid_json() {
         for text in [
             "{}",
             "[]",
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_json_is_not() {
+    fn refuses_invalid_json() {
         for text in [
             "",
             "{",

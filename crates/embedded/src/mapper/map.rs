@@ -1,4 +1,4 @@
-//! The pass over an event.
+//! Mapping pass over an event.
 
 use std::sync::Arc;
 
@@ -13,40 +13,40 @@ use super::json::{JsonResult, Reader, line_and_column};
 use super::{CompiledMapping, MappedDocument};
 use crate::schema::Class;
 
-/// Keys that one event may have. Elasticsearch has no such limit, but falls over its field limit
-/// or its memory; ours keeps one hostile event from costing as much as ten thousand good ones.
+/// Maximum keys of one event. Elasticsearch has no such limit, but fails at its field limit
+/// or runs out of memory; this limit keeps one hostile event from costing as much as ten thousand normal ones.
 pub const KEYS_MAX: u32 = 10_000;
-/// Values that one event may have indexed, those of multi-fields and copies counted.
+/// Maximum indexed values of one event, including those of multi-fields and copies.
 pub const VALUES_MAX: usize = 100_000;
-/// How deep objects and arrays may nest where their content is indexed. The mapping's own depth
-/// limit is 20 by default; this bounds the stack.
+/// Maximum nesting depth of objects and arrays whose content is indexed. The mapping's depth
+/// limit is 20 by default; this one protects the stack.
 pub(super) const DEPTH_MAX: u32 = 150;
 
-/// An event as the mapper sees it.
+/// Result of mapping an event.
 pub struct Mapped {
-    /// What to index.
+    /// The document to index.
     pub document: MappedDocument,
-    /// Fields that the mapping lacks, as a mapping that only adds them (or gives a
-    /// `constant_keyword` its value). Merge it into the index's mapping and map the event again;
-    /// the document of this pass does not hold them.
+    /// Fields that the mapping lacks, as a mapping that only adds them (or sets the value of a
+    /// `constant_keyword`). Merge it into the index's mapping and map the event again;
+    /// the document of this pass does not contain them.
     pub new_fields: Option<Mapping>,
 }
 
-/// What to do with fields that the mapping lacks where `dynamic` is true.
+/// Handling of fields that the mapping lacks if `dynamic` is true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unmapped {
-    /// Report them in [`Mapped::new_fields`]. Once the mapping is at its `total_fields` limit this
-    /// means the same as `Flatten`.
+    /// Report them in [`Mapped::new_fields`]. Once the mapping is at its `total_fields` limit, this
+    /// is the same as `Flatten`.
     Report,
     /// Index their leaves as keywords under their own paths, without adding them to the mapping:
-    /// for the pass after one whose fields did not all fit under the limit.
+    /// for the pass after one whose fields did not all fit into the limit.
     Flatten,
 }
 
 /// Maps one event. `id` is only for messages.
 ///
 /// Fails with [`ErrorKind::DocumentParsing`] if it is not one JSON object, is too deep or too
-/// large, repeats a key, or holds what its mapping refuses; and with
+/// large, repeats a key, or has values that its mapping refuses; and with
 /// [`ErrorKind::StrictDynamicMapping`].
 pub fn map_document(
     compiled: &Arc<CompiledMapping>,
@@ -137,13 +137,13 @@ pub(super) struct Pass<'a> {
     /// New fields become keywords instead of mapping additions.
     pub(super) flatten: bool,
     pub(super) arena: String,
-    /// Text without escapes, while it is looked at.
+    /// Buffer for unescaped text.
     scratch: String,
     pub(super) extra_paths: Vec<(u32, u32)>,
     pub(super) entries: Vec<Entry>,
     /// Path ids of ignored fields.
     pub(super) ignored: Vec<u32>,
-    /// Slices of the arena: ignored paths that the mapping does not know.
+    /// Slices of the arena: ignored paths that are not in the mapping.
     pub(super) ignored_extra: Vec<(u32, u32)>,
     /// Path ids of fields without a column that have a value.
     pub(super) field_names: Vec<u32>,
@@ -153,14 +153,14 @@ pub(super) struct Pass<'a> {
     pub(super) depth: u32,
 }
 
-/// A scalar on its way to its fields.
+/// Scalar with the location of its text.
 pub(super) struct Located<'t> {
     pub(super) scalar: Scalar<'t>,
-    /// Where its text stands already.
+    /// Existing location of its text.
     pub(super) slot: Option<Slot>,
 }
 
-/// The kinds of values, by their first byte.
+/// Kinds of values, by their first byte.
 pub(super) enum Kind {
     Object,
     Array,
@@ -184,7 +184,7 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// The members of a mapped object, after its opening brace.
+    /// Reads the members of a mapped object, after its opening brace.
     fn members(&mut self, object: &'a CompiledObject) -> Outcome {
         if self.reader.take(b'}')? {
             return Ok(());
@@ -207,7 +207,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// A key and its colon, counted.
+    /// Reads and counts a key and its colon.
     pub(super) fn key(&mut self) -> std::result::Result<super::json::RawString, Stop> {
         self.key_count += 1;
         if self.key_count > KEYS_MAX {
@@ -240,7 +240,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// A key that stands in no object as it is: a dotted path into the mapping, or a new field.
+    /// Handles a key that is not a direct child: a dotted path into the mapping, or a new field.
     fn unmapped(&mut self, object: &'a CompiledObject, key: &str, at: usize) -> Outcome {
         let mut object = object;
         let mut rest = key;
@@ -301,7 +301,7 @@ impl<'a> Pass<'a> {
         Stop::Refused(Error::new(ErrorKind::StrictDynamicMapping, reason).with_position(line, column))
     }
 
-    /// `a.b` in the event where the mapping has a leaf `a`.
+    /// Handles `a.b` in the event if the mapping has a leaf `a`.
     fn below_leaf(&mut self, leaf: u32, below: &str) -> Outcome {
         let field = &self.compiled.leaves[leaf as usize];
         if field.field.field_type == FieldType::Flattened {
@@ -317,7 +317,7 @@ impl<'a> Pass<'a> {
         Ok(self.reader.skip_value()?)
     }
 
-    /// The value of an object field: an object, or several.
+    /// Reads the value of an object field: an object, or several.
     fn object(&mut self, object: &'a CompiledObject) -> Outcome {
         if object.disabled {
             return Ok(self.reader.skip_value()?);
@@ -333,7 +333,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// A concrete value where the mapping has an object.
+    /// Handles a concrete value where the mapping has an object.
     fn concrete_for_object(&mut self, object: &CompiledObject, value: &mut Located<'_>) -> Outcome {
         let path = object.path.unwrap_or(PATH_IGNORED);
         if !self.compiled.ignore_malformed {
@@ -349,7 +349,7 @@ impl<'a> Pass<'a> {
         self.push(path, Class::Text(firn_model::mapping::Analyzer::Standard), slot)
     }
 
-    /// The value of a leaf field.
+    /// Reads the value of a leaf field.
     pub(super) fn leaf(&mut self, index: u32) -> Outcome {
         let leaf = &self.compiled.leaves[index as usize];
         match self.kind()? {
@@ -410,7 +410,7 @@ impl<'a> Pass<'a> {
         })
     }
 
-    /// Reads a scalar and hands it to `take`.
+    /// Reads a scalar and passes it to `take`.
     pub(super) fn scalar(&mut self, take: impl FnOnce(&mut Self, &mut Located<'_>) -> Outcome) -> Outcome {
         let text = self.reader.text();
         match self.reader.peek()? {
@@ -480,7 +480,7 @@ fn is_metadata(name: &str) -> bool {
     )
 }
 
-/// Which children an object had already.
+/// Set of children that an object has had already.
 #[derive(Default)]
 struct Seen {
     first: u64,

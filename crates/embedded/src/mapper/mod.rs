@@ -1,12 +1,12 @@
-//! From an event's JSON to what the segment library indexes, in one pass and without a tree.
+//! Mapper: turns an event's JSON into the fields that the segment library indexes, in one pass and without a tree.
 //!
 //! The mapper is pure: it runs outside of any lock, in parallel. It validates the JSON fully,
 //! finds each value's field in the [`CompiledMapping`], coerces the value to the field's type and
 //! puts it into one of the class fields of [`crate::schema`]. A value that does not fit its field
-//! never loses the event (unless `ignore_malformed` is off): the field's name goes to `_ignored`
+//! does not lose the event (unless `ignore_malformed` is off): the field's name goes to `_ignored`
 //! and the value is searchable as text under the same path.
 //!
-//! A key that an object repeats is refused as in Elasticsearch, where the mapping knows the key.
+//! A repeated key in an object is refused as in Elasticsearch, if the mapping has the key.
 
 mod coerce;
 mod collect;

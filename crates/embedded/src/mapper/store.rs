@@ -1,4 +1,4 @@
-//! One scalar to one leaf field, by type.
+//! Storage of one scalar in one leaf field, by type.
 
 use firn_model::mapping::{Analyzer, FieldType};
 use firn_model::{Error, ErrorKind};
@@ -10,11 +10,11 @@ use super::document::Slot;
 use super::map::{Located, Outcome, Pass};
 use crate::schema::{Class, encode_ip};
 
-/// The longest term of Lucene, bytes: longer keywords are ignored (and searchable as text).
+/// Lucene's maximum term length, bytes: longer keywords are ignored (and searchable as text).
 const TERM_BYTES_MAX: usize = 32_766;
 
 impl Pass<'_> {
-    /// A scalar to its field, the field's multi-fields and its copies.
+    /// Stores a scalar in its field, the field's multi-fields and its copies.
     pub(super) fn store(&mut self, index: u32, value: &mut Located<'_>) -> Outcome {
         self.store_one(index, value)?;
         let compiled = self.compiled;
@@ -34,7 +34,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// What stands for an explicit null.
+    /// Stores the replacement of an explicit null.
     pub(super) fn null_value(&mut self, index: u32) -> Outcome {
         match &self.compiled.leaves[index as usize].field.null_value {
             None | Some(Value::Null) => Ok(()),
@@ -176,7 +176,7 @@ impl Pass<'_> {
         self.time_range_ms = Some((low.min(ms), high.max(ms)));
     }
 
-    /// The first value sets the field's constant; others must be the same.
+    /// Checks a constant: the first value sets it; others must be equal.
     fn constant(&mut self, leaf: &Leaf, value: &mut Located<'_>) -> Outcome {
         let text = value.scalar.as_text();
         let name = &self.compiled.names[leaf.path as usize];
@@ -213,5 +213,5 @@ pub(super) fn is_longer(text: &str, limit: u32) -> bool {
     text.len() > limit && text.chars().nth(limit).is_some()
 }
 
-/// The class of text that no field asked for.
+/// Class of text without a matching field.
 pub(super) const FALLBACK: Class = Class::Text(Analyzer::Standard);

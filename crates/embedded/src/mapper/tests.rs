@@ -1,4 +1,4 @@
-//! One line, one rule: mapping, event, what is indexed.
+//! Tests of single mapping rules: mapping, event, indexed values.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn map_with(mapping: &Value, settings: &Value, source: &str, unmapped: Unmapped)
     map_document(&compile(mapping, settings), &source, Some("1"), unmapped)
 }
 
-/// What is indexed of `{"f": VALUE}` where `f` has this mapping.
+/// Checks the indexed values of `{"f": VALUE}` where `f` has this mapping.
 #[track_caller]
 fn check(field: Value, value: &str, expected: &[&str]) {
     check_event(
@@ -38,7 +38,7 @@ fn check_event(mapping: Value, source: &str, expected: &[&str]) {
     assert_eq!(mapped.document.dump(), expected, "{source}");
 }
 
-/// The reason and its cause where `ignore_malformed` is off.
+/// Checks the reason and its cause if `ignore_malformed` is off.
 #[track_caller]
 fn check_refused(field: Value, value: &str, cause: &str) {
     let mapping = json!({"properties": {"f": field}});
@@ -393,7 +393,7 @@ fn fields_past_the_limit_are_flattened() {
 }
 
 #[test]
-fn refuses_what_is_no_event() {
+fn refuses_invalid_events() {
     for (source, reason) in [
         ("", "unexpected end of input"),
         ("[]", "must start with an object"),
@@ -440,7 +440,7 @@ fn hostile_events_are_bounded() {
 }
 
 #[test]
-fn takes_json_and_nothing_else() {
+fn accepts_only_json() {
     let seeds = [
         r#"{"a":1,"s":"x\u00e9\n","f":1.5e3,"o":{"k":[1,{"z":null}]},"g":[1.5,2],"t":"2024-01-01","l":[true,false]}"#,
         r#"{"a.b":{"c":[[],{}]},"fl":{"x":{"y":"z"}},"n":-0.0,"":0}"#,

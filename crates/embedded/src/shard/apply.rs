@@ -1,4 +1,4 @@
-//! Applying a batch: check, number, log, place, index.
+//! Batch apply: version checks, sequence numbers, WAL append, buffer slots, indexing.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use super::versions::{Found, Tombstone, check};
 use super::{Applied, Shard, ShardOp};
 use crate::mapper::MappedDocument;
 
-/// Bytes of sources that a buffer keeps so that reads by id need no refresh.
+/// Bytes of sources that a buffer retains so that reads by id need no refresh.
 const KEPT_BYTES_MAX: usize = 16 << 20;
 
 impl Shard {
@@ -57,7 +57,7 @@ impl Shard {
             match self.wal().append(&[record.bytes()]) {
                 Ok(position) => Some(position),
                 Err(error) => {
-                    // Numbers were given and places taken: only a replay can tell what is true.
+                    // Sequence numbers and document ids are assigned: only a replay can restore a consistent state.
                     state.stop(error.clone());
                     return Err(error);
                 }
@@ -71,7 +71,7 @@ impl Shard {
         Ok(Applied { results, durable })
     }
 
-    /// Queues documents that have their places, lets go of the shard, and indexes them.
+    /// Queues documents that have document ids, releases the shard's lock, and indexes them.
     pub(super) fn hand_over(
         &self,
         state: parking_lot::MutexGuard<'_, State>,
@@ -83,7 +83,7 @@ impl Shard {
             return Ok(());
         }
         buffer.busy.fetch_add(1, Ordering::Relaxed);
-        // Under the shard's lock: the queue has the order of the documents' ids.
+        // Under the shard's lock, so that the queue has the order of the document ids.
         buffer.queue.lock().push_back(documents);
         drop(state);
         let drained = buffer.drain();
@@ -146,7 +146,7 @@ impl Shard {
         }
         if made_seq_no(&self.config, id).is_some_and(|seq_no| seq_no >= state.next_seq_no) {
             return Err(Error::illegal_argument(format!(
-                "id [{shown}] has the form of an id that this index has yet to make"
+                "id [{shown}] has the form of a generated id that this index has not assigned yet"
             )));
         }
         let found = state.find(&self.config, id)?;
@@ -186,7 +186,7 @@ impl Shard {
     }
 }
 
-/// How an index operation wants to be checked.
+/// Version check of an index operation.
 struct IndexWrite {
     id: Option<String>,
     create: bool,
@@ -205,7 +205,7 @@ fn written(effect: Effect, version: u64, seq_no: u64) -> Written {
     }
 }
 
-/// Deletes what a document replaces and gives the document its place in a buffer.
+/// Deletes the replaced document and assigns the new one a document id in a buffer.
 #[allow(clippy::too_many_arguments, reason = "the parts of one write, used in two places")]
 pub(super) fn place(
     state: &mut State,
@@ -231,7 +231,7 @@ pub(super) fn place(
     let kept = (buffer.kept_bytes + size <= KEPT_BYTES_MAX).then(|| {
         buffer.kept_bytes += size;
         Arc::new(Kept {
-            // A copy: a slice would keep the whole body of the bulk.
+            // A copy: a slice would keep the whole bulk body in memory.
             source: Bytes::copy_from_slice(document.source()),
             routing: routing.map(Into::into),
             ignored: document.ignored(),
@@ -251,7 +251,7 @@ pub(super) fn place(
     state.tombstones.remove(id.as_str());
 }
 
-/// Deletes a document and remembers its version.
+/// Deletes a document and stores a tombstone with its version.
 pub(super) fn bury(state: &mut State, found: Option<Found>, id: &str, seq_no: u64, version: u64) {
     if let Some(found) = found {
         state.delete(found);

@@ -1,4 +1,4 @@
-//! Write buffers: segments in the making.
+//! Write buffers: documents that become a segment.
 
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,83 +20,83 @@ use crate::mapper::MappedDocument;
 use crate::schema::fields;
 use crate::splits::reads::catch;
 
-/// Sizes the first hash table of terms; it grows by itself. Small, because most buffers hold what
-/// came within a second.
+/// Initial size of the hash table of terms, which grows as needed. Small, because most buffers hold only the documents
+/// of one second.
 const WRITER_BUDGET_BYTES: usize = 4 << 20;
 
-/// The part of a buffer that is changed under its own lock.
+/// Part of a buffer under a lock of the buffer.
 pub(super) struct Buffer {
-    /// The generation of the segment it becomes.
+    /// Generation of the future segment.
     pub(super) generation: u64,
-    /// Batches in the order in which they got their document ids.
+    /// Batches in the order of their document ids.
     pub(super) queue: Mutex<VecDeque<Vec<MappedDocument>>>,
-    /// `None`: it is a segment by now, or failed. Never taken while the shard's lock is held.
+    /// `None`: already a segment, or failed. Never locked while the shard's lock is held.
     pub(super) writer: Mutex<Option<Writer>>,
-    /// Memory of the writer.
+    /// Memory of the writer, bytes.
     pub(super) bytes: AtomicU64,
-    /// Threads that have documents in the queue.
+    /// Number of threads with documents in the queue.
     pub(super) busy: AtomicU32,
 }
 
-/// A segment being written.
+/// Writer of one segment.
 pub(super) struct Writer {
     pub(super) tantivy: SingleSegmentIndexWriter<MappedDocument>,
     pub(super) directory: DiskDirectory,
 }
 
-/// The part of a buffer that is changed under the shard's lock.
+/// Part of a buffer under the shard's lock.
 pub(super) struct BufferState {
     pub(super) buffer: Arc<Buffer>,
-    /// Takes no more documents.
+    /// The buffer takes no more documents.
     pub(super) sealed: bool,
-    /// Documents given an id here.
+    /// Number of document ids assigned in this buffer.
     pub(super) docs: u32,
-    /// Where user-given ids are; entries of deleted documents are stale.
+    /// Positions of user-given ids; entries of deleted documents are stale.
     pub(super) ids: HashMap<Box<str>, BufferedId>,
-    /// Where documents with made ids are, by ascending sequence number.
+    /// Positions of documents with generated ids, by ascending sequence number.
     pub(super) runs: Vec<Run>,
     pub(super) deletes: DeleteSet,
     pub(super) time_range_ms: Option<(i64, i64)>,
     pub(super) without_time: u32,
     pub(super) seq_no_range: Option<(u64, u64)>,
-    /// Bytes of sources kept for reads by id.
+    /// Bytes of sources retained for reads by id.
     pub(super) kept_bytes: usize,
 }
 
-/// A buffered document with a user-given id.
+/// Buffered document with a user-given id.
 pub(super) struct BufferedId {
     pub(super) doc: u32,
     pub(super) seq_no: u64,
     pub(super) version: u64,
-    /// For reads by id; `None`: not kept, a read refreshes first.
+    /// For reads by id; `None`: not retained, a read refreshes first.
     pub(super) kept: Option<Arc<Kept>>,
 }
 
-/// What a read by id answers.
+/// Content of a read by id.
 pub(super) struct Kept {
     pub(super) source: Bytes,
     pub(super) routing: Option<Box<str>>,
     pub(super) ignored: Vec<String>,
 }
 
-/// Consecutive documents with made ids: document `doc + i` has sequence number `seq_no + i`.
+/// Run of consecutive documents with generated ids: document `doc + i` has sequence number `seq_no + i`.
 pub(super) struct Run {
     pub(super) seq_no: u64,
     pub(super) doc: u32,
     pub(super) count: u32,
 }
 
-/// How segments are written and merged.
+/// Returns the Tantivy settings for writing and merging segments.
 pub(super) fn index_settings(config: &ShardConfig) -> IndexSettings {
-    // Merging copies compressed blocks as they are, so the level is chosen when they are written.
+    // Merging copies compressed blocks unchanged, so the level is chosen when a block is first written.
     let level = if config.best_compression { 9 } else { 1 };
     IndexSettings {
         docstore_compression: Compressor::Zstd(ZstdCompressor {
             compression_level: Some(level),
         }),
         docstore_compress_dedicated_thread: false,
-        // The lines of a million web-log events at zstd 1, alone: 87 MB in 64 KB blocks, 80 in 128, 73 in 256, and no more
-        // time to write. Reading one event unpacks its block. See `bench/RESULTS.md`.
+        // Stored lines of a million web-log events at zstd 1: 87 MB in 64 KB blocks, 80 in 128 KB, 73 in 256 KB, with
+        // the same write time. Reading one event decompresses its block. See `bench/RESULTS.md`.
         docstore_blocksize: 160 << 10,
         ..IndexSettings::default()
     }
@@ -133,12 +133,12 @@ impl Buffer {
         })
     }
 
-    /// Indexes everything in the queue, others' documents included.
+    /// Indexes everything in the queue, including documents of other threads.
     pub(super) fn drain(&self) -> Result<()> {
         let mut writer = self.writer.lock();
         match writer.as_mut() {
             Some(writer) => self.drain_into(writer),
-            // Whoever took the writer drained the queue first, or failed the shard.
+            // The thread that took the writer has drained the queue first, or failed the shard.
             None => Ok(()),
         }
     }
@@ -160,7 +160,7 @@ impl Buffer {
 }
 
 impl BufferState {
-    /// Gives a document its place.
+    /// Assigns a document id.
     pub(super) fn add(&mut self, seq_no: u64, time_range_ms: Option<(i64, i64)>) -> u32 {
         let doc = self.docs;
         self.docs += 1;
@@ -176,7 +176,7 @@ impl BufferState {
         doc
     }
 
-    /// Notes where a document with a made id is.
+    /// Records the position of a document with a generated id.
     pub(super) fn add_run(&mut self, seq_no: u64, doc: u32) {
         match self.runs.last_mut() {
             Some(run) if run.seq_no + u64::from(run.count) == seq_no && run.doc + run.count == doc => run.count += 1,
@@ -184,7 +184,7 @@ impl BufferState {
         }
     }
 
-    /// The document that was given this sequence number and a made id.
+    /// Returns the document with a generated id and this sequence number.
     pub(super) fn find_made(&self, seq_no: u64) -> Option<u32> {
         let after = self.runs.partition_point(|run| run.seq_no <= seq_no);
         let run = &self.runs[after.checked_sub(1)?];
@@ -192,20 +192,20 @@ impl BufferState {
         (offset < u64::from(run.count)).then(|| run.doc + offset as u32)
     }
 
-    /// Memory, roughly: the writer's and that of ids and kept sources.
+    /// Estimates the memory of the writer, the ids and the retained sources, bytes.
     pub(super) fn memory_bytes(&self) -> u64 {
         let ids = self.ids.len() as u64 * 120 + self.kept_bytes as u64;
         self.buffer.bytes.load(Ordering::Relaxed) + ids
     }
 }
 
-/// Runs code of the segment library; a panic in it becomes an error, so that the shard stops
-/// instead of going on with documents in other places than it thinks.
+/// Runs code of the segment library; a panic in it becomes an error. The shard then stops, as its documents
+/// may have other positions than it assumes.
 pub(super) fn guarded<T>(what: &str, run: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(|| catch(run))).unwrap_or_else(|_| Err(Error::internal(format!("{what} panicked"))))
 }
 
-/// An error of the segment library, as ours: a full disk stays one.
+/// Converts an error of the segment library; a full disk stays a full disk.
 pub(super) fn tantivy_error(error: tantivy::TantivyError) -> Error {
     use tantivy::TantivyError;
     use tantivy::directory::error::{OpenReadError, OpenWriteError};
@@ -217,7 +217,7 @@ pub(super) fn tantivy_error(error: tantivy::TantivyError) -> Error {
     };
     match io {
         Some(io) => std::io::Error::new(io.kind(), error.to_string()).into(),
-        // Some of its layers keep only the words of an I/O error.
+        // Some layers of Tantivy keep only the text of an I/O error.
         None if error.to_string().contains(NO_SPACE) => Error::new(firn_model::ErrorKind::DiskFull, error.to_string()),
         None => Error::internal(error.to_string()),
     }

@@ -1,4 +1,4 @@
-//! The checksums of a segment's blocks: read when the segment is opened, made anew where they are damaged.
+//! Block checksums of a segment: read when the segment is opened, rebuilt if damaged.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use super::commit::{SegmentMeta, damaged};
 use super::config::ShardConfig;
 use crate::block_checksums::{CHECKSUMS_FILE, Checksums, FileChecksums, FileSum, decode, encode};
 
-/// The checksums of a segment's files; `None`: it is older than they are, and the scrub will make them.
+/// Returns the checksums of a segment's files; `None`: the segment is from an older version, and the scrub adds them.
 ///
-/// The file only repeats what the segment's files say, so damage to it loses nothing: all files are read against their
-/// checksums in the commit point, and it is written anew.
+/// The file is derived from the segment's files, so damage to it loses nothing: all files are verified against their
+/// checksums in the commit point, and it is written again.
 pub(super) fn read(config: &ShardConfig, dir: &Path, meta: &SegmentMeta) -> Result<Option<Checksums>> {
     let path = dir.join(CHECKSUMS_FILE);
     let known = meta.files.get(CHECKSUMS_FILE);
@@ -27,7 +27,7 @@ pub(super) fn read(config: &ShardConfig, dir: &Path, meta: &SegmentMeta) -> Resu
     if checksums.is_some() || (known.is_none() && !is_there) {
         return Ok(checksums);
     }
-    tracing::warn!(path = %path.display(), "a file of checksums is damaged: it is made anew");
+    tracing::warn!(path = %path.display(), "a file of checksums is damaged: it is rebuilt");
     let mut made = Checksums::new();
     for (name, sum) in files(meta) {
         let path = dir.join(name);
@@ -38,13 +38,13 @@ pub(super) fn read(config: &ShardConfig, dir: &Path, meta: &SegmentMeta) -> Resu
         made.insert(name.clone(), checksums);
     }
     if let Err(error) = write(config, dir, &made) {
-        // The next start does it again.
+        // The next start tries again.
         tracing::warn!(path = %path.display(), %error, "cannot write a file of checksums");
     }
     Ok(Some(made))
 }
 
-/// Writes the file of checksums of a segment that is there already, durably.
+/// Writes the file of checksums of an existing segment durably.
 pub(super) fn write(config: &ShardConfig, dir: &Path, checksums: &Checksums) -> Result<()> {
     config
         .disk
@@ -52,12 +52,12 @@ pub(super) fn write(config: &ShardConfig, dir: &Path, checksums: &Checksums) -> 
     Ok(())
 }
 
-/// The files that have checksums of their blocks.
+/// Returns the files that have block checksums.
 pub(super) fn files(meta: &SegmentMeta) -> impl Iterator<Item = (&String, &FileSum)> {
     meta.files.iter().filter(|(name, _)| *name != CHECKSUMS_FILE)
 }
 
-/// Whether they are those of these files.
+/// Whether the checksums are those of the segment's files.
 fn covers(checksums: &Checksums, meta: &SegmentMeta) -> bool {
     let mut files = files(meta);
     files.all(|(name, sum)| checksums.get(name).is_some_and(|file| file.whole == *sum))

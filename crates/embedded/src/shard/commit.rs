@@ -1,4 +1,4 @@
-//! Commit points: which segments make up a shard, durably. Format: `docs/formats/shard.md`.
+//! Commit points: durable list of the segments of a shard. Format: `docs/formats/shard.md`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,22 +17,22 @@ const MAGIC: &str = "firn-shard";
 /// The only version of the format so far.
 const VERSION: u32 = 1;
 
-/// What a commit point says.
+/// Content of a commit point.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct CommitPoint {
-    /// Counts up; also in the file's name.
+    /// Increases with every commit point; also in the file name.
     pub(super) number: u64,
     pub(super) index_uuid: String,
     pub(super) shard: u32,
-    /// The cluster that the shard belongs to, and the version of its catalog then; absent in commit points of earlier
+    /// The cluster of the shard, and the catalog version at that time; absent in commit points of earlier
     /// builds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) catalog: Option<NotedVersion>,
-    /// All operations below are in the segments.
+    /// All operations with a lower sequence number are in the segments.
     pub(super) next_seq_no: u64,
-    /// Folder names below are used up.
+    /// Lower generations are used as folder names already.
     pub(super) next_generation: u64,
-    /// Replay starts here.
+    /// Generation of the WAL where replay starts.
     pub(super) wal_generation: u64,
     pub(super) segments: Vec<CommittedSegment>,
 }
@@ -42,43 +42,43 @@ pub(super) struct CommitPoint {
 pub(super) struct CommittedSegment {
     #[serde(flatten)]
     pub(super) meta: SegmentMeta,
-    /// `None`: nothing is deleted.
+    /// `None`: no document is deleted.
     pub(super) deletes: Option<DeletesFile>,
 }
 
-/// What never changes about a segment.
+/// Immutable properties of a segment.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct SegmentMeta {
     pub(crate) generation: u64,
     pub(crate) docs: u32,
-    /// Documents whose id the user gave.
+    /// Number of documents with a user-given id.
     pub(crate) user_ids: u32,
     pub(crate) time_range_ms: Option<(i64, i64)>,
     pub(crate) without_time: u32,
     pub(crate) seq_no_range: (u64, u64),
-    /// Whether documents stand in the order of their sequence numbers.
+    /// Whether documents are in the order of their sequence numbers.
     pub(crate) ordered: bool,
-    /// Whether `@timestamp` counts nanoseconds.
+    /// Whether `@timestamp` has nanosecond resolution.
     #[serde(default)]
     pub(crate) is_nanos: bool,
-    /// The tenant that the segment was written for; it is merged with others of that tenant only.
+    /// The only tenant of the segment; it is merged only with segments of the same tenant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) own_tenant: Option<String>,
     pub(crate) size_bytes: u64,
     pub(crate) files: BTreeMap<String, FileSum>,
 }
 
-/// A file of deletes.
+/// File with the deletes of a segment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct DeletesFile {
-    /// Its name, in `segments/`.
+    /// File name in `segments/`.
     pub(super) name: String,
     pub(super) count: u32,
     pub(super) sum: FileSum,
 }
 
 impl CommitPoint {
-    /// Writes it beside the one before, durably.
+    /// Writes the commit point durably, beside the previous one.
     pub(super) fn write(&self, disk: &dyn Disk, dir: &Path) -> Result<()> {
         let body = serde_json::to_vec_pretty(self)?;
         let mut bytes = format!("{MAGIC} {VERSION} {:08x} {}\n", crc32c::crc32c(&body), body.len()).into_bytes();
@@ -87,7 +87,7 @@ impl CommitPoint {
         Ok(())
     }
 
-    /// The newest commit point of a folder; `None`: it holds none.
+    /// Reads the newest commit point of a folder; `None`: there is none.
     pub(super) fn read_newest(disk: &dyn Disk, dir: &Path) -> Result<Option<Self>> {
         match numbers(disk, dir)?.last() {
             Some(number) => Self::read(disk, &dir.join(file_name(*number))).map(Some),
@@ -95,7 +95,7 @@ impl CommitPoint {
         }
     }
 
-    /// What the newest commit point of a folder says of the catalog; `None`: it says nothing, or cannot be read.
+    /// Returns the catalog version in the newest commit point of a folder; `None`: it has none, or cannot be read.
     pub(super) fn read_catalog(disk: &dyn Disk, dir: &Path) -> Option<NotedVersion> {
         #[derive(Deserialize)]
         struct OfCatalog {
@@ -113,8 +113,8 @@ impl CommitPoint {
         let end = bytes
             .iter()
             .position(|byte| *byte == b'\n')
-            .ok_or_else(|| damaged("its first line has no end"))?;
-        let header = std::str::from_utf8(&bytes[..end]).map_err(|_| damaged("its first line is no text"))?;
+            .ok_or_else(|| damaged("its first line is not terminated"))?;
+        let header = std::str::from_utf8(&bytes[..end]).map_err(|_| damaged("its first line is not UTF-8"))?;
         let body = &bytes[end + 1..];
         let parts: Vec<&str> = header.split(' ').collect();
         let [magic, version, crc, length] = parts[..] else {
@@ -137,7 +137,7 @@ impl CommitPoint {
     }
 }
 
-/// Numbers of the commit points in a folder, ascending.
+/// Returns the numbers of the commit points in a folder, ascending.
 pub(super) fn numbers(disk: &dyn Disk, dir: &Path) -> Result<Vec<u64>> {
     let mut numbers: Vec<u64> = match disk.list(dir) {
         Ok(entries) => entries.iter().filter_map(|entry| parse_name(&entry.name)).collect(),
@@ -148,7 +148,7 @@ pub(super) fn numbers(disk: &dyn Disk, dir: &Path) -> Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// `commit-N.json`.
+/// Returns `commit-N.json`.
 pub(super) fn file_name(number: u64) -> String {
     format!("commit-{number}.json")
 }
@@ -157,17 +157,17 @@ fn parse_name(name: &str) -> Option<u64> {
     name.strip_prefix("commit-")?.strip_suffix(".json")?.parse().ok()
 }
 
-/// The folder of segments.
+/// Returns the folder of segments.
 pub(super) fn segments_dir(dir: &Path) -> PathBuf {
     dir.join("segments")
 }
 
-/// The folder of one segment.
+/// Returns the folder of one segment.
 pub(super) fn segment_dir(dir: &Path, generation: u64) -> PathBuf {
     segments_dir(dir).join(format!("_{generation}"))
 }
 
-/// Writes deletes, durably.
+/// Writes deletes durably.
 pub(super) fn write_deletes(
     disk: &dyn Disk,
     dir: &Path,
@@ -185,7 +185,7 @@ pub(super) fn write_deletes(
     })
 }
 
-/// Reads deletes and checks them.
+/// Reads and verifies deletes.
 pub(super) fn read_deletes(disk: &dyn Disk, dir: &Path, file: &DeletesFile, docs: u32) -> Result<DeleteSet> {
     let path = segments_dir(dir).join(&file.name);
     let bytes = match disk.read(&path) {
@@ -201,7 +201,7 @@ pub(super) fn read_deletes(disk: &dyn Disk, dir: &Path, file: &DeletesFile, docs
         .ok_or_else(|| damaged(&path, "it does not fit its segment"))
 }
 
-/// The error of a shard whose file is damaged.
+/// Returns the error for a damaged file of a shard.
 pub(crate) fn damaged(path: &Path, what: &str) -> Error {
     Error::new(
         ErrorKind::ShardDamaged,

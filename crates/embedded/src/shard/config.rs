@@ -1,4 +1,4 @@
-//! What a shard is made of, and its limits.
+//! Configuration of a shard and its limits.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,60 +16,60 @@ use crate::data_folder::{CatalogVersion, NotedVersion};
 pub struct ShardConfig {
     /// Concrete index name, for errors and searches.
     pub index: Arc<str>,
-    /// The index's uuid; a shard's files refuse to open under another.
+    /// Uuid of the index; a shard refuses to open files of another index.
     pub index_uuid: Arc<str>,
-    /// Tag of made ids ([`firn_model::ids::AutoId::tag_of`]).
+    /// Tag in generated ids ([`firn_model::ids::AutoId::tag_of`]).
     pub index_tag: u32,
-    /// The shard's number.
+    /// Number of the shard.
     pub shard: u32,
-    /// The shard's folder: `commit-N.json`, `wal/`, `segments/_N/`.
+    /// Folder of the shard: `commit-N.json`, `wal/`, `segments/_N/`.
     pub dir: PathBuf,
-    /// The catalog that names the shard; `None`: none does, and the shard's files say nothing of one.
+    /// Catalog that names the shard; `None`: no catalog names it, and its files contain no catalog version.
     pub catalog: Option<Arc<CatalogVersion>>,
-    /// Where it lies.
+    /// Disk of the folder.
     pub disk: Arc<dyn Disk>,
     /// Groups fsyncs of all shards of the node.
     pub syncer: Arc<Syncer>,
     /// Whether a write is acknowledged before or after it is on disk.
     pub durability: Durability,
-    /// With [`Durability::Async`]: how long a write may stay unsynced, ms.
+    /// With [`Durability::Async`]: maximum time a write stays unsynced, ms.
     pub sync_interval_ms: u64,
-    /// [`Shard::needs_flush`](super::Shard::needs_flush) says yes from this many bytes of WAL on.
+    /// [`Shard::needs_flush`](super::Shard::needs_flush) returns true from this many bytes of WAL on.
     pub flush_threshold_bytes: u64,
-    /// The keyword field that names an event's tenant (`index.tenant.field`).
+    /// The keyword field with the tenant of an event (`index.tenant.field`).
     pub tenant_field: Option<Arc<str>>,
     /// zstd level 9 for merged segments instead of 1.
     pub best_compression: bool,
     /// A write buffer becomes a segment at this many documents. Measured: segments of 128 to 250
-    /// thousand events index fastest per CPU second within 206 MB.
+    /// thousand events have the highest indexing rate per CPU second within 206 MB.
     pub segment_docs_max: u32,
-    /// Once a shard's write buffers have this many bytes together, the largest becomes a segment.
+    /// When the write buffers of a shard reach this many bytes in total, the largest becomes a segment.
     pub buffer_bytes_max: usize,
-    /// Write buffers that may be open at once, one for each thread that indexes in parallel.
+    /// Maximum number of open write buffers, one for each thread that indexes in parallel.
     pub buffers_max: usize,
-    /// Bytes of WAL that one thread maps and indexes in one go while the WAL is replayed.
+    /// Bytes of WAL that one thread maps and indexes as one unit during replay.
     pub replay_window_bytes: usize,
-    /// Threads that replays may use beside the one that opens the shard.
+    /// Threads that replays may use besides the one that opens the shard.
     pub replay_threads: Arc<ReplayThreads>,
-    /// Merges make no segment with more documents than this (force-merge aside). A column is
-    /// read whole in the cold tiers, hence at most 5 to 10 million.
+    /// Maximum documents in a merged segment (except by force merge). The cold tiers read a
+    /// column as a whole, so use at most 5 to 10 million.
     pub merged_docs_max: u32,
-    /// Merges make no segment larger than this (force-merge aside).
+    /// Maximum bytes of a merged segment (except by force merge).
     pub merged_bytes_max: u64,
-    /// Merges of at least so many documents of an index with a tenant field order them by tenant and
-    /// time. Smaller ones do not: what they make is soon merged again, and ordering is expected to double
+    /// If a merge has at least this many documents and the index has a tenant field, it orders them by tenant and
+    /// time. Smaller merges do not: their output is soon merged again, and ordering is expected to double
     /// the cost of a merge.
     pub cluster_docs_min: u32,
-    /// A tenant with at least so many documents in such a merge gets a segment of its own, so that
-    /// merges of the others write its events no more.
+    /// A tenant with at least this many documents in such a merge gets a separate segment, so that
+    /// merges of other tenants no longer rewrite its events.
     pub own_docs_min: u32,
-    /// Segments of similar size that one merge takes; fewer are left alone. Lazy on purpose:
-    /// merging four at a time costs a third of what indexing costs.
+    /// Segments of similar size in one merge; fewer are not merged. High on purpose:
+    /// merging four segments at once costs a third of the indexing cost.
     pub merge_factor: usize,
 }
 
 impl ShardConfig {
-    /// What a client calls a document that the shard knows by `key`.
+    /// Returns the id that the client knows for the shard's `key`.
     pub(super) fn shown_id<'a>(&self, key: &'a str) -> &'a str {
         match self.tenant_field {
             Some(_) => id_of_key(key),
@@ -77,12 +77,12 @@ impl ShardConfig {
         }
     }
 
-    /// What a commit point written now says of the catalog.
+    /// Returns the catalog version for a commit point written now.
     pub(super) fn noted_catalog(&self) -> Option<NotedVersion> {
         self.catalog.as_ref().map(|catalog| catalog.noted())
     }
 
-    /// The longest key of a document, bytes: ids as in Elasticsearch, and what stands before them.
+    /// Returns the maximum key length in bytes: that of an id in Elasticsearch, plus the prefix.
     pub(super) fn key_bytes_max(&self) -> usize {
         const ID_BYTES_MAX: usize = 512;
         match self.tenant_field {
@@ -91,7 +91,7 @@ impl ShardConfig {
         }
     }
 
-    /// The default limits.
+    /// Creates a config with the default limits.
     pub fn new(
         index: impl Into<Arc<str>>,
         index_uuid: impl Into<Arc<str>>,
@@ -118,7 +118,7 @@ impl ShardConfig {
             segment_docs_max: 250_000,
             buffer_bytes_max: 160 << 20,
             buffers_max: 2,
-            // Some ten milliseconds of work.
+            // About ten milliseconds of work.
             replay_window_bytes: 512 << 10,
             replay_threads: ReplayThreads::new(1),
             merged_docs_max: 10_000_000,

@@ -1,4 +1,4 @@
-//! Which documents of a buffer or segment are deleted.
+//! Deletes: bitmap of the deleted documents of a buffer or segment.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use tantivy::directory::OwnedBytes;
 
 use crate::segment::AliveBits;
 
-/// A set of document ids. Clones are cheap and share memory until one of them changes.
+/// Set of document ids. Clones are cheap and share memory until one of them changes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DeleteSet {
     words: Arc<Vec<u64>>,
@@ -20,7 +20,7 @@ impl DeleteSet {
             .is_some_and(|word| word & (1 << (doc % 64)) != 0)
     }
 
-    /// False: it was there.
+    /// Adds a document. False: it was already in the set.
     pub(crate) fn insert(&mut self, doc: u32) -> bool {
         if self.contains(doc) {
             return false;
@@ -39,7 +39,7 @@ impl DeleteSet {
         self.count
     }
 
-    /// The same documents in a segment of `max_doc` documents from which others were dropped, by their new ids.
+    /// Returns the same documents with their new ids after `dropped` was removed from a segment of `max_doc` documents.
     pub(crate) fn without(&self, dropped: &DeleteSet, max_doc: u32) -> DeleteSet {
         let ranks = Ranks::new(dropped, max_doc);
         let mut left = DeleteSet::default();
@@ -49,7 +49,7 @@ impl DeleteSet {
         left
     }
 
-    /// Ids in `self` that are not in `older`, ascending.
+    /// Returns the ids in `self` that are not in `older`, ascending.
     pub(super) fn since(&self, older: &DeleteSet) -> Vec<u32> {
         let mut docs = Vec::new();
         for (index, word) in self.words.iter().enumerate() {
@@ -62,8 +62,8 @@ impl DeleteSet {
         docs
     }
 
-    /// Its documents as runs of neighbours, first and one past the last, ascending: where documents lie by tenant those of one
-    /// are few.
+    /// Returns the documents as half-open ranges of consecutive ids, ascending: if documents are ordered by tenant, one
+    /// tenant has few ranges.
     pub(crate) fn runs(&self) -> Vec<(u32, u32)> {
         let mut runs: Vec<(u32, u32)> = Vec::new();
         for doc in self.since(&DeleteSet::default()) {
@@ -75,7 +75,7 @@ impl DeleteSet {
         runs
     }
 
-    /// From [`Self::runs`].
+    /// Builds a set from [`Self::runs`].
     pub(crate) fn from_runs(runs: &[(u32, u32)]) -> Self {
         let mut set = Self::default();
         for doc in runs.iter().flat_map(|(start, end)| *start..*end) {
@@ -84,7 +84,7 @@ impl DeleteSet {
         set
     }
 
-    /// The complement within `0..max_doc`, as Tantivy has it; `None`: nothing is deleted.
+    /// Returns the complement within `0..max_doc`, in Tantivy's format; `None`: nothing is deleted.
     pub(crate) fn to_alive(&self, max_doc: u32) -> Option<AliveBits> {
         if self.count == 0 {
             return None;
@@ -99,12 +99,12 @@ impl DeleteSet {
         Some(alive_bits(alive, max_doc))
     }
 
-    /// Its words, little-endian.
+    /// Returns the words of the bitmap, little-endian.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         self.words.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 
-    /// From [`Self::to_bytes`]; `None`: no such set within `max_doc`.
+    /// Reads [`Self::to_bytes`]; `None`: not a valid set within `max_doc`.
     pub(crate) fn from_bytes(bytes: &[u8], max_doc: u32) -> Option<Self> {
         let (words, rest) = bytes.as_chunks::<8>();
         let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
@@ -125,23 +125,23 @@ impl DeleteSet {
     }
 }
 
-/// A set as Tantivy has it, from words of 64 documents; no bit from `max_doc` on may be set.
+/// Builds a Tantivy bitset from words of 64 documents; no bit from `max_doc` on may be set.
 pub(super) fn alive_bits(words: impl Iterator<Item = u64>, max_doc: u32) -> AliveBits {
     let mut bytes = max_doc.to_le_bytes().to_vec();
     words.for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
     AliveBits::open(OwnedBytes::new(bytes))
 }
 
-/// From the ids of a segment to those of the segment it is merged into: how many documents before
-/// it survived.
+/// Maps the ids of a segment to those of the merged segment: a document's new id is the number of surviving documents
+/// before it.
 pub(super) struct Ranks {
-    /// Survivors before each word of 64.
+    /// Number of survivors before each word of 64 documents.
     before: Vec<u32>,
     alive: Vec<u64>,
 }
 
 impl Ranks {
-    /// `dropped`: what the merge left out.
+    /// `dropped`: documents that the merge leaves out.
     pub(super) fn new(dropped: &DeleteSet, max_doc: u32) -> Self {
         let mut before = Vec::new();
         let mut alive = Vec::new();
@@ -155,7 +155,7 @@ impl Ranks {
         Self { before, alive }
     }
 
-    /// The new id of a document that survived, counted from the first of its segment.
+    /// Returns the new id of a surviving document, relative to the first document of its segment.
     pub(super) fn rank(&self, doc: u32) -> u32 {
         let word = doc as usize / 64;
         let below = self.alive[word] & ((1u64 << (doc % 64)) - 1);

@@ -1,22 +1,22 @@
-//! A Bloom filter over the user-given ids of a segment: a write of a new id asks every segment
-//! whether it knows the id, and nearly all say no here, without a look at their terms.
+//! Bloom filter over the user-given ids of a segment: a write of a new id checks every segment, and
+//! nearly all segments are excluded here without a term lookup.
 
 use bytes::Bytes;
 
-/// Bits of the filter for each id: 12 bits and 6 probes let 0.3 % of other ids through.
+/// Bits of the filter for each id: 12 bits and 6 probes give 0.3 % false positives.
 const BITS_PER_ID: usize = 12;
 const PROBES: u64 = 6;
-/// Blocks of a cache line: one miss per question.
+/// Size of a block: one cache line, so one cache miss per lookup.
 const BLOCK_BYTES: usize = 64;
 
-/// The filter: blocks of 512 bits; all probes of an id fall into one.
+/// Bloom filter of 512-bit blocks; all probes of an id are in one block.
 pub(super) struct IdFilter {
     bytes: Bytes,
 }
 
-/// The hash of an id. Part of the stored format.
+/// Returns the hash of an id. Part of the stored format.
 pub(super) fn hash(id: &str) -> u64 {
-    // FNV-1a, then the finalizer of SplitMix64, so that all bits are good.
+    // FNV-1a, then the finalizer of SplitMix64, so that all bits are well mixed.
     let mut hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
@@ -26,7 +26,7 @@ pub(super) fn hash(id: &str) -> u64 {
 }
 
 impl IdFilter {
-    /// A filter that knows these hashes.
+    /// Builds a filter from hashes.
     pub(super) fn build(hashes: impl Iterator<Item = u64>, count: usize) -> Self {
         let blocks = (count * BITS_PER_ID).div_ceil(BLOCK_BYTES * 8).max(1);
         let mut bytes = vec![0; blocks * BLOCK_BYTES];
@@ -39,7 +39,7 @@ impl IdFilter {
         Self { bytes: bytes.into() }
     }
 
-    /// From [`Self::as_bytes`].
+    /// Reads [`Self::as_bytes`].
     pub(super) fn from_bytes(bytes: Bytes) -> Option<Self> {
         (!bytes.is_empty() && bytes.len().is_multiple_of(BLOCK_BYTES)).then_some(Self { bytes })
     }
@@ -48,17 +48,17 @@ impl IdFilter {
         &self.bytes
     }
 
-    /// False: certainly not.
+    /// False: the id is certainly not in the segment.
     pub(super) fn may_contain(&self, hash: u64) -> bool {
         let (start, mut bits) = probes(hash, self.bytes.len() / BLOCK_BYTES);
         bits.all(|bit| self.bytes[start + bit / 8] & (1 << (bit % 8)) != 0)
     }
 }
 
-/// The byte where an id's block starts, and its bits within the block.
+/// Returns the first byte of an id's block, and the bits within the block.
 fn probes(hash: u64, blocks: usize) -> (usize, impl Iterator<Item = usize>) {
     let block = ((u128::from(hash) * blocks as u128) >> 64) as usize;
-    // The block came from the high bits; nine of the low ones for each probe.
+    // The block comes from the high bits; each probe uses nine of the low bits.
     let bits = (0..PROBES).map(move |probe| (hash >> (probe * 9)) as usize & 511);
     (block * BLOCK_BYTES, bits)
 }
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn knows_its_own_and_few_others() {
+    fn finds_all_added_ids_and_few_others() {
         let ids: Vec<String> = (0..10_000).map(|number| format!("id-{number}")).collect();
         let filter = IdFilter::build(ids.iter().map(|id| hash(id)), ids.len());
         assert!(ids.iter().all(|id| filter.may_contain(hash(id))));

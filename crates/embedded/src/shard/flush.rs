@@ -1,4 +1,4 @@
-//! From buffers to segments, from segments to snapshots, from segments to commit points.
+//! Refresh and flush: buffers become segments, segments become snapshots and commit points.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -18,24 +18,24 @@ use super::state::State;
 use super::{Published, Shard};
 use crate::segment::ShardSnapshot;
 
-/// After so many failed flushes in a row the shard stops, to be opened again: what its memory says
-/// may not be what its folder holds. A full disk is no such doubt.
+/// After this many consecutive failed flushes the shard stops, to be reopened: its memory may differ from
+/// its files. A full disk does not count.
 const FLUSH_FAILURES_MAX: u64 = 8;
 
 impl Shard {
-    /// Stops the shard: its files may not be as its memory says.
+    /// Stops the shard: its files may differ from its memory.
     pub(super) fn fail(&self, error: Error) -> Error {
         tracing::error!(index = %self.config.index, shard = self.config.shard, %error, "the shard stopped");
         self.state.lock().stop(error.clone());
         error
     }
 
-    /// Makes segments of buffers that are past their limits.
+    /// Turns buffers that exceed their limits into segments.
     pub(super) fn write_out_full_buffers(&self) -> Result<()> {
         let full = {
             let mut state = self.state.lock();
-            // Those being written out are on their way already; counting them would cut what comes
-            // meanwhile into tiny segments.
+            // Sealed buffers are already being written; counting them would cut new
+            // documents into tiny segments.
             let sizes = || {
                 let open = state.buffers.iter().filter(|buffer| !buffer.sealed);
                 open.map(super::buffer::BufferState::memory_bytes)
@@ -60,7 +60,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Makes a segment of a sealed buffer, unless another thread does; returns when it is there.
+    /// Turns a sealed buffer into a segment, unless another thread does; returns when the segment exists.
     pub(super) fn finish(&self, buffer: &Arc<Buffer>) -> Result<()> {
         let mut slot = buffer.writer.lock();
         let Some(mut writer) = slot.take() else {
@@ -97,12 +97,12 @@ impl Shard {
             committed: false,
             published: None,
         });
-        // Not dirty: it was since the documents came, or a refresh has them in its cut.
+        // Not dirty: the flag is set since the documents were added, or a refresh has them in its cut.
         state.flags.need_commit();
         Ok(())
     }
 
-    /// What a sealed buffer holds, and the hashes of its ids.
+    /// Returns the properties of a sealed buffer's segment, and the hashes of its ids.
     fn describe(&self, buffer: &Buffer) -> (SegmentMeta, Vec<u64>) {
         let state = self.state.lock();
         let found = state
@@ -135,7 +135,7 @@ impl Shard {
         (meta, hashes)
     }
 
-    /// Seals every buffer that holds something.
+    /// Seals every buffer with documents.
     fn seal_all(state: &mut State) -> Vec<Arc<Buffer>> {
         let mut sealed = Vec::new();
         for buffer in state.buffers.iter_mut().filter(|buffer| buffer.docs > 0) {
@@ -145,7 +145,7 @@ impl Shard {
         sealed
     }
 
-    /// Seals every buffer that holds something, if the shard runs.
+    /// Seals every buffer with documents; fails if the shard is stopped.
     pub(super) fn seal_buffers(&self) -> Result<Vec<Arc<Buffer>>> {
         let mut state = self.state.lock();
         state.check_running()?;
@@ -159,9 +159,9 @@ impl Shard {
         Ok(())
     }
 
-    /// Shows searches the segments of a refresh's cut with the deletes of that moment. Later ones
-    /// wait for the next refresh: with their deletes but without them, what was written again
-    /// would be nowhere.
+    /// Publishes the segments of a refresh's cut with the deletes of that moment. Later segments
+    /// wait for the next refresh: with newer deletes but without the newer segments, an updated
+    /// document would not be found at all.
     fn publish(&self, state: &mut State, cut: &HashMap<u64, DeleteSet>) {
         let mut open = Vec::with_capacity(cut.len());
         let mut segments = Vec::with_capacity(cut.len());
@@ -196,13 +196,13 @@ impl Shard {
         Ok(true)
     }
 
-    /// Shows what a shard that was just opened holds, changed or not.
+    /// Publishes the content of a shard that was just opened, changed or not.
     pub(super) fn refresh_all(&self) -> Result<()> {
         let _refreshing = self.refresh_lock.lock();
         self.show()
     }
 
-    /// A refresh. The lock of refreshes must be held: merges replace no segment of the cut then.
+    /// Runs a refresh. The caller must hold the lock of refreshes: then no merge replaces a segment of the cut.
     fn show(&self) -> Result<()> {
         let (sealed, cut) = {
             let mut state = self.state.lock();
@@ -234,7 +234,7 @@ impl Shard {
     }
 
     pub(super) fn flush_now(&self) -> Result<bool> {
-        // Everything acknowledged is in the WAL of the disk, as it was.
+        // A read-only shard has all acknowledged writes in the WAL on disk.
         if self.read_only.is_some() {
             return Ok(false);
         }
@@ -243,8 +243,8 @@ impl Shard {
         if !self.flags.has_uncommitted() {
             return Ok(false);
         }
-        // Before the shard's lock is taken, so that little is left to sync under it. If it fails the
-        // log has failed, and says so below.
+        // Before the shard's lock is taken, so that little remains to sync under it. If the sync fails,
+        // the log has failed, and the rotation below returns the error.
         let _ = self.wal().sync_blocking(self.wal().end());
         let mut uncommitted_ops = 0;
         // The cut: everything applied before it is in the segments and sealed buffers of this list,
@@ -252,7 +252,7 @@ impl Shard {
         let cut = {
             let mut state = self.state.lock();
             state.check_running()?;
-            // Documents still in queues belong to it: they have their places.
+            // Documents in the queues belong to the cut: they have document ids.
             let sealed = Self::seal_all(&mut state);
             let wal_generation = match self.wal().rotate() {
                 Ok(generation) => generation,
@@ -283,7 +283,7 @@ impl Shard {
         };
         let result = self.commit(cut, &mut committed);
         if let Err(error) = &result {
-            // The segments are still there and the WAL is whole: the next flush tries again.
+            // The segments are in memory and the WAL is complete: the next flush tries again.
             tracing::warn!(index = %self.config.index, shard = self.config.shard, %error, "a flush failed");
             let state = self.state.lock();
             state.flags.need_commit();
@@ -300,7 +300,7 @@ impl Shard {
     }
 
     fn commit(&self, cut: Cut, committed: &mut CommitPoint) -> Result<()> {
-        // Whatever the cut sealed earlier may be in another thread's hands: finishing waits for it.
+        // A buffer that was sealed earlier may be in use by another thread: `finish` waits for it.
         for buffer in &cut.sealed {
             self.finish(buffer)?;
         }
@@ -326,12 +326,12 @@ impl Shard {
                 .iter()
                 .find(|segment| segment.meta.generation == *generation);
             if before.is_none() {
-                // The WAL still has its documents: opened again, the shard makes it anew.
+                // The WAL still has its documents: reopening the shard rebuilds the segment.
                 if let Some(damage) = open.damage() {
                     return Err(self.fail(damage.clone()));
                 }
-                // After a failed sync the system may call lost bytes clean, so a second one proves
-                // nothing: opened again, the shard makes the segment anew from its WAL.
+                // After a failed sync the system may report lost pages as clean, so a second sync proves
+                // nothing: reopening the shard rebuilds the segment from the WAL.
                 self.sync_segment(&open.meta).map_err(|error| self.fail(error))?;
             }
             let deletes = self.commit_deletes(&open.meta, deletes, before, point.number)?;
@@ -345,7 +345,7 @@ impl Shard {
             .disk
             .sync_dir(&segments)
             .map_err(|error| self.fail(error.into()))?;
-        // The files may be another's soon: it waits for this flush, but wants what it opens to stay.
+        // Another shard object may take over the files: it waits for this flush, but must not see a new commit point.
         self.check_not_stopped()?;
         point.write(&*self.config.disk, &self.config.dir)?;
         *committed = point;
@@ -362,8 +362,8 @@ impl Shard {
         }
     }
 
-    /// The segment that a buffer of the cut became. A merge may have taken it by now: then its
-    /// files are still there, because nothing is removed while a flush runs.
+    /// Returns the segment that a buffer of the cut became. If a merge has taken it meanwhile, its
+    /// files still exist, because no file is removed while a flush runs.
     pub(super) fn open_segment(&self, generation: u64) -> Result<Arc<OpenSegment>> {
         let state = self.state.lock();
         let merged = self.merged_away.lock();
@@ -396,14 +396,14 @@ impl Shard {
         if deletes.count() == 0 {
             return Ok(None);
         }
-        // Deletes only ever grow, so the same count is the same set.
+        // Deletes only grow, so equal counts mean equal sets.
         match before.and_then(|before| before.deletes.clone()) {
             Some(file) if file.count == deletes.count() => Ok(Some(file)),
             _ => write_deletes(&*self.config.disk, &self.config.dir, meta.generation, number, deletes).map(Some),
         }
     }
 
-    /// Notes what is durable, and removes what no commit point and no live segment needs.
+    /// Records what is durable, and removes files that neither a commit point nor a live segment needs.
     fn after_commit(&self, point: &CommitPoint) {
         let (live, below) = {
             let mut state = self.state.lock();
@@ -425,7 +425,7 @@ impl Shard {
                 .chain(state.merging_into.iter().copied())
                 .chain(point.segments.iter().map(|segment| segment.meta.generation))
                 .collect();
-            // Folders of buffers and merges to come are none of this list's business.
+            // Folders of future buffers and merges are not in this list.
             (live, state.next_generation)
         };
         self.counters.flushes.fetch_add(1, Ordering::Relaxed);
@@ -441,7 +441,7 @@ impl Shard {
     }
 
     /// Removes files that `point` does not name, and folders of generations less than `below` that
-    /// `live` does not hold.
+    /// are not in `live`.
     pub(super) fn remove_unneeded(&self, point: &CommitPoint, live: &HashSet<u64>, below: u64) -> Result<()> {
         let disk = &*self.config.disk;
         let dir = &self.config.dir;
@@ -472,10 +472,10 @@ impl Shard {
     }
 }
 
-/// What a flush makes durable.
+/// Data that a flush makes durable.
 struct Cut {
     parts: Vec<(u64, DeleteSet)>,
-    /// Segments as they were, though a merge may take them meanwhile.
+    /// The segments at the cut; a merge may replace them meanwhile.
     held: Vec<Arc<OpenSegment>>,
     sealed: Vec<Arc<Buffer>>,
     wal_generation: u64,

@@ -1,4 +1,4 @@
-//! Committed segments, held as they are for as long as a snapshot reads them.
+//! Frozen segments: committed segments that stay unchanged while a snapshot reads them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,44 +13,44 @@ use super::deletes::DeleteSet;
 use crate::block_checksums::CHECKSUMS_FILE;
 use crate::tenants::SegmentTenants;
 
-/// A segment of a commit point with the deletes of that moment. Its files are open: a merge may take the segment
-/// away meanwhile.
+/// Segment of a commit point with the deletes of that moment. Its files are open: a merge may replace the segment
+/// meanwhile.
 pub struct FrozenSegment {
     pub(crate) meta: SegmentMeta,
     pub(crate) reader: SegmentReader,
-    /// The bytes of every file of its folder.
+    /// Content of every file of its folder.
     pub(crate) files: BTreeMap<String, Bytes>,
     pub(crate) tenants: Option<Arc<SegmentTenants>>,
     pub(crate) deletes: DeleteSet,
 }
 
 impl FrozenSegment {
-    /// What no other segment is ever called: a segment of this id is always the same.
+    /// Returns the globally unique id: a segment with this id always has the same content.
     pub fn id(&self) -> String {
         self.reader.segment_id().uuid_string()
     }
 
-    /// Bytes on disk.
+    /// Returns the size on disk, bytes.
     pub fn size_bytes(&self) -> u64 {
         self.meta.size_bytes
     }
 
-    /// Documents, the deleted ones included.
+    /// Returns the number of documents, including deleted ones.
     pub fn docs(&self) -> u32 {
         self.meta.docs
     }
 
-    /// How many of them are deleted.
+    /// Returns the number of deleted documents.
     pub fn deleted_count(&self) -> u32 {
         self.deletes.count()
     }
 
-    /// Which documents are deleted, as [`crate::splits::open_split`] takes it; `None`: none is.
+    /// Returns the deletes in the format of [`crate::splits::open_split`]; `None`: no document is deleted.
     pub fn deletes(&self) -> Option<Bytes> {
         (self.deletes.count() > 0).then(|| self.deletes.to_bytes().into())
     }
 
-    /// Reads every byte against its checksum: what is damaged must not become a snapshot.
+    /// Verifies every file against its checksum: damage must not get into a snapshot.
     pub fn verify(&self) -> Result<()> {
         for (name, sum) in &self.meta.files {
             let is_intact = self
@@ -66,11 +66,11 @@ impl FrozenSegment {
 }
 
 impl Shard {
-    /// Makes everything acknowledged so far durable and holds the segments that it is in.
+    /// Makes all acknowledged writes durable and returns the segments that contain them.
     pub fn freeze(&self) -> Result<Vec<FrozenSegment>> {
         self.check_writable()?;
         self.flush_now()?;
-        // While this is held no flush removes a file of the commit point.
+        // While this lock is held, no flush removes a file of the commit point.
         let committed = self.commit_lock.lock();
         let mut frozen = Vec::with_capacity(committed.segments.len());
         for segment in &committed.segments {
@@ -78,7 +78,7 @@ impl Shard {
             let open = self.open_segment(generation)?;
             let dir = segment_dir(&self.config.dir, generation);
             let mut meta = segment.meta.clone();
-            // A split has checksums of its own, and a restore makes these anew.
+            // A split has page checksums, and a restore rebuilds this file.
             meta.files.remove(CHECKSUMS_FILE);
             let mut files = BTreeMap::new();
             for name in meta.files.keys() {

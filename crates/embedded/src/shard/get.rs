@@ -37,7 +37,7 @@ impl Shard {
             };
             match open {
                 Some(open) => return open.read(doc).map(Some),
-                // Its source is in a buffer that cannot be read: make a segment of it.
+                // Its source is in a buffer that cannot be read: the buffer becomes a segment first.
                 None => self.write_out_all()?,
             }
         }

@@ -1,4 +1,4 @@
-//! Segments as the shard holds them: open for reading, with the deletes of this moment.
+//! Live segments of a shard: open for reading, with their current deletes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
@@ -30,17 +30,17 @@ use crate::segment::{AliveBits, Segment};
 use crate::splits::reads::{self, catch};
 use crate::tenants::SegmentTenants;
 
-/// The file of ids' hashes in a segment's folder.
+/// File with the Bloom filter of ids in a segment's folder.
 pub(super) const FILTER_FILE: &str = "ids.filter";
 
-/// The unchanging part of a segment, open.
+/// Immutable part of an open segment.
 pub(super) struct OpenSegment {
     pub(super) meta: SegmentMeta,
     pub(super) index: Index,
     pub(super) reader: SegmentReader,
     pub(super) directory: DiskDirectory,
     seq_nos: SeqNos,
-    /// Opened when first asked for.
+    /// Opened on first use.
     versions: OnceLock<Option<Column<u64>>>,
     /// `None`: no user-given ids.
     pub(super) filter: Option<IdFilter>,
@@ -48,24 +48,24 @@ pub(super) struct OpenSegment {
     derived: Arc<Derived>,
 }
 
-/// A segment and what changes about it, under the shard's lock.
+/// Segment and its mutable state, under the shard's lock.
 pub(super) struct LiveSegment {
     pub(super) open: Arc<OpenSegment>,
     pub(super) deletes: DeleteSet,
-    /// The deletes in the last commit point.
+    /// Deletes in the last commit point.
     pub(super) committed_deletes: Option<DeletesFile>,
     /// Whether a commit point names it.
     pub(super) committed: bool,
-    /// What searches got last, and with how many deletes.
+    /// The segment as last published to searches, with its deletes.
     pub(super) published: Option<Arc<Segment>>,
 }
 
 impl OpenSegment {
-    /// Opens the folder of a segment; `meta` says what is in it. Lengths of all files are checked,
-    /// checksums are not: see [`Self::verify`].
+    /// Opens the folder of a segment described by `meta`. Checks the lengths of all files, not their
+    /// checksums: see [`Self::verify`].
     pub(super) fn open(config: &ShardConfig, meta: SegmentMeta) -> Result<Arc<Self>> {
         let dir = segment_dir(&config.dir, meta.generation);
-        // A file of checksums that is damaged or missing is made anew.
+        // A damaged or missing file of checksums is rebuilt.
         for (name, sum) in meta.files.iter().filter(|(name, _)| *name != CHECKSUMS_FILE) {
             let path = dir.join(name);
             match config.disk.len(&path) {
@@ -85,7 +85,7 @@ impl OpenSegment {
             if crc32c::crc32c(&bytes) != meta.files[FILTER_FILE].crc {
                 return Err(damaged(&path, "its checksum does not match"));
             }
-            Some(IdFilter::from_bytes(bytes).ok_or_else(|| damaged(&path, "it is no filter"))?)
+            Some(IdFilter::from_bytes(bytes).ok_or_else(|| damaged(&path, "it is not a filter"))?)
         } else {
             None
         };
@@ -98,10 +98,10 @@ impl OpenSegment {
                     return Err(damaged(&path, "its checksum does not match"));
                 }
                 let tenants = tenant_file::decode(&bytes, meta.docs);
-                Some(tenants.ok_or_else(|| damaged(&path, "it holds no counts of tenants"))?)
+                Some(tenants.ok_or_else(|| damaged(&path, "it has no valid tenant counts"))?)
             }
         };
-        // Tantivy panics over some kinds of damage.
+        // Tantivy panics on some kinds of damage.
         let opened = catch_unwind(AssertUnwindSafe(|| {
             catch(|| {
                 let index = Index::open(directory.clone());
@@ -117,7 +117,7 @@ impl OpenSegment {
         }
     }
 
-    /// A segment whose Tantivy part was just written: adds what is firn's own to the folder.
+    /// Completes a segment whose Tantivy files were just written: adds firn's files to the folder.
     pub(super) fn finish(
         config: &ShardConfig,
         directory: &DiskDirectory,
@@ -187,17 +187,17 @@ impl OpenSegment {
         versions.as_ref().and_then(|versions| versions.first(doc)).unwrap_or(1)
     }
 
-    /// The damage that was found in its files so far.
+    /// Returns the first damage found in its files so far.
     pub(super) fn damage(&self) -> Option<&Error> {
         self.directory.damage()
     }
 
-    /// Whether it holds documents of tenants that are not ordered by them.
+    /// Whether it has documents of tenants that are not ordered by tenant.
     pub(super) fn is_unclustered(&self) -> bool {
         self.tenants.as_ref().is_some_and(|tenants| !tenants.clustered)
     }
 
-    /// The live document with a user-given id.
+    /// Returns the live document with a user-given id.
     pub(super) fn find_id(&self, id: &str, hash: u64, is_alive: &dyn Fn(u32) -> bool) -> Result<Option<u32>> {
         if self.meta.user_ids == 0 || self.filter.as_ref().is_some_and(|filter| !filter.may_contain(hash)) {
             return Ok(None);
@@ -217,20 +217,20 @@ impl OpenSegment {
         Ok(None)
     }
 
-    /// The live document whose id the shard made at `seq_no`.
+    /// Returns the live document with an id that the shard generated at `seq_no`.
     pub(super) fn find_made(&self, seq_no: u64, is_alive: &dyn Fn(u32) -> bool) -> Result<Option<u32>> {
         let (low, high) = self.meta.seq_no_range;
         if !(low..=high).contains(&seq_no) {
             return Ok(None);
         }
         match self.seq_nos.find(seq_no).filter(|doc| is_alive(*doc)) {
-            // A document with an id of its own may have been written at that number.
+            // A document with a user-given id may have been written with that sequence number.
             Some(doc) if self.meta.user_ids > 0 && self.stored(doc)?.1.is_some() => Ok(None),
             found => Ok(found),
         }
     }
 
-    /// The stored part of a document: source, own id, routing.
+    /// Returns the stored part of a document: source, user-given id, routing.
     pub(super) fn stored(&self, doc: u32) -> Result<(Bytes, Option<String>, Option<String>)> {
         let store: StoreReader = self.reader.get_store_reader(1)?;
         let document: TantivyDocument = store.get(doc).map_err(tantivy_error)?;
@@ -249,7 +249,7 @@ impl OpenSegment {
         Ok((source, text(fields.stored_id), text(fields.routing)))
     }
 
-    /// A document as a read by id answers it.
+    /// Returns a document for a read by id.
     pub(super) fn read(&self, doc: u32) -> Result<StoredDocument> {
         let (source, _, routing) = self.stored(doc)?;
         let mut ignored = Vec::new();
@@ -276,7 +276,7 @@ impl OpenSegment {
         })
     }
 
-    /// Reads every byte of every file against its checksum.
+    /// Verifies every file against its checksum.
     pub(super) fn verify(&self) -> Result<()> {
         let files = self.meta.files.iter();
         files
@@ -285,7 +285,7 @@ impl OpenSegment {
     }
 }
 
-/// The reader of an index's only segment.
+/// Opens the reader of an index with exactly one segment.
 pub(super) fn open_reader(index: &mut Index) -> Result<SegmentReader> {
     index.set_tokenizers(analysis::tokenizers());
     let segments = index.searchable_segments().map_err(tantivy_error)?;
@@ -307,7 +307,8 @@ impl LiveSegment {
         self.open.meta.docs - self.deletes.count()
     }
 
-    /// What searches get, with the deletes of the refresh: the same as last time if nothing changed.
+    /// Returns the segment for searches with the deletes of the refresh: the same object as last time if nothing
+    /// changed.
     pub(super) fn publish(&mut self, deletes: &DeleteSet) -> Arc<Segment> {
         if let Some(published) = &self.published
             && published.deleted_count == deletes.count()
@@ -339,7 +340,7 @@ impl LiveSegment {
     }
 }
 
-/// The number in an id that this shard made.
+/// Returns the sequence number in an id that this shard generated.
 pub(super) fn made_seq_no(config: &ShardConfig, id: &str) -> Option<u64> {
     AutoId::decode(id)
         .filter(|made| made.index_tag == config.index_tag && u32::from(made.shard) == config.shard)

@@ -1,10 +1,10 @@
-//! Fewer, larger segments, without stopping writes.
+//! Segment merges, without stopping writes.
 //!
-//! A merge reads segments with the deletes of its start. Deletes that come while it runs are
-//! carried over at its end. Small merges keep the order of documents, so the new id of a document
-//! is the number of survivors before it. Large ones of an index that holds events by tenant are
-//! *clustering*: they order documents by tenant and time, may write several segments, and remember
-//! where each document went.
+//! A merge reads segments with the deletes of its start. Deletes that arrive while it runs are
+//! applied to the result at its end. Small merges keep the order of documents, so the new id of a document
+//! is the number of survivors before it. Large merges of an index that holds events by tenant are
+//! *clustering*: they order documents by tenant and time, may write several segments, and record
+//! the new place of each document.
 
 mod choose;
 mod order;
@@ -37,14 +37,14 @@ use super::tenant_count;
 use crate::directory::DiskDirectory;
 use crate::schema::fields;
 
-/// A segment is rewritten alone when more than this share of it is deleted.
+/// A segment is rewritten alone if more than this share of it is deleted.
 const DELETED_PERCENT_MAX: u64 = 40;
-/// Tantivy refuses segments with so many documents.
+/// Tantivy refuses segments with this many documents.
 const DOCS_MAX: u64 = 1 << 31;
-/// After a merge of this size a flush frees the space of what it replaced.
+/// After a merge of at least this size, a flush frees the space of the replaced segments.
 const FLUSH_AFTER_BYTES: u64 = 64 << 20;
 
-/// A segment that a merge reads.
+/// Segment that a merge reads.
 struct Source {
     open: Arc<OpenSegment>,
     deletes: DeleteSet,
@@ -56,27 +56,27 @@ impl Source {
     }
 }
 
-/// What a merge wrote.
+/// Result of a merge.
 struct Merged {
-    /// Their documents follow each other: the second segment starts where the first ends.
+    /// Their documents are numbered consecutively: the second segment continues after the first.
     segments: Vec<Arc<OpenSegment>>,
     places: Places,
 }
 
-/// Where the documents of the sources went.
+/// New places of the documents of the sources.
 enum Places {
-    /// They follow each other as they did, without those that were dropped.
+    /// The order is unchanged, without the dropped documents.
     Stacked,
-    /// By source with survivors and old document: the new place, or [`order::GONE`].
+    /// For each source with survivors, by old document: the new place, or [`order::GONE`].
     Moved(Vec<Vec<u32>>),
 }
 
-/// How a merge is meant.
+/// Purpose of a merge.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// In the background: as cheap as it can be.
+    /// Background merge: as cheap as possible.
     Upkeep,
-    /// Asked for: one segment, in the best order.
+    /// Force merge: one segment, in the best order.
     Forced,
 }
 
@@ -126,14 +126,14 @@ impl Shard {
         self.flush_now()?;
         self.refresh_now()?;
         let state = self.state.lock();
-        // What is damaged was left out.
+        // Damaged segments were left out.
         match state.segments.iter().find_map(|segment| segment.open.damage()) {
             Some(damage) => Err(damage.clone()),
             None => Ok(()),
         }
     }
 
-    /// Merges segments and says how large what it wrote is, bytes.
+    /// Merges segments and returns the size of the output in bytes.
     pub(super) fn merge(&self, generations: &[u64], purpose: Purpose) -> Result<u64> {
         let started = Instant::now();
         let sources = {
@@ -163,7 +163,7 @@ impl Shard {
             self.replace(&sources, merged)?;
             Ok(bytes)
         });
-        // Whatever a merge of a stopped shard fails with, that is why.
+        // For a stopped shard, the reason of the stop replaces any other error.
         let outcome = outcome.map_err(|error| self.check_not_stopped().err().unwrap_or(error));
         {
             let mut state = self.state.lock();
@@ -185,7 +185,7 @@ impl Shard {
             }
             Err(error) => {
                 tracing::warn!(index = %self.config.index, shard = self.config.shard, %error, "a merge failed");
-                // Of a stopped shard the next to open it does that, and may have folders of those names.
+                // If the shard is stopped, the next opening removes the folders; it may already use the same names.
                 for target in targets.iter().filter(|_| !self.flags.is_stopped()) {
                     let _ = self.config.disk.remove_dir_all(&segment_dir(&self.config.dir, *target));
                 }
@@ -194,10 +194,10 @@ impl Shard {
         outcome
     }
 
-    /// Writes the merged segments, none if nothing survives. `targets` gets their generations, also
-    /// when this fails.
+    /// Writes the merged segments, none if nothing survives. `targets` gets their generations, even
+    /// if this fails.
     fn write_merged(&self, sources: &[Source], purpose: Purpose, targets: &mut Vec<u64>) -> Result<Merged> {
-        // A merge reads everything once anyway, so damage is found here and not spread.
+        // A merge reads all data anyway, so damage is found here and not copied.
         for source in sources {
             self.check_not_stopped()?;
             source.open.verify()?;
@@ -252,7 +252,7 @@ impl Shard {
         })
     }
 
-    /// Takes generations to write and says the first of them.
+    /// Reserves generations for the output and returns the first.
     fn take_targets(&self, targets: &mut Vec<u64>, count: usize) -> u64 {
         let mut state = self.state.lock();
         for _ in 0..count {
@@ -263,19 +263,19 @@ impl Shard {
         targets[0]
     }
 
-    /// The order of a clustering merge; `None`: this is to be none.
+    /// Returns the order of a clustering merge; `None`: the merge does not reorder.
     fn cluster(&self, sources: &[&Source], purpose: Purpose) -> Result<Option<Order>> {
         let Some(tenant_field) = self.config.tenant_field.as_deref() else {
             return Ok(None);
         };
         let docs: u64 = sources.iter().map(|source| u64::from(source.survivors())).sum();
         let is_due = purpose == Purpose::Forced || docs >= u64::from(self.config.cluster_docs_min);
-        // Dropping documents leaves the others in their order.
+        // Dropping documents does not change the order of the remaining ones.
         let is_done = match sources {
             [only] => only.open.tenants.as_ref().is_some_and(|tenants| tenants.clustered),
             _ => false,
         };
-        // Without tenants there is nothing to gain.
+        // Without tenants there is no benefit.
         let has_tenants = sources.iter().any(|source| source.open.tenants.is_some());
         if !is_due || is_done || !has_tenants || docs >= DOCS_MAX {
             return Ok(None);
@@ -309,9 +309,9 @@ impl Shard {
         OpenSegment::finish(&self.config, &directory, index, reader, meta, filter)
     }
 
-    /// Puts the merged segments in the place of their sources.
+    /// Replaces the sources by the merged segments.
     fn replace(&self, sources: &[Source], merged: Merged) -> Result<()> {
-        // A refresh under way shows the sources.
+        // A running refresh publishes the sources.
         let _no_refresh = self.refresh_lock.lock();
         let mut state = self.state.lock();
         state.check_running()?;
@@ -342,7 +342,7 @@ impl Shard {
                 },
             );
         }
-        // A flush that is under way may need them; the next one lets them go.
+        // A running flush may need the sources; the next one releases them.
         self.merged_away
             .lock()
             .extend(sources.iter().map(|source| Arc::clone(&source.open)));
@@ -352,7 +352,7 @@ impl Shard {
     }
 }
 
-/// The new places of documents that were deleted while they were merged, ascending.
+/// Returns the new places of documents that were deleted during the merge, ascending.
 fn carry_deletes(state: &State, sources: &[Source], places: &Places) -> Vec<u32> {
     let mut carried = Vec::new();
     let mut base = 0;
@@ -375,7 +375,7 @@ fn carry_deletes(state: &State, sources: &[Source], places: &Places) -> Vec<u32>
     carried
 }
 
-/// What is known of a merge's segment without a look at it. All sources have survivors.
+/// Returns the properties of a merged segment that follow from the sources. All sources have survivors.
 fn describe(generation: u64, sources: &[&Source]) -> SegmentMeta {
     let living = || sources.iter().map(|source| &source.open.meta);
     let docs = sources.iter().map(|source| source.survivors()).sum();
@@ -387,7 +387,7 @@ fn describe(generation: u64, sources: &[&Source]) -> SegmentMeta {
     SegmentMeta {
         generation,
         docs,
-        // An upper bound once documents were dropped; it says whether there are any.
+        // An upper bound if documents were dropped; it says whether there are any.
         user_ids: living().map(|meta| meta.user_ids).sum::<u32>().min(docs),
         time_range_ms: living()
             .filter_map(|meta| meta.time_range_ms)
@@ -405,7 +405,7 @@ fn describe(generation: u64, sources: &[&Source]) -> SegmentMeta {
     }
 }
 
-/// Documents without a value in the column of `@timestamp`.
+/// Counts documents without a value in the column of `@timestamp`.
 fn without_time(reader: &SegmentReader, meta: &SegmentMeta) -> Result<u32> {
     let docs = meta.docs;
     if meta.time_range_ms.is_none() {
@@ -426,7 +426,7 @@ fn without_time(reader: &SegmentReader, meta: &SegmentMeta) -> Result<u32> {
     Ok(docs - with)
 }
 
-/// The filter over the ids of a merged segment, if it has any.
+/// Builds the filter over the ids of a merged segment, if it has any.
 fn build_filter(reader: &SegmentReader, meta: &SegmentMeta) -> Result<Option<IdFilter>> {
     if meta.user_ids == 0 {
         return Ok(None);

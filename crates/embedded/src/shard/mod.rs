@@ -1,10 +1,10 @@
-//! The write path of one shard: version checks, WAL, write buffers, segments, commit points.
+//! Write path of one shard: version checks, WAL, write buffers, segments, commit points.
 //!
 //! A write is checked and numbered under the shard's lock, appended to the WAL, and gets a slot
-//! in a write buffer; the expensive part (building postings and columns) happens under the lock of
+//! in a write buffer; the expensive part (building postings and columns) runs under the lock of
 //! that buffer only, so several threads index one shard in parallel. A buffer becomes an immutable
 //! segment at refresh or at its limits; a flush makes segments durable, writes a commit point and
-//! trims the WAL; a merge makes few segments of many. The files are described in
+//! trims the WAL; a merge combines many segments into few. The files are described in
 //! `docs/formats/shard.md`.
 
 mod apply;
@@ -71,28 +71,28 @@ use crate::mapper::MappedDocument;
 use crate::segment::ShardSnapshot;
 use crate::splits::reads::catch;
 
-/// One shard of an index. All methods may be called from several threads; those that do heavy
+/// One shard of an index. All methods may be called from several threads. Methods that do heavy
 /// work block the calling thread, so none may be called on an async thread.
 ///
-/// Locks are taken in this order: `merge_lock`, `refresh_lock`, `commit_lock`, the lock of a
+/// Lock order: `merge_lock`, `refresh_lock`, `commit_lock`, the lock of a
 /// buffer's writer, `state`, `merged_away`, the lock of a buffer's queue.
 pub struct Shard {
     config: ShardConfig,
-    /// Set once, before anyone else sees the shard: a replay needs the shard before its WAL is open.
+    /// Set once, before the shard is shared: a replay needs the shard before its WAL is open.
     wal: OnceLock<Wal>,
-    /// Why it takes no writes though it serves everything: it was opened on a full disk, and what opening wrote is in
+    /// Reason of read-only mode: the shard was opened on a full disk, and data that opening would write is in
     /// memory.
     read_only: Option<Error>,
     durability: Mutex<Durability>,
     flush_threshold_bytes: AtomicU64,
     state: Mutex<State>,
-    /// Those of `state`.
+    /// The flags of `state`.
     flags: Arc<Flags>,
-    /// One flush at a time; guards the last commit point.
+    /// Serializes flushes; guards the last commit point.
     commit_lock: Mutex<CommitPoint>,
-    /// One refresh at a time.
+    /// Serializes refreshes.
     refresh_lock: Mutex<()>,
-    /// One merge at a time.
+    /// Serializes merges.
     merge_lock: Mutex<()>,
     /// Segments that merges replaced since the last flush.
     merged_away: Mutex<Vec<Arc<OpenSegment>>>,
@@ -100,7 +100,7 @@ pub struct Shard {
     counters: Counters,
 }
 
-/// What searches see, and the same segments open for reads by id.
+/// Snapshot for searches, and the same segments for reads by id.
 struct Published {
     snapshot: Arc<ShardSnapshot>,
     open: Vec<Arc<OpenSegment>>,
@@ -110,7 +110,7 @@ struct Published {
 struct Counters {
     refreshes: AtomicU64,
     flushes: AtomicU64,
-    /// In a row, but for a full disk.
+    /// Consecutive failures, without those of a full disk.
     failed_flushes: AtomicU64,
     merges: AtomicU64,
     merged_docs: AtomicU64,
@@ -119,56 +119,56 @@ struct Counters {
     merges_current: AtomicU64,
 }
 
-/// One operation, its document mapped already.
+/// Operation with its mapped document.
 pub enum ShardOp {
-    /// Adds or replaces.
+    /// Adds or replaces a document.
     Index {
-        /// `None`: the shard makes one; it is `AutoId { index_tag, shard, seq_no }` with the
-        /// sequence number of the answer.
+        /// `None`: the shard generates an id: `AutoId { index_tag, shard, seq_no }` with the
+        /// sequence number of the result.
         id: Option<String>,
-        /// Refuse if it exists.
+        /// Fails if the id exists.
         create: bool,
-        /// What to index.
+        /// The document to index.
         document: Box<MappedDocument>,
         /// Version check.
         expect: Expectation,
-        /// Kept with the document.
+        /// Stored with the document.
         routing: Option<String>,
     },
-    /// Removes.
+    /// Removes a document.
     Delete {
-        /// The document's id.
+        /// Id of the document.
         id: String,
         /// Version check.
         expect: Expectation,
-        /// Kept in the WAL.
+        /// Stored in the WAL.
         routing: Option<String>,
     },
 }
 
-/// What became of a batch.
+/// Result of a batch.
 pub struct Applied {
-    /// One for each operation, in order.
+    /// One result for each operation, in order.
     pub results: Vec<Result<Written>>,
-    /// Where the batch ends in the WAL; `None`: nothing was written. Hand it to
+    /// End of the batch in the WAL; `None`: nothing was written. Pass it to
     /// [`Shard::wait_durable`].
     pub durable: Option<Position>,
 }
 
-/// Maps a source again while the WAL is replayed: with the index's present mapping, adding new
-/// fields as the live path does.
+/// Maps a source again during replay: with the current mapping of the index, adding new
+/// fields as a normal write does.
 pub type ReplayMapper<'a> = dyn Fn(&Bytes) -> Result<MappedDocument> + Sync + 'a;
 
-/// Numbers about a shard, for `_stats`, `_cat` and metrics.
+/// Statistics of a shard, for `_stats`, `_cat` and metrics.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ShardStats {
     /// Live documents, searchable or not.
     pub doc_count: u64,
-    /// Deleted documents not merged away yet.
+    /// Deleted documents that no merge has removed yet.
     pub deleted_count: u64,
     /// Bytes of segments on disk.
     pub store_bytes: u64,
-    /// Segments.
+    /// Number of segments.
     pub segment_count: u64,
     /// Memory of write buffers.
     pub buffer_bytes: u64,
@@ -178,30 +178,30 @@ pub struct ShardStats {
     pub wal_bytes: u64,
     /// Operations in that WAL.
     pub wal_ops: u64,
-    /// Highest sequence number given; `None`: none yet.
+    /// Highest assigned sequence number; `None`: none yet.
     pub max_seq_no: Option<u64>,
     /// Operations that added or replaced documents, since start.
     pub index_total: u64,
     /// Deletes since start.
     pub delete_total: u64,
-    /// Refreshes that made something searchable.
+    /// Refreshes that changed the searchable documents.
     pub refresh_total: u64,
     /// Commit points written.
     pub flush_total: u64,
-    /// Merges finished.
+    /// Finished merges.
     pub merge_total: u64,
-    /// Documents that went through merges.
+    /// Documents that merges processed.
     pub merge_docs_total: u64,
     /// Bytes that merges wrote.
     pub merge_bytes_total: u64,
     /// Time spent merging, ms.
     pub merge_ms_total: u64,
-    /// Merges running.
+    /// Running merges.
     pub merges_current: u64,
 }
 
 impl Shard {
-    /// Makes the files of an empty shard, durably. The folder must not hold one already.
+    /// Creates the files of an empty shard durably. The folder must not contain a shard.
     pub fn create(config: ShardConfig) -> Result<Arc<Shard>> {
         Self::create_new(config)
     }
@@ -213,24 +213,25 @@ impl Shard {
         Self::open_existing(config, map)
     }
 
-    /// Opens a shard without writing to its disk: `config.disk` must keep what is written elsewhere
-    /// ([`firn_storage::OverlayDisk`]). All of it can be read, nothing written; writes are refused with `reason`.
+    /// Opens a shard without writing to its disk: `config.disk` must store writes elsewhere
+    /// ([`firn_storage::OverlayDisk`]). All documents can be read; writes fail with `reason`.
     pub fn open_read_only(config: ShardConfig, map: &ReplayMapper<'_>, reason: Error) -> Result<Arc<Shard>> {
         Self::open_for_reading(config, Some(map), reason)
     }
 
-    /// The same without the events of the WAL: searches are told `reason`, as those are missing from them.
+    /// As [`Self::open_read_only`], but without the events of the WAL: searches report `reason`, as those events are
+    /// missing.
     pub fn open_committed(config: ShardConfig, reason: Error) -> Result<Arc<Shard>> {
         Self::open_for_reading(config, None, reason)
     }
 
-    /// Removes the segments of a shard that is not open that its commit point does not name: a crash or a full disk cut
-    /// their writing short.
+    /// Removes segments that the commit point of a closed shard does not name: a crash or a full disk
+    /// interrupted their writing.
     pub fn remove_uncommitted(config: &ShardConfig) -> Result<()> {
         Self::remove_uncommitted_segments(config)
     }
 
-    /// Why it takes no writes, if it was opened for reading only.
+    /// Returns why the shard takes no writes, if it was opened read-only.
     pub fn read_only(&self) -> Option<&Error> {
         self.read_only.as_ref()
     }
@@ -242,18 +243,18 @@ impl Shard {
         }
     }
 
-    /// Whether a folder holds a shard.
+    /// Whether a folder contains a shard.
     pub fn exists(disk: &dyn Disk, dir: &Path) -> Result<bool> {
         Ok(!commit::numbers(disk, dir)?.is_empty())
     }
 
-    /// What the newest commit point in a folder says of the catalog; `None`: it says nothing, or cannot be read.
+    /// Returns the catalog version in the newest commit point of a folder; `None`: it has none, or cannot be read.
     pub(crate) fn committed_catalog(disk: &dyn Disk, dir: &Path) -> Option<NotedVersion> {
         CommitPoint::read_catalog(disk, dir)
     }
 
-    /// Whether a folder holds no document and no operation: a shard that was never written to, or an unfinished one.
-    /// False if that cannot be told.
+    /// Whether a folder has no document and no operation: a shard without writes, or an unfinished one.
+    /// False if that is unknown.
     pub(crate) fn holds_nothing(disk: &dyn Disk, dir: &Path) -> Result<bool> {
         let is_without_segments = match CommitPoint::read_newest(disk, dir) {
             Ok(None) => true,
@@ -263,14 +264,14 @@ impl Shard {
         Ok(is_without_segments && Wal::holds_no_record(disk, &dir.join("wal"))?)
     }
 
-    /// Bytes of the WAL of a shard that is not open.
+    /// Returns the bytes of the WAL of a closed shard.
     pub fn wal_bytes(config: &ShardConfig) -> Result<u64> {
         let files = config.disk.list(&config.dir.join("wal"))?;
         Ok(files.iter().map(|file| file.len).sum())
     }
 
     /// Applies a batch: each operation succeeds or fails alone. The documents are indexed when
-    /// this returns, and acknowledged once [`Self::wait_durable`] says so. The error is of the
+    /// this returns, and acknowledged once [`Self::wait_durable`] calls back. An error concerns the
     /// whole batch: the shard is closed or its disk failed, and nothing may be acknowledged.
     pub fn apply(&self, ops: Vec<ShardOp>) -> Result<Applied> {
         self.apply_batch(ops)
@@ -279,7 +280,7 @@ impl Shard {
     /// Calls back, on any thread, maybe at once, when everything up to `position` is as durable
     /// as the index demands ([`firn_model::settings::Durability::Async`]: at once).
     pub fn wait_durable(&self, position: Position, callback: Box<dyn FnOnce(Result<()>) + Send>) {
-        // Copied: the callback must not find the lock taken.
+        // Copied: the lock must not be held during the callback.
         let durability = *self.durability.lock();
         match durability {
             Durability::Async => callback(Ok(())),
@@ -287,7 +288,7 @@ impl Shard {
         }
     }
 
-    /// Reads a document. `realtime`: what is applied, else only what is searchable.
+    /// Reads a document. `realtime`: all applied writes are visible, otherwise only searchable ones.
     pub fn get(&self, id: &str, realtime: bool) -> Result<Option<StoredDocument>> {
         catch(|| match realtime {
             true => self.get_realtime(id),
@@ -295,28 +296,28 @@ impl Shard {
         })
     }
 
-    /// Makes everything applied so far searchable; false if there was nothing to do.
+    /// Makes all applied writes searchable; false if there was nothing to do.
     pub fn refresh(&self) -> Result<bool> {
         self.refresh_now()
     }
 
-    /// Whether a refresh would show something new, or one that is under way will.
+    /// Whether a refresh would publish changes, or a running one will.
     pub fn needs_refresh(&self) -> bool {
         self.flags.is_behind()
     }
 
-    /// Writes the buffers out as segments to free their memory, without making them searchable.
+    /// Turns the buffers into segments to free their memory, without making them searchable.
     pub fn write_out_buffers(&self) -> Result<()> {
         self.write_out_all()
     }
 
-    /// Makes everything applied so far durable as segments, writes a commit point and trims the
+    /// Makes all applied writes durable as segments, writes a commit point and trims the
     /// WAL. False if there was nothing to do.
     pub fn flush(&self) -> Result<bool> {
         self.flush_now()
     }
 
-    /// Whether the WAL is past the flush threshold.
+    /// Whether the WAL exceeds the flush threshold.
     pub fn needs_flush(&self) -> bool {
         let threshold = self.flush_threshold_bytes.load(Ordering::Relaxed);
         self.has_uncommitted()
@@ -324,17 +325,17 @@ impl Shard {
             && self.wal().size_bytes() >= threshold
     }
 
-    /// Whether a flush would make something durable that only the WAL holds, or free space.
+    /// Whether a flush would make data of the WAL durable as segments, or free space.
     pub fn has_uncommitted(&self) -> bool {
         self.read_only.is_none() && self.flags.has_uncommitted()
     }
 
-    /// Picks and runs at most one merge; false if none is worth it. Long; never blocks writes.
+    /// Chooses and runs at most one merge; false if none is due. Long; never blocks writes.
     pub fn merge_tick(&self) -> Result<bool> {
         self.merge_one(u32::MAX)
     }
 
-    /// The same, if what it would make has at most so many documents.
+    /// As [`Self::merge_tick`], but only merges with at most `docs_max` documents.
     pub fn merge_small(&self, docs_max: u32) -> Result<bool> {
         self.merge_one(docs_max)
     }
@@ -345,19 +346,19 @@ impl Shard {
         self.force_merge_now(max_segments, only_expunge_deletes)
     }
 
-    /// Removes the documents that name a tenant in the tenant field, from every file. With `before_ms`
-    /// only those that have an `@timestamp`, and none at or after it. What is written meanwhile may
-    /// stay. Long; never blocks writes. After an error, ask again.
+    /// Removes the documents of a tenant, by the tenant field, from every file. With `before_ms`
+    /// only those that have an `@timestamp`, and none at or after it. Concurrent writes may
+    /// stay. Long; never blocks writes. After an error, call it again.
     pub fn purge_tenant(&self, tenant: &str, before_ms: Option<i64>) -> Result<Purged> {
         catch(|| self.purge_now(tenant, before_ms))
     }
 
-    /// What searches see.
+    /// Returns the snapshot that searches read.
     pub fn snapshot(&self) -> Arc<ShardSnapshot> {
         Arc::clone(&self.published.load().snapshot)
     }
 
-    /// Numbers.
+    /// Returns the statistics.
     pub fn stats(&self) -> ShardStats {
         let counter = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let counters = &self.counters;
@@ -385,18 +386,18 @@ impl Shard {
         }
     }
 
-    /// How many segments it has, those not yet searched among them. Cheap.
+    /// Returns the number of segments, including those not searchable yet. Cheap.
     pub fn segment_count(&self) -> usize {
         self.state.lock().segments.len()
     }
 
-    /// Memory of the write buffers, bytes. Cheap.
+    /// Returns the memory of the write buffers, bytes. Cheap.
     pub fn buffer_bytes(&self) -> u64 {
         let state = self.state.lock();
         state.buffers.iter().map(buffer::BufferState::memory_bytes).sum()
     }
 
-    /// Takes changed settings of the index: durability, sync interval and flush threshold.
+    /// Applies changed index settings: durability, sync interval and flush threshold.
     pub fn set_durability(&self, durability: Durability, sync_interval_ms: u64, flush_threshold_bytes: u64) {
         *self.durability.lock() = durability;
         self.wal()
@@ -405,19 +406,19 @@ impl Shard {
             .store(flush_threshold_bytes, Ordering::Relaxed);
     }
 
-    /// Reads every byte of every segment against its checksum.
+    /// Verifies every file of every segment against its checksum.
     pub fn verify(&self) -> Result<()> {
         let segments: Vec<_> = {
             let state = self.state.lock();
             state.segments.iter().map(|segment| Arc::clone(&segment.open)).collect()
         };
-        // A merge may remove one meanwhile; its files stay until the next flush, which waits.
+        // A merge may replace a segment meanwhile; its files stay until the next flush, which waits.
         let _commit = self.commit_lock.lock();
         segments.iter().try_for_each(|segment| segment.verify())
     }
 
-    /// Why the shard stopped taking writes, if it did: an I/O error. Dropping it and opening it
-    /// again recovers what was acknowledged.
+    /// Returns why the shard stopped taking writes, if it did: an I/O error. Dropping and reopening
+    /// it recovers all acknowledged writes.
     pub fn failure(&self) -> Option<Error> {
         let stopped = match self.flags.is_stopped() {
             true => self.state.lock().stopped.clone(),
@@ -426,28 +427,28 @@ impl Shard {
         stopped.or_else(|| self.wal().failure())
     }
 
-    /// Flushes, and refuses everything from here on.
+    /// Flushes, and refuses all further requests.
     pub fn close(&self) -> Result<()> {
         let flushed = self.flush_now();
         self.abandon();
         flushed.map(|_| ())
     }
 
-    /// Refuses everything from here on without a flush, and closes the WAL: the shard is about to
-    /// be deleted or opened again. What is under way goes on until [`Self::quiesce`] returns.
+    /// Refuses all further requests without a flush, and closes the WAL: the shard is about to
+    /// be deleted or reopened. Running work continues until [`Self::quiesce`] returns.
     pub fn abandon(&self) {
         let closed = state::closed(&self.config);
         self.state.lock().stop(closed.clone());
-        // Not under the lock: this syncs.
+        // Not under the lock: closing syncs.
         if let Some(wal) = self.wal.get() {
             wal.close(closed);
         }
     }
 
-    /// Waits until no thread touches the shard's files any more, and frees its write buffers. Call
-    /// it after [`Self::abandon`] or [`Self::close`], which make running merges and flushes give
-    /// up, and before the folder is opened again or removed. Blocks for what is under way: at most
-    /// one write of a merge, one sync of a flush. Must not be called by a thread that is inside
+    /// Waits until no thread uses the shard's files any more, and frees its write buffers. Call
+    /// it after [`Self::abandon`] or [`Self::close`], which cancel running merges and flushes,
+    /// and before the folder is reopened or removed. Blocks for at most
+    /// one write of a merge and one sync of a flush. Must not be called by a thread that is inside
     /// another method of this shard.
     pub fn quiesce(&self) {
         drop(self.merge_lock.lock());

@@ -1,10 +1,10 @@
-//! A copy of a shard on another device, made while the shard is at work.
+//! Copy of a shard to another device while the shard serves writes.
 //!
-//! Segments never change, so those of a commit point can be copied at leisure; by the time they are, the shard has a few
-//! others, which are copied next, and so on until little is left. Only for that rest the shard has to stand still:
-//! [`ShardCopy::finish`] brings it over, and its commit point, which makes a shard of the folder, comes last. Until then
-//! the folder is nothing, and the next attempt begins with an empty one. Every byte is checked on its way: damage is not
-//! carried to another device, where it would be found when the whole copy is gone.
+//! Segments are immutable, so those of a commit point can be copied without a lock; meanwhile the shard gets a few new
+//! ones, which are copied next, and so on until little remains. Only for the rest the shard must stop writes:
+//! [`ShardCopy::finish`] copies it, and writes the commit point last, which turns the folder into a shard. Until then
+//! the folder is ignored, and the next attempt starts with an empty one. Every byte is verified while it is copied:
+//! otherwise damage would move to the other device and be found after the original is removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -20,22 +20,22 @@ use super::live::OpenSegment;
 use super::recovery::open_wal;
 use crate::block_checksums::FileSum;
 
-/// Bytes that are written between two looks whether to go on.
+/// Bytes written between two checks for cancellation.
 const CHUNK_BYTES: usize = 4 << 20;
-/// The first generation of a WAL: that of the copy begins anew, as segments hold everything.
+/// First generation of a WAL: the copy starts a new log, as the segments hold all operations.
 const FIRST_WAL: u64 = 1;
 
-/// Ends a copy by failing; called now and then.
+/// Check that cancels a copy by returning an error; called regularly.
 pub(super) type Stop<'a> = &'a dyn Fn() -> Result<()>;
 
-/// A copy that is not whole yet.
+/// Copy that is not complete yet.
 pub struct ShardCopy {
     target: ShardConfig,
-    /// Generations that are there, durable but for their names.
+    /// Copied generations, durable except for their directory entries.
     copied: BTreeSet<u64>,
 }
 
-/// A segment of a commit point, its files open: a merge may take it away meanwhile.
+/// Segment of a commit point with open files: a merge may replace it meanwhile.
 struct Held {
     segment: CommittedSegment,
     files: BTreeMap<String, Bytes>,
@@ -43,7 +43,7 @@ struct Held {
 }
 
 impl ShardCopy {
-    /// Begins with an empty folder, whatever was there.
+    /// Starts with an empty folder; existing content is removed.
     pub fn begin(target: ShardConfig) -> Result<Self> {
         let disk = &*target.disk;
         if disk.exists(&target.dir)? {
@@ -56,15 +56,15 @@ impl ShardCopy {
         })
     }
 
-    /// Flushes the shard and copies the segments that the copy lacks. Returns how many bytes that were.
+    /// Flushes the shard and copies the segments that the copy lacks. Returns the number of copied bytes.
     pub fn catch_up(&mut self, shard: &Shard, stop: Stop<'_>) -> Result<u64> {
         shard.flush_now()?;
         let (_, missing) = self.missing(shard)?;
         self.copy(&missing, stop)
     }
 
-    /// Brings over what is left of a shard that was flushed and stands still ([`Shard::abandon`] and
-    /// [`Shard::quiesce`]), and makes the copy a shard of its own.
+    /// Copies the rest of a shard that was flushed and takes no writes ([`Shard::abandon`] and
+    /// [`Shard::quiesce`]), and completes the copy as an independent shard.
     pub fn finish(mut self, shard: &Shard, stop: Stop<'_>) -> Result<()> {
         let (committed, missing) = self.missing(shard)?;
         self.copy(&missing, stop)?;
@@ -84,7 +84,7 @@ impl ShardCopy {
             disk.remove_dir_all(&segment_dir(dir, *merged_away))?;
         }
         disk.sync_dir(&segments)?;
-        // The log is there before the commit point that names it: without one the copy would be taken for damaged.
+        // The log is created before the commit point that names it: without a log the copy would be taken for damaged.
         drop(open_wal(&self.target, 0, &mut |_, _| Ok(()))?);
         let point = CommitPoint {
             wal_generation: FIRST_WAL,
@@ -97,9 +97,9 @@ impl ShardCopy {
         Ok(())
     }
 
-    /// The last commit point of a shard, and those of its segments that the copy lacks.
+    /// Returns the last commit point of a shard, and those of its segments that the copy lacks.
     fn missing(&self, shard: &Shard) -> Result<(CommitPoint, Vec<Held>)> {
-        // While this is held no flush removes a file of the commit point.
+        // While this lock is held, no flush removes a file of the commit point.
         let committed = shard.commit_lock.lock();
         let mut missing = Vec::new();
         for segment in &committed.segments {
@@ -147,7 +147,7 @@ impl ShardCopy {
             file.append(chunk)?;
         }
         if from.len() as u64 != sum.len || crc != sum.crc {
-            return Err(damaged(to, "what it was to be copied from does not match its checksum"));
+            return Err(damaged(to, "the source of the copy does not match its checksum"));
         }
         file.sync()?;
         Ok(())

@@ -1,10 +1,10 @@
-//! Removes a tenant's documents so that no byte of them stays.
+//! Purge: removal of all bytes of a tenant's documents.
 //!
-//! Deleting marks a document; its words stay in dictionaries, its source in the store and in the
-//! WAL. A purge marks what it finds, writes the segments anew that held it (also those in which it
-//! was deleted long ago), and ends with a flush, which names only the new segments, removes the old
-//! ones and trims the WAL. Until that flush everything is as it was for whoever opens the shard
-//! after a crash, or a flush in between made the marks durable; either way the next purge does the
+//! Deleting only marks a document; its terms stay in dictionaries, its source in the store and in the
+//! WAL. A purge marks the documents, rewrites every segment that contains some (also long-deleted
+//! ones), and ends with a flush, which names only the new segments, removes the old
+//! ones and trims the WAL. If a crash comes before that flush, the reopened shard has the old state, or the
+//! marks that an earlier flush made durable; in both cases the next purge does the
 //! rest.
 
 use std::sync::Arc;
@@ -22,12 +22,12 @@ use crate::search::{column_name, path_term};
 
 const NANOS_PER_MS: i64 = 1_000_000;
 
-/// What a purge of a shard did.
+/// Result of a purge of a shard.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Purged {
-    /// Documents that were alive.
+    /// Number of removed documents that were alive.
     pub documents: u64,
-    /// Segments that held some, alive or deleted, and were written anew or dropped.
+    /// Segments that contained such documents, alive or deleted, and were rewritten or dropped.
     pub segments: u32,
 }
 
@@ -37,7 +37,7 @@ impl Shard {
             return Ok(Purged::default());
         };
         self.check_writable()?;
-        // Nothing moves from segment to segment meanwhile.
+        // No merge moves documents between segments meanwhile.
         let _merging = self.merge_lock.lock();
         self.write_out_all()?;
         let segments: Vec<Arc<OpenSegment>> = {
@@ -52,8 +52,8 @@ impl Shard {
                 found.push((open.meta.generation, docs));
             }
         }
-        // What is too old may still be in the WAL after its segments have gone; it goes with the
-        // next flush. Of a tenant that is to be forgotten nothing may stay.
+        // With `before_ms`, expired events may still be in the WAL after their segments are gone; the
+        // next flush trims them. Of an erased tenant nothing may stay.
         if found.is_empty() && before_ms.is_some() {
             return Ok(Purged::default());
         }
@@ -86,8 +86,8 @@ impl Shard {
         Ok(purged)
     }
 
-    /// A flush only warns of files that it cannot remove. Here that is an error, and their removal
-    /// has to last.
+    /// Removes old files and makes the removal durable. A flush only warns of files that it cannot remove; here that is
+    /// an error.
     fn finish_purge(&self, generations: impl Iterator<Item = u64>) -> Result<()> {
         let point = self.commit_lock.lock();
         let disk = &*self.config.disk;
@@ -106,8 +106,8 @@ impl Shard {
     }
 }
 
-/// The documents of a segment that name a tenant, alive or deleted, ascending. With `before_ms` only
-/// those whose instants are all before it.
+/// Returns the documents of a segment that name a tenant, alive or deleted, ascending. With `before_ms` only
+/// those whose times are all before it.
 pub(super) fn documents_of(
     open: &OpenSegment,
     tenant_field: &str,
@@ -126,7 +126,7 @@ pub(super) fn documents_of(
         }
     }
     let columns = open.reader.fast_fields();
-    // A field without terms; whoever makes such a tenant field is served all the same.
+    // A tenant field without indexed terms; such a field works too.
     if let Some(column) = columns.str(&column_name("kwc", tenant_field)).map_err(tantivy_error)?
         && let Some(own) = column.dictionary().term_ord(tenant)?
     {

@@ -1,4 +1,4 @@
-//! Making, opening and replaying a shard.
+//! Creation, opening and replay of a shard.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -27,7 +27,7 @@ impl Shard {
             ));
         }
         let disk = &*config.disk;
-        // Left-overs of a creation that a crash cut short: it was never acknowledged.
+        // Files of a creation that a crash interrupted: it was never acknowledged.
         if disk.exists(&config.dir)? {
             disk.remove_dir_all(&config.dir)?;
         }
@@ -67,7 +67,7 @@ impl Shard {
         Ok(Arc::new(shard))
     }
 
-    /// `map`: of the WAL's events; `None`: they are left out, and the shard says so.
+    /// `map` maps the WAL's events; `None`: they are left out, and the shard reports that.
     pub(super) fn open_for_reading(
         config: ShardConfig,
         map: Option<&ReplayMapper<'_>>,
@@ -82,14 +82,14 @@ impl Shard {
         shard.refresh_all()?;
         if map.is_none() {
             shard.state.lock().stop(reason.clone());
-            // There is something that searches do not see.
+            // There are events that searches do not see.
             shard.flags.set_dirty(true);
         }
         shard.read_only = Some(reason);
         Ok(Arc::new(shard))
     }
 
-    /// What the newest commit point names, and the generation from which on the WAL has the rest.
+    /// Opens the segments of the newest commit point; returns also the WAL generation to replay from.
     fn open_commit_point(config: ShardConfig) -> Result<(Self, u64)> {
         let Some(point) = CommitPoint::read_newest(&*config.disk, &config.dir)? else {
             return Err(Error::new(
@@ -124,8 +124,8 @@ impl Shard {
             });
         }
         let wal_generation = point.wal_generation;
-        // The process may have been killed between the renaming of the commit point and the sync of its folder. What it
-        // replaces goes now, so its name must outlive a power loss.
+        // The process may have been killed between the rename of the commit point and the sync of its folder. The files
+        // it replaces are removed now, so its directory entry must be durable first.
         config.disk.sync_dir(&config.dir)?;
         let shard = Self::assemble(config, state, point);
         shard.remove_left_overs()?;
@@ -175,7 +175,7 @@ impl Shard {
         }
     }
 
-    /// Removes segments and deletes that no commit point names: what a crash left.
+    /// Removes segments and deletes that no commit point names, left by a crash.
     fn remove_left_overs(&self) -> Result<()> {
         let point = self.commit_lock.lock().clone();
         let live: HashSet<u64> = point.segments.iter().map(|segment| segment.meta.generation).collect();
@@ -183,7 +183,7 @@ impl Shard {
     }
 }
 
-/// Opens the log of a shard, from the generation on that its commit point names; 0: there is none.
+/// Opens the log of a shard, from the generation in its commit point; 0: there is no log.
 pub(super) fn open_wal(
     config: &ShardConfig,
     from_generation: u64,
@@ -210,7 +210,7 @@ pub(super) fn sync_interval(durability: Durability, interval_ms: u64) -> Option<
     (durability == Durability::Async).then(|| Duration::from_millis(interval_ms))
 }
 
-/// Ties the WAL to its shard: FNV-1a of the index's uuid and the shard's number.
+/// Identity that ties the WAL to its shard: FNV-1a of the index's uuid and the shard's number.
 fn identity(config: &ShardConfig) -> u64 {
     let shard = config.shard.to_le_bytes();
     config

@@ -1,8 +1,8 @@
-//! Damaged segments of a shard that is not open, exchanged for the same segments out of a snapshot.
+//! Repair of a closed shard: damaged segments are replaced by the same segments from a snapshot.
 //!
-//! The files of a segment never change and its number in the repository is its own, so a split that was made from it holds
-//! what it held, document for document. It is written beside the damaged one; the next commit point names it instead.
-//! Deletes are the shard's own and stay. Until that commit point is there nothing has happened.
+//! The files of a segment never change and its id is globally unique, so a split made from it has
+//! exactly the same documents. The replacement is written beside the damaged segment; the next commit point names it
+//! instead. The deletes of the shard stay. Until that commit point is written, nothing has changed.
 
 use std::sync::Arc;
 
@@ -15,27 +15,27 @@ use super::config::ShardConfig;
 use crate::block_checksums::{CHECKSUMS_FILE, FileSum};
 use crate::splits::{SplitBytes, restore_segment};
 
-/// A committed segment of a shard.
+/// Committed segment of a shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommittedId {
-    /// The name of its folder.
+    /// Name of its folder.
     pub generation: u64,
-    /// What no other segment is ever called.
+    /// Globally unique id of the segment.
     pub segment: String,
 }
 
-/// A segment out of a snapshot, for one that is damaged.
+/// Segment from a snapshot that replaces a damaged one.
 pub struct Replacement {
-    /// What it replaces.
+    /// Generation of the damaged segment.
     pub generation: u64,
-    /// What the manifest says of it.
+    /// Entry in the manifest.
     pub split: SplitRef,
-    /// Where it is read from.
+    /// Source of the bytes.
     pub bytes: Arc<dyn SplitBytes>,
 }
 
 impl Shard {
-    /// The segments of a shard that is not open, by its last commit point.
+    /// Returns the segments of a closed shard, from its last commit point.
     pub fn committed_segments(config: &ShardConfig) -> Result<Vec<CommittedId>> {
         let point = CommitPoint::read_newest(&*config.disk, &config.dir)?;
         let segments = point.into_iter().flat_map(|point| point.segments);
@@ -48,8 +48,8 @@ impl Shard {
         Ok(segments.filter_map(|segment| named(segment.meta)).collect())
     }
 
-    /// Reads all files of a shard that is not open and names the segments that are damaged, by their generations. `stop`
-    /// ends it by failing.
+    /// Verifies all files of a closed shard and returns the generations of damaged segments. `stop` cancels by
+    /// returning an error.
     pub fn find_damaged(config: &ShardConfig, stop: &dyn Fn() -> Result<()>) -> Result<Vec<u64>> {
         let point = CommitPoint::read_newest(&*config.disk, &config.dir)?;
         let mut damaged = Vec::new();
@@ -58,7 +58,7 @@ impl Shard {
             let is_intact = |(name, sum): (&String, &FileSum)| -> Result<bool> {
                 stop()?;
                 match config.disk.map(&dir.join(name)) {
-                    // Opening the shard makes it anew.
+                    // Opening the shard rebuilds this file.
                     _ if name == CHECKSUMS_FILE => Ok(true),
                     Ok(bytes) => Ok(FileSum::of(&bytes) == *sum),
                     Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
@@ -75,7 +75,7 @@ impl Shard {
         Ok(damaged)
     }
 
-    /// Exchanges segments of a shard that is not open, all or none. Opening it removes what they replace.
+    /// Replaces segments of a closed shard, all or none. Opening the shard removes the replaced ones.
     pub fn replace_segments(
         config: &ShardConfig,
         replacements: &[Replacement],
@@ -92,11 +92,11 @@ impl Shard {
             let own = segments.find(|own| own.meta.generation == replacement.generation);
             let own = own.filter(|own| segment_id(&own.meta).as_ref() == Some(&replacement.split.segment));
             let Some(own) = own else {
-                return Err(Error::internal("a segment that was to be repaired is gone"));
+                return Err(Error::internal("a segment to repair is missing from the commit point"));
             };
             let generation = point.next_generation;
             let dir = segment_dir(&config.dir, generation);
-            // An attempt before this one may have left something there.
+            // An earlier attempt may have left files there.
             if disk.exists(&dir)? {
                 disk.remove_dir_all(&dir)?;
             }
@@ -105,7 +105,7 @@ impl Shard {
             if (meta.docs, meta.seq_no_range) != (own.meta.docs, own.meta.seq_no_range) {
                 return Err(Error::new(
                     ErrorKind::Repository,
-                    format!("split [{}] is not the segment that it names", replacement.split.id),
+                    format!("split [{}] holds a different segment", replacement.split.id),
                 ));
             }
             meta.generation = generation;
@@ -131,7 +131,7 @@ impl Shard {
     }
 }
 
-/// The files of a segment are called by its id.
+/// Returns the segment id: the files of a segment are named after it.
 fn segment_id(meta: &SegmentMeta) -> Option<String> {
     let store = meta.files.keys().find_map(|name| name.strip_suffix(".store"))?;
     Some(store.to_owned())

@@ -1,9 +1,9 @@
 //! Parallel replay of a shard's WAL.
 //!
-//! The thread that opens the shard reads the records and cuts them into windows. Threads take the
-//! windows in order, map their documents at the same time, give them their places one window after
-//! the other, and index them at the same time into several write buffers, as the live path does. A
-//! WAL of one window is replayed by the opening thread alone.
+//! The thread that opens the shard reads the records and cuts them into windows. Worker threads take
+//! windows in order, map their documents in parallel, assign document ids window after
+//! window, and index in parallel into several write buffers, as normal writes do. The opening
+//! thread alone replays a WAL of one window.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,17 +22,17 @@ use super::recovery::open_wal;
 use super::{ReplayMapper, Shard};
 use crate::mapper::MappedDocument;
 
-/// Windows that wait for a thread. Once so many wait, another thread is started or the reader takes one itself.
+/// Windows that wait for a thread. At this number another thread is started, or the reader processes a window.
 const WINDOWS_WAITING_MAX: usize = 2;
 
-/// Threads that the replays of a node may use beside those that open the shards.
+/// Threads that the replays of a node may use besides those that open the shards.
 #[derive(Debug)]
 pub struct ReplayThreads {
     free: AtomicUsize,
 }
 
 impl ReplayThreads {
-    /// Room for `count` threads.
+    /// Creates a pool of `count` threads.
     pub fn new(count: usize) -> Arc<Self> {
         Arc::new(Self {
             free: AtomicUsize::new(count),
@@ -48,7 +48,7 @@ impl ReplayThreads {
     }
 }
 
-/// One of [`ReplayThreads`]; given back when dropped.
+/// Permit of [`ReplayThreads`]; returned when dropped.
 struct Taken<'a>(&'a AtomicUsize);
 
 impl Drop for Taken<'_> {
@@ -64,7 +64,7 @@ struct Window {
     records: Vec<Bytes>,
 }
 
-/// An operation whose document is mapped.
+/// Operation with its mapped document.
 struct Mapped {
     seq_no: u64,
     version: u64,
@@ -82,7 +82,7 @@ enum Change {
     },
 }
 
-/// What the threads of one replay share.
+/// State that the threads of one replay share.
 struct Replay<'a> {
     shard: &'a Shard,
     map: &'a ReplayMapper<'a>,
@@ -95,17 +95,17 @@ struct Replay<'a> {
 struct Progress {
     waiting: VecDeque<Window>,
     windows_cut: u64,
-    /// Windows whose documents have their places.
+    /// Windows whose documents have document ids.
     windows_placed: u64,
-    /// Threads beside the reader.
+    /// Threads besides the reader.
     helpers: usize,
-    /// No further window comes.
+    /// No further window follows.
     is_over: bool,
     failure: Option<Error>,
 }
 
 impl Shard {
-    /// Opens the WAL from a generation on, applies its records again and writes the buffers out as segments.
+    /// Opens the WAL from a generation on, applies its records again and turns the buffers into segments.
     pub(super) fn replay_wal(&self, from_generation: u64, map: &ReplayMapper<'_>) -> Result<Wal> {
         let replay = Replay {
             shard: self,
@@ -138,7 +138,7 @@ impl Shard {
         Ok(wal)
     }
 
-    /// Makes a segment of every buffer, several at a time.
+    /// Turns every buffer into a segment, several in parallel.
     fn write_out_in_parallel(&self) -> Result<()> {
         let sealed = self.seal_buffers()?;
         let next = AtomicUsize::new(0);
@@ -168,7 +168,7 @@ impl Shard {
 }
 
 impl<'a> Replay<'a> {
-    /// Queues a window, and works on one if enough of them wait.
+    /// Queues a window, and processes one if enough are waiting.
     fn add<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, records: Vec<Bytes>) -> Result<()> {
         let waiting = self.cut(records);
         if waiting < WINDOWS_WAITING_MAX {
@@ -183,7 +183,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Queues a window and says how many wait.
+    /// Queues a window and returns the number of waiting ones.
     fn cut(&self, records: Vec<Bytes>) -> usize {
         let mut progress = self.progress.lock();
         let number = progress.windows_cut;
@@ -193,12 +193,12 @@ impl<'a> Replay<'a> {
         progress.waiting.len()
     }
 
-    /// Starts a thread that takes windows to the end; false if there may be no further one.
+    /// Starts a worker thread; false if the limit is reached.
     fn start_helper<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> bool {
         let config = &self.shard.config;
         {
             let mut progress = self.progress.lock();
-            // Each thread indexes into a buffer of its own.
+            // Each thread indexes into a separate buffer.
             if progress.helpers + 1 >= config.buffers_max {
                 return false;
             }
@@ -219,7 +219,8 @@ impl<'a> Replay<'a> {
         true
     }
 
-    /// The next window; `None`: there is none, or the replay failed. `waits`: until one comes or none will.
+    /// Returns the next window; `None`: there is none, or the replay failed. `waits`: blocks until a window comes or
+    /// none will.
     fn next(&self, waits: bool) -> Option<Window> {
         let mut progress = self.progress.lock();
         loop {
@@ -234,7 +235,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Works on what still waits, and returns once every document has its place and is indexed or is
+    /// Processes the remaining windows, and returns once every document has a document id and is indexed or is
     /// being indexed by a thread that the scope waits for.
     fn end(&self) -> Result<()> {
         {
@@ -260,7 +261,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Ends every thread; the first reason stays.
+    /// Ends every thread; the first error stays.
     fn fail(&self, error: Error) {
         let mut progress = self.progress.lock();
         progress.failure.get_or_insert(error);
@@ -299,8 +300,8 @@ impl<'a> Replay<'a> {
         Ok(mapped)
     }
 
-    /// An event was acknowledged, so it stays though its mapping changed under it. What is wrong with the node
-    /// ends the replay: an event must not lose its fields for that.
+    /// Maps one event. The event was acknowledged, so it is stored even if it no longer fits the mapping. A failure of
+    /// the node ends the replay: an event must not lose its fields because of that.
     fn map_one(&self, source: Bytes) -> Result<MappedDocument> {
         (self.map)(&source).or_else(|error| match error.kind() {
             ErrorKind::DiskFull
@@ -316,8 +317,8 @@ impl<'a> Replay<'a> {
         })
     }
 
-    /// Gives the documents of a window their places once those of the windows before have theirs, and
-    /// indexes them. What the records say happened, so nothing is checked.
+    /// Assigns document ids to a window after the previous windows have theirs, and
+    /// indexes the documents. The operations were already accepted, so nothing is checked.
     fn place(&self, number: u64, mapped: Vec<Mapped>) -> Result<()> {
         {
             let mut progress = self.progress.lock();

@@ -1,4 +1,4 @@
-//! A shard made of splits: what a restore writes, to be opened as any other.
+//! Restore of a shard: writes a shard from splits, which is then opened as any other.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,26 +13,26 @@ use super::config::ShardConfig;
 use super::deletes::DeleteSet;
 use crate::splits::{SplitBytes, restore_segment};
 
-/// A segment to restore.
+/// Segment to restore.
 pub struct RestoredSegment {
-    /// What the manifest says of it.
+    /// Entry in the manifest.
     pub split: SplitRef,
-    /// Where it is read from.
+    /// Source of the bytes.
     pub bytes: Arc<dyn SplitBytes>,
-    /// Which documents are deleted, as [`super::FrozenSegment::deletes`] said; `None`: none is.
+    /// Deletes from [`super::FrozenSegment::deletes`]; `None`: no document is deleted.
     pub deletes: Option<Bytes>,
 }
 
-/// The commit point that a restore writes.
+/// Number of the commit point that a restore writes.
 const FIRST_COMMIT: u64 = 1;
-/// The first generation of a WAL.
+/// First generation of a WAL.
 const FIRST_WAL: u64 = 1;
 
 impl Shard {
-    /// Writes segments into the folder of a shard that is not there yet, durably; [`Shard::open`] opens it. Whole or
-    /// not at all: without its commit point, which comes last, a folder is no shard, and the next
-    /// attempt begins with an empty one. `next_seq_no`: above all of the segments. `stop` is called now and
-    /// then and ends it by failing.
+    /// Writes segments into the folder of a new shard durably; [`Shard::open`] opens it. All or
+    /// nothing: the commit point is written last, a folder without one is not a shard, and the next
+    /// attempt starts with an empty one. `next_seq_no` is higher than all numbers in the segments. `stop` is called
+    /// regularly and cancels by returning an error.
     pub fn restore(
         config: &ShardConfig,
         segments: &[RestoredSegment],
@@ -73,7 +73,7 @@ impl Shard {
                 None => None,
                 Some(bytes) => {
                     let deletes = DeleteSet::from_bytes(bytes, meta.docs)
-                        .ok_or_else(|| Error::new(ErrorKind::Repository, "the deletes of a split do not fit it"))?;
+                        .ok_or_else(|| Error::new(ErrorKind::Repository, "the deletes do not match the split"))?;
                     Some(write_deletes(
                         &*config.disk,
                         &config.dir,

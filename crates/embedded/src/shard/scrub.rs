@@ -1,4 +1,4 @@
-//! Reading segments against their checksums, part by part, so that damage is found where nothing is searched.
+//! Scrub of segments: verification against checksums in parts, so that damage is found in data that is not searched.
 
 use std::sync::Arc;
 
@@ -9,29 +9,29 @@ use super::live::OpenSegment;
 use super::{Shard, checksums};
 use crate::block_checksums::{CHECKSUMS_FILE, Checksums};
 
-/// Bytes of a file that are read at once: a multiple of a block.
+/// Bytes of a file read at once: a multiple of a block.
 const PART_BYTES: u64 = 4 << 20;
 
-/// Where the scrub of a segment goes on.
+/// Position of the scrub in a segment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ScrubPosition {
-    /// The file, in the order of names.
+    /// Index of the file, in the order of names.
     file: usize,
-    /// Bytes of it that were read.
+    /// Bytes of the file already read.
     offset: u64,
 }
 
-/// What a step of a scrub did.
+/// Result of a step of a scrub.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scrubbed {
     /// Bytes read.
     pub bytes: u64,
-    /// Where the next step goes on; `None`: the segment is done, or gone.
+    /// Position for the next step; `None`: the segment is done, or was removed.
     pub next: Option<ScrubPosition>,
 }
 
 impl Shard {
-    /// The segments there are, with their bytes.
+    /// Returns the generations of the segments, with their sizes in bytes.
     pub fn segments_to_scrub(&self) -> Vec<(u64, u64)> {
         let state = self.state.lock();
         let segments = state.segments.iter();
@@ -40,8 +40,8 @@ impl Shard {
             .collect()
     }
 
-    /// Reads the next part of a segment against its checksums, from the disk. A segment of an older build is read in
-    /// one step and gets its file of checksums. [`firn_model::ErrorKind::ShardDamaged`] names the file.
+    /// Verifies the next part of a segment against its checksums, from the disk. A segment of an older build is read in
+    /// one step and gets a file of checksums. [`firn_model::ErrorKind::ShardDamaged`] names the file.
     pub fn scrub(&self, generation: u64, position: &ScrubPosition) -> Result<Scrubbed> {
         let segment = {
             let state = self.state.lock();
@@ -74,7 +74,7 @@ impl Shard {
             let go_on = || self.check_not_stopped();
             made.insert(name.clone(), segment.directory.measure(name, *sum, &go_on)?);
         }
-        // Nothing removes the folder under the write.
+        // While this lock is held, no flush removes the folder.
         let _commit = self.commit_lock.lock();
         self.check_not_stopped()?;
         let dir = segment_dir(&self.config.dir, segment.meta.generation);
@@ -88,7 +88,7 @@ impl Shard {
         })
     }
 
-    /// Damage that was found in its segments so far, each with what was found first.
+    /// Returns the damaged segments found so far, each with its first error.
     pub fn damage(&self) -> Vec<(u64, Error)> {
         let state = self.state.lock();
         let segments = state.segments.iter();

@@ -1,4 +1,4 @@
-//! From a sequence number to the document that has it.
+//! Lookup from a sequence number to the document with it.
 
 use std::sync::OnceLock;
 
@@ -8,19 +8,19 @@ use tantivy::columnar::Column;
 use super::buffer::tantivy_error;
 use crate::splits::reads;
 
-/// Documents of a zone. In a clustered segment the documents of a tenant stand by time, which is
-/// nearly the order of their numbers, so that a number is within the bounds of about one zone for
+/// Documents of a zone. In a clustered segment the documents of a tenant are in time order, which is
+/// nearly the order of their sequence numbers, so a number is within the bounds of about one zone for
 /// each tenant: small zones read little, and need 16 bytes for each 256 documents.
 const ZONE_DOCS: u32 = 256;
 
-/// The sequence numbers of a segment.
+/// Sequence numbers of a segment.
 pub(super) struct SeqNos {
-    /// Opened when first asked for: all of it is verified then.
+    /// Opened on first use; the whole column is verified then.
     column: OnceLock<Column<u64>>,
     reader: SegmentReader,
-    /// Documents stand in the order of their numbers.
+    /// Documents are in the order of their numbers.
     is_ordered: bool,
-    /// Smallest and largest of each zone, where they do not; read when first asked for.
+    /// Minimum and maximum of each zone, if they are not in order; read on first use.
     zones: OnceLock<Box<[(u64, u64)]>>,
 }
 
@@ -34,7 +34,7 @@ impl SeqNos {
         }
     }
 
-    /// Unwinds with [`reads::ReadFailed`] where the column cannot be read.
+    /// Unwinds with [`reads::ReadFailed`] if the column cannot be read.
     fn column(&self) -> &Column<u64> {
         self.column.get_or_init(|| {
             let column = self.reader.fast_fields().u64("_seq_no");
@@ -95,7 +95,7 @@ impl SeqNos {
         })
     }
 
-    /// The numbers of the zone that starts at a document. Each document has exactly one.
+    /// Returns the numbers of the zone that starts at a document. Each document has exactly one.
     fn read<'a>(&self, start: u32, values: &'a mut [u64; ZONE_DOCS as usize]) -> &'a [u64] {
         let count = ZONE_DOCS.min(self.column().num_docs() - start) as usize;
         self.column().values.get_range(start.into(), &mut values[..count]);

@@ -1,4 +1,4 @@
-//! What a shard's lock guards.
+//! State of a shard under its lock.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -12,23 +12,23 @@ use super::live::LiveSegment;
 use super::record::RecordWriter;
 use super::versions::Tombstone;
 
-/// Deletes remembered for version checks. Past it the older half is forgotten, and a document of
-/// it written again starts from version 1, as in Elasticsearch after `index.gc_deletes`.
+/// Maximum number of tombstones for version checks. Above it the older half is dropped, and a document of
+/// that half that is written again starts from version 1, as in Elasticsearch after `index.gc_deletes`.
 pub(super) const TOMBSTONES_MAX: usize = 100_000;
 
-/// What is asked often, or while a lock is held that must not wait for this one. Changed only under
+/// Flags that are read often, or while a lock is held that must not wait for the shard's lock. Changed only under
 /// the shard's lock, read without it.
 #[derive(Default)]
 pub(super) struct Flags {
-    /// Nothing goes any more: a merge gives up, and nothing is removed.
+    /// The shard is stopped: merges give up, and no file is removed.
     pub(super) is_stopped: AtomicBool,
     /// Something changed since the cut of the last refresh.
     pub(super) dirty: AtomicBool,
-    /// A refresh has made its cut and does not show it yet.
+    /// A refresh has made its cut and has not published it yet.
     pub(super) showing: AtomicBool,
     /// Segments or deletes changed since the last commit point.
     pub(super) commit_needed: AtomicBool,
-    /// Operations since the last commit point.
+    /// Number of operations since the last commit point.
     pub(super) uncommitted_ops: AtomicU64,
 }
 
@@ -49,9 +49,9 @@ impl Flags {
         self.showing.store(showing, Ordering::Release);
     }
 
-    /// Whether something changed that the snapshot lacks.
+    /// Whether the published snapshot lacks changes.
     pub(super) fn is_behind(&self) -> bool {
-        // `showing` is set before `dirty` goes, and goes after the snapshot has come.
+        // `showing` is set before `dirty` is cleared, and is cleared after the snapshot is published.
         self.is_dirty() || self.showing.load(Ordering::Acquire)
     }
 
@@ -64,15 +64,15 @@ impl Flags {
     }
 }
 
-/// What a shard's lock guards.
+/// State of a shard under its lock.
 pub(super) struct State {
-    /// Why nothing goes any more.
+    /// Why the shard is stopped.
     pub(super) stopped: Option<Error>,
     pub(super) next_seq_no: u64,
     pub(super) next_generation: u64,
-    /// Open and sealed ones. A sealed one goes when its segment appears below.
+    /// Open and sealed buffers. A sealed one is removed when its segment is added below.
     pub(super) buffers: Vec<BufferState>,
-    /// In the order in which they appeared.
+    /// In order of creation.
     pub(super) segments: Vec<LiveSegment>,
     pub(super) tombstones: HashMap<Box<str>, Tombstone>,
     /// Generations that a merge reads.
@@ -110,7 +110,7 @@ impl State {
         }
     }
 
-    /// Stops everything; the first reason stays.
+    /// Stops the shard; the first error stays.
     pub(super) fn stop(&mut self, error: Error) {
         self.stopped.get_or_insert(error);
         self.flags.is_stopped.store(true, Ordering::Release);
@@ -122,8 +122,8 @@ impl State {
         generation
     }
 
-    /// An open buffer, the one with the fewest threads in it; a new one if all are busy and there
-    /// may be more.
+    /// Returns the open buffer with the fewest threads; a new one if all are busy and the limit
+    /// is not reached.
     pub(super) fn pick_buffer(&mut self, config: &ShardConfig) -> Result<usize> {
         let busy = |buffer: &BufferState| buffer.buffer.busy.load(std::sync::atomic::Ordering::Relaxed);
         let open = self.buffers.iter().filter(|buffer| !buffer.sealed).count();
@@ -143,7 +143,7 @@ impl State {
         }
     }
 
-    /// Makes room for new ones: about half goes, the oldest.
+    /// Drops about half of the tombstones, the oldest.
     pub(super) fn forget_old_tombstones(&mut self) {
         let mut seq_nos: Vec<u64> = self.tombstones.values().map(|tombstone| tombstone.seq_no).collect();
         let middle = seq_nos.len() / 2;
@@ -151,7 +151,7 @@ impl State {
         self.tombstones.retain(|_, tombstone| tombstone.seq_no > median);
     }
 
-    /// Documents alive, searchable or not.
+    /// Returns the number of live documents, searchable or not.
     pub(super) fn live_docs(&self) -> u64 {
         let segments: u64 = self.segments.iter().map(|segment| u64::from(segment.live_docs())).sum();
         let buffers: u64 = self
@@ -163,7 +163,7 @@ impl State {
     }
 }
 
-/// The error of a closed shard.
+/// Returns the error of a closed shard.
 pub(super) fn closed(config: &ShardConfig) -> Error {
     Error::new(
         ErrorKind::IndexClosed,

@@ -1,6 +1,6 @@
-//! The disk as a merge writes to it: its writes fail once the shard is stopped.
+//! Disk wrapper for merges: its writes fail once the shard is stopped.
 //!
-//! The segment library cannot be told to give up, but it gives up when a write fails.
+//! The segment library has no cancellation, but it gives up when a write fails.
 
 use std::io;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use firn_storage::disk::{AppendFile, DirEntry, Disk, RandomFile};
 
 use super::state::Flags;
 
-/// A disk whose writes fail once a shard is stopped.
+/// Disk whose writes fail once a shard is stopped.
 pub(super) struct StoppableDisk {
     disk: Arc<dyn Disk>,
     flags: Arc<Flags>,
@@ -81,7 +81,7 @@ impl Disk for StoppableDisk {
         self.disk.open_append(path).map(|file| self.wrap(file))
     }
 
-    /// Merges write no such file, so what was opened is not stopped.
+    /// Merges do not write such files, so reads of an open file are not stopped.
     fn open_random(&self, path: &Path) -> io::Result<Box<dyn RandomFile>> {
         check(&self.flags)?;
         self.disk.open_random(path)

@@ -1,4 +1,4 @@
-//! Counts what a segment holds of each tenant, from its columns, when it is written.
+//! Tenant statistics of a segment, computed from its columns when it is written.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -12,26 +12,26 @@ use super::commit::SegmentMeta;
 use crate::search::column_name;
 use crate::tenants::{SegmentTenants, TenantRows};
 
-/// A segment with more tenants keeps no statistics: they are held in memory for every open segment,
+/// A segment with more tenants has no statistics: they are in memory for every open segment,
 /// about 100 bytes a tenant.
 const TENANTS_MAX: usize = 100_000;
-/// Documents read at once: their values stay in the first-level cache.
+/// Documents read at once: their values stay in the L1 cache.
 const BLOCK_DOCS: u32 = 1024;
 const NANOS_PER_MS: i64 = 1_000_000;
 
-/// The columns that tell whose a document is, and when it was.
+/// Columns with the tenant and the time of a document.
 pub(super) struct TenantColumns {
-    /// The tenants' names by ordinal. `None`: no document names one.
+    /// Names of tenants by ordinal. `None`: no document names one.
     pub(super) names: Option<StrColumn>,
     /// `None`: no document has a time.
     pub(super) times: Option<Column<i64>>,
-    /// Values in a millisecond of [`TenantColumns::times`].
+    /// Units of [`TenantColumns::times`] per millisecond.
     unit: i64,
 }
 
 impl TenantColumns {
-    /// Of an open segment; `None`: they are not understood. `time_range_ms` are the bounds of
-    /// `@timestamp` that the mapper found, `is_nanos` whether it counts nanoseconds.
+    /// Opens the columns of a segment; `None`: their types are not supported. `time_range_ms` are the bounds of
+    /// `@timestamp` that the mapper found, `is_nanos` whether it has nanosecond resolution.
     pub(super) fn open(
         reader: &SegmentReader,
         tenant_field: &str,
@@ -44,8 +44,8 @@ impl TenantColumns {
         let mut times = None;
         if time_range_ms.is_some() {
             times = columns.column_opt::<i64>("num.@timestamp").map_err(tantivy_error)?;
-            // Instants are whole numbers; whatever else stands there is not understood. Nothing stands
-            // there if a merge dropped all that had one.
+            // Times are whole numbers; a column of another type is not supported. There is no column
+            // if a merge dropped all documents with a time.
             let others = columns
                 .dynamic_column_handles("num.@timestamp")
                 .map_err(tantivy_error)?;
@@ -66,13 +66,13 @@ impl TenantColumns {
         names.is_some_and(several) || times.is_some_and(several)
     }
 
-    /// Milliseconds of a value, rounded down.
+    /// Returns the milliseconds of a value, rounded down.
     pub(super) fn to_ms(&self, time: i64) -> i64 {
         time.div_euclid(self.unit)
     }
 }
 
-/// Whether `@timestamp` counts nanoseconds: its column does not keep the bounds in milliseconds.
+/// Whether `@timestamp` has nanosecond resolution: then its column exceeds the bounds in milliseconds.
 pub(super) fn is_nanos(reader: &SegmentReader, time_range_ms: Option<(i64, i64)>) -> Result<bool> {
     let Some((low, high)) = time_range_ms else {
         return Ok(false);
@@ -84,7 +84,7 @@ pub(super) fn is_nanos(reader: &SegmentReader, time_range_ms: Option<(i64, i64)>
     Ok(times.is_some_and(|times| times.min_value() < low || times.max_value() > high))
 }
 
-/// The bounds of `@timestamp` of a segment that holds only some of what `meta` describes.
+/// Returns the bounds of `@timestamp` of a segment with only some of the documents that `meta` describes.
 pub(super) fn time_range_ms(reader: &SegmentReader, meta: &SegmentMeta) -> Result<Option<(i64, i64)>> {
     if meta.time_range_ms.is_none() {
         return Ok(None);
@@ -98,8 +98,8 @@ pub(super) fn time_range_ms(reader: &SegmentReader, meta: &SegmentMeta) -> Resul
     Ok(times.filter(|times| times.values.num_vals() > 0).map(bounds))
 }
 
-/// Counts. `max_doc` is the number of documents. `None`: no document names a tenant, as far as the
-/// columns tell, or too many are named.
+/// Counts the documents of each tenant. `max_doc` is the number of documents. `None`: the columns name no tenant,
+/// or too many.
 pub(super) fn count(columns: &TenantColumns, max_doc: DocId) -> Result<Option<SegmentTenants>> {
     let Some(names) = columns.names.as_ref().filter(|names| names.num_terms() <= TENANTS_MAX) else {
         return Ok(None);
@@ -117,7 +117,7 @@ pub(super) fn count(columns: &TenantColumns, max_doc: DocId) -> Result<Option<Se
     }
     let mut rows = Vec::new();
     for (ord, count) in counter.counts.iter().enumerate() {
-        // Merging keeps a term whose documents are all gone, in some cases.
+        // Merging keeps a term without documents in some cases.
         if count.docs == 0 {
             continue;
         }
@@ -137,7 +137,7 @@ pub(super) fn count(columns: &TenantColumns, max_doc: DocId) -> Result<Option<Se
     }))
 }
 
-/// A tenant's documents so far.
+/// Count of one tenant's documents.
 #[derive(Clone, Default)]
 struct Count {
     docs: u32,
@@ -160,14 +160,14 @@ impl Count {
     }
 }
 
-/// Where a document without several values stands in the order of a clustered segment.
+/// Place of a document without several values in the order of a clustered segment.
 type Place = (Option<Reverse<u64>>, Option<i64>);
 
 struct Counter {
     counts: Vec<Count>,
     without_tenant: u32,
     clustered: bool,
-    /// The place of the document before.
+    /// Place of the previous document.
     last: Option<Place>,
 }
 
@@ -177,7 +177,7 @@ impl Counter {
             Some(ord) => self.counts[ord as usize].add(doc, time.map(|time| (time, time))),
             None => self.without_tenant += 1,
         }
-        // Both descend: nothing is less than any tenant or time, and tenants are reversed.
+        // Both descend: no value is less than any tenant or time, and tenants are reversed.
         let place = (ord.map(Reverse), time);
         self.clustered &= self.last.is_none_or(|last| last >= place);
         self.last = Some(place);
@@ -200,7 +200,7 @@ fn count_single(columns: &TenantColumns, names: &StrColumn, max_doc: DocId, coun
     }
 }
 
-/// The values of documents that have at most one each.
+/// Reads the values of documents that have at most one each.
 fn read<T: Copy + PartialOrd + std::fmt::Debug + Send + Sync + 'static>(
     column: Option<&Column<T>>,
     docs: &[DocId],

@@ -1,14 +1,14 @@
-//! What a segment holds of each tenant, as a file of its folder. Format: `docs/formats/shard.md`.
+//! File with the tenant statistics of a segment. Format: `docs/formats/shard.md`.
 //!
-//! A file and not a part of the commit point, because a shard may have tens of segments with
-//! thousands of tenants each, and every flush writes the commit point anew.
+//! A separate file and not a part of the commit point, because a shard may have tens of segments with
+//! thousands of tenants each, and every flush rewrites the commit point.
 
 use std::sync::Arc;
 
 use crate::tenants::{SegmentTenants, TenantRows};
 use crate::varint::{self, Reader};
 
-/// The file's name in a segment's folder.
+/// File name in a segment's folder.
 pub(crate) const TENANTS_FILE: &str = "tenants.bin";
 
 /// First byte of the file.
@@ -36,7 +36,7 @@ pub(crate) fn encode(tenants: &SegmentTenants) -> Vec<u8> {
     bytes
 }
 
-/// `None`: the bytes are no such file, or not that of a segment of `docs` documents.
+/// Decodes the file. `None`: the bytes are invalid, or not of a segment of `docs` documents.
 pub(crate) fn decode(bytes: &[u8], docs: u32) -> Option<SegmentTenants> {
     let mut reader = Reader { rest: bytes };
     if reader.byte()? != VERSION {
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_cut_or_does_not_fit() {
+    fn refuses_truncated_files_and_those_of_other_segments() {
         let bytes = encode(&example());
         for len in 0..bytes.len() {
             assert_eq!(decode(&bytes[..len], 70_000), None, "{len}");

@@ -1,4 +1,4 @@
-//! A shard against a model: random operations, restarts, crashes at every step, damage, failures.
+//! Tests of a shard against a model: random operations, restarts, crashes at every step, damage, failures.
 
 mod clustering;
 mod killed;
@@ -53,7 +53,7 @@ fn config(disk: Arc<dyn Disk>, dir: &Path) -> ShardConfig {
     config
 }
 
-/// A shard with what it needs to be written to.
+/// Shard with the components to write to it.
 struct Harness {
     shard: Arc<Shard>,
     compiled: Arc<CompiledMapping>,
@@ -83,7 +83,7 @@ impl Harness {
 
     fn reopen(self) -> Self {
         let Self { shard, config, .. } = self;
-        // As if all had been acknowledged; nothing else is promised to survive.
+        // As if all writes had been acknowledged; others may be lost.
         shard.wal().sync_blocking(shard.wal().end()).unwrap();
         drop(shard);
         Self::open(config.disk, &config.dir).unwrap()
@@ -124,7 +124,7 @@ impl Harness {
         .encode()
     }
 
-    /// Every searchable document; fails if an id is there twice.
+    /// Returns every searchable document; fails if an id is there twice.
     fn documents(&self) -> Documents {
         let mut documents = Documents::new();
         for segment in &self.shard.snapshot().segments {
@@ -164,7 +164,7 @@ fn delete_op(id: &str) -> ShardOp {
 
 fn sim() -> (SimDisk, PathBuf) {
     let disk = SimDisk::new();
-    // The folder of indices is durable before the first shard comes.
+    // The folder of indices is durable before the first shard is created.
     disk.create_dir_all(Path::new("/data/indices")).unwrap();
     for dir in ["/", "/data"] {
         disk.sync_dir(Path::new(dir)).unwrap();
@@ -293,7 +293,7 @@ fn segments_know_their_times() {
     assert!(segment.committed);
 }
 
-/// One random step on the shard and on the model.
+/// Runs one random step on the shard and on the model.
 fn step(rng: &mut fastrand::Rng, shard: &Harness, model: &mut Documents, counter: &mut u32) {
     let mut ops = Vec::new();
     let mut made = Vec::new();
@@ -379,8 +379,8 @@ fn behaves_as_a_map() {
     }
 }
 
-/// What was true when the power went: the disk, how many batches were acknowledged, and how many
-/// had been handed to the shard.
+/// State at a power loss: the disk, the number of acknowledged batches, and the number of batches
+/// passed to the shard.
 struct Cut {
     disk: SimDisk,
     acknowledged: usize,
@@ -460,7 +460,7 @@ fn survives_a_cut_at_every_sync() {
                 cut.acknowledged,
                 cut.applied
             );
-            // Opening again, without a clean close, finds the same.
+            // Reopening without a clean close gives the same.
             let again = shard.reopen();
             assert_eq!(again.documents(), found, "seed {seed} cut {number}");
         }
@@ -468,7 +468,7 @@ fn survives_a_cut_at_every_sync() {
 }
 
 #[test]
-fn damage_is_named() {
+fn errors_name_the_damaged_file() {
     let (disk, dir) = sim();
     let shard = Harness::create(Arc::new(disk.clone()), &dir);
     for number in 0..50 {
@@ -524,7 +524,7 @@ fn damaged_segments_are_found() {
         let cut = disk.kill();
         cut.damage(&path, |bytes| bytes.truncate(bytes.len() - 1)).unwrap();
         if entry.name == "checksums.bin" {
-            // It repeats what the others say, and is made anew.
+            // It is derived from the other files, and is rebuilt.
             Harness::open(Arc::new(cut.clone()), &dir)
                 .unwrap()
                 .shard
@@ -562,7 +562,7 @@ fn two_threads_write_one_shard() {
                     let ops = (0..20)
                         .map(|number| {
                             let source = format!(r#"{{"n":{number},"tag":"{thread}-{batch}"}}"#);
-                            // Both threads fight over the same ids.
+                            // Both threads write to the same ids.
                             let id = (number % 2 == 0).then(|| format!("shared-{}", number / 2));
                             shard.index_op(id.as_deref(), &source)
                         })

@@ -1,4 +1,4 @@
-//! Where a document is, and whether a write may replace it.
+//! Version checks: finding a document by id, and deciding whether a write may replace it.
 
 use firn_engine::document::Expectation;
 use firn_model::{Error, ErrorKind, Result};
@@ -9,7 +9,7 @@ use super::live::made_seq_no;
 use super::state::State;
 use crate::splits::reads::catch;
 
-/// A live document.
+/// Live document.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Found {
     pub(super) place: Place,
@@ -25,7 +25,7 @@ pub(super) enum Place {
     Segment(usize),
 }
 
-/// A deleted document, remembered for version checks.
+/// Deleted document, remembered for version checks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tombstone {
     pub(super) version: u64,
@@ -33,9 +33,9 @@ pub(super) struct Tombstone {
 }
 
 impl State {
-    /// The live document with this id, buffered or not. At most one is alive.
+    /// Returns the live document with this id, buffered or not. At most one is alive.
     pub(super) fn find(&self, config: &ShardConfig, id: &str) -> Result<Option<Found>> {
-        // Damage must not unwind through a batch of which a part has its places.
+        // Damage must not unwind through a batch that is partly placed.
         catch(|| self.find_in_all(config, id))
     }
 
@@ -109,7 +109,7 @@ impl State {
     }
 }
 
-/// Checks a write against what is stored and says which version the document gets.
+/// Checks a write against the stored document and returns the new version.
 /// Follows Elasticsearch's optimistic concurrency control and external versioning.
 pub(super) fn check(
     config: &ShardConfig,

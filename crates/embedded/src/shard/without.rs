@@ -1,7 +1,7 @@
-//! A segment of a snapshot without a tenant's documents.
+//! Copy of a snapshot's segment without one tenant's documents.
 //!
-//! The segment becomes a shard of its own for a moment, in a folder that nobody else knows, and is purged like any other.
-//! The documents of others keep their order, so that those of them that a snapshot deleted are found again.
+//! The segment becomes a temporary shard in a private folder and is purged like any other.
+//! The documents of other tenants keep their order, so that the deletes of the snapshot can be mapped to the new ids.
 
 use firn_model::{Error, Result};
 
@@ -11,18 +11,18 @@ use super::purge::documents_of;
 use super::restored::RestoredSegment;
 use super::{FrozenSegment, Shard};
 
-/// What is left of a segment.
+/// Result of the removal.
 pub(crate) struct Without {
-    /// `None`: it held nothing else.
+    /// `None`: the segment had no other documents.
     pub(crate) left: Option<FrozenSegment>,
-    /// The documents of the tenant, as the segment numbered them.
+    /// Documents of the tenant, by their old ids.
     pub(crate) dropped: DeleteSet,
 }
 
 impl Shard {
-    /// Writes a segment without the documents that name a tenant, alive or deleted, into a folder that is not there yet and
-    /// that the caller removes. Deleted documents of others stay. `None`: the segment holds nothing of the tenant. `stop` is
-    /// called now and then and ends it by failing.
+    /// Writes a segment without the documents that name a tenant, alive or deleted, into a new folder that the caller
+    /// removes. Deleted documents of other tenants stay. `None`: the segment has no document of the tenant. `stop` is
+    /// called regularly and cancels by returning an error.
     pub(crate) fn without_tenant(
         config: ShardConfig,
         segment: RestoredSegment,
@@ -30,7 +30,7 @@ impl Shard {
         stop: &dyn Fn() -> Result<()>,
     ) -> Result<Option<Without>> {
         let config = ShardConfig {
-            // An order of its own would move documents.
+            // Clustering would reorder documents.
             cluster_docs_min: u32::MAX,
             own_docs_min: u32::MAX,
             ..config
@@ -55,7 +55,7 @@ impl Shard {
         };
         let open = match &self.state.lock().segments[..] {
             [only] => only.open.clone(),
-            _ => return Err(Error::internal("a shard of one segment has others")),
+            _ => return Err(Error::internal("a shard of one segment has more segments")),
         };
         let mut dropped = DeleteSet::default();
         for doc in documents_of(&open, tenant_field, tenant, None)? {
@@ -76,7 +76,7 @@ impl Shard {
         };
         match frozen.is_empty() && left_docs == docs - dropped.count() && !left.as_ref().is_some_and(names_tenant) {
             true => Ok(Some(Without { left, dropped })),
-            false => Err(Error::internal("a segment was not rewritten as it should be")),
+            false => Err(Error::internal("the rewritten segment has unexpected documents")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A request that is asked again, word for word.
+//! Tests of the response cache: the same request is sent again.
 
 use std::sync::Arc;
 
@@ -9,21 +9,21 @@ use serde_json::{Value, json};
 
 use crate::node::{Node, add, ctx, target};
 
-/// Once what was written is searchable.
+/// Runs a search after a refresh.
 fn ask(node: &Node, ctx: &RequestContext, body: &Value) -> SearchResponse {
     node.refresh("logs*");
     let request = SearchRequest::parse(target("logs*"), Some(body)).unwrap();
     node.run(node.engine.search(ctx, request)).unwrap()
 }
 
-/// Hits of the request cache, of all shards.
+/// Returns the request cache hits of all shards.
 fn hit_count(node: &Node) -> u64 {
     let stats = node.run(node.engine.stats(&ctx(), target("logs*"))).unwrap();
     let shards = stats.iter().flat_map(|index| &index.shards);
     shards.map(|shard| shard.request_cache.hit_total).sum()
 }
 
-/// Whether the answer is the very one of before.
+/// Whether the second response is the cached first one.
 fn is_kept(first: &SearchResponse, second: &SearchResponse) -> bool {
     match (&first.aggregations, &second.aggregations) {
         (Some(first), Some(second)) => Arc::ptr_eq(first, second),
@@ -54,7 +54,7 @@ fn node_of(count: u64) -> Node {
 }
 
 #[test]
-fn a_page_that_is_asked_again_is_the_one_of_before() {
+fn a_repeated_request_returns_the_cached_page() {
     let node = node_of(10);
     let first = ask(&node, &ctx(), &page());
     let before = hit_count(&node);
@@ -63,9 +63,9 @@ fn a_page_that_is_asked_again_is_the_one_of_before() {
     assert_eq!(totals(&second), (7, 7, r#"{"most":{"value":9.0}}"#.to_owned()));
     assert_eq!(second.hits[0].source, first.hits[0].source);
     let third = ask(&node, &ctx(), &page());
-    let printed = [&second, &third].map(|answer| answer.printed.as_ref().expect("a kept answer"));
-    assert!(Arc::ptr_eq(printed[0], printed[1]), "what one prints serves the other");
-    assert!(first.printed.is_none(), "who asks once prints once");
+    let printed = [&second, &third].map(|answer| answer.printed.as_ref().expect("a cached response"));
+    assert!(Arc::ptr_eq(printed[0], printed[1]), "both share the printed response");
+    assert!(first.printed.is_none(), "an uncached response is not printed");
     assert_eq!(hit_count(&node), before + 4, "one for each shard and answer");
     let mut other = page();
     other["size"] = 5.into();
@@ -73,13 +73,13 @@ fn a_page_that_is_asked_again_is_the_one_of_before() {
 }
 
 #[test]
-fn whatever_changes_is_seen() {
+fn changes_invalidate_the_cache() {
     let node = node_of(10);
     let first = ask(&node, &ctx(), &page());
     node.bulk(vec![add("logs-1", json!({"n": 10}))]);
     let second = ask(&node, &ctx(), &page());
     assert_eq!(totals(&second), (8, 8, r#"{"most":{"value":10.0}}"#.to_owned()));
-    // Another index of the pattern.
+    // Another index matches the pattern.
     node.create("logs-2", json!({})).unwrap();
     node.bulk(vec![add("logs-2", json!({"n": 11}))]);
     let third = ask(&node, &ctx(), &page());
@@ -89,12 +89,12 @@ fn whatever_changes_is_seen() {
     node.run(node.engine.clear_cache(&ctx(), target)).unwrap();
     assert!(
         !is_kept(&third, &ask(&node, &ctx(), &page())),
-        "what is cleared is gone"
+        "a cleared response is not returned"
     );
 }
 
 #[test]
-fn what_depends_on_more_is_not_kept() {
+fn responses_with_other_dependencies_are_not_cached() {
     let node = node_of(10);
     for (what, body) in [
         ("the clock", json!({"query": {"range": {"@timestamp": {"lte": "now"}}}})),
@@ -115,7 +115,7 @@ fn what_depends_on_more_is_not_kept() {
 }
 
 #[test]
-fn a_tenant_gets_its_own() {
+fn tenants_do_not_share_cached_responses() {
     let node = Node::new();
     let tenants = json!({"settings": {"index.tenant.field": "tenant"},
                          "mappings": {"properties": {"tenant": {"type": "keyword"}}}});

@@ -1,5 +1,5 @@
-//! An index exists with all its parts or not at all, whatever the moment of a crash: the disk is
-//! cut at every step of creating and of deleting one.
+//! Crash tests of the catalog: an index exists completely or not at all. The disk is
+//! cut at every step of creating and of deleting an index.
 
 use std::io;
 use std::path::Path;
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::node::{Node, ctx, index};
 
-/// A simulated disk that has the folder of the test, durably.
+/// Returns a simulated disk with the test's folder, which is durable.
 pub(crate) fn sim_disk(folder: &Path) -> SimDisk {
     let disk = SimDisk::new();
     disk.create_dir_all(folder).unwrap();
@@ -36,7 +36,7 @@ fn fail_after(disk: &SimDisk, steps: u64) {
     });
 }
 
-/// The index is whole, or there is no trace of it.
+/// Checks that the index is complete, or that there is no trace of it; returns whether it exists.
 fn check(node: &Node, disk: &SimDisk, name: &str, step: u64) -> bool {
     let metadata = node.run(node.engine.metadata(&ctx())).unwrap();
     let there = metadata.indices.contains_key(name);
@@ -70,7 +70,7 @@ fn creating_an_index_is_all_or_nothing() {
         let node = open(&folder, &after);
         let there = check(&node, &after, "logs", step);
         outcomes[usize::from(there)] += 1;
-        assert!(there || !acknowledged, "step {step}: acknowledged and lost");
+        assert!(there || !acknowledged, "step {step}: acknowledged but lost");
         if acknowledged {
             break;
         }
@@ -95,7 +95,7 @@ fn deleting_an_index_is_all_or_nothing() {
         after.heal();
         let node = open(&folder, &after);
         let there = check(&node, &after, "logs", step);
-        assert!(!there || deleted.is_err(), "step {step}: deleted and back");
+        assert!(!there || deleted.is_err(), "step {step}: deleted but back");
         if there {
             assert_eq!(node.source("logs", "a"), json!({"n": 1}));
         } else {

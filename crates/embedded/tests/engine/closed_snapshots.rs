@@ -1,4 +1,4 @@
-//! Closed indices in snapshots: they are taken as they were when they were closed, and stay closed.
+//! Tests of closed indices in snapshots: they keep their state, and stay closed.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ fn a_closed_index_is_in_snapshots_and_stays_closed() {
         node.search("logs", json!({})).unwrap_err().kind(),
         ErrorKind::IndexClosed
     );
-    // Its shards are as they were.
+    // Its shards are unchanged.
     set_closed(&node, false);
     check_restored(&node, "logs", &made);
     node.write(index("logs", "later", json!({"n": 1})));
@@ -73,9 +73,9 @@ fn an_index_that_was_closed_before_the_node_started_is_in_snapshots() {
     check(&node, "s", &made);
 }
 
-/// Opening, closing and snapshots in any order: never are two shards at the same files.
+/// Opens, closes and takes snapshots in any order: two shards never use the same files.
 #[test]
-fn an_index_is_opened_and_closed_while_it_is_taken() {
+fn an_index_is_opened_and_closed_during_snapshots() {
     let repositories = tempfile::tempdir().unwrap();
     let node = with_repository(repositories.path());
     let made = fill(&node);

@@ -1,5 +1,5 @@
-//! What clustering costs and brings. Holds a clustered index against a plain one of the same events, and prints
-//! figures, which are worth something in a release build with more events than a test takes:
+//! Benchmark of clustering. Compares a clustered index with a plain one of the same events, and prints
+//! figures, which are useful in a release build with more events than a test uses:
 //! `FIRN_CLUSTERED_EVENTS=600000 cargo test --release -p firn-embedded --test engine clustering_cost -- --nocapture`.
 
 use std::time::{Duration, Instant};
@@ -13,10 +13,10 @@ use crate::node::{Node, add, ctx, target};
 /// Enough for several segments of every tenant.
 const EVENTS: u64 = 6_000;
 const TENANTS: u64 = 200;
-/// Segments that are merged: fewer than firn merges by itself.
+/// Number of segments before the merge: fewer than firn merges automatically.
 const FLUSHES: u64 = 4;
 
-/// An event of half a kilobyte; tenants are skewed as in Zipf's law.
+/// Returns an event of half a kilobyte; tenants are skewed as in Zipf's law.
 fn event(rng: &mut fastrand::Rng, number: u64) -> Value {
     let tenant = (TENANTS as f64).powf(rng.f64()) as u64;
     let user = rng.u32(0..50_000);
@@ -62,19 +62,19 @@ fn fill(node: &Node, name: &str, settings: Value, events: u64) {
     }
 }
 
-/// How many segments there are.
+/// Returns the number of segments.
 fn segments(node: &Node, name: &str) -> usize {
     let stats = node.run(node.engine.stats(&ctx(), target(name))).unwrap();
     stats[0].shards.iter().map(|shard| shard.segments.len()).sum()
 }
 
-/// Bytes on disk.
+/// Returns the bytes on disk.
 fn bytes(node: &Node, name: &str) -> u64 {
     let stats = node.run(node.engine.stats(&ctx(), target(name))).unwrap();
     stats[0].shards.iter().map(|shard| shard.store_size_bytes).sum()
 }
 
-/// Median time of a search.
+/// Returns the median time of a search.
 fn time(node: &Node, name: &str, body: &Value) -> Duration {
     let mut times: Vec<Duration> = (0..41)
         .map(|_| {
@@ -98,7 +98,7 @@ fn clustering_cost() {
     for name in ["plain", "clustered"] {
         let before = bytes(&node, name);
         let segments = segments(&node, name);
-        // What is not there to be merged costs nothing, and says nothing.
+        // Without segments to merge, the measurement would be meaningless.
         assert!(segments > 1, "[{name}] is one segment already");
         let cpu = cpu_time::ProcessTime::now();
         let request = ForceMergeRequest {

@@ -1,4 +1,4 @@
-//! Scrolls and points in time: what they hold stays as it was, whatever happens to the index.
+//! Tests of scrolls and points in time: their view does not change when the index does.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::node::{Node, add, ctx, delete, index, target};
 
-/// Documents in the index of most cases, in many segments.
+/// Documents in the index of most tests, in many segments.
 const COUNT: usize = 60;
 
 fn filled(shards: u32) -> Node {
@@ -78,7 +78,7 @@ fn numbers(response: &SearchResponse) -> Vec<i64> {
         .collect()
 }
 
-/// Every page of a scroll, from its first on.
+/// Reads every page of a scroll.
 fn scroll_all(node: &Node, body: &Value, between: impl Fn()) -> Vec<i64> {
     let mut page = start_scroll(node, body, 60).unwrap();
     let id = page.scroll_id.clone().unwrap();
@@ -99,7 +99,7 @@ fn scroll_all(node: &Node, body: &Value, between: impl Fn()) -> Vec<i64> {
     all
 }
 
-/// Every page of a point in time by `search_after`.
+/// Reads every page of a point in time by `search_after`.
 fn page_all(node: &Node, body: &Value, between: impl Fn()) -> Vec<i64> {
     let mut body = body.clone();
     let mut all = Vec::new();
@@ -114,7 +114,7 @@ fn page_all(node: &Node, body: &Value, between: impl Fn()) -> Vec<i64> {
     }
 }
 
-/// Changes everything: deletes, updates, adds, refreshes, merges to one segment, flushes.
+/// Changes the index in every way: deletes, updates, adds, refreshes, merges to one segment, flushes.
 fn churn(node: &Node) {
     for n in [0, 2, 4, 20, 58] {
         node.bulk(vec![delete("logs", &format!("id-{n}"))]);
@@ -145,7 +145,7 @@ fn a_point_in_time_stays_as_it_was() {
     assert_eq!(page_all(&node, &body(json!(["n"])), || churn(&node)), everything);
     let backwards: Vec<i64> = everything.iter().rev().copied().collect();
     assert_eq!(page_all(&node, &body(json!([{"n": "desc"}])), || ()), backwards);
-    // Only the tie-breaker tells hits of a group apart.
+    // Only the tie-breaker distinguishes hits of a group.
     for sort in [
         json!(["group"]),
         json!(["_shard_doc"]),
@@ -211,7 +211,7 @@ fn a_scroll_stays_as_it_was_and_aggregates_once() {
 }
 
 #[test]
-fn slices_share_out_everything() {
+fn slices_cover_every_document_once() {
     let node = filled(2);
     let id = open(&node, "logs", 60).unwrap();
     for field in [Value::Null, json!("n"), json!("_id")] {
@@ -353,7 +353,7 @@ fn a_deleted_index_takes_its_part_of_a_context_with_it() {
 }
 
 #[test]
-fn what_contexts_hold_is_counted() {
+fn held_segments_are_counted() {
     let node = filled(1);
     let id = open(&node, "logs", 60).unwrap();
     let stats = || node.run(node.engine.stats(&ctx(), target("logs"))).unwrap()[0].shards[0].clone();

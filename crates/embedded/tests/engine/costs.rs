@@ -1,4 +1,4 @@
-//! What searches of mounted indices are said to fetch, held against what they fetch.
+//! Tests of cost estimates: estimated bytes of searches on mounted indices, compared with the bytes fetched.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,16 +18,16 @@ use crate::mounts::{mount_as, node_of, shards, use_cache};
 use crate::node::{Node, ctx, index, target};
 use crate::snapshots::snapshot;
 
-/// Bytes of text of an event: enough for some tens of blocks of documents in each split.
+/// Bytes of text in an event: enough for some tens of document blocks in each split.
 const TEXT_BYTES: usize = 700;
 const EVENTS: u64 = 1500;
 
-/// Text that does not pack.
+/// Returns incompressible text.
 fn text(random: &mut Rng) -> String {
     (0..TEXT_BYTES).map(|_| random.alphanumeric()).collect()
 }
 
-/// Three splits one after the other in time, the last of which has a deleted document.
+/// Writes three splits in time order, the last of which has a deleted document.
 fn fill(node: &Node, draw: &mut Rng) {
     let mappings = json!({"properties": {
         "@timestamp": {"type": "date"}, "user": {"type": "keyword"}, "host": {"type": "keyword"}, "text": {"type": "text", "index": false}, "n": {"type": "long"}
@@ -58,11 +58,11 @@ fn cost(node: &Node, body: &Value) -> SearchCost {
     node.run(node.engine.search_cost(&ctx(), request)).unwrap()
 }
 
-/// Runs a search and says how many hits it has and how many bytes it fetched.
+/// Runs a search and returns the number of hits and of fetched bytes.
 fn run(node: &Node, body: &Value) -> Result<(usize, u64)> {
     let ctx = ctx();
     let mut request = SearchRequest::parse(target("frozen"), Some(body)).unwrap();
-    // An answer that is kept fetches nothing, whatever it was made of.
+    // A cached response would fetch nothing.
     request.request_cache = Some(false);
     let response = node.run(node.engine.search(&ctx, request))?;
     assert!(!response.timed_out, "{body}");
@@ -73,7 +73,7 @@ fn clear(node: &Node) {
     node.run(node.engine.clear_shared_cache(&ctx(), target("*"))).unwrap();
 }
 
-/// A node that reads what another one wrote.
+/// Returns a node that mounts data of another node.
 fn frozen(repositories: &Path, draw: &mut Rng) -> Node {
     let writer = node_of(repositories);
     fill(&writer, draw);
@@ -83,7 +83,7 @@ fn frozen(repositories: &Path, draw: &mut Rng) -> Node {
     node
 }
 
-/// The same after it was killed, with a limit on what a search fetches or without.
+/// Returns the node after a kill, with or without a limit on the bytes of a search.
 fn limited(node: Node, repositories: &Path, max: Option<u64>) -> Node {
     let folder = Arc::clone(&node.folder);
     drop(node);
@@ -99,7 +99,7 @@ fn newest() -> Value {
 }
 
 #[test]
-fn a_search_of_which_all_is_cached_costs_nothing_and_is_never_refused() {
+fn a_fully_cached_search_costs_nothing_and_is_never_refused() {
     let folder = tempfile::tempdir().unwrap();
     let mut node = frozen(folder.path(), &mut Rng::with_seed(1));
     let questions = [
@@ -121,7 +121,7 @@ fn a_search_of_which_all_is_cached_costs_nothing_and_is_never_refused() {
         assert!(details["estimate"]["bytes"].as_u64().unwrap() > 1, "{error}");
         node = limited(node, folder.path(), None);
         assert!(run(&node, &question).unwrap().1 > 1, "{question}");
-        // The cache is all that another process knows of it.
+        // After a restart only the disk cache has the data.
         node = limited(node, folder.path(), Some(1));
         assert_eq!(cost(&node, &question).bytes, 0, "{question}");
         let (hits, fetched) = run(&node, &question).unwrap();
@@ -133,19 +133,19 @@ fn a_search_of_which_all_is_cached_costs_nothing_and_is_never_refused() {
 }
 
 #[test]
-fn the_newest_hits_are_told_from_the_rest() {
+fn the_estimate_depends_on_the_hits_to_fetch() {
     let folder = tempfile::tempdir().unwrap();
     let node = frozen(folder.path(), &mut Rng::with_seed(2));
     let one = cost(&node, &json!({"query": {"term": {"host": "h1"}}, "size": 1}));
     let store = |cost: &SearchCost| cost.kinds.iter().find(|(kind, _)| *kind == "store").unwrap().1.bytes;
     let all = cost(&node, &json!({"query": {"term": {"host": "h1"}}, "size": 5000}));
-    // All documents that there are, and not as many times a block as hits were asked for.
+    // The estimate covers all documents, not one block per requested hit.
     assert!(store(&all) > 20 * store(&one), "{all:?}");
     assert!(store(&all) < 3 * EVENTS * 2 * TEXT_BYTES as u64, "{all:?}");
-    // Those of the newest of three splits.
+    // Only the newest of three splits.
     let newest = cost(&node, &newest());
     assert!(store(&newest) < store(&all) / 2, "{newest:?} of {all:?}");
-    // And those of a window.
+    // Only a time window.
     let window = json!({"range": {"@timestamp": {"gte": 1_700_000_000_000_u64, "lt": 1_700_000_010_000_u64}}});
     let window = cost(&node, &json!({"query": window, "size": 5000}));
     assert!(store(&window) < store(&all) / 2, "{window:?} of {all:?}");
@@ -163,8 +163,8 @@ fn the_newest_hits_are_told_from_the_rest() {
 }
 
 #[test]
-fn no_search_fetches_more_than_it_was_said_to() {
-    // The second one asks for a column of what a term and an exclusion leave, when only the term's list is not here.
+fn no_search_fetches_more_than_its_estimate() {
+    // With the second seed, a term and an exclusion restrict a column while only the term's postings are not cached.
     for seed in [firn_testkit::seed("costs of searches"), 14_339_556_283_034_319_051] {
         fetches_no_more_than_said(seed);
     }
@@ -233,7 +233,7 @@ fn acme() -> RequestContext {
     }
 }
 
-/// Events of one tenant that are always the same, and as many of another whose values are drawn; in two splits.
+/// Writes fixed events of one tenant, and as many random ones of another; in two splits.
 fn shared(repositories: &Path, mut draw: Rng) -> Node {
     let writer = node_of(repositories);
     let mappings = json!({"properties": {
@@ -276,7 +276,7 @@ fn shared(repositories: &Path, mut draw: Rng) -> Node {
     node
 }
 
-/// What a tenant of [`shared`] may ask.
+/// Returns a random request of a tenant of [`shared`].
 fn asked_by_tenant(draw: &mut Rng) -> Value {
     let text: String = (0..draw.usize(1..6)).map(|_| draw.alphanumeric()).collect();
     let query = match draw.u64(..10) {
@@ -318,7 +318,7 @@ fn told(node: &Node, ctx: &RequestContext, body: &Value) -> SearchCost {
 }
 
 #[test]
-fn what_a_tenant_is_told_of_a_search_says_nothing_of_others() {
+fn a_tenants_estimate_does_not_depend_on_other_tenants() {
     let seed = firn_testkit::seed("costs that tenants are told");
     let mut draw = Rng::with_seed(seed);
     let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
@@ -329,7 +329,7 @@ fn what_a_tenant_is_told_of_a_search_says_nothing_of_others() {
     let mut fetching = 0;
     for round in 0..150 {
         let body = asked_by_tenant(&mut draw);
-        // Others use the caches as they like.
+        // The other tenants use the caches at random.
         for node in &nodes {
             match draw.u64(..4) {
                 0 => clear(node),
@@ -361,7 +361,7 @@ fn what_a_tenant_is_told_of_a_search_says_nothing_of_others() {
 }
 
 #[test]
-fn a_tenant_cannot_tell_which_terms_others_have() {
+fn a_tenant_cannot_find_out_the_terms_of_other_tenants() {
     let folder = tempfile::tempdir().unwrap();
     let node = shared(folder.path(), Rng::with_seed(3));
     let of_term =
@@ -372,7 +372,7 @@ fn a_tenant_cannot_tell_which_terms_others_have() {
     assert_ne!(
         of_term(&ctx(), "a"),
         of_term(&ctx(), "~"),
-        "an operator is told it exactly"
+        "an operator gets the exact estimate"
     );
     let limited = RequestContext {
         repository_bytes_max: Some(1),
@@ -387,12 +387,12 @@ fn a_tenant_cannot_tell_which_terms_others_have() {
     assert_eq!(refused(&limited)["bytes"], last.bytes);
 }
 
-/// More than are looked into of an estimate.
+/// More splits than an estimate samples.
 const MOUNTS: u64 = 70;
 const OWN_EVENTS: u64 = 20;
 
-/// A split of two tenants that is mounted as `frozen` and, copied as a whole, as `copied-0` to `copied-69`; and `wide`, which
-/// has as many splits that are far.
+/// Mounts a split of two tenants as `frozen` and, fully copied, as `copied-0` to `copied-69`; and `wide`, which
+/// has as many remote splits.
 fn copied(repositories: &Path) -> Node {
     let writer = node_of(repositories);
     let mappings = json!({"properties": {"user": {"type": "keyword"}, "n": {"type": "long"}}});
@@ -439,7 +439,7 @@ fn copied(repositories: &Path) -> Node {
         }
         std::thread::sleep(Duration::from_millis(100));
     }
-    // A node copies two shards every few seconds: the others have the same file.
+    // A node copies two shards every few seconds: the files of the remaining ones are copied here.
     let copies: Vec<_> = std::fs::read_dir(node.shard_dir("copied-0", 0)).unwrap().collect();
     for number in 1..MOUNTS {
         let name = format!("copied-{number}");
@@ -451,7 +451,7 @@ fn copied(repositories: &Path) -> Node {
         }
     }
     let node = limited(node, repositories, None);
-    // What they read is known once somebody asked.
+    // The manifests are read by the first search.
     let request = SearchRequest::parse(target("copied-*"), Some(&json!({"size": 0}))).unwrap();
     node.run(node.engine.search(&ctx(), request)).unwrap();
     let copied = shards(&node, "copied-*");
@@ -482,7 +482,7 @@ fn splits_that_are_copied_as_a_whole_cost_nothing() {
         Ok::<_, firn_engine::Error>(response.total.unwrap().value)
     };
 
-    // All of them are here.
+    // All splits of the copies are local.
     for ctx in [acme(), ctx()] {
         let told = cost(&node, &ctx, "copied-*");
         assert_eq!((told.0, told.1, told.2, told.3), (0, 0, 0, 0), "{told:?}");
@@ -491,7 +491,7 @@ fn splits_that_are_copied_as_a_whole_cost_nothing() {
     assert_eq!(search(&node, &asked, "copied-*").unwrap(), MOUNTS * OWN_EVENTS);
     assert_eq!(asked.work.done().repository_bytes, 0);
 
-    // What is far is told as if it were alone, whatever is copied beside it, and whatever others read.
+    // The remote mount has the same estimate alone and beside copies, independent of other tenants' reads.
     let alone = cost(&node, &acme(), "frozen");
     assert!(alone.0 == 1 && alone.2 > 0, "{alone:?}");
     let mixed = "copied-*,frozen";
@@ -504,9 +504,9 @@ fn splits_that_are_copied_as_a_whole_cost_nothing() {
     assert_eq!(hits, (MOUNTS + 1) * OWN_EVENTS);
 
     let mut node = Some(node);
-    // So it is where the far ones are told from some of them.
+    // The same where the estimate extrapolates from a sample of remote splits.
     let [alone, mixed] = ["wide", "wide,copied-*"].map(|names| {
-        // Nothing is open any more.
+        // No split is open after the restart.
         let own = node.take().unwrap();
         let own = node.insert(limited(own, folder.path(), None));
         let told = cost(own, &ctx(), names);

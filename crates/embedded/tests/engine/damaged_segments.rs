@@ -1,4 +1,4 @@
-//! Bits flip in the files of shards: answers stay as they were, or fail and name the file.
+//! Tests of bit flips in the files of shards: answers stay the same, or fail and name the file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,12 +17,12 @@ use crate::mount_damage::files_below;
 use crate::node::{Node, add, ctx, delete, index, target, update};
 use crate::snapshots::{reach, register_unverified, snapshot};
 
-/// Flips of one bit each.
+/// Number of single-bit flips.
 const FLIPS: u64 = 200;
 const SEED: u64 = 0x5eed_0017;
-/// Events of a segment: so many that stored documents, columns and terms have several blocks each.
+/// Events of a segment: enough for several blocks of stored documents, columns and terms each.
 const EVENTS: u64 = 1000;
-/// Longer than the clock lets a repair or the scrub wait.
+/// More than the maximum delay of a repair or the scrub.
 const TIME_MAX: Duration = Duration::from_secs(60);
 const DAY_MS: i64 = 24 * 3600 * 1000;
 
@@ -95,7 +95,7 @@ fn questions() -> Vec<Value> {
     ]
 }
 
-/// What a node answers to everything, or why it does not.
+/// Returns a node's answers to all questions, or the errors.
 fn answers(node: &Node, name: &str) -> Vec<Result<String, String>> {
     let mut answers = Vec::new();
     for question in questions() {
@@ -138,7 +138,7 @@ fn flip(path: &Path, position: usize, bit: u32) {
     fs::write(path, bytes).unwrap();
 }
 
-/// The first file below a folder that ends so.
+/// Returns the first file below a folder with this ending.
 fn file_ending(folder: &Path, ending: &str) -> PathBuf {
     let mut files: Vec<PathBuf> = files_below(folder)
         .into_iter()
@@ -208,7 +208,7 @@ fn a_flipped_bit_changes_no_answer() {
     let mut random = fastrand::Rng::with_seed(SEED);
     let mut told: BTreeMap<String, u64> = BTreeMap::new();
     for number in 0..FLIPS {
-        // Each file in turn, so that small ones are hit as often as large ones.
+        // All files in rotation, so that small ones are damaged as often as large ones.
         let file = &files[number as usize % files.len()];
         fs::remove_dir_all(&shard).unwrap();
         copy(saved.path(), &shard);
@@ -218,7 +218,7 @@ fn a_flipped_bit_changes_no_answer() {
         flip(&path, position, bit);
         let node = open(&folder, |_| {});
         let name = file.file_name().unwrap().to_str().unwrap();
-        // Twice: the second time from what the first one left in caches.
+        // Two rounds: the second uses the caches that the first one filled.
         for round in 0..2 {
             for (question, (answer, expected)) in answers(&node, "logs").into_iter().zip(&expected).enumerate() {
                 let flipped = format!(
@@ -241,7 +241,7 @@ fn a_flipped_bit_changes_no_answer() {
         drop(node);
     }
     for kind in ["fast", "store", "term", "idx"] {
-        assert!(told.contains_key(kind), "damage of .{kind} was never told: {told:?}");
+        assert!(told.contains_key(kind), "damage of .{kind} was never seen: {told:?}");
     }
 }
 
@@ -266,7 +266,7 @@ fn a_damaged_block_costs_neither_writes_nor_other_segments() {
     let error = node.try_get("logs", &lost).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ShardDamaged);
     assert!(error.to_string().contains("offset 0"), "{error}");
-    // An update reads what it changes.
+    // An update reads the document first.
     let error = node.write_error(update("logs", &lost, json!({"flag": true})));
     assert_eq!(error.kind(), ErrorKind::ShardDamaged);
     node.write(index("logs", "new", json!({"host": "new"})));
@@ -289,7 +289,7 @@ fn a_damaged_block_costs_neither_writes_nor_other_segments() {
         merged.failures
     );
     assert!(failure(&node).unwrap().contains(".store"));
-    // Nothing that was acknowledged is lost by a crash either.
+    // A crash loses no acknowledged write either.
     let node = node.reopen();
     assert_eq!(node.source("logs", &lost), json!({"host": "written again"}));
     assert_eq!(node.source("logs", "new"), json!({"host": "new"}));
@@ -301,14 +301,14 @@ fn a_shard_repairs_itself_from_a_snapshot() {
     let mut node = Node::with(|config| reach(repositories.path(), config));
     register_unverified(&node, json!({"location": "backups"}));
     fill(&node, "logs");
-    // Without percentiles: what is written again stands in another segment.
+    // Without percentiles: rewritten documents are in another segment.
     let aggregations = |node: &Node| answers(node, "logs")[11..13].to_vec();
     let expected = aggregations(&node);
     let shard = node.shard_dir("logs", 0);
-    // One that a search meets, and one that is met when the shard opens.
+    // One that a search finds, and one that the opening of the shard finds.
     for (number, ending) in [".store", ".fast"].into_iter().enumerate() {
         snapshot(&node, &format!("snapshot-{number}"), "logs").unwrap();
-        // Deletes and writes after the snapshot are the shard's own.
+        // Deletes and writes after the snapshot must survive the repair.
         node.write(delete("logs", "id-2"));
         node.write(index("logs", "new", json!({"host": "new"})));
         let folder = closed(node);
@@ -316,12 +316,12 @@ fn a_shard_repairs_itself_from_a_snapshot() {
         let len = fs::metadata(&file).unwrap().len() as usize;
         flip(&file, if number == 0 { len / 3 } else { len - 3 }, 5);
         node = open(&folder, |config| reach(repositories.path(), config));
-        // The repair may be done already by then.
+        // The repair may be complete already.
         let all = json!({"size": 3 * EVENTS, "sort": [{"@timestamp": "desc"}]});
         if let Err(error) = node.search("logs", all.clone()) {
             assert_eq!(error.kind(), ErrorKind::ShardDamaged);
         }
-        // While segments are exchanged a write is refused, and comes again.
+        // While segments are being replaced, a write is refused, and is retried.
         eventually("a write is taken", || {
             let mut written = node.bulk(vec![index("logs", "meanwhile", json!({"host": "meanwhile"}))]);
             written.pop().unwrap().result.is_ok()
@@ -350,7 +350,7 @@ fn a_shard_repairs_itself_from_a_snapshot() {
 }
 
 #[test]
-fn the_scrub_finds_damage_where_nobody_reads() {
+fn the_scrub_finds_damage_in_data_that_is_not_read() {
     let node = Node::with(|config| config.scrub_period_ms = Some(DAY_MS as u64));
     fill(&node, "logs");
     let shard = node.shard_dir("logs", 0);
@@ -367,19 +367,19 @@ fn the_scrub_finds_damage_where_nobody_reads() {
     assert!(clean.bytes > 0 && clean.damaged == 0, "{clean:?}");
     assert_eq!(failure(&node), None);
     let store = file_ending(&shard, ".store");
-    // In place: the file is open.
+    // Written in place: the file is open.
     let byte = fs::read(&store).unwrap()[200];
     let file = fs::OpenOptions::new().write(true).open(&store).unwrap();
     file.write_all_at(&[byte ^ 1], 200).unwrap();
     pass(&node);
     pass(&node);
-    eventually("damage is told", || {
+    eventually("damage is reported", || {
         failure(&node).is_some_and(|failure| failure.contains(".store"))
     });
     eventually("damage is counted", || scrub_stats(&node).damaged == 1);
 }
 
-/// Makes of a shard what a build before block checksums wrote.
+/// Removes block checksums from a shard, as in an earlier build.
 fn forget_checksums(shard: &Path) {
     let commit = file_ending(shard, ".json");
     let commit = match commit.file_name().unwrap().to_string_lossy().starts_with("commit-") {

@@ -1,4 +1,4 @@
-//! Data streams and rollover.
+//! Tests of data streams and rollover.
 
 use firn_engine::{Engine, ErrorKind};
 use firn_model::metadata::{Command, RolloverFacts};

@@ -1,4 +1,4 @@
-//! A disk that fills up, and gets room again.
+//! Tests of a disk that fills up and gets space again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,7 +42,7 @@ fn past_the_watermark_writes_wait_and_reads_go_on() {
     assert_eq!(node.source("logs", "a"), json!({"n": 1}));
     assert_eq!(node.count("logs", json!({"match_all": {}})), 1);
 
-    // A lower watermark is one way out, room is the other.
+    // A lower watermark allows writes again, and so does more space.
     let watermark = |value| {
         node.execute(Command::PutClusterSettings {
             settings: json!({"cluster.routing.allocation.disk.watermark.flood_stage": value}),
@@ -73,7 +73,7 @@ fn past_the_watermark_writes_wait_and_reads_go_on() {
 }
 
 #[test]
-fn a_disk_that_is_full_after_all_loses_nothing_and_recovers() {
+fn a_full_disk_loses_nothing_and_recovers() {
     let folder = Arc::new(tempfile::tempdir().unwrap());
     let disk = crate::catalog_crash::sim_disk(folder.path());
     let node = Node::open(Arc::clone(&folder), Arc::new(disk.clone()), |_| {}).unwrap();

@@ -1,4 +1,4 @@
-//! Shards that are closed, deleted or stopped in the middle of something.
+//! Tests of shards that are closed, deleted or stopped during other work.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -30,7 +30,7 @@ fn delete(node: &Node) {
     .unwrap();
 }
 
-/// A bulk waits for a refresh that comes in an hour; `end` makes that it never comes.
+/// A bulk waits for a refresh that is an hour away; `end` makes sure that it never happens.
 fn check_waiting_bulk(end: impl Fn(&Node)) {
     let node = Node::new();
     node.create("logs", json!({"settings": {"refresh_interval": "1h"}}))
@@ -45,7 +45,7 @@ fn check_waiting_bulk(end: impl Fn(&Node)) {
         assert!(receiver.recv_timeout(Duration::from_millis(200)).is_err(), "it waits");
         end(node);
         let responses = receiver.recv_timeout(Duration::from_secs(10)).expect("an answer");
-        responses[0].result.as_ref().expect("it was durable before");
+        responses[0].result.as_ref().expect("the write was already durable");
     });
     assert_eq!(
         node.run(node.engine.node_stats(&ctx())).unwrap().write_bytes_in_flight,
@@ -216,7 +216,7 @@ fn a_stopped_shard_is_named_by_searches() {
     node.write(index("logs", "seen", json!({"n": 1})));
     node.refresh("logs");
     node.write(index("logs", "unseen", json!({"n": 2})));
-    // A full disk keeps the shard from being opened again.
+    // A full disk prevents the shard from being reopened.
     available.store(0, Ordering::Relaxed);
     eventually("writes stop", || {
         node.run(node.engine.node_stats(&ctx())).unwrap().write_block.is_some()

@@ -1,4 +1,4 @@
-//! Which fields have values, and which indices a filter leaves.
+//! Tests of fields in use: which fields have values, and which indices match a filter.
 
 use firn_engine::Engine;
 use firn_engine::fields::FieldsInUseRequest;
@@ -63,7 +63,7 @@ fn by_columns_terms_and_names() {
 }
 
 #[test]
-fn a_preference_for_shards_leaves_these() {
+fn a_preference_selects_shards() {
     let node = Node::new();
     node.create("logs", json!({"settings": {"number_of_shards": 3}}))
         .unwrap();

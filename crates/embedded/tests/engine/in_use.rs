@@ -1,4 +1,4 @@
-//! Repositories and snapshots that somebody works with are not taken away.
+//! Tests that repositories and snapshots in use cannot be removed.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -58,7 +58,7 @@ fn a_mounted_snapshot_is_not_deleted_through_another_name_of_its_repository() {
         let error = remove_through(&node, repository, "first").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Conflict, "{repository}: {error}");
         assert!(error.reason().contains("index [mounted] is mounted from it"), "{error}");
-        // With others, none of them goes.
+        // A request that names it with other snapshots deletes none of them.
         let names = vec!["second".to_owned(), "first".to_owned()];
         assert!(
             node.run(node.engine.delete_snapshot(&ctx(), repository, &names))
@@ -111,10 +111,10 @@ fn a_repository_is_not_changed_while_a_snapshot_is_made() {
             "[r] trying to modify or unregister repository that is currently used (snapshot is in progress)"
         );
     }
-    // Who registers again what is there disturbs nobody.
+    // Registering the same settings again is allowed.
     put(&node, "r", "fs", slow, true).unwrap();
     remove(&node, &["slow"]).unwrap();
-    // The snapshot that was broken off lets go a moment after it is gone.
+    // The cancelled snapshot releases the repository shortly after it is removed.
     let since = Instant::now();
     while let Err(error) = put(&node, "r", "fs", json!({"location": "backups"}), false) {
         assert_eq!(error.kind(), ErrorKind::Conflict);
@@ -125,7 +125,7 @@ fn a_repository_is_not_changed_while_a_snapshot_is_made() {
     unregister(&node, "r").unwrap();
 }
 
-/// Serves files, and before the answer for the manifest of an index waits for leave, once it is told to.
+/// Serves files; before it answers a request for an index manifest, it waits for permission.
 fn serve(folder: PathBuf) -> (u16, Receiver<()>, Sender<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -153,7 +153,7 @@ fn answer(folder: &Path, mut stream: TcpStream, asked: &Sender<()>, has_leave: &
     let (method, path) = (words.next().unwrap(), words.next().unwrap());
     let found = std::fs::read(folder.join(path.trim_start_matches('/')));
     if path.starts_with("/indices/") {
-        // What was read is what will be answered, whatever happens now.
+        // The response is fixed now; later changes do not affect it.
         let _ = asked.send(());
         let _ = has_leave.recv_timeout(Duration::from_secs(60));
     }
@@ -172,7 +172,7 @@ fn answer(folder: &Path, mut stream: TcpStream, asked: &Sender<()>, has_leave: &
 }
 
 #[test]
-fn what_another_node_deletes_while_it_is_mounted_is_not_mounted() {
+fn a_snapshot_deleted_by_another_node_during_its_mount_is_not_mounted() {
     let folder = tempfile::tempdir().unwrap();
     let writer = Node::with(|config| reach(folder.path(), config));
     put(&writer, "r", "fs", json!({"location": "backups"}), true).unwrap();
@@ -215,7 +215,7 @@ fn what_another_node_deletes_while_it_is_mounted_is_not_mounted() {
         mounted.join().unwrap().unwrap_err()
     });
     assert_eq!(error.kind(), ErrorKind::SnapshotMissing, "{error}");
-    // Where nobody deletes it, it is mounted.
+    // Without a deletion, it is mounted.
     snapshot(&writer, "first", "logs").unwrap();
     let begun = Instant::now();
     (0..10).for_each(|_| leave.send(()).unwrap());

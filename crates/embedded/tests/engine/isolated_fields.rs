@@ -1,4 +1,4 @@
-//! Fields, terms, counts and times of shared indices are those of the tenant's own documents.
+//! Tests of field isolation: a tenant sees only fields, terms, counts and times of its documents in shared indices.
 
 use firn_engine::Engine;
 use firn_engine::fields::FieldsInUseRequest;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::isolation::{Tenant, of, operator, shared};
 use crate::node::{Node, add, index, target};
 
-/// Events of two tenants whose fields and values differ in all that is not the tenant's.
+/// Writes events of two tenants with different fields and values.
 fn with_events() -> Node {
     let node = shared();
     for (tenant, count) in [("a", 3), ("b", 40)] {
@@ -32,7 +32,7 @@ fn with_events() -> Node {
 }
 
 #[test]
-fn fields_that_only_others_have_are_as_unmapped() {
+fn fields_of_other_tenants_behave_as_unmapped() {
     let node = with_events();
     let a = of(&node, "a");
     let metadata = node.run(node.engine.metadata_with_mappings(&a.ctx)).unwrap();
@@ -58,7 +58,7 @@ fn fields_that_only_others_have_are_as_unmapped() {
         "tenant",
     ];
     assert_eq!(fields, expect);
-    // What a field is, is told by errors alone: those of a foreign one are those of a missing one.
+    // Errors must not reveal a field: those of another tenant's field equal those of a missing one.
     for make in [
         |field: &str| json!({"sort": [field]}),
         |field: &str| json!({"query": {"range": {field: {"gte": "no number"}}}}),
@@ -128,7 +128,7 @@ fn declared_fields_are_known_to_every_tenant() {
     };
     assert_eq!(known(&node, "week-1"), ["host.name", "own", "status", "tenant"]);
     assert_eq!(known(&node, "week-3"), ["host.name", "status", "tenant"]);
-    // Declared later, it is known as well, also after another start.
+    // A field that is declared later is visible too, also after a restart.
     node.execute(Command::PutMapping {
         names: vec!["week-3".to_owned()],
         mapping: json!({"properties": {"b_field": {"type": "long"}}}),
@@ -142,7 +142,7 @@ fn declared_fields_are_known_to_every_tenant() {
 }
 
 #[test]
-fn terms_are_those_of_the_tenants_own_documents() {
+fn terms_are_those_of_the_tenants_documents() {
     let node = with_events();
     let a = of(&node, "a");
     let enumerated = |tenant: &Tenant<'_>, field: &str| {
@@ -169,7 +169,7 @@ fn terms_are_those_of_the_tenants_own_documents() {
 }
 
 #[test]
-fn counts_and_times_are_the_tenants_own() {
+fn counts_and_times_are_those_of_the_tenant() {
     let node = with_events();
     let a = of(&node, "a");
     let stats = node.run(node.engine.stats(&a.ctx, target("*"))).unwrap();
@@ -181,7 +181,7 @@ fn counts_and_times_are_the_tenants_own() {
             .iter()
             .all(|shard| shard.indexing_total == 0 && shard.segments.is_empty())
     );
-    // When others have events an index filter does not tell.
+    // An index filter does not reveal when other tenants have events.
     let june = json!({"range": {"@timestamp": {"gte": "2026-05-01"}}});
     let in_use = |tenant: &Tenant<'_>| {
         let request = FieldsInUseRequest {

@@ -1,4 +1,4 @@
-//! Tenants on shared indices: what each writes is its own, and nothing else is there for it.
+//! Tests of tenant isolation on shared indices: a tenant sees and changes only its documents.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(crate) fn of<'a>(node: &'a Node, tenant: &str) -> Tenant<'a> {
     Tenant { node, ctx }
 }
 
-/// Requests of an operator, with the same methods.
+/// Returns requests of an operator, with the same methods.
 pub(crate) fn operator(node: &Node) -> Tenant<'_> {
     let ctx = RequestContext::new();
     Tenant { node, ctx }
@@ -164,7 +164,7 @@ fn equal_ids_of_two_tenants_are_two_documents() {
 }
 
 #[test]
-fn ids_of_others_that_firn_made_are_ids_like_any_other() {
+fn generated_ids_of_other_tenants_are_ordinary_ids() {
     let node = shared();
     let (a, b, all) = (of(&node, "a"), of(&node, "b"), operator(&node));
     let of_b = b.write(add("shared", json!({"v": "secret"}))).unwrap().0;
@@ -192,7 +192,7 @@ fn ids_of_others_that_firn_made_are_ids_like_any_other() {
     });
     a.write(upsert).unwrap();
     assert_eq!(b.get("shared", &of_b), Some(json!({"tenant": "b", "v": "secret"})));
-    // Its own it changes as ever.
+    // The owner can change it.
     assert_eq!(
         a.write(update("shared", &of_a, json!({"w": 1}))).unwrap().1,
         Effect::Updated
@@ -258,13 +258,13 @@ fn events_are_stamped_and_forged_ones_refused() {
 }
 
 #[test]
-fn an_operators_events_say_whose_they_are() {
+fn events_of_an_operator_name_their_tenant() {
     let node = shared();
     let (a, all) = (of(&node, "a"), operator(&node));
     all.write(index("shared", "1", json!({"tenant": "a", "v": 1}))).unwrap();
     all.write(routed(index("shared", "2", json!({"tenant": "a", "v": 2})), "a"))
         .unwrap();
-    all.write(add("shared", json!({"v": "of nobody"}))).unwrap();
+    all.write(add("shared", json!({"v": "of no tenant"}))).unwrap();
     assert_eq!(a.get("shared", "2"), Some(json!({"tenant": "a", "v": 2})));
     assert_eq!(a.ids("shared", json!({"match_all": {}})), ["1", "2"]);
     for (item, kind) in [
@@ -306,7 +306,7 @@ fn an_operators_events_say_whose_they_are() {
 }
 
 #[test]
-fn what_is_out_of_reach_is_refused_as_what_is_not_there() {
+fn objects_of_other_tenants_are_refused_like_missing_ones() {
     let node = shared();
     let a = of(&node, "a");
     of(&node, "b").write(index("own", "1", json!({"v": 1}))).unwrap();
@@ -347,7 +347,7 @@ fn what_is_out_of_reach_is_refused_as_what_is_not_there() {
 }
 
 #[test]
-fn a_name_that_a_tenant_writes_to_is_its_own() {
+fn a_tenant_writes_to_its_index_of_a_name() {
     let node = shared();
     let (a, b) = (of(&node, "a"), of(&node, "b"));
     for name in ["logs", "plain", "of-b"] {
@@ -361,7 +361,7 @@ fn a_name_that_a_tenant_writes_to_is_its_own() {
     b.write(index("logs", "1", json!({"v": 2}))).unwrap();
     assert_eq!(a.get("logs", "1"), Some(json!({"tenant": "a", "v": 1})));
     assert_eq!(b.get("logs", "1"), Some(json!({"tenant": "b", "v": 2})));
-    assert_eq!(b.get("of-b", "1"), None, "the index that is b's by the operator's word");
+    assert_eq!(b.get("of-b", "1"), None, "the operator gave the index to b");
     assert_eq!(a.ids("log*", json!({"match_all": {}})), ["1"]);
     let search = a.try_search("logs", &json!({})).unwrap();
     assert_eq!(search.hits[0].index, "a~logs");
@@ -377,7 +377,7 @@ fn a_name_that_a_tenant_writes_to_is_its_own() {
 }
 
 #[test]
-fn its_own_events_stay_under_their_name_whatever_others_make() {
+fn a_tenants_events_stay_under_their_name_when_others_create_it() {
     let node = shared();
     let (a, b) = (of(&node, "a"), of(&node, "b"));
     for id in ["1", "2", "3"] {
@@ -398,7 +398,7 @@ fn its_own_events_stay_under_their_name_whatever_others_make() {
 }
 
 #[test]
-fn a_tenant_makes_changes_and_deletes_indices_of_its_own() {
+fn a_tenant_creates_changes_and_deletes_its_indices() {
     let node = shared();
     let (a, b) = (of(&node, "a"), of(&node, "b"));
     let execute = |tenant: &Tenant<'_>, command: Command| node.run(node.engine.execute(&tenant.ctx, command));
@@ -436,7 +436,7 @@ fn a_tenant_makes_changes_and_deletes_indices_of_its_own() {
         mapping: json!({"properties": {"status": {"type": "ip"}}}),
     };
     assert_eq!(execute(&a, conflict).unwrap_err().index(), Some("mine"));
-    // Of what is not its own, nothing, in the words for what is not there.
+    // For objects of other tenants the errors equal those for missing objects.
     let missing = |command: fn(&str) -> Command, name: &str| {
         let error = execute(&a, command(name)).unwrap_err();
         (error.kind(), error.reason().replace(name, "NAME"))
@@ -475,7 +475,7 @@ fn a_tenant_makes_changes_and_deletes_indices_of_its_own() {
 }
 
 #[test]
-fn what_a_tenant_s_writes_made_goes_with_it_if_it_is_nobody_s() {
+fn unused_indices_are_removed_with_the_tenant_that_created_them() {
     let node = Node::new();
     for (name, pattern, data_stream) in [("plain", "n-*", None), ("streams", "s-*", Some(json!({})))] {
         let mut body = json!({
@@ -500,7 +500,7 @@ fn what_a_tenant_s_writes_made_goes_with_it_if_it_is_nobody_s() {
     a.write(delete("n-of-both", "1")).unwrap();
     b.write(index("n-of-b", "1", json!({}))).unwrap();
     b.write(delete("n-of-b", "1")).unwrap();
-    // It says no time, and is refused; what it made is there.
+    // The event has no time, and is refused; the data stream has been created.
     a.refused(add("s-empty", json!({})));
     a.refused(add("s-of-both", json!({})));
     b.write(add("s-of-both", json!({"@timestamp": "2026-01-01T00:00:00Z"})))
@@ -533,7 +533,7 @@ fn what_a_tenant_s_writes_made_goes_with_it_if_it_is_nobody_s() {
 }
 
 #[test]
-fn nothing_acknowledged_goes_with_what_is_dropped() {
+fn dropping_unused_indices_loses_no_acknowledged_write() {
     let node = Node::new();
     node.execute(Command::PutIndexTemplate {
         name: "plain".to_owned(),
@@ -555,13 +555,13 @@ fn nothing_acknowledged_goes_with_what_is_dropped() {
             drop(gone);
             writer.join().unwrap()
         });
-        // It is made anew for whoever finds it gone.
+        // If an index was removed, the write creates it again.
         written.unwrap();
         assert!(b.get(&name, "1").is_some(), "round {round}");
     }
 }
 
-/// An alias with a filter narrows a tenant's searches as it does everybody's; what the filter says is not shown.
+/// An alias with a filter restricts a tenant's searches like all others; the filter is not shown to the tenant.
 #[test]
 fn a_filtered_alias_narrows_what_a_tenant_sees() {
     let node = shared();
@@ -594,7 +594,7 @@ fn a_filtered_alias_narrows_what_a_tenant_sees() {
     let a = of(&node, "a");
     assert_eq!(a.ids("mx", json!({"match_all": {}})), ["1", "3", "4"]);
     assert_eq!(a.ids("mx", json!({"term": {"k": "y"}})), ["4"]);
-    // It names an index, so no index of the tenant's own is made in its place.
+    // It names an index, so no tenant index is created in its place.
     a.write(index("narrow", "5", json!({"k": "x"}))).unwrap();
     assert!(a.get("al-3", "5").is_some());
     assert_eq!(a.ids("narrow", json!({"match_all": {}})), Vec::<String>::new());
@@ -659,7 +659,7 @@ fn versions_and_sequence_numbers_are_those_of_the_tenants_document() {
 }
 
 #[test]
-fn ids_stay_the_tenants_own_through_restarts_and_merges() {
+fn ids_stay_separate_by_tenant_through_restarts_and_merges() {
     let node = shared();
     for round in 0..3 {
         for tenant in ["a", "b"] {

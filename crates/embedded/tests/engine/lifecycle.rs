@@ -1,4 +1,4 @@
-//! Indices and the data folder over their life.
+//! Tests of the lifecycle of indices and of the data folder.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ fn everything_survives_a_restart_and_a_kill() {
 }
 
 #[test]
-fn a_second_process_is_told_so() {
+fn a_second_process_gets_an_error() {
     let node = Node::new();
     let config = EmbeddedConfig::new(node.path(), Arc::new(RealDisk), Arc::new(|| 0), 1);
     let error = Embedded::open(config).err().unwrap();
@@ -48,7 +48,7 @@ fn a_second_process_is_told_so() {
 }
 
 #[test]
-fn a_damaged_catalog_is_named() {
+fn the_error_names_a_damaged_catalog() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("catalog.redb"), vec![7; 10_000]).unwrap();
     let config = EmbeddedConfig::new(folder.path(), Arc::new(RealDisk), Arc::new(|| 0), 1);
@@ -80,7 +80,7 @@ fn deleted_indices_leave_nothing_behind() {
     .unwrap();
     assert!(!dir.parent().unwrap().exists());
     assert_eq!(node.try_get("logs", "a").unwrap_err().kind(), ErrorKind::IndexNotFound);
-    // The same name is a new index.
+    // A new index may have the same name.
     node.write(index("logs", "b", json!({"n": "text"})));
     assert_eq!(node.count("logs", json!({"match_all": {}})), 1);
 }
@@ -183,7 +183,7 @@ fn a_damaged_shard_refuses_alone() {
 }
 
 #[test]
-fn folders_of_no_index_are_removed() {
+fn folders_without_an_index_are_removed() {
     let node = Node::new();
     node.write(index("logs", "a", json!({})));
     let orphan = node.path().join("indices").join("abcdefghijklmnopqrstuv").join("0");

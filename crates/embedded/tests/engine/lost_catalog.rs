@@ -1,4 +1,4 @@
-//! A catalog that is lost, old or damaged: nothing is deleted, the start is refused, and the catalog can be made again.
+//! Tests of a lost, old or damaged catalog: nothing is deleted, the start is refused, and the catalog can be rebuilt.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The data folder of a running node as a kill would leave it.
+/// Returns a copy of a running node's data folder, as after a kill.
 fn killed(node: &Node) -> Arc<tempfile::TempDir> {
     let folder = Arc::new(tempfile::tempdir().unwrap());
     copy(node.path(), folder.path());
@@ -39,7 +39,7 @@ fn open(folder: &Arc<tempfile::TempDir>) -> firn_engine::Result<Node> {
     Node::open(Arc::clone(folder), Arc::new(RealDisk), |_| {})
 }
 
-/// Every file below a folder with its bytes, but for the lock.
+/// Returns every file below a folder with its bytes, except the lock.
 fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -54,7 +54,7 @@ fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     found
 }
 
-/// Two indices with flushed and unflushed events, and a template.
+/// Creates two indices with flushed and unflushed events, and a template.
 fn two_indices() -> Node {
     let node = Node::new();
     node.execute(Command::PutIndexTemplate {
@@ -73,7 +73,7 @@ fn two_indices() -> Node {
     node
 }
 
-/// A node that draws other uuids.
+/// Returns a node that draws other uuids.
 fn another_node() -> Node {
     Node::with(|config| config.seed = 8)
 }
@@ -104,7 +104,7 @@ fn a_start_without_its_catalog_is_refused_and_changes_nothing() {
         assert!(reason.contains("catalog.redb") && reason.contains(what), "{reason}");
         assert!(reason.contains("2 index folders"), "{reason}");
         assert_eq!(before, files(folder.path()), "{what}: a refused start changes nothing");
-        // Not even if one is made by hand.
+        // Nor with a catalog copied from another node.
         fs::remove_file(&catalog).ok();
         let other = another_node();
         other.run(other.engine.close()).unwrap();
@@ -123,7 +123,7 @@ fn an_older_catalog_is_refused() {
     fs::write(folder.path().join("catalog.redb"), &old).unwrap();
     let error = open(&folder).err().expect("the catalog is old");
     assert!(error.reason().contains("lost its newest changes"), "{error}");
-    // The same where only the folders know.
+    // Also if only the index folders have the newer version.
     node.run(node.engine.close()).unwrap();
     let folder = killed(&node);
     fs::write(folder.path().join("catalog.redb"), &old).unwrap();
@@ -138,7 +138,7 @@ fn an_older_catalog_is_refused() {
 fn no_flipped_bit_of_the_catalog_loses_an_index() {
     let node = two_indices();
     let (mut refused, mut opened) = (0, 0);
-    // The first places are those of the two roots.
+    // The first positions are those of the two roots.
     let places = (60..=198).map(|place| (place, 0));
     let others = (0..4096).step_by(53).map(|place| (place, place % 8));
     for (place, bit) in places.chain(others) {
@@ -197,7 +197,7 @@ fn a_folder_that_the_catalog_does_not_name_is_set_aside_and_can_be_adopted() {
         b"mine"
     );
 
-    // For operators only, and only what says what it is.
+    // Only operators may adopt, and only folders with a record.
     let tenant = RequestContext {
         scope: Arc::new(Scope::tenant(TenantId::parse("acme").unwrap())),
         ..ctx()
@@ -217,7 +217,7 @@ fn a_folder_that_the_catalog_does_not_name_is_set_aside_and_can_be_adopted() {
         adopt("not-an-index", None).unwrap_err().kind(),
         ErrorKind::IllegalArgument
     );
-    // A taken name leaves everything where it is.
+    // If the name is taken, nothing is moved.
     assert_eq!(
         adopt(&uuid, Some("one")).unwrap_err().kind(),
         ErrorKind::ResourceAlreadyExists
@@ -247,7 +247,7 @@ fn the_files_of_a_deleted_index_go_with_the_next_start() {
     })
     .unwrap();
     assert!(!dir.exists());
-    // As if the process had ended before they were removed.
+    // As if the process had ended before it removed the files.
     copy(kept.path(), &dir);
     let node = node.reopen();
     let report = node.engine.recovery_report();
@@ -261,7 +261,7 @@ fn rebuild(folder: &Path, apply: bool) -> RebuildReport {
 }
 
 #[test]
-fn a_lost_catalog_is_made_again() {
+fn a_lost_catalog_is_rebuilt() {
     let node = two_indices();
     for n in 0..3 {
         node.write(add("events-a", json!({"@timestamp": "2026-01-01T00:00:00Z", "n": n})));
@@ -304,17 +304,17 @@ fn a_lost_catalog_is_made_again() {
 }
 
 #[test]
-fn a_rebuild_needs_the_folder_for_itself_and_something_to_read() {
+fn a_rebuild_needs_exclusive_access_and_a_source() {
     let node = two_indices();
     let rebuild = |path: &Path| rebuild_catalog(Arc::new(RealDisk), path, &TierPaths::default(), true).unwrap_err();
     assert!(rebuild(node.path()).reason().contains("in use by another firn"));
     let empty = tempfile::tempdir().unwrap();
-    assert!(rebuild(empty.path()).reason().contains("nothing to make a catalog of"));
+    assert!(rebuild(empty.path()).reason().contains("to rebuild a catalog from"));
     assert!(!empty.path().join("catalog.redb").exists());
     assert!(rebuild(&empty.path().join("none")).reason().contains("no data folder"));
 }
 
-/// A build of before wrote none of the files beside the catalog.
+/// An earlier build wrote none of the files beside the catalog.
 #[test]
 fn a_data_folder_of_an_earlier_build_is_opened_and_gets_its_records() {
     let node = two_indices();

@@ -1,4 +1,4 @@
-//! What a tenant's writes made goes with the tenant, unless an operator wanted it.
+//! Tests that unused indices created by a tenant's writes are removed with the tenant, unless an operator changed them.
 
 use firn_engine::{Engine, RequestContext};
 use firn_model::metadata::Command;
@@ -9,7 +9,7 @@ use crate::isolation::of;
 use crate::node::{Node, delete, index};
 use crate::snapshots::{restore, restore_request, snapshot, with_repository};
 
-/// Writes of a tenant make indices of these names, in which nobody has a document.
+/// Lets writes of a tenant create indices of these names, which have no documents.
 fn make_unused(node: &Node, names: &[&str]) -> TenantId {
     let body = json!({"index_patterns": ["n-*"], "template": {"settings": {"index.tenant.field": "tenant"}}});
     node.execute(Command::PutIndexTemplate {
@@ -31,7 +31,7 @@ fn names(node: &Node) -> Vec<String> {
 }
 
 #[test]
-fn what_an_operator_changed_while_it_was_looked_at_stays() {
+fn an_index_that_an_operator_changed_meanwhile_stays() {
     let node = Node::new();
     let tenant = make_unused(&node, &["n-changed", "n-unused"]);
     let metadata = node.run(node.engine.metadata(&RequestContext::new())).unwrap();
@@ -51,7 +51,7 @@ fn what_an_operator_changed_while_it_was_looked_at_stays() {
 }
 
 #[test]
-fn what_an_operator_restored_is_not_the_tenants_any_more() {
+fn an_index_that_an_operator_restored_does_not_belong_to_the_tenant() {
     let folder = tempfile::tempdir().unwrap();
     let node = with_repository(folder.path());
     let tenant = make_unused(&node, &["n-1"]);

@@ -1,4 +1,4 @@
-//! The engine through its interface, on real folders and on a simulated disk.
+//! Tests of the engine through its interface, on real folders and on a simulated disk.
 
 mod answered;
 mod catalog_crash;

@@ -1,4 +1,4 @@
-//! Random operations against a map as the oracle, across restarts and kills.
+//! Tests of random operations against a map as the oracle, across restarts and kills.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::node::{Node, create, delete, index, update};
 
 type Model = BTreeMap<String, Value>;
 
-/// What the oracle says of an item: the effect, or `None` for a failure.
+/// Applies an item to the oracle; returns the effect, or `None` for a failure.
 fn apply(model: &mut Model, item: &BulkItem) -> Option<Effect> {
     let id = item.id.clone().unwrap();
     match &item.operation {

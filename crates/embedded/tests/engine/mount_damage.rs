@@ -1,4 +1,4 @@
-//! What mounted indices keep on this node is damaged, lost or too small: answers stay right, and what can be mended is.
+//! Tests of damaged, lost or too small local files of mounted indices: answers stay correct, and files are repaired.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,21 +19,21 @@ use crate::mounts::{mount_as, node_of, reopened, shards, use_cache};
 use crate::node::{Node, ctx, index, target};
 use crate::snapshots::{reach, register_unverified, snapshot};
 
-/// So many that their splits are far larger than the smallest caches here.
+/// Enough that the splits are far larger than the smallest caches here.
 const EVENTS: usize = 6000;
-/// Every so many events make a segment.
+/// Events per segment.
 const SEGMENT: usize = 2000;
-/// Longer than the clock lets a copy wait.
+/// More than the maximum delay of a copy.
 const REPAIR_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// An event of which no other has the words, so that splits do not shrink to nothing.
+/// Returns an event with unique terms, so that splits do not shrink to nothing.
 fn event(number: usize) -> Value {
     let mut random = fastrand::Rng::with_seed(number as u64);
     let text: String = (0..120).map(|_| random.alphanumeric()).collect();
     json!({"n": number, "user": format!("user-{number}"), "text": text})
 }
 
-/// A repository with the snapshot `first` of an index `logs`.
+/// Returns a repository with the snapshot `first` of an index `logs`.
 fn repository() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let writer = node_of(folder.path());
@@ -49,7 +49,7 @@ fn repository() -> tempfile::TempDir {
     folder
 }
 
-/// A node that knows the repository, with a cache of this size.
+/// Returns a node that knows the repository, with a cache of this size.
 fn node_with_cache(repositories: &Path, bytes: u64) -> Node {
     let node = Node::with(|config| {
         reach(repositories, config);
@@ -67,7 +67,7 @@ fn ask_for(node: &Node, name: &str, number: usize) -> Result<SearchResponse> {
     )
 }
 
-/// Some events that nobody has asked for before, so that no answer is kept of them: different ones in each round.
+/// Checks some events; different ones in each round, so that no answer is cached.
 #[track_caller]
 fn check_events(node: &Node, name: &str, round: usize) {
     for number in (round..EVENTS).step_by(631) {
@@ -97,7 +97,7 @@ pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The copies of splits on the node, with their bytes.
+/// Returns the copies of splits on the node, with their bytes.
 fn copies(node: &Node) -> BTreeMap<PathBuf, Vec<u8>> {
     let files = files_below(&node.path().join("indices")).into_iter();
     let copies = files.filter(|path| path.extension().is_some_and(|extension| extension == "split"));
@@ -122,7 +122,7 @@ fn is_here(node: &Node, name: &str) -> bool {
         .all(|shard| shard.splits.is_some_and(|splits| splits.local_bytes == splits.bytes))
 }
 
-/// A node with a whole copy, and what it holds.
+/// Returns a node with a full copy, and the files of the copy.
 fn with_copy(repositories: &Path) -> (Node, BTreeMap<PathBuf, Vec<u8>>) {
     let node = node_of(repositories);
     mount_as(&node, "cold", Storage::FullCopy).unwrap();
@@ -132,10 +132,10 @@ fn with_copy(repositories: &Path) -> (Node, BTreeMap<PathBuf, Vec<u8>>) {
     (node, copies)
 }
 
-/// How it is called, and what it does to a file.
+/// Name of a kind of damage, and the function that applies it to a file.
 type Damage = (&'static str, fn(&Path));
 
-/// Ways in which a file of a copy may not be what it was.
+/// Kinds of damage of a copied file.
 const DAMAGES: [Damage; 4] = [
     ("every page has another bit", flip_pages),
     ("cut to half", |path| {
@@ -151,7 +151,7 @@ const DAMAGES: [Damage; 4] = [
     ("gone", |path| fs::remove_file(path).unwrap()),
 ];
 
-/// In place: whoever has the file open has the damage.
+/// Written in place: processes with the file open see the damage.
 fn flip_pages(path: &Path) {
     use std::os::unix::fs::FileExt;
     let bytes = fs::read(path).unwrap();
@@ -161,10 +161,10 @@ fn flip_pages(path: &Path) {
     }
 }
 
-/// What a copy goes through that is damaged while its node runs, before or after its splits were opened.
+/// Checks that a copy is repaired that is damaged while its node runs, before or after its splits were opened.
 fn is_made_again(repositories: &Path, how: &str, damage: fn(&Path), is_open: bool) {
     let (node, copies_before) = with_copy(repositories);
-    // Mounting asks for filters.
+    // Mounting reads filters.
     let mounted = cache_stats(&node).store_requests;
     if is_open {
         check_events(&node, "cold", 0);
@@ -174,7 +174,7 @@ fn is_made_again(repositories: &Path, how: &str, damage: fn(&Path), is_open: boo
     check_events(&node, "cold", 1);
     assert!(
         cache_stats(&node).store_requests > mounted,
-        "{how}: nobody met the damage"
+        "{how}: the damage was not read"
     );
     eventually("the repair", || copies(&node) == copies_before);
     eventually("the copy", || is_here(&node, "cold"));
@@ -187,22 +187,22 @@ fn is_made_again(repositories: &Path, how: &str, damage: fn(&Path), is_open: boo
     );
 }
 
-/// The same between two runs of a node.
+/// Checks the same with the damage between two runs of a node.
 fn is_made_again_by_the_next(repositories: &Path, how: &str, damage: fn(&Path)) {
     let (node, copies_before) = with_copy(repositories);
     node.run(firn_engine::Engine::close(&*node.engine)).unwrap();
     copies_before.keys().for_each(|path| damage(path));
     let node = reopened(node, repositories);
     check_events(&node, "cold", 0);
-    assert!(cache_stats(&node).store_requests > 0, "{how}: nobody met the damage");
+    assert!(cache_stats(&node).store_requests > 0, "{how}: the damage was not read");
     eventually("the repair", || copies(&node) == copies_before);
 }
 
 #[test]
-fn a_copy_that_is_damaged_or_lost_is_made_again() {
+fn a_damaged_or_lost_copy_is_repaired() {
     let repositories = repository();
     let folder = repositories.path();
-    // Side by side: what they do most is wait for the clock of their nodes.
+    // In parallel: the tests mostly wait for the clock of their nodes.
     std::thread::scope(|scope| {
         for (how, damage) in DAMAGES {
             scope.spawn(move || is_made_again(folder, how, damage, false));
@@ -213,7 +213,7 @@ fn a_copy_that_is_damaged_or_lost_is_made_again() {
 }
 
 #[test]
-fn what_neither_the_copy_nor_the_repository_has_is_told() {
+fn data_missing_in_the_copy_and_the_repository_is_reported() {
     let repositories = repository();
     let (node, copies) = with_copy(repositories.path());
     fs::remove_dir_all(repositories.path().join("backups/splits")).unwrap();
@@ -230,7 +230,7 @@ fn what_neither_the_copy_nor_the_repository_has_is_told() {
 }
 
 #[test]
-fn a_cache_file_that_is_damaged_under_a_running_node_is_no_obstacle() {
+fn a_cache_file_that_is_damaged_under_a_running_node_changes_no_answer() {
     let repositories = repository();
     let node = node_of(repositories.path());
     mount_as(&node, "frozen", Storage::SharedCache).unwrap();
@@ -242,14 +242,14 @@ fn a_cache_file_that_is_damaged_under_a_running_node_is_no_obstacle() {
     flip_pages(&file);
     check_events(&node, "frozen", 1);
     let flipped = cache_stats(&node);
-    assert!(flipped.damaged_pages > before.damaged_pages, "nobody met the damage");
+    assert!(flipped.damaged_pages > before.damaged_pages, "the damage was not read");
     assert!(flipped.store_requests > before.store_requests);
 
     fs::File::options().write(true).open(&file).unwrap().set_len(0).unwrap();
     check_events(&node, "frozen", 2);
     assert!(cache_stats(&node).store_requests > flipped.store_requests);
 
-    // The name is another process's, or nobody's: this one goes on with its file, the next one begins anew.
+    // The file was removed under this process: it continues with the open file, the next process starts anew.
     fs::remove_file(&file).unwrap();
     check_events(&node, "frozen", 3);
     let node = reopened(node, repositories.path());
@@ -299,13 +299,13 @@ fn a_manifest_that_is_damaged_or_lost_is_read_from_the_repository() {
 }
 
 #[test]
-fn a_question_that_is_larger_than_the_cache_is_answered() {
+fn a_search_that_needs_more_than_the_cache_succeeds() {
     let repositories = repository();
     for bytes in [0, 64 << 10, 192 << 10] {
         let node = node_with_cache(repositories.path(), bytes);
         mount_as(&node, "frozen", Storage::SharedCache).unwrap();
         for round in 0..2 {
-            // Every document, and every value of a column with as many values.
+            // All documents, and all values of a column with as many values.
             let body = json!({
                 "size": EVENTS,
                 "sort": ["n"],
@@ -330,7 +330,7 @@ fn a_question_that_is_larger_than_the_cache_is_answered() {
 }
 
 #[test]
-fn a_split_that_the_store_lost_is_no_missing_document() {
+fn a_split_missing_in_the_store_is_not_a_missing_document() {
     let repositories = repository();
     let node = node_with_cache(repositories.path(), 0);
     mount_as(&node, "frozen", Storage::SharedCache).unwrap();
@@ -345,9 +345,9 @@ fn a_split_that_the_store_lost_is_no_missing_document() {
     assert_eq!(error.kind(), ErrorKind::Repository, "{error}");
 }
 
-/// What an object of the repository is named, and where it lies, is told to no tenant.
+/// No tenant may see the names and paths of objects in the repository.
 #[test]
-fn tenants_are_not_told_which_objects_are_lost() {
+fn errors_for_tenants_do_not_name_lost_objects() {
     let repositories = tempfile::tempdir().unwrap();
     let node = node_of(repositories.path());
     node.create("logs", json!({"settings": {"index.tenant.field": "tenant"}}))
@@ -356,7 +356,7 @@ fn tenants_are_not_told_which_objects_are_lost() {
     tenant.write(index("logs", "1", json!({"user": "ann"}))).unwrap();
     tenant.write(index("logs", "2", json!({"user": "bob"}))).unwrap();
     snapshot(&node, "first", "logs").unwrap();
-    // One that knows nothing of its splits yet.
+    // A node that has not read the splits yet.
     let node = node_with_cache(repositories.path(), 0);
     mount_as(&node, "frozen", Storage::SharedCache).unwrap();
     fs::remove_dir_all(repositories.path().join("backups").join("splits")).unwrap();
@@ -388,17 +388,17 @@ fn tenants_are_not_told_which_objects_are_lost() {
     assert_eq!(errors.len(), 2);
     for error in errors {
         assert_eq!(error.kind(), ErrorKind::Repository);
-        assert_eq!(error.reason(), "the snapshot repository does not hold what it should");
+        assert_eq!(error.reason(), "the snapshot repository is damaged or incomplete");
         assert!(error.cause().is_none());
     }
 }
 
-/// Copies wait for room, and leave nothing behind where there is none.
+/// Copies wait for disk space, and leave no files if there is none.
 #[test]
-fn a_copy_comes_when_there_is_room_for_it() {
+fn a_copy_starts_when_there_is_disk_space() {
     const GB: u64 = 1 << 30;
     let repositories = repository();
-    // One byte more than the watermark wants.
+    // One byte more than the watermark requires.
     let available = Arc::new(AtomicU64::new(5 * GB + 1));
     let probe = Arc::clone(&available);
     let node = Node::with(|config| {
@@ -407,7 +407,7 @@ fn a_copy_comes_when_there_is_room_for_it() {
     });
     register_unverified(&node, json!({"location": "backups"}));
     mount_as(&node, "cold", Storage::FullCopy).unwrap();
-    // Copies are looked after every five seconds.
+    // Copies are checked every five seconds.
     std::thread::sleep(Duration::from_secs(7));
     assert_eq!(files_below(&node.path().join("indices")), Vec::<PathBuf>::new());
     check_events(&node, "cold", 0);

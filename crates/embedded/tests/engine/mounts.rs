@@ -1,4 +1,4 @@
-//! Indices that read a snapshot where it lies, through the engine's interface.
+//! Tests of mounted indices through the engine's interface.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ pub(crate) fn use_cache(repositories: &Path, config: &mut EmbeddedConfig) {
     config.shared_cache_bytes = 16 << 20;
 }
 
-/// A node with a repository `r` in the folder and a cache.
+/// Returns a node with a repository `r` in the folder and a cache.
 pub(crate) fn node_of(repositories: &Path) -> Node {
     let node = Node::with(|config| use_cache(repositories, config));
     register_unverified(&node, json!({"location": "backups"}));
     node
 }
 
-/// The same after it was killed.
+/// Returns the node after a kill.
 pub(crate) fn reopened(node: Node, repositories: &Path) -> Node {
     let folder = Arc::clone(&node.folder);
     drop(node);
@@ -51,26 +51,26 @@ pub(crate) fn shards(node: &Node, name: &str) -> Vec<MountedShardStats> {
     node.run(node.engine.mounted_shards(&ctx(), target(name))).unwrap()
 }
 
-/// Requests to object stores so far.
+/// Returns the number of requests to object stores so far.
 pub(crate) fn requests(node: &Node) -> u64 {
     let stats = node.run(node.engine.shared_cache_stats(&ctx())).unwrap();
     stats.expect("a cache").store_requests
 }
 
 #[test]
-fn a_mounted_index_answers_as_what_was_snapshotted() {
+fn a_mounted_index_answers_like_the_original() {
     let folder = tempfile::tempdir().unwrap();
     let writer = node_of(folder.path());
     let made = fill(&writer);
     snapshot(&writer, "first", "logs").unwrap();
-    // Another node, that knows nothing but the repository.
+    // Another node, which knows only the repository.
     let node = node_of(folder.path());
     for (name, storage) in [("frozen", Storage::SharedCache), ("cold", Storage::FullCopy)] {
         let mounted = mount_as(&node, name, storage).unwrap();
         assert_eq!((mounted.total_shards, mounted.successful_shards), (2, 2));
         check_restored(&node, name, &made);
     }
-    // Beside each other and after a restart they are what they were.
+    // Together and after a restart they give the same answers.
     assert_eq!(node.count("frozen,cold", all()), 80);
     let node = reopened(node, folder.path());
     check_restored(&node, "frozen", &made);
@@ -98,7 +98,7 @@ fn a_mounted_index_takes_no_writes() {
     let error = node.write_error(index("frozen", "new", json!({"user": "new"})));
     assert_eq!(error.kind(), ErrorKind::IndexBlocked);
     assert!(error.reason().contains("FORBIDDEN/8/index write"), "{error}");
-    // What is done to indices now and then does it no harm.
+    // Maintenance requests do no harm.
     node.refresh("frozen");
     node.flush("frozen");
     assert_eq!(node.count("frozen", all()), 40);
@@ -109,7 +109,7 @@ fn a_mounted_index_takes_no_writes() {
 }
 
 #[test]
-fn what_was_read_once_is_not_fetched_again() {
+fn cached_data_is_not_fetched_again() {
     let folder = tempfile::tempdir().unwrap();
     let writer = node_of(folder.path());
     fill(&writer);
@@ -128,11 +128,11 @@ fn what_was_read_once_is_not_fetched_again() {
     let first = requests(&node);
     assert!(first > mounted);
     assert_eq!(node.count("one", question()), 10);
-    // Another mount of the same snapshot shares what is open and cached.
+    // Another mount of the same snapshot shares open splits and cached data.
     mount_as(&node, "two", Storage::SharedCache).unwrap();
     assert_eq!(hits(&node, "two"), 10);
     assert_eq!(requests(&node), first);
-    // Nor does another process fetch it that has the same disk, and what is cleared is fetched anew.
+    // Another process with the same disk reads from the cache; cleared data is fetched again.
     let node = reopened(node, folder.path());
     assert_eq!(hits(&node, "one"), 10);
     assert_eq!(requests(&node), 0);
@@ -172,7 +172,7 @@ fn splits_of_another_time_cost_no_request() {
 }
 
 #[test]
-fn a_whole_copy_comes_in_the_background_and_outlives_the_repository() {
+fn a_full_copy_is_made_in_the_background_and_outlives_the_repository() {
     let folder = tempfile::tempdir().unwrap();
     let writer = node_of(folder.path());
     let made = fill(&writer);
@@ -195,7 +195,7 @@ fn a_whole_copy_comes_in_the_background_and_outlives_the_repository() {
     let node = reopened(node, folder.path());
     check_restored(&node, "cold", &made);
     assert_eq!(requests(&node), 0);
-    // It goes with the index.
+    // The copy is removed with the index.
     node.execute(Command::DeleteIndices {
         names: vec!["cold".to_owned()],
     })
@@ -204,7 +204,7 @@ fn a_whole_copy_comes_in_the_background_and_outlives_the_repository() {
 }
 
 #[test]
-fn an_answer_over_what_is_mounted_is_kept_until_it_is_cleared() {
+fn an_answer_over_mounted_indices_is_cached_until_it_is_cleared() {
     let folder = tempfile::tempdir().unwrap();
     let writer = node_of(folder.path());
     fill(&writer);
@@ -223,7 +223,7 @@ fn an_answer_over_what_is_mounted_is_kept_until_it_is_cleared() {
     let second = ask();
     assert!(!Arc::ptr_eq(&first, &second));
     assert_eq!(first, second);
-    // Another snapshot's under the same name is another question.
+    // Another snapshot under the same name has other cache keys.
     node.execute(Command::DeleteIndices {
         names: vec!["frozen".to_owned()],
     })

@@ -1,4 +1,4 @@
-//! An engine in a folder of its own, and short ways to call it.
+//! Test node: an engine in a temporary folder, with shortcuts to call it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use firn_model::metadata::{Command, Outcome};
 use firn_storage::disk::{Disk, RealDisk};
 use serde_json::Value;
 
-/// The tests' clock starts here and stands still unless told otherwise: 2026-01-01T00:00:00Z.
+/// Start of the tests' clock, which stands still unless a test moves it: 2026-01-01T00:00:00Z.
 pub(crate) const START_MS: i64 = 1_767_225_600_000;
 
-/// Opens an engine. The one before it in the same folder may have a thread that still ends a read, and with it a file
-/// that only one process may have: a real one is dead by then.
+/// Opens an engine. A thread of the previous engine in the same folder may still be ending a read and hold a file
+/// that only one process may open: a real process would be dead by then.
 fn open_once_free(config: &EmbeddedConfig) -> Result<Arc<Embedded>> {
     let waiting = Instant::now();
     loop {
@@ -37,7 +37,7 @@ fn open_once_free(config: &EmbeddedConfig) -> Result<Arc<Embedded>> {
     }
 }
 
-/// A running engine. The folder goes with it.
+/// Running engine. The folder is removed with it.
 pub(crate) struct Node {
     pub(crate) engine: Arc<Embedded>,
     pub(crate) clock: Arc<AtomicI64>,
@@ -47,18 +47,18 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// A node on an empty folder.
+    /// Creates a node on an empty folder.
     pub(crate) fn new() -> Self {
         Self::with(|_| {})
     }
 
-    /// A node whose configuration differs from the defaults.
+    /// Creates a node whose configuration differs from the defaults.
     pub(crate) fn with(change: impl FnOnce(&mut EmbeddedConfig)) -> Self {
         let folder = Arc::new(tempfile::tempdir().unwrap());
         Self::open(folder, Arc::new(RealDisk), change).unwrap()
     }
 
-    /// A node on a folder and a disk.
+    /// Creates a node on a folder and a disk.
     pub(crate) fn open(
         folder: Arc<tempfile::TempDir>,
         disk: Arc<dyn Disk>,
@@ -90,7 +90,7 @@ impl Node {
         })
     }
 
-    /// Stops without closing, as a killed process would, and opens again.
+    /// Stops without closing, like a killed process, and opens again.
     pub(crate) fn reopen(self) -> Self {
         let (folder, disk) = (Arc::clone(&self.folder), Arc::clone(&self.disk));
         drop(self);
@@ -115,7 +115,7 @@ impl Node {
         self.folder.path()
     }
 
-    /// The folder of a shard.
+    /// Returns the folder of a shard.
     pub(crate) fn shard_dir(&self, index: &str, shard: u32) -> PathBuf {
         let metadata = self.run(self.engine.metadata(&ctx())).unwrap();
         self.path()
@@ -154,14 +154,14 @@ impl Node {
         self.run(self.engine.bulk(&ctx(), request)).unwrap().items
     }
 
-    /// One item that must work.
+    /// Writes one item that must succeed.
     pub(crate) fn write(&self, item: BulkItem) -> (String, Written) {
         let mut responses = self.bulk(vec![item]);
         let response = responses.pop().unwrap();
         (response.id, response.result.unwrap())
     }
 
-    /// One item that must fail.
+    /// Writes one item that must fail; returns the error.
     pub(crate) fn write_error(&self, item: BulkItem) -> Error {
         self.bulk(vec![item]).pop().unwrap().result.unwrap_err()
     }
@@ -182,7 +182,7 @@ impl Node {
         Ok(results.pop().unwrap()?.found)
     }
 
-    /// The source of a document that must be there.
+    /// Returns the source of a document that must exist.
     pub(crate) fn source(&self, index: &str, id: &str) -> Value {
         let document = self.get(index, id).expect("the document is there");
         serde_json::from_slice(&document.source).unwrap()
@@ -193,7 +193,7 @@ impl Node {
         self.run(self.engine.search(&ctx(), request))
     }
 
-    /// Exactly how many documents match, after a refresh.
+    /// Returns the exact number of matching documents, after a refresh.
     pub(crate) fn count(&self, index: &str, query: Value) -> u64 {
         self.refresh(index);
         let body = serde_json::json!({"query": query, "size": 0, "track_total_hits": true});
@@ -238,17 +238,17 @@ pub(crate) fn bytes(source: &Value) -> Bytes {
     Bytes::from(source.to_string())
 }
 
-/// Adds or replaces.
+/// Adds or replaces a document.
 pub(crate) fn index(index: &str, id: &str, source: Value) -> BulkItem {
     item(index, Some(id), Operation::Index { source: bytes(&source) })
 }
 
-/// Adds with a made id.
+/// Adds a document with a generated id.
 pub(crate) fn add(index: &str, source: Value) -> BulkItem {
     item(index, None, Operation::Create { source: bytes(&source) })
 }
 
-/// Adds if it is not there.
+/// Adds a document if the id does not exist.
 pub(crate) fn create(index: &str, id: &str, source: Value) -> BulkItem {
     item(index, Some(id), Operation::Create { source: bytes(&source) })
 }
@@ -257,7 +257,7 @@ pub(crate) fn delete(index: &str, id: &str) -> BulkItem {
     item(index, Some(id), Operation::Delete)
 }
 
-/// A partial update.
+/// Updates a document partially.
 pub(crate) fn update(index: &str, id: &str, doc: Value) -> BulkItem {
     update_with(index, id, doc, |_| {})
 }

@@ -1,4 +1,4 @@
-//! Data streams with a backing index for each period.
+//! Tests of data streams with a backing index for each period.
 
 use firn_engine::{Engine, ErrorKind};
 use firn_model::metadata::Command;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::node::{Node, add, ctx, index, update};
 
-/// A node whose data streams `logs-*` have periods. It is 2026-01-01, a Thursday.
+/// Returns a node whose data streams `logs-*` have periods. It is 2026-01-01, a Thursday.
 fn with_period(settings: Value) -> Node {
     let node = Node::new();
     put_template(&node, settings);
@@ -77,7 +77,7 @@ fn events_go_to_the_index_of_their_time() {
 }
 
 #[test]
-fn what_has_no_readable_time_is_refused_and_the_rest_written() {
+fn events_without_a_valid_time_are_refused_and_others_are_written() {
     let node = with_period(json!({"index.period": "day", "index.time.past_limit": "30d"}));
     let responses = node.bulk(vec![
         event("2026-01-01T00:00:00Z"),
@@ -114,7 +114,7 @@ fn what_has_no_readable_time_is_refused_and_the_rest_written() {
 }
 
 #[test]
-fn limits_hold_for_indices_that_are_there() {
+fn limits_apply_to_existing_indices() {
     let node =
         with_period(json!({"index.period": "month", "index.time.past_limit": "1h", "index.time.future_limit": "1h"}));
     node.bulk(vec![event("2026-01-01T00:30:00Z")]);
@@ -130,7 +130,7 @@ fn limits_hold_for_indices_that_are_there() {
 }
 
 #[test]
-fn a_stream_that_gives_its_periods_up_loses_no_event() {
+fn a_stream_whose_periods_are_removed_loses_no_event() {
     let node = with_period(json!({"index.period": "day"}));
     node.bulk(vec![event("2026-01-01T00:00:00Z")]);
     put_template(&node, json!({}));
@@ -177,11 +177,11 @@ fn a_search_skips_indices_of_other_times() {
         (response.total.unwrap().value, response.shards.skipped)
     };
     assert_eq!(search(json!({"gte": "2026-01-02", "lt": "2026-01-04"}), json!({})).0, 2);
-    // Both days, and the first instant of the third, which `lt` leaves out only within the index.
+    // Both days, and the first instant of the third, which `lt` excludes only within the index.
     assert_eq!(search(json!({"gte": "2026-01-02", "lt": "2026-01-04"}), json!({})).1, 4);
     assert_eq!(search(json!({"gte": "2026-01-04T12:00:00Z"}), json!({})), (2, 6));
     assert_eq!(search(json!({"lt": "1999-01-01"}), json!({})), (0, 9));
-    // Aggregations that look past the query see everything.
+    // Aggregations that ignore the query see all events.
     let response = node
         .search(
             "logs-app",
@@ -225,7 +225,7 @@ fn without_a_period_events_follow_each_other() {
         response.result.as_ref().unwrap();
         assert_eq!(response.index, ".ds-logs-app-2026.01.01-000001");
     }
-    // The template's period counts from the next index on.
+    // The template's period applies from the next index on.
     put_template(&node, json!({"index.period": "day"}));
     assert!(node.bulk(vec![event("2020-01-01")])[0].result.is_ok());
     assert_eq!(indices(&node).len(), 1);

@@ -1,4 +1,4 @@
-//! How far snapshots and restores are, told while a request of theirs is held in the middle.
+//! Tests of the progress of snapshots and restores, read while one of their requests is held.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,10 +17,10 @@ use serde_json::json;
 use crate::node::{Node, ctx, index, target};
 use crate::snapshots::{reach, request, restore_request};
 
-/// A request that is held is waited for no longer than this by whoever made it.
+/// Timeout of a held request.
 const READ_TIMEOUT: &str = "120s";
 
-/// A store, and what stands before it.
+/// Store with a proxy in front of it.
 struct Store {
     _folder: tempfile::TempDir,
     gateway: Gateway,
@@ -39,10 +39,10 @@ impl Store {
         }
     }
 
-    /// A node with a repository `r` there.
+    /// Returns a node with a repository `r` in the store.
     fn node(&self) -> Node {
         let node = Node::with(|config: &mut EmbeddedConfig| {
-            // For the threads that talk to stores.
+            // For the threads that call object stores.
             reach(std::path::Path::new("/"), config);
             let mut stores = StoresConfig::new(7);
             let secrets = [
@@ -76,7 +76,7 @@ impl Store {
     }
 }
 
-/// What there is once it is there. No order of things is taken from how long it takes.
+/// Waits until `find` returns a value. No test depends on timing.
 fn wait_for<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
     let since = Instant::now();
     loop {
@@ -88,7 +88,7 @@ fn wait_for<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Some work on a thread of its own.
+/// Runs work on a separate thread.
 fn beside<T: Send + 'static>(
     work: impl Future<Output = Result<T>> + Send + 'static,
 ) -> std::thread::JoinHandle<Result<T>> {
@@ -111,7 +111,7 @@ fn status(node: &Node) -> Option<ShardSnapshotStatus> {
 }
 
 #[test]
-fn a_snapshot_tells_how_far_a_large_split_is() {
+fn a_snapshot_reports_the_progress_of_a_large_split() {
     let seed = firn_testkit::seed("progress of a snapshot");
     let mut random = fastrand::Rng::with_seed(seed);
     let store = Store::start();
@@ -122,7 +122,7 @@ fn a_snapshot_tells_how_far_a_large_split_is() {
         json!({"settings": {"number_of_shards": 1}, "mappings": mappings}),
     )
     .unwrap();
-    // More than one part when it is packed.
+    // More than one part when it is compressed.
     let events = (0..90).map(|number| index("logs", &number.to_string(), json!({"text": text(&mut random, 100_000)})));
     assert!(node.bulk(events.collect()).iter().all(|item| item.result.is_ok()));
     let merge = ForceMergeRequest {
@@ -139,7 +139,7 @@ fn a_snapshot_tells_how_far_a_large_split_is() {
         let status = status(&node)?;
         (store.proxy.held() == 1 && status.processed.bytes > status.incremental.bytes / 2).then_some(status)
     });
-    // The split is built and one part of it is there.
+    // The split is built and one part of it is stored.
     assert_eq!((held.incremental.files, held.processed.files), (1, 0));
     assert!(held.processed.bytes < held.incremental.bytes, "{held:?}");
     assert_eq!(held.total.bytes, held.incremental.bytes);
@@ -156,7 +156,7 @@ fn recoveries(node: &Node, ctx: &RequestContext, names: &str) -> Result<Vec<Shar
     node.run(node.engine.recoveries(ctx, target))
 }
 
-/// An index of several tenants and one of nobody's, each of two shards, in a snapshot.
+/// Writes an index of several tenants and one without tenants, each of two shards, and takes a snapshot.
 fn fill(node: &Node) {
     for (name, settings) in [
         ("shared", json!({"number_of_shards": 2, "index.tenant.field": "tenant"})),
@@ -182,11 +182,11 @@ fn fill(node: &Node) {
 }
 
 #[test]
-fn a_restore_tells_how_far_it_is_before_its_indices_are_there() {
+fn a_restore_reports_its_progress_before_its_indices_exist() {
     let store = Store::start();
     fill(&store.node());
     let node = store.node();
-    // One split came, and the next one is held.
+    // One split is restored, and the request for the next one is held.
     store.hold(Rule::next(Fault::Hold, 1).of(Method::Get).at("/splits/").after(1));
     let mut restore = restore_request("s", &["shared", "plain"]);
     restore.rename = Some(("(.+)".to_owned(), "back-$1".to_owned()));
@@ -213,7 +213,7 @@ fn a_restore_tells_how_far_it_is_before_its_indices_are_there() {
         index: "plain".to_owned(),
     };
     assert!(plain.iter().all(|shard| shard.source == source));
-    // By name, by pattern, by alias; all of them tell the same.
+    // By name, by pattern, by alias: all return the same.
     assert_eq!(check("back-pl*", &[("back-plain", 0), ("back-plain", 1)]), plain);
     assert_eq!(check("plain-alias", &[("back-plain", 0), ("back-plain", 1)]), plain);
     let all = check(
@@ -228,13 +228,13 @@ fn a_restore_tells_how_far_it_is_before_its_indices_are_there() {
     let sum = |count: fn(&ShardRecovery) -> u64| all.iter().map(count).sum::<u64>();
     assert_eq!(sum(|shard| shard.files.recovered), 1, "{all:?}");
     assert!(sum(|shard| shard.files.total) >= 4, "{all:?}");
-    // Of what is held nothing came, and all of the split before it.
+    // The held split has no bytes yet; the previous one is complete.
     let came = sum(|shard| shard.bytes.recovered);
     assert!(came > 0 && came < sum(|shard| shard.bytes.total) / 2, "{all:?}");
     assert!(all.iter().all(|shard| shard.bytes.total > 0));
     let stages = all.iter().map(ShardRecovery::stage);
     assert!(stages.filter(|stage| *stage == "INDEX").count() >= 3, "{all:?}");
-    // Nothing else can see it.
+    // No other request can see it.
     assert_eq!(
         node.search("back-plain", json!({})).unwrap_err().kind(),
         ErrorKind::IndexNotFound
@@ -243,7 +243,7 @@ fn a_restore_tells_how_far_it_is_before_its_indices_are_there() {
         recoveries(&node, &ctx(), "back-other").unwrap_err().kind(),
         ErrorKind::IndexNotFound
     );
-    // Restores are for operators: others learn nothing of them, not even whether a name is that of one.
+    // Restores are for operators: other callers learn nothing of them, not even whether a name is being restored.
     let within = Scope::operator().within(vec!["back-*".to_owned()]);
     let tenant = Scope::tenant(TenantId::parse("t1").unwrap());
     for scope in [tenant, within] {
@@ -271,7 +271,7 @@ fn a_restore_tells_how_far_it_is_before_its_indices_are_there() {
 }
 
 #[test]
-fn of_a_restore_that_fails_nothing_is_told() {
+fn a_failed_restore_is_not_reported() {
     let store = Store::start();
     fill(&store.node());
     let node = store.node();
@@ -301,7 +301,7 @@ fn of_a_restore_that_fails_nothing_is_told() {
 }
 
 #[test]
-fn nobody_takes_the_name_of_what_is_being_restored() {
+fn names_of_a_running_restore_cannot_be_taken() {
     let store = Store::start();
     fill(&store.node());
     let node = store.node();
@@ -319,7 +319,7 @@ fn nobody_takes_the_name_of_what_is_being_restored() {
         .create("other", json!({"aliases": {"back-plain": {}}}))
         .unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::ResourceAlreadyExists, "{refused}");
-    // The other way round: an alias that the restored index will have is no name for an index.
+    // In the other direction: an alias that the restored index will have cannot be the name of a new index.
     let refused = node.create("plain-alias", json!({})).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::ResourceAlreadyExists, "{refused}");
     let written = node.bulk(vec![index("back-plain", "new", json!({"n": 1}))]);
@@ -328,7 +328,7 @@ fn nobody_takes_the_name_of_what_is_being_restored() {
     let engine = Arc::clone(&node.engine);
     let twice = node.run(async move { engine.restore_snapshot(&ctx(), again).await });
     assert_eq!(twice.unwrap_err().kind(), ErrorKind::SnapshotRestore);
-    // What is not in its way goes on.
+    // Unrelated requests succeed.
     node.create("another", json!({})).unwrap();
     store.go_on();
     restoring.join().unwrap().unwrap();
@@ -338,7 +338,7 @@ fn nobody_takes_the_name_of_what_is_being_restored() {
 }
 
 #[test]
-fn a_restore_that_fails_gives_its_names_back() {
+fn a_failed_restore_releases_its_names() {
     let store = Store::start();
     fill(&store.node());
     let node = store.node();
@@ -362,7 +362,7 @@ fn a_restore_that_fails_gives_its_names_back() {
     node.create("back-plain", json!({})).unwrap();
 }
 
-/// Whoever asked for all that there is has all that is left; whoever asked for the index by its name is told.
+/// A snapshot of a pattern takes the remaining indices; a snapshot by name fails.
 #[test]
 fn an_index_that_is_deleted_before_its_shards_are_held_is_left_out() {
     let store = Store::start();
@@ -375,7 +375,7 @@ fn an_index_that_is_deleted_before_its_shards_are_held_is_left_out() {
     ] {
         node.create("soon-gone", json!({"settings": {"number_of_shards": 2}}))
             .unwrap();
-        // The mark of whoever writes comes before the shards are held.
+        // The lease of the snapshot is written before the shards are held.
         store.hold(Rule::next(Fault::Hold, 1).of(Method::Put));
         let engine = Arc::clone(&node.engine);
         let request = request(&name.replace(' ', "-"), indices);

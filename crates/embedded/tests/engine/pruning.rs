@@ -1,4 +1,4 @@
-//! Splits that filters leave out of a search, through the engine's interface.
+//! Tests of split pruning by filters, through the engine's interface.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ fn address(number: usize) -> String {
     format!("10.0.{}.{}", number / 100, number % 100)
 }
 
-/// Events that each have an address of their own, and one of three kinds.
+/// Writes events with a unique address each, and one of three kinds.
 fn write(node: &Node, numbers: std::ops::Range<usize>) {
     let event = |number: usize| {
         let kind = ["login", "logout", "failure"][number % 3];
@@ -43,7 +43,7 @@ fn create(node: &Node, settings: &Value) {
         .unwrap();
 }
 
-/// Another node with a snapshot mounted that knows nothing but the repository.
+/// Returns another node with a mounted snapshot, which knows only the repository.
 fn mounted(folder: &Path) -> Node {
     let writer = node_of(folder);
     create(&writer, &json!({}));
@@ -69,7 +69,7 @@ fn total(response: &SearchResponse) -> u64 {
     response.total.map_or(0, |total| total.value)
 }
 
-/// All events are found by whatever is exact about them.
+/// Checks that all events are found by each exact value.
 fn check_answers(node: &Node, name: &str) {
     for number in (0..EVENTS).step_by(7) {
         assert_eq!(
@@ -113,14 +113,14 @@ fn a_needle_opens_the_split_that_holds_it() {
     );
     assert!(u64::from(needle.shards.skipped) >= SHARDS - 2, "{:?}", needle.shards);
     assert!(open_splits(&node) <= 2);
-    // The table was there with the mount, so all is about the one split.
+    // The table was fetched with the mount, so all requests are for the one split.
     assert!(requests(&node) - before <= 6, "{} requests", requests(&node) - before);
     let first = requests(&node);
     assert_eq!(
         total(&ask(&node, &ctx(), "frozen", json!({"term": {"ip": address(7)}}))),
         1
     );
-    assert_eq!(requests(&node), first, "asked again, nothing is fetched");
+    assert_eq!(requests(&node), first, "a repeated search fetches nothing");
     for nothing in [
         json!({"term": {"ip": "9.9.9.9"}}),
         json!({"term": {"absent.field": "x"}}),
@@ -133,7 +133,7 @@ fn a_needle_opens_the_split_that_holds_it() {
 }
 
 #[test]
-fn a_profile_tells_what_filters_left_out() {
+fn a_profile_shows_what_filters_pruned() {
     let folder = tempfile::tempdir().unwrap();
     let writer = node_of(folder.path());
     // One shard of several splits.
@@ -156,7 +156,7 @@ fn a_profile_tells_what_filters_left_out() {
         counts.pruned_by_filter >= counts.total - 2 && counts.read <= 2,
         "{counts:?}"
     );
-    // Each mount of a snapshot tells of itself, whatever others are searched beside it.
+    // Each mount of a snapshot reports its counts, also if it is searched with other mounts.
     mount_as(&node, "again", Storage::SharedCache).unwrap();
     mount_as(&node, "copied", Storage::FullCopy).unwrap();
     for storage in ["frozen,again", "again,copied,frozen"] {
@@ -179,13 +179,13 @@ fn a_profile_tells_what_filters_left_out() {
             );
         }
     }
-    // What nobody has opens nothing, and the shard that says so says why.
+    // A value without a match opens no split, and the shard that answers reports why.
     let none = profile(json!({"size": 0, "profile": true, "query": {"term": {"ip": "9.9.9.9"}}}));
     assert_eq!(
         (none.total, none.pruned_by_filter, none.read),
         (counts.total, counts.total, 0)
     );
-    // In a score all documents of the shard count, as they do before they are frozen.
+    // Scores depend on all documents of the shard, as before it was frozen.
     let scored = json!({"profile": true, "query": needle});
     assert_eq!(profile(scored).pruned_by_filter, 0);
     let score = |node: &Node, name: &str| {
@@ -213,7 +213,7 @@ fn many_mounts_of_a_snapshot_cost_the_requests_of_one() {
 }
 
 #[test]
-fn tables_that_are_gone_or_damaged_change_no_answer() {
+fn lost_or_damaged_tables_change_no_answer() {
     let folder = tempfile::tempdir().unwrap();
     drop(mounted(folder.path()));
     let tables = folder.path().join("backups").join("filters");
@@ -230,7 +230,7 @@ fn tables_that_are_gone_or_damaged_change_no_answer() {
     let check = || {
         let node = node_of(folder.path());
         mount_as(&node, "frozen", Storage::SharedCache).unwrap();
-        // Each split's own filter tells.
+        // The filter of each split decides.
         let needle = ask(&node, &ctx(), "frozen", json!({"term": {"ip": address(7)}}));
         assert_eq!(total(&needle), 1);
         assert!(u64::from(needle.shards.skipped) >= SHARDS - 2, "{:?}", needle.shards);
@@ -242,7 +242,7 @@ fn tables_that_are_gone_or_damaged_change_no_answer() {
 }
 
 #[test]
-fn tables_come_and_go_with_the_snapshots_that_need_them() {
+fn tables_are_written_and_removed_with_their_snapshots() {
     let folder = tempfile::tempdir().unwrap();
     let node = node_of(folder.path());
     create(&node, &json!({}));
@@ -251,7 +251,7 @@ fn tables_come_and_go_with_the_snapshots_that_need_them() {
     snapshot(&node, "first", "logs").unwrap();
     let first = tables();
     assert_eq!(first.len(), 1);
-    // Nothing is new, so neither is a table.
+    // Without new data there is no new table.
     snapshot(&node, "same", "logs").unwrap();
     assert_eq!(tables(), first);
     write(&node, 80..EVENTS);
@@ -304,9 +304,10 @@ fn a_tenant_learns_no_value_of_others_from_counts() {
         (total(&response), shards.total, shards.successful, shards.skipped)
     };
     assert_eq!(counts(address(3)).0, 5);
-    // An address that nobody has, and one that another tenant has.
+    // An address that does not exist, and one of another tenant.
     assert_eq!(counts("9.9.9.9".to_owned()), counts(address(103)));
-    // Nor from what is refused: fields of a tenant are known where none of its events is looked at, and no others are.
+    // Nor by refusals: fields of the tenant are known even if none of its events is read, and those of other tenants
+    // are not.
     let outcome = |ip: &str, asked: &Value| {
         let mut body = json!({"query": {"term": {"ip": ip}}, "size": 0});
         body.as_object_mut().unwrap().extend(asked.as_object().unwrap().clone());

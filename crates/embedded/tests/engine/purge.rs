@@ -1,4 +1,4 @@
-//! A tenant is removed from every index that holds events by tenant.
+//! Tests of a purge: a tenant is removed from every index that holds events by tenant.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ fn with_events() -> Node {
         )
         .unwrap();
     }
-    // Whose field of that name means nothing.
+    // In this index the field has no special meaning.
     node.create("plain", json!({})).unwrap();
     for name in ["logs", "plain"] {
         for number in 0..30 {
@@ -61,7 +61,7 @@ fn a_purge_reaches_every_tenant_index_and_no_other() {
 }
 
 #[test]
-fn closed_indices_are_named_and_tenants_may_not_purge() {
+fn closed_indices_are_listed_and_tenants_may_not_purge() {
     let node = with_events();
     let scope = Scope::tenant(TenantId::parse("acme").unwrap());
     let own = RequestContext {

@@ -1,4 +1,4 @@
-//! Reading: by id, by search, through aliases, over shards that fail.
+//! Tests of reading: by id, by search, through aliases, over shards that fail.
 
 use firn_engine::document::GetRequest;
 use firn_engine::{Engine, ErrorKind, RequestContext};
@@ -74,7 +74,7 @@ fn many_documents_are_one_request_to_memory() {
     assert_eq!(get(&ctx(), 1).unwrap().len(), 1);
     let error = get(&ctx(), 100).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::CircuitBreaking, "{error}");
-    assert_eq!(get(&ctx(), 1).unwrap().len(), 1, "what was taken is given back");
+    assert_eq!(get(&ctx(), 1).unwrap().len(), 1, "the memory is released");
     let gone = RequestContext::new();
     gone.cancel.cancel();
     assert_eq!(get(&gone, 1).unwrap_err().kind(), ErrorKind::Cancelled);

@@ -1,4 +1,4 @@
-//! Shards that are still being opened when the node answers, and shards on a full disk.
+//! Tests of shards that are still being opened when the node answers, and of shards on a full disk.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +17,8 @@ fn event(name: &str, n: usize) -> firn_engine::document::BulkItem {
     index(name, &n.to_string(), json!({"n": n, "text": "some words"}))
 }
 
-/// A node that answers while its shards are being opened: their WALs have torn tails, and cutting them waits for the flag.
+/// Returns a node that answers while shards are being opened: their WALs have torn tails, and truncating them waits for
+/// the flag.
 fn held() -> (Node, SimDisk, Arc<AtomicBool>) {
     let folder = Arc::new(tempfile::tempdir().unwrap());
     let disk = crate::catalog_crash::sim_disk(folder.path());
@@ -36,7 +37,7 @@ fn held() -> (Node, SimDisk, Arc<AtomicBool>) {
     let goes_on = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&goes_on);
     disk.set_hook(Some(Arc::new(move |_, operation| {
-        // Opening the catalog cuts files too, on the thread of the test.
+        // Opening the catalog truncates files too, on the thread of the test.
         let opens_shard = std::thread::current()
             .name()
             .is_some_and(|name| name.starts_with("recovery-"));
@@ -59,13 +60,13 @@ fn requests_wait_for_a_shard_that_is_being_opened() {
     let stats = node.run(node.engine.stats(&ctx(), target("logs"))).unwrap();
     assert!(stats[0].shards[0].is_recovering && stats[0].shards[0].failure.is_some());
 
-    // Whoever has little time is told which shard is missing.
+    // If the request times out, the answer says which shard is missing.
     let answer = node
         .search("logs", json!({"timeout": "50ms", "track_total_hits": true}))
         .unwrap_err();
     assert_eq!(answer.kind(), ErrorKind::ShardNotReady, "{answer}");
 
-    // Metadata does not wait.
+    // Metadata requests do not wait.
     node.run(node.engine.metadata(&ctx())).unwrap();
     let waits = AtomicBool::new(true);
     std::thread::scope(|scope| {
@@ -103,7 +104,7 @@ fn a_node_that_stops_does_not_wait_for_a_replay() {
     }
 }
 
-/// A node on a simulated disk that has as much room as is said.
+/// Returns a node on a simulated disk with adjustable free space.
 fn on_small_disk() -> (Node, SimDisk, Arc<AtomicU64>) {
     let folder = Arc::new(tempfile::tempdir().unwrap());
     let disk = crate::catalog_crash::sim_disk(folder.path());
@@ -151,7 +152,7 @@ fn a_shard_is_opened_for_reading_on_a_full_disk() {
     node.run(node.engine.close()).unwrap();
     drop(node);
 
-    // Started again on the same full disk, and with room: everything is there, and writes go on.
+    // Reopened on the same full disk, and then with space: all documents are there, and writes succeed again.
     let node = open_with(&folder, &disk, &available);
     assert_eq!(
         node.count("logs", json!({"match_all": {}})),
@@ -169,7 +170,7 @@ fn a_shard_is_opened_for_reading_on_a_full_disk() {
 }
 
 #[test]
-fn searches_say_what_they_miss_if_memory_does_not_hold_the_log() {
+fn searches_report_missing_events_if_memory_cannot_hold_the_log() {
     let (node, disk, available) = on_small_disk();
     node.create("logs", json!({"settings": {"number_of_shards": 1}}))
         .unwrap();

@@ -1,4 +1,4 @@
-//! Mounted indices in snapshots: what a snapshot holds of one is where it is read.
+//! Tests of mounted indices in snapshots: the snapshot contains only the location of the data.
 
 use std::path::Path;
 
@@ -12,8 +12,8 @@ use crate::mounts::{mount_as, node_of, reopened, shards, use_cache};
 use crate::node::{Node, ctx, index};
 use crate::snapshots::{check_restored, fill, remove, restore, restore_request, snapshot};
 
-/// A node with an index `frozen` that is mounted from the snapshot `first`, and that index in a snapshot `second`. Returns
-/// the id of a document too.
+/// Returns a node with an index `frozen` that is mounted from the snapshot `first`, and that index in a snapshot
+/// `second`; also the id of a document.
 fn with_mounted_in_snapshot(repositories: &Path) -> (Node, String) {
     let node = node_of(repositories);
     let made = fill(&node);
@@ -34,7 +34,7 @@ fn a_mounted_index_is_restored_by_mounting_its_origin() {
     let folder = tempfile::tempdir().unwrap();
     let (writer, made) = with_mounted_in_snapshot(folder.path());
     drop(writer);
-    // A node that has never seen the origin.
+    // A node without the original index.
     let node = node_of(folder.path());
     let restored = restore(&node, restore_request("second", &["frozen"])).unwrap();
     assert_eq!((restored.total_shards, restored.successful_shards), (2, 2));
@@ -97,7 +97,7 @@ fn a_mounted_index_whose_origin_is_gone_is_not_restored() {
     let (node, _) = with_mounted_in_snapshot(folder.path());
     delete(&node, "frozen");
     remove(&node, &["first"]).unwrap();
-    // The node that knew it, and one that did not.
+    // The node that had it mounted, and one that had not.
     for node in [&node, &node_of(folder.path())] {
         let error = restore(node, restore_request("second", &["frozen"])).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::SnapshotRestore, "{error}");
@@ -110,7 +110,7 @@ fn a_mounted_index_whose_origin_is_gone_is_not_restored() {
 }
 
 #[test]
-fn where_a_restored_index_is_read_is_not_for_the_request_to_say() {
+fn a_restore_request_cannot_change_where_the_index_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let (node, made) = with_mounted_in_snapshot(folder.path());
     delete(&node, "frozen");

@@ -1,8 +1,9 @@
-//! A whole repository that an earlier build wrote: later builds restore and mount it as it is.
+//! Compatibility tests: a repository written by an earlier build is restored and mounted.
 //!
-//! `fixtures/` holds one folder for each format of a repository or a split that was ever written. That of a new one is made by
-//! `FIRN_WRITE_FIXTURES=1 cargo test -p firn-embedded --test engine repository_fixture`, once, and never again: what lay in stores
-//! then stays as it was. A format that changes within a version gets a name of its own in [`NAMES`].
+//! `fixtures/` has one folder for each format of a repository or a split that was ever written. A new one is created
+//! once by `FIRN_WRITE_FIXTURES=1 cargo test -p firn-embedded --test engine repository_fixture`, and never changed:
+//! data in stores stays as it was written. If a format changes within a version, its folder gets a new name in
+//! [`NAMES`].
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,12 +21,12 @@ use crate::mounts::use_cache;
 use crate::node::{Node, add, ctx, delete, index, target};
 use crate::snapshots::{all, register_unverified, restore, restore_request, snapshot};
 
-/// Repositories that must be read, the last one being what this build writes.
+/// Repositories that must be readable; this build writes the last one.
 const NAMES: [&str; 1] = ["repository-1"];
-/// Bytes of one at most: it goes with every copy of the code.
+/// Maximum bytes of one: it is part of every checkout.
 const BYTES_MAX: u64 = 200 << 10;
 const TENANTS: u64 = 3;
-/// Events of the index that tenants share, and of the data stream: the second snapshot takes them from the first.
+/// Events of the shared index, and of the data stream: the second snapshot reuses their splits from the first.
 const SHARED: u64 = 20;
 
 fn fixture(name: &str) -> PathBuf {
@@ -61,7 +62,8 @@ fn plain(number: u64) -> Value {
     })
 }
 
-/// Two snapshots of an index with own ids and of one that tenants share and of a data stream, the second after changes of each kind.
+/// Writes two snapshots of an index with user-given ids, a shared one and a data stream; the second after changes of
+/// each kind.
 fn write(name: &str) {
     let folder = tempfile::tempdir().unwrap();
     let node = node(folder.path(), json!({"location": "backups"}));
@@ -136,7 +138,7 @@ fn aggregations(node: &Node, name: &str, aggs: Value) -> Value {
     found.aggregations.map(|found| Value::clone(&found)).unwrap()
 }
 
-/// What a snapshot has to hold; `first` is the one before the changes.
+/// Checks the content of a snapshot; `first` is the one before the changes.
 fn check(node: &Node, is_first: bool, (own, shared, stream): (&str, &str, Option<&str>)) {
     let written: u64 = if is_first { 20 } else { 30 };
     let gone: &[u64] = if is_first { &[3] } else { &[3, 5] };
@@ -208,7 +210,7 @@ fn restored(node: &Node, name: &str) {
     check(node, name == "first", (&own, &shared, Some(&stream)));
     let metadata = node.run(node.engine.metadata(&ctx())).unwrap();
     assert_eq!(metadata.data_streams[&stream].indices.len(), 1);
-    // And it goes on from there.
+    // The restored index takes writes.
     node.write(index(&own, "p-3", json!({"n": 5})));
     node.write(delete(&own, "p-2"));
     let (_, written) = node.write(index(&own, "p-4", json!({"n": 6})));
@@ -262,7 +264,7 @@ fn is_read(name: &str) {
     let shards: Vec<_> = statuses[0].indices.iter().flat_map(|index| &index.shards).collect();
     let sum =
         |of: fn(&firn_engine::snapshot::ShardSnapshotStatus) -> u64| shards.iter().map(|shard| of(shard)).sum::<u64>();
-    // It took of the first what that had already.
+    // It reuses the splits that the first one already had.
     assert!(
         (1..sum(|shard| shard.total.files)).contains(&sum(|shard| shard.incremental.files)),
         "{shards:?}"
@@ -272,7 +274,7 @@ fn is_read(name: &str) {
         mounted(&node, snapshot, Storage::SharedCache, &format!("frozen-{snapshot}"));
         mounted(&node, snapshot, Storage::FullCopy, &format!("cold-{snapshot}"));
     }
-    // With its aliases and templates, on a node that has nothing.
+    // With aliases and templates, on an empty node.
     let other = self::node(folder.path(), json!({"location": "backups", "readonly": true}));
     let mut request = restore_request("second", &[]);
     request.include_global_state = true;
@@ -284,7 +286,7 @@ fn is_read(name: &str) {
     assert_eq!(other.count("stream", all()), SHARED + 1);
 }
 
-/// Also what this build writes is read as what earlier ones did.
+/// Includes what this build writes.
 #[test]
 fn every_repository_is_still_read() {
     let newest = NAMES[NAMES.len() - 1];

@@ -1,4 +1,4 @@
-//! A tenant's events are taken out of snapshots: others lose none, mounts follow, nothing of it stays.
+//! Tests of removing a tenant's events from snapshots: others lose none, mounts follow, no trace of the tenant stays.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -62,7 +62,7 @@ fn change(node: &Node, random: &mut fastrand::Rng, model: &mut Model) {
     node.flush("logs");
 }
 
-/// All that an index holds, asked for in several ways.
+/// Returns all documents of an index, read in several ways.
 fn content(node: &Node, name: &str) -> Model {
     node.refresh(name);
     let page = json!({"size": 1000, "query": all(), "track_total_hits": true});
@@ -118,7 +118,7 @@ fn take_out(node: &Node, tenant: &str, snapshot: &str) -> Result<RewrittenSnapsh
     node.run(node.engine.remove_tenant_from_snapshot(&ctx(), &tenant, "r", snapshot))
 }
 
-/// The names of files below a folder that are whole copies of splits.
+/// Returns the names of files below a folder that are full copies of splits.
 fn copies(folder: &Path) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut folders = vec![folder.to_owned()];
@@ -143,7 +143,7 @@ fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 #[test]
-fn others_lose_nothing_and_mounts_follow() {
+fn other_tenants_lose_nothing_and_mounts_follow() {
     let seed = firn_testkit::seed("rewriting snapshots");
     for round in 0..2 {
         let mut random = fastrand::Rng::with_seed(seed.wrapping_add(round));
@@ -158,7 +158,7 @@ fn others_lose_nothing_and_mounts_follow() {
         }
         mount(&node, "frozen", "s1", Storage::SharedCache).unwrap();
         mount(&node, "cold", "s1", Storage::FullCopy).unwrap();
-        // Another node, that goes on with what it knows of the repository.
+        // Another node, which continues with its cached state of the repository.
         let other = node_of(folder.path());
         mount(&other, "frozen", "s1", Storage::SharedCache).unwrap();
         for (node, name) in [(&node, "frozen"), (&node, "cold"), (&other, "frozen")] {
@@ -167,7 +167,7 @@ fn others_lose_nothing_and_mounts_follow() {
         let splits: BTreeSet<String> = objects(folder.path(), "splits").into_iter().collect();
         eventually("copy", || !copies(&node.path().join("indices")).is_empty());
 
-        // Somebody searches all the time: answers are whole, with the tenant's events or without.
+        // Searches run all the time: answers are complete, with the tenant's events or without.
         let (is_over, answers) = (AtomicBool::new(false), AtomicU64::new(0));
         let done = std::thread::scope(|scope| {
             for name in ["frozen", "cold"] {
@@ -208,9 +208,9 @@ fn others_lose_nothing_and_mounts_follow() {
         let gone: BTreeSet<String> = splits.difference(&after).cloned().collect();
         assert!(!gone.is_empty());
         let is_left = |name: &String| copies(&node.path().join("indices")).contains(name);
-        assert!(!gone.iter().any(is_left), "copies of what is gone");
+        assert!(!gone.iter().any(is_left), "copies of removed splits remain");
 
-        // The same from the repository alone, and after a start.
+        // The same from the repository alone, and after a restart.
         let fresh = node_of(folder.path());
         for (name, model) in &models {
             let others = without(model, "acme");
@@ -226,7 +226,7 @@ fn others_lose_nothing_and_mounts_follow() {
             restore(&fresh, renamed).unwrap();
             assert_eq!(content(&fresh, &format!("restored-{name}")), others, "{name}");
         }
-        // Whoever mounts it beside an older mount sees what is there now, under both names.
+        // A new mount beside an older one shows the current content, under both names.
         mount(&other, "again", "s1", Storage::SharedCache).unwrap();
         for name in ["again", "frozen"] {
             assert_eq!(content(&other, name), without(&models["s1"], "acme"), "{name}");
@@ -251,9 +251,9 @@ fn others_lose_nothing_and_mounts_follow() {
     }
 }
 
-/// What a process leaves that ends after the commit and before its mounts follow: they do with the next purge.
+/// If a process ends after the commit and before its mounts follow, they follow at the next purge.
 #[test]
-fn a_mount_that_did_not_follow_does_when_it_is_purged() {
+fn a_mount_that_did_not_follow_does_so_at_the_next_purge() {
     let folder = tempfile::tempdir().unwrap();
     let node = node_of(folder.path());
     by_tenant(&node, "logs", 1);
@@ -288,7 +288,7 @@ fn a_mount_that_did_not_follow_does_when_it_is_purged() {
     assert_eq!(content(&late, "cold"), without(&model, "acme"));
 }
 
-/// The content of a mounted index, all of which is here then.
+/// Checks the content of a mounted index, after which all of its data is local.
 fn learned(node: &Node, name: &str, expected: &Model) {
     assert_eq!(&content(node, name), expected, "{name}");
     if name == "cold" {
@@ -302,7 +302,7 @@ fn learned(node: &Node, name: &str, expected: &Model) {
     }
 }
 
-/// Whether mounts answer, wholly, and know nothing of a tenant.
+/// Whether mounts answer completely, and have no documents of a tenant.
 fn is_without(node: &Node, tenant: &str) -> bool {
     let body = json!({"track_total_hits": true, "query": {"term": {"tenant": tenant}}});
     ["frozen", "cold"].iter().all(|name| {
@@ -311,7 +311,7 @@ fn is_without(node: &Node, tenant: &str) -> bool {
     })
 }
 
-/// A node that nobody tells, and that needs nothing of the repository to go on answering from what it has.
+/// A node without notification, which needs nothing from the repository to answer from its local data.
 #[test]
 fn another_node_follows_within_a_minute_although_it_lacks_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -339,20 +339,20 @@ fn another_node_follows_within_a_minute_although_it_lacks_nothing() {
     take_out(&node, "acme", "s").unwrap();
     let gone = &before - &objects(folder.path(), "splits").into_iter().collect();
     assert!(!gone.is_empty());
-    // Its clock stands still, so no look is due, and there is nothing that would suggest one.
+    // Its clock stands still, so no check is due.
     std::thread::sleep(Duration::from_secs(6));
     assert_eq!(content(&other, "cold"), model);
     other.advance_ms(60_000);
     let others = without(&model, "acme");
     eventually("look", || is_without(&other, "acme"));
-    // Nothing of the old snapshot stays on its disks.
+    // No file of the old snapshot stays on its disks.
     eventually("end of it", || copies(other.path()).is_disjoint(&gone));
     assert!(cached() < cached_before, "{} of {cached_before}", cached());
     for name in ["frozen", "cold"] {
         learned(&other, name, &others);
     }
 
-    // The next rewriting while it is stopped: the copies of the process before are looked at when they are used.
+    // The next rewrite happens while it is stopped: copies of the previous process are checked when they are used.
     let folder_of_other = Arc::clone(&other.folder);
     drop(other);
     take_out(&node, "globex", "s").unwrap();
@@ -363,7 +363,7 @@ fn another_node_follows_within_a_minute_although_it_lacks_nothing() {
         })
     };
     let other = open().unwrap();
-    // It may find a split gone.
+    // It may find a split missing.
     let _ = other.search("frozen", json!({"size": 0}));
     eventually("look after a start", || is_without(&other, "globex"));
     for name in ["frozen", "cold"] {
@@ -371,9 +371,9 @@ fn another_node_follows_within_a_minute_although_it_lacks_nothing() {
     }
 }
 
-/// What nobody reads follows too, so that nothing of the tenant lies in a cache for ever.
+/// Mounts without reads follow too, so that no event of the tenant stays in a cache for ever.
 #[test]
-fn a_mount_that_nobody_reads_follows() {
+fn a_mount_without_reads_follows() {
     let folder = tempfile::tempdir().unwrap();
     let node = node_of(folder.path());
     by_tenant(&node, "logs", 1);
@@ -399,9 +399,9 @@ fn a_mount_that_nobody_reads_follows() {
     learned(&other, "frozen", &without(&model, "acme"));
 }
 
-/// Which documents are deleted stands in an object of its own, which is read whenever a split is opened.
+/// The deletes of a split are a separate object, which is read whenever the split is opened.
 #[test]
-fn a_missing_object_of_deleted_documents_makes_a_node_look() {
+fn a_missing_object_of_deletes_makes_a_node_check_the_repository() {
     let folder = tempfile::tempdir().unwrap();
     let node = node_of(folder.path());
     by_tenant(&node, "logs", 1);
@@ -421,7 +421,7 @@ fn a_missing_object_of_deleted_documents_makes_a_node_look() {
     let other = node_of(folder.path());
     mount(&other, "cold", "s", Storage::FullCopy).unwrap();
     eventually("whole copy", || !copies(other.path()).is_empty());
-    // Nothing of it is open, and it is not to be looked at for a minute.
+    // No part of it is open, and no check is due for a minute.
     take_out(&node, "acme", "s").unwrap();
     eventually("search that finds what is there", || {
         let found = other.search("cold", json!({"track_total_hits": true}));
@@ -429,9 +429,9 @@ fn a_missing_object_of_deleted_documents_makes_a_node_look() {
     });
 }
 
-/// What is remembered of a split that was rewritten is no promise that it is still there.
+/// The remembered result of a rewritten split does not guarantee that the split still exists.
 #[test]
-fn a_split_that_went_with_another_snapshot_is_made_again() {
+fn a_split_removed_with_another_snapshot_is_written_again() {
     let folder = tempfile::tempdir().unwrap();
     let node = node_of(folder.path());
     by_tenant(&node, "logs", 1);
@@ -450,7 +450,7 @@ fn a_split_that_went_with_another_snapshot_is_made_again() {
 }
 
 #[test]
-fn a_split_of_one_tenant_goes_whole_and_an_empty_shard_is_still_one() {
+fn a_split_of_one_tenant_is_removed_whole_and_its_empty_shard_stays() {
     let folder = tempfile::tempdir().unwrap();
     let node = node_of(folder.path());
     by_tenant(&node, "logs", 2);
@@ -478,9 +478,9 @@ fn a_split_of_one_tenant_goes_whole_and_an_empty_shard_is_still_one() {
     assert_eq!(content(&fresh, "logs").len(), 1);
 }
 
-/// A manifest names no tenants of a split that has very many.
+/// A manifest lists no tenants of a split that has very many.
 #[test]
-fn splits_that_do_not_say_are_looked_at() {
+fn splits_without_a_tenant_list_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let node = node_of(folder.path());
     by_tenant(&node, "logs", 1);
@@ -493,13 +493,13 @@ fn splits_that_do_not_say_are_looked_at() {
     assert!(written.iter().all(|item| item.result.is_ok()));
     node.flush("logs");
     snapshot(&node, "s", "logs").unwrap();
-    assert_eq!(holding(&node, "t7"), [("s".to_owned(), 0)], "nobody knows");
+    assert_eq!(holding(&node, "t7"), [("s".to_owned(), 0)], "not in the manifest");
     let splits = objects(folder.path(), "splits");
     assert_eq!(take_out(&node, "nobody", "s").unwrap(), RewrittenSnapshot::default());
     assert_eq!(holding(&node, "nobody"), []);
     assert_eq!(objects(folder.path(), "splits"), splits);
     assert_eq!(take_out(&node, "t7", "s").unwrap().documents, 1);
-    assert_eq!(holding(&node, "t7"), [], "what was just written need not be looked at");
+    assert_eq!(holding(&node, "t7"), [], "the rewritten split need not be read");
     assert_eq!(take_out(&node, "t7", "s").unwrap().documents, 0);
     assert_eq!(holding(&node, "t7"), []);
     let fresh = node_of(folder.path());
@@ -509,7 +509,7 @@ fn splits_that_do_not_say_are_looked_at() {
 }
 
 #[test]
-fn what_may_not_be_written_is_left_alone() {
+fn a_readonly_repository_is_not_changed() {
     let folder = tempfile::tempdir().unwrap();
     let node = node_of(folder.path());
     by_tenant(&node, "logs", 1);

@@ -1,4 +1,4 @@
-//! Snapshots are made, shared, restored and removed, through the engine's interface.
+//! Tests of snapshots through the engine's interface: create, clone, restore and delete.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -41,8 +41,8 @@ pub(crate) fn register(node: &Node, settings: Value) -> Result<()> {
     put(node, settings, true)
 }
 
-/// The same without looking whether it can be written: nodes of tests draw the same names for that, and several at once would
-/// meet each other's.
+/// Registers without a write check: nodes of tests draw the same object names for it, so parallel checks would
+/// collide.
 pub(crate) fn register_unverified(node: &Node, settings: Value) {
     put(node, settings, false).unwrap();
 }
@@ -57,7 +57,7 @@ fn put(node: &Node, settings: Value, verify: bool) -> Result<()> {
     node.run(node.engine.put_repository(&ctx(), request))
 }
 
-/// A node with a repository `r` in the folder.
+/// Returns a node with a repository `r` in the folder.
 pub(crate) fn with_repository(repositories: &Path) -> Node {
     let node = node_with(repositories);
     register(&node, json!({"location": "backups"})).unwrap();
@@ -111,7 +111,7 @@ pub(crate) fn remove(node: &Node, names: &[&str]) -> Result<()> {
     node.run(node.engine.delete_snapshot(&ctx(), "r", &names))
 }
 
-/// Objects below a folder of the repository.
+/// Returns the objects below a folder of the repository.
 pub(crate) fn objects(repositories: &Path, folder: &str) -> Vec<String> {
     fn walk(folder: &Path, found: &mut Vec<String>) {
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -132,7 +132,7 @@ pub(crate) fn all() -> Value {
     json!({"match_all": {}})
 }
 
-/// Two shards, own ids and made ones, an update, a delete, an alias.
+/// Writes two shards with user-given and generated ids, an update, a delete, an alias.
 pub(crate) fn fill(node: &Node) -> String {
     node.create(
         "logs",
@@ -156,7 +156,7 @@ pub(crate) fn fill(node: &Node) -> String {
     made
 }
 
-/// What a restored copy of [`fill`]'s index must answer, in every way that differs in code.
+/// Checks a restored copy of [`fill`]'s index through every code path.
 pub(crate) fn check_restored(node: &Node, name: &str, made: &str) {
     assert_eq!(node.count(name, all()), 40);
     assert_eq!(node.count(name, json!({"term": {"user": "u0"}})), 10);
@@ -201,7 +201,7 @@ fn a_snapshot_is_made_listed_and_restored_on_another_node() {
         .map(|shard| shard.incremental.files)
         .sum();
     assert_eq!(new as usize, objects(folder.path(), "splits").len());
-    // What is written later is not in it.
+    // Later writes are not in it.
     node.write(index("logs", "late", json!({"user": "late"})));
 
     let other = with_repository(folder.path());
@@ -213,7 +213,7 @@ fn a_snapshot_is_made_listed_and_restored_on_another_node() {
     assert_eq!(other.count("current", all()), 40);
     assert_eq!(other.count("logs", json!({"term": {"user": "late"}})), 0);
 
-    // It is an index like any other: it takes writes, and survives a kill.
+    // It is an ordinary index: it takes writes, and survives a kill.
     other.write(index("logs", "id-1", json!({"user": "third"})));
     other.write(index("logs", "new", json!({"user": "new"})));
     let other = other.reopen();
@@ -258,12 +258,12 @@ fn an_index_is_restored_beside_itself_under_another_name_with_other_settings() {
     }
     let missing = restore(&node, restore_request("first", &["nothing"])).unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::IndexNotFound);
-    // Nothing of what failed stays behind.
+    // A failed restore leaves no files.
     assert_eq!(std::fs::read_dir(node.path().join("indices")).unwrap().count(), 2);
 }
 
 #[test]
-fn what_a_snapshot_before_has_is_not_written_again() {
+fn splits_of_an_earlier_snapshot_are_not_written_again() {
     let folder = tempfile::tempdir().unwrap();
     let node = with_repository(folder.path());
     fill(&node);
@@ -278,7 +278,7 @@ fn what_a_snapshot_before_has_is_not_written_again() {
     assert_eq!(after.len(), before.len() + 1);
     assert!(before.iter().all(|split| after.contains(split)));
 
-    // A split goes with the last snapshot that names it.
+    // A split is removed with the last snapshot that names it.
     remove(&node, &["first", "third"]).unwrap();
     assert_eq!(objects(folder.path(), "splits"), before);
     assert_eq!(list(&node, &[]).unwrap(), ["second"]);
@@ -290,7 +290,7 @@ fn what_a_snapshot_before_has_is_not_written_again() {
 }
 
 #[test]
-fn clones_outlive_what_they_were_made_of() {
+fn clones_outlive_their_source() {
     let folder = tempfile::tempdir().unwrap();
     let node = with_repository(folder.path());
     let made = fill(&node);
@@ -322,7 +322,7 @@ fn clones_outlive_what_they_were_made_of() {
 }
 
 #[test]
-fn data_streams_and_templates_come_back() {
+fn data_streams_and_templates_are_restored() {
     let folder = tempfile::tempdir().unwrap();
     let node = with_repository(folder.path());
     node.execute(Command::PutIndexTemplate {
@@ -350,7 +350,7 @@ fn data_streams_and_templates_come_back() {
     assert!(metadata.index_templates.contains_key("streams"));
     assert_eq!(metadata.data_streams["stream"].indices.len(), 1);
     drop(metadata);
-    // The stream takes events as before.
+    // The stream takes events.
     other.write(add("stream", json!({"@timestamp": 6, "a": 2})));
     assert_eq!(other.count("stream", all()), 2);
 
@@ -393,7 +393,7 @@ fn names_and_places_are_checked() {
     node.run(node.engine.delete_repository(&ctx(), &["r".to_owned()]))
         .unwrap();
     assert_eq!(list(&node, &[]).unwrap_err().kind(), ErrorKind::RepositoryMissing);
-    // What lies there is found again by whoever registers it, read only too.
+    // The existing snapshots are found when the repository is registered again, also read-only.
     register(&node, json!({"location": "backups", "readonly": true})).unwrap();
     assert_eq!(list(&node, &[]).unwrap(), ["taken"]);
     assert_eq!(
@@ -435,7 +435,7 @@ fn a_node_killed_while_it_wrote_leaves_nothing_visible() {
     fill(&node);
     snapshot(&node, "kept", "logs").unwrap();
     let kept = objects(folder.path(), "splits");
-    // What a process leaves that is killed before it commits: its mark, a split, a manifest.
+    // A process that is killed before it commits leaves its lease, a split and a manifest.
     let mark = objects(folder.path(), "log").len();
     assert!(mark > 0);
     let backups = folder.path().join("backups");
@@ -458,7 +458,7 @@ fn a_node_killed_while_it_wrote_leaves_nothing_visible() {
 }
 
 #[test]
-fn damage_in_a_split_is_named_and_never_restored() {
+fn a_damaged_split_is_reported_and_never_restored() {
     let folder = tempfile::tempdir().unwrap();
     let node = with_repository(folder.path());
     fill(&node);
@@ -489,7 +489,7 @@ fn damage_in_a_split_is_named_and_never_restored() {
 }
 
 #[test]
-fn a_snapshot_begun_in_the_background_is_seen_and_can_be_stopped() {
+fn a_background_snapshot_is_listed_and_can_be_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let node = with_repository(folder.path());
     fill(&node);
@@ -497,7 +497,7 @@ fn a_snapshot_begun_in_the_background_is_seen_and_can_be_stopped() {
     background.wait = false;
     let begun = node.run(node.engine.create_snapshot(&ctx(), background)).unwrap();
     assert_eq!(begun.state, SnapshotState::InProgress);
-    // Whether it has ended by now or not, it is one snapshot, and its deletion leaves nothing.
+    // Whether it has ended or not, it is one snapshot, and its deletion leaves no objects.
     assert_eq!(list(&node, &["later"]).unwrap(), ["later"]);
     remove(&node, &["later"]).unwrap();
     assert_eq!(list(&node, &[]).unwrap(), [""; 0]);
@@ -517,7 +517,7 @@ fn a_node_without_object_stores_says_so() {
 }
 
 #[test]
-fn snapshots_that_hold_events_of_a_tenant_are_named() {
+fn snapshots_with_events_of_a_tenant_are_listed() {
     let repositories = tempfile::tempdir().unwrap();
     let node = with_repository(repositories.path());
     let by_tenant = json!({
@@ -551,7 +551,7 @@ fn snapshots_that_hold_events_of_a_tenant_are_named() {
     assert_eq!(held("globex"), [entry("second", 2)]);
     assert_eq!(held("initech"), []);
 
-    // It stays in a snapshot when it is removed from the index, until that snapshot goes.
+    // The event stays in a snapshot when it is removed from the index, until that snapshot is deleted.
     let request = firn_engine::admin::PurgeRequest::all_of(TenantId::parse("acme").unwrap());
     assert!(
         node.run(firn_engine::Engine::purge_tenant(&*node.engine, &ctx(), request))
@@ -564,7 +564,7 @@ fn snapshots_that_hold_events_of_a_tenant_are_named() {
     assert_eq!(held("acme"), []);
     assert_eq!(held("globex"), [entry("fourth", 2)]);
 
-    // What cannot be looked at is named too.
+    // Snapshots that cannot be read are listed too.
     std::fs::remove_dir_all(repositories.path().join("backups/snapshots")).unwrap();
     let tenant = TenantId::parse("globex").unwrap();
     let found = node.run(node.engine.snapshots_of_tenant(&ctx(), &tenant)).unwrap();
@@ -572,7 +572,7 @@ fn snapshots_that_hold_events_of_a_tenant_are_named() {
 }
 
 #[test]
-fn what_is_gone_of_an_older_snapshot_is_written_again_for_the_next() {
+fn missing_splits_of_an_older_snapshot_are_written_again() {
     let folder = tempfile::tempdir().unwrap();
     let node = with_repository(folder.path());
     let made = fill(&node);
@@ -592,7 +592,7 @@ fn what_is_gone_of_an_older_snapshot_is_written_again_for_the_next() {
 }
 
 #[test]
-fn a_partial_snapshot_saves_what_is_not_damaged() {
+fn a_partial_snapshot_saves_undamaged_shards() {
     let folder = tempfile::tempdir().unwrap();
     let node = node_with(folder.path());
     register_unverified(&node, json!({"location": "backups"}));
@@ -613,7 +613,7 @@ fn a_partial_snapshot_saves_what_is_not_damaged() {
     let whole = snapshot(&node, "whole", "*").unwrap_err();
     assert_eq!(whole.kind(), ErrorKind::ShardDamaged);
     assert_eq!(whole.index(), Some("bad"));
-    // Whoever did not wait for it sees what became of it, until it is removed or made after all.
+    // The failed snapshot is visible until it is deleted or replaced by a successful one.
     let seen = |name: &str| node.run(node.engine.snapshots(&ctx(), "r", &vec![name.to_owned()], false));
     let failed = seen("whole").unwrap().remove(0);
     assert_eq!((failed.state, failed.successful_shards), (SnapshotState::Failed, 0));

@@ -1,4 +1,4 @@
-//! Indices that hold events by tenant: where documents lie, and which shards are asked.
+//! Tests of indices that hold events by tenant: placement of documents, and searched shards.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::node::{Node, add, ctx, index, target, update};
 
 const SHARDS: u32 = 4;
 
-/// A node with the index `logs` of four shards, where the tenant `big` has shards of its own.
+/// Returns a node with the index `logs` of four shards, where the tenant `big` has dedicated shards.
 fn with_tenants() -> Node {
     let node = Node::new();
     let table =
@@ -34,7 +34,7 @@ fn with_tenants() -> Node {
     node
 }
 
-/// Documents by shard.
+/// Returns the number of documents by shard.
 fn counts(node: &Node) -> Vec<u64> {
     node.refresh("logs");
     let stats = node.run(node.engine.stats(&ctx(), target("logs"))).unwrap();
@@ -46,7 +46,7 @@ fn event(tenant: &str, n: u32) -> BulkItem {
 }
 
 #[test]
-fn a_tenant_lies_in_its_shards() {
+fn events_of_a_tenant_are_in_its_shards() {
     let node = with_tenants();
     for response in node.bulk((0..40).map(|n| event("acme", n)).collect()) {
         response.result.unwrap();
@@ -57,7 +57,7 @@ fn a_tenant_lies_in_its_shards() {
     node.bulk((0..10).map(|n| event("moved", n)).collect());
     expect[shard_for("moved", SHARDS) as usize ^ 1] += 10;
     assert_eq!(counts(&node), expect);
-    // The table may change; the index does not.
+    // The placement table may change; the index does not.
     node.execute(Command::PutPlacement { placement: None }).unwrap();
     let node = node.reopen();
     node.bulk((0..10).map(|n| event("moved", n)).collect());
@@ -132,7 +132,7 @@ fn search(node: &Node, ctx: &RequestContext, routing: Option<&str>, query: Value
 }
 
 #[test]
-fn only_the_tenants_shards_are_asked() {
+fn only_the_tenants_shards_are_searched() {
     let node = with_tenants();
     let mut items: Vec<BulkItem> = (0..20).map(|n| event("acme", n)).collect();
     items.extend((0..30).map(|n| event("big", n)));
@@ -175,7 +175,7 @@ fn nothing_is_written_for_a_tenant_that_is_being_deleted() {
         (error.kind(), error.reason()),
         (
             ErrorKind::Forbidden,
-            "tenant [acme] is being deleted: nothing more is written for it"
+            "tenant [acme] is being deleted: it takes no more writes"
         )
     );
     node.write(event("other", 1));
@@ -184,7 +184,7 @@ fn nothing_is_written_for_a_tenant_that_is_being_deleted() {
 }
 
 #[test]
-fn what_was_opened_for_a_tenant_that_is_being_deleted_is_not_there_for_the_next_one() {
+fn a_context_of_a_deleted_tenant_is_not_visible_to_the_next_of_its_name() {
     let node = with_tenants();
     node.write(event("acme", 1));
     node.refresh("logs");
@@ -214,7 +214,7 @@ fn what_was_opened_for_a_tenant_that_is_being_deleted_is_not_there_for_the_next_
     open(&ctx());
     close(true);
     assert_eq!(count(&ctx()), 1);
-    // By a request that was on its way.
+    // By a request that was already running.
     open(&acme);
     close(true);
     assert_eq!(count(&acme), 1);

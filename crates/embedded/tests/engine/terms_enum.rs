@@ -1,4 +1,4 @@
-//! `_terms_enum`: which values, in which order, and how the answer says that it is not all.
+//! Tests of `_terms_enum`: values, their order, and incomplete answers.
 
 use std::time::Duration;
 
@@ -85,7 +85,7 @@ fn terms_by_prefix() {
 }
 
 #[test]
-fn time_and_damage_make_it_incomplete_and_say_so() {
+fn a_timeout_or_damage_makes_the_answer_incomplete() {
     let node = filled();
     let request = TermsEnumRequest {
         timeout: Duration::ZERO,
@@ -118,7 +118,7 @@ fn shards_that_cannot_match_are_left_out() {
         ask(&node, "old,new", &json!({"field": "k", "index_filter": filter})).terms,
         ["new"]
     );
-    // A dictionary knows nothing of what an alias shows.
+    // A term dictionary cannot apply the filter of an alias.
     let request = TermsEnumRequest::parse(target("some"), &json!({"field": "k"})).unwrap();
     let error = node.run(node.engine.terms_enum(&ctx(), request)).unwrap_err();
     assert_eq!(

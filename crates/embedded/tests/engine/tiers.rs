@@ -1,4 +1,4 @@
-//! Shards that move between devices while they are searched and written to.
+//! Tests of shards that move between devices during searches and writes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ fn prefer(node: &Node, index: &str, tiers: &str) {
     .unwrap();
 }
 
-/// Where the shards of an index lie as soon as they lie where they belong.
+/// Waits until the shards of an index are on their target devices; returns the devices.
 fn settled(node: &Node, index: &str) -> Vec<Tier> {
     let until = Instant::now() + SECONDS;
     loop {
@@ -108,7 +108,7 @@ fn a_shard_moves_while_it_is_written_to_and_searched() {
             prefer(&node, "logs", tiers);
             let until = Instant::now() + SECONDS;
             loop {
-                // No search fails or misses what was there before, wherever the shards are.
+                // During the move, no search fails or misses earlier documents.
                 let body = json!({"query": {"range": {"n": {"gte": 20}}}, "size": 0, "track_total_hits": true});
                 let response = node.search("logs", body).unwrap();
                 assert!(response.shards.failures.is_empty(), "{:?}", response.shards.failures);
@@ -130,7 +130,7 @@ fn a_shard_moves_while_it_is_written_to_and_searched() {
     assert!(!node.shard_dir("logs", 0).exists(), "the old files are gone");
     assert!(shard_folder(&node, "warm", "logs", 0).exists());
 
-    // Killed, it finds them where they are, with what no flush covered.
+    // After a kill, the shards are found on their devices, with unflushed writes.
     node.write(index("logs", "last", json!({"n": 0})));
     drop(node);
     let node = open(&folder);
@@ -145,7 +145,7 @@ fn a_shard_moves_while_it_is_written_to_and_searched() {
 }
 
 #[test]
-fn what_a_crash_leaves_of_a_move_goes_at_the_next_start() {
+fn files_of_a_move_that_crashed_are_removed_at_the_next_start() {
     let folder = Arc::new(tempfile::tempdir().unwrap());
     let node = open(&folder);
     for name in ["stays", "moved"] {
@@ -157,7 +157,7 @@ fn what_a_crash_leaves_of_a_move_goes_at_the_next_start() {
     let (hot, warm) = (node.shard_dir("stays", 0), shard_folder(&node, "warm", "stays", 0));
     let (old, new) = (node.shard_dir("moved", 0), shard_folder(&node, "warm", "moved", 0));
     drop(node);
-    // One copy that was not finished, and one that was, but whose old files were not removed yet.
+    // One unfinished copy, and one finished copy whose old files were not removed yet.
     for (from, to) in [(&hot, &warm), (&new, &old)] {
         copy_folder(from, to);
     }
@@ -170,7 +170,7 @@ fn what_a_crash_leaves_of_a_move_goes_at_the_next_start() {
 }
 
 #[test]
-fn a_device_that_is_not_there_is_named_and_nothing_is_lost() {
+fn a_missing_device_is_reported_and_nothing_is_lost() {
     let folder = Arc::new(tempfile::tempdir().unwrap());
     let node = open(&folder);
     node.create("logs", json!({})).unwrap();
@@ -218,7 +218,7 @@ fn nothing_moves_to_a_device_that_is_nearly_full() {
         "{why}"
     );
     assert!(why.contains("is above the low watermark"), "{why}");
-    // An operator may change his mind.
+    // An operator may change the setting.
     node.execute(Command::PutClusterSettings {
         settings: json!({"cluster.routing.allocation.disk.watermark.low": "0b"}),
     })
@@ -231,7 +231,7 @@ fn nothing_moves_to_a_device_that_is_nearly_full() {
     assert_eq!(shards, [(Tier::Hot, 0), (Tier::Warm, 1), (Tier::Cold, 0)]);
 }
 
-/// Lets the writer end, also where the test fails.
+/// Ends the writer thread, also if the test fails.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -253,7 +253,7 @@ fn copy_folder(from: &Path, to: &Path) {
 }
 
 #[test]
-fn a_snapshot_knows_nothing_of_the_devices_of_the_node_that_made_it() {
+fn a_snapshot_does_not_depend_on_the_devices_of_its_node() {
     let folder = Arc::new(tempfile::tempdir().unwrap());
     let repositories = tempfile::tempdir().unwrap();
     let with_repositories = |config: &mut EmbeddedConfig| {

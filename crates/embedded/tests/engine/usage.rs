@@ -1,4 +1,4 @@
-//! What tenants use of each tier.
+//! Tests of the usage of tenants by tier.
 
 use firn_engine::mounts::Storage;
 use firn_engine::{Engine, StoredByTier};
@@ -16,7 +16,7 @@ fn usage(node: &Node, tenant: &str) -> (u64, StoredByTier) {
 }
 
 #[test]
-fn bytes_of_tenants_are_told_by_tier() {
+fn bytes_of_tenants_are_counted_by_tier() {
     let folder = tempfile::tempdir().unwrap();
     let node = node_of(folder.path());
     node.create("logs", json!({"settings": {"index.tenant.field": "tenant"}}))
@@ -65,7 +65,7 @@ fn bytes_of_tenants_are_told_by_tier() {
         (written + frozen, written + 2 * frozen)
     );
 
-    // It is known after a start, before anybody asked, and without the repository.
+    // It is known after a restart, before the first search, and without the repository.
     std::fs::remove_dir_all(folder.path().join("backups")).unwrap();
     let node = reopened(node, folder.path());
     assert_eq!(usage(&node, "a"), (written, expected));

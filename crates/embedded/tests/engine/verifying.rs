@@ -1,4 +1,4 @@
-//! What a snapshot has of an index is read back from the store, through the engine's interface.
+//! Tests of snapshot verification, which reads objects back from the store, through the engine's interface.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,8 @@ use crate::mounts::{mount_as, node_of, reopened};
 use crate::node::{Node, ctx, index};
 use crate::snapshots::{all, fill, register_unverified, remove, restore, restore_request, snapshot};
 
-/// So slow that a table of filters alone takes many minutes, and a file of deletes, which comes first, no second.
+/// So slow that a table of filters alone takes many minutes; a file of deletes, which comes first, takes less than a
+/// second.
 const HARDLY: &str = "10b";
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -40,7 +41,7 @@ fn end(node: &Node, snapshot: &str) {
         .unwrap();
 }
 
-/// Looks until it is as it should be.
+/// Polls until the verification meets the condition.
 fn until(node: &Node, snapshot: &str, is_so: impl Fn(&Verification) -> bool) -> Result<Verification> {
     let started = Instant::now();
     loop {
@@ -52,7 +53,7 @@ fn until(node: &Node, snapshot: &str, is_so: impl Fn(&Verification) -> bool) -> 
     }
 }
 
-/// Reads a snapshot back to its end.
+/// Verifies a snapshot to its end.
 fn read_back(node: &Node, snapshot: &str) -> Result<Verification> {
     begin(node, snapshot);
     until(node, snapshot, |now| now.state != VerificationState::Running)
@@ -77,7 +78,7 @@ fn check_whole(node: &Node, snapshot: &str) -> Verification {
     read
 }
 
-/// Objects of a folder of the repository, by key.
+/// Returns the objects of a folder of the repository, by key.
 fn objects(repositories: &Path, folder: &str) -> Vec<(String, PathBuf)> {
     fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -102,7 +103,7 @@ fn flip(path: &Path) {
     fs::write(path, bytes).unwrap();
 }
 
-/// A node with a repository and the snapshot `first` of an index with deletes, in two shards.
+/// Returns a node with a repository and the snapshot `first` of an index with deletes, in two shards.
 fn with_snapshot(repositories: &Path) -> Node {
     let node = node_of(repositories);
     fill(&node);
@@ -118,7 +119,7 @@ fn at_pace(node: &Node, pace: &str) {
 fn every_object_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let node = with_snapshot(folder.path());
-    assert_eq!(look(&node, "first").unwrap(), None, "nobody began");
+    assert_eq!(look(&node, "first").unwrap(), None, "none was started");
     let read = check_whole(&node, "first");
     let named: Vec<_> = ["splits", "deletes", "filters"]
         .into_iter()
@@ -130,20 +131,21 @@ fn every_object_is_read() {
         .collect();
     let bytes: u64 = named.iter().map(|(_, path)| fs::metadata(path).unwrap().len()).sum();
     assert_eq!((read.objects_total, read.bytes_total), (named.len() as u64, bytes));
-    // What was read is known until it is forgotten, or another.
+    // The result is available until it is discarded, or the snapshot is deleted.
     begin(&node, "first");
     assert_eq!(look(&node, "first").unwrap().unwrap().state, VerificationState::Whole);
     remove(&node, &["first"]).unwrap();
     assert_eq!(
         look(&node, "first").unwrap(),
         None,
-        "there is no such snapshot any more"
+        "the snapshot does not exist any more"
     );
 }
 
-/// A bit of each kind of object, one after the other: each is found and named, though a mount has all of it in its cache.
+/// One bit of each kind of object, one after the other: each is found and reported, though a mount has cached all
+/// objects.
 #[test]
-fn damage_of_any_object_is_found_past_every_cache() {
+fn damage_of_any_object_is_found_despite_caches() {
     let folder = tempfile::tempdir().unwrap();
     let node = with_snapshot(folder.path());
     mount_as(&node, "frozen", Storage::SharedCache).unwrap();
@@ -165,7 +167,7 @@ fn damage_of_any_object_is_found_past_every_cache() {
             let found = damaged(&node, "first");
             assert_eq!(found.len(), 1, "{how} {key}: {found:?}");
             assert_eq!(found[0].key, key, "{how}: {}", found[0].reason);
-            // It is told once, and found again by whoever asks again.
+            // The result is returned once; the next verification finds the damage again.
             assert_eq!(look(&node, "first").unwrap(), None, "{how} {key}");
             assert_eq!(damaged(&node, "first")[0].key, key, "{how}");
             fs::write(&path, &whole).unwrap();
@@ -176,7 +178,7 @@ fn damage_of_any_object_is_found_past_every_cache() {
 }
 
 #[test]
-fn all_that_is_damaged_is_told_at_once() {
+fn all_damaged_objects_are_reported_together() {
     let folder = tempfile::tempdir().unwrap();
     let node = with_snapshot(folder.path());
     let splits = objects(folder.path(), "splits");
@@ -187,17 +189,17 @@ fn all_that_is_damaged_is_told_at_once() {
     assert_eq!(found, keys);
 }
 
-/// A snapshot takes over the splits of the one before. Not those that were found damaged: they are written again, in the
-/// same place, and the older snapshot is whole again too.
+/// A snapshot reuses the splits of the previous one, except those that verification found damaged: they are written
+/// again under the same key, which also repairs the older snapshot.
 #[test]
-fn the_next_snapshot_replaces_what_is_damaged() {
+fn the_next_snapshot_replaces_damaged_objects() {
     let folder = tempfile::tempdir().unwrap();
     let node = with_snapshot(folder.path());
     let splits = objects(folder.path(), "splits");
     let (key, path) = &splits[0];
     let whole = fs::read(path).unwrap();
     flip(path);
-    // Nobody has read it, and it has its length: it is taken over.
+    // The damage is unknown, and the length is right: the split is reused.
     snapshot(&node, "second", "logs").unwrap();
     assert_ne!(fs::read(path).unwrap(), whole);
     assert_eq!(&damaged(&node, "second")[0].key, key);
@@ -207,9 +209,9 @@ fn the_next_snapshot_replaces_what_is_damaged() {
     for name in ["third", "second", "first"] {
         check_whole(&node, name);
     }
-    // Whoever asks again is told what was found, until he forgets it.
+    // The old result is returned until it is discarded.
     end(&node, "first");
-    // A table of filters goes the same way.
+    // The same for a table of filters.
     let (table, path) = &objects(folder.path(), "filters")[0];
     flip(path);
     assert_eq!(&damaged(&node, "first")[0].key, table);
@@ -220,7 +222,7 @@ fn the_next_snapshot_replaces_what_is_damaged() {
     assert_eq!(restored.count("logs", all()), 40);
 }
 
-/// Of a snapshot of another process, and after a restart, nothing is known but what is read.
+/// After a restart, or in another process, a verification starts from the beginning.
 #[test]
 fn a_restart_in_the_middle_begins_anew() {
     let folder = tempfile::tempdir().unwrap();
@@ -242,7 +244,7 @@ fn a_restart_in_the_middle_begins_anew() {
 }
 
 #[test]
-fn it_ends_when_nobody_wants_it_any_more() {
+fn a_cancelled_verification_ends() {
     let folder = tempfile::tempdir().unwrap();
     let node = with_snapshot(folder.path());
     at_pace(&node, HARDLY);
@@ -274,7 +276,7 @@ fn it_ends_when_nobody_wants_it_any_more() {
         assert!(started.elapsed() < PATIENCE, "it stays in the list");
         std::thread::sleep(Duration::from_millis(10));
     }
-    // Two that hang leave a third its turn once they are ended.
+    // Two slow verifications free their places for a third once they are ended.
     for name in ["second", "third", "fourth"] {
         snapshot(&node, name, "logs").unwrap();
         begin(&node, name);
@@ -285,16 +287,16 @@ fn it_ends_when_nobody_wants_it_any_more() {
     until(&node, "fourth", |now| now.objects_total > 0).unwrap();
 }
 
-/// What proved right is not read again for another snapshot as long as the store says that it is the same object.
+/// A verified object is not read again for another snapshot while the store reports the same object version.
 #[test]
-fn what_was_read_need_not_be_read_again() {
+fn verified_objects_are_not_read_again() {
     let folder = tempfile::tempdir().unwrap();
     let node = with_snapshot(folder.path());
     check_whole(&node, "first");
     at_pace(&node, HARDLY);
     snapshot(&node, "second", "logs").unwrap();
     check_whole(&node, "second");
-    // One that was touched is read; the last, as they are read by their names.
+    // A changed object is read; the last one, as they are read in order of their names.
     let (_, path) = &objects(folder.path(), "splits").pop().unwrap();
     let now = fs::metadata(path).unwrap().modified().unwrap();
     let file = fs::File::options().write(true).open(path).unwrap();
@@ -308,7 +310,7 @@ fn what_was_read_need_not_be_read_again() {
 }
 
 #[test]
-fn what_is_not_there_is_told() {
+fn missing_objects_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let node = with_snapshot(folder.path());
     let error = read_back(&node, "none").unwrap_err();

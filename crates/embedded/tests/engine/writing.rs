@@ -1,4 +1,4 @@
-//! Writing: what each operation does, and in which order.
+//! Tests of writes: the effect of each operation, and their order.
 
 use std::sync::Barrier;
 use std::thread;
@@ -101,7 +101,7 @@ fn updates_merge_insert_or_do_nothing() {
 }
 
 #[test]
-fn expectations_are_held_against_what_is_stored() {
+fn expectations_are_checked_against_the_stored_document() {
     let node = Node::new();
     let (_, first) = node.write(index("logs", "a", json!({"n": 1})));
     let expecting = |seq_no| {
@@ -136,7 +136,7 @@ fn expectations_are_held_against_what_is_stored() {
 }
 
 #[test]
-fn made_ids_spread_over_shards_and_are_found_again() {
+fn generated_ids_spread_over_shards_and_are_found_again() {
     let node = Node::new();
     node.create("logs", json!({"settings": {"number_of_shards": 3}}))
         .unwrap();
@@ -160,7 +160,7 @@ fn made_ids_spread_over_shards_and_are_found_again() {
     for shard in &stats[0].shards {
         assert!(shard.doc_count > 0, "every shard got some");
     }
-    // What firn made may be used as any id.
+    // A generated id may be used like any other.
     node.write(update("logs", &ids[1], json!({"n": -1})));
     node.write(delete("logs", &ids[2]));
     let node = node.reopen();
@@ -176,7 +176,7 @@ fn refresh_decides_when_a_write_can_be_found() {
     assert!(responses[0].result.as_ref().unwrap().forced_refresh);
     assert_eq!(node.search("logs", all.clone()).unwrap().total.unwrap().value, 1);
 
-    // The clock of this test stands still, so no refresh comes by itself.
+    // The clock of this test stands still, so no periodic refresh runs.
     let engine = std::sync::Arc::clone(&node.engine);
     let waiting = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -204,7 +204,7 @@ fn an_idle_index_is_refreshed_by_its_first_search() {
 }
 
 #[test]
-fn searches_that_come_while_the_first_one_refreshes_wait_for_it() {
+fn searches_during_the_first_refresh_wait_for_it() {
     let node = Node::new();
     for round in 0..20 {
         let name = format!("logs-{round}");
@@ -236,7 +236,7 @@ fn searches_that_come_while_the_first_one_refreshes_wait_for_it() {
 }
 
 #[test]
-fn new_fields_of_one_bulk_agree_or_are_kept_as_they_are() {
+fn conflicting_new_fields_of_one_bulk_are_stored_unmapped() {
     let node = Node::new();
     let responses = node.bulk(vec![
         index("logs", "a", json!({"f": 1, "g": "x"})),
@@ -256,7 +256,7 @@ fn new_fields_of_one_bulk_agree_or_are_kept_as_they_are() {
 }
 
 #[test]
-fn past_the_field_limit_events_are_still_taken() {
+fn events_above_the_field_limit_are_accepted() {
     let node = Node::new();
     node.create("logs", json!({"settings": {"index.mapping.total_fields.limit": 5}}))
         .unwrap();
@@ -359,7 +359,7 @@ fn routing_picks_the_shard_of_writes_and_reads() {
 }
 
 #[test]
-fn too_many_bytes_at_once_are_refused_and_nothing_is_left_behind() {
+fn too_many_bytes_in_flight_are_refused_and_nothing_stays_reserved() {
     let node = Node::with(|config| config.write_bytes_in_flight_max = 10_000);
     let request = BulkRequest {
         items: vec![index("logs", "a", json!({"text": "x".repeat(20_000)}))],
@@ -388,7 +388,7 @@ fn broken_documents_fail_alone() {
 }
 
 #[test]
-fn concurrent_writers_may_bring_the_same_new_fields() {
+fn concurrent_writers_may_add_the_same_new_fields() {
     let node = Node::new();
     let writers: Vec<_> = (0..4)
         .map(|writer| {
@@ -420,7 +420,7 @@ fn concurrent_writers_may_bring_the_same_new_fields() {
 }
 
 #[test]
-fn who_writes_faster_than_segments_are_merged_merges_them() {
+fn writers_faster_than_merges_merge_segments_themselves() {
     let node = Node::new();
     node.create("logs", json!({"settings": {"refresh_interval": "-1"}}))
         .unwrap();
@@ -437,7 +437,7 @@ fn who_writes_faster_than_segments_are_merged_merges_them() {
         assert!(responses.iter().all(|response| response.result.is_ok()));
         most = most.max(segments());
     }
-    // Each bulk made one; the clock's merges, one a second, would leave most of them.
+    // Each bulk created one segment; the periodic merges, one a second, would leave most of them.
     assert!(most <= 200, "{most} segments");
     assert_eq!(node.count("logs", json!({"match_all": {}})), 40_000);
 }

@@ -1,4 +1,4 @@
-//! Holds what the engine answers against the model.
+//! Comparison of the engine's answers with the model.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,11 +12,12 @@ use crate::node::{DATA, ctx};
 use crate::operations::version_of;
 use crate::run::Run;
 
-/// How long a shard that an I/O error stopped may take to serve again once the disk is well.
+/// Maximum time until a shard that an I/O error stopped serves again once the disk works.
 const RECOVERY_PATIENCE: Duration = Duration::from_secs(20);
 
 impl Run<'_> {
-    /// While a fault may be at work: what is green and answers, answers right. Failures are loud, and that is enough.
+    /// Check during a possible fault: indices with green health that answer must answer correctly. Failures are
+    /// accepted.
     pub(crate) fn check_loosely(&self) -> Result<(), String> {
         for name in self.model.names(|_| true) {
             if self.is_down() {
@@ -38,7 +39,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Whether a search may fail so: health tells of it, or it was the repository, or it passed.
+    /// Whether a search failure is accepted: health shows it, or the repository caused it, or it was temporary.
     fn is_told(&self, name: &str, error: &Error) -> bool {
         let is_mounted = matches!(self.model.indices[name].kind, Kind::Mounted(_));
         let is_of_repository = matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Repository);
@@ -48,7 +49,8 @@ impl Run<'_> {
             || matches!(error.kind(), ErrorKind::DiskFull | ErrorKind::Internal) && !is_mounted
     }
 
-    /// Once nothing fails any more: all is there, once, and serves. `is_durable`: what is found now stays, so that doubts end.
+    /// Check after all faults: every document exists once, and every shard serves. `is_durable`: the found state is
+    /// durable, so doubts end.
     pub(crate) fn check(&mut self, is_durable: bool) -> Result<(), String> {
         self.wait_for_shards()?;
         self.check_names(is_durable)?;
@@ -67,7 +69,7 @@ impl Run<'_> {
                 continue;
             };
             index.docs.check(&found).map_err(|wrong| format!("[{name}]: {wrong}"))?;
-            // What a snapshot holds was looked at only if it is mounted.
+            // The content of a snapshot is checked only if it is mounted.
             if is_durable {
                 index.docs.settle(&found);
             }
@@ -75,7 +77,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Shards that an error stopped are opened again before long.
+    /// Waits until shards that an error stopped are reopened.
     fn wait_for_shards(&self) -> Result<(), String> {
         let until = Instant::now() + RECOVERY_PATIENCE;
         loop {
@@ -130,7 +132,7 @@ impl Run<'_> {
         let infos = self.node().run(self.node().engine.snapshots(&ctx(), "r", &all, false));
         let infos = match infos {
             Ok(infos) => infos,
-            // The first command of a run was to register it.
+            // The first command of a run registers the repository.
             Err(error) if error.kind() == ErrorKind::RepositoryMissing && self.model.snapshots.is_empty() => {
                 return Ok(());
             }
@@ -159,7 +161,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// After a bit turned: every answer is right, or an error names a file. Whoever looks at health sees the latter.
+    /// Check after a bit flip: every answer is correct, or an error names a file. Health shows that error.
     pub(crate) fn check_damaged(&self, place: &Path) -> Result<(), String> {
         let metadata = self.node().metadata().map_err(|error| error.to_string())?;
         for name in self.model.names(|_| true) {
@@ -183,7 +185,7 @@ impl Run<'_> {
     }
 }
 
-/// Whether an error says which file it is about: the one where the bit turned by its name, or another by its path.
+/// Checks that an error names a file: the one with the flipped bit by its name, or another one by its path.
 pub(crate) fn names_file(error: &str, place: &Path) -> Result<(), String> {
     let name = place.file_name().and_then(|name| name.to_str()).unwrap_or(DATA);
     match error.contains(name) || error.contains(DATA) {

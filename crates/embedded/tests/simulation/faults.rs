@@ -1,4 +1,4 @@
-//! What goes wrong in a run, and when.
+//! Faults of a run and their time.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -13,35 +13,35 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::node::DATA;
 
-/// Disk operations before a fault: a few operations of the engine make so many.
+/// Maximum disk operations before a fault: a few operations of the engine cause that many.
 const STEPS_MAX: u64 = 500;
 
-/// What goes wrong. `after` counts disk operations, or requests of the store.
+/// Kind of fault. `after` counts disk operations, or requests of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// Nothing.
+    /// No fault.
     None,
     /// The power fails.
     PowerLoss { after: u64, seed: u64 },
-    /// The process is killed: what was written is there.
+    /// The process is killed: its writes are in the page cache and stay.
     Kill { after: u64 },
-    /// One operation fails, or all from there on.
+    /// One operation fails, or all from that one on.
     Error {
         after: u64,
         only: Option<Operation>,
         is_lasting: bool,
     },
-    /// The disk has room for so many bytes.
+    /// The disk has space for `room` bytes.
     Full { room: u64 },
     /// The store refuses one request.
     Store { after: u64 },
-    /// One bit of one file turns.
+    /// One bit of one file flips.
     Flip { after: u64, seed: u64 },
 }
 
 impl Fault {
     pub(crate) fn choose(random: &mut fastrand::Rng) -> Self {
-        // Early ones more often: an operation of the engine makes few of the disk.
+        // Early ones more often: an operation of the engine causes few disk operations.
         let steps = random.u64(1..=STEPS_MAX);
         let after = random.u64(0..steps);
         match random.u8(0..20) {
@@ -74,8 +74,8 @@ impl Fault {
     }
 }
 
-/// Files that lie there finished, and the region cache, of which nothing is ever synced. A scratch file is a split on its way:
-/// what damages it there is found when the snapshot is read back.
+/// Returns finished files, and the region cache, which is never synced. A scratch file is a split in transfer:
+/// damage there is found when the snapshot is verified.
 fn at_rest(disk: &SimDisk) -> Vec<PathBuf> {
     let mut files = disk.files(false);
     files.retain(|path| !path.starts_with(Path::new(DATA).join("scratch")));
@@ -85,7 +85,7 @@ fn at_rest(disk: &SimDisk) -> Vec<PathBuf> {
     files
 }
 
-/// A disk as it was left when power failed or the process was killed.
+/// Image of the disk when the power failed or the process was killed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Crash(Arc<Mutex<Option<SimDisk>>>);
 
@@ -99,17 +99,17 @@ impl Crash {
     }
 }
 
-/// The file in which a bit turned.
+/// File with the flipped bit.
 pub(crate) type Flipped = Arc<Mutex<Option<PathBuf>>>;
 
-/// What a fault leaves to be looked at.
+/// Results of a fault for the checks.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Armed {
     pub(crate) crash: Crash,
     pub(crate) flipped: Flipped,
 }
 
-/// Lets the fault come on a disk and in a store.
+/// Arms the fault on a disk and in a store.
 pub(crate) fn arm(fault: Fault, disk: &SimDisk, store: &Arc<Store>) -> Armed {
     let armed = Armed::default();
     let steps = Arc::new(AtomicU64::new(0));
@@ -155,7 +155,7 @@ pub(crate) fn arm(fault: Fault, disk: &SimDisk, store: &Arc<Store>) -> Armed {
     armed
 }
 
-/// The end of a process: what its disk leaves is kept, and nothing that it still does counts.
+/// Ends a process: the disk image is saved, and later actions of the process have no effect.
 fn fall(crash: &Crash, disk: &SimDisk, store: &Store, left: impl FnOnce(&SimDisk) -> SimDisk) {
     let mut image = crash.0.lock();
     if image.is_some() {
@@ -173,7 +173,7 @@ fn fall(crash: &Crash, disk: &SimDisk, store: &Store, left: impl FnOnce(&SimDisk
     *image = Some(left);
 }
 
-/// What is left of a process that goes on: the same disk, or what a power loss makes of it.
+/// Returns the disk after a process without a crash: the same disk, or what a power loss leaves of it.
 pub(crate) fn end(armed: &Armed, disk: &SimDisk, store: &Store, power_loss: Option<u64>) -> SimDisk {
     disk.set_hook(None);
     fall(&armed.crash, disk, store, |disk| match power_loss {
@@ -186,10 +186,10 @@ pub(crate) fn end(armed: &Armed, disk: &SimDisk, store: &Store, power_loss: Opti
     left
 }
 
-/// Bytes of the disk when it is not full.
+/// Bytes of the disk if it is not full.
 pub(crate) const CAPACITY: u64 = 1 << 40;
 
-/// Turns one bit of one file.
+/// Flips one bit of one file.
 fn flip(disk: &SimDisk, seed: u64, flipped: &Flipped) {
     let mut random = fastrand::Rng::with_seed(seed);
     let Some(path) = random.choice(at_rest(disk)) else {
@@ -206,13 +206,13 @@ fn flip(disk: &SimDisk, seed: u64, flipped: &Flipped) {
     }
 }
 
-/// The object store as one process sees it: cut off at the process's end, and it may refuse a request.
+/// Object store as one process sees it: disconnected at the end of the process, and it may refuse a request.
 #[derive(Debug)]
 pub(crate) struct Store {
     objects: Arc<MemoryObjects>,
-    /// Held over every request, so that none of a dead process comes after its end.
+    /// Locked over every request, so that no request of a dead process arrives after its end.
     is_cut: RwLock<bool>,
-    /// Requests until one is refused; negative: none is.
+    /// Requests until one is refused; negative: none is refused.
     left: AtomicI64,
 }
 
@@ -239,7 +239,7 @@ impl Store {
 
     fn ask<T>(&self, key: &str, request: impl Future<Output = Result<T, ObjectError>>) -> Result<T, ObjectError> {
         let is_cut = self.is_cut.read();
-        // Not to be tried again.
+        // `Denied` errors are not retried.
         let refused = |reason: &str| Err(ObjectError::new(ObjectErrorKind::Denied, key, reason));
         if *is_cut {
             return refused("the process has ended");
@@ -247,7 +247,7 @@ impl Store {
         if self.left.load(Ordering::Relaxed) >= 0 && self.left.fetch_sub(1, Ordering::Relaxed) == 0 {
             return refused("planned failure of the store");
         }
-        // The store in memory never waits.
+        // The in-memory store never waits.
         futures_util::FutureExt::now_or_never(request).unwrap_or_else(|| refused("the store waits"))
     }
 }

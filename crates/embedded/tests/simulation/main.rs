@@ -1,8 +1,9 @@
-//! The whole engine on a simulated disk: runs of random operations, each with faults at random disk operations, checked
-//! against a model of what was acknowledged. `docs/simulation.md` says what is simulated and how a run is repeated.
+//! Simulation of the whole engine on a simulated disk: runs of random operations, each with faults at random disk
+//! operations, checked against a model of the acknowledged writes. `docs/simulation.md` says what is simulated and how
+//! to repeat a run.
 //!
-//! A run follows from its seed as far as the threads of the engine allow. `FIRN_SIM_SECONDS` says how long runs are made
-//! (60 without it), `FIRN_SIM_RUNS` how many at most, `FIRN_SIM_SEED` makes one run of this seed and tells all of it.
+//! A run follows from its seed as far as the threads of the engine allow. `FIRN_SIM_SECONDS` limits the total time
+//! (default 60), `FIRN_SIM_RUNS` the number of runs; `FIRN_SIM_SEED` makes one run of this seed and prints its journal.
 
 mod check;
 mod faults;
@@ -20,14 +21,14 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use run::{Journal, Tally};
 
-/// Runs that are made at a time: a run waits for the threads of its engine most of the time.
+/// Number of parallel runs: a run waits for the threads of its engine most of the time.
 const WORKERS: u64 = 2;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Makes a run; a violation comes back as text with all that was done.
+/// Makes a run; a violation is returned as text with the journal.
 fn run_of(seed: u64, tally: &Tally) -> Result<(), String> {
     let journal = Journal::default();
     let outcome = catch_unwind(AssertUnwindSafe(|| run::run(seed, &journal, tally)));

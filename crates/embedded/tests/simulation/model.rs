@@ -1,11 +1,11 @@
-//! What the engine acknowledged, and therefore has to answer.
+//! Model of acknowledged changes, which the engine's answers must match.
 //!
-//! What was neither acknowledged nor refused, because a fault came in between, may have happened or not: then a document
-//! has several values that are right, and an index may be there or not.
+//! If a fault interrupts a change, it is neither acknowledged nor refused and may have happened: then a document
+//! has several valid values, and an index may exist or not.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Documents by key, each with the values that are right; `None`: it is not there.
+/// Documents by key, each with its valid values; `None`: it does not exist.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Docs(BTreeMap<String, BTreeSet<Option<u64>>>);
 
@@ -21,7 +21,7 @@ impl Docs {
         values.insert(value);
     }
 
-    /// Everything whose key begins so was removed, or may have been.
+    /// Every document whose key has this prefix was removed, or may have been.
     pub(crate) fn remove(&mut self, prefix: &str, is_certain: bool) {
         for (_, values) in self.0.iter_mut().filter(|(key, _)| key.starts_with(prefix)) {
             if is_certain {
@@ -31,7 +31,7 @@ impl Docs {
         }
     }
 
-    /// Why what was found is wrong.
+    /// Compares found documents with the model; the error says what is wrong.
     pub(crate) fn check(&self, found: &BTreeMap<String, u64>) -> Result<(), String> {
         for (key, values) in &self.0 {
             let value = found.get(key).copied();
@@ -45,7 +45,7 @@ impl Docs {
         }
     }
 
-    /// From now on what was found is right, and nothing else: it is durable.
+    /// Makes the found values the only valid ones: they are durable.
     pub(crate) fn settle(&mut self, found: &BTreeMap<String, u64>) {
         for (key, values) in &mut self.0 {
             *values = BTreeSet::from([found.get(key).copied()]);
@@ -53,22 +53,22 @@ impl Docs {
     }
 }
 
-/// Whether something is there.
+/// Whether an object exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Presence {
     Certain,
-    /// A fault came while it was made or removed.
+    /// A fault interrupted its creation or removal.
     Doubtful,
 }
 
-/// What serves an index.
+/// Storage of an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Its own files, and it takes writes.
+    /// Local files, takes writes.
     Written,
-    /// Its own files, and it takes none.
+    /// Local files, takes no writes.
     Sealed,
-    /// A snapshot of this name.
+    /// Mounted from a snapshot of this name.
     Mounted(String),
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct Snapshot {
     pub(crate) presence: Presence,
 }
 
-/// All of it.
+/// State of all objects.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Model {
     pub(crate) indices: BTreeMap<String, Index>,
@@ -97,7 +97,7 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// Names of indices that are there for certain and fit.
+    /// Returns the names of indices that certainly exist and match.
     pub(crate) fn names(&self, fits: impl Fn(&Index) -> bool) -> Vec<String> {
         let certain = self
             .indices
@@ -106,7 +106,7 @@ impl Model {
         certain.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Names of snapshots that are there for certain.
+    /// Returns the names of snapshots that certainly exist.
     pub(crate) fn snapshot_names(&self) -> Vec<String> {
         let certain = self
             .snapshots
@@ -127,7 +127,7 @@ impl Model {
         }
     }
 
-    /// The same of a snapshot.
+    /// A snapshot was removed, or may have been.
     pub(crate) fn drop_snapshot(&mut self, name: &str, is_certain: bool) {
         match is_certain {
             true => drop(self.snapshots.remove(name)),

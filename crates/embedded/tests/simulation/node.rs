@@ -1,4 +1,4 @@
-//! One process: an engine on a simulated disk and an object store.
+//! Process of a run: an engine on a simulated disk and an object store.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,12 +17,12 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::faults::Store;
 
-/// Where the engine keeps everything.
+/// Data folder of the engine.
 pub(crate) const DATA: &str = "/data";
-/// More than any index has.
+/// More than the number of documents of any index.
 const DOCS_MAX: u64 = 10_000;
 
-/// Speaks to object stores, for all runs.
+/// Returns the runtime for object store requests of all runs.
 fn io() -> &'static Runtime {
     static IO: OnceLock<Runtime> = OnceLock::new();
     IO.get_or_init(|| {
@@ -59,7 +59,7 @@ impl Node {
         config.indexing_buffer_bytes = 8 << 20;
         config.shared_cache_bytes = 4 << 20;
         config.ticks = false;
-        // A full disk fails writes, and is not seen before: that is what is to be tried.
+        // A full disk is not detected early but fails writes: the run tests exactly that.
         config.space = Some(Arc::new(|| Ok((1 << 40, 1 << 39))));
         config.object_stores = Arc::new(ObjectStores::new(StoresConfig {
             memory: Some(Arc::clone(store) as _),
@@ -89,7 +89,7 @@ impl Node {
         self.run(self.engine.stats(&ctx(), target(index)))
     }
 
-    /// Why shards of an index do not serve: what makes its health red.
+    /// Returns why shards of an index do not serve: what makes its health red.
     pub(crate) fn failures(&self, index: &str) -> Vec<String> {
         match self.stats(index) {
             Ok(stats) => {
@@ -107,7 +107,7 @@ impl Node {
         self.run(self.engine.search(&ctx(), request))
     }
 
-    /// All documents of an index after a refresh, by key; one that is there twice is an error, the inner one.
+    /// Returns all documents of an index after a refresh, by key; a duplicate is the inner error.
     pub(crate) fn documents(&self, index: &str) -> Result<std::result::Result<BTreeMap<String, u64>, String>> {
         let refreshed = self.run(self.engine.refresh(&ctx(), target(index)))?;
         if let Some((_, _, error)) = refreshed.failures.into_iter().next() {

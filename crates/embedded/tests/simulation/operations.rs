@@ -1,4 +1,4 @@
-//! What a run does with written indices.
+//! Operations of a run on written indices.
 
 use bytes::Bytes;
 use firn_engine::Engine as _;
@@ -13,12 +13,12 @@ use crate::model::{Docs, Index, Kind, Presence};
 use crate::node::{ctx, target};
 use crate::run::Run;
 
-/// Ids that events have; few, so that they are replaced and removed.
+/// Number of event ids; few, so that events are replaced and removed.
 const IDS: u64 = 12;
 const TENANTS: u64 = 3;
 const TEMPLATES: u64 = 4;
 
-/// One item of a bulk, and what it does to the model.
+/// Item of a bulk, and its effect on the model.
 struct Item {
     item: BulkItem,
     key: String,
@@ -31,7 +31,7 @@ impl Run<'_> {
         let mut source = json!({
             "key": key, "n": n, "@timestamp": 1_767_225_600_000_i64 + n as i64 * 1000,
             "text": format!("event {n} of {}", n % 5),
-            // A new field is a transaction of the catalog.
+            // A new field causes a transaction of the catalog.
             format!("field-{}", n % 9): n,
         });
         if let Some(tenant) = tenant {
@@ -69,7 +69,7 @@ impl Run<'_> {
         }
     }
 
-    /// Some items for an index that takes writes.
+    /// Writes some items to an index that takes writes.
     pub(crate) fn write(&mut self) {
         let Some(index) = self.pick(|index| index.kind == Kind::Written) else {
             return;
@@ -104,7 +104,7 @@ impl Run<'_> {
         for (item, result) in items.into_iter().zip(results) {
             match result {
                 Ok(()) if !is_down => index.docs.set(&item.key, item.value),
-                // It was looked at and refused.
+                // The item was checked and refused.
                 Err(ErrorKind::VersionConflict | ErrorKind::DocumentMissing) => {}
                 _ => index.docs.maybe(&item.key, item.value),
             }
@@ -132,7 +132,7 @@ impl Run<'_> {
         self.note("merge", &outcome.map(|outcome| outcome.failures.len()));
     }
 
-    /// A new index that takes writes.
+    /// Creates an index that takes writes.
     pub(crate) fn create_index(&mut self, is_shared: bool) -> Result<()> {
         let name = format!("{}-{}", if is_shared { "shared" } else { "events" }, self.fresh());
         let mut settings = json!({"index.number_of_shards": self.random.u32(1..3)});
@@ -158,7 +158,7 @@ impl Run<'_> {
     }
 
     pub(crate) fn delete_index(&mut self) {
-        // Some are always left to work with.
+        // Some indices always stay.
         if self.model.indices.len() < 4 {
             return;
         }
@@ -171,7 +171,7 @@ impl Run<'_> {
         self.model.drop_index(&name, is_certain);
     }
 
-    /// A transaction of the catalog and nothing else.
+    /// Causes a transaction of the catalog and nothing else.
     pub(crate) fn put_template(&mut self) {
         let (name, version) = (format!("template-{}", self.random.u64(0..TEMPLATES)), self.fresh());
         let command = Command::PutIndexTemplate {
@@ -190,7 +190,7 @@ impl Run<'_> {
         self.note(&format!("template {name}={version}"), &outcome.map(drop));
     }
 
-    /// The events of a tenant go, from indices and then from snapshots.
+    /// Removes the events of a tenant, from indices and then from snapshots.
     pub(crate) fn delete_tenant(&mut self) {
         let tenant = format!("t{}", self.random.u64(0..TENANTS));
         let prefix = format!("{tenant}-");
@@ -207,7 +207,7 @@ impl Run<'_> {
         );
         let written = self.model.indices.values_mut();
         for index in written.filter(|index| index.is_shared && !matches!(index.kind, Kind::Mounted(_))) {
-            // Of one that may be gone nothing is certain.
+            // For an index that may be gone, nothing is certain.
             index.docs.remove(&prefix, is_done);
         }
         if !is_done {
@@ -266,7 +266,7 @@ pub(crate) fn bulk_item(index: &str, id: Option<&str>, operation: Operation) -> 
     }
 }
 
-/// What a template says its version is.
+/// Returns the version in a template.
 pub(crate) fn version_of(template: &Value) -> u64 {
     template["version"].as_u64().unwrap_or_default()
 }

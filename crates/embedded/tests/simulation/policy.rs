@@ -1,7 +1,7 @@
-//! The steps that a lifecycle policy takes with an index, by the commands of the engine that it takes them with: sealed,
-//! merged, brought to a snapshot, read back, mounted, compared, put in the index's place, and in the end deleted.
+//! Lifecycle policy of a run, executed through the engine's commands: an index is sealed, merged, copied to a snapshot,
+//! verified, mounted, compared, replaced by the mount, and in the end deleted.
 //!
-//! As in a real lifecycle a step that failed or was cut off is taken again, and begins by looking whether it is done.
+//! As in a real lifecycle, a failed or interrupted step is repeated, and first checks whether it is already done.
 
 use std::time::{Duration, Instant};
 
@@ -18,10 +18,10 @@ use crate::node::{ctx, target};
 use crate::run::Run;
 use crate::snapshots::is_whole;
 
-/// How long reading back may take; there is next to nothing to read.
+/// Maximum time of a verification; there is little to read.
 const VERIFY_PATIENCE: Duration = Duration::from_secs(20);
 
-/// Where an index is on its way.
+/// Progress of an index in its policy.
 #[derive(Debug, Clone)]
 pub(crate) struct Policy {
     index: String,
@@ -50,7 +50,7 @@ impl Run<'_> {
         self.policy.as_ref().is_some_and(|policy| policy.snapshot == snapshot)
     }
 
-    /// The next steps of the index that has a policy; another index gets it where none has.
+    /// Takes the next steps of the index with a policy; if there is none, another index gets the policy.
     pub(crate) fn take_policy_steps(&mut self) {
         if self.policy.is_none() {
             let Some(index) = self.pick(|index| index.kind == Kind::Written) else {
@@ -71,9 +71,9 @@ impl Run<'_> {
             let Some(policy) = self.policy.clone() else { return };
             match self.take_step(&policy) {
                 Some(Some(step)) => self.policy = Some(Policy { step, ..policy }),
-                // Through, or there is nothing to do it with.
+                // The policy is complete, or its index is gone.
                 Some(None) => self.policy = None,
-                // To be taken again.
+                // The step will be repeated.
                 None => return,
             }
         }
@@ -84,7 +84,7 @@ impl Run<'_> {
         Some(metadata.indices.contains_key(name))
     }
 
-    /// The step after the one that was taken; the outer `None` if it was not.
+    /// Takes a step and returns the next one; the outer `None` if it failed.
     fn take_step(&mut self, policy: &Policy) -> Option<Option<Step>> {
         let Policy {
             index,
@@ -93,7 +93,7 @@ impl Run<'_> {
             step,
         } = policy;
         if *step < Step::Delete && !self.is_there(index)? {
-            // Somebody deleted it, or it was replaced and nobody heard of it.
+            // It was deleted, or it was replaced and the answer was lost.
             return Some(self.is_there(mounted)?.then_some(Step::Delete));
         }
         match step {
@@ -103,7 +103,7 @@ impl Run<'_> {
                     settings: json!({"index.blocks.write": true}),
                     preserve_existing: false,
                 });
-                // Nothing is written to it from here on, whether it was sealed or not.
+                // The run writes nothing to it from here on, whether it was sealed or not.
                 if let Some(index) = self.model.indices.get_mut(index) {
                     index.kind = Kind::Sealed;
                 }
@@ -169,7 +169,7 @@ impl Run<'_> {
                 if is_certain {
                     self.remove_snapshot(snapshot);
                 }
-                // Its name may have been used up.
+                // Its name may already be in use.
                 Some(None)
             }
             Step::Replace => {
@@ -188,7 +188,7 @@ impl Run<'_> {
                 Some(Some(Step::Delete))
             }
             Step::Delete => {
-                // Most stay a while.
+                // Most mounts stay for a while.
                 if self.random.u8(0..4) > 0 {
                     return None;
                 }
@@ -216,7 +216,7 @@ impl Run<'_> {
         }
     }
 
-    /// Tells of a step; `None` if it failed or nobody heard of it.
+    /// Records a step in the journal; `None` if it failed or its answer was lost.
     fn taken<T, E: std::fmt::Display>(&self, policy: &Policy, outcome: &Result<T, E>) -> Option<()> {
         let told = outcome
             .as_ref()

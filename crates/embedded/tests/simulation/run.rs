@@ -1,4 +1,4 @@
-//! One run: an engine is opened, worked with, cut off, and opened again.
+//! One run: an engine is opened, used, crashed, and reopened.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use crate::node::{DATA, Node};
 use crate::policy::Policy;
 use crate::snapshots::register;
 
-/// The clock of a run begins here: 2026-01-01T00:00:00Z.
+/// Start of the clock of a run: 2026-01-01T00:00:00Z.
 const START_MS: i64 = 1_767_225_600_000;
-/// Faults of one run, at most.
+/// Maximum faults of one run.
 const ROUNDS_MAX: usize = 4;
-/// Operations until the next fault has had its chance.
+/// Maximum operations before the next fault.
 const OPERATIONS_MAX: usize = 14;
-/// Lines of a journal.
+/// Maximum lines of a journal.
 const LINES_MAX: usize = 400;
 
-/// What was done, for whoever looks into a violation.
+/// Journal of the operations, for the analysis of a violation.
 #[derive(Default)]
 pub(crate) struct Journal(Mutex<Vec<String>>);
 
@@ -42,7 +42,7 @@ impl Journal {
     }
 }
 
-/// What all runs came to.
+/// Totals of all runs.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     runs: AtomicU64,
@@ -65,7 +65,7 @@ impl Tally {
         format!("{self:?}")
     }
 
-    /// Runs that never came to a fault would prove nothing.
+    /// Fails if no run had a fault: such runs would prove nothing.
     pub(crate) fn check(&self) {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let runs = of(&self.runs);
@@ -97,11 +97,11 @@ pub(crate) struct Run<'a> {
     node: Option<Node>,
     armed: Armed,
     clock: Arc<AtomicI64>,
-    /// Counts up; every name and value that is made is a new one.
+    /// Increases; every new name and value uses it.
     last: u64,
 }
 
-/// A run of a seed; the violation, if there is one.
+/// Makes a run of a seed; returns the violation, if there is one.
 pub(crate) fn run(seed: u64, journal: &Journal, tally: &Tally) -> Result<(), String> {
     let mut run = Run {
         random: fastrand::Rng::with_seed(seed),
@@ -123,7 +123,7 @@ pub(crate) fn run(seed: u64, journal: &Journal, tally: &Tally) -> Result<(), Str
     let began = register(run.node())
         .and_then(|()| run.create_index(false))
         .and_then(|()| run.create_index(true));
-    began.map_err(|error| format!("nothing fails, and the engine does: {error}"))?;
+    began.map_err(|error| format!("the engine fails without a fault: {error}"))?;
     Tally::note(&tally.runs);
     for _ in 0..run.random.usize(1..=ROUNDS_MAX) {
         let fault = Fault::choose(&mut run.random);
@@ -163,7 +163,7 @@ impl Run<'_> {
         self.clock.load(Ordering::Relaxed)
     }
 
-    /// Whether the process has ended: what is heard of it afterwards counts for nothing.
+    /// Whether the process has ended: later results have no effect.
     pub(crate) fn is_down(&self) -> bool {
         self.armed.crash.has_come()
     }
@@ -183,7 +183,7 @@ impl Run<'_> {
         }
     }
 
-    /// An index that is there for certain.
+    /// Returns an index that certainly exists.
     pub(crate) fn pick(&mut self, fits: impl Fn(&Index) -> bool) -> Option<String> {
         let names = self.model.names(fits);
         self.random.choice(names)
@@ -220,7 +220,7 @@ impl Run<'_> {
         }
     }
 
-    /// The end of a process and the beginning of the next one, on what the first one left.
+    /// Ends a process and starts the next one on the disk that the first one left.
     fn end_round(&mut self, fault: Fault, objects: &Arc<MemoryObjects>) -> Result<SimDisk, String> {
         let node = self.node.take().ok_or("no engine")?;
         let is_gone = self.is_down();
@@ -230,7 +230,7 @@ impl Run<'_> {
             node.disk.set_capacity(CAPACITY);
             node.store.heal();
             if self.random.u8(0..3) == 0 {
-                // It goes on in the same process.
+                // The same process continues.
                 let disk = node.disk.clone();
                 self.node = Some(node);
                 self.journal.tell("the fault is over".to_owned());
@@ -238,12 +238,12 @@ impl Run<'_> {
                 return Ok(disk);
             }
         }
-        // A kill makes nothing durable, so what is in doubt stays so.
+        // A kill makes nothing durable, so doubts stay.
         let mut is_durable = matches!(fault, Fault::PowerLoss { .. }) && is_gone;
         let is_closed = !is_gone && self.random.bool();
         if is_closed {
             let closed = node.run(firn_engine::Engine::close(&*node.engine));
-            // It tells of shards that the fault stopped: what they did not flush is in their WALs.
+            // The error reports shards that the fault stopped: their unflushed writes are in their WALs.
             self.journal.tell(format!("closed: {closed:?}"));
         }
         let power_loss = (!is_gone && self.random.bool()).then(|| self.random.u64(..));
@@ -253,7 +253,7 @@ impl Run<'_> {
         self.journal.tell(format!(
             "the process ended (durable: {is_durable}), and another one begins"
         ));
-        // The next process may fail while it opens, too.
+        // The next process may also fail while it opens.
         if self.random.u8(0..3) == 0 {
             let store = Store::new(objects);
             let fault = match self.random.bool() {
@@ -285,7 +285,7 @@ impl Run<'_> {
         Ok(disk)
     }
 
-    /// The end of a run in which a bit of a file turned: now, and after a restart.
+    /// Ends a run with a flipped bit: checks now, and after a restart.
     fn end_damaged(&mut self, place: &Path, objects: &Arc<MemoryObjects>, tally: &Tally) -> Result<(), String> {
         let told = format!("after a bit turned in {}", place.display());
         self.journal.tell(told.clone());

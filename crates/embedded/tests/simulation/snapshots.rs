@@ -1,4 +1,4 @@
-//! What a run does with snapshots and what is mounted or restored from them.
+//! Operations of a run on snapshots, mounts and restores.
 
 use firn_engine::mounts::{MountSnapshot, SearchableSnapshots as _, Storage};
 use firn_engine::snapshot::{
@@ -11,7 +11,7 @@ use crate::model::{Index, Kind, Presence, Snapshot};
 use crate::node::{Node, ctx, target};
 use crate::run::Run;
 
-/// Snapshots that a run has at a time.
+/// Maximum snapshots of a run at the same time.
 const SNAPSHOTS_MAX: usize = 4;
 
 pub(crate) fn register(node: &Node) -> Result<()> {
@@ -24,7 +24,7 @@ pub(crate) fn register(node: &Node) -> Result<()> {
     node.run(node.engine.put_repository(&ctx(), request))
 }
 
-/// Whether a snapshot holds all that it should.
+/// Whether a snapshot is complete.
 pub(crate) fn is_whole(info: &SnapshotInfo) -> bool {
     info.state == SnapshotState::Success && info.failures.is_empty() && info.successful_shards == info.total_shards
 }
@@ -44,7 +44,7 @@ pub(crate) fn request(name: &str, indices: &[String]) -> CreateSnapshot {
 }
 
 impl Run<'_> {
-    /// A snapshot of some indices that have files of their own.
+    /// Takes a snapshot of some indices with local files.
     pub(crate) fn take_snapshot(&mut self) {
         if self.model.snapshots.len() >= SNAPSHOTS_MAX {
             return;
@@ -58,7 +58,7 @@ impl Run<'_> {
         }
     }
 
-    /// Whether it is there, whole.
+    /// Takes a snapshot; returns whether it exists and is complete.
     pub(crate) fn snapshot(&mut self, name: &str, indices: &[String]) -> bool {
         let outcome = self
             .node()
@@ -96,7 +96,7 @@ impl Run<'_> {
         self.remove_snapshot(&name);
     }
 
-    /// Whether it is gone.
+    /// Removes a snapshot; returns whether it is gone.
     pub(crate) fn remove_snapshot(&mut self, name: &str) -> bool {
         let names = vec![name.to_owned()];
         let outcome = self.node().run(self.node().engine.delete_snapshot(&ctx(), "r", &names));
@@ -132,7 +132,7 @@ impl Run<'_> {
         }
     }
 
-    /// Whether it is there.
+    /// Mounts an index; returns whether it exists.
     pub(crate) fn mount(&mut self, snapshot: &str, index: &str, name: &str, storage: Storage) -> bool {
         let mount = MountSnapshot {
             repository: "r".to_owned(),

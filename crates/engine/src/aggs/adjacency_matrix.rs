@@ -1,4 +1,4 @@
-//! `adjacency_matrix`: a bucket for each of several queries and for each pair of them.
+//! `adjacency_matrix` aggregation: a bucket for each of several queries and for each pair of them.
 
 use std::collections::BTreeSet;
 
@@ -14,10 +14,10 @@ use crate::{Error, Result};
 
 pub(super) const NAME: &str = "adjacency_matrix";
 
-/// Elasticsearch's `index.max_adjacency_matrix_filters`: buckets grow with its square.
+/// Maximum filters, Elasticsearch's `index.max_adjacency_matrix_filters`: buckets grow with its square.
 const FILTERS_MAX: usize = 100;
 
-/// What stands between the names of a pair.
+/// Default separator between the names of a pair.
 const SEPARATOR: &str = "&";
 
 /// `adjacency_matrix`.
@@ -25,7 +25,7 @@ const SEPARATOR: &str = "&";
 pub struct AdjacencyMatrix {
     /// Sorted by name.
     pub filters: Vec<(String, Query)>,
-    /// Between the names of a pair (default `&`).
+    /// Separator between the names of a pair (default `&`).
     pub separator: String,
 }
 
@@ -70,7 +70,7 @@ pub(super) fn parse(request: &Request<'_>) -> Result<AggregationKind> {
 }
 
 impl AdjacencyMatrix {
-    /// The name of a bucket: that of one filter, or of a pair.
+    /// Returns the name of a bucket: that of one filter, or of a pair.
     pub fn name(&self, first: usize, second: usize) -> String {
         let (left, right) = (&self.filters[first].0, &self.filters[second].0);
         if first == second {
@@ -97,7 +97,7 @@ impl AdjacencyMatrix {
     }
 }
 
-/// Those buckets that hold documents, by name.
+/// Returns the buckets that hold documents, by name.
 pub(super) fn answer(finisher: &mut Finisher<'_>, sub: &Aggregations, partial: TermsPartial) -> Result<Buckets> {
     let found = partial.buckets.into_iter().filter(|(_, bucket)| bucket.doc_count > 0);
     let mut found: Vec<(Key, Bucket)> = found.map(|(key, bucket)| (key.into(), bucket)).collect();

@@ -1,4 +1,4 @@
-//! `avg`: the mean of the values.
+//! `avg` aggregation: mean of the values.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! `boxplot`: extremes, quartiles and whiskers.
+//! `boxplot` aggregation: extremes, quartiles and whiskers.
 
 use serde_json::{Map, Value, json};
 
@@ -10,15 +10,15 @@ use crate::Result;
 
 pub(super) const NAME: &str = "boxplot";
 
-/// Whiskers reach to the outermost values within so many heights of the box.
+/// Whiskers extend to the outermost values within this multiple of the box height.
 const WHISKER: f64 = 1.5;
 
 /// `boxplot`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Boxplot {
-    /// Of which field.
+    /// Field and value options.
     pub metric: Metric,
-    /// Of the digest.
+    /// Compression of the digest.
     pub compression: f64,
 }
 
@@ -36,7 +36,7 @@ pub(super) fn parse(request: &Request<'_>) -> Result<AggregationKind> {
 }
 
 impl Boxplot {
-    /// An empty digest.
+    /// Returns an empty digest.
     pub fn digest(&self) -> Digest {
         Digest::new(self.compression)
     }
@@ -48,8 +48,8 @@ impl Boxplot {
     }
 }
 
-/// A field of the answer by name; `None` where there is no such field. What has no value is NaN,
-/// the extremes of nothing are infinite.
+/// Returns a field of the answer by name; `None`: unknown name. A field without a value is NaN; the extremes of no
+/// values are infinite.
 pub(super) fn field(digest: &SortedDigest, name: &str) -> Option<f64> {
     let quartile = |part: f64| digest.quantile(part).unwrap_or(f64::NAN);
     let reach = || WHISKER * (quartile(0.75) - quartile(0.25));

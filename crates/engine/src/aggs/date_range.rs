@@ -1,4 +1,4 @@
-//! `date_range`: a bucket for each span of time.
+//! `date_range` aggregation: a bucket per time range.
 
 use firn_model::dates::{DateFormat, Zone};
 use serde_json::Value;
@@ -23,13 +23,13 @@ pub(super) fn parse(request: &Request<'_>) -> Result<AggregationKind> {
 }
 
 impl Ranges {
-    /// Its time zone.
+    /// Returns the time zone.
     pub fn zone(&self) -> Result<Zone> {
         self.time_zone.as_deref().map_or_else(|| Ok(Zone::utc()), Zone::parse)
     }
 
-    /// The bounds of dates in ms since epoch UTC, `[from, to)`; an open one is infinite. `format`
-    /// is the field's unless the request has its own.
+    /// Returns the bounds in ms since epoch UTC, `[from, to)`; an open bound is infinite. `format` is the field's, and
+    /// is used unless the request has a format.
     pub fn date_bounds(&self, format: &DateFormat, now_ms: i64) -> Result<Vec<(f64, f64)>> {
         let zone = self.zone()?;
         let bound = |value: &Value, open: f64| {
@@ -40,7 +40,7 @@ impl Ranges {
             };
             match (format.parse_math_ms(&text, now_ms, false, &zone), value.as_i64()) {
                 (Ok(ms), _) => Ok(ms as f64),
-                // A number that is no date of the format counts in ms.
+                // A number that is not a date in the format counts as ms.
                 (Err(_), Some(ms)) => Ok(ms as f64),
                 (Err(cause), None) => Err(Error::parsing(format!(
                     "failed to parse date field [{text}] with format [{}]",
@@ -68,7 +68,7 @@ pub(super) fn answer(
         (_, Some(format)) => DateFormat::new(format)?.into(),
         (_, None) => DateFormat::default_millis().into(),
     };
-    // Without any shard nobody has read the bounds yet.
+    // Without any shard the bounds are not parsed yet.
     let bounds = match partial.bounds.is_empty() {
         true => ranges.date_bounds(&format, finisher.now_ms().unwrap_or_default())?,
         false => std::mem::take(&mut partial.bounds),

@@ -1,11 +1,11 @@
-//! Numbers by pattern (`#,##0.00`, `0%`, `0.0E0`), as `format` of an aggregation asks for them.
+//! Number patterns (`#,##0.00`, `0%`, `0.0E0`) for `format` of an aggregation.
 //!
-//! The patterns are those of Java's `DecimalFormat` in the root locale, because that is what
-//! Elasticsearch hands them to: digits round half to even on the exact decimal value.
+//! The patterns are those of Java's `DecimalFormat` in the root locale, because Elasticsearch uses it: digits round
+//! half to even on the exact decimal value.
 
 use crate::{Error, Result};
 
-/// Longer patterns are refused; real ones have a dozen characters.
+/// Longer patterns are refused; usual ones have a dozen characters.
 const PATTERN_LENGTH_MAX: usize = 200;
 
 /// A parsed pattern.
@@ -23,9 +23,9 @@ pub struct DecimalFormat {
     integer_digits_max: usize,
     fraction_digits_min: usize,
     fraction_digits_max: usize,
-    /// The pattern ends or begins with its point.
+    /// The pattern ends or starts with the decimal point.
     point_always: bool,
-    /// Least digits of the exponent, if there is one.
+    /// Minimum digits of the exponent, if there is one.
     exponent_digits: Option<usize>,
 }
 
@@ -36,7 +36,7 @@ struct Affixes {
 }
 
 impl DecimalFormat {
-    /// Reads a pattern.
+    /// Parses a pattern.
     pub fn new(pattern: &str) -> Result<Self> {
         let bad = || Error::illegal_argument(format!("Malformed pattern \"{pattern}\""));
         if pattern.len() > PATTERN_LENGTH_MAX {
@@ -51,7 +51,7 @@ impl DecimalFormat {
         let multiplier = reader.multiplier;
         let negative = if reader.characters.get(reader.at) == Some(&';') {
             reader.at += 1;
-            // Only the affixes of the negative part count.
+            // Only the affixes of the negative part matter.
             Some(reader.subpattern(bad)?.0)
         } else {
             None
@@ -84,12 +84,12 @@ impl DecimalFormat {
         })
     }
 
-    /// The pattern as it was written.
+    /// Returns the pattern as written.
     pub fn pattern(&self) -> &str {
         &self.pattern
     }
 
-    /// A number in this format.
+    /// Formats a number.
     pub fn print(&self, value: f64) -> String {
         if value.is_nan() {
             return "NaN".to_owned();
@@ -110,7 +110,7 @@ impl DecimalFormat {
         format!("{}{digits}{}", affixes.prefix, affixes.suffix)
     }
 
-    /// A whole number in this format, to its last digit.
+    /// Formats an integer exactly.
     pub fn print_integer(&self, value: i128) -> String {
         if self.exponent_digits.is_some() || self.multiplier != 1.0 {
             return self.print(value as f64);
@@ -124,7 +124,7 @@ impl DecimalFormat {
         self.layout(&format!("{value:.*}", self.fraction_digits_max))
     }
 
-    /// Digits that are rounded already, with groups and the digits that must be there.
+    /// Adds grouping and required digits to rounded digits.
     fn layout(&self, rounded: &str) -> String {
         let (integer, fraction) = rounded.split_once('.').unwrap_or((rounded, ""));
         let mut fraction = fraction.trim_end_matches('0').to_owned();
@@ -158,7 +158,7 @@ impl DecimalFormat {
         let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         let digits = mantissa.replace('.', "");
         let digits = digits.trim_end_matches('0');
-        // Where the point stands among the digits.
+        // Position of the decimal point among the digits.
         let point = exponent.parse::<i64>().unwrap_or(0) + 1;
         let point = if digits.is_empty() { 0 } else { point };
         let (least, most) = (self.integer_digits_min as i64, self.integer_digits_max as i64);
@@ -192,7 +192,7 @@ impl DecimalFormat {
     }
 }
 
-/// The middle of a pattern: how many of which digits.
+/// Digits part of a pattern, counted by kind.
 #[derive(Default)]
 struct Number {
     /// `#` before the first `0`.
@@ -200,7 +200,7 @@ struct Number {
     zero: usize,
     /// `#` after the last `0`.
     right: usize,
-    /// Digits before the point.
+    /// Digits before the decimal point.
     point: Option<usize>,
     /// Digits since the last comma.
     grouping: Option<usize>,
@@ -212,7 +212,7 @@ impl Number {
         self.left + self.zero + self.right
     }
 
-    /// `###.###` means one digit before the point.
+    /// `###.###` means one digit before the decimal point.
     fn counts(&self) -> (usize, usize, usize) {
         match self.point {
             Some(point) if self.zero == 0 && self.left > 0 => {
@@ -227,7 +227,7 @@ impl Number {
         let (left, zero, right) = self.counts();
         let total = left + zero + right;
         let point_fits = self.point.is_none_or(|point| point >= left && point <= left + zero);
-        // Without a point, a `#` cannot follow a `0`.
+        // Without a decimal point, a `#` cannot follow a `0`.
         let ends_well = self.point.is_some() || right == 0;
         (total > 0 && point_fits && ends_well && self.grouping != Some(0)).then_some(())
     }
@@ -247,7 +247,7 @@ impl Reader {
         Ok((Affixes { prefix, suffix }, number))
     }
 
-    /// Text up to the number or the end; quotes make special characters plain.
+    /// Reads text up to the number or the end; quotes make special characters plain.
     fn affix(&mut self) -> Option<String> {
         let mut text = String::new();
         while let Some(&character) = self.characters.get(self.at) {
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number() {
+    fn non_finite_numbers() {
         check(
             "0.0",
             &[(f64::NAN, "NaN"), (f64::INFINITY, "∞"), (f64::NEG_INFINITY, "-∞")],

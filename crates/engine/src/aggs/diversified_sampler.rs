@@ -1,4 +1,4 @@
-//! `diversified_sampler`: one bucket of the best documents, with few of the same value.
+//! `diversified_sampler` aggregation: one bucket of the best documents, with few of the same value.
 
 use std::collections::BTreeSet;
 
@@ -11,14 +11,14 @@ use crate::Result;
 
 pub(super) const NAME: &str = "diversified_sampler";
 
-/// `diversified_sampler`. Documents without a value count as having one of their own in common.
+/// `diversified_sampler`. Documents without a value count as documents with the same value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DiversifiedSampler {
-    /// Full path of the field that the sample is to be diverse in.
+    /// Full path of the field whose values are limited.
     pub field: String,
-    /// Documents of the highest scores that each shard takes (default 100).
+    /// Number of best documents that each shard takes (default 100).
     pub shard_size: usize,
-    /// Documents of one value at most (default 1).
+    /// Maximum documents per value (default 1).
     pub max_docs_per_value: usize,
 }
 
@@ -35,7 +35,7 @@ pub(super) fn parse(request: &Request<'_>) -> Result<AggregationKind> {
             "field" => field = Some(parse::text(NAME, key, value)?),
             "shard_size" => sampler.shard_size = number(0)? as usize,
             "max_docs_per_value" => sampler.max_docs_per_value = number(0)? as usize,
-            // A hint about how to compute the same answer.
+            // A hint for the computation that does not change the answer.
             "execution_hint" => drop(parse::text(NAME, key, value)?),
             _ => return Err(unknown_field(NAME, key)),
         }

@@ -1,4 +1,4 @@
-//! `extended_stats`: `stats` with variance, deviation and bounds around the mean.
+//! `extended_stats` aggregation: `stats` with variance, deviation and bounds around the mean.
 
 use serde_json::{Map, Value, json};
 
@@ -9,13 +9,13 @@ use crate::{Error, Result};
 
 pub(super) const NAME: &str = "extended_stats";
 
-/// Deviations between the mean and its bounds where no `sigma` is given.
+/// Default `sigma`: deviations between the mean and its bounds.
 pub(super) const SIGMA: f64 = 2.0;
 
 /// `extended_stats`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExtendedStats {
-    /// Of which field.
+    /// Field and value options.
     pub metric: Metric,
     /// Deviations between the mean and its bounds.
     pub sigma: f64,
@@ -43,17 +43,17 @@ impl ExtendedStats {
     }
 }
 
-/// Partial result: what `stats` needs, and the sum of squares.
+/// Partial result: that of `stats`, and the sum of squares.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ExtendedStatsPartial {
-    /// The values.
+    /// Statistics of the values.
     pub stats: MetricPartial,
-    /// Their squares; only the sum of these is looked at.
+    /// Statistics of the squares; only their sum is used.
     squares: MetricPartial,
 }
 
 impl ExtendedStatsPartial {
-    /// Of no value.
+    /// Creates a partial result without values.
     pub fn new(format: ValueFormat) -> Self {
         Self {
             stats: MetricPartial::new(format),
@@ -68,19 +68,19 @@ impl ExtendedStatsPartial {
         self.squares.add(value * value);
     }
 
-    /// Adds another part.
+    /// Adds another partial result.
     pub fn merge(&mut self, other: &Self) {
         self.stats.merge(&other.stats);
         self.squares.merge(&other.squares);
     }
 
-    /// A field by the name that it prints under; `None` where there is no such field.
+    /// Returns a field by its printed name; `None`: unknown name.
     pub(super) fn field(&self, name: &str, sigma: f64) -> Option<f64> {
         let count = self.stats.count as f64;
         let mean = self.stats.average().unwrap_or(f64::NAN);
         let squared = || {
             let total = self.stats.total();
-            // Rounding may leave a little less than nothing.
+            // Rounding may make the difference slightly negative.
             (self.squares.total() - total * total / count).max(0.0)
         };
         let population = || squared() / count;
@@ -130,7 +130,7 @@ pub(super) fn answer(partial: &ExtendedStatsPartial, sigma: f64) -> Map<String, 
     let value = |name: &str| partial.field(name, sigma).filter(|_| !is_empty);
     let number = |name: &str| value(name).map_or(Value::Null, float);
     let format = &partial.stats.format;
-    // Elasticsearch turns deviations of booleans into words, and leaves the rest JSON booleans.
+    // Elasticsearch prints deviations of booleans as words, and the other values as JSON booleans.
     let text = |name: &str| match value(name) {
         Some(value) if name.starts_with("std_") => format.print(value).map(Value::from),
         Some(value) => format.print_one_of_several(value),
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_null() {
+    fn no_values_give_null() {
         let mut nothing = of(&[]);
         nothing.stats.format = ValueFormat::of_pattern(DecimalFormat::new("0.0").ok());
         let answer = answer(&nothing, SIGMA);

@@ -1,4 +1,4 @@
-//! `filter`: one bucket, bounded by a query.
+//! `filter` aggregation: one bucket of the documents that match a query.
 
 use serde_json::Value;
 

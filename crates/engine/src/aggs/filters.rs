@@ -1,4 +1,4 @@
-//! `filters`: a bucket for each of several queries, and maybe one for the rest.
+//! `filters` aggregation: a bucket for each of several queries, and optionally one for all other documents.
 
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -13,20 +13,20 @@ use crate::{Error, Result};
 
 pub(super) const NAME: &str = "filters";
 
-/// Filters in one aggregation: each is run over every document.
+/// Maximum filters in one aggregation: each runs over every document.
 const FILTERS_MAX: usize = 1024;
 
-/// The name of the bucket of the rest, where none is given.
+/// Default name of the bucket of all other documents.
 const OTHER: &str = "_other_";
 
 /// `filters`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Filters {
-    /// Sorted by name, as Elasticsearch answers them; without names as listed.
+    /// Sorted by name, as Elasticsearch returns them; without names in request order.
     pub filters: Vec<(Option<String>, Query)>,
-    /// The name of the bucket of documents that match none, if one is wanted.
+    /// Name of the bucket of documents that match no filter, if requested.
     pub other: Option<String>,
-    /// Buckets as an object by name; without names always a list.
+    /// Return buckets as an object by name; without names always a list.
     pub keyed: bool,
 }
 
@@ -85,7 +85,7 @@ fn list(value: &Value) -> Result<Vec<(Option<String>, Query)>> {
 }
 
 impl Filters {
-    /// Buckets of the answer.
+    /// Returns the number of buckets in the answer.
     pub fn bucket_count(&self) -> usize {
         self.filters.len() + usize::from(self.other.is_some())
     }

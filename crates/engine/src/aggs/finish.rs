@@ -1,4 +1,4 @@
-//! From merged partial results to the answer.
+//! Conversion of merged partial results into the answer.
 
 use serde_json::Value;
 
@@ -13,27 +13,26 @@ use super::{
 use crate::expression::Steps;
 use crate::{Cancel, Error, ErrorKind, Result};
 
-/// What an answer may take, bytes: buckets are bounded by their number, what is below each of them by this.
+/// Maximum bytes of an answer: the number of buckets has a separate limit; this one bounds their contents.
 const ANSWER_BYTES_MAX: usize = 256 << 20;
-/// One finished aggregation beside its name, its metadata and its buckets, about: in memory and printed.
+/// Approximate bytes of one finished aggregation without its name, metadata and buckets, in memory and printed.
 const FINISHED_BYTES: usize = 256;
 
-/// How to print an answer.
+/// Options for finishing an answer.
 #[derive(Debug, Clone)]
 pub struct FinishOptions {
-    /// Bounds the buckets of all levels together (`search.max_buckets`).
+    /// Maximum buckets of all levels together (`search.max_buckets`).
     pub max_buckets: usize,
-    /// Put the type before each name: `sterms#name`.
+    /// Prefix each name with its type: `sterms#name`.
     pub typed_keys: bool,
-    /// What `now` means in the bounds of a date histogram, ms since epoch UTC. Without it such
-    /// bounds are refused.
+    /// Value of `now` in the bounds of a date histogram, ms since epoch UTC. Without it such bounds are refused.
     pub now_ms: Option<i64>,
-    /// Ends the work when nobody waits for the answer any more.
+    /// Stops the work when the client no longer waits.
     pub cancel: Cancel,
 }
 
 impl FinishOptions {
-    /// Plain names, no `now`.
+    /// Returns options with plain names and without `now`.
     pub fn new(max_buckets: usize) -> Self {
         Self {
             max_buckets,
@@ -44,12 +43,12 @@ impl FinishOptions {
     }
 }
 
-/// Builds the finished tree level by level and counts buckets on the way.
+/// Builder of the finished tree, level by level; it counts buckets.
 pub(super) struct Finisher<'a> {
     options: &'a FinishOptions,
     room: Room,
     steps: Steps,
-    /// Of [`ANSWER_BYTES_MAX`].
+    /// Bytes used of [`ANSWER_BYTES_MAX`].
     bytes: usize,
 }
 
@@ -63,7 +62,7 @@ impl<'a> Finisher<'a> {
         }
     }
 
-    /// Accounts for one finished aggregation, of which there is one in each bucket of the level above.
+    /// Accounts for one finished aggregation of one parent bucket.
     fn take_bytes(&mut self, name: &str, aggregation: &Aggregation) -> Result<()> {
         let meta = aggregation.meta.as_ref().map_or(0, bytes_of);
         self.bytes = self.bytes.saturating_add(FINISHED_BYTES + 2 * (name.len() + meta));
@@ -84,17 +83,17 @@ impl<'a> Finisher<'a> {
         self.options.now_ms
     }
 
-    /// To be called in loops over buckets.
+    /// Checks for cancellation; loops over buckets call it.
     pub(super) fn tick(&mut self) -> Result<()> {
         self.room.watch.tick()
     }
 
-    /// Accounts for buckets before they are made.
+    /// Accounts for buckets before they are created.
     pub(super) fn count(&mut self, buckets: usize) -> Result<()> {
         self.room.take(buckets)
     }
 
-    /// Refuses a page that could hold more buckets than an answer may have, however many it does.
+    /// Refuses a page size above the maximum number of buckets, even if fewer buckets exist.
     pub(super) fn check_size(&self, size: usize) -> Result<()> {
         let max = self.options.max_buckets;
         if size <= max {
@@ -109,13 +108,13 @@ impl<'a> Finisher<'a> {
         ))
     }
 
-    /// Finishes one level, in the order of the request. What no segment reported is empty.
+    /// Finishes one level, in the order of the request. An aggregation that no segment reported is empty.
     pub(super) fn level(&mut self, aggregations: &Aggregations, mut partials: Partials) -> Result<Level> {
         self.tick()?;
         let mut level = Level(Vec::with_capacity(aggregations.0.len()));
         for (name, aggregation) in &aggregations.0 {
             self.take_bytes(name, aggregation)?;
-            // What has no partial result has no answer before the rest of the level has one.
+            // A pipeline has no partial result; its answer is computed after the rest of the level.
             let finished = match partials.0.swap_remove(name).or_else(|| aggregation.empty()) {
                 Some(partial) => self.one(name, aggregation, partial)?,
                 None => Finished::Absent,
@@ -125,7 +124,7 @@ impl<'a> Finisher<'a> {
         Ok(level)
     }
 
-    /// Runs the pipelines that stand in an aggregation.
+    /// Runs the pipelines inside an aggregation.
     fn with_pipelines(&mut self, aggregation: &Aggregation, mut finished: Finished) -> Result<Finished> {
         match &mut finished {
             Finished::Buckets(buckets) => pipeline::in_buckets(&aggregation.sub, buckets, &mut self.steps)?,
@@ -223,7 +222,7 @@ impl<'a> Finisher<'a> {
     }
 }
 
-/// What a JSON value takes printed, about.
+/// Returns the approximate printed bytes of a JSON value.
 fn bytes_of(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len() + 2,

@@ -1,8 +1,7 @@
-//! The finished tree: what the answer will say, before it is JSON.
+//! Finished tree: the answer before it is printed as JSON.
 //!
-//! Pipelines read and change this tree ([`super::pipeline`]); then it is printed. A level holds
-//! one result per aggregation of the request, in the same order, so names are not repeated for
-//! every bucket.
+//! Pipelines read and change this tree ([`super::pipeline`]); then it is printed. A level holds one result per
+//! aggregation of the request, in the same order, so names are not repeated for every bucket.
 
 use serde_json::{Map, Value};
 
@@ -10,11 +9,11 @@ use super::key::{Key, double_text};
 use super::top_hits::Page;
 use super::{Aggregation, Aggregations, ValueFormat};
 
-/// The results of one level, in the order of the request's aggregations.
+/// Results of one level, in the order of the request's aggregations.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Level(pub(super) Vec<Finished>);
 
-/// The result of one aggregation.
+/// Result of one aggregation.
 #[derive(Debug, Clone, PartialEq)]
 // A level has few of them; boxes would cost an allocation per metric of every bucket.
 #[allow(clippy::large_enum_variant)]
@@ -23,39 +22,39 @@ pub(super) enum Finished {
     Buckets(Buckets),
     /// One bucket (`filter`, `global`, …).
     Single(SingleBucket),
-    /// Whatever has no buckets, as it prints.
+    /// A result without buckets, as it prints.
     Metric(Map<String, Value>),
     /// Documents.
     Hits(Page),
-    /// A pipeline without an answer at this place: nothing is printed.
+    /// A pipeline without an answer at this position: nothing is printed.
     Absent,
 }
 
-/// The result of an aggregation with several buckets.
+/// Result of an aggregation with several buckets.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Buckets {
-    /// What `typed_keys` puts before the name.
+    /// Prefix of the name for `typed_keys`.
     pub(super) type_name: &'static str,
     /// Printed before `buckets`.
     pub(super) head: Vec<(&'static str, Value)>,
     /// Printed after `buckets`.
     pub(super) tail: Vec<(&'static str, Value)>,
-    /// An object by [`FinishedBucket::name`] instead of a list.
+    /// Print an object by [`FinishedBucket::name`] instead of a list.
     pub(super) keyed: bool,
-    /// Which fields say the key.
+    /// Printed key fields.
     pub(super) keys: Keys,
     /// In the order of the answer.
     pub(super) buckets: Vec<FinishedBucket>,
 }
 
-/// How the key of a bucket prints.
+/// Printed key fields of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keys {
     /// `key`, then `key_as_string` (terms).
     KeyFirst,
     /// `key_as_string`, then `key` (histograms).
     TextFirst,
-    /// Not at all: the bucket's name or place says it (filters, keyed ranges).
+    /// None: the bucket's name or position is the key (filters, keyed ranges).
     Hidden,
 }
 
@@ -68,7 +67,7 @@ pub(super) struct FinishedBucket {
     pub(super) key_as_string: Option<String>,
     /// Printed between the key and `doc_count` (`from`, `to`).
     pub(super) before: Vec<(&'static str, Value)>,
-    /// Documents in it.
+    /// Number of documents.
     pub(super) doc_count: u64,
     /// Printed after `doc_count` (`score`, `doc_count_error_upper_bound`).
     pub(super) after: Vec<(&'static str, Value)>,
@@ -76,10 +75,10 @@ pub(super) struct FinishedBucket {
     pub(super) sub: Level,
 }
 
-/// One bucket that stands alone.
+/// A single bucket.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct SingleBucket {
-    /// Documents in it.
+    /// Number of documents.
     pub(super) doc_count: u64,
     /// Printed after `doc_count`.
     pub(super) after: Vec<(&'static str, Value)>,
@@ -88,7 +87,7 @@ pub(super) struct SingleBucket {
 }
 
 impl FinishedBucket {
-    /// A bucket of a plain key.
+    /// Creates a bucket with a plain key.
     pub(super) fn new(key: Key, format: &ValueFormat, doc_count: u64, sub: Level) -> Self {
         Self {
             key_as_string: key.print_as_string(format),
@@ -99,7 +98,7 @@ impl FinishedBucket {
         }
     }
 
-    /// What it is called in a keyed answer and in `buckets_path`.
+    /// Returns the name in a keyed answer and in `buckets_path`.
     pub(super) fn name(&self) -> String {
         match (&self.key_as_string, &self.key) {
             (Some(text), _) => text.clone(),
@@ -110,7 +109,7 @@ impl FinishedBucket {
     }
 
     fn print(self, keys: Keys, below: &Aggregations, typed: bool) -> Value {
-        // Made for its size at once: an answer may have tens of thousands of buckets.
+        // Allocated with its final size: an answer may have tens of thousands of buckets.
         let fields = 3 + self.before.len() + self.after.len() + self.sub.0.len();
         let mut printed = Map::with_capacity(fields);
         let text = self.key_as_string.map(Value::String);
@@ -153,8 +152,7 @@ impl Buckets {
 }
 
 impl Level {
-    /// Puts the results into `answer`, each under its name; with `typed` its type stands before
-    /// the name.
+    /// Inserts the results into `answer` by name; `typed` prefixes the name with the type.
     pub(super) fn print(self, aggregations: &Aggregations, typed: bool, answer: &mut Map<String, Value>) {
         for ((name, aggregation), finished) in aggregations.0.iter().zip(self.0) {
             if matches!(finished, Finished::Absent) {

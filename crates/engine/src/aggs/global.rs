@@ -1,4 +1,4 @@
-//! `global`: one bucket of all documents of the searched indices, whatever the query says.
+//! `global` aggregation: one bucket of all documents of the searched indices, independent of the query.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! `ip_prefix`: a bucket for each network of a given size.
+//! `ip_prefix` aggregation: a bucket per network of a given size.
 
 use std::collections::BTreeSet;
 
@@ -18,15 +18,15 @@ pub(super) const NAME: &str = "ip_prefix";
 pub struct IpPrefix {
     /// Full path.
     pub field: String,
-    /// Bits of the network.
+    /// Network bits.
     pub prefix_length: u32,
-    /// Addresses of the other kind are in no bucket.
+    /// Address family; addresses of the other family are in no bucket.
     pub is_ipv6: bool,
-    /// `10.0.0.0/8` for a key in place of `10.0.0.0`.
+    /// Print the key as `10.0.0.0/8` instead of `10.0.0.0`.
     pub append_prefix_length: bool,
-    /// Buckets as an object by key.
+    /// Return buckets as an object by key.
     pub keyed: bool,
-    /// Fewer documents: no bucket (default 1).
+    /// Minimum documents of a bucket (default 1).
     pub min_doc_count: u64,
     /// Value of documents without the field.
     pub missing: Option<Value>,
@@ -72,8 +72,8 @@ pub(super) fn parse(request: &Request<'_>) -> Result<AggregationKind> {
 }
 
 impl IpPrefix {
-    /// The network of an address, which is given as IPv6 with IPv4 ones mapped into it; `None`: it is
-    /// of the other kind.
+    /// Returns the network of an address, given as IPv6 with IPv4 addresses mapped; `None`: the address is of the other
+    /// family.
     pub fn network(&self, bits: u128) -> Option<u128> {
         let is_ipv4 = bits >> 32 == 0xffff;
         if is_ipv4 == self.is_ipv6 {

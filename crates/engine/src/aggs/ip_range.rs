@@ -1,4 +1,4 @@
-//! `ip_range`: a bucket for each range of addresses.
+//! `ip_range` aggregation: a bucket per address range.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -13,8 +13,7 @@ use crate::{Error, Result};
 
 pub(super) const NAME: &str = "ip_range";
 
-/// Addresses from the first (included) to the second (excluded), as IPv6 with IPv4 ones mapped
-/// into it; `None`: open.
+/// Addresses from the first (included) to the second (excluded), as IPv6 with IPv4 addresses mapped; `None`: open.
 pub type IpBounds = (Option<u128>, Option<u128>);
 
 pub(super) fn parse(request: &Request<'_>) -> Result<AggregationKind> {
@@ -24,7 +23,7 @@ pub(super) fn parse(request: &Request<'_>) -> Result<AggregationKind> {
 }
 
 impl Ranges {
-    /// The bounds of addresses.
+    /// Returns the bounds of the ranges.
     pub fn ip_bounds(&self) -> Result<Vec<IpBounds>> {
         self.ranges.iter().map(bounds).collect()
     }
@@ -45,7 +44,7 @@ fn bounds(spec: &RangeSpec) -> Result<IpBounds> {
     let wrong = || Error::illegal_argument(format!("'{mask}' is not an IP block"));
     let address: IpAddr = address.parse().map_err(|_| wrong())?;
     let length: u32 = length.parse().map_err(|_| wrong())?;
-    // The bits of an IPv4 block stand at the end of the mapped address.
+    // The bits of an IPv4 block are at the end of the mapped address.
     let (length, bits) = match address {
         IpAddr::V4(v4) if length <= 32 => (length + 96, v4.to_ipv6_mapped().to_bits()),
         IpAddr::V6(v6) if length <= 128 => (length, v6.to_bits()),
@@ -71,20 +70,20 @@ fn address(value: &Value) -> Result<Option<u128>> {
     }
 }
 
-/// The address of a bound: IPv4 where it is one.
+/// Returns the address of a bound, as IPv4 if it is mapped.
 pub fn address_of(bits: u128) -> IpAddr {
     Ipv6Addr::from_bits(bits).to_canonical()
 }
 
 pub(super) fn print_address(bits: u128) -> String {
     match address_of(bits) {
-        // Java prints no address in the mixed notation that Rust chooses for some.
+        // Java never prints the mixed notation that Rust uses for some addresses.
         IpAddr::V6(v6) => print_groups(v6),
         v4 => v4.to_string(),
     }
 }
 
-/// Groups of four digits, the longest run of zeros (of two or more) left out.
+/// Prints groups of four digits and shortens the longest run of two or more zero groups.
 fn print_groups(address: Ipv6Addr) -> String {
     let groups = address.segments();
     let (mut start, mut length) = (0, 1);
@@ -113,7 +112,7 @@ pub(super) fn answer(
     let bounds = ranges.ip_bounds()?;
     let buckets = partial.take_buckets(bounds.len());
     let mut ordered: Vec<_> = bounds.iter().zip(&ranges.ranges).zip(buckets).collect();
-    // An open end comes after every address, an open start before.
+    // An open end sorts after every address, an open start before.
     let rank = |bounds: &IpBounds| (bounds.0, bounds.1.is_none(), bounds.1);
     ordered.sort_by_key(|((bounds, _), _)| rank(bounds));
     let mut rows = Vec::with_capacity(ordered.len());

@@ -1,4 +1,4 @@
-//! Bucket keys, and how keys and values print.
+//! Bucket keys and the formats of keys and values.
 
 use std::cmp::Ordering;
 use std::net::IpAddr;
@@ -10,10 +10,10 @@ use super::DecimalFormat;
 use super::cardinality::{hash_bytes, hash_u64};
 use super::ip_range::print_address;
 
-/// How a bucket key or metric of a field prints; resolved from the mapping by the engine.
+/// Format of a bucket key or metric; the engine resolves it from the mapping.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum ValueFormat {
-    /// Strings as they are; numbers as JSON numbers.
+    /// Strings unchanged; numbers as JSON numbers.
     #[default]
     Raw,
     /// ms since epoch, printed with this format as `…_as_string`.
@@ -27,19 +27,19 @@ pub enum ValueFormat {
 }
 
 impl ValueFormat {
-    /// The first that is not `Raw` wins.
+    /// Keeps the first format that is not `Raw`.
     pub fn merge(&mut self, other: &Self) {
         if *self == Self::Raw {
             *self = other.clone();
         }
     }
 
-    /// Of a pattern, if there is one.
+    /// Returns the format of a pattern, if there is one.
     pub fn of_pattern(pattern: Option<DecimalFormat>) -> Self {
         pattern.map_or(Self::Raw, |pattern| Self::Decimal(pattern.into()))
     }
 
-    /// The `…_as_string` of a metric's value; `None` where Elasticsearch prints none.
+    /// Returns the `…_as_string` of a metric's value; `None` where Elasticsearch prints none.
     pub(super) fn print(&self, value: f64) -> Option<String> {
         match self {
             Self::Raw | Self::Integer => None,
@@ -49,7 +49,7 @@ impl ValueFormat {
         }
     }
 
-    /// `{"value": …, "value_as_string": …}`; null without a value.
+    /// Returns `{"value": …, "value_as_string": …}`; null without a value.
     pub(super) fn print_value(&self, value: Option<f64>) -> Map<String, Value> {
         let mut answer = Map::with_capacity(1);
         answer.insert("value".into(), value.map_or(Value::Null, float));
@@ -59,8 +59,7 @@ impl ValueFormat {
         answer
     }
 
-    /// As [`Self::print`], but where metrics have several values: there Elasticsearch prints
-    /// booleans as JSON booleans.
+    /// Like [`Self::print`], for metrics with several values: there Elasticsearch prints booleans as JSON booleans.
     pub(super) fn print_one_of_several(&self, value: f64) -> Option<Value> {
         match self {
             Self::Boolean => Some((value != 0.0).into()),
@@ -72,11 +71,11 @@ impl ValueFormat {
 /// A bucket key. Strings order by bytes, numbers by value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Key {
-    /// No value, as part of a tuple.
+    /// No value, in a tuple.
     Null,
-    /// Keyword and the like.
+    /// Keyword and similar types.
     Str(String),
-    /// An address as IPv6, with IPv4 ones mapped into it.
+    /// An address as IPv6, with IPv4 addresses mapped.
     Ip(u128),
     /// Integers, dates (ms), booleans.
     I64(i64),
@@ -89,8 +88,8 @@ pub enum Key {
 }
 
 impl Key {
-    /// Null before numbers (by value) before addresses before strings (by bytes) before tuples
-    /// (part by part).
+    /// Compares keys: null before numbers (by value) before addresses before strings (by bytes) before tuples (element
+    /// by element).
     pub fn compare(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Null, Self::Null) => Ordering::Equal,
@@ -115,7 +114,7 @@ impl Key {
         }
     }
 
-    /// The number it is; 0 for what is none.
+    /// Returns a numeric key as a number; 0 for other keys.
     pub(super) fn as_f64(&self) -> f64 {
         match self {
             Self::Null | Self::Str(_) | Self::Ip(_) | Self::Tuple(_) => 0.0,
@@ -133,7 +132,7 @@ impl Key {
         }
     }
 
-    /// `key`.
+    /// Returns `key`.
     pub(super) fn into_json(self) -> Value {
         match self {
             Self::Null => Value::Null,
@@ -146,7 +145,7 @@ impl Key {
         }
     }
 
-    /// `key_as_string`; `None` where Elasticsearch prints none.
+    /// Returns `key_as_string`; `None` where Elasticsearch prints none.
     pub(super) fn print_as_string(&self, format: &ValueFormat) -> Option<String> {
         match (self, format) {
             (Self::I64(ms), ValueFormat::Date(format)) => Some(format.print_ms(*ms, &Zone::utc())),
@@ -159,7 +158,7 @@ impl Key {
     }
 }
 
-/// A JSON number; what JSON has no number for goes as the string that Elasticsearch prints.
+/// Returns a JSON number; for values without one (NaN, infinities) the string that Elasticsearch prints.
 pub(super) fn float(value: f64) -> Value {
     match serde_json::Number::from_f64(value) {
         Some(number) => Value::Number(number),
@@ -169,7 +168,7 @@ pub(super) fn float(value: f64) -> Value {
     }
 }
 
-/// A double as Java prints it (`Double.toString`), which is how Elasticsearch makes keys of it.
+/// Returns a double as Java prints it (`Double.toString`), which Elasticsearch uses for keys.
 pub(super) fn double_text(value: f64) -> String {
     let magnitude = value.abs();
     if value.is_nan() {
@@ -210,13 +209,13 @@ pub enum KeyBytes {
 const SIGN: u64 = 1 << 63;
 
 impl KeyBytes {
-    /// The key of a float; `-0.0` is `0.0`.
+    /// Returns the key of a float; `-0.0` becomes `0.0`.
     pub fn from_f64(value: f64) -> Self {
         let bits = if value == 0.0 { 0 } else { value.to_bits() };
         Self::F64(if bits & SIGN == 0 { bits | SIGN } else { !bits })
     }
 
-    /// The key of an address.
+    /// Returns the key of an address.
     pub fn from_ip(address: IpAddr) -> Self {
         Self::Ip(match address {
             IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
@@ -224,7 +223,7 @@ impl KeyBytes {
         })
     }
 
-    /// A hash that is the same in every process; equal keys of different number types differ.
+    /// Returns a hash that is the same in every process; equal keys of different number types differ.
     pub fn hash64(&self) -> u64 {
         match self {
             Self::Null => 0,

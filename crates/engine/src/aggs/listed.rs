@@ -1,4 +1,4 @@
-//! Buckets that the request lists: `range`, `date_range`, `ip_range`, `filters`.
+//! Partial result of aggregations whose buckets the request lists: `range`, `date_range`, `ip_range`, `filters`.
 
 use super::partial::Room;
 use super::{Bucket, ValueFormat};
@@ -7,12 +7,12 @@ use crate::Result;
 /// Partial result of aggregations whose buckets are known from the request.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ListedPartial {
-    /// In the order of the request; empty as long as no segment reported.
+    /// In the order of the request; empty until a segment reported.
     pub buckets: Vec<Bucket>,
-    /// What the bounds of ranges mean on a shard (`[from, to)`), in the order of the request; dates
-    /// in ms. Empty where they say no more than the request does.
+    /// Bounds of the ranges as a shard resolved them (`[from, to)`), in the order of the request; dates in ms. Empty if
+    /// they equal those of the request.
     pub bounds: Vec<(f64, f64)>,
-    /// How bounds print.
+    /// Format of the bounds.
     pub format: ValueFormat,
 }
 
@@ -34,7 +34,7 @@ impl ListedPartial {
         Ok(())
     }
 
-    /// One bucket for each of `count`.
+    /// Returns `count` buckets, empty ones if no segment reported.
     pub(super) fn take_buckets(&mut self, count: usize) -> Vec<Bucket> {
         let mut buckets = std::mem::take(&mut self.buckets);
         buckets.resize_with(count, Bucket::default);

@@ -1,4 +1,4 @@
-//! `max`: the largest value.
+//! `max` aggregation: largest value.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! `median_absolute_deviation`: how far values typically are from their median.
+//! `median_absolute_deviation` aggregation: median distance of the values from their median.
 
 use serde_json::{Map, Value, json};
 
@@ -9,15 +9,15 @@ use crate::{Error, Result};
 
 pub(super) const NAME: &str = "median_absolute_deviation";
 
-/// Where none is given: finer than for percentiles, because a deviation is small beside values.
+/// Default compression: finer than for percentiles, because a deviation is small compared to the values.
 const COMPRESSION: f64 = 1000.0;
 
 /// `median_absolute_deviation`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MedianAbsoluteDeviation {
-    /// Of which field.
+    /// Field and value options.
     pub metric: Metric,
-    /// Of the digest.
+    /// Compression of the digest.
     pub compression: f64,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn parse(request: &Request<'_>) -> Result<AggregationKind> {
 }
 
 impl MedianAbsoluteDeviation {
-    /// An empty digest.
+    /// Returns an empty digest.
     pub fn digest(&self) -> Digest {
         Digest::new(self.compression)
     }
@@ -58,7 +58,7 @@ impl MedianAbsoluteDeviation {
     }
 }
 
-/// Null of nothing.
+/// Returns the answer; null without values.
 pub(super) fn answer(partial: DigestPartial) -> Map<String, Value> {
     let value = partial.digest.sorted().median_absolute_deviation();
     partial.format.print_value(value)

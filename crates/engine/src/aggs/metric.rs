@@ -1,4 +1,4 @@
-//! What all single metrics share: the field, and the partial result.
+//! Common part of single-value metrics: the field, and the partial result.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::ValueFormat;
 use super::parse::{self, unknown_field};
 use crate::Result;
 
-/// `min`, `max`, `sum`, `avg`, `stats`, `value_count`.
+/// Request of `min`, `max`, `sum`, `avg`, `stats`, `value_count`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Metric {
     /// Full path.
@@ -20,13 +20,12 @@ pub struct Metric {
 }
 
 impl Metric {
-    /// Reads the body of the metric called `kind`.
+    /// Parses the body of the metric named `kind`.
     pub(super) fn parse(kind: &str, body: &Map<String, Value>) -> Result<Self> {
         Self::parse_with(kind, body, |_, _| Ok(false))
     }
 
-    /// As [`Metric::parse`]; keys that not all metrics have go to `other`, which says whether it
-    /// knows them.
+    /// Like [`Metric::parse`], but passes further keys to `other`, which returns whether it knows them.
     pub(super) fn parse_with(
         kind: &str,
         body: &Map<String, Value>,
@@ -58,7 +57,7 @@ impl Metric {
         self.print_with(Map::new())
     }
 
-    /// As [`Metric::print`], beside what is in `body` already.
+    /// Like [`Metric::print`], but adds to `body`.
     pub(super) fn print_with(&self, mut body: Map<String, Value>) -> Value {
         body.insert("field".into(), json!(self.field));
         if let Some(missing) = &self.missing {
@@ -75,20 +74,20 @@ impl Metric {
     }
 }
 
-/// Partial result of the single metrics: enough for any of them.
+/// Partial result of the single-value metrics: enough for any of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetricPartial {
-    /// Values seen.
+    /// Number of values.
     pub count: u64,
-    /// Their sum (Kahan compensated).
+    /// Sum of the values (Kahan compensated).
     pub sum: f64,
-    /// What `sum` lost to rounding: the exact sum is about `sum + sum_compensation`.
+    /// Rounding error of `sum`: the exact sum is about `sum + sum_compensation`.
     pub sum_compensation: f64,
-    /// Infinity if none.
+    /// Infinity if there are no values.
     pub min: f64,
-    /// Minus infinity if none.
+    /// Minus infinity if there are no values.
     pub max: f64,
-    /// How values print.
+    /// Format of the values.
     pub format: ValueFormat,
 }
 
@@ -99,7 +98,7 @@ impl Default for MetricPartial {
 }
 
 impl MetricPartial {
-    /// Of no value.
+    /// Creates a partial result without values.
     pub fn new(format: ValueFormat) -> Self {
         Self {
             count: 0,
@@ -120,7 +119,7 @@ impl MetricPartial {
         self.max = self.max.max(value);
     }
 
-    /// Adds another part.
+    /// Adds another partial result.
     pub fn merge(&mut self, other: &Self) {
         self.count += other.count;
         self.add_to_sum(other.sum);
@@ -130,7 +129,7 @@ impl MetricPartial {
         self.format.merge(&other.format);
     }
 
-    /// The sum; 0 of nothing.
+    /// Returns the sum; 0 without values.
     pub fn total(&self) -> f64 {
         if self.sum.is_finite() {
             self.sum + self.sum_compensation
@@ -139,12 +138,12 @@ impl MetricPartial {
         }
     }
 
-    /// The mean; `None` of nothing.
+    /// Returns the mean; `None` without values.
     pub fn average(&self) -> Option<f64> {
         (self.count > 0).then(|| self.total() / self.count as f64)
     }
 
-    /// Neumaier's variant of Kahan's summation: it also holds when the addend is the larger one.
+    /// Neumaier's variant of Kahan summation: it is also exact when the addend is larger than the sum.
     #[inline]
     fn add_to_sum(&mut self, value: f64) {
         let sum = self.sum + value;

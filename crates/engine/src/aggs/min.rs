@@ -1,4 +1,4 @@
-//! `min`: the smallest value.
+//! `min` aggregation: smallest value.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! `missing`: one bucket of the documents without a value.
+//! `missing` aggregation: one bucket of the documents without a value.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ pub(super) const NAME: &str = "missing";
 pub struct MissingField {
     /// Full path.
     pub field: String,
-    /// Documents without the field have this value, so that none is missing.
+    /// Value of documents without the field; with it, no document is missing.
     pub missing: Option<Value>,
 }
 

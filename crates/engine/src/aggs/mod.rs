@@ -1,9 +1,9 @@
-//! Aggregations: requests, per-segment partial results that merge, and the printed answer.
+//! Aggregations: requests, mergeable partial results per segment, and the printed answer.
 //!
-//! One file per aggregation with its request (parse, print), its partial result (merge) and its
-//! answer. The engine fills a [`Partial`] per segment; [`Partials::merge`] folds them, whatever
-//! the split into segments and shards; [`Aggregations::finish`] prints Elasticsearch's JSON.
-//! Sizes are bounded: depth 20 (const), `search.max_buckets` buckets in an answer.
+//! One file per aggregation holds its request (parse, print), its partial result (merge) and its answer. The engine
+//! fills a [`Partial`] per segment; [`Partials::merge`] merges them, for any split into segments and shards;
+//! [`Aggregations::finish`] prints Elasticsearch's JSON. Sizes are bounded: depth 20 (const), `search.max_buckets`
+//! buckets in an answer.
 
 mod adjacency_matrix;
 mod auto_date_histogram;
@@ -106,20 +106,20 @@ pub use weighted_avg::{Weighed, WeightedAvg, WeightedAvgPartial};
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Aggregations(pub IndexMap<String, Aggregation>);
 
-/// One aggregation with those below it.
+/// One aggregation with its sub-aggregations.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Aggregation {
-    /// What it does.
+    /// Type and parameters.
     pub kind: AggregationKind,
-    /// Only under bucket aggregations.
+    /// Sub-aggregations; only under bucket aggregations.
     pub sub: Aggregations,
-    /// Returned as it came.
+    /// Returned unchanged.
     pub meta: Option<Value>,
 }
 
-/// What an aggregation computes.
+/// Type and parameters of an aggregation.
 #[derive(Debug, Clone, PartialEq)]
-// A request holds a handful of these; boxes would only hide what they are.
+// A request has few of these; boxes would only obscure the types.
 #[allow(missing_docs, clippy::large_enum_variant)]
 pub enum AggregationKind {
     Terms(Terms),
@@ -139,7 +139,7 @@ pub enum AggregationKind {
     TopMetrics(TopMetrics),
     ValueCount(Metric),
     Cardinality(Cardinality),
-    /// `filter`, with the query that bounds its one bucket.
+    /// `filter`, with the query of its bucket.
     Filter(Box<crate::query::Query>),
     Filters(Filters),
     Missing(MissingField),
@@ -162,7 +162,7 @@ pub enum AggregationKind {
 }
 
 impl Aggregation {
-    /// An empty result of it; `None` for pipelines, which no segment knows.
+    /// Returns an empty partial result; `None` for pipelines, which have none.
     pub fn empty(&self) -> Option<Partial> {
         Some(match &self.kind {
             AggregationKind::Terms(_) => Partial::Terms(TermsPartial::default()),
@@ -210,7 +210,7 @@ impl Aggregation {
 }
 
 impl AggregationKind {
-    /// Whether it makes exactly one bucket, which paths of orders may go through.
+    /// Whether it has exactly one bucket; only such aggregations may be in the path of an order.
     pub(crate) fn is_single_bucket(&self) -> bool {
         matches!(
             self,
@@ -218,12 +218,12 @@ impl AggregationKind {
         )
     }
 
-    /// Whether it makes buckets, one or several.
+    /// Whether it has buckets, one or several.
     pub(crate) fn is_bucketing(&self) -> bool {
         parse::has_buckets(self.name())
     }
 
-    /// Of those whose buckets stand in a row at equal distances: from how many documents on.
+    /// Returns the minimum documents of a bucket, for aggregations whose buckets form a sequence with equal distances.
     fn sequence_min_doc_count(&self) -> Option<u64> {
         match self {
             Self::DateHistogram(histogram) => Some(histogram.min_doc_count),
@@ -233,7 +233,7 @@ impl AggregationKind {
         }
     }
 
-    /// Its name in requests.
+    /// Returns the name in requests.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Terms(_) => terms::NAME,
@@ -275,8 +275,8 @@ impl AggregationKind {
         }
     }
 
-    /// What `typed_keys` puts before the name; several buckets know it themselves, because it
-    /// depends on the type of their keys.
+    /// Returns the prefix for `typed_keys`; aggregations with several buckets set it in their result, because it
+    /// depends on the type of the keys.
     fn type_name(&self) -> &'static str {
         match self {
             Self::Percentiles(part) => part.type_name(),
@@ -365,17 +365,17 @@ impl AggregationKind {
 }
 
 impl Aggregations {
-    /// Reads the value of `aggs`.
+    /// Parses the value of `aggs`.
     pub fn parse(value: &Value) -> crate::Result<Self> {
         parse::level(value, 1, &mut 0)
     }
 
-    /// The JSON that parses to this.
+    /// Returns JSON that parses to these aggregations.
     pub fn print(&self) -> Value {
         parse::print(self)
     }
 
-    /// An empty result of this shape.
+    /// Returns empty partial results of all aggregations.
     pub fn empty(&self) -> Partials {
         let entries = self.0.iter();
         Partials(
@@ -385,15 +385,15 @@ impl Aggregations {
         )
     }
 
-    /// Cuts every `terms` down to what one shard reports ([`TermsPartial::cut`]), on all levels.
-    /// To be called once per shard, after its segments are merged and before shards are. Without
-    /// it the answer is exact and needs more memory.
+    /// Cuts every `terms` on all levels to the buckets that one shard reports ([`TermsPartial::cut`]). Call it once per
+    /// shard, after its segments are merged and before shards are merged. Without it the answer is exact and needs more
+    /// memory.
     pub fn cut_shard(&self, partials: &mut Partials, cancel: &Cancel) -> crate::Result<()> {
         self.cut(partials, false, cancel)
     }
 
-    /// The same for a shard that is the only one, by `shard_size` alone: what it reports is the answer, and `shard_min_doc_count`
-    /// is for what other shards may add to.
+    /// Cuts for a search of a single shard, by `shard_size` alone: its buckets are the answer, and
+    /// `shard_min_doc_count` matters only if other shards can add documents.
     pub fn cut_lone_shard(&self, partials: &mut Partials, cancel: &Cancel) -> crate::Result<()> {
         self.cut(partials, true, cancel)
     }
@@ -425,22 +425,20 @@ impl Aggregations {
         Ok(())
     }
 
-    /// The answer. `max_buckets` bounds all buckets together
-    /// ([`crate::ErrorKind::TooManyBuckets`]).
+    /// Returns the answer. `max_buckets` limits all buckets together ([`crate::ErrorKind::TooManyBuckets`]).
     pub fn finish(&self, partials: Partials, max_buckets: usize) -> crate::Result<Value> {
         self.finish_with(partials, &FinishOptions::new(max_buckets))
     }
 
-    /// The answer as the options want it, without documents in it: hits of `top_hits` are a bug
-    /// of the caller here.
+    /// Returns the answer with these options, for aggregations without documents: `top_hits` here is a bug of the
+    /// caller.
     pub fn finish_with(&self, partials: Partials, options: &FinishOptions) -> crate::Result<Value> {
         self.finish_fetching(partials, options, &|_| {
             Err(crate::Error::internal("hits of an aggregation cannot be fetched here"))
         })
     }
 
-    /// The answer as the options want it. `fetch` is called at most once, for the documents that
-    /// the answer shows.
+    /// Returns the answer with these options. `fetch` is called at most once, for the documents in the answer.
     pub fn finish_fetching(
         &self,
         partials: Partials,
@@ -462,7 +460,7 @@ impl Aggregations {
         }
     }
 
-    /// The whole tree, pipelines included, before it is printed.
+    /// Returns the whole tree, pipelines included, before it is printed.
     fn finished(&self, partials: Partials, options: &FinishOptions) -> crate::Result<Level> {
         let mut finisher = Finisher::new(options);
         let mut level = finisher.level(self, partials)?;
@@ -470,14 +468,15 @@ impl Aggregations {
         Ok(level)
     }
 
-    /// Every field path it reads, sorted.
+    /// Returns every field path that the aggregations read, sorted.
     pub fn fields(&self) -> Vec<String> {
         let mut fields = BTreeSet::new();
         self.collect_fields(&mut fields);
         fields.into_iter().collect()
     }
 
-    /// Every field path that is read by others than date histograms, sorted: of theirs a part may be enough.
+    /// Returns every field path that aggregations other than date histograms read, sorted; for a date histogram, a part
+    /// of its field may suffice.
     pub fn fields_beside_date_histograms(&self) -> Vec<String> {
         let mut fields = BTreeSet::new();
         self.collect_fields_beside(&mut fields);

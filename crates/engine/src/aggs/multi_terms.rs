@@ -1,4 +1,4 @@
-//! `multi_terms`: a bucket for each of the most frequent combinations of several fields' values.
+//! `multi_terms` aggregation: a bucket per frequent combination of the values of several fields.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +13,10 @@ use crate::{Error, Result};
 
 pub(super) const NAME: &str = "multi_terms";
 
-/// Buckets returned where `size` is not given.
+/// Default `size`.
 const SIZE: usize = 10;
 
-/// Fields in one combination.
+/// Maximum fields in one combination.
 const SOURCES_MAX: usize = 32;
 
 /// `multi_terms`.
@@ -28,13 +28,13 @@ pub struct MultiTerms {
     pub size: usize,
     /// Candidates per shard; `None`: `size * 1.5 + 10`.
     pub shard_size: Option<usize>,
-    /// Fewer documents: no bucket (default 1).
+    /// Minimum documents of a bucket (default 1).
     pub min_doc_count: u64,
-    /// Candidates of fewer documents on a shard are not reported (default 0).
+    /// Minimum documents of a candidate that a shard reports (default 0).
     pub shard_min_doc_count: u64,
-    /// Keys of the order; default count descending, ties by key ascending.
+    /// Sort keys with direction (true: ascending); default count descending, ties by key ascending.
     pub order: Vec<(TermsOrder, bool)>,
-    /// Put each bucket's `doc_count_error_upper_bound` into the answer.
+    /// Print each bucket's `doc_count_error_upper_bound`.
     pub show_term_doc_count_error: bool,
 }
 
@@ -45,7 +45,7 @@ pub struct MultiTermsSource {
     pub field: String,
     /// Value of documents without the field.
     pub missing: Option<Value>,
-    /// Date format of its part of the key.
+    /// Date format of this field's part of the key.
     pub format: Option<String>,
 }
 
@@ -69,7 +69,7 @@ pub(super) fn parse(request: &Request<'_>) -> Result<AggregationKind> {
             "shard_min_doc_count" => terms.shard_min_doc_count = number(0)?,
             "order" => terms.order = order::parse(value)?,
             "show_term_doc_count_error" => terms.show_term_doc_count_error = parse::flag(NAME, key, value)?,
-            // A hint about how to compute the same answer.
+            // A hint for the computation that does not change the answer.
             "collect_mode" => drop(parse::text(NAME, key, value)?),
             _ => return Err(unknown_field(NAME, key)),
         }
@@ -124,7 +124,7 @@ fn sources(value: &Value) -> Result<Vec<MultiTermsSource>> {
 }
 
 impl MultiTerms {
-    /// Candidates that each shard keeps.
+    /// Returns the number of candidates that each shard retains.
     pub fn shard_size(&self) -> usize {
         match self.shard_size {
             Some(size) => size.max(self.size),

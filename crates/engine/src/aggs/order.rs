@@ -1,4 +1,4 @@
-//! The order of buckets.
+//! Order of buckets.
 
 use std::cmp::Ordering;
 
@@ -9,18 +9,18 @@ use super::{Aggregation, AggregationKind, Aggregations, Bucket, Key, Partial};
 use crate::json::token;
 use crate::{Error, Result};
 
-/// A key of `order`; the bool beside it says ascending.
+/// A sort key of `order`; the bool next to it means ascending.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TermsOrder {
     /// `_count`.
     Count,
     /// `_key`.
     Key,
-    /// A metric below, `name` or `name.value` / `name.max`.
+    /// A metric sub-aggregation, `name` or `name.value` / `name.max`.
     Sub(String),
 }
 
-/// Reads `{"_count": "asc"}` or a list of such.
+/// Parses `{"_count": "asc"}` or a list of such objects.
 pub(super) fn parse(value: &Value) -> Result<Vec<(TermsOrder, bool)>> {
     match value {
         Value::Array(keys) => keys.iter().map(parse_one).collect(),
@@ -46,7 +46,7 @@ fn parse_one(value: &Value) -> Result<(TermsOrder, bool)> {
     };
     let by = match key.as_str() {
         "_count" => TermsOrder::Count,
-        // The old names of `_key`.
+        // `_term` and `_time` are old names of `_key`.
         "_key" | "_term" | "_time" => TermsOrder::Key,
         path => TermsOrder::Sub(path.to_owned()),
     };
@@ -65,7 +65,7 @@ pub(super) fn print(order: &[(TermsOrder, bool)]) -> Value {
     order.iter().map(one).collect()
 }
 
-/// Refuses paths that name nothing below.
+/// Refuses paths that name no sub-aggregation.
 pub(super) fn check(order: &[(TermsOrder, bool)], sub: &Aggregations) -> Result<()> {
     for (by, _) in order {
         if let TermsOrder::Sub(path) = by {
@@ -80,12 +80,12 @@ pub(super) fn is_by_key(order: &[(TermsOrder, bool)]) -> bool {
     matches!(order, [(TermsOrder::Key, _)])
 }
 
-/// Whether larger counts come first before all else.
+/// Whether the first sort key is the count, descending.
 pub(super) fn is_by_count_descending(order: &[(TermsOrder, bool)]) -> bool {
     matches!(order.first(), None | Some((TermsOrder::Count, false)))
 }
 
-/// What an order path ends at: the single-bucket aggregations to go through, and what to read.
+/// Target of an order path: the single-bucket aggregations on the way, and the value to read.
 struct Target<'a> {
     through: Vec<&'a str>,
     name: &'a str,
@@ -93,7 +93,7 @@ struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// Follows `filter>metric.value`.
+    /// Resolves `filter>metric.value`.
     fn find(path: &'a str, mut sub: &Aggregations) -> Result<Self> {
         let missing = |name: &str| {
             Error::illegal_argument(format!(
@@ -120,7 +120,7 @@ impl<'a> Target<'a> {
             rest = below;
         }
         let rest = rest.trim();
-        // Names may hold dots: the longest name that exists wins.
+        // Names may contain dots: the longest existing name wins.
         let (name, key) = if sub.0.contains_key(rest) {
             (rest, None)
         } else {
@@ -162,7 +162,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// A bucket on its way to its place.
+/// A bucket with its sort values.
 pub(super) struct Ranked {
     pub(super) key: Key,
     pub(super) bucket: Bucket,
@@ -170,7 +170,7 @@ pub(super) struct Ranked {
     values: Vec<f64>,
 }
 
-/// An order made ready to compare buckets of one level.
+/// A compiled order for the buckets of one level.
 pub(super) struct Sorter<'a> {
     order: &'a [(TermsOrder, bool)],
     targets: Vec<Target<'a>>,
@@ -192,7 +192,7 @@ impl<'a> Sorter<'a> {
         Ranked { key, bucket, values }
     }
 
-    /// Puts the first `count` of the order to the front, sorted; the rest follows as it may.
+    /// Moves the first `count` buckets of the order to the front, sorted; the order of the rest is unspecified.
     pub(super) fn sort_top(&self, ranked: &mut [Ranked], count: usize) {
         if count == 0 {
             return;
@@ -204,7 +204,7 @@ impl<'a> Sorter<'a> {
         ranked[..top].sort_unstable_by(|left, right| self.compare(left, right));
     }
 
-    /// Total: equal buckets are told apart by their keys, ascending.
+    /// A total order: equal buckets compare by their keys, ascending.
     fn compare(&self, left: &Ranked, right: &Ranked) -> Ordering {
         let mut values = left.values.iter().zip(&right.values);
         for (by, ascending) in self.order {
@@ -212,7 +212,7 @@ impl<'a> Sorter<'a> {
                 TermsOrder::Count => left.bucket.doc_count.cmp(&right.bucket.doc_count),
                 TermsOrder::Key => left.key.compare(&right.key),
                 TermsOrder::Sub(_) => match values.next() {
-                    // What has no value comes last in either direction.
+                    // A bucket without a value comes last in either direction.
                     Some((left, right)) if left.is_nan() || right.is_nan() => {
                         let last = left.is_nan().cmp(&right.is_nan());
                         if last.is_ne() {

@@ -1,4 +1,4 @@
-//! Reading the request: names, levels, and what all aggregations read alike.
+//! Parser of aggregation requests: names, levels, and the parameters that all aggregations share.
 
 use serde_json::{Map, Value, json};
 
@@ -12,10 +12,10 @@ use super::{
 use crate::json::{as_bool, as_i64, as_text, token};
 use crate::{Error, ErrorKind, Result};
 
-/// Levels of aggregations. Every level multiplies buckets, so real requests have two to five.
+/// Maximum levels of aggregations. Every level multiplies buckets, so real requests have two to five.
 pub const DEPTH_MAX: usize = 20;
 
-/// Aggregations in one request, all levels together. The largest dashboards send some hundred.
+/// Maximum aggregations in one request, all levels together. The largest dashboards send some hundred.
 pub const COUNT_MAX: usize = 4096;
 
 /// One line per aggregation.
@@ -57,7 +57,7 @@ const KINDS: &[Kind] = &[
     Kind::bucket(ip_prefix::NAME, ip_prefix::parse),
 ];
 
-/// Aggregations that Elasticsearch has and firn does not.
+/// Aggregations that Elasticsearch supports and firn does not.
 const NOT_YET: &[&str] = &[
     "bucket_correlation",
     "bucket_count_ks_test",
@@ -88,7 +88,7 @@ const NOT_YET: &[&str] = &[
     "variable_width_histogram",
 ];
 
-/// Aggregations by name, answered and refused.
+/// Returns the names of supported and refused aggregations.
 pub(crate) fn inventory() -> crate::inventory::Inventory {
     let kinds = KINDS.iter().map(|kind| kind.name);
     crate::inventory::Inventory {
@@ -97,7 +97,7 @@ pub(crate) fn inventory() -> crate::inventory::Inventory {
     }
 }
 
-/// What one aggregation's parser is given: its name, its body, and what is below it.
+/// Input of one aggregation's parser: its name, its body, and its sub-aggregations.
 pub(super) struct Request<'a> {
     pub(super) name: &'a str,
     pub(super) body: &'a Map<String, Value>,
@@ -130,7 +130,7 @@ impl Kind {
     }
 }
 
-/// Reads one level and those below.
+/// Parses one level and the levels below.
 pub(super) fn level(value: &Value, depth: usize, count: &mut usize) -> Result<Aggregations> {
     if depth > DEPTH_MAX {
         return Err(Error::illegal_argument(format!(
@@ -228,7 +228,7 @@ fn one(name: &str, definition: &Value, depth: usize, count: &mut usize) -> Resul
     Ok(Aggregation { kind, sub, meta })
 }
 
-/// Some aggregations cannot be below others.
+/// Refuses aggregations that may not be below others.
 fn check_place(name: &str, kind: &AggregationKind, sub: &Aggregations) -> Result<()> {
     for (sub_name, below) in &sub.0 {
         match below.kind {
@@ -250,7 +250,7 @@ fn check_place(name: &str, kind: &AggregationKind, sub: &Aggregations) -> Result
     Ok(())
 }
 
-/// Whether the aggregation called `name` makes buckets.
+/// Whether the aggregation type `name` has buckets.
 pub(super) fn has_buckets(name: &str) -> bool {
     KINDS.iter().any(|kind| kind.name == name && kind.has_buckets)
 }
@@ -273,7 +273,7 @@ fn find(name: &str) -> Result<Found> {
     Err(Error::parsing(format!("Unknown aggregation type [{name}]")))
 }
 
-/// The JSON of a whole level.
+/// Returns the JSON of a whole level.
 pub(super) fn print(aggregations: &Aggregations) -> Value {
     let one = |aggregation: &Aggregation| {
         let mut definition = Map::new();
@@ -294,7 +294,7 @@ pub(super) fn print(aggregations: &Aggregations) -> Value {
     )
 }
 
-/// The error of a parameter that `kind` does not take, or not yet.
+/// Returns the error for a parameter that `kind` does not have, or that firn does not support.
 pub(super) fn unknown_field(kind: &str, key: &str) -> Error {
     match key {
         "script" | "value_type" | "shard_min_doc_count" | "params" => {
@@ -311,12 +311,12 @@ fn wrong_type(kind: &str, key: &str, value: &Value) -> Error {
     ))
 }
 
-/// A string (numbers and booleans count as their text).
+/// Parses a string (numbers and booleans count as their text).
 pub(super) fn text(kind: &str, key: &str, value: &Value) -> Result<String> {
     as_text(value).ok_or_else(|| wrong_type(kind, key, value))
 }
 
-/// A string, number or boolean as it is.
+/// Returns a string, number or boolean unchanged.
 pub(super) fn scalar(kind: &str, key: &str, value: &Value) -> Result<Value> {
     match value {
         Value::String(_) | Value::Number(_) | Value::Bool(_) => Ok(value.clone()),
@@ -324,12 +324,12 @@ pub(super) fn scalar(kind: &str, key: &str, value: &Value) -> Result<Value> {
     }
 }
 
-/// A boolean.
+/// Parses a boolean.
 pub(super) fn flag(kind: &str, key: &str, value: &Value) -> Result<bool> {
     as_bool(value).ok_or_else(|| wrong_type(kind, key, value))
 }
 
-/// A finite number, maybe as a string.
+/// Parses a finite number, also from a string.
 pub(super) fn double(kind: &str, key: &str, value: &Value) -> Result<f64> {
     let number = match value {
         Value::Number(number) => number.as_f64(),
@@ -341,7 +341,7 @@ pub(super) fn double(kind: &str, key: &str, value: &Value) -> Result<f64> {
         .ok_or_else(|| wrong_type(kind, key, value))
 }
 
-/// A whole number that is at least `least`; `shown` is how Elasticsearch names it in the error.
+/// Parses an integer that is at least `least`; errors print the minimum as Elasticsearch does.
 pub(super) fn number(request: &Request<'_>, kind: &str, key: &str, value: &Value, least: i64) -> Result<u64> {
     let number = as_i64(value).ok_or_else(|| wrong_type(kind, key, value))?;
     let shown = match key {
@@ -369,7 +369,7 @@ pub(super) fn number(request: &Request<'_>, kind: &str, key: &str, value: &Value
     Ok(number as u64)
 }
 
-/// The `field` that firn's aggregations all need.
+/// Returns the `field`, which all firn aggregations with a field require.
 pub(super) fn required_field(field: Option<String>) -> Result<String> {
     match field {
         Some(field) if !field.is_empty() => Ok(field),

@@ -1,4 +1,4 @@
-//! Partial results: what segments found, and how it folds together.
+//! Partial results of aggregations, and their merge.
 
 use indexmap::IndexMap;
 
@@ -13,7 +13,7 @@ use crate::{Cancel, Error, ErrorKind, Result, Watch};
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Partials(pub IndexMap<String, Partial>);
 
-/// What one segment (or several, merged) found for one aggregation.
+/// Partial result of one aggregation, from one segment or several merged ones.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Partial {
     /// `terms`, `multi_terms`, `adjacency_matrix`.
@@ -22,7 +22,7 @@ pub enum Partial {
     DateHistogram(DateHistogramPartial),
     /// `histogram`.
     Histogram(HistogramPartial),
-    /// Those whose request lists the buckets, such as `range` and `filters`.
+    /// Aggregations whose request lists the buckets, such as `range` and `filters`.
     Listed(ListedPartial),
     /// `auto_date_histogram`.
     AutoDateHistogram(AutoDateHistogramPartial),
@@ -32,13 +32,13 @@ pub enum Partial {
     Composite(CompositePartial),
     /// `significant_terms`.
     SignificantTerms(SignificantTermsPartial),
-    /// `sampler`, `diversified_sampler`: the documents that its one bucket will hold.
+    /// `sampler`, `diversified_sampler`: the documents of the future bucket.
     Sample(SamplePartial),
-    /// All single metrics.
+    /// All single-value metrics.
     Metric(MetricPartial),
     /// `extended_stats`.
     ExtendedStats(ExtendedStatsPartial),
-    /// Those that ask for ranks, such as `percentiles`.
+    /// Aggregations that need ranks, such as `percentiles`.
     Digest(DigestPartial),
     /// `weighted_avg`.
     WeightedAvg(WeightedAvgPartial),
@@ -48,7 +48,7 @@ pub enum Partial {
     TopMetrics(TopMetricsPartial),
     /// `cardinality`.
     Cardinality(cardinality::Sketch),
-    /// Those with one bucket, such as `filter`.
+    /// Aggregations with one bucket, such as `filter`.
     Single(Bucket),
     /// `top_hits`.
     TopHits(TopHitsPartial),
@@ -57,29 +57,28 @@ pub enum Partial {
 /// One bucket.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Bucket {
-    /// Documents in it.
+    /// Number of documents.
     pub doc_count: u64,
-    /// The level below.
+    /// Results of the sub-aggregations.
     pub sub: Partials,
 }
 
 impl Partials {
-    /// Adds another part's results. Associative and commutative.
+    /// Merges the results of another part. Associative and commutative.
     pub fn merge(&mut self, other: Partials) -> Result<()> {
         self.merge_within(other, usize::MAX)
     }
 
-    /// The same, until `cancel` says that nobody waits for it.
+    /// Like [`Self::merge`], but stops when `cancel` is raised.
     pub fn merge_watched(&mut self, other: Partials, cancel: &Cancel) -> Result<()> {
         self.fold(other, &mut Room::watched(usize::MAX, cancel))
     }
 
-    /// Adds another part's results, and fails with [`ErrorKind::TooManyBuckets`] instead of
-    /// holding more than `max_buckets` buckets (of all levels) afterwards. Costs one walk over
-    /// the buckets that are already there, besides those that come.
+    /// Merges the results of another part; fails with [`ErrorKind::TooManyBuckets`] if the result has more than
+    /// `max_buckets` buckets (of all levels). Walks once over the existing buckets, in addition to the new ones.
     ///
-    /// Candidates of `terms` count here, so this limit guards memory and is the executor's; the
-    /// limit of an answer (`search.max_buckets`) is [`super::Aggregations::finish`]'s.
+    /// Candidates of `terms` count here, so this limit protects memory and belongs to the executor;
+    /// [`super::Aggregations::finish`] enforces the limit of an answer (`search.max_buckets`).
     pub fn merge_within(&mut self, other: Partials, max_buckets: usize) -> Result<()> {
         let mut room = Room::new(max_buckets);
         if max_buckets < usize::MAX {
@@ -88,7 +87,7 @@ impl Partials {
         self.fold(other, &mut room)
     }
 
-    /// Buckets of all levels; the one bucket of a `filter` counts as well.
+    /// Returns the buckets of all levels; the single bucket of a `filter` counts too.
     pub fn bucket_count(&self) -> usize {
         self.0.values().map(Partial::bucket_count).sum()
     }
@@ -108,7 +107,7 @@ impl Partials {
 }
 
 impl Partial {
-    /// Buckets in it, of all levels.
+    /// Returns the buckets of all levels.
     pub fn bucket_count(&self) -> usize {
         match self {
             Self::Terms(terms) => count(terms.buckets.values()),
@@ -132,7 +131,7 @@ impl Partial {
         }
     }
 
-    /// Its own buckets, not those of levels below, in no order.
+    /// Returns the buckets of this aggregation, without those of sub-aggregations, unordered.
     pub fn buckets_mut(&mut self) -> Vec<&mut Bucket> {
         match self {
             Self::Terms(terms) => terms.buckets.values_mut().collect(),
@@ -170,7 +169,7 @@ impl Partial {
                 own.fold(theirs);
                 Ok(())
             }
-            // One that found nothing before others became buckets.
+            // An empty sample, merged with samples that are buckets already.
             (own @ Self::Sample(_), theirs @ Self::Single(_)) => {
                 *own = theirs;
                 Ok(())
@@ -221,7 +220,7 @@ fn count<'a>(buckets: impl IntoIterator<Item = &'a Bucket>) -> usize {
 }
 
 impl Bucket {
-    /// Itself and those below it.
+    /// Returns the number of buckets, this one and those of all levels below.
     pub fn bucket_count(&self) -> usize {
         1 + self.sub.bucket_count()
     }
@@ -233,7 +232,7 @@ impl Bucket {
     }
 }
 
-/// How many buckets may still be made, and whether anybody wants them.
+/// Bucket limit and cancellation of a merge.
 pub(super) struct Room {
     max: usize,
     used: usize,
@@ -253,7 +252,7 @@ impl Room {
         }
     }
 
-    /// Takes room for what `count` counts; without a limit it is not even counted.
+    /// Takes as many buckets from the limit as `count` returns; without a limit it does not count.
     pub(super) fn take_with(&mut self, count: impl FnOnce() -> usize) -> Result<()> {
         self.watch.tick()?;
         if self.max == usize::MAX {
@@ -262,7 +261,7 @@ impl Room {
         self.take(count())
     }
 
-    /// Takes room for so many buckets, or fails.
+    /// Takes buckets from the limit, or fails.
     pub(super) fn take(&mut self, count: usize) -> Result<()> {
         self.used = self.used.saturating_add(count);
         if self.used > self.max {
@@ -272,7 +271,7 @@ impl Room {
     }
 }
 
-/// The error of a request that would hold or return more buckets than allowed.
+/// Returns the error of a request that would hold or return more buckets than allowed.
 pub fn too_many_buckets(max: usize) -> Error {
     Error::new(
         ErrorKind::TooManyBuckets,

@@ -1,4 +1,4 @@
-//! `percentile_ranks`: which parts of all values lie below given ones.
+//! `percentile_ranks` aggregation: parts of all values that lie below given values.
 
 use serde_json::{Map, Value, json};
 
@@ -13,13 +13,13 @@ pub(super) const NAME: &str = "percentile_ranks";
 /// `percentile_ranks`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PercentileRanks {
-    /// Of which field.
+    /// Field and value options.
     pub metric: Metric,
-    /// Of which values, ascending.
+    /// Requested values, ascending.
     pub values: Vec<f64>,
-    /// By name instead of as a list.
+    /// Return an object by name instead of a list.
     pub keyed: bool,
-    /// How values are summarized.
+    /// Digest options.
     pub method: DigestMethod,
 }
 
@@ -65,7 +65,7 @@ impl PercentileRanks {
     }
 }
 
-/// Ranks are percents; the field's format prints them nevertheless, as in Elasticsearch.
+/// Ranks are percents; nevertheless the field's format prints them, as in Elasticsearch.
 pub(super) fn answer(ranks: &PercentileRanks, partial: DigestPartial) -> Map<String, Value> {
     let digest = partial.digest.sorted();
     let values = ranks.values.iter();

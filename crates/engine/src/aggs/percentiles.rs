@@ -1,4 +1,4 @@
-//! `percentiles`: the values below which given parts of all values lie.
+//! `percentiles` aggregation: values below which given parts of all values lie.
 
 use serde_json::{Map, Value, json};
 
@@ -13,13 +13,13 @@ pub(super) const NAME: &str = "percentiles";
 /// `percentiles`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Percentiles {
-    /// Of which field.
+    /// Field and value options.
     pub metric: Metric,
-    /// Which, ascending.
+    /// Requested percents, ascending.
     pub percents: Vec<f64>,
-    /// By name instead of as a list.
+    /// Return an object by name instead of a list.
     pub keyed: bool,
-    /// How values are summarized.
+    /// Digest options.
     pub method: DigestMethod,
 }
 
@@ -39,8 +39,8 @@ pub(super) fn parse(request: &Request<'_>) -> Result<AggregationKind> {
     }))
 }
 
-/// What `percentiles` and `percentile_ranks` read alike; the rest goes to `other`, which says
-/// whether it knows the key.
+/// Parses the options that `percentiles` and `percentile_ranks` share; passes further keys to `other`, which returns
+/// whether it knows them.
 pub(super) fn parse_ranked(
     kind: &str,
     request: &Request<'_>,

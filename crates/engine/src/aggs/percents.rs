@@ -1,4 +1,4 @@
-//! What percentiles of all sorts share: the list of percents, and how answers print.
+//! Common part of all percentile aggregations: the list of percents, and the printed answer.
 
 use serde_json::{Map, Value, json};
 
@@ -7,13 +7,13 @@ use super::key::{double_text, float};
 use crate::json::token;
 use crate::{Error, Result};
 
-/// `percents` where none are given.
+/// Default `percents`.
 pub(super) const PERCENTS: [f64; 7] = [1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0];
 
-/// Percents or values in one request; answers of every bucket have as many entries.
+/// Maximum percents or values in one request; the answer has as many entries per bucket.
 const COUNT_MAX: usize = 1000;
 
-/// A list of numbers, or one.
+/// Parses a list of numbers, or one number.
 pub(super) fn parse_numbers(kind: &str, key: &str, value: &Value) -> Result<Vec<f64>> {
     let number = |value: &Value| match value {
         Value::Number(number) => Ok(number.as_f64().unwrap_or(f64::NAN)),
@@ -33,7 +33,7 @@ pub(super) fn parse_numbers(kind: &str, key: &str, value: &Value) -> Result<Vec<
     }
 }
 
-/// `percents`: sorted, as Elasticsearch returns them.
+/// Parses `percents` and sorts them, as Elasticsearch returns them.
 pub(super) fn parse_percents(kind: &str, key: &str, value: &Value) -> Result<Vec<f64>> {
     let mut percents = parse_numbers(kind, key, value)?;
     if percents.is_empty() {
@@ -49,7 +49,7 @@ pub(super) fn parse_percents(kind: &str, key: &str, value: &Value) -> Result<Vec
     Ok(percents)
 }
 
-/// `{"values": …}`, by key or as a list; what has no value prints null.
+/// Prints `{"values": …}`, by key or as a list; a missing value prints null.
 pub(super) fn print(
     values: impl Iterator<Item = (f64, Option<f64>)>,
     keyed: bool,

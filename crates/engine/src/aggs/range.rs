@@ -1,4 +1,4 @@
-//! `range`: a bucket for each range of numbers.
+//! `range` aggregation: a bucket per numeric range.
 
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ pub(super) fn parse(request: &Request<'_>) -> Result<AggregationKind> {
 }
 
 impl Ranges {
-    /// The bounds of numbers, `[from, to)`; an open one is infinite.
+    /// Returns the bounds, `[from, to)`; an open bound is infinite.
     pub fn bounds(&self) -> Result<Vec<(f64, f64)>> {
         let bound = |value: &Value, open: f64| match value {
             Value::Null => Ok(open),
@@ -50,7 +50,7 @@ pub(super) fn answer(
     answer_with(finisher, NAME, ranges, sub, partial, &bounds, &print, as_string)
 }
 
-/// The answer of ranges of numbers and dates, ordered by their bounds.
+/// Returns the answer for ranges of numbers and dates, ordered by their bounds.
 #[allow(clippy::too_many_arguments)]
 pub(super) fn answer_with(
     finisher: &mut Finisher<'_>,

@@ -1,4 +1,4 @@
-//! What `range`, `date_range` and `ip_range` share.
+//! Common part of `range`, `date_range` and `ip_range`.
 
 use std::collections::BTreeSet;
 
@@ -11,42 +11,41 @@ use super::{Aggregations, Bucket};
 use crate::json::token;
 use crate::{Error, Result};
 
-/// Ranges in one aggregation. Every value is held against each, so this bounds the work.
+/// Maximum ranges in one aggregation. Every value is compared with each, so this limits the work.
 const RANGES_MAX: usize = 1024;
 
-/// `range`, `date_range` or `ip_range`.
+/// Request of `range`, `date_range` or `ip_range`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Ranges {
     /// Full path.
     pub field: String,
     /// As listed in the request.
     pub ranges: Vec<RangeSpec>,
-    /// Buckets as an object by key.
+    /// Return buckets as an object by key.
     pub keyed: bool,
     /// Value of documents without the field.
     pub missing: Option<Value>,
-    /// Format of bounds; for dates also that of the request's.
+    /// Format of the bounds; for dates also of those in the request.
     pub format: Option<String>,
-    /// Of dates without one; only `date_range` has it.
+    /// Time zone of dates without one; only for `date_range`.
     pub time_zone: Option<String>,
 }
 
 /// One range: `from` is included, `to` is not. Null is open.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RangeSpec {
-    /// The bucket's name; made from the bounds where none is given.
+    /// Bucket name; `None`: made from the bounds.
     pub key: Option<String>,
     /// As written.
     pub from: Value,
     /// As written.
     pub to: Value,
-    /// `10.0.0.0/25` in place of bounds; only `ip_range` has it.
+    /// `10.0.0.0/25` instead of bounds; only for `ip_range`.
     pub mask: Option<String>,
 }
 
 impl Ranges {
-    /// Reads the body of the aggregation called `kind`; `extra` are the parameters that it has
-    /// besides the common ones.
+    /// Parses the body of the aggregation `kind`; `extra` are its additional parameters.
     pub(super) fn parse(request: &Request<'_>, kind: &str, extra: &[&str]) -> Result<Self> {
         let mut field = None;
         let mut ranges = Self::default();
@@ -145,15 +144,15 @@ impl RangeSpec {
     }
 }
 
-/// A range on its way to the answer.
+/// A range of the answer with its bucket.
 pub(super) struct Row {
     pub(super) key: String,
-    /// `from`, `from_as_string`, `to` and `to_as_string`, where there are such.
+    /// `from`, `from_as_string`, `to` and `to_as_string`, if they exist.
     pub(super) bounds: Vec<(&'static str, Value)>,
     pub(super) bucket: Bucket,
 }
 
-/// The answer of rows, which are in order.
+/// Returns the answer for sorted rows.
 pub(super) fn answer_rows(
     finisher: &mut Finisher<'_>,
     type_name: &'static str,

@@ -1,4 +1,4 @@
-//! `rare_terms`: a bucket for each of the values that few documents have.
+//! `rare_terms` aggregation: a bucket per value that few documents have.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -17,15 +17,15 @@ pub(super) const NAME: &str = "rare_terms";
 /// Elasticsearch's limit of `max_doc_count`.
 const DOC_COUNT_MAX: u64 = 100;
 
-/// `rare_terms`. Elasticsearch remembers frequent values in a filter that may err and takes
-/// `precision` to tune it; firn remembers a hash of 64 bits of each and does not err.
+/// `rare_terms`. Elasticsearch stores frequent values in an approximate filter and takes `precision` to tune it; firn
+/// stores a 64-bit hash of each instead, without that error.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RareTerms {
     /// Full path.
     pub field: String,
-    /// Values of more documents are not rare (default 1).
+    /// Maximum documents of a rare value (default 1).
     pub max_doc_count: u64,
-    /// As given; tells how sure Elasticsearch would be.
+    /// As given; sets the error rate in Elasticsearch.
     pub precision: Option<Value>,
     /// Value of documents without the field.
     pub missing: Option<Value>,
@@ -100,16 +100,16 @@ impl RareTerms {
 pub struct RareTermsPartial {
     /// Values that are rare so far.
     pub buckets: HashMap<KeyBytes, Bucket>,
-    /// Values that are not, by their hash ([`KeyBytes::hash64`]).
+    /// Values that are not rare, by hash ([`KeyBytes::hash64`]).
     pub frequent: HashSet<u64>,
-    /// How keys print.
+    /// Format of the keys.
     pub format: ValueFormat,
-    /// That of the request; 0 if nobody has counted yet.
+    /// Value of the request; 0 until a segment was collected.
     pub max_doc_count: u64,
 }
 
 impl RareTermsPartial {
-    /// Of the values that some documents have.
+    /// Creates a partial result from counted values.
     pub fn new(counted: HashMap<KeyBytes, Bucket>, format: ValueFormat, max_doc_count: u64) -> Self {
         let mut partial = Self {
             buckets: counted,
@@ -121,7 +121,7 @@ impl RareTermsPartial {
         partial
     }
 
-    /// Moves what is no longer rare.
+    /// Moves values that are no longer rare.
     fn sift(&mut self) {
         let (frequent, max) = (&mut self.frequent, self.max_doc_count);
         self.buckets.retain(|key, bucket| {
@@ -247,7 +247,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is frequent in one part is not rare because another part has it once.
+        /// A value that is frequent in one part is not rare because another part has it once.
         #[test]
         fn merging_does_not_depend_on_split_or_order(
             values in prop::collection::vec(0_u8..9, 0..40), first in 0_usize..40, second in 0_usize..40,

@@ -1,4 +1,4 @@
-//! `sampler` and what `diversified_sampler` shares with it: one bucket of the best documents.
+//! `sampler` aggregation, and its common part with `diversified_sampler`: one bucket of the best documents.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -11,13 +11,13 @@ use crate::{Error, Result};
 
 pub(super) const NAME: &str = "sampler";
 
-/// Documents per shard where `shard_size` is not given.
+/// Default `shard_size`.
 pub(super) const SHARD_SIZE: usize = 100;
 
 /// `sampler`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sampler {
-    /// Documents of the highest scores that each shard takes (default 100).
+    /// Number of best documents that each shard takes (default 100).
     pub shard_size: usize,
 }
 
@@ -33,7 +33,7 @@ pub(super) fn parse(request: &Request<'_>) -> Result<AggregationKind> {
     Ok(AggregationKind::Sampler(sampler))
 }
 
-/// Which documents are sampled is found out for the sake of what is below.
+/// Refuses a sampler without sub-aggregations: only they use the sample.
 pub(super) fn check_below(request: &Request<'_>) -> Result<()> {
     if request.sub.0.is_empty() {
         return Err(Error::illegal_argument(
@@ -51,28 +51,28 @@ impl Sampler {
     }
 }
 
-/// A document that may be in a sample.
+/// A candidate of a sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sampled {
-    /// Its score.
+    /// Score.
     pub score: f32,
-    /// The segment's number in the search.
+    /// Segment number in the search.
     pub segment: u32,
-    /// Its number in the segment.
+    /// Document number in the segment.
     pub doc: u32,
-    /// A hash of the value that samples are to be diverse in; the same for all where they are not.
+    /// Hash of the value that the sample limits; the same for all documents if there is no limit.
     pub value: u64,
 }
 
-/// The documents that a sample will hold, before those below have seen them. A sample is a
-/// shard's, so nothing can be handed on before all its segments were searched.
+/// Documents of a sample, before the sub-aggregations collect them. A sample belongs to a shard, so collection starts
+/// after all its segments were searched.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SamplePartial {
     /// Best first.
     pub docs: Vec<Sampled>,
-    /// Documents at most; 0 while nobody has looked.
+    /// Maximum documents; 0 until a segment was collected.
     pub shard_size: usize,
-    /// Documents of one value at most.
+    /// Maximum documents per value.
     pub per_value: usize,
 }
 
@@ -84,8 +84,8 @@ impl SamplePartial {
         self.select();
     }
 
-    /// Keeps the best of each value, and of those the best. What a part forgets, the whole would
-    /// forget as well, so parts may do it at any time.
+    /// Retains the best documents of each value, and of those the best. A document that a part drops would be dropped
+    /// in the whole too, so parts may call this at any time.
     pub fn select(&mut self) {
         self.docs.sort_unstable_by(compare);
         if self.per_value < self.shard_size {
@@ -101,7 +101,7 @@ impl SamplePartial {
     }
 }
 
-/// The higher score first; equal scores in the order of the index.
+/// Higher scores first; equal scores in index order.
 fn compare(left: &Sampled, right: &Sampled) -> Ordering {
     let by_score = right.score.total_cmp(&left.score);
     by_score.then_with(|| (left.segment, left.doc).cmp(&(right.segment, right.doc)))

@@ -1,9 +1,9 @@
-//! The number of a sub-aggregation that buckets are ordered by.
+//! Numeric value of a sub-aggregation by which buckets are ordered.
 
 use super::digest::SortedDigest;
 use super::{AggregationKind, ExtendedStatsPartial, Key, Partial, boxplot};
 
-/// What to read of a partial result.
+/// Value to read from a partial result.
 pub(super) enum SortValue {
     DocCount,
     Count,
@@ -14,9 +14,9 @@ pub(super) enum SortValue {
     Cardinality,
     /// A field of `extended_stats`, and its `sigma`.
     Extended(String, f64),
-    /// The value at this part of all.
+    /// Value at this percentile.
     Percentile(f64),
-    /// The part below this value, in percent.
+    /// Percentage of values below this value.
     PercentileRank(f64),
     MedianAbsoluteDeviation,
     /// A field of `boxplot`.
@@ -24,12 +24,12 @@ pub(super) enum SortValue {
     WeightedAvg,
     /// A field of `string_stats`.
     StringStats(String),
-    /// A metric of the one row of `top_metrics`, by its place.
+    /// A metric of the only row of `top_metrics`, by index.
     TopMetric(usize, Box<super::TopMetrics>),
 }
 
 impl SortValue {
-    /// What `aggregation.key` means; `None` where it means nothing that has an order.
+    /// Returns the meaning of `aggregation.key`; `None` if it has no order.
     pub(super) fn of(kind: &AggregationKind, key: Option<&str>) -> Option<Self> {
         let single = |value: Self| matches!(key, None | Some("value")).then_some(value);
         let number = |known: &[f64]| {
@@ -82,7 +82,7 @@ impl SortValue {
         }
     }
 
-    /// The number; NaN where there is none.
+    /// Returns the number; NaN if there is none.
     pub(super) fn read(&self, partial: Option<&Partial>) -> f64 {
         let Some(partial) = partial else {
             return f64::NAN;

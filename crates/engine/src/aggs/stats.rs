@@ -1,4 +1,4 @@
-//! `stats`: count, min, max, avg and sum at once.
+//! `stats` aggregation: count, min, max, avg and sum together.
 
 use serde_json::{Map, Value};
 

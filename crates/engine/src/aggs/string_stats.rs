@@ -1,4 +1,4 @@
-//! `string_stats`: how long strings are, and which characters they consist of.
+//! `string_stats` aggregation: lengths of strings, and frequencies of their characters.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,11 +14,11 @@ pub(super) const NAME: &str = "string_stats";
 /// `string_stats`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StringStats {
-    /// Full path of a field of strings.
+    /// Full path of a string field.
     pub field: String,
     /// Value of documents without the field.
     pub missing: Option<Value>,
-    /// Put the part of each character into the answer.
+    /// Print the frequency of each character.
     pub show_distribution: bool,
     /// Format of `…_as_string`.
     pub format: Option<String>,
@@ -64,11 +64,11 @@ impl StringStats {
     }
 }
 
-/// Partial result. Characters are bounded by what Unicode has and real text uses: some hundred.
+/// Partial result. The number of distinct characters is small: real text uses some hundred.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StringStatsPartial {
     count: u64,
-    /// Lengths as Java counts them, in UTF-16 units.
+    /// Total length as Java counts it, in UTF-16 units.
     length_total: u64,
     length_min: Option<u64>,
     length_max: u64,
@@ -76,7 +76,7 @@ pub struct StringStatsPartial {
 }
 
 impl StringStatsPartial {
-    /// Adds a string that occurs `count` times; the rough bytes that the result grew by.
+    /// Adds a string that occurs `count` times; returns the approximate bytes by which the result grew.
     pub fn add(&mut self, text: &str, count: u64) -> usize {
         let before = self.characters.len();
         let mut length = 0;
@@ -91,7 +91,7 @@ impl StringStatsPartial {
         (self.characters.len() - before) * size_of::<(char, u64)>()
     }
 
-    /// Adds another part.
+    /// Adds another partial result.
     pub fn merge(&mut self, other: &Self) {
         self.count += other.count;
         self.length_total += other.length_total;
@@ -105,10 +105,10 @@ impl StringStatsPartial {
         }
     }
 
-    /// Bits per character.
+    /// Returns the entropy in bits per character.
     fn entropy(&self) -> f64 {
         let parts = self.parts();
-        // Zero of nothing, and not minus zero.
+        // Without characters the result is 0, not -0.
         0.0 - parts.map(|(_, part)| part * part.log2()).sum::<f64>()
     }
 
@@ -118,7 +118,7 @@ impl StringStatsPartial {
         characters.map(move |(character, count)| (*character, *count as f64 / total as f64))
     }
 
-    /// A field by the name that it prints under; `None` where there is no such field.
+    /// Returns a field by its printed name; `None`: unknown name.
     pub(super) fn field(&self, name: &str) -> Option<f64> {
         let some = |value: f64| if self.count > 0 { value } else { f64::NAN };
         Some(match name {
@@ -146,7 +146,7 @@ pub(super) fn answer(request: &StringStats, partial: &StringStatsPartial) -> Res
     answer.insert("entropy".into(), float(partial.entropy()));
     if request.show_distribution {
         let mut parts: Vec<(char, f64)> = partial.parts().collect();
-        // Stable: equally frequent characters stay in their own order.
+        // Stable: equally frequent characters stay in character order.
         parts.sort_by(|(_, left), (_, right)| right.total_cmp(left));
         let parts: Map<String, Value> = parts
             .into_iter()

@@ -1,4 +1,4 @@
-//! `sum`: all values added up.
+//! `sum` aggregation: sum of all values.
 
 use serde_json::{Map, Value};
 
@@ -12,7 +12,7 @@ pub(super) fn parse(request: &Request<'_>) -> Result<AggregationKind> {
     Metric::parse(NAME, request.body).map(AggregationKind::Sum)
 }
 
-/// Of no value it is 0, not null.
+/// Without values the sum is 0, not null.
 pub(super) fn answer(partial: &MetricPartial) -> Map<String, Value> {
     partial.print_value(Some(partial.total()))
 }

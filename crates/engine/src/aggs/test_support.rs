@@ -1,4 +1,4 @@
-//! One-line checks for the tests of aggregations.
+//! Checks for the tests of aggregations.
 
 use serde_json::Value;
 
@@ -8,14 +8,14 @@ pub(super) fn parsed(request: Value) -> Aggregations {
     Aggregations::parse(&request).unwrap_or_else(|error| panic!("{request}: {error}"))
 }
 
-/// Parses, prints, and parses to the same.
+/// Checks that a request parses, prints, and parses to the same.
 pub(super) fn check_round_trip(request: Value) {
     let aggregations = parsed(request);
     let printed = aggregations.print();
     assert_eq!(parsed(printed.clone()), aggregations, "{printed}");
 }
 
-/// Is refused for exactly this reason.
+/// Checks that a request is refused with exactly this reason.
 pub(super) fn check_refused(request: Value, reason: &str) {
     match Aggregations::parse(&request) {
         Ok(aggregations) => panic!("{request} was read as {aggregations:?}"),
@@ -23,19 +23,19 @@ pub(super) fn check_refused(request: Value, reason: &str) {
     }
 }
 
-/// Reads these fields.
+/// Checks the fields that a request reads.
 pub(super) fn check_fields(request: Value, fields: &[&str]) {
     assert_eq!(parsed(request).fields(), fields);
 }
 
-/// The partial result of some values.
+/// Returns the partial result of a metric with these values.
 pub(super) fn metric(values: &[f64]) -> Partial {
     let mut partial = MetricPartial::default();
     values.iter().for_each(|value| partial.add(*value));
     Partial::Metric(partial)
 }
 
-/// The partial result of what asks for ranks.
+/// Returns the partial result of a digest with these values.
 pub(super) fn digest(values: &[f64]) -> Partial {
     let mut digest = super::DigestMethod::default().digest();
     values.iter().for_each(|value| {
@@ -44,7 +44,7 @@ pub(super) fn digest(values: &[f64]) -> Partial {
     Partial::Digest(super::DigestPartial::new(digest))
 }
 
-/// What a definition answers about a partial result.
+/// Checks the answer of a definition for a partial result.
 pub(super) fn check_partial(definition: Value, partial: Partial, expected: Value) {
     let aggregations = parsed(serde_json::json!({ "x": definition.clone() }));
     let partials = Partials([("x".to_owned(), partial)].into_iter().collect());
@@ -55,7 +55,7 @@ pub(super) fn check_partial(definition: Value, partial: Partial, expected: Value
     );
 }
 
-/// What the metric answers about some values.
+/// Checks the answer of a metric for these values.
 pub(super) fn check_metric(kind: &str, values: &[f64], expected: Value) {
     let aggregations = parsed(serde_json::json!({"x": {kind: {"field": "n"}}}));
     let partials = Partials([("x".to_owned(), metric(values))].into_iter().collect());

@@ -1,4 +1,4 @@
-//! Levels, names and merging of all kinds together.
+//! Tests of levels, names and merging for all aggregation types together.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -99,7 +99,7 @@ fn merging_stays_within_its_bound() {
 }
 
 #[test]
-fn what_empty_buckets_repeat_is_bounded() {
+fn contents_of_empty_buckets_are_bounded() {
     let day_ms = 86_400_000_i64;
     let answer = |buckets: i64, sub: Value| {
         let bounds = json!({"min": 0, "max": (buckets - 1) * day_ms});
@@ -169,7 +169,7 @@ fn kinds_must_agree() {
     assert!(aggregations.finish(other, 10).is_err());
 }
 
-/// A request with all kinds, and what one document adds to its partial results.
+/// Returns a request with aggregations of all kinds.
 fn all_kinds() -> Aggregations {
     parsed(json!({
         "by_name": {
@@ -190,7 +190,7 @@ fn all_kinds() -> Aggregations {
 
 const DAY: i64 = 86_400_000;
 
-/// Documents as (name, day, number).
+/// Returns the partial results of documents (name, day, number).
 fn partials_of(documents: &[(u8, i64, i32)]) -> Partials {
     let mut partials = all_kinds().empty();
     for &(name, day, number) in documents {
@@ -322,7 +322,7 @@ fn a_whole_answer() {
 }
 
 #[test]
-fn dates_print_as_numbers_and_words() {
+fn dates_print_as_numbers_and_text() {
     let aggregations = parsed(json!({"m": {"stats": {"field": "t"}}, "x": {"max": {"field": "t"}}}));
     let mut partial = MetricPartial::new(ValueFormat::Date(
         firn_model::dates::DateFormat::default_millis().into(),
@@ -465,7 +465,7 @@ proptest! {
         let mut split: Vec<Partials> = (0..parts)
             .map(|part| partials_of(&documents.iter().copied().skip(part).step_by(parts).collect::<Vec<_>>()))
             .collect();
-        // Merged in some order, in some shape of tree.
+        // Merged in a random order and tree shape.
         let mut random = fastrand::Rng::with_seed(order);
         while split.len() > 1 {
             let part = split.swap_remove(random.usize(..split.len()));

@@ -1,7 +1,7 @@
-//! `top_hits`: the first documents of each bucket, as hits.
+//! `top_hits` aggregation: the first documents of each bucket, as hits.
 //!
-//! Segments report rows: where a document is, and a key that compares as its sort values do.
-//! Rows merge without anything being read; only what stands in the finished tree is fetched.
+//! Segments report rows: the position of a document, and a key that compares like its sort values. Merging rows reads
+//! nothing; only the hits of the finished tree are fetched.
 
 use serde_json::{Map, Value, json};
 
@@ -14,65 +14,65 @@ use crate::{Error, Result};
 
 pub(super) const NAME: &str = "top_hits";
 
-/// Hits where no `size` is given.
+/// Default `size`.
 const SIZE: usize = 3;
 
-/// Parts that Elasticsearch has and firn does not.
+/// Parameters that Elasticsearch supports and firn does not.
 const NOT_YET: &[&str] = &["explain", "fielddata_fields", "script_fields"];
 
 /// A `top_hits` aggregation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TopHits {
-    /// Which hits are skipped.
+    /// Hits to skip.
     pub from: usize,
-    /// How many; `from + size` is at most `index.max_inner_result_window`.
+    /// Maximum hits; `from + size` is at most `index.max_inner_result_window`.
     pub size: usize,
-    /// Empty: by score, highest first.
+    /// Empty: sorted by score, highest first.
     pub sort: Vec<SortKey>,
-    /// Score although sorted by something else.
+    /// Compute scores even if sorted by another key.
     pub track_scores: bool,
-    /// What of a hit is shown.
+    /// Returned parts of each hit.
     pub shape: HitShape,
 }
 
-/// What segments found for one bucket.
+/// Partial result of one bucket.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TopHitsPartial {
     /// Documents of the bucket.
     pub total: u64,
-    /// Highest score, where scores are shown.
+    /// Highest score, if hits show scores.
     pub max_score: Option<f32>,
-    /// The first ones, in order; at most `keep`.
+    /// First rows, sorted; at most `keep`.
     pub rows: Vec<TopRow>,
     /// `from + size`.
     pub keep: usize,
 }
 
-/// A document that may become a hit.
+/// A candidate hit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TopRow {
-    /// Smaller bytes come first; comparable between segments and shards.
+    /// Byte-comparable sort key; smaller sorts first, also across segments and shards.
     pub key: Box<[u8]>,
-    /// The segment's number in the search.
+    /// Segment number in the search.
     pub segment: u32,
-    /// Its number there.
+    /// Document number in the segment.
     pub doc: u32,
-    /// Its score, if scores are shown.
+    /// Score, if hits show scores.
     pub score: Option<f32>,
-    /// Its sort values as the answer shows them; empty when sorted by score.
+    /// Sort values as the answer prints them; empty if sorted by score.
     pub sort: Vec<Value>,
 }
 
-/// Rows that stand in the finished tree, to be fetched.
+/// Rows of the finished tree, to be fetched.
 #[derive(Debug)]
 pub struct WantedHits<'a> {
-    /// The aggregation that they are for.
+    /// Aggregation of the rows.
     pub top_hits: &'a TopHits,
-    /// In order.
+    /// Sorted.
     pub rows: Vec<TopRow>,
 }
 
-/// Reads rows of all buckets at once: one list of hits for each list of rows, in the same order.
+/// Fetches the rows of all buckets in one call: returns one list of hits per list of rows, in the same order.
 pub type FetchHits<'a> = dyn Fn(Vec<WantedHits<'_>>) -> Result<Vec<Vec<Hit>>> + 'a;
 
 /// The finished bucket, before and after its hits are fetched.
@@ -139,7 +139,7 @@ impl TopHits {
         self.sort.is_empty() || self.track_scores
     }
 
-    /// Whether scores have to be known.
+    /// Whether scores must be computed.
     pub fn needs_scores(&self) -> bool {
         self.shows_scores() || self.sort.iter().any(|key| key.by == SortBy::Score)
     }
@@ -186,7 +186,7 @@ impl TopHits {
 }
 
 impl TopHitsPartial {
-    /// Adds another part's rows. Associative and commutative.
+    /// Merges the rows of another part. Associative and commutative.
     pub(super) fn merge(&mut self, other: Self) {
         self.total += other.total;
         self.max_score = match (self.max_score, other.max_score) {
@@ -212,7 +212,7 @@ impl Page {
     }
 }
 
-/// Fetches what the tree holds, all of it at once.
+/// Fetches all hits of the tree in one call.
 pub(super) fn fetch(aggregations: &Aggregations, tree: &mut Level, fetch: &FetchHits<'_>) -> Result<()> {
     let mut wanted = Vec::new();
     each_page(aggregations, tree, &mut |top_hits, page| {
@@ -232,7 +232,7 @@ pub(super) fn fetch(aggregations: &Aggregations, tree: &mut Level, fetch: &Fetch
         if !page.rows.is_empty() {
             let hits = fetched
                 .next()
-                .ok_or_else(|| Error::internal("fewer hits were fetched than asked for"))?;
+                .ok_or_else(|| Error::internal("fewer hits were fetched than requested"))?;
             page.hits = hits.iter().map(Hit::to_json).collect::<Result<_>>()?;
         }
         Ok(())
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_shown_is_fetched() {
+    fn only_returned_hits_are_fetched() {
         let aggregations = parsed(json!({"x": {"top_hits": {"from": 1, "size": 1}}}));
         let found = partial(2, &[(1, 5), (2, 6)]);
         let partials = Partials([("x".to_owned(), Partial::TopHits(found))].into_iter().collect());

@@ -1,4 +1,4 @@
-//! `top_metrics`: values of the documents that come first in an order.
+//! `top_metrics` aggregation: values of the first documents of an order.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -12,22 +12,22 @@ use crate::{Error, Result};
 
 pub(super) const NAME: &str = "top_metrics";
 
-/// Most rows (`index.top_metrics_max_size`).
+/// Maximum rows (`index.top_metrics_max_size`).
 const SIZE_MAX: u64 = 10;
 
-/// Most metrics of a row: every bucket holds `size` rows of them.
+/// Maximum metrics of a row: every bucket holds `size` rows of them.
 const METRICS_MAX: usize = 100;
 
 /// `top_metrics`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TopMetrics {
-    /// Paths of what is shown.
+    /// Paths of the returned fields.
     pub metrics: Vec<String>,
-    /// Path of what is compared; `_score` is the score.
+    /// Path of the sort field; `_score` is the score.
     pub sort: String,
-    /// The largest comes first.
+    /// Largest value first.
     pub descending: bool,
-    /// How many rows.
+    /// Maximum rows.
     pub size: usize,
 }
 
@@ -73,7 +73,7 @@ pub(super) fn parse(request: &Request<'_>) -> Result<AggregationKind> {
     }))
 }
 
-/// `{"field": …}`.
+/// Parses `{"field": …}`.
 fn metric(value: &Value) -> Result<String> {
     let Value::Object(body) = value else {
         return Err(wrong_type("metrics", value));
@@ -93,7 +93,7 @@ fn metric(value: &Value) -> Result<String> {
     parse::required_field(field)
 }
 
-/// `"field"`, `{"field": "desc"}`, `{"field": {"order": "desc"}}`, or a list of one of these.
+/// Parses `"field"`, `{"field": "desc"}`, `{"field": {"order": "desc"}}`, or a list of one of these.
 fn sort_key(value: &Value) -> Result<(String, bool)> {
     let body = match value {
         Value::String(field) => return Ok((field.clone(), field == "_score")),
@@ -150,21 +150,21 @@ impl TopMetrics {
     }
 }
 
-/// One document's values.
+/// Values of one document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetricsRow {
-    /// What it is sorted by.
+    /// Sort value.
     pub sort: Key,
-    /// One per metric; `None`: the document has none.
+    /// One per metric; `None`: the document has no value.
     pub metrics: Vec<Option<Key>>,
 }
 
 /// Partial result: the first rows, best first.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TopMetricsPartial {
-    /// In order, at most `size` of each part that was merged.
+    /// Sorted, at most `size` rows of each merged part.
     pub rows: Vec<MetricsRow>,
-    /// How the sort key prints, then each metric; empty if nobody knows.
+    /// Formats of the sort key and of each metric; empty if unknown.
     pub formats: Vec<ValueFormat>,
 }
 
@@ -177,7 +177,7 @@ impl TopMetricsPartial {
         }
     }
 
-    /// Puts a row in its place, and drops the last if there are too many.
+    /// Inserts a row in order, and drops the last row if there are too many.
     pub fn add(&mut self, row: MetricsRow, request: &TopMetrics) {
         let place = self.rows.partition_point(|own| compare(own, &row, request).is_lt());
         if place < request.size {
@@ -186,8 +186,8 @@ impl TopMetricsPartial {
         }
     }
 
-    /// Adds another part. Only the answer knows the request and cuts the rows; until then there
-    /// are at most ten of every segment.
+    /// Adds the rows of another part. Only the answer has the request and cuts the rows; until then there are at most
+    /// ten per segment.
     pub fn merge(&mut self, other: Self) {
         self.rows.extend(other.rows);
         if self.formats.is_empty() {
@@ -199,12 +199,12 @@ impl TopMetricsPartial {
         }
     }
 
-    /// The first row of all parts, whatever the order in which they were merged.
+    /// Returns the first row of all parts, independent of the merge order.
     pub fn first(&self, request: &TopMetrics) -> Option<&MetricsRow> {
         self.rows.iter().min_by(|left, right| compare(left, right, request))
     }
 
-    /// Sorts what merging brought together.
+    /// Sorts and truncates merged rows.
     fn settle(&mut self, request: &TopMetrics) {
         self.rows.sort_by(|left, right| compare(left, right, request));
         self.rows.truncate(request.size);
@@ -220,8 +220,7 @@ fn compare_keys(left: &Key, right: &Key, request: &TopMetrics) -> Ordering {
     }
 }
 
-/// Total, so that the answer does not depend on the order of merging: equal rows are told apart by
-/// their values.
+/// A total order, so that the answer does not depend on the merge order: equal rows compare by their values.
 fn compare(left: &MetricsRow, right: &MetricsRow, request: &TopMetrics) -> Ordering {
     let by_values = || {
         let pairs = left.metrics.iter().zip(&right.metrics);

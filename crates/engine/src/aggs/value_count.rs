@@ -1,4 +1,4 @@
-//! `value_count`: how many values there are.
+//! `value_count` aggregation: number of values.
 
 use serde_json::{Map, Value};
 

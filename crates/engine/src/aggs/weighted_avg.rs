@@ -1,4 +1,4 @@
-//! `weighted_avg`: the mean of values of which some count more than others.
+//! `weighted_avg` aggregation: weighted mean.
 
 use std::collections::BTreeSet;
 
@@ -14,20 +14,20 @@ pub(super) const NAME: &str = "weighted_avg";
 /// `weighted_avg`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WeightedAvg {
-    /// What is averaged.
+    /// Averaged values.
     pub value: Weighed,
-    /// How much it counts; at most one per document.
+    /// Weights; at most one per document.
     pub weight: Weighed,
     /// Format of `value_as_string`.
     pub format: Option<String>,
 }
 
-/// A field with the value of documents without it.
+/// A field with the default value of documents without it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Weighed {
     /// Full path.
     pub field: String,
-    /// Without it, documents without the field do not count.
+    /// `None`: documents without the field do not count.
     pub missing: Option<Value>,
 }
 
@@ -99,13 +99,13 @@ impl WeightedAvg {
 /// Partial result: two compensated sums.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct WeightedAvgPartial {
-    /// Of values times weights.
+    /// Sum of values times weights.
     products: MetricPartial,
     weights: MetricPartial,
 }
 
 impl WeightedAvgPartial {
-    /// Of no value.
+    /// Creates a partial result without values.
     pub fn new(format: ValueFormat) -> Self {
         Self {
             products: MetricPartial::new(format),
@@ -119,13 +119,13 @@ impl WeightedAvgPartial {
         self.weights.add(weight);
     }
 
-    /// Adds another part.
+    /// Adds another partial result.
     pub fn merge(&mut self, other: &Self) {
         self.products.merge(&other.products);
         self.weights.merge(&other.weights);
     }
 
-    /// `None` where nothing weighs anything.
+    /// Returns the mean; `None` if the sum of weights is 0.
     pub(super) fn average(&self) -> Option<f64> {
         let weight = self.weights.total();
         (weight != 0.0).then(|| self.products.total() / weight)

@@ -1,15 +1,15 @@
-//! What a program is once it is read.
+//! Syntax tree of a script.
 
 use super::functions::MathFunction;
 use super::moving::MovingFunction;
 
-/// What an expression yields.
+/// Result of an expression.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[allow(missing_docs)]
 pub enum Value {
     Null,
     Bool(bool),
-    /// Whole numbers stay whole: Painless divides them without a fraction.
+    /// Integers stay integers: Painless divides them without a fraction.
     Int(i64),
     Float(f64),
 }
@@ -25,7 +25,7 @@ impl Value {
     }
 }
 
-/// Statements, and how many local names they use.
+/// Statements, and the number of local variables.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Program {
     pub(super) statements: Vec<Statement>,
@@ -34,18 +34,18 @@ pub(super) struct Program {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Statement {
-    /// Gives a local name its value.
+    /// Assigns a local variable.
     Set(usize, Node),
     If(Node, Vec<Statement>, Vec<Statement>),
     Return(Node),
 }
 
-/// An expression and where it stands.
+/// An expression and its position.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Node {
-    /// Byte of the source.
+    /// Byte offset in the source.
     pub(super) at: u32,
-    /// Levels below and including it.
+    /// Depth of the tree, this node included.
     pub(super) depth: u32,
     pub(super) expr: Expr,
 }
@@ -53,7 +53,7 @@ pub(super) struct Node {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Expr {
     Literal(Value),
-    /// `params.x`, or a bare name of an expression.
+    /// `params.x`, or a bare name in a Lucene expression.
     Param(String),
     Local(usize),
     /// `values.length`
@@ -68,7 +68,7 @@ pub(super) enum Expr {
     /// `a ?: b`
     Elvis(Box<Node>, Box<Node>),
     Math(MathFunction, Vec<Node>),
-    /// Over `values`; the rest of the arguments.
+    /// Function over `values`; the remaining arguments.
     Moving(MovingFunction, Vec<Node>),
 }
 
@@ -95,7 +95,7 @@ pub(super) enum Op {
     Remainder,
 }
 
-/// Binary operators by how they are written, with how tightly they bind.
+/// Binary operators by symbol, with their precedence.
 pub(super) const OPERATORS: &[(&str, Op, u8)] = &[
     ("||", Op::Or, 1),
     ("&&", Op::And, 2),

@@ -1,14 +1,14 @@
-//! Elasticsearch's `script_exception`: what failed, where it stands, and why.
+//! Elasticsearch's `script_exception`: what failed, its position, and the cause.
 
 use serde_json::{Map, json};
 
 use super::Lang;
 use crate::{Error, ErrorKind};
 
-/// Bytes shown before and after the place.
+/// Bytes of source shown before and after the position.
 const AROUND: usize = 25;
 
-/// `what` is `compile error` or `runtime error`, `at` the byte in `source`.
+/// `what` is `compile error` or `runtime error`, `at` the byte offset in `source`.
 pub(super) fn script_error(what: &str, source: &str, lang: Lang, at: u32, reason: impl Into<String>) -> Error {
     let offset = (at as usize).min(source.len());
     let start = source.floor_char_boundary(offset.saturating_sub(AROUND));

@@ -1,4 +1,4 @@
-//! Running a program.
+//! Evaluator of scripts.
 
 use serde_json::Value as Json;
 
@@ -6,16 +6,16 @@ use super::ast::{Cast, Expr, Node, Op, Statement, Value};
 use super::{Lang, STEPS_MAX, Script};
 use crate::{Error, Result};
 
-/// What a script can see.
+/// Variables that a script can read.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Scope<'a> {
-    /// By name; `None` is null. They hide the script's own parameters.
+    /// By name; `None` is null. They hide parameters of the script.
     pub variables: &'a [(&'a str, Option<f64>)],
     /// The window of `moving_fn`.
     pub values: &'a [f64],
 }
 
-/// How much scripts may still do.
+/// Remaining steps that scripts may execute.
 #[derive(Debug)]
 pub struct Steps(u64);
 
@@ -26,13 +26,13 @@ impl Default for Steps {
 }
 
 impl Steps {
-    /// As many as given.
+    /// Creates a budget of this many steps.
     pub fn new(steps: u64) -> Self {
         Self(steps)
     }
 }
 
-/// What the program returns, if it returns anything.
+/// Runs a script; returns its value, if it returns one.
 pub(super) fn run(script: &Script, scope: &Scope<'_>, steps: &mut Steps) -> Result<Option<Value>> {
     let mut evaluator = Evaluator {
         script,
@@ -51,7 +51,7 @@ struct Evaluator<'a> {
 }
 
 impl Evaluator<'_> {
-    /// What is returned, if something is.
+    /// Returns the returned value, if any.
     fn statements(&mut self, statements: &[Statement]) -> Result<Option<Value>> {
         for statement in statements {
             match statement {
@@ -125,7 +125,9 @@ impl Evaluator<'_> {
             }
             None => Err(self.fail(
                 node,
-                format!("the scripts of this request take more than [{STEPS_MAX}] steps: fewer buckets or a smaller window would do"),
+                format!(
+                    "the scripts of this request need more than [{STEPS_MAX}] steps; reduce the buckets or the window"
+                ),
             )),
         }
     }
@@ -164,7 +166,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// A number, or an error.
+    /// Evaluates a number, or fails.
     fn numeric(&mut self, node: &Node) -> Result<Value> {
         let value = self.eval(node)?;
         self.check_number(node, value)
@@ -218,7 +220,7 @@ impl Evaluator<'_> {
             Op::Divide => Value::Float(left / right),
             Op::Remainder => Value::Float(left % right),
             Op::And | Op::Or | Op::Equal | Op::NotEqual => {
-                return Err(Error::internal(format!("operator [{}] is no arithmetic", op.symbol())));
+                return Err(Error::internal(format!("operator [{}] is not arithmetic", op.symbol())));
             }
         })
     }
@@ -236,13 +238,13 @@ impl Evaluator<'_> {
             Op::Divide => Value::Int(left.wrapping_div(right)),
             Op::Remainder => Value::Int(left.wrapping_rem(right)),
             Op::And | Op::Or | Op::Equal | Op::NotEqual => {
-                return Err(Error::internal(format!("operator [{}] is no arithmetic", op.symbol())));
+                return Err(Error::internal(format!("operator [{}] is not arithmetic", op.symbol())));
             }
         })
     }
 }
 
-/// Of a number; NaN of anything else.
+/// Returns a number as a float; NaN for any other value.
 fn float(value: Value) -> f64 {
     match value {
         Value::Int(value) => value as f64,

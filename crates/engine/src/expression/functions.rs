@@ -1,8 +1,8 @@
-//! `Math.*` of Painless and the functions of Lucene's expressions.
+//! Functions of scripts: `Math.*` of Painless and the functions of Lucene expressions.
 
 use super::ast::Value;
 
-/// A function of numbers, by name.
+/// A numeric function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MathFunction {
     Abs,
@@ -100,7 +100,7 @@ const LUCENE: &[(&str, MathFunction)] = &[
 ];
 
 impl MathFunction {
-    /// `class.name` of Painless.
+    /// Returns the function `class.name` of Painless.
     pub(super) fn painless(class: &str, name: &str) -> Option<Self> {
         let find = || {
             MATH.iter()
@@ -115,7 +115,7 @@ impl MathFunction {
         }
     }
 
-    /// A name of Lucene's expressions.
+    /// Returns the function with this name in Lucene expressions.
     pub(super) fn lucene(name: &str) -> Option<Self> {
         LUCENE
             .iter()
@@ -123,7 +123,7 @@ impl MathFunction {
             .map(|(_, function)| *function)
     }
 
-    /// How many numbers it takes.
+    /// Returns the number of arguments.
     pub(super) fn arity(self) -> usize {
         match self {
             Atan2 | Hypot | Max | Min | Pow => 2,
@@ -131,9 +131,9 @@ impl MathFunction {
         }
     }
 
-    /// Of numbers ([`Value::Int`] or [`Value::Float`]), as many as its arity.
+    /// Calls the function with numbers ([`Value::Int`] or [`Value::Float`]), as many as its arity.
     pub(super) fn call(self, arguments: &[Value]) -> Value {
-        // Whole numbers stay whole where Java has an overload for them.
+        // Integers stay integers where Java has an overload for them.
         match (self, arguments) {
             (Abs, [Value::Int(value)]) => return Value::Int(value.wrapping_abs()),
             (Max, [Value::Int(left), Value::Int(right)]) => return Value::Int(*left.max(right)),
@@ -150,7 +150,7 @@ impl MathFunction {
             IsNan => return Value::Bool(x.is_nan()),
             IsInfinite => return Value::Bool(x.is_infinite()),
             Round => return Value::Int((x + 0.5).floor() as i64),
-            // Unlike Rust's, Java's are NaN as soon as one is.
+            // Unlike Rust's, Java's functions return NaN if one argument is NaN.
             Max | Min if x.is_nan() || y.is_nan() => f64::NAN,
             Abs => x.abs(),
             Acos => x.acos(),

@@ -1,4 +1,4 @@
-//! From text to tokens.
+//! Lexer of scripts.
 
 use super::ast::Value;
 
@@ -13,7 +13,7 @@ pub(super) enum Token<'a> {
 }
 
 impl Token<'_> {
-    /// As messages show it.
+    /// Returns the token as error messages show it.
     pub(super) fn shown(&self) -> String {
         match self {
             Self::Number(Value::Int(value)) => value.to_string(),
@@ -27,13 +27,13 @@ impl Token<'_> {
     }
 }
 
-/// The longest first.
+/// Longer symbols first.
 const SYMBOLS: &[&str] = &[
     "===", "!==", "&&", "||", "==", "!=", "<=", ">=", "?:", "?.", "(", ")", "[", "]", "{", "}", "<", ">", "+", "-",
     "*", "/", "%", "!", "?", ":", ",", ";", ".", "=",
 ];
 
-/// All tokens with the byte where each begins; else the byte and reason of what is none.
+/// Returns all tokens with their byte offsets; else the offset and reason of the first mistake.
 pub(super) fn tokens(source: &str) -> Result<Vec<(u32, Token<'_>)>, (u32, String)> {
     let mut tokens = Vec::new();
     let mut at = 0;
@@ -47,7 +47,7 @@ pub(super) fn tokens(source: &str) -> Result<Vec<(u32, Token<'_>)>, (u32, String
         } else if rest.starts_with("/*") {
             match rest.find("*/") {
                 Some(end) => at += end + 2,
-                None => return Err((start, "a comment that does not end".to_owned())),
+                None => return Err((start, "unterminated comment".to_owned())),
             }
         } else if character.is_ascii_digit()
             || (character == '.' && rest[1..].starts_with(|next: char| next.is_ascii_digit()))
@@ -62,7 +62,7 @@ pub(super) fn tokens(source: &str) -> Result<Vec<(u32, Token<'_>)>, (u32, String
             at += length;
         } else if character == '\'' || character == '"' {
             let Some(length) = rest[1..].find(character) else {
-                return Err((start, "a string that does not end".to_owned()));
+                return Err((start, "unterminated string".to_owned()));
             };
             tokens.push((start, Token::Text(&rest[1..=length])));
             at += length + 2;

@@ -1,10 +1,10 @@
-//! Expressions of `bucket_script`, `bucket_selector` and `moving_fn`: a small, safe part of
-//! Painless, and Lucene's expressions.
+//! Scripts of `bucket_script`, `bucket_selector` and `moving_fn`: a small, safe part of Painless, and Lucene
+//! expressions.
 //!
-//! Numbers, booleans and null; `params`; arithmetic, comparison, logic, `?:`; local names, `if`
-//! and `return`; `Math.*` and, over the `values` of a window, `MovingFunctions.*`. There are no
-//! loops, no strings to build and nothing of the machine to reach, so a program ends after as many
-//! steps as it has nodes. Whatever else Painless knows is refused with the place where it stands.
+//! Supported are numbers, booleans and null; `params`; arithmetic, comparison, logic, `?:`; local variables, `if` and
+//! `return`; `Math.*` and, over the `values` of a window, `MovingFunctions.*`. There are no loops, no string operations
+//! and no access to the system, so a script ends after as many steps as it has nodes. All other parts of Painless are
+//! refused with their position.
 
 mod ast;
 mod error;
@@ -24,26 +24,25 @@ use crate::{Error, Result};
 pub use ast::Value;
 pub use eval::{Scope, Steps};
 
-/// Longest source, bytes (`script.max_size_in_bytes`).
+/// Maximum source length, bytes (`script.max_size_in_bytes`).
 pub const LENGTH_MAX: usize = 65_535;
-/// Levels of a program's tree: the evaluation is recursive. A sum of more addends than this is
-/// nothing that a person writes.
+/// Maximum depth of a script's tree: the evaluation is recursive. Hand-written sums have fewer terms.
 pub const DEPTH_MAX: u32 = 200;
-/// Nodes, windows' values counted, that all scripts of one answer may visit together: some
-/// seconds of one core.
+/// Maximum nodes, values of windows included, that all scripts of one answer may visit together: some seconds of one
+/// core.
 pub const STEPS_MAX: u64 = 200_000_000;
 
-/// The language that a script is written in.
+/// Script language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lang {
-    /// A part of Elasticsearch's own.
+    /// A part of Painless, Elasticsearch's language.
     Painless,
-    /// Lucene's: all numbers are doubles, variables are bare names.
+    /// Lucene expressions: all numbers are doubles, variables are bare names.
     Expression,
 }
 
 impl Lang {
-    /// Its name in requests.
+    /// Returns the name in requests.
     pub fn name(self) -> &'static str {
         match self {
             Self::Painless => "painless",
@@ -52,7 +51,7 @@ impl Lang {
     }
 }
 
-/// A script as a request has it, compiled.
+/// A compiled script of a request.
 #[derive(Debug, Clone)]
 pub struct Script {
     source: String,
@@ -61,7 +60,7 @@ pub struct Script {
     program: Arc<ast::Program>,
 }
 
-/// The program follows from the rest, and may hold NaN, which equals nothing.
+/// Ignores the program: it follows from the other fields, and may hold NaN, which equals nothing.
 impl PartialEq for Script {
     fn eq(&self, other: &Self) -> bool {
         self.source == other.source && self.lang == other.lang && self.params == other.params
@@ -80,7 +79,7 @@ impl Script {
         })
     }
 
-    /// Reads `"source"` or `{"source": …, "lang": …, "params": …}`.
+    /// Parses `"source"` or `{"source": …, "lang": …, "params": …}`.
     pub fn parse(value: &Json) -> Result<Self> {
         let body = match value {
             Json::String(source) => return Self::compile(source, Lang::Painless),
@@ -130,7 +129,7 @@ impl Script {
         })
     }
 
-    /// The JSON that parses to this.
+    /// Returns JSON that parses to this script.
     pub fn print(&self) -> Json {
         let mut body = Map::new();
         body.insert("source".into(), json!(self.source));
@@ -141,13 +140,12 @@ impl Script {
         Json::Object(body)
     }
 
-    /// Runs it; `None` if it returns nothing. Variables of the scope hide parameters of the same
-    /// name.
+    /// Runs the script; `None` if it returns nothing. Variables of the scope hide parameters of the same name.
     pub fn run(&self, scope: &Scope<'_>, steps: &mut Steps) -> Result<Option<Value>> {
         eval::run(self, scope, steps)
     }
 
-    /// As [`Script::run`], and a number or null comes out.
+    /// Like [`Script::run`], but the result must be a number or null.
     pub fn number(&self, scope: &Scope<'_>, steps: &mut Steps) -> Result<Option<f64>> {
         match self.run(scope, steps)?.unwrap_or(Value::Null) {
             Value::Null => Ok(None),
@@ -158,8 +156,7 @@ impl Script {
         }
     }
 
-    /// As [`Script::run`], and a number comes out: 0 of what returns nothing, as from a Java method
-    /// of that type.
+    /// Like [`Script::run`], but the result must be a number; no result counts as 0, as in a Java method of that type.
     pub fn double(&self, scope: &Scope<'_>, steps: &mut Steps) -> Result<f64> {
         match self.run(scope, steps)? {
             None => Ok(0.0),
@@ -169,7 +166,7 @@ impl Script {
         }
     }
 
-    /// As [`Script::run`], and a boolean comes out: no of what returns nothing.
+    /// Like [`Script::run`], but the result must be a boolean; no result counts as false.
     pub fn boolean(&self, scope: &Scope<'_>, steps: &mut Steps) -> Result<bool> {
         let Some(value) = self.run(scope, steps)? else {
             return Ok(false);

@@ -1,7 +1,7 @@
-//! `MovingFunctions.*`: one number of a window of values.
+//! Moving functions (`MovingFunctions.*`): one number from a window of values.
 //!
-//! They follow the functions that Elasticsearch's reference describes under "Moving function
-//! aggregation"; values that are NaN are gaps and do not count.
+//! They follow the functions that Elasticsearch's reference describes under "Moving function aggregation"; NaN values
+//! are gaps and do not count.
 
 /// A function of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(super) enum MovingFunction {
 
 use MovingFunction::*;
 
-/// Added to every value by the multiplicative Holt-Winters, which cannot divide by zero.
+/// Added to every value by multiplicative Holt-Winters, to avoid division by zero.
 const PADDING: f64 = 1e-10;
 
 impl MovingFunction {
@@ -38,7 +38,7 @@ impl MovingFunction {
         })
     }
 
-    /// Arguments besides the values.
+    /// Returns the number of arguments besides the values.
     pub(super) fn arity(self) -> usize {
         match self {
             Max | Min | Sum | UnweightedAvg | LinearWeightedAvg => 0,
@@ -48,13 +48,13 @@ impl MovingFunction {
         }
     }
 
-    /// Of a window, with as many arguments as its arity; a flag is 0 or 1.
+    /// Calls the function for a window, with as many arguments as its arity; a flag is 0 or 1.
     pub(super) fn call(self, values: &[f64], arguments: &[f64]) -> Result<f64, String> {
         let present = || values.iter().copied().filter(|value| !value.is_nan());
         let argument = |index: usize| arguments.get(index).copied().unwrap_or(f64::NAN);
         let nothing = present().next().is_none();
         Ok(match self {
-            // Java's streams know no gaps: one NaN makes the maximum NaN.
+            // Java's streams have no gaps: one NaN makes the maximum NaN.
             Max | Min if values.is_empty() || values.iter().any(|value| value.is_nan()) => f64::NAN,
             Max => values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
             Min => values.iter().copied().fold(f64::INFINITY, f64::min),
@@ -86,7 +86,7 @@ impl MovingFunction {
     }
 }
 
-/// The newest value weighs most. The divisor begins at one, as in Elasticsearch.
+/// The newest value has the largest weight. The divisor starts at one, as in Elasticsearch.
 fn linear(values: impl Iterator<Item = f64>) -> f64 {
     let (mut sum, mut weights) = (0.0, 1.0);
     for (position, value) in values.enumerate() {
@@ -97,7 +97,7 @@ fn linear(values: impl Iterator<Item = f64>) -> f64 {
     sum / weights
 }
 
-/// Double exponential smoothing: level and trend; the level is the forecast for now.
+/// Double exponential smoothing: level and trend; the level is the forecast of the present value.
 fn holt(values: impl Iterator<Item = f64>, alpha: f64, beta: f64) -> f64 {
     let (mut level, mut trend) = (f64::NAN, 0.0);
     for (position, value) in values.enumerate() {
@@ -122,7 +122,7 @@ struct Season {
 }
 
 impl Season {
-    /// The next value.
+    /// Returns the next value.
     fn forecast(&self, values: &[f64]) -> Result<f64, String> {
         let period = self.period;
         if period == 0 || values.len() < period.saturating_mul(2) {

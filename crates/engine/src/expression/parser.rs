@@ -1,4 +1,4 @@
-//! From tokens to a program, by recursive descent.
+//! Recursive descent parser of scripts.
 
 use super::ast::{Cast, Expr, Node, OPERATORS, Op, Program, Statement, Value};
 use super::error::script_error;
@@ -27,20 +27,20 @@ pub(super) fn parse(source: &str, lang: Lang) -> Result<Program> {
     parser.program().map_err(fail)
 }
 
-/// Where and why a source cannot be read.
+/// Position and reason of a parse failure.
 type Fail = (u32, String);
 
 struct Parser<'a> {
     tokens: Vec<(u32, Token<'a>)>,
     next: usize,
     lang: Lang,
-    /// Names in scope.
+    /// Variables in scope.
     locals: Vec<&'a str>,
-    /// Of the parser's own recursion.
+    /// Recursion depth of the parser.
     depth: u32,
 }
 
-/// Types that a local name may be declared with.
+/// Types allowed in declarations of local variables.
 const TYPES: &[&str] = &[
     "def", "double", "float", "long", "int", "boolean", "Double", "Long", "Integer", "Number",
 ];
@@ -111,7 +111,7 @@ impl<'a> Parser<'a> {
         (self.at(), reason)
     }
 
-    /// A statement; none for a lone semicolon.
+    /// Parses a statement; `None` for a single semicolon.
     fn statement(&mut self) -> Result<Option<Statement>, Fail> {
         if self.takes(";") {
             return Ok(None);
@@ -127,7 +127,7 @@ impl<'a> Parser<'a> {
         if let Some(statement) = self.assignment()? {
             return Ok(Some(statement));
         }
-        // As in Painless, what is not assigned must be the last, and is the result.
+        // As in Painless, an expression without assignment must be the last statement, and is the result.
         let value = self.expression()?;
         self.takes(";");
         match self.peek() {
@@ -170,7 +170,7 @@ impl<'a> Parser<'a> {
         Ok(statements)
     }
 
-    /// `def x = …` or `x = …`.
+    /// Parses `def x = …` or `x = …`.
     fn assignment(&mut self) -> Result<Option<Statement>, Fail> {
         let token = |ahead: usize| self.tokens.get(self.next + ahead).map(|(_, token)| token);
         let declared =
@@ -196,7 +196,7 @@ impl<'a> Parser<'a> {
         Ok(Some(Statement::Set(slot, value)))
     }
 
-    /// Counts levels, so that no source overflows the stack.
+    /// Counts recursion levels, so that no source overflows the stack.
     fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Fail>) -> Result<T, Fail> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
@@ -233,7 +233,7 @@ impl<'a> Parser<'a> {
         Ok(condition)
     }
 
-    /// Operators that bind at least as tightly as `least`.
+    /// Parses binary operators with at least the precedence `least`.
     fn binary(&mut self, least: u8) -> Result<Node, Fail> {
         let mut left = self.unary()?;
         while let Some((op, level)) = self.operator().filter(|(_, level)| *level >= least) {
@@ -277,7 +277,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `(double)` and the like.
+    /// Parses a cast such as `(double)`.
     fn cast(&mut self) -> Option<Cast> {
         let token = |ahead: usize| self.tokens.get(self.next + ahead).map(|(_, token)| token);
         let (Some(Token::Symbol("(")), Some(Token::Name(name)), Some(Token::Symbol(")"))) =
@@ -326,7 +326,7 @@ impl<'a> Parser<'a> {
         }
         match name {
             "params" => {
-                // Painless points at the dot.
+                // Painless reports the position of the dot.
                 let at = self.at();
                 let key = self.key()?;
                 node(at, 0, Expr::Param(key))
@@ -340,7 +340,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `.name`, `?.name` or `['name']`.
+    /// Parses `.name`, `?.name` or `['name']`.
     fn key(&mut self) -> Result<String, Fail> {
         let at = self.at();
         if self.takes(".") || self.takes("?.") {
@@ -372,7 +372,7 @@ impl<'a> Parser<'a> {
         ))
     }
 
-    /// A function or constant of a class.
+    /// Parses a function call or constant of a class.
     fn member(&mut self, at: u32, class: &str) -> Result<Node, Fail> {
         self.expect(".")?;
         let Token::Name(name) = self.take() else {
@@ -432,7 +432,7 @@ impl<'a> Parser<'a> {
         node(at, depth, Expr::Moving(function, arguments))
     }
 
-    /// Up to and including the closing parenthesis.
+    /// Parses arguments up to and including the closing parenthesis.
     fn arguments(&mut self) -> Result<Vec<Node>, Fail> {
         let mut arguments = Vec::new();
         if self.takes(")") {
@@ -457,7 +457,7 @@ fn leaf(at: u32, value: Value) -> Result<Node, Fail> {
     node(at, 0, Expr::Literal(value))
 }
 
-/// A node above `below` levels; long chains of operators are deep, too.
+/// Creates a node above a subtree of depth `below`; long chains of operators are deep, too.
 fn node(at: u32, below: u32, expr: Expr) -> Result<Node, Fail> {
     let depth = below + 1;
     if depth > DEPTH_MAX {

@@ -1,4 +1,4 @@
-//! Expressions: what they yield, what they refuse, and that nothing hurts.
+//! Tests of scripts: results, refusals, and robustness against arbitrary input.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -52,7 +52,7 @@ fn check_expression(source: &str, expected: f64) {
     );
 }
 
-/// Fails at this byte for this reason.
+/// Checks that a source fails at this byte for this reason.
 fn check_fails(source: &str, what: &str, at: u64, reason: &str) {
     let error = run(source, Lang::Painless).expect_err(source);
     assert_eq!(error.kind(), ErrorKind::Script, "{source}");
@@ -82,7 +82,7 @@ fn logic() {
     check("params.a > 3 && !(params.b >= 1)", Value::Bool(true));
     check("1 == 1.0 && 1 != 2", Value::Bool(true));
     check("false || params.flag", Value::Bool(true));
-    // The right side is not looked at.
+    // The right side is not evaluated.
     check("true || params.none > 1", Value::Bool(true));
     check("params.none == null", Value::Bool(true));
     check("params.unknown != null", Value::Bool(false));
@@ -109,7 +109,7 @@ fn statements() {
 }
 
 #[test]
-fn nothing_returned_is_a_default() {
+fn no_result_is_a_default() {
     let script = Script::compile("if (false) { return 1 }", Lang::Painless).unwrap();
     let steps = &mut Steps::default();
     assert_eq!(script.number(&scope(), steps).unwrap(), None);
@@ -197,7 +197,7 @@ fn expressions_of_lucene() {
 }
 
 #[test]
-fn refuses_with_the_place() {
+fn refuses_with_the_position() {
     let compile = "compile error";
     check_fails("1 +", compile, 3, "unexpected end of script.");
     check_fails("", compile, 0, "unexpected end of script.");
@@ -211,7 +211,7 @@ fn refuses_with_the_place() {
     check_fails("1; 2", compile, 0, "not a statement: result not used");
     check_fails("x = 1", compile, 0, "variable [x] is not defined");
     check_fails("1 # 2", compile, 2, "unexpected character [#].");
-    check_fails("'open", compile, 0, "a string that does not end");
+    check_fails("'open", compile, 0, "unterminated string");
     check_fails("12abc", compile, 0, "invalid number");
     check_fails(
         "params",

@@ -1,4 +1,4 @@
-//! `bool`.
+//! `bool` query.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::{Error, Result};
 
 pub(super) const NAME: &str = "bool";
 
-/// Combines queries.
+/// Boolean combination of queries.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Bool {
     /// All must match; scored.
@@ -23,7 +23,7 @@ pub struct Bool {
     pub should: Vec<Query>,
     /// None may match.
     pub must_not: Vec<Query>,
-    /// As written.
+    /// Value as written.
     pub minimum_should_match: Option<String>,
     /// Multiplies the score (1.0).
     pub boost: Boost,
@@ -39,7 +39,7 @@ impl Default for Boost {
     }
 }
 
-/// Every kind of clause takes one query or a list.
+/// Each kind of clause takes one query or a list.
 pub(super) fn parse(body: &Value, budget: &mut Budget) -> Result<Query> {
     let mut query = Bool::default();
     for (key, value) in object(NAME, body)? {

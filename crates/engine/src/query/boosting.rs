@@ -1,4 +1,4 @@
-//! `boosting`: one query, of whose matches some score less.
+//! `boosting` query: matches that also match a second query score lower.
 
 use std::collections::BTreeSet;
 
@@ -11,14 +11,14 @@ use crate::{Error, Result};
 
 pub(super) const NAME: &str = "boosting";
 
-/// What `positive` matches; what `negative` matches too scores less.
+/// Matches of `positive`; those that `negative` also matches score lower.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Boosting {
     /// Must match.
     pub positive: Box<Query>,
     /// May match.
     pub negative: Box<Query>,
-    /// Multiplies the score of what both match; not negative.
+    /// Multiplies the score of documents that match both; not negative.
     pub negative_boost: f32,
     /// Multiplies the score.
     pub boost: f32,

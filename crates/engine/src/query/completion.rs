@@ -1,26 +1,26 @@
-//! What somebody who types a query could mean next.
+//! Completion slots: positions in a query text that is being typed, and what may stand there.
 
 use std::ops::Range;
 
-/// Something that could stand where the cursor is.
+/// One possibility for the text at the cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slot {
-    /// What.
+    /// Kind of text.
     pub wanted: Wanted,
-    /// What is there of it, up to the cursor; escapes are resolved.
+    /// Typed part up to the cursor; escapes are resolved.
     pub typed: String,
-    /// Bytes of the text that a choice replaces.
+    /// Byte range of the text that a completion replaces.
     pub replace: Range<usize>,
 }
 
-/// Kinds of what is typed.
+/// Kind of text that may stand at the cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
     /// The name of a field.
     Field,
     /// A value of the field of this name.
     Value(String),
-    /// How the field of this name is compared.
+    /// A comparison operator of the field of this name.
     Operator(String),
     /// `and`, `or`.
     Conjunction,
@@ -36,7 +36,7 @@ impl Slot {
     }
 }
 
-/// The beginning of a text up to a cursor, which stands at a character boundary.
+/// Returns the text up to the cursor, which must be at a character boundary.
 pub(super) fn before(text: &str, cursor: usize) -> &str {
     let mut cursor = cursor.min(text.len());
     while !text.is_char_boundary(cursor) {
@@ -45,7 +45,8 @@ pub(super) fn before(text: &str, cursor: usize) -> &str {
     &text[..cursor]
 }
 
-/// What `complete` makes of a text in which `|` is the cursor; slots as `kind<typed>start..end`.
+/// Checks the slots that `complete` returns for a text in which `|` is the cursor; slots print as
+/// `kind<typed>start..end`.
 #[cfg(test)]
 #[track_caller]
 pub(super) fn check(complete: impl Fn(&str, usize) -> Vec<Slot>, text: &str, expect: &[&str]) {

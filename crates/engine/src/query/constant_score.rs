@@ -1,4 +1,4 @@
-//! `constant_score`.
+//! `constant_score` query.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ pub(super) const NAME: &str = "constant_score";
 /// A filter with a fixed score.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConstantScore {
-    /// What must match.
+    /// Filter that must match.
     pub filter: Box<Query>,
     /// The score.
     pub boost: f32,

@@ -1,4 +1,4 @@
-//! `dis_max`: any of some queries; the best score counts.
+//! `dis_max` query: any of several queries; the best score counts.
 
 use std::collections::BTreeSet;
 
@@ -11,18 +11,18 @@ use crate::{Error, Result};
 
 pub(super) const NAME: &str = "dis_max";
 
-/// Any of some queries, scored by the best of them.
+/// Disjunction of queries, scored by the best match.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DisMax {
-    /// One must match.
+    /// At least one must match.
     pub queries: Vec<Query>,
-    /// How much of the other scores is added.
+    /// Factor for the scores of the other matches, which are added.
     pub tie_breaker: f32,
     /// Multiplies the score.
     pub boost: f32,
 }
 
-/// `{"queries": [query, …]}`; one query may stand without a list.
+/// `{"queries": [query, …]}`; a single query needs no list.
 pub(super) fn parse(body: &Value, budget: &mut Budget) -> Result<Query> {
     let mut queries = None;
     let mut tie_breaker = 0.0;

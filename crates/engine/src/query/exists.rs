@@ -1,4 +1,4 @@
-//! `exists`.
+//! `exists` query.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::{Error, Result};
 
 pub(super) const NAME: &str = "exists";
 
-/// Has any indexed value for a field or for any field of an object.
+/// Matches documents with an indexed value for a field or for any field of an object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exists {
     /// Full path, `*` allowed.

@@ -1,4 +1,4 @@
-//! `fuzziness` and what goes with it: how far a term may be from the one that was asked for.
+//! Edit distance (`fuzziness`) and related parameters of fuzzy queries.
 
 use serde_json::{Map, Value};
 
@@ -8,20 +8,20 @@ use super::rewrite::Rewrite;
 use crate::json::as_text;
 use crate::{Error, Result};
 
-/// Terms that a fuzzy word becomes at most, unless the query says otherwise.
+/// Default maximum of terms to which a fuzzy word expands.
 pub(super) const EXPANSIONS: u32 = 50;
 
-/// The largest edit distance, Lucene's and ours.
+/// Maximum edit distance, in Lucene and in firn.
 pub(super) const EDITS_MAX: u8 = 2;
 
-/// How many edits a word may be away.
+/// Maximum edit distance of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fuzziness {
     /// None below `low` characters, one below `high`, else two.
     Auto {
-        /// From so many characters on, one edit.
+        /// One edit from this number of characters on.
         low: u32,
-        /// From so many characters on, two.
+        /// Two edits from this number of characters on.
         high: u32,
     },
     /// 0, 1 or 2.
@@ -35,7 +35,7 @@ impl Default for Fuzziness {
 }
 
 impl Fuzziness {
-    /// `AUTO`, `AUTO:3,6`, or 0 to 2.
+    /// Parses `AUTO`, `AUTO:3,6`, or 0 to 2.
     pub(super) fn parse(query: &str, value: &Value) -> Result<Self> {
         let text = as_text(value).ok_or_else(|| wrong_type(query, "fuzziness", value))?;
         let bounds = match text.get(..4) {
@@ -75,7 +75,7 @@ impl Fuzziness {
         })
     }
 
-    /// As it is written.
+    /// Returns the value as a query writes it.
     pub(super) fn print(self) -> String {
         match self {
             Self::Edits(edits) => edits.to_string(),
@@ -84,7 +84,7 @@ impl Fuzziness {
         }
     }
 
-    /// The edits allowed for a word of so many characters.
+    /// Returns the maximum edits for a word with `length` characters.
     pub fn edits(self, length: usize) -> u8 {
         match self {
             Self::Edits(edits) => edits,
@@ -95,20 +95,20 @@ impl Fuzziness {
     }
 }
 
-/// How the words of a query are taken for others.
+/// Expansion of the words of a query to similar terms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fuzzy {
     /// Characters at the start that must be the same.
     pub prefix_length: u32,
-    /// The nearest terms count, at most so many.
+    /// Maximum terms; the nearest ones count.
     pub max_expansions: u32,
-    /// A swap of neighbours is one edit, not two.
+    /// A swap of adjacent characters is one edit, not two.
     pub transpositions: bool,
-    /// How the terms found score.
+    /// Scoring of the expanded terms.
     pub rewrite: Rewrite,
 }
 
-/// What `fuzzy` terms score where nothing else is said.
+/// Default scoring of `fuzzy` terms.
 pub(super) const REWRITE: Rewrite = Rewrite::TopTermsBlended(EXPANSIONS as usize);
 
 impl Default for Fuzzy {
@@ -123,8 +123,8 @@ impl Default for Fuzzy {
 }
 
 impl Fuzzy {
-    /// Reads `prefix_length`, `max_expansions`, `transpositions` or `rewrite`, called by any of
-    /// the names that queries have for them.
+    /// Parses `prefix_length`, `max_expansions`, `transpositions` or `rewrite`, under any name that queries use for
+    /// them.
     pub(super) fn read(&mut self, query: &str, param: &str, key: &str, value: &Value) -> Result<bool> {
         match key {
             "prefix_length" => self.prefix_length = count(query, param, value)?,
@@ -137,7 +137,7 @@ impl Fuzzy {
         Ok(true)
     }
 
-    /// Inserts what is not the default under the names of a query.
+    /// Inserts non-default values under the parameter names of a query.
     pub(super) fn put(&self, body: &mut Map<String, Value>, names: &FuzzyNames) {
         let default = Self::default();
         if self.prefix_length != default.prefix_length {
@@ -153,16 +153,16 @@ impl Fuzzy {
     }
 }
 
-/// Terms that an expansion may come to: at least one, and few enough to be clauses of one query.
+/// Parses the maximum number of expanded terms: at least one, and few enough to be clauses of one query.
 pub(super) fn max_expansions(query: &str, param: &str, value: &Value) -> Result<u32> {
     match count(query, param, value)? {
         0 => Err(Error::illegal_argument(format!("[{query}] {param} must be positive"))),
-        // Elasticsearch takes any number here and fails at this one when there are so many terms.
+        // Elasticsearch accepts any number here and fails at this limit when the terms reach it.
         number => Ok(number.min(REWRITE_TERMS_MAX as u32)),
     }
 }
 
-/// What a query calls the parameters of [`Fuzzy`].
+/// Parameter names of [`Fuzzy`] in one query type.
 pub(super) struct FuzzyNames {
     pub(super) prefix_length: &'static str,
     pub(super) max_expansions: &'static str,
@@ -171,7 +171,7 @@ pub(super) struct FuzzyNames {
 }
 
 impl FuzzyNames {
-    /// Reads a parameter by what the query calls it.
+    /// Parses a parameter by its name in the query.
     pub(super) fn read(&self, fuzzy: &mut Fuzzy, query: &str, param: &str, value: &Value) -> Result<bool> {
         let names = [
             (self.prefix_length, "prefix_length"),
@@ -186,7 +186,7 @@ impl FuzzyNames {
     }
 }
 
-/// `fuzzy`'s own names.
+/// Names in `fuzzy`.
 pub(super) const FUZZY_NAMES: FuzzyNames = FuzzyNames {
     prefix_length: "prefix_length",
     max_expansions: "max_expansions",
@@ -194,7 +194,7 @@ pub(super) const FUZZY_NAMES: FuzzyNames = FuzzyNames {
     rewrite: "rewrite",
 };
 
-/// Those of the match queries.
+/// Names in the match queries.
 pub(super) const MATCH_NAMES: FuzzyNames = FuzzyNames {
     prefix_length: "prefix_length",
     max_expansions: "max_expansions",
@@ -202,7 +202,7 @@ pub(super) const MATCH_NAMES: FuzzyNames = FuzzyNames {
     rewrite: "fuzzy_rewrite",
 };
 
-/// Those of `query_string` and `simple_query_string`.
+/// Names in `query_string` and `simple_query_string`.
 pub(super) const STRING_NAMES: FuzzyNames = FuzzyNames {
     prefix_length: "fuzzy_prefix_length",
     max_expansions: "fuzzy_max_expansions",

@@ -1,4 +1,4 @@
-//! `fuzzy`: terms within some edits of a word.
+//! `fuzzy` query: terms within an edit distance of a word.
 
 use std::collections::BTreeSet;
 
@@ -11,16 +11,16 @@ use crate::{Error, Result};
 
 pub(super) const NAME: &str = "fuzzy";
 
-/// Terms within some edits of a word, which is not analyzed.
+/// Terms within an edit distance of a word, which is not analyzed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FuzzyTerm {
     /// Full path.
     pub field: String,
     /// The word.
     pub value: String,
-    /// How far.
+    /// Maximum edit distance.
     pub fuzziness: Fuzziness,
-    /// Which terms count, and how they score.
+    /// Expansion and scoring of the terms.
     pub fuzzy: Fuzzy,
     /// Multiplies the score.
     pub boost: f32,

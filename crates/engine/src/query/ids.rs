@@ -1,4 +1,4 @@
-//! `ids`.
+//! `ids` query.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::{Error, Result};
 
 pub(super) const NAME: &str = "ids";
 
-/// Documents by id.
+/// Matches documents by id.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ids {
     /// The ids, at most 65,536.
@@ -19,7 +19,7 @@ pub struct Ids {
     pub boost: f32,
 }
 
-/// `{"values": ["1", "2"]}`; one id may stand without a list, and no list finds nothing.
+/// `{"values": ["1", "2"]}`; a single id needs no list, and without `values` nothing matches.
 pub(super) fn parse(body: &Value, _: &mut Budget) -> Result<Query> {
     let mut ids = None;
     let mut score = 1.0;

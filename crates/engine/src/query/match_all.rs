@@ -1,4 +1,4 @@
-//! `match_all` and `match_none`.
+//! `match_all` and `match_none` queries.
 
 use serde_json::{Map, Value};
 
@@ -9,7 +9,7 @@ use crate::Result;
 pub(super) const NAME: &str = "match_all";
 pub(super) const NAME_NONE: &str = "match_none";
 
-/// Every document, score 1.
+/// Matches every document with score 1.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MatchAll {
     /// Multiplies the score (default 1).
@@ -33,7 +33,7 @@ pub(super) fn parse(body: &Value, _: &mut Budget) -> Result<Query> {
     Ok(Query::MatchAll(query))
 }
 
-/// A boost of nothing is read and forgotten.
+/// A boost of `match_none` has no effect and is dropped.
 pub(super) fn parse_none(body: &Value, _: &mut Budget) -> Result<Query> {
     for (key, value) in object(NAME_NONE, body)? {
         match key.as_str() {

@@ -1,4 +1,4 @@
-//! `match_bool_prefix`: full text, its terms, the last of which goes on.
+//! `match_bool_prefix` query: terms of a text, the last of which is a prefix.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! `match_phrase`: full text, the terms one after another.
+//! `match_phrase` query: terms of a text in sequence.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::Result;
 
 pub(super) const NAME: &str = "match_phrase";
 
-/// Parameters beside those of all texts.
+/// Parameters in addition to those of all full-text queries.
 const OWN: &[&str] = &["slop", "zero_terms_query"];
 
 pub(super) fn parse(body: &Value, _: &mut Budget) -> Result<Query> {

@@ -1,4 +1,4 @@
-//! `match_phrase_prefix`: full text, the terms one after another, the last of which goes on.
+//! `match_phrase_prefix` query: terms of a text in sequence, the last of which is a prefix.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::Result;
 
 pub(super) const NAME: &str = "match_phrase_prefix";
 
-/// Parameters beside those of all texts.
+/// Parameters in addition to those of all full-text queries.
 const OWN: &[&str] = &["slop", "max_expansions", "zero_terms_query"];
 
 pub(super) fn parse(body: &Value, _: &mut Budget) -> Result<Query> {

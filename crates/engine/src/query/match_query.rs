@@ -1,4 +1,4 @@
-//! `match`: full text, analyzed with the field's search analyzer, then its terms.
+//! `match` query: terms of a text, analyzed with the field's search analyzer.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::Result;
 
 pub(super) const NAME: &str = "match";
 
-/// Parameters beside those of terms.
+/// Parameters in addition to those of combined terms.
 const OWN: &[&str] = &["lenient", "zero_terms_query", "auto_generate_synonyms_phrase_query"];
 
 pub(super) fn parse(body: &Value, budget: &mut Budget) -> Result<Query> {

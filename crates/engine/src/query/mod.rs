@@ -1,8 +1,8 @@
-//! The query language: Elasticsearch's query DSL as typed values.
+//! Query language: Elasticsearch's query DSL as typed values.
 //!
-//! One file per query with its parse, print and tests; [`Query::parse`] finds it by name. An
-//! unknown query or parameter is an error that names it. `Query::parse(&q.print()) == q`.
-//! Parsing is bounded: depth 100 (a const), 1024 × 16 clauses in all.
+//! One file per query holds its parser, printer and tests; [`Query::parse`] selects it by name. An unknown query or
+//! parameter is an error that names it. `Query::parse(&q.print()) == q`. Parsing is bounded: depth 100 (a const), 1024
+//! × 16 clauses in total.
 
 mod bool_query;
 mod boosting;
@@ -102,17 +102,17 @@ pub enum Query {
     Named(Named),
 }
 
-/// How deep queries nest, `query_string` parentheses apart. Elasticsearch allows 30
+/// Maximum nesting of queries, without the parentheses of `query_string`. Elasticsearch allows 30
 /// (`indices.query.bool.max_nested_depth`), counting `bool` alone.
 pub const DEPTH_MAX: usize = 100;
 
-/// Queries in one request, all levels together. Elasticsearch takes from 1024 up, by heap; this
-/// is room for generated filters of some thousand parts, and some megabytes of memory.
+/// Maximum queries in one request, all levels together. Elasticsearch allows 1024 or more, depending on the heap; this
+/// limit accepts generated filters of some thousand parts, in some megabytes of memory.
 pub const CLAUSES_MAX: usize = 1024 * 16;
 
-/// Fuzzy words in one request, each in each field that it names. The default of Elasticsearch's
-/// `indices.query.bool.max_clause_count` with a small heap. Each is an automaton that walks a dictionary, some milliseconds
-/// of work, so they are counted before the first is made.
+/// Maximum fuzzy words in one request, each counted per field. The default of Elasticsearch's
+/// `indices.query.bool.max_clause_count` with a small heap. Each word is an automaton that walks a term dictionary,
+/// some milliseconds of work, so the parser counts them before it builds the first.
 pub const FUZZY_MAX: usize = 1024;
 
 type Parse = fn(&Value, &mut Budget) -> Result<Query>;
@@ -145,7 +145,7 @@ const QUERIES: &[(&str, Params, Parse)] = &[
     (wrapper::NAME, Params::Fixed, wrapper::parse),
 ];
 
-/// Queries that Elasticsearch has and firn does not.
+/// Queries that Elasticsearch supports and firn does not.
 const NOT_YET: &[&str] = &[
     "combined_fields",
     "distance_feature",
@@ -188,7 +188,7 @@ const NOT_YET: &[&str] = &[
     "weighted_tokens",
 ];
 
-/// Queries by name, answered and refused.
+/// Returns the names of supported and refused queries.
 pub(crate) fn inventory() -> crate::inventory::Inventory {
     crate::inventory::Inventory {
         answered: QUERIES.iter().map(|(name, ..)| *name).collect(),
@@ -196,7 +196,7 @@ pub(crate) fn inventory() -> crate::inventory::Inventory {
     }
 }
 
-/// What is left of a request's bounds while it is parsed.
+/// Depth, clauses and fuzzy words counted while a request is parsed.
 #[derive(Debug, Default)]
 struct Budget {
     depth: usize,
@@ -205,7 +205,7 @@ struct Budget {
 }
 
 impl Budget {
-    /// Reads a query, one level deeper.
+    /// Parses a query, one level deeper.
     fn parse(&mut self, value: &Value) -> Result<Query> {
         let Value::Object(object) = value else {
             return Err(Error::parsing("[_na] query malformed, must start with start_object"));
@@ -255,7 +255,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Counts fuzzy words in each of `fields` fields; all fields count as one.
+    /// Counts fuzzy words once per field; all fields (`fields` = 0) count as one.
     fn take_fuzzy(&mut self, words: usize, fields: usize) -> Result<()> {
         self.fuzzy = self.fuzzy.saturating_add(words.saturating_mul(fields.max(1)));
         if self.fuzzy > FUZZY_MAX {
@@ -268,14 +268,14 @@ impl Budget {
 }
 
 impl Query {
-    /// Reads `{"term": {…}}`. Fails with [`crate::ErrorKind::Parsing`] or
-    /// [`crate::ErrorKind::IllegalArgument`] in Elasticsearch's words, and with
-    /// [`crate::ErrorKind::NotImplemented`] for what Elasticsearch has and firn lacks.
+    /// Parses `{"term": {…}}`. Fails with [`crate::ErrorKind::Parsing`] or [`crate::ErrorKind::IllegalArgument`] in
+    /// Elasticsearch's words, and with [`crate::ErrorKind::NotImplemented`] for what Elasticsearch supports and firn
+    /// does not.
     pub fn parse(value: &Value) -> Result<Self> {
         Budget::default().parse(value)
     }
 
-    /// The JSON that parses to this.
+    /// Returns JSON that parses to this query.
     pub fn print(&self) -> Value {
         match self {
             Self::MatchAll(query) => query.print(),
@@ -305,7 +305,7 @@ impl Query {
         }
     }
 
-    /// The named queries in it with their names, in the order of the query.
+    /// Returns the named queries with their names, in the order of the query.
     pub fn named(&self) -> Vec<(&str, &Query)> {
         let mut named = Vec::new();
         self.collect_named(&mut named);
@@ -334,7 +334,7 @@ impl Query {
         }
     }
 
-    /// Every field path it reads, patterns as written, sorted; `*` for all.
+    /// Returns every field path that the query reads, patterns as written, sorted; `*` for all.
     pub fn fields(&self) -> Vec<String> {
         let mut fields = BTreeSet::new();
         self.collect_fields(&mut fields);

@@ -1,4 +1,4 @@
-//! `multi_match`: a text in several fields.
+//! `multi_match` query: a text in several fields.
 
 use std::collections::BTreeSet;
 
@@ -12,22 +12,22 @@ use crate::{Error, Result};
 
 pub(super) const NAME: &str = "multi_match";
 
-/// How the fields of a text are put together.
+/// Combination of the fields of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[allow(missing_docs)]
 pub enum MultiMatchType {
-    /// The best field scores.
+    /// The score of the best field counts.
     #[default]
     BestFields,
-    /// All fields score.
+    /// The scores of all fields count.
     MostFields,
-    /// As if all fields were one: each term may stand in any of them.
+    /// The fields are one combined field: each term may be in any of them.
     CrossFields,
-    /// `match_phrase` in each, the best scores.
+    /// `match_phrase` per field; the best score counts.
     Phrase,
-    /// `match_phrase_prefix` in each, the best scores.
+    /// `match_phrase_prefix` per field; the best score counts.
     PhrasePrefix,
-    /// `match_bool_prefix` in each, all score.
+    /// `match_bool_prefix` per field; all scores count.
     BoolPrefix,
 }
 
@@ -44,7 +44,7 @@ const TYPES: &[(&str, MultiMatchType)] = &[
 ];
 
 impl MultiMatchType {
-    /// How much the scores of other fields than the best count.
+    /// Returns the default factor for scores of fields other than the best.
     pub fn tie_breaker(self) -> f32 {
         match self {
             MostFields | BoolPrefix => 1.0,
@@ -61,7 +61,7 @@ impl MultiMatchType {
             .ok_or_else(|| Error::parsing(format!("failed to parse [{query}] query type [{text}]. unknown type.")))
     }
 
-    /// Inserts it unless it is the default.
+    /// Inserts the type unless it is the default.
     pub(super) fn put(self, body: &mut Map<String, Value>) {
         if self != Self::default()
             && let Some((name, _)) = TYPES.iter().find(|(_, kind)| *kind == self)
@@ -71,24 +71,24 @@ impl MultiMatchType {
     }
 }
 
-/// A text in several fields.
+/// Full-text search of several fields.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MultiMatch {
     /// The text.
     pub query: Value,
     /// Names and patterns with their boosts. Empty: `index.query.default_field`.
     pub fields: Vec<(String, f32)>,
-    /// How the fields are put together.
+    /// Combination of the fields.
     pub kind: MultiMatchType,
-    /// `None`: what the type says.
+    /// `None`: the default of the type.
     pub tie_breaker: Option<f32>,
-    /// How the text is looked for in each.
+    /// Search options of each field.
     pub options: TextOptions,
     /// Multiplies the score.
     pub boost: f32,
 }
 
-/// Parameters beside those of terms.
+/// Parameters in addition to those of terms.
 const OWN: &[&str] = &[
     "slop",
     "lenient",
@@ -96,7 +96,7 @@ const OWN: &[&str] = &[
     "auto_generate_synonyms_phrase_query",
 ];
 
-/// `{"query": "text", "fields": ["a", "b^2"]}`; one field may stand without a list.
+/// `{"query": "text", "fields": ["a", "b^2"]}`; a single field needs no list.
 pub(super) fn parse(body: &Value, budget: &mut Budget) -> Result<Query> {
     let mut found = None;
     let mut query = MultiMatch {

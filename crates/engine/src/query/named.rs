@@ -1,7 +1,7 @@
-//! `_name`: a query that hits say they matched.
+//! Named queries (`_name`): hits list the named queries that they match.
 //!
-//! Every query may have one, among its own parameters. It is taken out before the query reads
-//! them and put back when it prints, so that no query needs to know of it.
+//! Every query may have a name among its parameters. The parser removes it before the query reads them, and the printer
+//! adds it again, so no query has to handle it.
 
 use std::borrow::Cow;
 
@@ -16,24 +16,24 @@ const KEY: &str = "_name";
 /// A query with a name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Named {
-    /// Its name; where several have the same, the last one counts.
+    /// Name; if several queries have the same name, the last one counts.
     pub name: String,
     /// The query.
     pub query: Box<Query>,
 }
 
-/// Where a query's parameters stand.
+/// Position of a query's parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Params {
     /// `{query: {param: …}}`.
     InBody,
     /// `{query: {field: {param: …}}}`.
     InField,
-    /// It has none but its own.
+    /// It has no common parameters.
     Fixed,
 }
 
-/// The name in a query's body, and the body without it.
+/// Returns the name in a query's body, and the body without it.
 pub(super) fn split<'v>(query: &str, place: Params, body: &'v Value) -> Result<(Option<String>, Cow<'v, Value>)> {
     if holder(place, body).is_none_or(|params| params.get(KEY).is_none()) {
         return Ok((None, Cow::Borrowed(body)));
@@ -60,11 +60,11 @@ pub(super) fn split<'v>(query: &str, place: Params, body: &'v Value) -> Result<(
     Ok((name, Cow::Owned(body)))
 }
 
-/// The object that holds a query's parameters.
+/// Returns the object that holds a query's parameters.
 fn holder(place: Params, body: &Value) -> Option<&serde_json::Map<String, Value>> {
     match place {
         Params::InBody => body.as_object(),
-        // With several fields it is malformed, which its parser says.
+        // With several fields the query is malformed; its parser reports that.
         Params::InField => body
             .as_object()
             .filter(|fields| fields.len() == 1)

@@ -1,12 +1,11 @@
-//! What all queries read alike: the one field, boosts, flags, and the errors in Elasticsearch's
-//! words.
+//! Parameter parsing that all queries share: the single field, boosts, flags, and the errors in Elasticsearch's words.
 
 use serde_json::{Map, Value};
 
 use crate::json::{as_bool, as_f32, as_i64, as_text, print_f32, token};
 use crate::{Error, Result};
 
-/// The object that follows a query's name.
+/// Returns the object that follows a query's name.
 pub(super) fn object<'v>(query: &str, body: &'v Value) -> Result<&'v Map<String, Value>> {
     match body {
         Value::Object(object) => Ok(object),
@@ -16,7 +15,7 @@ pub(super) fn object<'v>(query: &str, body: &'v Value) -> Result<&'v Map<String,
     }
 }
 
-/// The only entry of `{"field": value}`.
+/// Returns the only entry of `{"field": value}`.
 pub(super) fn single_field<'v>(query: &str, body: &'v Value) -> Result<(&'v str, &'v Value)> {
     let mut entries = object(query, body)?.iter();
     let Some((field, value)) = entries.next() else {
@@ -37,8 +36,8 @@ pub(super) fn single_field<'v>(query: &str, body: &'v Value) -> Result<(&'v str,
     Ok((field, value))
 }
 
-/// Reads `{"field": {…}}`, or `{"field": value}` for `{"field": {main: value}}`: hands every
-/// parameter to `read` and answers the field.
+/// Parses `{"field": {…}}`, or `{"field": value}` for `{"field": {main: value}}`: passes every parameter to `read` and
+/// returns the field.
 pub(super) fn by_field<'v>(
     query: &str,
     main: &str,
@@ -58,12 +57,12 @@ pub(super) fn by_field<'v>(
     Ok(field.to_owned())
 }
 
-/// The error of a parameter that a query does not take.
+/// Returns the error for a parameter that the query does not have.
 pub(super) fn unsupported(query: &str, param: &str) -> Error {
     Error::parsing(format!("[{query}] query does not support [{param}]"))
 }
 
-/// The error of a parameter that Elasticsearch takes and firn does not yet.
+/// Returns the error for a parameter that Elasticsearch supports and firn does not.
 pub(super) fn not_yet(query: &str, param: &str) -> Error {
     Error::not_implemented(format!("parameter [{param}] of query [{query}]"))
 }
@@ -75,7 +74,7 @@ pub(super) fn wrong_type(query: &str, param: &str, value: &Value) -> Error {
     ))
 }
 
-/// A finite boost that is not negative.
+/// Parses a finite boost that is not negative.
 pub(super) fn boost(query: &str, value: &Value) -> Result<f32> {
     let boost = as_f32(value).ok_or_else(|| wrong_type(query, "boost", value))?;
     if boost < 0.0 {
@@ -83,27 +82,27 @@ pub(super) fn boost(query: &str, value: &Value) -> Result<f32> {
             "negative [boost] are not allowed in [{query}], use a value between 0 and 1 to deboost"
         )));
     }
-    // Not -0.0, which would print and compare otherwise.
+    // Avoids -0.0, which would print and compare differently.
     Ok(boost + 0.0)
 }
 
-/// A string (numbers and booleans count as their text).
+/// Parses a string (numbers and booleans count as their text).
 pub(super) fn text(query: &str, param: &str, value: &Value) -> Result<String> {
     as_text(value).ok_or_else(|| wrong_type(query, param, value))
 }
 
-/// A boolean.
+/// Parses a boolean.
 pub(super) fn flag(query: &str, param: &str, value: &Value) -> Result<bool> {
     as_bool(value).ok_or_else(|| wrong_type(query, param, value))
 }
 
-/// A finite number.
+/// Parses a finite number.
 pub(super) fn number(query: &str, param: &str, value: &Value) -> Result<f32> {
-    // Not -0.0, which would print and compare otherwise.
+    // Avoids -0.0, which would print and compare differently.
     Ok(as_f32(value).ok_or_else(|| wrong_type(query, param, value))? + 0.0)
 }
 
-/// A whole number from 0.
+/// Parses an integer from 0.
 pub(super) fn count(query: &str, param: &str, value: &Value) -> Result<u32> {
     let number = as_i64(value).ok_or_else(|| wrong_type(query, param, value))?;
     u32::try_from(number)
@@ -112,7 +111,7 @@ pub(super) fn count(query: &str, param: &str, value: &Value) -> Result<u32> {
         .ok_or_else(|| Error::illegal_argument(format!("[{query}] {param} cannot be [{number}]")))
 }
 
-/// A string, number or boolean as it is.
+/// Returns a string, number or boolean unchanged.
 pub(super) fn scalar(query: &str, param: &str, value: &Value) -> Result<Value> {
     match value {
         Value::String(_) | Value::Number(_) | Value::Bool(_) => Ok(value.clone()),
@@ -124,7 +123,7 @@ pub(super) fn scalar(query: &str, param: &str, value: &Value) -> Result<Value> {
     }
 }
 
-/// The text of a full-text query: a string, number or boolean; null is none.
+/// Parses the text of a full-text query: a string, number or boolean; null is no text.
 pub(super) fn query_text(query: &str, value: &Value) -> Result<Option<Value>> {
     match value {
         Value::Null => Ok(None),
@@ -132,12 +131,12 @@ pub(super) fn query_text(query: &str, value: &Value) -> Result<Option<Value>> {
     }
 }
 
-/// The text of a full-text query that must be there.
+/// Returns the text of a full-text query, or the error that it is missing.
 pub(super) fn required_text(found: Option<Value>) -> Result<Value> {
     found.ok_or_else(|| Error::parsing("No text specified for text query"))
 }
 
-/// `zero_terms_query`: true for `all`.
+/// Parses `zero_terms_query`: true for `all`.
 pub(super) fn zero_terms(query: &str, value: &Value) -> Result<bool> {
     match value.as_str() {
         Some(text) if text.eq_ignore_ascii_case("all") => Ok(true),
@@ -148,7 +147,7 @@ pub(super) fn zero_terms(query: &str, value: &Value) -> Result<bool> {
     }
 }
 
-/// `AND` or `OR`: true for `AND`.
+/// Parses `AND` or `OR`: true for `AND`.
 pub(super) fn operator(query: &str, param: &str, value: &Value) -> Result<bool> {
     match value.as_str() {
         Some(text) if text.eq_ignore_ascii_case("and") => Ok(true),
@@ -166,21 +165,21 @@ pub(super) fn put_boost(body: &mut Map<String, Value>, boost: f32) {
     }
 }
 
-/// Inserts `key` with `value` if it holds.
+/// Inserts `key` with `true` if the flag is set.
 pub(super) fn put_flag(body: &mut Map<String, Value>, key: &str, flag: bool) {
     if flag {
         body.insert(key.into(), true.into());
     }
 }
 
-/// `{query: {field: body}}`.
+/// Returns `{query: {field: body}}`.
 pub(super) fn print_field(query: &str, field: &str, body: Map<String, Value>) -> Value {
     let mut by_field = Map::new();
     by_field.insert(field.into(), Value::Object(body));
     print(query, by_field)
 }
 
-/// `{query: body}`.
+/// Returns `{query: body}`.
 pub(super) fn print(query: &str, body: Map<String, Value>) -> Value {
     let mut printed = Map::new();
     printed.insert(query.into(), Value::Object(body));

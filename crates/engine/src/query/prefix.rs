@@ -1,4 +1,4 @@
-//! `prefix`: terms that start so.
+//! `prefix` query: terms that start with a text.
 
 use serde_json::Value;
 

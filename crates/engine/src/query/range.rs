@@ -1,4 +1,4 @@
-//! `range`.
+//! `range` query.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::{Error, Result};
 
 pub(super) const NAME: &str = "range";
 
-/// Between two values; dates may use date math.
+/// Values between two bounds; dates may use date math.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Range {
     /// Full path.
@@ -28,8 +28,8 @@ pub struct Range {
     pub boost: f32,
 }
 
-/// `gt`, `gte`, `lt`, `lte`, or the older `from`, `to`, `include_lower`, `include_upper`. As in
-/// Elasticsearch the last one of a side wins, and null leaves the side open.
+/// Parses `gt`, `gte`, `lt`, `lte`, or the older `from`, `to`, `include_lower`, `include_upper`. As in Elasticsearch
+/// the last bound of a side wins, and null removes the bound.
 pub(super) fn parse(body: &Value, _: &mut Budget) -> Result<Query> {
     let (field, params) = single_field(NAME, body)?;
     let Value::Object(params) = params else {
@@ -82,7 +82,7 @@ fn bound(key: &str, value: &Value) -> Result<Option<Value>> {
     }
 }
 
-/// On fields of single values (firn has no range fields) the first three all mean the same.
+/// On fields with single values (firn has no range fields) the first three relations are the same.
 fn relation(relation: &str) -> Result<()> {
     match relation.to_ascii_lowercase().as_str() {
         "intersects" | "within" | "contains" => Ok(()),

@@ -1,4 +1,4 @@
-//! `regexp`: terms that match one of Lucene's regular expressions.
+//! `regexp` query: terms that match a regular expression of Lucene.
 
 use std::collections::BTreeSet;
 
@@ -11,18 +11,18 @@ use crate::{Error, Result};
 
 pub(super) const NAME: &str = "regexp";
 
-/// States that Lucene makes of an expression at most. firn's expressions run in linear time and
-/// are bounded by the size of what they compile to, so the number is taken and changes nothing.
+/// Default maximum of automaton states in Lucene. firn's expressions run in linear time and are bounded by their
+/// compiled size, so the number is accepted without effect.
 const STATES: u32 = 10_000;
 
-/// Terms that match a regular expression as a whole.
+/// Terms that match a regular expression completely.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Regexp {
-    /// The field, the expression, and how it scores.
+    /// Field, expression and scoring.
     pub pattern: TermPattern,
-    /// The operators that are on.
+    /// Enabled operators.
     pub flags: RegexpFlags,
-    /// `max_determinized_states`, accepted.
+    /// `max_determinized_states`; accepted without effect.
     pub max_determinized_states: u32,
 }
 
@@ -38,7 +38,7 @@ const FLAGS: &[(&str, u32)] = &[
     ("AUTOMATON", 16),
     ("INTERVAL", 32),
 ];
-/// `ALL` of Lucene, which takes bits that have no name yet.
+/// `ALL` of Lucene, which includes unnamed bits.
 const ALL: u32 = 0xff;
 
 impl Default for RegexpFlags {

@@ -1,10 +1,10 @@
-//! The conditions that every match of a query fulfils.
+//! Required queries: conditions that every match of a query meets.
 
 use super::Query;
 
 impl Query {
-    /// Calls `visit` with queries that every match fulfils, as far as the query shows them: itself, or
-    /// what stands in `must` and `filter` at any depth. Whoever narrows a search by them loses nothing.
+    /// Calls `visit` with queries that every match meets: the query itself, or the queries in `must` and `filter` at
+    /// any depth. Pruning by them loses no match.
     pub fn for_each_required<'q>(&'q self, visit: &mut dyn FnMut(&'q Query)) {
         match self {
             Query::Bool(part) => {
@@ -35,7 +35,7 @@ mod tests {
     }
 
     #[test]
-    fn only_conjunctions_are_looked_into() {
+    fn only_conjunctions_are_visited() {
         let (a, b, c) = (
             json!({"term": {"a": 1}}),
             json!({"term": {"b": 1}}),

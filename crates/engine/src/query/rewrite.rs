@@ -1,4 +1,4 @@
-//! `rewrite`: how the terms that a pattern finds become a query, and so a score.
+//! Scoring of expanded terms (`rewrite`): how the terms that a pattern matches become a query.
 //!
 //! Follows Elasticsearch's reference page "rewrite parameter".
 
@@ -7,29 +7,28 @@ use serde_json::{Map, Value};
 use super::params::text;
 use crate::{Error, Result};
 
-/// The most terms that `top_terms_N` may name, and that `scoring_boolean` may find
-/// (`indices.query.bool.max_clause_count` of small heaps).
+/// Maximum terms that `top_terms_N` may name and `scoring_boolean` may find (`indices.query.bool.max_clause_count` of
+/// small heaps).
 pub const REWRITE_TERMS_MAX: usize = 1024;
 
-/// How the terms that a pattern finds become a score.
+/// Scoring of the terms that a pattern matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rewrite {
-    /// Every match scores the boost (`constant_score`, `constant_score_boolean`,
-    /// `constant_score_blended`: in firn they are one).
+    /// Every match scores the boost (`constant_score`, `constant_score_boolean` and `constant_score_blended` are the
+    /// same in firn).
     Constant,
-    /// Every term scores as if it had been asked for (`scoring_boolean`).
+    /// Every term scores like a term of the query (`scoring_boolean`).
     Scoring,
-    /// As before for the best of them, as many as this (`top_terms_N`).
+    /// Like `Scoring`, for this number of best terms (`top_terms_N`).
     TopTerms(usize),
-    /// The best of them score the boost and how near they are (`top_terms_boost_N`).
+    /// The best terms score the boost and their similarity (`top_terms_boost_N`).
     TopTermsBoost(usize),
-    /// The best of them score as if all were as frequent as the most frequent
-    /// (`top_terms_blended_freqs_N`).
+    /// The best terms score as if all had the frequency of the most frequent one (`top_terms_blended_freqs_N`).
     TopTermsBlended(usize),
 }
 
 impl Rewrite {
-    /// Reads it by its name.
+    /// Parses a method by its name.
     pub(super) fn parse(query: &str, param: &str, value: &Value) -> Result<Self> {
         let name = text(query, param, value)?;
         let unknown = || Error::illegal_argument(format!("Failed to parse rewrite_method [{name}]"));
@@ -58,7 +57,7 @@ impl Rewrite {
         })
     }
 
-    /// Its name.
+    /// Returns the name.
     pub(super) fn print(self) -> String {
         match self {
             Self::Constant => "constant_score".to_owned(),
@@ -69,7 +68,7 @@ impl Rewrite {
         }
     }
 
-    /// Inserts it unless it is `default`.
+    /// Inserts the method unless it equals `default`.
     pub(super) fn put(self, body: &mut Map<String, Value>, key: &str, default: Self) {
         if self != default {
             body.insert(key.into(), self.print().into());

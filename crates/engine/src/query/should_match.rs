@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::json::as_text;
 use crate::{Error, Result};
 
-/// Reads it as written; what cannot be evaluated is refused here, not at search time.
+/// Parses the value as written; an invalid specification is refused here, not at search time.
 pub(super) fn parse(query: &str, value: &Value) -> Result<String> {
     let wrong = || Error::parsing(format!("[{query}] failed to parse [minimum_should_match] from {value}"));
     let text = as_text(value).ok_or_else(wrong)?;
@@ -16,21 +16,21 @@ pub(super) fn parse(query: &str, value: &Value) -> Result<String> {
     Ok(text)
 }
 
-/// How many of `clause_count` optional clauses must match. `spec` is a
-/// `minimum_should_match` as a parsed query holds it; the result is at most `clause_count` for
-/// percentages and may be more for plain numbers (then nothing matches).
+/// Returns how many of `clause_count` optional clauses must match. `spec` is the `minimum_should_match` of a parsed
+/// query; the result is at most `clause_count` for percentages and may be more for plain numbers (then nothing
+/// matches).
 pub fn minimum_should_match(spec: &str, clause_count: usize) -> usize {
     evaluate(spec, clause_count).unwrap_or(0)
 }
 
-/// `None`: not a specification.
+/// `None`: the specification is invalid.
 fn evaluate(spec: &str, clause_count: usize) -> Option<usize> {
     let spec = spec.trim();
     if !spec.contains('<') {
         return simple(spec, clause_count);
     }
     let spec = spec.replace(" <", "<").replace("< ", "<");
-    // `3<90% 5<80%`: the last condition that holds decides; none holds: all clauses.
+    // `3<90% 5<80%`: the last condition that holds decides; if none holds, all clauses must match.
     let mut result = clause_count;
     let mut decided = false;
     for part in spec.split_whitespace() {

@@ -1,7 +1,7 @@
-//! Where a query that somebody typed stops making sense, and what could have stood there.
+//! Syntax error of a query text: where it is, and what could stand there.
 //!
-//! Parsers count in bytes of the text. Whoever shows the error counts in UTF-16 code units, as browsers do, or in
-//! lines and columns, as Elasticsearch does; both are worked out here, once.
+//! Parsers count in bytes of the text. Clients count in UTF-16 code units, as browsers do, or in lines and columns, as
+//! Elasticsearch does; this module converts to both.
 
 use std::ops::Range;
 
@@ -12,17 +12,17 @@ use crate::Error;
 /// The first mistake in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyntaxError {
-    /// Bytes of the text that are wrong, at character boundaries; empty where something is missing.
+    /// Byte range of the mistake, at character boundaries; empty if something is missing.
     pub at: Range<usize>,
-    /// What is wrong, as a sentence without its end.
+    /// Description of the mistake, as a sentence without its full stop.
     pub message: String,
-    /// What could have stood there, as the language writes it, or by name (`value`).
+    /// Texts that could stand there, as the language writes them, or names of categories (`value`).
     pub expected: Vec<String>,
 }
 
 impl SyntaxError {
-    /// The error of a request that holds the text. Its details are `position` (`start` and `end`, UTF-16, half open)
-    /// and `expected`.
+    /// Returns the error of a request that contains the text. Its details are `position` (`start` and `end`, UTF-16,
+    /// half open) and `expected`.
     pub fn into_error(self, text: &str) -> Error {
         let (line, column) = line_and_column(text, self.at.start);
         let mut details = Map::new();
@@ -34,18 +34,18 @@ impl SyntaxError {
     }
 }
 
-/// `{"start": n, "end": n}` in UTF-16 code units.
+/// Returns `{"start": n, "end": n}` in UTF-16 code units.
 pub fn position(text: &str, at: &Range<usize>) -> Value {
     json!({"start": utf16_offset(text, at.start), "end": utf16_offset(text, at.end)})
 }
 
-/// UTF-16 code units before a byte of the text; all of them if it is past the end.
+/// Returns the UTF-16 code units before a byte of the text; all of them if the byte is past the end.
 pub fn utf16_offset(text: &str, byte: usize) -> usize {
     let before = text.get(..byte).unwrap_or(text);
     before.encode_utf16().count()
 }
 
-/// The byte where so many UTF-16 code units are over; within a pair the byte before it, past the end the end.
+/// Returns the byte after `units` UTF-16 code units; within a surrogate pair the byte before it, past the end the end.
 pub fn byte_offset(text: &str, units: usize) -> usize {
     let mut seen = 0;
     for (byte, letter) in text.char_indices() {
@@ -57,7 +57,7 @@ pub fn byte_offset(text: &str, units: usize) -> usize {
     text.len()
 }
 
-/// Both from 1, in characters.
+/// Returns line and column, both from 1, in characters.
 pub fn line_and_column(text: &str, byte: usize) -> (u32, u32) {
     let before = text.get(..byte).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn offsets_are_told_in_utf16() {
+    fn offsets_are_utf16() {
         let text = "é😀x";
         for (byte, units) in [(0, 0), (2, 1), (6, 3), (7, 4), (99, 4)] {
             assert_eq!(utf16_offset(text, byte), units);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_carry_the_place() {
+    fn errors_have_positions() {
         let error = SyntaxError {
             at: 2..6,
             message: "this is no query".to_owned(),

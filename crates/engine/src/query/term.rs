@@ -1,4 +1,4 @@
-//! `term`.
+//! `term` query.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::{Error, Result};
 
 pub(super) const NAME: &str = "term";
 
-/// An exact value.
+/// Exact value of a field.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Term {
     /// Full path.
@@ -19,7 +19,7 @@ pub struct Term {
     pub value: Value,
     /// Multiplies the score.
     pub boost: f32,
-    /// ASCII letters match in either case.
+    /// ASCII letters match case-insensitively.
     pub case_insensitive: bool,
 }
 

@@ -1,5 +1,4 @@
-//! What `prefix`, `wildcard` and `regexp` share: a field, a pattern for its terms, and how the
-//! terms found score.
+//! Common part of `prefix`, `wildcard` and `regexp`: a field, a pattern for its terms, and their scoring.
 
 use std::collections::BTreeSet;
 
@@ -14,19 +13,19 @@ use crate::{Error, Result};
 pub struct TermPattern {
     /// Full path.
     pub field: String,
-    /// The pattern; the query says how it is to be read.
+    /// The pattern, in the syntax of the query.
     pub value: String,
-    /// ASCII letters match in either case.
+    /// ASCII letters match case-insensitively.
     pub case_insensitive: bool,
-    /// How the terms found score.
+    /// Scoring of the matched terms.
     pub rewrite: Rewrite,
-    /// The score, or what multiplies it.
+    /// The score, or its factor.
     pub boost: f32,
 }
 
 impl TermPattern {
-    /// `{"field": "abc"}` or `{"field": {"value": "abc", …}}`; `value` may be called like the
-    /// query, as of old. `read` takes parameters of the query's own.
+    /// Parses `{"field": "abc"}` or `{"field": {"value": "abc", …}}`; `value` may have the name of the query, as in old
+    /// versions. `read` parses additional parameters of the query.
     pub(super) fn parse<'v>(
         query: &str,
         body: &'v Value,
@@ -65,7 +64,7 @@ impl TermPattern {
         self.print_with(query, |_| {})
     }
 
-    /// With parameters of the query's own.
+    /// Prints with additional parameters of the query.
     pub(super) fn print_with(&self, query: &str, put: impl FnOnce(&mut Map<String, Value>)) -> Value {
         let mut body = Map::new();
         body.insert("value".into(), self.value.as_str().into());

@@ -1,4 +1,4 @@
-//! `terms`.
+//! `terms` query.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::{Error, Result};
 
 pub(super) const NAME: &str = "terms";
 
-/// Values in one query (`index.max_terms_count`).
+/// Maximum values in one query (`index.max_terms_count`).
 pub const TERMS_MAX: usize = 65_536;
 
 /// Any of several exact values; constant score.

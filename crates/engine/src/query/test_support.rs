@@ -1,17 +1,17 @@
-//! One-line checks for the tests of queries.
+//! Checks for the tests of queries.
 
 use serde_json::Value;
 
 use super::Query;
 
-/// Parses, prints as expected, and the print parses to the same.
+/// Checks that a query parses, prints as expected, and that the printed query parses to the same.
 pub(super) fn check(query: Value, printed: Value) {
     let parsed = Query::parse(&query).unwrap_or_else(|error| panic!("{query}: {error}"));
     assert_eq!(parsed.print(), printed, "{query}");
     assert_eq!(Query::parse(&printed).unwrap(), parsed, "{printed}");
 }
 
-/// Is refused for exactly this reason.
+/// Checks that a query is refused with exactly this reason.
 pub(super) fn check_refused(query: Value, reason: &str) {
     match Query::parse(&query) {
         Ok(parsed) => panic!("{query} was read as {parsed:?}"),
@@ -19,7 +19,7 @@ pub(super) fn check_refused(query: Value, reason: &str) {
     }
 }
 
-/// Reads these fields.
+/// Checks the fields that a query reads.
 pub(super) fn check_fields(query: Value, fields: &[&str]) {
     let parsed = Query::parse(&query).unwrap_or_else(|error| panic!("{query}: {error}"));
     assert_eq!(parsed.fields(), fields, "{query}");

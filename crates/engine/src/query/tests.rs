@@ -1,4 +1,4 @@
-//! All queries together: the round trip, the bounds, and input that is no query.
+//! Tests of all queries together: round trip, limits, and input that is no query.
 
 use firn_model::mapping::Analyzer;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use super::test_support::check_refused;
 use super::*;
 
 #[test]
-fn what_is_no_query() {
+fn invalid_queries_are_refused() {
     check_refused(json!(null), "[_na] query malformed, must start with start_object");
     check_refused(json!({}), "query malformed, empty clause found");
     check_refused(json!({"foo": {}}), "unknown query [foo]");
@@ -108,7 +108,8 @@ fn scalar() -> impl Strategy<Value = Value> {
         "\\PC{0,8}".prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
         any::<u64>().prop_map(Value::from),
-        // Quarters: serde_json reads other fractions off by a bit unless built with `float_roundtrip`.
+        // Quarters only: serde_json parses other fractions with an error of one bit unless built with
+        // `float_roundtrip`.
         (-1_000_000_000_i32..1_000_000_000).prop_map(|quarters| Value::from(f64::from(quarters) / 4.0)),
         any::<bool>().prop_map(Value::from),
     ]
@@ -260,7 +261,7 @@ fn fuzzy() -> impl Strategy<Value = Fuzzy> {
     )
 }
 
-/// Options that a query with `slop`, or without, can have.
+/// Options that a query with or without `slop` can have.
 fn options(with: &'static [&'static str]) -> impl Strategy<Value = TextOptions> {
     let analyzer = prop::option::of(prop_oneof![Just(Analyzer::Simple), Just(Analyzer::Keyword)]);
     (
@@ -284,7 +285,7 @@ fn options(with: &'static [&'static str]) -> impl Strategy<Value = TextOptions> 
         )
 }
 
-/// A text query with the options that it has: what its parser takes of what is printed.
+/// A text query with its options: what its parser accepts of what is printed.
 fn text_query(with: &'static [&'static str]) -> impl Strategy<Value = TextQuery> {
     (field(), scalar(), options(with), boosted()).prop_map(move |(field, query, options, boost)| {
         let default = TextOptions::default();
@@ -373,7 +374,7 @@ fn query() -> impl Strategy<Value = Query> {
     })
 }
 
-/// JSON that looks a little like queries.
+/// JSON that resembles queries.
 fn json() -> impl Strategy<Value = Value> {
     let names: Vec<&str> = QUERIES.iter().map(|(name, ..)| *name).collect();
     let params = [

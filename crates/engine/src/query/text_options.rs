@@ -1,5 +1,4 @@
-//! What the queries on analyzed text share: how a text becomes terms, and how many of them must
-//! match.
+//! Common options of full-text queries: how a text becomes terms, and how many of them must match.
 
 use firn_model::mapping::Analyzer;
 use serde_json::{Map, Value};
@@ -9,32 +8,32 @@ use super::params::{count, flag, operator, put_flag, text, zero_terms};
 use super::should_match;
 use crate::{Error, ErrorKind, Result};
 
-/// How a text is looked for. Every query reads only the parameters that it has.
+/// Search options of a text. Every query reads only the parameters that it supports.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TextOptions {
-    /// Instead of the field's search analyzer.
+    /// Replaces the field's search analyzer.
     pub analyzer: Option<Analyzer>,
     /// All terms must match, not any.
     pub operator_and: bool,
     /// As written (`2`, `-1`, `75%`, `3<90%`).
     pub minimum_should_match: Option<String>,
-    /// `Some`: terms stand for those near them.
+    /// `Some`: terms match similar terms too.
     pub fuzziness: Option<Fuzziness>,
-    /// Which terms near them, and how many; `max_expansions` also bounds prefixes of phrases.
+    /// Expansion to similar terms; `max_expansions` also limits prefixes of phrases.
     pub fuzzy: Fuzzy,
     /// Moves allowed between the terms of a phrase.
     pub slop: u32,
     /// `zero_terms_query: all`: a text without terms matches everything.
     pub zero_terms_all: bool,
-    /// Values that do not fit the field match nothing instead of failing.
+    /// Values that do not fit the field match nothing instead of causing an error.
     pub lenient: bool,
 }
 
 /// Parameters of all full-text queries.
 pub(super) const TEXT: &[&str] = &["analyzer"];
-/// Those of terms that combine.
+/// Parameters of combined terms.
 pub(super) const TERMS: &[&str] = &["operator", "minimum_should_match"];
-/// Those of terms taken for others.
+/// Parameters of fuzzy terms.
 pub(super) const FUZZY: &[&str] = &[
     "fuzziness",
     "prefix_length",
@@ -44,7 +43,7 @@ pub(super) const FUZZY: &[&str] = &[
 ];
 
 impl TextOptions {
-    /// Reads a parameter, if it is one of `known`; false if it is not.
+    /// Parses a parameter if it is one of `known`; returns false if it is not.
     pub(super) fn read(&mut self, query: &str, known: &[&[&str]], key: &str, value: &Value) -> Result<bool> {
         if !known.iter().any(|names| names.contains(&key)) {
             return Ok(false);
@@ -59,20 +58,19 @@ impl TextOptions {
             "slop" => self.slop = count(query, key, value)?,
             "zero_terms_query" => self.zero_terms_all = zero_terms(query, value)?,
             "lenient" => self.lenient = flag(query, key, value)?,
-            // No firn analyzer makes synonyms.
+            // No firn analyzer produces synonyms.
             "auto_generate_synonyms_phrase_query" => drop(flag(query, key, value)?),
             _ => return MATCH_NAMES.read(&mut self.fuzzy, query, key, value),
         }
         Ok(true)
     }
 
-    /// Inserts what is not the default, as the match queries call it.
+    /// Inserts non-default values under the names of the match queries.
     pub(super) fn put(&self, body: &mut Map<String, Value>) {
         self.put_named(body, "operator", "slop", &MATCH_NAMES);
     }
 
-    /// Inserts what is not the default, as `query_string` and `simple_query_string` call it.
-    /// Words of a text that are looked for with edits, as far as is known before it is analyzed.
+    /// Returns the number of fuzzy words in a text, estimated without the analyzer.
     pub(super) fn fuzzy_words(&self, text: &Value) -> usize {
         match (self.fuzziness, text) {
             (None, _) => 0,
@@ -84,6 +82,7 @@ impl TextOptions {
         }
     }
 
+    /// Inserts non-default values under the names of `query_string` and `simple_query_string`.
     pub(super) fn put_string(&self, body: &mut Map<String, Value>) {
         self.put_named(body, "default_operator", "phrase_slop", &STRING_NAMES);
     }
@@ -112,7 +111,7 @@ impl TextOptions {
     }
 }
 
-/// An analyzer by name.
+/// Parses an analyzer name.
 pub(super) fn analyzer(query: &str, param: &str, value: &Value) -> Result<Analyzer> {
     let name = text(query, param, value)?;
     Analyzer::from_name(&name)

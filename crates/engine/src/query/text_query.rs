@@ -1,5 +1,5 @@
-//! What `match`, `match_phrase`, `match_phrase_prefix` and `match_bool_prefix` share: a field, a
-//! text, and how the text is looked for.
+//! Common part of `match`, `match_phrase`, `match_phrase_prefix` and `match_bool_prefix`: a field, a text, and the
+//! search options.
 
 use std::collections::BTreeSet;
 
@@ -9,21 +9,21 @@ use super::params::{boost, by_field, print_field, put_boost, query_text, require
 use super::text_options::TextOptions;
 use crate::Result;
 
-/// A text to be found in one field.
+/// Full-text search of one field.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TextQuery {
     /// Full path.
     pub field: String,
     /// The text, or a number or boolean for such fields.
     pub query: Value,
-    /// How it is looked for.
+    /// Search options.
     pub options: TextOptions,
     /// Multiplies the score.
     pub boost: f32,
 }
 
 impl TextQuery {
-    /// `{"field": "text"}` or `{"field": {"query": "text", …}}` with the parameters in `known`.
+    /// Parses `{"field": "text"}` or `{"field": {"query": "text", …}}` with the parameters in `known`.
     pub(super) fn parse(query: &str, known: &[&[&str]], body: &Value) -> Result<Self> {
         let mut found = None;
         let mut options = TextOptions::default();

@@ -1,4 +1,4 @@
-//! `fields` of the queries that read several: names and patterns, each maybe with `^boost`.
+//! Field list (`fields`) of queries that read several fields: names and patterns, each with an optional `^boost`.
 
 use serde_json::{Map, Value};
 
@@ -6,10 +6,10 @@ use super::params::{boost, text};
 use crate::json::{print_f32, token};
 use crate::{Error, Result};
 
-/// Names and patterns in `fields`; every word is looked for in all of them.
+/// Maximum names and patterns in `fields`; every word is searched in all of them.
 const FIELDS_MAX: usize = 1024;
 
-/// `["title", "body^2", "meta.*"]`. `*` alone is all fields, which the empty list says.
+/// Parses `["title", "body^2", "meta.*"]`. A single `*` means all fields, as the empty list does.
 pub(super) fn parse(query: &str, value: &Value) -> Result<Vec<(String, f32)>> {
     let Value::Array(values) = value else {
         return Err(Error::parsing(format!(
@@ -35,7 +35,7 @@ pub(super) fn parse(query: &str, value: &Value) -> Result<Vec<(String, f32)>> {
     Ok(fields)
 }
 
-/// `body^2`.
+/// Parses `body^2`.
 pub(super) fn one(query: &str, written: &str) -> Result<(String, f32)> {
     let (field, weight) = match written.rsplit_once('^') {
         Some((field, weight)) => (field, boost(query, &Value::from(weight))?),

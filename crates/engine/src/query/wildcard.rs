@@ -1,4 +1,4 @@
-//! `wildcard`: terms that match `*` (any run) and `?` (one character); `\` escapes.
+//! `wildcard` query: terms that match `*` (any run) and `?` (one character); `\` escapes.
 
 use serde_json::Value;
 

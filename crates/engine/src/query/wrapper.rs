@@ -1,4 +1,4 @@
-//! `wrapper`: another query as base64 of its JSON.
+//! `wrapper` query: another query as base64 of its JSON.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::{Error, Result};
 
 pub(super) const NAME: &str = "wrapper";
 
-/// The query inside, which is all that is kept.
+/// Parses the inner query; only that is stored.
 pub(super) fn parse(body: &Value, budget: &mut Budget) -> Result<Query> {
     let mut encoded = None;
     for (key, value) in object(NAME, body)? {
@@ -20,14 +20,14 @@ pub(super) fn parse(body: &Value, budget: &mut Budget) -> Result<Query> {
     let encoded = encoded
         .filter(|text| !text.is_empty())
         .ok_or_else(|| Error::illegal_argument("query source text cannot be null or empty"))?;
-    let bytes = decode(encoded.as_bytes())
-        .ok_or_else(|| Error::parsing(format!("[{NAME}] query is not the base64 of a query")))?;
+    let bytes =
+        decode(encoded.as_bytes()).ok_or_else(|| Error::parsing(format!("[{NAME}] query is not valid base64")))?;
     let value: Value = serde_json::from_slice(&bytes)
-        .map_err(|error| Error::parsing(format!("[{NAME}] query holds no JSON: {error}")))?;
+        .map_err(|error| Error::parsing(format!("[{NAME}] query is not valid JSON: {error}")))?;
     budget.parse(&value)
 }
 
-/// Base64 with or without padding; `None`: it is not.
+/// Decodes base64 with or without padding; `None`: it is invalid.
 fn decode(encoded: &[u8]) -> Option<Vec<u8>> {
     let digits = encoded
         .strip_suffix(b"==")
@@ -94,11 +94,11 @@ mod tests {
         check_refused(json!({"wrapper": {}}), "query source text cannot be null or empty");
         check_refused(
             json!({"wrapper": {"query": "{}"}}),
-            "[wrapper] query is not the base64 of a query",
+            "[wrapper] query is not valid base64",
         );
         check_refused(
             json!({"wrapper": {"query": "Zm9v"}}),
-            "[wrapper] query holds no JSON: expected ident at line 1 column 2",
+            "[wrapper] query is not valid JSON: expected ident at line 1 column 2",
         );
         check_refused(
             json!({"wrapper": {"query": "e30="}}),

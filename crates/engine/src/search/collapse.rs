@@ -1,4 +1,4 @@
-//! `collapse`: one hit for each value of a field, and `inner_hits` that show more of its group.
+//! Field collapsing (`collapse`): one hit per value of a field, and `inner_hits` with more hits of its group.
 
 use serde_json::Value;
 
@@ -7,42 +7,42 @@ use super::{HitShape, SortKey, sort};
 use crate::json::{as_bool, as_i64, as_text, token};
 use crate::{Error, Result};
 
-/// Hits of a group where `inner_hits` has no `size`.
+/// Default `size` of `inner_hits`.
 const INNER_SIZE: usize = 3;
 
-/// Entries of `inner_hits`: each is a search of its own for every hit of the page.
+/// Maximum entries of `inner_hits`: each is a separate search for every hit of the page.
 const INNER_HITS_MAX: usize = 20;
 
-/// `collapse`.
+/// Value of `collapse`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Collapse {
-    /// Hits with the same value of it are a group, and so are those without one.
+    /// Hits with the same value of this field are a group; hits without a value are one too.
     pub field: String,
-    /// What is shown of each group beside its first hit.
+    /// Additional hits of each group.
     pub inner_hits: Vec<InnerHits>,
 }
 
 /// One entry of `inner_hits` of a [`Collapse`]: a search within the group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InnerHits {
-    /// Its name in the answer.
+    /// Name in the answer.
     pub name: String,
-    /// Which hits are skipped.
+    /// Hits to skip.
     pub from: usize,
-    /// How many hits.
+    /// Maximum hits.
     pub size: usize,
-    /// Empty: by score.
+    /// Empty: sorted by score.
     pub sort: Vec<SortKey>,
-    /// Score although sorted by something else.
+    /// Compute scores even if sorted by another key.
     pub track_scores: bool,
-    /// One hit for each value of this field.
+    /// If set, one hit per value of this field.
     pub collapse: Option<String>,
-    /// What of a hit is shown.
+    /// Returned parts of each hit.
     pub shape: HitShape,
 }
 
 impl Collapse {
-    /// Reads the value of `collapse`.
+    /// Parses the value of `collapse`.
     pub(super) fn parse(value: &Value) -> Result<Self> {
         let Value::Object(body) = value else {
             return Err(super::shape::unknown("collapse", value));
@@ -55,7 +55,7 @@ impl Collapse {
             match key.as_str() {
                 "field" => collapse.field = as_text(value).ok_or_else(|| wrong_type("collapse", key, value))?,
                 "inner_hits" => collapse.inner_hits = inner_hits(value)?,
-                // One search of firn takes one place on the search pool, whatever it is made of.
+                // A firn search takes one slot of the search pool, independent of its parts.
                 "max_concurrent_group_searches" => {
                     if as_i64(value).is_none_or(|number| number < 1) {
                         return Err(Error::illegal_argument("maxConcurrentGroupRequests` must be positive"));
@@ -119,7 +119,7 @@ impl InnerHits {
                 "size" => inner.size = page(key, value)?,
                 "sort" => inner.sort = sort::without_default(sort::parse(value)?),
                 "track_scores" => inner.track_scores = as_bool(value).ok_or_else(wrong)?,
-                // Its mapping is there, or the search would not have come this far.
+                // The field is mapped, or the search would have failed before.
                 "ignore_unmapped" => {
                     as_bool(value).ok_or_else(wrong)?;
                 }
@@ -140,7 +140,7 @@ impl InnerHits {
     }
 }
 
-/// The group of a group has no groups.
+/// A nested `collapse` has no `inner_hits`.
 fn second_level(value: &Value) -> Result<String> {
     let collapse = Collapse::parse(value)?;
     if !collapse.inner_hits.is_empty() {

@@ -1,4 +1,4 @@
-//! What ties a search to others: `pit`, `slice`, and the checks that scrolls and points in time need.
+//! Parameters that relate a search to others: `pit`, `slice`, and the checks that scrolls and points in time need.
 
 use std::time::Duration;
 
@@ -9,32 +9,32 @@ use super::{SearchRequest, SortBy, SortKey, SortMissing, TrackTotalHits};
 use crate::json::{as_i64, as_text, token};
 use crate::{Error, Result};
 
-/// Slices of one scroll or point in time (`index.max_slices_per_scroll`).
+/// Maximum slices of one scroll or point in time (`index.max_slices_per_scroll`).
 const SLICES_MAX: u32 = 1024;
 
 /// `pit` of a search: <https://www.elastic.co/docs/api/doc/elasticsearch/operation/operation-open-point-in-time>.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PointInTime {
-    /// As opening it answered.
+    /// Id that opening the point in time returned.
     pub id: String,
-    /// How long it lives on after this search; `None`: as before.
+    /// How long it stays open after this search; `None`: unchanged.
     pub keep_alive: Option<Duration>,
 }
 
-/// `slice`: one of `max` disjoint parts that together are everything. Which documents a part has
-/// depends only on them, so the parts can be read one beside the other.
+/// `slice`: one of `max` disjoint parts that together cover everything. The slice of a document depends only on the
+/// document, so clients can read the slices in parallel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slice {
-    /// Documents are divided by this numeric field; `None` (or `_id`): evenly by themselves.
+    /// Numeric field that divides the documents; `None` (or `_id`): an even division by document.
     pub field: Option<String>,
-    /// Which part, from 0.
+    /// Number of the slice, from 0.
     pub id: u32,
-    /// How many parts; at least 2.
+    /// Number of slices; at least 2.
     pub max: u32,
 }
 
 impl PointInTime {
-    /// Reads `{"id": …, "keep_alive": …}`.
+    /// Parses `{"id": …, "keep_alive": …}`.
     pub fn parse(value: &Value) -> Result<Self> {
         let object = object("pit", value)?;
         let mut id = None;
@@ -55,7 +55,7 @@ impl PointInTime {
     }
 }
 
-/// A `keep_alive` or `scroll` of a body.
+/// Parses a `keep_alive` or `scroll` of a body.
 pub fn parse_keep_alive(text: &str) -> Result<Duration> {
     let ms = parse_duration_ms(text).map_err(|error| {
         Error::illegal_argument(format!(
@@ -67,7 +67,7 @@ pub fn parse_keep_alive(text: &str) -> Result<Duration> {
 }
 
 impl Slice {
-    /// Reads `{"id": 0, "max": 2, "field": …}`.
+    /// Parses `{"id": 0, "max": 2, "field": …}`.
     pub fn parse(value: &Value) -> Result<Self> {
         let object = object("slice", value)?;
         let (mut field, mut id, mut max) = (None, None, None);
@@ -102,8 +102,8 @@ impl Slice {
 }
 
 impl SearchRequest {
-    /// Refuses what does not go with a scroll or point in time, and what goes only with one. To be
-    /// called once the URL has been read as well.
+    /// Refuses parameters that conflict with a scroll or point in time, and parameters that require one. Call it after
+    /// the URL parameters are set.
     pub fn check_context(&self) -> Result<()> {
         let mut problems = Vec::new();
         if self.scroll.is_some() {
@@ -156,8 +156,8 @@ impl SearchRequest {
         }
     }
 
-    /// On a point in time a sort gets `_shard_doc` as its last key, so that `search_after` never
-    /// stands between two equal hits. A client that goes on from values without it gets none.
+    /// Adds `_shard_doc` as the last sort key of a search on a point in time, so that `search_after` never falls
+    /// between two equal hits. If the client's `search_after` has no value for that key, the key is not added.
     pub fn break_ties(&mut self) {
         let values = self.search_after.as_ref().map(Vec::len);
         let wanted = self.point_in_time.is_some()
@@ -176,7 +176,7 @@ impl SearchRequest {
         }
     }
 
-    /// Whether so many values are those of the sort keys and the tie-breaker.
+    /// Whether this number of values covers the sort keys and the tie-breaker.
     pub(super) fn is_tie_broken(&self, values: usize) -> bool {
         self.point_in_time.is_some()
             && self.sort.last().is_some_and(|key| key.by != SortBy::ShardDoc)

@@ -1,7 +1,6 @@
-//! `highlight`: which fields are shown with what the query found marked in them.
+//! Highlighting (`highlight`): fragments of fields with the query's matches marked.
 //!
-//! Options stand on top and at each field; the field's win. After parsing every field has all of
-//! them.
+//! Options are set at the top level and per field; the field's options win. After parsing, every field has all options.
 
 use serde_json::{Map, Value, json};
 
@@ -9,65 +8,66 @@ use crate::json::{as_bool, as_i64, as_text, token};
 use crate::query::Query;
 use crate::{Error, Result};
 
-/// Entries of `fields`: each is held against every field of the mapping for every hit.
+/// Maximum entries of `fields`: each is matched against every field of the mapping for every hit.
 const FIELDS_MAX: usize = 1000;
 
-/// `highlight`.
+/// Value of `highlight`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Highlight {
-    /// In the order of the request; of two that match a field the later wins.
+    /// In the order of the request; if two entries match a field, the later wins.
     pub fields: Vec<HighlightField>,
-    /// Not in the JSON: whoever would rather have hits without fragments than wait for them, or lose them to a text that is too
+    /// Cost limit of the fragments; not part of the JSON. A search with a budget leaves fragments out instead of being
+    /// slow or failing because a text is too long.
     /// long, sets it. Such a search leaves fragments out instead.
     pub budget: Option<HighlightBudget>,
 }
 
-/// What fragments may cost a search.
+/// Cost limit of the fragments of one search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HighlightBudget {
-    /// Characters of one field of one hit, all its values together: values end there, in what is looked at and in what is shown.
+    /// Characters per field of one hit, all its values together: values are cut there for analysis and for output.
     pub field_chars: usize,
-    /// Of all hits together: characters that are looked at, and bytes that are shown. Once it is spent further hits have no fragments.
+    /// Total over all hits: analyzed characters plus output bytes. After it is spent, further hits have no fragments.
     pub spent_max: usize,
 }
 
-/// An entry of `fields`, complete.
+/// An entry of `fields`, with all options.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HighlightField {
     /// A path, wildcards allowed.
     pub pattern: String,
-    /// How.
+    /// Options of the field.
     pub options: HighlightOptions,
 }
 
-/// How a field is highlighted.
+/// Highlighting options of one field.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HighlightOptions {
     /// `type`.
     pub highlighter: Highlighter,
-    /// Put before what was found.
+    /// Inserted before each match.
     pub pre_tag: String,
-    /// Put after it.
+    /// Inserted after each match.
     pub post_tag: String,
-    /// Characters of a fragment, roughly; 0: a sentence each.
+    /// Approximate characters per fragment; 0: one sentence each.
     pub fragment_size: usize,
-    /// At most so many; 0: whole values.
+    /// Maximum fragments; 0: whole values.
     pub number_of_fragments: usize,
-    /// The best fragments first.
+    /// Order fragments by score.
     pub by_score: bool,
-    /// Only what the query asks of this very field is marked.
+    /// Mark only matches of clauses on this field.
     pub require_field_match: bool,
-    /// Characters from the start to show where nothing was found; 0: nothing.
+    /// Characters from the start to show if the field has no match; 0: none.
     pub no_match_size: usize,
-    /// Marks what this finds instead of the search's query.
+    /// Marks matches of this query instead of the search's query.
     pub query: Option<Box<Query>>,
     /// Where fragments may begin and end (unified).
     pub boundary_scanner: BoundaryScanner,
     /// `encoder: html`: text is escaped.
     pub html: bool,
-    /// Fragments grow by the count of characters alone (plain; `fragmenter: simple`).
+    /// Split fragments by character count only (plain; `fragmenter: simple`).
     pub simple_fragmenter: bool,
-    /// Characters looked at; longer values are cut instead of refused.
+    /// Maximum analyzed characters; longer values are cut instead of refused.
     pub max_analyzed_offset: Option<u64>,
 }
 
@@ -77,7 +77,7 @@ pub struct HighlightOptions {
 pub enum Highlighter {
     Unified,
     Plain,
-    /// Needs term vectors, which firn does not keep.
+    /// Needs term vectors, which firn does not store.
     Fvh,
 }
 
@@ -87,7 +87,7 @@ pub enum Highlighter {
 pub enum BoundaryScanner {
     Sentence,
     Word,
-    /// Only `fvh` has it.
+    /// Only `fvh` supports it.
     Chars,
 }
 
@@ -112,14 +112,14 @@ impl Default for HighlightOptions {
 }
 
 impl HighlightOptions {
-    /// Whether a field in which the query looks for nothing has no fragments.
+    /// Whether a field has no fragments if no clause of the query is on it.
     pub fn shows_only_matches(&self) -> bool {
         self.require_field_match && self.no_match_size == 0
     }
 }
 
 impl Highlight {
-    /// Reads the value of `highlight`; `None`: it asks for nothing.
+    /// Parses the value of `highlight`; `None`: it has no fields.
     pub(super) fn parse(value: &Value) -> Result<Option<Self>> {
         let Value::Object(body) = value else {
             return Err(super::shape::unknown("highlight", value));
@@ -169,11 +169,11 @@ impl Highlight {
         field_list(entries, &common)
     }
 
-    /// The JSON that parses to this.
+    /// Returns JSON that parses to this value.
     pub(super) fn print(&self) -> Value {
         let one = |field: &HighlightField| json!({ field.pattern.as_str(): field.options.print() });
         let mut body = Map::new();
-        // The encoder stands on top only, and is the same for all.
+        // The encoder exists only at the top level and is the same for all fields.
         if self.fields.iter().any(|field| field.options.html) {
             body.insert("encoder".into(), "html".into());
         }
@@ -204,7 +204,7 @@ fn field_list(entries: Vec<(&String, &Value)>, common: &HighlightOptions) -> Res
         let mut tags = Tags::default();
         for (key, value) in body {
             match key.as_str() {
-                // Only fragments of `fvh` have it.
+                // Only fragments of `fvh` support it.
                 "fragment_offset" => {
                     whole("highlight_field", key, value)?;
                 }
@@ -223,7 +223,7 @@ fn field_list(entries: Vec<(&String, &Value)>, common: &HighlightOptions) -> Res
     Ok(Some(Highlight { fields, budget: None }))
 }
 
-/// Which tags one level gave: those before need those after.
+/// Tags that one level sets: `pre_tags` requires `post_tags`.
 #[derive(Default)]
 struct Tags {
     pre: bool,
@@ -239,7 +239,7 @@ impl Tags {
     }
 }
 
-/// Reads an option that both levels have.
+/// Parses an option that exists on both levels.
 fn option(
     field: Option<&str>,
     key: &str,
@@ -276,7 +276,7 @@ fn option(
                 other => return Err(Error::illegal_argument(format!("unknown fragmenter option [{other}]"))),
             }
         }
-        // OpenSearch spells it with an r.
+        // The second name is OpenSearch's spelling.
         "max_analyzed_offset" | "max_analyzer_offset" => {
             let offset = as_i64(value).ok_or_else(|| wrong_type(kind, key, value))?;
             options.max_analyzed_offset = Some(
@@ -286,7 +286,7 @@ fn option(
                     .ok_or_else(|| Error::illegal_argument("[max_analyzed_offset] must be a positive integer"))?,
             );
         }
-        // They steer `fvh` alone, or where text is read from (firn has one such place).
+        // These options affect only `fvh`, or the source of the text (firn has one source).
         "boundary_max_scan" | "phrase_limit" => {
             whole(kind, key, value)?;
         }
@@ -323,7 +323,7 @@ fn scanner(name: &str) -> Result<BoundaryScanner> {
     }
 }
 
-/// Tags come as a list, of which only `fvh` uses more than the first.
+/// Parses a list of tags, of which only `fvh` uses more than the first.
 fn first_tag(kind: &str, key: &str, value: &Value) -> Result<String> {
     match value {
         Value::Array(tags) => match tags.first() {
@@ -338,7 +338,7 @@ fn text(kind: &str, key: &str, value: &Value) -> Result<String> {
     as_text(value).ok_or_else(|| wrong_type(kind, key, value))
 }
 
-/// A length or count; `None`: a negative one, which says nothing, as in Elasticsearch.
+/// Parses a length or count; `None`: negative, which has no effect, as in Elasticsearch.
 fn whole(kind: &str, key: &str, value: &Value) -> Result<Option<usize>> {
     let number = as_i64(value).ok_or_else(|| wrong_type(kind, key, value))?;
     Ok(usize::try_from(number.min(i64::from(i32::MAX))).ok())
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_win_over_what_stands_on_top() {
+    fn options_of_a_field_win_over_the_top_level() {
         let highlight = parsed(&json!({
             "pre_tags": ["<b>", "<i>"], "post_tags": "</b>", "fragment_size": 10, "order": "score", "encoder": "html",
             "fields": {"a": {"fragment_size": "20", "type": "plain"}, "b.*": {"number_of_fragments": 0, "require_field_match": false}}

@@ -1,4 +1,4 @@
-//! One hit, and its JSON: the same among the hits of a search and inside of an aggregation.
+//! One hit and its JSON, for search answers and aggregations alike.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -7,51 +7,51 @@ use serde_json::{Map, Value};
 use super::TotalHits;
 use crate::Result;
 
-/// One hit.
+/// One hit of a search.
 #[derive(Debug, Clone, Default)]
 pub struct Hit {
     /// Concrete index.
     pub index: String,
-    /// Empty with `no_stored_fields`.
+    /// Empty if `no_stored_fields` is set.
     pub id: String,
     /// `None`: not scored.
     pub score: Option<f32>,
-    /// Already filtered; the stored bytes themselves when unfiltered.
+    /// Already filtered; if there is no filter, the stored bytes.
     pub source: Option<Bytes>,
     /// `_routing`.
     pub routing: Option<String>,
-    /// Only if asked.
+    /// Set only if requested.
     pub version: Option<u64>,
-    /// Sequence number and primary term, only if asked.
+    /// Sequence number and primary term, set only if requested.
     pub seq_no: Option<(u64, u64)>,
     /// `_ignored`, sorted.
     pub ignored: Vec<String>,
-    /// `fields` and `docvalue_fields`: name to a list of values.
+    /// Values of `fields` and `docvalue_fields`: field name to a list of values.
     pub fields: Map<String, Value>,
     /// Marked fragments by field.
     pub highlight: Map<String, Value>,
-    /// One JSON value per sort key, as Elasticsearch prints it and reads it back in
-    /// `search_after`; empty when sorted by score alone.
+    /// One JSON value per sort key, as Elasticsearch prints it and `search_after` accepts it; empty if sorted by score
+    /// alone.
     pub sort: Vec<Value>,
-    /// Names of the queries that it matches; with the scores they give it, if those are asked for.
+    /// Names of the queries that match the hit, with their scores if requested.
     pub matched_queries: Vec<(String, Option<f32>)>,
-    /// Hits of the group that this one stands for, by name, in the order of the request.
+    /// Hits of the collapsed group, by name, in the order of the request.
     pub inner_hits: Vec<(String, InnerPage)>,
 }
 
 /// `inner_hits` of one hit.
 #[derive(Debug, Clone)]
 pub struct InnerPage {
-    /// Of the group; `None` if hits are not counted.
+    /// Total of the group; `None`: hits are not counted.
     pub total: Option<TotalHits>,
-    /// Highest score; `None` when nothing was scored.
+    /// Highest score; `None`: hits are not scored.
     pub max_score: Option<f32>,
     /// The page.
     pub hits: Vec<Hit>,
 }
 
 impl Hit {
-    /// A hit of which nothing but its index is known.
+    /// Creates a hit with only an index.
     pub fn new(index: String) -> Self {
         Self {
             index,
@@ -70,7 +70,7 @@ impl Hit {
         }
     }
 
-    /// Appends its JSON; the source goes in byte for byte.
+    /// Appends the hit as JSON; the source is copied byte for byte.
     pub fn write(&self, output: &mut Vec<u8>) {
         output.extend_from_slice(b"{\"_index\":");
         json(output, &self.index);
@@ -136,7 +136,7 @@ impl Hit {
         output.push(b'}');
     }
 
-    /// Its JSON as a value. Fails if the source is not JSON.
+    /// Returns the hit as a JSON value. Fails if the source is not JSON.
     pub(crate) fn to_json(&self) -> Result<Value> {
         let mut bytes = Vec::new();
         self.write(&mut bytes);
@@ -181,6 +181,6 @@ fn entry<T: Serialize + ?Sized>(output: &mut Vec<u8>, key: &str, value: &T) {
 }
 
 fn json<T: Serialize + ?Sized>(output: &mut Vec<u8>, value: &T) {
-    // Writing to a vector does not fail.
+    // Writing to a vector cannot fail.
     let _ = serde_json::to_writer(output, value);
 }

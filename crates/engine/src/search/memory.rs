@@ -1,19 +1,19 @@
-//! What answers take of memory, about: whoever keeps one has to account for it.
+//! Approximate memory of search answers, for the accounting of caches that store them.
 
 use serde_json::Value;
 
 use super::{Hit, SearchResponse};
 
-/// Rough bytes of a hit beside its source and its values.
+/// Approximate bytes of a hit without its source and values.
 const HIT_BYTES: usize = 400;
-/// Rough bytes of a JSON value, beside those of its texts.
+/// Approximate bytes of a JSON value without its strings.
 const VALUE_BYTES: usize = 64;
-/// Rough bytes of one shard's or aggregation's part of a profile.
+/// Approximate bytes of the profile of one shard or aggregation.
 const PROFILE_BYTES: usize = 1024;
-/// Rough bytes of a shard's failure.
+/// Approximate bytes of one shard failure.
 const FAILURE_BYTES: usize = 512;
 
-/// Rough bytes of a JSON value that is kept.
+/// Returns the approximate bytes of a stored JSON value.
 pub fn bytes_of_value(value: &Value) -> usize {
     VALUE_BYTES
         + match value {
@@ -28,7 +28,7 @@ pub fn bytes_of_value(value: &Value) -> usize {
 }
 
 impl SearchResponse {
-    /// Rough bytes of its hits, aggregations, profile and failures.
+    /// Returns the approximate bytes of the hits, aggregations, profile and failures.
     pub fn bytes(&self) -> usize {
         let hits = self.hits.iter().map(Hit::bytes).sum::<usize>();
         let aggregations = self.aggregations.as_deref().map_or(0, bytes_of_value);
@@ -42,7 +42,7 @@ impl SearchResponse {
 }
 
 impl Hit {
-    /// Rough bytes of it, hits inside of it included.
+    /// Returns the approximate bytes of the hit, inner hits included.
     pub fn bytes(&self) -> usize {
         let values = self.fields.values().chain(self.highlight.values()).chain(&self.sort);
         let names = self.fields.keys().chain(self.highlight.keys()).chain(&self.ignored);

@@ -1,7 +1,7 @@
-//! The search request and its answer.
+//! Search request and search response.
 //!
-//! `parse` reads the body of `_search` (and the URL parameters that say the same); what firn does
-//! not have is refused by name. Values of sort keys travel as JSON.
+//! `parse` reads the body of `_search` (and the URL parameters with the same meaning); it refuses unsupported parts by
+//! name. Values of sort keys are passed as JSON.
 
 mod collapse;
 mod context;
@@ -37,7 +37,7 @@ pub(crate) use shape::{ShapeParser, unknown as unknown_key};
 pub use sort::parse_sort_param;
 pub(crate) use sort::{parse as parse_sort, print as print_sort, without_default as without_default_sort};
 
-/// Which indices a request is about: the expression as written, and how to read it.
+/// Indices of a request: the expression as written, and the options for resolving it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct IndexTarget {
     /// Comma-separated parts: names, aliases, data streams, wildcards, `-exclusions`, `<date-math>`.
@@ -47,56 +47,56 @@ pub struct IndexTarget {
     pub options: IndicesOptions,
 }
 
-/// What a query means on a shard.
+/// Explanation of a query on one shard.
 #[derive(Debug, Clone)]
 pub struct QueryExplanation {
     /// Concrete index.
     pub index: String,
-    /// The shard's number.
+    /// Shard number.
     pub shard: u32,
-    /// The query as Lucene writes it, or why it cannot run there.
+    /// The query as Lucene prints it, or why it cannot run on the shard.
     pub outcome: Result<String, Error>,
 }
 
-/// A search, parsed and complete: every default is filled in.
+/// Parsed search request with all defaults filled in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchRequest {
-    /// Where.
+    /// Target indices.
     pub target: IndexTarget,
-    /// Which documents.
+    /// Query that selects the documents.
     pub query: Query,
-    /// What hits and their count are narrowed to, and aggregations are not.
+    /// Filter of the hits and their count, but not of the aggregations.
     pub post_filter: Option<Query>,
-    /// Which hits are skipped; `from + size` is at most `index.max_result_window`.
+    /// Hits to skip; `from + size` is at most `index.max_result_window`.
     pub from: usize,
-    /// How many hits to return; 0 is common and skips sorting and fetching.
+    /// Maximum hits to return; 0 is common and skips sorting and fetching.
     pub size: usize,
-    /// Empty: by score, highest first.
+    /// Empty: sorted by score, highest first.
     pub sort: Vec<SortKey>,
-    /// Sort values of the last hit of the page before, as JSON; as many as sort keys.
+    /// Sort values of the last hit of the previous page, as JSON; one per sort key.
     pub search_after: Option<Vec<Value>>,
-    /// What of a hit is shown.
+    /// Returned parts of each hit.
     pub shape: HitShape,
-    /// One hit for each value of a field.
+    /// If set, one hit per value of a field.
     pub collapse: Option<Collapse>,
-    /// Named aggregations, maybe none.
+    /// Named aggregations; may be empty.
     pub aggs: Aggregations,
-    /// Put the type before the name of each aggregation in the answer (`sterms#name`).
+    /// Prefix each aggregation name in the answer with its type (`sterms#name`).
     pub typed_keys: bool,
-    /// Index expressions (concrete names once the engine has it) and what multiplies the scores of
-    /// their documents; the first counts.
+    /// Index expressions (concrete names after the engine resolved them) and the boost of their documents' scores; the
+    /// first match applies.
     pub indices_boost: Vec<(String, f32)>,
-    /// Tell where the time goes.
+    /// Report where the time goes.
     pub profile: bool,
-    /// How exactly hits are counted.
+    /// How exactly to count hits.
     pub track_total_hits: TrackTotalHits,
-    /// Score although sorted by something else.
+    /// Compute scores even if sorted by another key.
     pub track_scores: bool,
-    /// Lower-scored documents are left out.
+    /// Leave out documents with a lower score.
     pub min_score: Option<f32>,
-    /// After this, partial results with `timed_out: true`.
+    /// After this time the answer is partial, with `timed_out: true`.
     pub timeout: Option<Duration>,
-    /// Whether what segments answer may be kept and used again; `None`: as the index says.
+    /// Whether segment results may be cached and reused; `None`: as the index setting says.
     pub request_cache: Option<bool>,
     /// Documents collected per shard before stopping with `terminated_early: true`; 0: no limit.
     pub terminate_after: u64,
@@ -104,56 +104,56 @@ pub struct SearchRequest {
     pub routing: Vec<String>,
     /// Only shards of these numbers (`preference=_shards:0,2`). Empty: all.
     pub only_shards: Vec<u32>,
-    /// Shard failures fail the request (false) or are reported beside the rest (true).
+    /// Shard failures fail the request (false) or are reported with the results of the rest (true).
     pub allow_partial_results: bool,
-    /// Searches what this point in time holds instead of `target`.
+    /// Search this point in time instead of `target`.
     pub point_in_time: Option<PointInTime>,
-    /// Keeps what is searched for further pages, so long after each.
+    /// Keep the view for further pages, this long after each.
     pub scroll: Option<Duration>,
-    /// One part of several that together are the whole.
+    /// If set, search one slice only.
     pub slice: Option<Slice>,
-    /// Shards that are worked on at a time; `None`: as many as threads come free.
+    /// Maximum shards to search concurrently; `None`: limited by free threads only.
     pub concurrent_shards_max: Option<u32>,
 }
 
-/// `track_total_hits`.
+/// Value of `track_total_hits`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrackTotalHits {
-    /// Exactly.
+    /// Count exactly.
     Exact,
-    /// Exactly up to this many, then `gte`. Default 10,000.
+    /// Count exactly up to this number, then report `gte`. Default 10,000.
     UpTo(u64),
     /// No total in the answer.
     No,
 }
 
-/// One sort key.
+/// One key of `sort`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SortKey {
-    /// What is compared.
+    /// Compared value.
     pub by: SortBy,
-    /// Largest first.
+    /// Largest value first.
     pub descending: bool,
-    /// Where documents without the field go.
+    /// Position of documents without the field.
     pub missing: SortMissing,
-    /// Which of several values counts; `None`: min ascending, max descending.
+    /// Which of several values to compare; `None`: min ascending, max descending.
     pub mode: Option<SortMode>,
-    /// Treat as this type where the field is unmapped; without it an unmapped field is an error.
+    /// Type of the field where it is unmapped; without it an unmapped field is an error.
     pub unmapped_type: Option<String>,
-    /// Compare as numbers of this type, whatever the field's.
+    /// Compare as numbers of this type, independent of the field's type.
     pub numeric_type: Option<NumericType>,
     /// Date format of the values in the answer.
     pub format: Option<String>,
 }
 
-/// What a sort key compares.
+/// Compared value of a sort key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SortBy {
     /// `_score`.
     Score,
-    /// `_doc`: index order, the cheapest.
+    /// `_doc`: index order, the cheapest sort.
     Doc,
-    /// `_shard_doc`: the same order, as a tie-breaker that only a point in time keeps still.
+    /// `_shard_doc`: index order as a tie-breaker, stable only on a point in time.
     ShardDoc,
     /// A field's doc values.
     Field(String),
@@ -162,12 +162,12 @@ pub enum SortBy {
 /// `missing` of a sort key.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum SortMissing {
-    /// Default.
+    /// `_last`, the default.
     #[default]
     Last,
     /// `_first`.
     First,
-    /// As if the field had this value.
+    /// Sorted as if the field had this value.
     Value(Value),
 }
 
@@ -201,36 +201,36 @@ pub struct FieldSpec {
     pub format: Option<String>,
 }
 
-/// The answer to a search.
+/// Answer of a search.
 #[derive(Debug, Clone, Default)]
 pub struct SearchResponse {
-    /// ms.
+    /// Duration, ms.
     pub took_ms: u64,
-    /// Some shard ran out of time; hits and aggregations cover only what was read.
+    /// A shard ran into the timeout; hits and aggregations cover only what was read.
     pub timed_out: bool,
-    /// `terminate_after` stopped it (only with that parameter).
+    /// Whether `terminate_after` stopped the search (set only with that parameter).
     pub terminated_early: Option<bool>,
-    /// Shards asked, and how they fared.
+    /// Searched shards and their results.
     pub shards: SearchShards,
-    /// `None` with `TrackTotalHits::No`.
+    /// `None` for `TrackTotalHits::No`.
     pub total: Option<TotalHits>,
-    /// Highest score; `None` when nothing was scored.
+    /// Highest score; `None`: hits are not scored.
     pub max_score: Option<f32>,
-    /// The page.
+    /// Hits of the page.
     pub hits: Vec<Hit>,
-    /// `None` if none were asked; else the JSON object as Elasticsearch prints it.
+    /// Aggregations as Elasticsearch prints them; `None`: none requested.
     pub aggregations: Option<Arc<Value>>,
-    /// Only if asked.
+    /// Set only if requested.
     pub profile: Option<Profile>,
-    /// The point in time that was searched.
+    /// Id of the searched point in time.
     pub pit_id: Option<String>,
-    /// Asks for the next page.
+    /// Id for the next page of a scroll.
     pub scroll_id: Option<String>,
-    /// Of an answer that is kept for others who ask the same: what was printed of it.
+    /// Printed JSON of a cached answer.
     pub printed: Option<Arc<Printed>>,
 }
 
-/// Texts of an answer that is kept, as JSON; whoever needs one first prints it for all.
+/// Printed JSON of a cached answer; the first request that needs a part prints it for all.
 #[derive(Debug, Default)]
 pub struct Printed {
     /// The hits of the page, with commas between them.
@@ -242,20 +242,20 @@ pub struct Printed {
 /// `_shards` of a search.
 #[derive(Debug, Clone, Default)]
 pub struct SearchShards {
-    /// All of the target.
+    /// All shards of the target.
     pub total: u32,
-    /// Answered, the skipped included.
+    /// Successful shards, skipped ones included.
     pub successful: u32,
-    /// Pruned: cannot hold a hit.
+    /// Pruned shards: they cannot hold a hit.
     pub skipped: u32,
-    /// The rest: index, shard, why.
+    /// Failed shards: index, shard number, error.
     pub failures: Vec<(String, u32, Error)>,
 }
 
 /// `hits.total`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TotalHits {
-    /// The count.
+    /// Number of hits.
     pub value: u64,
     /// Exact (`eq`), or a lower bound (`gte`).
     pub exact: bool,

@@ -1,4 +1,4 @@
-//! Reading a search.
+//! Parser of search requests.
 
 use std::time::Duration;
 
@@ -13,17 +13,17 @@ use crate::aggs::Aggregations;
 use crate::json::{as_bool, as_f32, as_i64, as_text, token};
 use crate::query::{MatchAll, Query};
 
-/// Hits returned where `size` is not given.
+/// Default `size`.
 const SIZE: usize = 10;
 
-/// Hits counted exactly where `track_total_hits` is not given.
+/// Default `track_total_hits`: hits are counted exactly up to this number.
 const TRACK_TOTAL_HITS: u64 = 10_000;
 
-/// Entries of `indices_boost`: each is resolved for every search.
+/// Maximum entries of `indices_boost`: each is resolved for every search.
 const INDICES_BOOST_MAX: usize = 1000;
 
-/// Parts of a search body that Elasticsearch has and firn does not. Empty ones say nothing and
-/// are fine.
+/// Keys of a search body that Elasticsearch supports and firn does not. Trivial values (null, false, empty) are
+/// accepted.
 const NOT_YET: &[&str] = &[
     "explain",
     "ext",
@@ -40,19 +40,19 @@ const NOT_YET: &[&str] = &[
     "suggest",
 ];
 
-/// Keys of a body that firn does not have.
+/// Returns the keys of a body that firn does not support.
 pub(crate) fn refused_keys() -> &'static [&'static str] {
     NOT_YET
 }
 
 impl SearchRequest {
-    /// Whether hits have their scores and the answer the greatest of them: a sort that does not compare scores
-    /// leaves them out unless told otherwise.
+    /// Whether hits have scores and the answer has `max_score`. A sort that does not compare scores omits them unless
+    /// `track_scores` is set.
     pub fn shows_scores(&self) -> bool {
         self.track_scores || self.sort.is_empty() || self.sort.iter().any(|key| key.by == SortBy::Score)
     }
 
-    /// A request with every default: match all, size 10.
+    /// Returns a request with all defaults: match all, size 10.
     pub fn new(target: IndexTarget) -> Self {
         Self {
             target,
@@ -84,14 +84,14 @@ impl SearchRequest {
         }
     }
 
-    /// What multiplies the scores of documents of a concrete index.
+    /// Returns the score boost of documents of a concrete index.
     pub fn boost_of(&self, index: &str) -> f32 {
         let mut boosts = self.indices_boost.iter();
         boosts.find(|(name, _)| name == index).map_or(1.0, |(_, boost)| *boost)
     }
 
-    /// Reads the body of `_search` (`None` or an empty object: all defaults). What the URL says as
-    /// well is set afterwards; then [`SearchRequest::check`] holds the parts against each other.
+    /// Parses the body of `_search` (`None` or an empty object: all defaults). URL parameters are set afterwards; then
+    /// [`SearchRequest::check`] checks the combination.
     pub fn parse(target: IndexTarget, body: Option<&Value>) -> Result<Self> {
         let mut request = Self::new(target);
         match body {
@@ -110,11 +110,10 @@ impl SearchRequest {
         Ok(request)
     }
 
-    /// Refuses combinations that make no sense. To be called again by who changes a parsed
-    /// request.
+    /// Refuses invalid combinations. Call it again after a parsed request changes.
     pub fn check(&self) -> Result<()> {
         if let Some(values) = &self.search_after {
-            // Without `sort` hits are sorted by score, and that is one key.
+            // Without `sort` hits are sorted by score, which is one key.
             let keys = self.sort.len().max(1);
             if values.len() != keys && !self.is_tie_broken(values.len()) {
                 return Err(Error::illegal_argument(format!(
@@ -171,7 +170,7 @@ impl SearchRequest {
             }
         }
         self.shape = shape.finish()?;
-        // On a point in time it gets a second key, and sort values with it.
+        // On a point in time this sort gets a second key, and therefore sort values.
         if self.point_in_time.is_none() {
             self.sort = sort::without_default(std::mem::take(&mut self.sort));
         }
@@ -179,7 +178,7 @@ impl SearchRequest {
     }
 }
 
-/// Null, false, and empty lists and objects ask for nothing.
+/// Null, false, and empty lists and objects have no effect.
 pub(super) fn is_trivial(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -190,7 +189,7 @@ pub(super) fn is_trivial(value: &Value) -> bool {
     }
 }
 
-/// A list of objects, or one object: index expressions and boosts.
+/// Parses a list of objects, or one object: index expressions and boosts.
 fn indices_boost(value: &Value) -> Result<Vec<(String, f32)>> {
     let objects = match value {
         Value::Array(values) => values.as_slice(),
@@ -255,7 +254,7 @@ fn terminate_after(number: i64) -> Result<u64> {
     u64::try_from(number).map_err(|_| Error::illegal_argument("terminateAfter must be > 0"))
 }
 
-/// `-1` means none.
+/// `-1` means no timeout.
 fn timeout(text: &str) -> Result<Option<Duration>> {
     if text == "-1" {
         return Ok(None);
@@ -305,7 +304,7 @@ fn track_total_hits(value: &Value) -> Option<Result<TrackTotalHits>> {
     })
 }
 
-/// `track_total_hits` from a URL (`true`, `false`, a number).
+/// Parses `track_total_hits` of a URL (`true`, `false`, a number).
 pub fn parse_track_total_hits(text: &str) -> Result<TrackTotalHits> {
     track_total_hits(&Value::from(text)).unwrap_or_else(|| {
         Err(Error::illegal_argument(format!(
@@ -462,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn what_firn_lacks_is_named_unless_it_says_nothing() {
+    fn unsupported_keys_are_refused_unless_trivial() {
         for name in NOT_YET {
             for nothing in [json!(null), json!(false), json!([]), json!({})] {
                 parsed(json!({*name: nothing}));

@@ -1,86 +1,86 @@
-//! What `profile: true` tells of a search, shard by shard.
+//! Profile of a search (`profile: true`), by shard.
 //!
-//! Times are sums over the threads that worked for the shard, so they may exceed `took`.
+//! Times are sums over all threads that worked for the shard, so they may exceed `took`.
 
 use serde_json::Value;
 
-/// Where the time of a search went.
+/// Profile of one search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
-    /// The query, as it was understood.
+    /// The parsed query.
     pub query: Value,
-    /// In the order of the search.
+    /// In the order in which the shards were searched.
     pub shards: Vec<ShardProfile>,
 }
 
-/// One shard's share of a search.
+/// Profile of one shard.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ShardProfile {
     /// Concrete index.
     pub index: String,
-    /// The shard's number.
+    /// Shard number.
     pub shard: u32,
-    /// What segments it has, and what became of them.
+    /// Number of segments, and how each was handled.
     pub segments: SegmentCounts,
-    /// Documents that the query matched in those that were read.
+    /// Documents of the read segments that the query matched.
     pub documents_matched: u64,
-    /// Blocks of documents handed from the query to what collects them.
+    /// Blocks of documents passed from the query to the collectors.
     pub blocks: u64,
-    /// Where the time went, ns.
+    /// Time by phase, ns.
     pub times: PartTimes,
-    /// Aggregations of the first level, those below included.
+    /// Top-level aggregations; their times include sub-aggregations.
     pub aggregations: Vec<AggregationProfile>,
 }
 
-/// Segments of a shard.
+/// Segments of a shard, by how the search handled them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SegmentCounts {
-    /// All.
+    /// All segments.
     pub total: u64,
-    /// Not opened: the query's time range, its matching nothing at all, or deletes leave nothing.
+    /// Not opened: time range, a query that matches nothing, or deletes exclude every document.
     pub pruned: u64,
-    /// Not opened: they hold nothing of the tenant.
+    /// Not opened: no events of the tenant.
     pub pruned_by_tenant: u64,
-    /// Not opened: filters tell that they hold none of the values that the query is about.
+    /// Not opened: term filters exclude all values that the query needs.
     pub pruned_by_filter: u64,
-    /// Answered from what is known of their rows, of which none were read.
+    /// Answered from statistics, without reading rows.
     pub from_statistics: u64,
-    /// Answered by what they answered before.
+    /// Answered from the segment result cache.
     pub from_cache: u64,
-    /// Opened, and only counted: their hits come after those that were found.
+    /// Opened, and only counted: their hits sort after the hits already found.
     pub passed_over: u64,
     /// Read for hits or aggregations.
     pub read: u64,
 }
 
-/// Where the time of a shard went, ns.
+/// Time of a shard by phase, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PartTimes {
-    /// Making the query and the aggregations ready for the shard's mapping.
+    /// Compiling the query and the aggregations for the shard's mapping.
     pub compile: u64,
-    /// Deciding which segments to read.
+    /// Pruning segments.
     pub prune: u64,
-    /// Opening lists and columns of segments.
+    /// Opening posting lists and columns of segments.
     pub open: u64,
-    /// Finding and scoring documents.
+    /// Matching and scoring documents.
     pub matching: u64,
-    /// Keeping the first hits.
+    /// Collecting the top-k hits.
     pub collect: u64,
-    /// Filling aggregations.
+    /// Collecting aggregations.
     pub aggregate: u64,
-    /// Turning what segments found into results that merge.
+    /// Converting segment results into results that can be merged.
     pub finish: u64,
-    /// Reading hits.
+    /// Fetching hits.
     pub fetch: u64,
 }
 
-/// One aggregation.
+/// Profile of one aggregation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AggregationProfile {
-    /// Its name in the request.
+    /// Name in the request.
     pub name: String,
-    /// Its type.
+    /// Aggregation type.
     pub kind: &'static str,
-    /// Taking documents, ns.
+    /// Time to collect documents, ns.
     pub collect_ns: u64,
 }

@@ -1,4 +1,4 @@
-//! What of a hit is shown: the part of a search body that `top_hits` and `inner_hits` take too.
+//! Returned parts of a hit: the part of a search body that `top_hits` and `inner_hits` share.
 
 use serde_json::{Map, Value, json};
 
@@ -7,20 +7,20 @@ use crate::json::{as_bool, as_text, token};
 use crate::source::SourceFilter;
 use crate::{Error, Result};
 
-/// Entries of `fields` and of `docvalue_fields` (`index.max_docvalue_fields_search`, which is
-/// 100; `fields` has no limit of its own in Elasticsearch).
+/// Maximum entries of `fields` and of `docvalue_fields` (`index.max_docvalue_fields_search`, which is 100;
+/// Elasticsearch has no limit for `fields`).
 const FIELDS_MAX: usize = 1000;
 
-/// What of a hit is shown.
+/// Returned parts of a hit.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct HitShape {
-    /// What of `_source`.
+    /// Returned part of `_source`.
     pub source: SourceFilter,
     /// `fields`: patterns and formats.
     pub fields: Vec<FieldSpec>,
     /// `docvalue_fields`.
     pub docvalue_fields: Vec<FieldSpec>,
-    /// Fields of `stored_fields`, wildcards allowed; those with `store: true` are shown.
+    /// Fields of `stored_fields`, wildcards allowed; those with `store: true` are returned.
     pub stored_fields: Vec<String>,
     /// `stored_fields: _none_`: no `_id`, no `_source`.
     pub no_stored_fields: bool,
@@ -34,7 +34,7 @@ pub struct HitShape {
     pub highlight: Option<Highlight>,
 }
 
-/// Reads a [`HitShape`] key by key; `_source` and `stored_fields` wait for each other.
+/// Parser of a [`HitShape`], key by key; `_source` and `stored_fields` are combined at the end.
 #[derive(Default)]
 pub(crate) struct ShapeParser {
     shape: HitShape,
@@ -43,7 +43,7 @@ pub(crate) struct ShapeParser {
 }
 
 impl ShapeParser {
-    /// What `stored_fields` of a URL says.
+    /// Applies `stored_fields` of a URL.
     pub(crate) fn stored(names: &[String], mut shape: HitShape) -> Result<HitShape> {
         let parser = Self {
             source: Some(std::mem::take(&mut shape.source)).filter(|source| *source != SourceFilter::All),
@@ -53,7 +53,7 @@ impl ShapeParser {
         parser.finish()
     }
 
-    /// Takes one key of a body; false: it is none of a shape.
+    /// Parses one key of a body; returns false if the key does not belong to a shape.
     pub(crate) fn take(&mut self, key: &str, value: &Value) -> Result<bool> {
         let flag = || as_bool(value).ok_or_else(|| unknown(key, value));
         match key {
@@ -70,8 +70,8 @@ impl ShapeParser {
         Ok(true)
     }
 
-    /// The whole. As in Elasticsearch asking for stored fields turns `_source` off, unless it is
-    /// asked for.
+    /// Returns the parsed shape. As in Elasticsearch, `stored_fields` turns `_source` off unless `_source` is
+    /// requested.
     pub(crate) fn finish(mut self) -> Result<HitShape> {
         let asked = matches!(self.source, Some(SourceFilter::All | SourceFilter::Paths { .. }));
         self.shape.source = match (self.stored_fields, self.source) {
@@ -95,12 +95,12 @@ impl ShapeParser {
 }
 
 impl HitShape {
-    /// With the `stored_fields` of a URL.
+    /// Adds the `stored_fields` of a URL.
     pub fn with_stored_fields(self, names: &[String]) -> Result<Self> {
         ShapeParser::stored(names, self)
     }
 
-    /// Adds the keys that read back as this.
+    /// Inserts keys that parse to this shape.
     pub(crate) fn print_into(&self, body: &mut Map<String, Value>) {
         if !self.stored_fields.is_empty() {
             body.insert("stored_fields".into(), self.stored_fields.clone().into());
@@ -149,16 +149,16 @@ impl FieldSpec {
     }
 }
 
-/// The refusal of a key, or of the kind of value that it has.
+/// Returns the error for an unknown key, or for the wrong type of its value.
 pub(crate) fn unknown(key: &str, value: &Value) -> Error {
     Error::parsing(format!("Unknown key for a {} in [{key}].", token(value)))
 }
 
-/// `stored_fields`.
+/// Value of `stored_fields`.
 enum StoredFields {
     /// `_none_`.
     Nothing,
-    /// Fields, and whether `_source` is among them.
+    /// Field names, and whether `_source` is among them.
     Named { source: bool, fields: Vec<String> },
 }
 
@@ -179,7 +179,7 @@ impl StoredFields {
                     ));
                 }
                 Some("_source") => source = true,
-                // Every hit has them anyway.
+                // Every hit has these fields anyway.
                 Some("_id" | "_routing") => {}
                 Some(name) => fields.push(name.to_owned()),
                 None => {
@@ -200,7 +200,7 @@ impl StoredFields {
     }
 }
 
-/// A list of patterns, or of `{"field": pattern, "format": format}`.
+/// Parses a list of patterns, or of `{"field": pattern, "format": format}`.
 fn field_specs(key: &str, value: &Value) -> Result<Vec<FieldSpec>> {
     let Value::Array(values) = value else {
         return Err(unknown(key, value));

@@ -1,4 +1,4 @@
-//! Reading `sort`.
+//! Parser of `sort`.
 
 use serde_json::{Value, json};
 
@@ -6,10 +6,10 @@ use super::{NumericType, SortBy, SortKey, SortMissing, SortMode};
 use crate::json::{as_text, token};
 use crate::{Error, Result};
 
-/// Keys in one `sort`: more can never decide anything in practice, and each costs memory per hit.
+/// Maximum keys in one `sort`: more never decide an order in practice, and each costs memory per hit.
 const KEYS_MAX: usize = 64;
 
-/// Reads the `sort` of a body: a name, an object, or a list of both.
+/// Parses the `sort` of a body: a name, an object, or a list of both.
 pub(crate) fn parse(value: &Value) -> Result<Vec<SortKey>> {
     let mut keys = Vec::new();
     match value {
@@ -24,7 +24,7 @@ pub(crate) fn parse(value: &Value) -> Result<Vec<SortKey>> {
     Ok(keys)
 }
 
-/// Sorting by score alone, highest first, is what happens anyway: such hits have no sort values.
+/// Removes a sort by score alone, highest first: it is the default, and such hits have no sort values.
 pub(crate) fn without_default(keys: Vec<SortKey>) -> Vec<SortKey> {
     match keys.as_slice() {
         [key] if key.by == SortBy::Score && key.descending => Vec::new(),
@@ -32,7 +32,7 @@ pub(crate) fn without_default(keys: Vec<SortKey>) -> Vec<SortKey> {
     }
 }
 
-/// The `sort` URL parameter: `field:desc,_score`.
+/// Parses the `sort` URL parameter: `field:desc,_score`.
 pub fn parse_sort_param(text: &str) -> Result<Vec<SortKey>> {
     let mut keys = Vec::new();
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
@@ -49,7 +49,7 @@ pub fn parse_sort_param(text: &str) -> Result<Vec<SortKey>> {
     Ok(without_default(keys))
 }
 
-/// The JSON that [`parse`] reads back.
+/// Returns JSON that [`parse`] accepts.
 pub(crate) fn print(keys: &[SortKey]) -> Value {
     keys.iter().map(SortKey::print).collect()
 }
@@ -107,7 +107,7 @@ fn check_count(keys: &[SortKey]) -> Result<()> {
     Ok(())
 }
 
-/// A key with its defaults: scores largest first, everything else smallest first.
+/// Returns a key with its defaults: scores descending, everything else ascending.
 fn named(name: &str) -> Result<SortKey> {
     let by = match name {
         "" => return Err(Error::illegal_argument("[sort] field name is null or empty")),
@@ -190,7 +190,7 @@ fn unknown(kind: &str, option: &str) -> Error {
     Error::parsing(format!("[{kind}] unknown field [{option}]"))
 }
 
-/// True: descending.
+/// Parses an order; true: descending.
 fn order_of(text: &str) -> Result<bool> {
     match text.to_ascii_lowercase().as_str() {
         "asc" => Ok(false),

@@ -1,4 +1,4 @@
-//! Snapshots.
+//! Snapshot requests and descriptions.
 
 use std::collections::BTreeMap;
 
@@ -6,53 +6,53 @@ use serde_json::{Map, Value};
 
 use crate::search::IndexTarget;
 
-/// `PUT /_snapshot/REPOSITORY/SNAPSHOT`.
+/// Request of `PUT /_snapshot/REPOSITORY/SNAPSHOT`.
 #[derive(Debug, Clone)]
 pub struct CreateSnapshot {
-    /// Where.
+    /// Repository name.
     pub repository: String,
-    /// Its name; date math is resolved.
+    /// Snapshot name; date math is resolved.
     pub name: String,
     /// Indices and data streams.
     pub target: IndexTarget,
-    /// Whether templates and settings of the cluster are kept too.
+    /// Whether the snapshot also stores templates and cluster settings.
     pub include_global_state: bool,
-    /// Go on without shards that do not serve; else they fail the snapshot.
+    /// Leave out unavailable shards; if false, they fail the snapshot.
     pub partial: bool,
-    /// Kept as written.
+    /// Stored unchanged.
     pub metadata: Option<Map<String, Value>>,
-    /// Return when it is there, not when it has begun.
+    /// Return when the snapshot is complete, not when it has started.
     pub wait: bool,
 }
 
-/// `PUT /_snapshot/REPOSITORY/SNAPSHOT/_clone/TARGET`.
+/// Request of `PUT /_snapshot/REPOSITORY/SNAPSHOT/_clone/TARGET`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CloneSnapshot {
-    /// Where.
+    /// Repository name.
     pub repository: String,
-    /// The one to clone.
+    /// Snapshot to clone.
     pub source: String,
-    /// The name of the new one.
+    /// Name of the clone.
     pub target: String,
     /// Names and patterns of indices in the source.
     pub indices: Vec<String>,
 }
 
-/// How a snapshot ended, or that it has not yet.
+/// State of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SnapshotState {
-    /// It is being made.
+    /// It is running.
     InProgress,
-    /// It holds all that was asked for.
+    /// It holds everything that was requested.
     Success,
-    /// It lacks shards that did not serve.
+    /// It lacks unavailable shards.
     Partial,
-    /// It holds nothing of use.
+    /// It holds no usable data.
     Failed,
 }
 
 impl SnapshotState {
-    /// As Elasticsearch prints it.
+    /// Returns the name that Elasticsearch prints.
     pub fn name(self) -> &'static str {
         match self {
             Self::InProgress => "IN_PROGRESS",
@@ -63,24 +63,24 @@ impl SnapshotState {
     }
 }
 
-/// A snapshot.
+/// Description of one snapshot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SnapshotInfo {
-    /// Its name.
+    /// Snapshot name.
     pub name: String,
     /// 22 characters.
     pub uuid: String,
-    /// The repository, as it is registered here.
+    /// Name under which this node registered the repository.
     pub repository: String,
     /// Names of indices, sorted.
     pub indices: Vec<String>,
-    /// Of data streams, sorted.
+    /// Names of data streams, sorted.
     pub data_streams: Vec<String>,
     /// See [`CreateSnapshot::include_global_state`].
     pub include_global_state: bool,
     /// See [`CreateSnapshot::metadata`].
     pub metadata: Option<Map<String, Value>>,
-    /// How it ended.
+    /// State.
     pub state: SnapshotState,
     /// When it began, ms since epoch UTC.
     pub start_ms: i64,
@@ -88,34 +88,34 @@ pub struct SnapshotInfo {
     pub end_ms: Option<i64>,
     /// Shards of all its indices.
     pub total_shards: u32,
-    /// Those that it holds.
+    /// Shards that the snapshot holds.
     pub successful_shards: u32,
-    /// The rest, once it has ended.
+    /// Failed shards, set once the snapshot has ended.
     pub failures: Vec<ShardFailure>,
-    /// By index; empty while it is being made.
+    /// By index; empty while the snapshot is running.
     pub index_details: BTreeMap<String, IndexDetails>,
 }
 
-/// A shard that a snapshot lacks.
+/// A shard that is missing from a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardFailure {
-    /// Its index.
+    /// Index name.
     pub index: String,
-    /// Of the index.
+    /// UUID of the index.
     pub index_uuid: String,
-    /// Its number.
+    /// Shard number.
     pub shard: u32,
-    /// Why.
+    /// Cause.
     pub reason: String,
 }
 
-/// What a snapshot holds of an index.
+/// Size of one index in a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct IndexDetails {
-    /// Shards.
+    /// Shards of the index.
     pub shard_count: u32,
-    /// Bytes of all splits, also of those that it shares with others.
+    /// Bytes of all splits, including those shared with other snapshots.
     pub size_bytes: u64,
-    /// Splits of the shard that has most.
+    /// Splits of the shard with the most splits.
     pub segments_per_shard_max: u32,
 }

@@ -1,7 +1,7 @@
-//! Snapshot repositories, snapshots, and what is restored from them.
+//! Snapshot repositories, snapshots and restores.
 //!
-//! A snapshot is a named set of splits at one moment, in a repository: a registered place on an object
-//! store. All of this is for operators; [`crate::ErrorKind::Forbidden`] unless the scope is unlimited.
+//! A snapshot is a named set of splits at one moment, in a repository: a registered location in an object store. All
+//! operations are for operators; they fail with [`crate::ErrorKind::Forbidden`] unless the scope is unlimited.
 
 mod info;
 mod repository;
@@ -22,11 +22,11 @@ pub use verification::{DamagedObject, Verification, VerificationState, VerifySna
 
 use crate::{Error, RequestContext, Result};
 
-/// Which snapshots of a repository: names and patterns (`*` for all), `-` before one takes it out.
-/// A name without a pattern that is not there is [`crate::ErrorKind::SnapshotMissing`].
+/// Selection of snapshots of a repository: names and patterns (`*` for all); a leading `-` excludes. A missing name
+/// without a pattern fails with [`crate::ErrorKind::SnapshotMissing`].
 pub type SnapshotNames = Vec<String>;
 
-/// What an engine does with snapshots. One that has none refuses by name, as these defaults do.
+/// Snapshot operations of an engine. An engine without snapshots refuses by name, as these defaults do.
 #[async_trait]
 pub trait Snapshots: Send + Sync {
     /// Registers a repository; with `verify` only if it can be written and read back.
@@ -34,23 +34,23 @@ pub trait Snapshots: Send + Sync {
         Err(lacks("registering snapshot repositories"))
     }
 
-    /// The repositories that names and patterns stand for, by name.
+    /// Returns the repositories that match names and patterns, by name.
     async fn repositories(&self, _ctx: &RequestContext, _names: &[String]) -> Result<Vec<Repository>> {
         Ok(Vec::new())
     }
 
-    /// Forgets repositories and leaves what lies in them. Refused while an index is mounted from one, or
-    /// a snapshot is being made in it.
+    /// Unregisters repositories and keeps their objects. Refused while an index is mounted from one, or a snapshot is
+    /// running in it.
     async fn delete_repository(&self, _ctx: &RequestContext, _names: &[String]) -> Result<()> {
         Err(lacks("snapshot repositories"))
     }
 
-    /// Writes to a repository, reads it back and removes it.
+    /// Writes an object to a repository, reads it back and removes it.
     async fn verify_repository(&self, _ctx: &RequestContext, _name: &str) -> Result<()> {
         Err(lacks("snapshot repositories"))
     }
 
-    /// Measures a repository and looks for promises that its store breaks; the report as JSON.
+    /// Measures a repository and checks the consistency that its store promises; returns the report as JSON.
     async fn analyze_repository(
         &self,
         _ctx: &RequestContext,
@@ -59,19 +59,19 @@ pub trait Snapshots: Send + Sync {
         Err(lacks("snapshot repositories"))
     }
 
-    /// Removes what no snapshot needs and nobody is writing.
+    /// Removes objects that no snapshot references and no running snapshot writes.
     async fn cleanup_repository(&self, _ctx: &RequestContext, _name: &str) -> Result<CleanupOutcome> {
         Err(lacks("snapshot repositories"))
     }
 
-    /// Makes a snapshot and returns when it is there, or, if the request says so, when it has begun. Only
-    /// a snapshot that was committed is ever found, whole.
+    /// Creates a snapshot and returns when it is complete or, if the request says so, when it has started. A snapshot
+    /// is visible only after its commit, and then complete.
     async fn create_snapshot(&self, _ctx: &RequestContext, _request: CreateSnapshot) -> Result<SnapshotInfo> {
         Err(lacks("snapshots"))
     }
 
-    /// Snapshots of a repository, those being made included, in the order of their start.
-    /// `ignore_unavailable` leaves out what is missing or cannot be read.
+    /// Returns the snapshots of a repository, running ones included, by start time. `ignore_unavailable` leaves out
+    /// missing and unreadable snapshots.
     async fn snapshots(
         &self,
         _ctx: &RequestContext,
@@ -82,14 +82,15 @@ pub trait Snapshots: Send + Sync {
         Err(lacks("snapshots"))
     }
 
-    /// The snapshots that hold events of a tenant, in every repository that is registered.
+    /// Finds the snapshots that hold events of a tenant, in every registered repository.
     async fn snapshots_of_tenant(&self, _ctx: &RequestContext, _tenant: &TenantId) -> Result<TenantSnapshots> {
         Ok(TenantSnapshots::default())
     }
 
-    /// Takes the events of a tenant out of a snapshot for good: the snapshot keeps its name, its id and all other events, and
-    /// indices of this node that are mounted from it read what it is then. May be repeated, and begun again after it was
-    /// ended at any point. [`crate::ErrorKind::SnapshotInProgress`] while somebody reads or removes the snapshot.
+    /// Removes the events of a tenant from a snapshot permanently. The snapshot keeps its name, its id and all other
+    /// events, and indices of this node that are mounted from it read the new version. May be repeated, and restarted
+    /// after an interruption at any point. Fails with [`crate::ErrorKind::SnapshotInProgress`] while another operation
+    /// reads or removes the snapshot.
     async fn remove_tenant_from_snapshot(
         &self,
         _ctx: &RequestContext,
@@ -100,13 +101,13 @@ pub trait Snapshots: Send + Sync {
         Err(lacks("removing events from snapshots"))
     }
 
-    /// Removes what no snapshot of a repository needs, and says how many objects were not looked at, because somebody who
-    /// is writing may need them.
+    /// Removes objects that no snapshot of a repository references. Returns how many objects it did not check because a
+    /// running write may need them.
     async fn remove_leftovers(&self, _ctx: &RequestContext, _repository: &str) -> Result<u64> {
         Err(lacks("snapshot repositories"))
     }
 
-    /// How far snapshots are, by shard. No repository: those being made now in any.
+    /// Returns the progress of snapshots by shard. Without a repository: of running snapshots in all repositories.
     async fn snapshot_status(
         &self,
         _ctx: &RequestContext,
@@ -117,38 +118,39 @@ pub trait Snapshots: Send + Sync {
         Err(lacks("snapshots"))
     }
 
-    /// Begins to read back from the store, past every cache, all that a snapshot has of an index, and returns at once: it
-    /// goes on in the background, at the pace of restores, as [`RequestContext::lasting`]. What runs already goes on, and
-    /// nothing of it outlives the process.
+    /// Starts a verification: reads all data of an index in a snapshot back from the store, bypassing every cache.
+    /// Returns at once; the verification runs in the background at the rate limit of restores, as
+    /// [`RequestContext::lasting`]. A running verification of the same data continues, and no state survives the
+    /// process.
     async fn begin_verification(&self, _ctx: &RequestContext, _request: VerifySnapshot) -> Result<()> {
         Err(lacks("reading snapshots back"))
     }
 
-    /// How far that is. `None`: it was not begun, or the snapshot has changed since it ended. An error, such as
-    /// [`crate::ErrorKind::SnapshotMissing`] or that of a store that does not answer, and damage are told once, and are
-    /// the end of it.
+    /// Returns the progress of that verification. `None`: it was not started, or the snapshot has changed since it
+    /// ended. An error, such as [`crate::ErrorKind::SnapshotMissing`] or a store that does not answer, and damage are
+    /// returned once; then the verification is removed.
     async fn verification(&self, _ctx: &RequestContext, _request: &VerifySnapshot) -> Result<Option<Verification>> {
         Err(lacks("reading snapshots back"))
     }
 
-    /// Ends that, whether it runs or has ended, and forgets it.
+    /// Stops that verification if it runs, and removes its result.
     async fn end_verification(&self, _ctx: &RequestContext, _request: &VerifySnapshot) -> Result<()> {
         Ok(())
     }
 
-    /// Removes snapshots, and what only they needed. One that is being made is stopped first. Refused
-    /// while an index is mounted from one.
+    /// Removes snapshots and the objects that only they reference. A running one is stopped first. Refused while an
+    /// index is mounted from one.
     async fn delete_snapshot(&self, _ctx: &RequestContext, _repository: &str, _names: &SnapshotNames) -> Result<()> {
         Err(lacks("snapshots"))
     }
 
-    /// Makes a snapshot of indices of another, without copying what they hold.
+    /// Creates a snapshot of indices of another snapshot, without copying their data.
     async fn clone_snapshot(&self, _ctx: &RequestContext, _request: CloneSnapshot) -> Result<()> {
         Err(lacks("snapshots"))
     }
 
-    /// Makes indices of those in a snapshot and returns when they are there, or, if the request says so,
-    /// when it has begun. An index appears whole or not at all.
+    /// Restores indices from a snapshot and returns when they are complete or, if the request says so, when the restore
+    /// has started. An index appears complete or not at all.
     async fn restore_snapshot(&self, _ctx: &RequestContext, _request: RestoreSnapshot) -> Result<Restored> {
         Err(lacks("snapshots"))
     }

@@ -1,59 +1,59 @@
-//! Places for snapshots.
+//! Snapshot repositories.
 
 use serde_json::Value;
 
-/// `PUT /_snapshot/REPOSITORY`.
+/// Request of `PUT /_snapshot/REPOSITORY`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PutRepository {
-    /// Its name.
+    /// Repository name.
     pub name: String,
     /// `fs`, `s3`, `gcs`, `azure` or `url`.
     pub kind: String,
     /// Nested or flat.
     pub settings: Value,
-    /// Write something there first, and read it back.
+    /// First write an object and read it back.
     pub verify: bool,
 }
 
 /// A registered repository.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Repository {
-    /// Its name.
+    /// Repository name.
     pub name: String,
     /// See [`PutRepository::kind`].
     pub kind: String,
-    /// What the repository itself is called by whoever writes to it; `None`: not known yet.
+    /// UUID stored in the repository; `None`: not known yet.
     pub uuid: Option<String>,
-    /// Flat, as typed.
+    /// Flat settings, as the user wrote them.
     pub settings: firn_model::settings::SettingsMap,
 }
 
-/// `POST /_snapshot/REPOSITORY/_analyze`.
+/// Request of `POST /_snapshot/REPOSITORY/_analyze`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AnalyzeRepository {
-    /// Its name.
+    /// Repository name.
     pub name: String,
     /// Objects to write.
     pub blob_count: u32,
-    /// Requests at a time.
+    /// Concurrent requests.
     pub concurrency: u32,
     /// Bytes of the largest object.
     pub blob_bytes_max: u64,
-    /// Bytes of all of them.
+    /// Bytes of all objects.
     pub total_bytes_max: u64,
-    /// How long it may take, ms.
+    /// Time limit, ms.
     pub timeout_ms: u64,
-    /// What is written where is drawn from this.
+    /// Seed of the random operations.
     pub seed: u64,
-    /// Whether the report has every object.
+    /// Whether the report lists every object.
     pub detailed: bool,
 }
 
-/// What was removed.
+/// Result of a cleanup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CleanupOutcome {
-    /// Objects.
+    /// Removed objects.
     pub deleted_objects: u64,
-    /// Their bytes.
+    /// Bytes of the removed objects.
     pub deleted_bytes: u64,
 }

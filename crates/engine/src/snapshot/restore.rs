@@ -1,45 +1,45 @@
-//! Indices out of snapshots.
+//! Restores of indices from snapshots.
 
 use serde_json::Value;
 
-/// `POST /_snapshot/REPOSITORY/SNAPSHOT/_restore`.
+/// Request of `POST /_snapshot/REPOSITORY/SNAPSHOT/_restore`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RestoreSnapshot {
-    /// Where.
+    /// Repository name.
     pub repository: String,
-    /// Which.
+    /// Snapshot name.
     pub snapshot: String,
     /// Names and patterns of indices and data streams in it; empty: all.
     pub indices: Vec<String>,
-    /// Names that are not in it are no error.
+    /// Whether names that are missing from the snapshot are ignored.
     pub ignore_unavailable: bool,
-    /// Templates and settings of the cluster too.
+    /// Restore templates and cluster settings too.
     pub include_global_state: bool,
-    /// The indices' aliases too.
+    /// Restore the aliases of the indices too.
     pub include_aliases: bool,
-    /// Indices of which the snapshot lacks shards too; those shards come back empty.
+    /// Also restore indices of which the snapshot lacks shards; those shards are empty.
     pub partial: bool,
-    /// A regular expression over names of indices, and what stands instead of what it matches (`$1`).
+    /// Regular expression for index names, and the replacement (`$1`).
     pub rename: Option<(String, String)>,
-    /// Settings over those of the snapshot, nested or flat.
+    /// Settings that override those of the snapshot, nested or flat.
     pub index_settings: Value,
-    /// Settings of the snapshot that are left out; patterns are allowed.
+    /// Settings of the snapshot to leave out; patterns are allowed.
     pub ignore_index_settings: Vec<String>,
-    /// Return when the indices are there, not when it has begun.
+    /// Return when the indices are complete, not when the restore has started.
     pub wait: bool,
 }
 
-/// What was restored.
+/// Result of a restore.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Restored {
-    /// Whether it is over; otherwise it has begun, and the rest says nothing yet.
+    /// Whether the restore has ended; if not, the fields below are empty.
     pub done: bool,
-    /// The snapshot.
+    /// Snapshot name.
     pub snapshot: String,
-    /// Names of the indices, as they are called now.
+    /// Names of the restored indices.
     pub indices: Vec<String>,
-    /// Their shards.
+    /// Shards of the indices.
     pub total_shards: u32,
-    /// Those that came whole.
+    /// Shards that were restored completely.
     pub successful_shards: u32,
 }

@@ -1,57 +1,57 @@
-//! How far a snapshot is.
+//! Progress of a snapshot, by shard.
 
 use super::SnapshotState;
 
-/// A snapshot by shard.
+/// Progress of one snapshot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SnapshotStatus {
-    /// Its name.
+    /// Snapshot name.
     pub name: String,
-    /// Its uuid.
+    /// Snapshot UUID.
     pub uuid: String,
-    /// The repository.
+    /// Repository name.
     pub repository: String,
-    /// How it ended.
+    /// State.
     pub state: SnapshotState,
-    /// Whether templates and settings of the cluster are kept too.
+    /// Whether the snapshot also stores templates and cluster settings.
     pub include_global_state: bool,
     /// When it began, ms since epoch UTC.
     pub start_ms: i64,
-    /// How long it took, or takes by now.
+    /// Duration so far or in total.
     pub time_ms: u64,
-    /// By name.
+    /// Sorted by name.
     pub indices: Vec<IndexSnapshotStatus>,
 }
 
-/// One index.
+/// Progress of one index.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IndexSnapshotStatus {
-    /// Its name.
+    /// Index name.
     pub name: String,
-    /// By number.
+    /// Sorted by shard number.
     pub shards: Vec<ShardSnapshotStatus>,
 }
 
-/// What happens to a shard.
+/// Stage of one shard of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShardStage {
-    /// It has to wait.
+    /// It waits.
     Init,
-    /// Its splits are written.
+    /// Its splits are being written.
     Started,
-    /// All of them are there, and the snapshot is not committed yet.
+    /// All splits are written, and the snapshot is not committed yet.
     Finalize,
-    /// The snapshot holds it.
+    /// The snapshot holds the shard.
     Done,
-    /// The snapshot lacks it.
+    /// The snapshot lacks the shard.
     Failure,
 }
 
 impl ShardStage {
-    /// All of them, in the order of `_status`.
+    /// All stages, in the order of `_status`.
     pub const ALL: [Self; 5] = [Self::Init, Self::Started, Self::Finalize, Self::Done, Self::Failure];
 
-    /// As Elasticsearch prints it.
+    /// Returns the name that Elasticsearch prints.
     pub fn name(self) -> &'static str {
         match self {
             Self::Init => "INIT",
@@ -63,38 +63,38 @@ impl ShardStage {
     }
 }
 
-/// One shard.
+/// Progress of one shard.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShardSnapshotStatus {
-    /// Its number.
+    /// Shard number.
     pub shard: u32,
-    /// What happens to it.
+    /// Stage.
     pub stage: ShardStage,
-    /// What had to be written, because no snapshot before had it.
+    /// Objects to write because no earlier snapshot has them.
     pub incremental: FileCount,
-    /// The part of that which has been.
+    /// Of those, the objects written so far.
     pub processed: FileCount,
-    /// All that the snapshot holds of it.
+    /// All objects of the shard in the snapshot.
     pub total: FileCount,
     /// When it began, ms since epoch UTC.
     pub start_ms: i64,
-    /// How long it took, or takes by now.
+    /// Duration so far or in total.
     pub time_ms: u64,
     /// Why the snapshot lacks it.
     pub reason: Option<String>,
 }
 
-/// Objects, and their bytes.
+/// Number of objects, and their bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FileCount {
-    /// How many.
+    /// Number of objects.
     pub files: u64,
-    /// Of all of them.
+    /// Bytes of all of them.
     pub bytes: u64,
 }
 
 impl FileCount {
-    /// Adds others.
+    /// Adds another count.
     pub fn add(&mut self, other: Self) {
         self.files += other.files;
         self.bytes += other.bytes;

@@ -1,67 +1,67 @@
-//! Which snapshots hold events of a tenant, and how those events are removed: what no purge of this node's indices reaches.
+//! Removal of a tenant's events from snapshots: finds the snapshots that hold them and rewrites those. A purge of this
+//! node's indices does not reach snapshots.
 
-/// What was found, and where nobody could look.
+/// Snapshots that hold events of a tenant, and places that could not be searched.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TenantSnapshots {
-    /// By repository and name.
+    /// Sorted by repository and name.
     pub holding: Vec<HoldingSnapshot>,
-    /// Where nobody can look now.
+    /// Places that cannot be read now.
     pub unread: Vec<UnreadSnapshots>,
-    /// Snapshots that were being made on this node when the look began, and are not among those that were looked at.
+    /// Snapshots that were running on this node when the search began; they were not searched.
     pub running: Vec<RunningSnapshot>,
 }
 
 /// A snapshot that holds events of a tenant, or may hold some.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HoldingSnapshot {
-    /// Where it lies.
+    /// Repository name.
     pub repository: String,
-    /// Its name.
+    /// Snapshot name.
     pub snapshot: String,
-    /// Whether this node cannot remove it: the repository is registered read-only.
+    /// Whether this node cannot remove the events, because the repository is registered read-only.
     pub is_readonly: bool,
     /// Its indices that hold such events, by name.
     pub indices: Vec<String>,
-    /// How many of the tenant's events, as far as is known: deleted ones count, and segments that say nothing of
-    /// tenants do not.
+    /// Known number of the tenant's events: deleted ones count, segments without tenant statistics do not.
     pub documents: u64,
 }
 
-/// A repository that cannot be read, or a snapshot in one, or an index in that.
+/// A repository, snapshot or index that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnreadSnapshots {
     /// `REPOSITORY`, `REPOSITORY:SNAPSHOT` or `REPOSITORY:SNAPSHOT/INDEX`.
     pub place: String,
-    /// Why.
+    /// Cause.
     pub error: String,
-    /// It may be read another time and could be written then: not damaged, and not read-only.
+    /// Whether a retry may succeed: the place is neither damaged nor read-only.
     pub may_answer: bool,
 }
 
-/// A snapshot that is being made.
+/// A running snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunningSnapshot {
-    /// Where it will lie.
+    /// Repository name.
     pub repository: String,
-    /// Its name.
+    /// Snapshot name.
     pub snapshot: String,
-    /// When it began, ms since epoch UTC: it holds what was there then or later.
+    /// Start, ms since epoch UTC: the snapshot holds the data of that moment or later.
     pub start_ms: i64,
 }
 
-/// What removing a tenant's events did to a snapshot; all zero: it held none.
+/// Result of removing a tenant's events from a snapshot; all zero: it held none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RewrittenSnapshot {
     /// Its indices that held such events, by name.
     pub indices: Vec<String>,
-    /// Splits that were replaced by others without them.
+    /// Splits that were replaced by splits without those events.
     pub splits_rewritten: u64,
-    /// Splits that held nothing else.
+    /// Splits that held no other events.
     pub splits_dropped: u64,
     /// Documents of the tenant, deleted ones included.
     pub documents: u64,
-    /// Bytes of splits written for it; what snapshots share is written for the first of them.
+    /// Bytes of the new splits; splits that snapshots share are written and counted once, for the first snapshot.
     pub written_bytes: u64,
-    /// Bytes of objects that went, because no snapshot named them any more.
+    /// Bytes of objects removed because no snapshot references them any more.
     pub removed_bytes: u64,
 }

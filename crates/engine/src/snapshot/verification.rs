@@ -1,49 +1,49 @@
-//! Reading back what a snapshot has of an index, before somebody relies on it alone.
+//! Verification of a snapshot's index: reads its data back before an operator relies on the snapshot as the only copy.
 
-/// What is read back.
+/// Request to verify one index of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VerifySnapshot {
-    /// The repository.
+    /// Repository name.
     pub repository: String,
-    /// The snapshot, by its name.
+    /// Snapshot name.
     pub snapshot: String,
-    /// The index, by its name in the snapshot.
+    /// Name of the index in the snapshot.
     pub index: String,
 }
 
-/// How far it is.
+/// Progress of a verification.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Verification {
-    /// Bytes that were read and are what was written.
+    /// Bytes that were read and are intact.
     pub bytes_verified: u64,
     /// Bytes of all objects; 0 until the manifests were read.
     pub bytes_total: u64,
-    /// Objects that are whole: splits, deletes, tables of filters.
+    /// Objects that are intact: splits, deletes, filter tables.
     pub objects_verified: u64,
-    /// All of them; 0 until the manifests were read.
+    /// All objects; 0 until the manifests were read.
     pub objects_total: u64,
-    /// Whether that is all.
+    /// State of the verification.
     pub state: VerificationState,
 }
 
-/// What came of it.
+/// State and result of a verification.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum VerificationState {
-    /// It goes on, or waits for others to end.
+    /// Running or queued.
     #[default]
     Running,
-    /// Every byte was read back from the store and is what was written.
+    /// Every byte was read back from the store and is intact.
     Whole,
-    /// These objects are not what was written, at least; never empty. What a snapshot before this one has of them is
-    /// not taken over by the next: it is written again, in the place of what is damaged.
+    /// At least these objects are damaged; never empty. The next snapshot does not reuse damaged objects of earlier
+    /// ones: it writes them again, which replaces the damaged copies.
     Damaged(Vec<DamagedObject>),
 }
 
-/// An object that is not what was written.
+/// A damaged object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DamagedObject {
-    /// Its key in the repository.
+    /// Key in the repository.
     pub key: String,
-    /// What is wrong with it.
+    /// Kind of damage.
     pub reason: String,
 }

@@ -1,4 +1,4 @@
-//! Searches that wait for their turn behind a job that holds the only thread.
+//! Searches that wait in the queue behind a job that blocks the only thread.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Sender, channel};
@@ -17,7 +17,7 @@ use crate::config::EmbeddedConfig;
 use crate::engine::Embedded;
 use crate::pool::Flow;
 
-/// A node with one thread that searches, and an index of two shards.
+/// Starts a node with one search thread, and an index of two shards.
 async fn start() -> (TempDir, Arc<Embedded>) {
     let folder = tempfile::tempdir().unwrap();
     let disk = SimDisk::new();
@@ -54,7 +54,7 @@ fn hurried(body: &Value) -> SearchRequest {
     }
 }
 
-/// Nobody searches until something is sent.
+/// Blocks the search thread until something is sent.
 fn hold(engine: &Embedded) -> Sender<()> {
     let (go, gone) = channel();
     let (begin, begun) = channel();
@@ -68,7 +68,7 @@ fn hold(engine: &Embedded) -> Sender<()> {
 }
 
 #[tokio::test]
-async fn a_search_that_had_no_turn_in_its_time_stops_no_other_of_its_request() {
+async fn a_search_that_times_out_in_the_queue_cancels_no_other_search_of_its_request() {
     let (_folder, engine) = start().await;
     let ctx = RequestContext::new();
     let go = hold(&engine);
@@ -89,7 +89,7 @@ async fn a_search_that_had_no_turn_in_its_time_stops_no_other_of_its_request() {
 }
 
 #[tokio::test]
-async fn what_had_no_turn_in_its_time_never_runs() {
+async fn work_that_times_out_in_the_queue_never_runs() {
     let (_folder, engine) = start().await;
     let ctx = RequestContext::new();
     let go = hold(&engine);
@@ -102,14 +102,14 @@ async fn what_had_no_turn_in_its_time_never_runs() {
     let outcome = in_time_on_search_pool(&engine.core, &ctx, Some(Duration::ZERO), "what is asked", work).await;
     assert!(matches!(outcome, Ok(InTime::Late("what is asked"))));
     go.send(()).unwrap();
-    // It stands behind.
+    // This search is behind the other in the queue.
     engine.search(&ctx, search(&json!({}))).await.unwrap();
     assert!(!ran.load(Ordering::Relaxed));
     assert_eq!(Arc::strong_count(&ran), 1, "it is gone");
 }
 
 #[tokio::test]
-async fn a_search_without_a_turn_answers_with_the_shards_that_it_asks() {
+async fn a_search_that_times_out_in_the_queue_answers_with_its_shards() {
     let (_folder, engine) = start().await;
     let ctx = RequestContext::new();
     let point_in_time = OpenPointInTime {
@@ -135,7 +135,7 @@ async fn a_search_without_a_turn_answers_with_the_shards_that_it_asks() {
         ..hurried(&json!({}))
     };
     assert_eq!(kind(missing).await, ErrorKind::IndexNotFound);
-    // Pages that somebody reads to the end.
+    // Scrolls and points in time are read to the end by clients.
     let scroll = SearchRequest {
         scroll: Some(Duration::from_secs(60)),
         ..hurried(&json!({}))
@@ -147,7 +147,7 @@ async fn a_search_without_a_turn_answers_with_the_shards_that_it_asks() {
     };
     assert_eq!(kind(page).await, ErrorKind::Rejected);
 
-    // A shard that does not serve is named as always.
+    // A shard that fails is listed as always.
     let slot = Arc::clone(&engine.core.state().index("logs").unwrap().shards[1]);
     slot.replace(Err(Error::new(ErrorKind::ShardDamaged, "it is torn")));
     let late = engine.search(&ctx, hurried(&json!({}))).await.unwrap();

@@ -1,4 +1,4 @@
-//! Which segments are worth a merge.
+//! Merge policy: which segments the next merge reads.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use crate::shard::config::ShardConfig;
 use crate::shard::live::LiveSegment;
 use crate::shard::state::State;
 
-/// Segments up to this many documents are of one size: what a refresh each second makes.
+/// Segments with up to this many documents count as one size: one refresh per second creates those.
 const SMALL_DOCS: u32 = 2_000;
-/// One merge takes at most this many segments.
+/// Maximum number of segments in one merge.
 const MERGE_WIDTH_MAX: usize = 32;
 
-/// The segments of the next merge, whose documents are at most so many; empty: none is worth it.
+/// Returns the segments of the next merge, with at most `docs_max` documents in total; empty: no merge is due.
 pub(super) fn choose(state: &State, config: &ShardConfig, docs_max: u32) -> Vec<u64> {
     let free = || {
         state
@@ -21,7 +21,7 @@ pub(super) fn choose(state: &State, config: &ShardConfig, docs_max: u32) -> Vec<
             .filter(|segment| !state.merging.contains(&segment.generation()))
             .filter(|segment| segment.open.damage().is_none())
     };
-    // What is deleted altogether goes at once; it costs nothing.
+    // Segments without live documents are removed at once; that costs nothing.
     let empty: Vec<u64> = free()
         .filter(|segment| segment.live_docs() == 0)
         .map(LiveSegment::generation)
@@ -29,7 +29,7 @@ pub(super) fn choose(state: &State, config: &ShardConfig, docs_max: u32) -> Vec<
     if !empty.is_empty() {
         return empty;
     }
-    // Segments of one tenant stay apart from those that tenants share.
+    // Segments of one tenant are not merged with shared segments.
     let mut groups: BTreeMap<Option<&str>, Vec<&LiveSegment>> = BTreeMap::new();
     for segment in free() {
         groups
@@ -52,7 +52,7 @@ pub(super) fn choose(state: &State, config: &ShardConfig, docs_max: u32) -> Vec<
         .unwrap_or_default()
 }
 
-/// Segments of similar size, if there are enough.
+/// Returns segments of similar size, if there are enough.
 fn choose_similar(group: &[&LiveSegment], config: &ShardConfig, docs_max: u32) -> Vec<u64> {
     let mut tiers: BTreeMap<u32, Vec<&LiveSegment>> = BTreeMap::new();
     for segment in group {
@@ -68,7 +68,7 @@ fn choose_similar(group: &[&LiveSegment], config: &ShardConfig, docs_max: u32) -
     let mut below: Vec<&LiveSegment> = Vec::new();
     for (_, tier) in tiers {
         if tier.len() >= config.merge_factor.max(2) {
-            // Smaller ones come along: they would be merged soon anyway.
+            // Smaller segments are included: they would be merged soon anyway.
             let mut chosen = below;
             chosen.extend(tier);
             return within_limits(chosen, config, docs_max);
@@ -93,7 +93,7 @@ fn within_limits(mut segments: Vec<&LiveSegment>, config: &ShardConfig, docs_max
     if chosen.len() < 2 { Vec::new() } else { chosen }
 }
 
-/// The smallest segments, as many as must become one; a single one if there is something to gain.
+/// Returns the smallest segments, as many as must become one; a single one if rewriting it has a benefit.
 pub(super) fn choose_forced(state: &State, max_segments: usize) -> Vec<u64> {
     let mut segments: Vec<&LiveSegment> = state
         .segments

@@ -1,4 +1,4 @@
-//! Where the documents of a clustering merge go: by tenant, those of one newest first.
+//! Document order of a clustering merge: by tenant, then newest first.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -12,36 +12,36 @@ use super::Source;
 use crate::shard::buffer::tantivy_error;
 use crate::shard::tenant_count::TenantColumns;
 
-/// Tenants that get segments of their own in one merge: each output has open files and buffers, and
+/// Maximum number of tenants with separate segments in one merge: each output has open files and buffers, and
 /// the columns of each are written in a pass over all sources.
 const OWN_PARTS_MAX: usize = 8;
 
-/// The place of a document that the merge leaves out.
+/// Place of a document that the merge drops.
 pub(super) const GONE: u32 = u32::MAX;
 
-/// The documents of a merge in their new order. Memory: 12 bytes a document, and while it is made 4
-/// more, and 32 for each of the tenant that has the most.
+/// New order of the documents of a merge. Memory: 12 bytes a document; while it is built 4
+/// more, and 32 for each document of the largest tenant.
 pub(super) struct Order {
-    /// By new place; `segment_ord` counts the sources.
+    /// By new place; `segment_ord` is the index of the source.
     pub(super) docs: Vec<RowAddr>,
     /// By source and old document: the new place, or [`GONE`].
     pub(super) places: Vec<Vec<u32>>,
-    /// The segments to write, which share the places without a gap.
+    /// Segments to write; their ranges of places are adjacent.
     pub(super) parts: Vec<Part>,
 }
 
-/// One segment to write.
+/// Segment to write.
 pub(super) struct Part {
-    /// Its places.
+    /// Range of its places.
     pub(super) places: Range<u32>,
-    /// The tenant that it is for, if it is for one alone.
+    /// Its tenant, if it has only one.
     pub(super) own_tenant: Option<Arc<str>>,
 }
 
 impl Order {
-    /// Orders what survives of the sources. `own_docs_min`: tenants with so many documents get
-    /// parts of their own; `None`: there is one part. `None` is returned for sources whose columns
-    /// are not understood.
+    /// Orders the surviving documents of the sources. `own_docs_min`: tenants with at least this many documents get
+    /// separate parts; `None`: there is one part. Returns `None` if the types of the sources' columns
+    /// are not supported.
     pub(super) fn new(sources: &[&Source], tenant_field: &str, own_docs_min: Option<u32>) -> Result<Option<Self>> {
         let mut inputs = Vec::with_capacity(sources.len());
         for source in sources {
@@ -108,7 +108,7 @@ impl Order {
     }
 }
 
-/// The ranks of tenants with segments of their own.
+/// Returns the ranks of tenants with separate segments.
 fn large(counts: &[u32], own_docs_min: Option<u32>) -> Vec<u32> {
     let Some(own_docs_min) = own_docs_min else {
         return Vec::new();
@@ -121,14 +121,14 @@ fn large(counts: &[u32], own_docs_min: Option<u32>) -> Vec<u32> {
     large
 }
 
-/// The tenant that all sources are for.
+/// Returns the tenant that all sources have in common.
 fn common_tenant(sources: &[&Source]) -> Option<Arc<str>> {
     let mut own = sources.iter().map(|source| source.open.meta.own_tenant.as_deref());
     let first = own.next()??;
     own.all(|tenant| tenant == Some(first)).then(|| first.into())
 }
 
-/// The surviving documents, those of a rank together from its start on.
+/// Returns the surviving documents grouped by rank, at the start positions in `next`.
 fn by_tenant(ranks: &[Vec<u32>], next: &mut [u32], total: u32) -> Vec<RowAddr> {
     let none = RowAddr {
         segment_ord: 0,
@@ -148,8 +148,8 @@ fn by_tenant(ranks: &[Vec<u32>], next: &mut [u32], total: u32) -> Vec<RowAddr> {
     docs
 }
 
-/// Newest first, those without an instant last, equal ones by sequence number. A document with
-/// several instants stands at its newest.
+/// Sort key: newest first, documents without a time last, equal times by sequence number. A document with
+/// several times is sorted by the newest.
 type Key = (Reverse<Option<i64>>, u64, RowAddr);
 
 fn sort_by_time(docs: &mut [RowAddr], inputs: &[Input], keys: &mut Vec<Key>) {
@@ -164,14 +164,14 @@ fn sort_by_time(docs: &mut [RowAddr], inputs: &[Input], keys: &mut Vec<Key>) {
             *address,
         )
     }));
-    // A stable sort makes use of the order that sources bring along.
+    // A stable sort benefits from the existing order of the sources.
     keys.sort_by_key(|(newest, seq_no, _)| (*newest, *seq_no));
     for (doc, (_, _, address)) in docs.iter_mut().zip(keys) {
         *doc = *address;
     }
 }
 
-/// What the order needs of a source.
+/// Data of a source for the order.
 struct Input {
     columns: TenantColumns,
     seq_nos: Column<u64>,
@@ -201,7 +201,7 @@ impl Input {
         Ok(name)
     }
 
-    /// By document: its tenant's rank, or [`GONE`]. Of several tenants the first counts.
+    /// Returns for each document the rank of its tenant, or [`GONE`]. Of several tenants the first counts.
     fn ranks(&self, source: &Source, names: &BTreeMap<String, u32>, nobody: u32) -> Result<Vec<u32>> {
         let docs = source.open.meta.docs;
         let mut ranks = vec![nobody; docs as usize];

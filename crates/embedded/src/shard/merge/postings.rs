@@ -1,4 +1,4 @@
-//! The terms of a reordering merge: read once, term by term, and handed on in the new order.
+//! Terms of a reordering merge: read once, term by term, and written in the new document order.
 
 use std::ops::Range;
 
@@ -13,21 +13,21 @@ use super::order::GONE;
 use crate::schema::fields;
 use crate::shard::buffer::tantivy_error;
 
-/// A list with at least one document in so many is put in order by marking bits: that is linear,
-/// and the bits of ten million documents stay in the processor's cache.
+/// A posting list with at least one in this many documents is sorted by setting bits: that is linear,
+/// and the bits of ten million documents fit into the processor's cache.
 const DENSE: usize = 64;
 
-/// Where terms come from and go to.
+/// Sources and targets of terms.
 pub(super) struct Terms<'a> {
     pub(super) readers: &'a [&'a SegmentReader],
     /// By source and old document: the new place.
     pub(super) places: &'a [Vec<u32>],
-    /// The segments to write and their places, ascending.
+    /// Segments to write and their ranges of places, ascending.
     pub(super) outputs: Vec<(&'a Segment, Range<u32>)>,
 }
 
 impl Terms<'_> {
-    /// Writes the terms of all fields. Memory: what the largest list of a term needs.
+    /// Writes the terms of all fields. Memory: that of the largest posting list.
     pub(super) fn write(&self) -> Result<()> {
         let mut serializers = Vec::with_capacity(self.outputs.len());
         for (segment, _) in &self.outputs {
@@ -62,7 +62,7 @@ impl Terms<'_> {
         let tokens: u64 = indexes.iter().map(|index| index.total_num_tokens()).sum();
         let mut outputs = Vec::with_capacity(serializers.len());
         for (serializer, (_, places)) in serializers.iter_mut().zip(&self.outputs) {
-            // An estimate, as Tantivy's own merges make it; firn counts by itself for scores.
+            // An estimate, as in Tantivy's merges; firn computes the counts for scores separately.
             let share = places.len() as f64 / self.docs_of_sources().max(1) as f64;
             let tokens = (tokens as f64 * share) as u64;
             outputs.push((serializer.new_field(field, tokens, None)?, places.clone()));
@@ -97,30 +97,30 @@ impl Terms<'_> {
     }
 }
 
-/// Whether the term of a JSON field is one of a text: for others Tantivy keeps no frequencies. The
-/// type follows the zero byte that ends the path.
+/// Whether the term of a JSON field is of a text: for other types Tantivy stores no frequencies. The
+/// type code follows the zero byte that ends the path.
 fn is_text(term: &[u8]) -> bool {
     let end = memchr::memchr(0, term);
     end.is_some_and(|end| term.get(end + 1) == Some(&Type::Str.to_code()))
 }
 
-/// A document of the term at hand, by its place.
+/// Document in the posting list of the current term, by its place.
 struct Entry {
     place: u32,
     freq: u32,
-    /// Where its positions are; empty for fields without.
+    /// Range of its positions; empty for fields without positions.
     positions: Range<usize>,
 }
 
-/// The documents of one term. Its memory is used for the next one.
+/// Posting list of one term. Its memory is reused for the next one.
 struct List {
-    /// Without frequencies.
+    /// Used for fields without frequencies.
     places: Vec<u32>,
-    /// With them.
+    /// Used for fields with frequencies.
     entries: Vec<Entry>,
-    /// Each document's positions, as differences.
+    /// Positions of each document, delta-encoded.
     positions: Vec<u32>,
-    /// A bit for each place, none set between lists.
+    /// One bit for each place; all zero between lists.
     marks: Vec<u64>,
 }
 
@@ -198,7 +198,7 @@ impl List {
         }
     }
 
-    /// Writes the part of the list within some places, if there is any.
+    /// Writes the part of the list within a range of places, if there is any.
     fn write(
         &self,
         term: &[u8],

@@ -1,8 +1,8 @@
-//! Writes segments whose documents stand in another order than in their sources.
+//! Writer of segments whose documents are in another order than in their sources.
 //!
-//! Tantivy merges segments one after the other, or sorted by a field if each of them is sorted by
-//! it already. Ours come in any order, so the parts of a segment are written here, with the
-//! serializers that Tantivy uses itself.
+//! Tantivy merges segments one after the other, or sorted by a field if each of them is already sorted by
+//! it. Here the order is arbitrary, so this module writes the parts of a segment, with
+//! Tantivy's serializers.
 
 use std::ops::Range;
 use std::path::Path;
@@ -27,10 +27,10 @@ use crate::shard::buffer::tantivy_error;
 use crate::shard::commit::segment_dir;
 use crate::shard::deletes::alive_bits;
 
-/// The file of stored documents that were put aside.
+/// Temporary file of stored documents.
 const SCRATCH_FILE: &str = "scratch";
 
-/// A segment written by a merge, not finished yet.
+/// Segment written by a merge, not finished yet.
 pub(super) struct Rewritten {
     pub(super) generation: u64,
     pub(super) directory: DiskDirectory,
@@ -53,7 +53,7 @@ pub(super) fn write(
     let readers: Vec<&SegmentReader> = sources.iter().map(|source| &source.open.reader).collect();
     let segments = || outputs.iter().map(|output| (&output.segment, output.places.clone()));
     for (segment, _) in segments() {
-        // No field of the schema has norms: for scores firn counts lengths itself.
+        // No field of the schema has norms: firn counts lengths itself for scores.
         let norms = open_write(segment, SegmentComponent::FieldNorms)?;
         FieldNormsSerializer::from_write(norms)?.close()?;
     }
@@ -68,7 +68,7 @@ pub(super) fn write(
         let segments: Vec<_> = segments().collect();
         stored::write(&readers, &order.places, &segments, settings, &**disk, scratch)?;
     }
-    // From the last one on, so that each can take its documents off the end.
+    // In reverse order, so that each takes its documents off the end.
     for output in outputs.iter().rev() {
         let docs = order.docs.split_off(output.places.start as usize);
         write_columns(&readers, &output.segment, docs)?;
@@ -108,7 +108,7 @@ impl Output {
         })
     }
 
-    /// Makes the index name its segment.
+    /// Writes the index meta, which names the segment.
     fn finish(self, settings: &IndexSettings) -> Result<Rewritten> {
         let docs = self.places.len() as u32;
         let mut meta = IndexMeta::with_schema(fields().schema.clone());
@@ -140,7 +140,7 @@ fn write_columns(readers: &[&SegmentReader], segment: &Segment, docs: Vec<RowAdd
         columns.push(ColumnarReader::open(file)?);
     }
     let columns: Vec<&ColumnarReader> = columns.iter().collect();
-    // The columns of JSON fields are those that there are.
+    // JSON fields have the columns that exist in the sources.
     let required = ["_seq_no", "_version"].map(|name| (name.to_owned(), ColumnType::U64));
     let used = used(readers, &docs).into_iter();
     let order = ShuffleMergeOrder {
@@ -153,7 +153,7 @@ fn write_columns(readers: &[&SegmentReader], segment: &Segment, docs: Vec<RowAdd
     Ok(())
 }
 
-/// For each source which of its documents are used, `None` if all are: only strings of used ones
+/// Returns for each source the set of used documents, `None` if all are: only strings of used documents
 /// get into the dictionaries.
 fn used(readers: &[&SegmentReader], docs: &[RowAddr]) -> Vec<Option<AliveBits>> {
     let words = |reader: &&SegmentReader| vec![0u64; (reader.max_doc() as usize).div_ceil(64)];

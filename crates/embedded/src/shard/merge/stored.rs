@@ -1,9 +1,9 @@
-//! The stored documents of a reordering merge.
+//! Stored documents of a reordering merge.
 //!
-//! Documents are stored in compressed blocks, so taking them out one by one in another order would
-//! unpack a block for each. Instead every source is read once from its start to its end, each
-//! document is put aside in the piece of the new order that it belongs to, and then piece after
-//! piece is written. What is put aside stays in memory up to a bound; the rest goes to one file in
+//! Documents are stored in compressed blocks, so reading them one by one in another order would
+//! decompress a block for each. Instead every source is read once from start to end, each
+//! document is appended to the piece of the new order that it belongs to, and then the pieces are
+//! written in sequence. Pieces stay in memory up to a limit; the rest goes to one temporary file in
 //! the folder of the first segment, which is removed at the end (or with the folder).
 
 use std::ops::Range;
@@ -19,15 +19,15 @@ use tantivy::store::StoreWriter;
 use super::order::GONE;
 use crate::shard::buffer::tantivy_error;
 
-/// Documents of a piece: their places in memory are small, and ten million documents make some three
+/// Documents of a piece: their places need little memory, and ten million documents make some three
 /// hundred pieces, each with a chunk that is being filled.
 const PIECE_DOCS: u32 = 1 << 15;
-/// Bytes of a chunk: large enough that the disk is written to and read from in one go.
+/// Size of a chunk: large enough for sequential disk access.
 const CHUNK_BYTES: usize = 64 << 10;
-/// What is put aside in memory, bytes; merges up to some fifty thousand events need no file.
+/// Maximum memory of all pieces, bytes; merges up to some fifty thousand events need no file.
 const MEMORY_BYTES_MAX: usize = 32 << 20;
 
-/// Writes the documents. `outputs` are the segments to write and their places, ascending.
+/// Writes the documents. `outputs` are the segments to write and their ranges of places, ascending.
 pub(super) fn write(
     readers: &[&SegmentReader],
     places: &[Vec<u32>],
@@ -38,7 +38,7 @@ pub(super) fn write(
 ) -> Result<()> {
     let mut aside = Aside::new(outputs, disk, scratch);
     for (reader, places) in readers.iter().zip(places) {
-        // One block is kept unpacked: documents are asked for in the order in which they stand.
+        // A cache of one decompressed block is enough: documents are read in storage order.
         let store = reader.get_store_reader(1)?;
         for (doc, place) in places.iter().enumerate().filter(|(_, place)| **place != GONE) {
             let document = store.get_document_bytes(doc as u32).map_err(tantivy_error)?;
@@ -66,7 +66,7 @@ pub(super) fn write(
     pieces.remove()
 }
 
-/// Some consecutive places of one output, and what was put aside for them.
+/// Consecutive places of one output, and the documents collected for them.
 struct Piece {
     places: Range<u32>,
     /// Documents, each after its place and length (u32 each, little-endian).
@@ -76,7 +76,7 @@ struct Piece {
 
 enum Chunk {
     Memory(Vec<u8>),
-    /// Bytes of the file.
+    /// Byte range in the file.
     File(Range<usize>),
 }
 
@@ -85,7 +85,7 @@ struct Aside<'a> {
     path: PathBuf,
     file: Option<Box<dyn AppendFile>>,
     pieces: Vec<Piece>,
-    /// Of full chunks in memory.
+    /// Size of full chunks in memory.
     memory_bytes: usize,
 }
 
@@ -148,17 +148,17 @@ impl<'a> Aside<'a> {
     }
 }
 
-/// What was put aside, to be read piece by piece.
+/// Collected documents, read piece by piece.
 struct Pieces<'a> {
     disk: &'a dyn Disk,
-    /// The file, if there is one.
+    /// The temporary file, if there is one.
     path: Option<PathBuf>,
     mapped: Bytes,
     pieces: std::vec::IntoIter<Piece>,
 }
 
 impl Pieces<'_> {
-    /// The next piece, if it belongs to these places.
+    /// Returns the next piece, if it belongs to these places.
     fn next_within(&mut self, places: &Range<u32>) -> Option<Piece> {
         match self.pieces.as_slice().first() {
             Some(piece) if piece.places.start < places.end => self.pieces.next(),
@@ -166,7 +166,7 @@ impl Pieces<'_> {
         }
     }
 
-    /// The documents of a piece, in their new order.
+    /// Returns the documents of a piece in their new order.
     fn documents<'b>(&'b self, piece: &'b Piece) -> Result<Vec<&'b [u8]>> {
         let mut documents: Vec<Option<&[u8]>> = vec![None; piece.places.len()];
         let full = piece.full.iter().map(|chunk| match chunk {
@@ -201,5 +201,5 @@ impl Pieces<'_> {
 }
 
 fn lost() -> Error {
-    Error::internal("a merge lost a document that it had put aside")
+    Error::internal("a merge lost a stored document")
 }

@@ -1,5 +1,5 @@
-//! A clustering merge changes the order of documents and nothing else: what every term, column and
-//! stored document says is compared, by sequence number.
+//! Tests that a clustering merge changes only the order of documents: the content of every term, column and
+//! stored document is compared by sequence number.
 
 use tantivy::columnar::{ColumnarReader, DynamicColumn};
 use tantivy::index::SegmentComponent;
@@ -10,10 +10,10 @@ use tantivy::{DocSet, TERMINATED};
 use super::*;
 use crate::schema::fields;
 
-/// What documents say, by sequence number, of one term or column.
+/// Content of one term or column, by sequence number.
 type BySeqNo = BTreeMap<u64, String>;
 
-/// Everything that is searchable in a shard, by the name of a term or column.
+/// Returns everything searchable in a shard, by the name of a term or column.
 fn contents(shard: &Harness) -> BTreeMap<String, BySeqNo> {
     let mut contents: BTreeMap<String, BySeqNo> = BTreeMap::new();
     for segment in &shard.shard.snapshot().segments {
@@ -53,7 +53,7 @@ fn contents(shard: &Harness) -> BTreeMap<String, BySeqNo> {
             add("stored", doc, format!("{:?}", &*store.get_document_bytes(doc).unwrap()));
         }
     }
-    // A column that says nothing may be there or not.
+    // A column without values may exist or not.
     for says in contents.values_mut() {
         says.retain(|_, what| what != "[]");
     }
@@ -61,7 +61,7 @@ fn contents(shard: &Harness) -> BTreeMap<String, BySeqNo> {
     contents
 }
 
-/// Numbers as floats: what type a column has depends on what else a segment holds.
+/// Returns numbers as floats: the type of a column depends on the other values in its segment.
 fn values(column: &DynamicColumn, doc: u32) -> String {
     match column {
         DynamicColumn::I64(column) => format!(
@@ -171,7 +171,7 @@ fn everything_but_the_order_stays() {
         }
         harness.shard.refresh().unwrap();
         let mut expected = contents(&harness);
-        // Some go while the merge runs.
+        // Some documents are deleted while the merge runs.
         let documents = harness.documents();
         let late: Vec<String> = documents.into_keys().filter(|_| rng.u8(0..9) == 0).collect();
         let gone: Arc<Mutex<Vec<u64>>> = Arc::default();
@@ -202,7 +202,7 @@ fn everything_but_the_order_stays() {
             assert_eq!(found.get(name), Some(says), "seed {seed}: {name}");
         }
         assert!(found.keys().eq(expected.keys()), "seed {seed}");
-        // Made ids are found wherever they went.
+        // Generated ids are found at their new places.
         for id in harness.documents().keys() {
             assert!(harness.shard.get(id, false).unwrap().is_some(), "seed {seed}: {id}");
         }
@@ -210,7 +210,7 @@ fn everything_but_the_order_stays() {
     }
 }
 
-/// A tenant, and how often it writes at the instants of the next documents.
+/// Writes events of a tenant at the given times.
 fn write(shard: &Harness, tenant: &str, times: impl IntoIterator<Item = u64>) {
     for time in times {
         shard.index(
@@ -220,7 +220,7 @@ fn write(shard: &Harness, tenant: &str, times: impl IntoIterator<Item = u64>) {
     }
 }
 
-/// Each segment's tenant, if it is for one alone, and its documents' tenants and instants.
+/// Returns each segment's tenant, if it has only one, and the tenants and times of its documents.
 fn layout(shard: &Harness) -> Vec<(Option<String>, Vec<String>)> {
     let state = shard.shard.state.lock();
     let segments = state.segments.iter().map(|segment| {
@@ -253,17 +253,17 @@ fn documents_are_ordered_by_tenant_and_time() {
             .as_ref()
             .is_some_and(|tenants| tenants.clustered)
     );
-    // Of equal instants the earlier write comes first.
+    // Of equal times the earlier write comes first.
     let seq_nos = snapshot.segments[0].reader.fast_fields().u64("_seq_no").unwrap();
     assert!(seq_nos.first(0) < seq_nos.first(1));
-    // There is nothing more to gain.
+    // A second merge has no benefit.
     let generation = snapshot.segments[0].generation;
     shard.shard.force_merge(1, false).unwrap();
     assert_eq!(shard.shard.snapshot().segments[0].generation, generation);
 }
 
 #[test]
-fn a_single_segment_is_ordered_when_asked_for() {
+fn a_force_merge_orders_a_single_segment() {
     let (disk, dir) = sim();
     let shard = Harness::create(Arc::new(disk), &dir);
     write(&shard, "b", [1, 2]);
@@ -293,7 +293,7 @@ fn writers_make_no_large_segments() {
         write(&shard, "a", [time, time + 10]);
         shard.shard.refresh().unwrap();
     }
-    // Three of two documents each: two of them are as many as are wanted, then nothing is small any more.
+    // Three segments of two documents each: one merge of two of them reaches the target, then none is small any more.
     assert!(!shard.shard.merge_small(3).unwrap());
     assert!(shard.shard.merge_small(4).unwrap());
     assert_eq!(shard.shard.segment_count(), 2);
@@ -305,7 +305,7 @@ fn writers_make_no_large_segments() {
 }
 
 #[test]
-fn large_tenants_get_segments_of_their_own_and_keep_them() {
+fn large_tenants_get_separate_segments_and_keep_them() {
     let (disk, dir) = sim();
     let shard = Harness::create(Arc::new(disk), &dir);
     let round = |shard: &Harness| {
@@ -325,7 +325,7 @@ fn large_tenants_get_segments_of_their_own_and_keep_them() {
     let own = |docs| (Some("large".to_owned()), docs);
     round(&shard);
     assert_eq!(tenants(&shard), [(None, 3), own(30)]);
-    // What comes later does not make them mix: three of a kind become one.
+    // Later writes do not mix them: three segments of a kind become one.
     round(&shard);
     round(&shard);
     shard.shard.flush().unwrap();
@@ -335,11 +335,11 @@ fn large_tenants_get_segments_of_their_own_and_keep_them() {
 }
 
 #[test]
-fn what_is_put_aside_may_go_to_a_file() {
+fn stored_documents_may_go_to_a_temporary_file() {
     let (disk, dir) = sim();
     let mut shard = Harness::create(Arc::new(disk.clone()), &dir);
     shard.compiled = mapping();
-    // More than merges keep in memory, in several blocks of the store.
+    // More than merges hold in memory, in several blocks of the store.
     let filler = "x".repeat(2 << 20);
     for number in 0..18 {
         let tenant = ["a", "b", "c"][number % 3];

@@ -1,9 +1,9 @@
-//! A process that is killed, and a power loss in the next one.
+//! Tests of a killed process, followed by a power loss in the next one.
 
 use super::*;
 
 #[test]
-fn what_a_killed_flush_replaced_goes_only_once_the_commit_point_stays() {
+fn files_replaced_by_a_killed_flush_are_removed_only_after_the_commit_point_is_durable() {
     let dir = Path::new("/data/shard");
     for step in 0.. {
         let disk = SimDisk::new();

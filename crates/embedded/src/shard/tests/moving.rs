@@ -1,4 +1,4 @@
-//! A shard that is copied to another device while it is written to, cut at every step.
+//! Tests of copying a shard to another device during writes, with a power loss at every step.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,7 +8,7 @@ use crate::shard::ShardCopy;
 const FROM: &str = "/hot/indices/uuid/0";
 const TO: &str = "/warm/indices/uuid/0";
 
-/// A disk on which both devices are, as one that was cut holds both.
+/// Returns a disk with the folders of both devices, so that a crash image contains both.
 fn devices() -> SimDisk {
     let disk = SimDisk::new();
     for dir in ["/hot/indices", "/warm/indices"] {
@@ -20,12 +20,12 @@ fn devices() -> SimDisk {
     disk
 }
 
-/// Everything there is by now is durable.
+/// Makes all writes so far durable.
 fn acknowledge(shard: &Harness) {
     shard.shard.wal().sync_blocking(shard.shard.wal().end()).unwrap();
 }
 
-/// Copies in two rounds with writes, merges and deletes in between, as far as it comes.
+/// Copies in two rounds with writes, merges and deletes in between, until it ends or fails.
 fn move_it(
     shard: &Harness,
     rng: &mut fastrand::Rng,
@@ -60,7 +60,7 @@ fn filled(disk: &SimDisk, rng: &mut fastrand::Rng, model: &mut Documents, counte
 }
 
 #[test]
-fn whenever_the_power_goes_one_copy_is_whole() {
+fn one_copy_is_complete_after_a_power_loss_at_any_step() {
     for seed in 0..4 {
         let mut rng = fastrand::Rng::with_seed(seed);
         let disk = devices();
@@ -83,7 +83,7 @@ fn whenever_the_power_goes_one_copy_is_whole() {
         move_it(&shard, &mut rng, &mut model, &mut counter, &stands_still).unwrap();
         disk.set_hook(None);
 
-        // Before the switch the catalog names the old folder, and a folder without a commit point is no shard.
+        // Before the switch the catalog names the old folder, and a folder without a commit point is not a shard.
         let cuts = std::mem::take(&mut *cuts.lock());
         assert!(cuts.len() > 30, "only {} cuts", cuts.len());
         let mut was_whole = false;
@@ -107,7 +107,8 @@ fn whenever_the_power_goes_one_copy_is_whole() {
             }
         }
         assert!(was_whole, "no cut came between the copy and the switch");
-        // After it, whatever was not synced is lost, and the copy alone has to be all, however often its first start is cut.
+        // After the switch, unsynced data is lost, and the copy alone must be complete, even if its first start is cut
+        // repeatedly.
         let after = disk.crash(seed);
         after.remove_dir_all(Path::new(FROM)).unwrap();
         let cuts: Arc<Mutex<Vec<SimDisk>>> = Arc::default();
@@ -148,7 +149,7 @@ fn a_copy_that_fails_leaves_the_shard_as_it_was() {
         assert!(!Shard::exists(&disk, Path::new(TO)).unwrap());
         shard.shard.refresh().unwrap();
         assert_eq!(shard.documents(), model);
-        // The next attempt begins anew.
+        // The next attempt starts from the beginning.
         move_it(&shard, &mut rng, &mut model, &mut counter, &AtomicBool::default()).unwrap();
         let copy = Harness::open(Arc::new(disk), Path::new(TO)).unwrap();
         assert_eq!(copy.documents(), model);

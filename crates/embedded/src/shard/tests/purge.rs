@@ -1,8 +1,8 @@
-//! What is left of a tenant after a purge: nothing, wherever the power goes.
+//! Tests that a purge leaves no trace of a tenant, with a power loss at every step.
 
 use super::*;
 
-/// Stands in every event of the tenant that goes, in each kind of field and its id.
+/// Is in every event of the purged tenant, in each kind of field and in its id.
 const MARK: &str = "zq7xkj";
 
 fn gone_event(number: u32) -> String {
@@ -19,7 +19,7 @@ fn id(prefix: &str, number: u32) -> Option<String> {
     number.is_multiple_of(2).then(|| format!("{prefix}-{number}"))
 }
 
-/// Events of both tenants: in merged segments, in fresh ones, deleted, in buffers and the WAL.
+/// Writes events of both tenants: in merged segments, in new ones, deleted, in buffers and the WAL.
 fn fill(shard: &Harness) {
     for number in 0..60 {
         shard.index(id(MARK, number).as_deref(), &gone_event(number));
@@ -34,17 +34,17 @@ fn fill(shard: &Harness) {
     }
     shard.delete(&format!("{MARK}-0")).unwrap();
     shard.delete("stays-0").unwrap();
-    // Replaced, and the old one is in a segment of its own.
+    // Replaced; the old version is in another segment.
     shard.index(Some(&format!("{MARK}-2")), &gone_event(2));
 }
 
-/// The documents that are there, of one tenant.
+/// Returns the number of documents of one tenant.
 fn of(documents: &Documents, tenant: &str) -> usize {
     let own = format!(r#""tenant":"{tenant}""#);
     documents.values().filter(|source| source.contains(&own)).count()
 }
 
-/// Fails if any file or stored document under a folder holds the mark.
+/// Fails if any file or stored document under a folder contains the mark.
 fn assert_no_trace(shard: &Harness, disk: &SimDisk) {
     let mut folders = vec![shard.config.dir.clone()];
     while let Some(folder) = folders.pop() {
@@ -59,7 +59,7 @@ fn assert_no_trace(shard: &Harness, disk: &SimDisk) {
             }
         }
     }
-    // What is compressed does not show above.
+    // The check above does not see compressed data.
     let state = shard.shard.state.lock();
     for segment in &state.segments {
         for doc in 0..segment.open.meta.docs {
@@ -102,17 +102,17 @@ fn nothing_stays_of_a_tenant() {
     let documents = shard.documents();
     assert_eq!((of(&documents, "stays"), documents.len()), (59, 59));
     assert!(shard.shard.get(&format!("{MARK}-4"), true).unwrap().is_none());
-    // Again there is nothing to do, and a restart brings nothing back.
+    // A second purge has nothing to do, and a restart restores nothing.
     assert_eq!(shard.shard.purge_tenant(MARK, None).unwrap(), Purged::default());
     let shard = shard.reopen();
     assert_eq!(shard.documents(), documents);
     assert_no_trace(&shard, &disk);
-    // Whoever comes back starts anew.
+    // A tenant of the same name starts anew.
     assert_eq!(shard.index(Some(&format!("{MARK}-4")), &gone_event(4)).version, 1);
 }
 
 #[test]
-fn what_is_newer_stays() {
+fn newer_events_stay() {
     let (disk, dir) = sim();
     let shard = Harness::create(Arc::new(disk), &dir);
     fill(&shard);
@@ -153,7 +153,7 @@ fn a_purge_may_be_cut_anywhere() {
     assert!(cuts.len() > 20, "only {} cuts", cuts.len());
     let promised = disk.crash(7);
     let shard = Harness::open(Arc::new(promised.clone()), &dir).unwrap();
-    assert_eq!(shard.documents(), after, "what was answered has to last");
+    assert_eq!(shard.documents(), after, "an answered purge must be durable");
     assert_no_trace(&shard, &promised);
     for (number, cut) in cuts.drain(..).enumerate() {
         let shard = Harness::open(Arc::new(cut.clone()), &dir).unwrap();
@@ -175,7 +175,7 @@ fn writes_go_on_while_a_tenant_is_purged() {
     let shard = Arc::new(Harness::create(Arc::new(disk.clone()), &dir));
     fill(&shard);
     let writer = Arc::clone(&shard);
-    // Once the merges of the purge write: what comes now was not there when it began.
+    // Once the merges of the purge write: events written now did not exist when the purge began.
     disk.set_hook(Some(Arc::new(move |disk: &SimDisk, step: Step| {
         if step == Step::Append {
             disk.set_hook(None);

@@ -1,4 +1,4 @@
-//! What threads do to one another: flushes, refreshes, merges, writes, and a shard that is stopped
+//! Tests of concurrency: flushes, refreshes, merges, writes, and a shard that is stopped
 //! while they run.
 
 use std::sync::atomic::AtomicBool;
@@ -10,7 +10,7 @@ use firn_storage::sim::Failure;
 use super::*;
 use crate::shard::state::TOMBSTONES_MAX;
 
-/// Longer than anything here takes; a deadlock shows as its end.
+/// Longer than any step here takes; a deadlock shows as a timeout.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn create(disk: &SimDisk, dir: &Path, sync_threads: usize) -> Arc<Harness> {
@@ -37,7 +37,7 @@ fn on_step(
     })));
 }
 
-/// Whether a flush has made its cut and is now making things durable.
+/// Whether a flush has made its cut and is now syncing.
 fn is_committing(shard: &Shard) -> bool {
     shard.commit_lock.try_lock().is_none() && shard.state.try_lock().is_some() && shard.wal().generation() > 1
 }
@@ -47,7 +47,7 @@ fn commits(disk: &SimDisk, dir: &Path) -> Vec<u64> {
 }
 
 #[test]
-fn who_waits_for_the_log_may_ask_the_shard() {
+fn a_callback_of_the_log_may_call_the_shard() {
     let (disk, dir) = sim();
     let harness = create(&disk, &dir, 1);
     let applied = harness.shard.apply(vec![harness.index_op(Some("a"), "{}")]).unwrap();
@@ -79,7 +79,7 @@ fn who_waits_for_the_log_may_ask_the_shard() {
 }
 
 #[test]
-fn questions_wait_for_no_lock() {
+fn flags_are_read_without_a_lock() {
     let (disk, dir) = sim();
     let harness = create(&disk, &dir, 0);
     harness.index(None, "{}");
@@ -97,12 +97,12 @@ fn questions_wait_for_no_lock() {
 }
 
 #[test]
-fn a_flush_leaves_buffers_alone_that_came_meanwhile() {
+fn a_flush_does_not_write_buffers_created_meanwhile() {
     let (disk, dir) = sim();
     let harness = create(&disk, &dir, 0);
     harness.index(Some("before"), "{}");
     let writing = Arc::clone(&harness);
-    // The log is trimmed once it is known what to keep.
+    // The log is trimmed after the commit.
     on_step(
         &disk,
         |step| step == Step::Remove,
@@ -119,7 +119,7 @@ fn a_flush_leaves_buffers_alone_that_came_meanwhile() {
 }
 
 #[test]
-fn what_is_updated_during_a_refresh_never_vanishes() {
+fn documents_updated_during_a_refresh_never_vanish() {
     const DOCS: u32 = 12;
     let folder = tempfile::tempdir().unwrap();
     let harness = Harness::create(Arc::new(RealDisk), &folder.path().join("shard"));
@@ -301,7 +301,7 @@ fn a_damaged_segment_stops_no_other_merge() {
 }
 
 #[test]
-fn a_damaged_segment_that_no_commit_point_names_is_made_anew_from_the_wal() {
+fn a_damaged_uncommitted_segment_is_rebuilt_from_the_wal() {
     let (disk, dir) = sim();
     let harness = create(&disk, &dir, 0);
     for number in 0..4 {

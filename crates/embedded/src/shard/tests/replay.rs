@@ -1,4 +1,4 @@
-//! A WAL that several threads replay gives the same shard as before the crash.
+//! Tests that a parallel replay of a WAL gives the same shard as before the crash.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use firn_testkit::seed;
 
 use super::*;
 
-/// A shard that many windows and threads replay.
+/// Returns the config of a shard that many windows and threads replay.
 fn parallel(disk: Arc<dyn Disk>, dir: &Path) -> ShardConfig {
     let mut config = config(disk, dir);
     config.replay_window_bytes = 300;
@@ -16,7 +16,7 @@ fn parallel(disk: Arc<dyn Disk>, dir: &Path) -> ShardConfig {
     config
 }
 
-/// What reads by id say: version, sequence number, source.
+/// Returns the results of reads by id: version, sequence number, source.
 fn read_all(shard: &Shard, ids: &[String]) -> Vec<Option<(u64, u64, Bytes)>> {
     let read = |id: &String| {
         let found = shard.get(id, true).unwrap();
@@ -71,7 +71,7 @@ fn several_threads_map_at_the_same_time() {
     let (running, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let shard = Shard::open(parallel(disk, &dir), &|source| {
         most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-        // Long enough for the others to come, however busy the machine is.
+        // Long enough for the other threads to arrive, even on a busy machine.
         for _ in 0..20_000 {
             if most.load(Ordering::SeqCst) >= 4 {
                 break;
@@ -87,7 +87,7 @@ fn several_threads_map_at_the_same_time() {
 }
 
 #[test]
-fn a_replay_ends_with_the_failure_of_the_node_and_keeps_what_does_not_fit() {
+fn a_replay_ends_with_a_failure_of_the_node_and_stores_events_that_do_not_fit() {
     let (disk, dir) = sim();
     let disk: Arc<dyn Disk> = Arc::new(disk);
     let harness = Harness::create(Arc::clone(&disk), &dir);

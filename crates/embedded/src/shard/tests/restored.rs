@@ -1,4 +1,4 @@
-//! A shard that goes through splits and comes back.
+//! Tests of a shard that is turned into splits and restored.
 
 use firn_storage::split::SplitRef;
 
@@ -16,7 +16,7 @@ fn event(number: u64) -> String {
     .to_string()
 }
 
-/// A disk, and the folder of the shard that is made on it.
+/// Returns a disk, and the folder of the restored shard on it.
 fn other() -> (Arc<dyn Disk>, PathBuf) {
     let (disk, _) = sim();
     (Arc::new(disk), PathBuf::from("/data/indices/copy/0"))

@@ -1,4 +1,4 @@
-//! What segments say about tenants, against a count by hand.
+//! Tests of the tenant statistics of segments, against a count from the sources.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ pub(super) fn count(open: &OpenSegment) -> SegmentTenants {
             };
         }
         tenants.without_tenant += u32::from(names.is_empty());
-        // Nothing is after every tenant, and before every instant when both are turned around.
+        // No tenant sorts after every tenant, and no time before every time when both are reversed.
         let place = (
             names.is_empty(),
             names.first().map(|name| (*name).to_owned()),
@@ -95,7 +95,7 @@ fn each_segment_knows_its_tenants() {
         clustered: false,
     };
     assert_eq!(statistics(&shard), std::slice::from_ref(&expected));
-    // Deleted documents count until they are merged away.
+    // Deleted documents count until a merge removes them.
     shard.delete(&shard.made_id(1)).unwrap();
     let shard = shard.reopen();
     shard.shard.refresh().unwrap();
@@ -122,7 +122,7 @@ fn documents_of_two_tenants_count_for_both() {
 }
 
 #[test]
-fn nanoseconds_are_told_in_milliseconds() {
+fn nanoseconds_are_returned_in_milliseconds() {
     let (disk, dir) = sim();
     let mut shard = Harness::create(Arc::new(disk), &dir);
     let mapping = json!({"properties": {"@timestamp": {"type": "date_nanos"}, "tenant": {"type": "keyword"}}});
@@ -147,13 +147,13 @@ fn nanoseconds_are_told_in_milliseconds() {
     };
     let own = |tenant: &str, low, high| (tenant.to_owned(), Some((day(low), day(high))));
     assert_eq!(merged(&shard), [own("a", 1, 3), own("b", 2, 2)]);
-    // The bounds of the whole segment are wider than those of what is left of it.
+    // The bounds of the whole segment are wider than those of its live documents.
     shard.delete("3").unwrap();
     assert_eq!(merged(&shard), [own("a", 1, 1), own("b", 2, 2)]);
 }
 
 #[test]
-fn what_is_left_without_times_is_known() {
+fn remaining_documents_without_times_are_counted() {
     let (disk, dir) = sim();
     let shard = Harness::create(Arc::new(disk), &dir);
     shard.index(Some("timed"), r#"{"tenant":"a","@timestamp":7}"#);

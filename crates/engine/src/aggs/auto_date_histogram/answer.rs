@@ -1,4 +1,4 @@
-//! The buckets of an `auto_date_histogram`: merged, widened, filled up and printed.
+//! Partial result and answer of `auto_date_histogram`: merges, widens and prints buckets, empty ones included.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -12,18 +12,17 @@ use crate::aggs::finished::{Buckets, FinishedBucket, Keys};
 use crate::aggs::partial::Room;
 use crate::aggs::{Aggregations, Bucket, ValueFormat};
 
-/// Partial result of `auto_date_histogram`. Its width is the finest whose full buckets are not too
-/// many, whatever was merged in whatever order: widths nest, so counting the wider buckets of a
-/// whole from the narrower ones of its parts is exact.
+/// Partial result of `auto_date_histogram`. Its width is the finest one with few enough buckets, independent of the
+/// merge order: widths nest, so the wider buckets of the whole are counted exactly from the narrower ones of its parts.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AutoDateHistogramPartial {
-    /// By the bucket's start, ms since epoch UTC.
+    /// By bucket start, ms since epoch UTC.
     pub buckets: HashMap<i64, Bucket>,
-    /// Which width of the ladder the starts are rounded to.
+    /// Index of the width in the ladder to which the starts are rounded.
     pub rung: usize,
-    /// How keys print.
+    /// Format of the keys.
     pub format: ValueFormat,
-    /// `None` while nobody has counted.
+    /// `None` until a segment was collected.
     pub ladder: Option<Ladder>,
 }
 
@@ -52,7 +51,7 @@ impl AutoDateHistogramPartial {
         Ok(())
     }
 
-    /// Of buckets that may still be too many.
+    /// Creates a partial result; widens the buckets if they are too many.
     pub fn new(buckets: HashMap<i64, Bucket>, rung: usize, format: ValueFormat, ladder: &Ladder) -> Result<Self> {
         let mut partial = Self {
             buckets,
@@ -64,7 +63,7 @@ impl AutoDateHistogramPartial {
         Ok(partial)
     }
 
-    /// Widens until the buckets are not too many.
+    /// Widens the buckets until they are few enough.
     fn settle(&mut self, ladder: &Ladder) -> Result<()> {
         while ladder.is_too_many(self.buckets.len(), self.rung) && ladder.has_next(self.rung) {
             self.widen(ladder, self.rung + 1)?;
@@ -140,7 +139,7 @@ pub(in crate::aggs) fn answer(
     })
 }
 
-/// The buckets in order, with the empty ones between them.
+/// Returns the buckets in order, with the empty ones between them.
 fn filled(
     finisher: &mut Finisher<'_>,
     ladder: &Ladder,

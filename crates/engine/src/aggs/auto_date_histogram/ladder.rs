@@ -1,17 +1,18 @@
-//! The widths that an `auto_date_histogram` chooses from.
+//! Ladder of bucket widths for `auto_date_histogram`.
 
 use firn_model::dates::{CalendarUnit, Interval, Rounding, Zone};
 
-/// One width, and how many of its buckets may be put together in the end.
+/// One width, and how many of its buckets the answer may combine.
 struct Rung {
     unit: CalendarUnit,
     suffix: &'static str,
-    /// About so long, ms.
+    /// Approximate width, ms.
     rough_ms: i64,
     steps: &'static [u32],
 }
 
-/// Each begins where a rung below it does, so buckets of a lower one fold into those of a higher.
+/// Every start of a rung is also a start of the rungs below it, so buckets of a lower rung fold into those of a higher
+/// one.
 const RUNGS: &[Rung] = &[
     Rung {
         unit: CalendarUnit::Second,
@@ -51,12 +52,12 @@ const RUNGS: &[Rung] = &[
     },
 ];
 
-/// The widths of one request, finest first, and how many buckets are wanted.
+/// Bucket widths of one request, finest first, and the requested number of buckets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ladder {
     zone: Zone,
     target: u32,
-    /// Index of the finest allowed.
+    /// Index of the finest allowed width.
     finest: usize,
 }
 
@@ -70,33 +71,33 @@ impl Ladder {
         }
     }
 
-    /// The index of the finest width.
+    /// Returns the index of the finest allowed width.
     pub fn finest(&self) -> usize {
         self.finest
     }
 
-    /// Whether a wider one than this follows.
+    /// Whether a wider width follows.
     pub fn has_next(&self, rung: usize) -> bool {
         rung + 1 < RUNGS.len()
     }
 
-    /// How the width at an index rounds.
+    /// Returns the rounding of the width at an index.
     pub fn rounding(&self, rung: usize) -> Rounding {
         Rounding::new(Interval::Calendar(RUNGS[rung].unit), self.zone.clone(), 0)
     }
 
-    /// Whether so many buckets of a width are too many, even if as many as may be are put together.
+    /// Whether these are too many buckets of a width, even after the maximum combination.
     pub fn is_too_many(&self, buckets: usize, rung: usize) -> bool {
         buckets as u64 > u64::from(self.target) * u64::from(most(RUNGS[rung].steps))
     }
 
-    /// The finest width from `rung` on whose buckets from `first` to `last` are not too many, the
-    /// empty ones among them counted. Follows Elasticsearch's choice.
+    /// Returns the finest width from `rung` on that has few enough buckets from `first` to `last`, empty ones included.
+    /// Follows Elasticsearch's choice.
     pub(super) fn fitting(&self, first: i64, last: i64, rung: usize) -> usize {
         let mut at = rung;
         while self.has_next(at) {
             let limit = i64::from(self.target) * i64::from(most(RUNGS[at].steps));
-            // Far too many need not be counted one by one.
+            // If there are far too many, an exact count is not needed.
             let rough = last.saturating_sub(first) / RUNGS[at].rough_ms;
             if rough <= limit.saturating_mul(2) && self.count(first, last, at, limit) <= limit {
                 break;
@@ -106,7 +107,7 @@ impl Ladder {
         at
     }
 
-    /// Buckets that begin up to `last`, at most one more than `limit`.
+    /// Counts the buckets that start up to `last`, at most one more than `limit`.
     fn count(&self, first: i64, last: i64, rung: usize, limit: i64) -> i64 {
         let rounding = self.rounding(rung);
         let mut start = rounding.round_down(first);
@@ -122,7 +123,7 @@ impl Ladder {
         count
     }
 
-    /// How many neighbours are put together so that no more than wanted are left; 1: none.
+    /// Returns how many adjacent buckets to combine so that at most the requested number remains; 1: none.
     pub(super) fn step(&self, buckets: usize, rung: usize) -> u32 {
         let target = self.target as usize;
         if buckets <= target {
@@ -132,7 +133,7 @@ impl Ladder {
         RUNGS[rung].steps.iter().find(fits).copied().unwrap_or(1)
     }
 
-    /// `7d`.
+    /// Returns the name of the width, such as `7d`.
     pub(super) fn name(&self, step: u32, rung: usize) -> String {
         format!("{step}{}", RUNGS[rung].suffix)
     }

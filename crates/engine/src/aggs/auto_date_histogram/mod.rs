@@ -1,4 +1,4 @@
-//! `auto_date_histogram`: so many buckets of time at most, as wide as that takes.
+//! `auto_date_histogram` aggregation: time buckets, as wide as a maximum number of buckets requires.
 
 mod answer;
 mod ladder;
@@ -18,7 +18,7 @@ pub use ladder::Ladder;
 
 pub(super) const NAME: &str = "auto_date_histogram";
 
-/// Buckets where none are asked for.
+/// Default number of buckets.
 const BUCKETS: u32 = 10;
 
 /// Elasticsearch's limit: `search.max_buckets` divided by the most steps of a rung.
@@ -29,9 +29,9 @@ const BUCKETS_MAX: u32 = 65_536 / 30;
 pub struct AutoDateHistogram {
     /// Full path of a date field.
     pub field: String,
-    /// Buckets of the answer at most (default 10).
+    /// Maximum buckets of the answer (default 10).
     pub buckets: u32,
-    /// No narrower buckets than this.
+    /// Minimum bucket width.
     pub minimum_interval: Option<CalendarUnit>,
     /// As written; `None`: UTC.
     pub time_zone: Option<String>,
@@ -41,7 +41,7 @@ pub struct AutoDateHistogram {
     pub missing: Option<Value>,
 }
 
-/// What `minimum_interval` takes.
+/// Accepted values of `minimum_interval`.
 const MINIMUMS: &[(&str, CalendarUnit)] = &[
     ("second", CalendarUnit::Second),
     ("minute", CalendarUnit::Minute),
@@ -108,12 +108,12 @@ fn buckets(request: &Request<'_>, value: &Value) -> Result<u32> {
 }
 
 impl AutoDateHistogram {
-    /// Its time zone.
+    /// Returns the time zone.
     pub fn zone(&self) -> Result<Zone> {
         self.time_zone.as_deref().map_or_else(|| Ok(Zone::utc()), Zone::parse)
     }
 
-    /// The widths that it may choose from.
+    /// Returns the widths that the request allows.
     pub fn ladder(&self) -> Result<Ladder> {
         Ok(Ladder::new(self.zone()?, self.buckets, self.minimum_interval))
     }

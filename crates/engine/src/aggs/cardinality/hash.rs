@@ -1,9 +1,10 @@
-//! 64-bit hashes of values whose every bit depends on every input bit.
+//! 64-bit hash functions of values; every output bit depends on every input bit.
 //!
-//! `hash_bytes` folds 16-byte blocks through 64 × 64 → 128 bit multiplications, the construction
-//! of wyhash (Wang Yi, public domain), written anew and with constants of its own (fractions of π
-//! and e); `hash_u64` is the finaliser of SplitMix64 (Steele, Lea, Flood: "Fast splittable
-//! pseudorandom number generators", 2014). Both are fixed functions: partial results of different
+//! `hash_bytes` folds 16-byte blocks through 64 × 64 → 128 bit multiplications, the construction of wyhash (Wang Yi,
+//! public domain), reimplemented with different constants (fractions of π and e); `hash_u64` is the finaliser of
+//! SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014). Both are fixed functions:
+//! partial results of different processes merge. They are not keyed, so they must not place untrusted keys in a hash
+//! table.
 //! processes merge. They are not keyed, so they must not place untrusted keys in a hash table.
 
 const SEED: u64 = 0x243f_6a88_85a3_08d3;
@@ -11,7 +12,7 @@ const FIRST: u64 = 0xb7e1_5162_8aed_2a6b;
 const SECOND: u64 = 0x1319_8a2e_0370_7345;
 const LENGTH: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The hash of a byte string (keyword and ip values).
+/// Returns the hash of a byte string (keyword and ip values).
 pub fn hash_bytes(bytes: &[u8]) -> u64 {
     let mut state = SEED ^ (bytes.len() as u64).wrapping_mul(LENGTH);
     let mut blocks = bytes.chunks_exact(16);
@@ -24,7 +25,7 @@ pub fn hash_bytes(bytes: &[u8]) -> u64 {
     hash_u64(state)
 }
 
-/// The hash of a number (bits of integers, dates, booleans; bits of floats).
+/// Returns the hash of a number (bits of integers, dates, booleans; bits of floats).
 pub fn hash_u64(value: u64) -> u64 {
     let mut mixed = value.wrapping_add(LENGTH);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -32,7 +33,7 @@ pub fn hash_u64(value: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// Up to eight bytes, little-endian, zeros above.
+/// Returns up to eight bytes as a little-endian number; missing bytes are zero.
 fn word(bytes: &[u8]) -> u64 {
     let mut buffer = [0; 8];
     buffer[..bytes.len()].copy_from_slice(bytes);

@@ -1,4 +1,4 @@
-//! `cardinality`: how many distinct values there are.
+//! `cardinality` aggregation: number of distinct values.
 
 mod hash;
 mod sketch;
@@ -16,7 +16,7 @@ pub use sketch::{PRECISION_THRESHOLD_MAX, Sketch};
 
 pub(super) const NAME: &str = "cardinality";
 
-/// `precision_threshold` where none is given.
+/// Default `precision_threshold`.
 const PRECISION_THRESHOLD: u64 = 3000;
 
 /// `cardinality`.
@@ -45,7 +45,7 @@ pub(super) fn parse(request: &Request<'_>) -> Result<AggregationKind> {
                 let threshold = parse::number(request, NAME, key, value, 0)?;
                 cardinality.precision_threshold = threshold.min(PRECISION_THRESHOLD_MAX);
             }
-            // A hint about how to compute the same answer.
+            // A hint for the computation that does not change the answer.
             "execution_hint" => drop(parse::text(NAME, key, value)?),
             _ => return Err(unknown_field(NAME, key)),
         }
@@ -61,7 +61,7 @@ pub(super) fn answer(sketch: &Sketch) -> Map<String, Value> {
 }
 
 impl Cardinality {
-    /// An empty result.
+    /// Returns an empty sketch.
     pub fn sketch(&self) -> Sketch {
         Sketch::new(self.precision_threshold)
     }

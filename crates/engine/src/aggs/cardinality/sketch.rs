@@ -1,4 +1,4 @@
-//! Counting distinct values: exact up to a threshold, then HyperLogLog.
+//! Sketch of distinct values: exact up to a threshold, then HyperLogLog.
 //!
 //! HyperLogLog as by Flajolet et al. (2007) with one byte per register and 64-bit hashes; the
 //! estimate is Ertl's improved raw estimator ("New cardinality estimation algorithms for
@@ -8,11 +8,11 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// The largest `precision_threshold` that counts; higher ones mean this one (as Elasticsearch).
+/// Maximum effective `precision_threshold`; higher values count as this one (as in Elasticsearch).
 pub const PRECISION_THRESHOLD_MAX: u64 = 40_000;
 
-/// Fewest and most index bits: 256 bytes (6.5 % error) to 256 KB (0.2 %) a sketch. The default
-/// threshold of 3000 takes 14 bits: 16 KB, 0.8 %.
+/// Minimum and maximum index bits: 256 bytes (6.5 % error) to 256 KB (0.2 %) per sketch. The default threshold of 3000
+/// takes 14 bits: 16 KB, 0.8 %.
 const PRECISION_BITS: std::ops::RangeInclusive<u32> = 8..=18;
 
 /// Distinct values seen, by a 64-bit hash of each. Merging is order-independent.
@@ -25,14 +25,14 @@ pub struct Sketch {
 
 #[derive(Debug, Clone, PartialEq)]
 enum State {
-    /// At most `threshold` hashes. Since the union only grows, a sketch is dense exactly if the
-    /// union of all that went into it is larger, whatever the order.
+    /// At most `threshold` hashes. Since the union only grows, a sketch is dense exactly if the union of all inserted
+    /// hashes is larger, in any order.
     Exact(HashSet<u64, BuildHasherDefault<Identity>>),
-    /// `2^bits` registers, each the highest rank seen.
+    /// `2^bits` registers, each with the highest rank seen.
     Dense(Box<[u8]>),
 }
 
-/// Takes a hash for a hash.
+/// Identity hasher: the inserted values are hashes already.
 #[derive(Debug, Clone, Default)]
 struct Identity(u64);
 
@@ -53,8 +53,8 @@ impl Hasher for Identity {
 }
 
 impl Sketch {
-    /// Counts exactly up to `precision_threshold` (at most [`PRECISION_THRESHOLD_MAX`]), and
-    /// beyond it with a memory that Elasticsearch also derives from it.
+    /// Creates a sketch that counts exactly up to `precision_threshold` (at most [`PRECISION_THRESHOLD_MAX`]). Beyond
+    /// it, the memory depends on the threshold, as in Elasticsearch.
     pub fn new(precision_threshold: u64) -> Self {
         let threshold = precision_threshold.min(PRECISION_THRESHOLD_MAX) as usize;
         // Elasticsearch: an open-addressed table of that many entries of four bytes.
@@ -80,7 +80,7 @@ impl Sketch {
         }
     }
 
-    /// Distinct hashes, estimated.
+    /// Returns the estimated number of distinct hashes.
     pub fn estimate(&self) -> u64 {
         match &self.state {
             State::Exact(hashes) => hashes.len() as u64,
@@ -88,7 +88,7 @@ impl Sketch {
         }
     }
 
-    /// Adds another sketch. Sketches of different precision meet at the lower one.
+    /// Adds another sketch. If the precisions differ, the lower one wins.
     pub fn merge(&mut self, other: &Sketch) {
         self.threshold = self.threshold.min(other.threshold);
         if other.bits < self.bits {
@@ -126,7 +126,7 @@ impl Sketch {
         }
     }
 
-    /// Memory it holds, in bytes, without its own struct.
+    /// Returns the memory in bytes, without the struct.
     pub fn size_bytes(&self) -> usize {
         match &self.state {
             State::Exact(hashes) => hashes.capacity() * 9,
@@ -152,7 +152,7 @@ fn record(registers: &mut [u8], bits: u32, hash: u64) {
     registers[register] = registers[register].max(rank);
 }
 
-/// The registers that the same hashes leave with fewer index bits.
+/// Returns the registers that the same hashes would set with fewer index bits.
 fn reduce(registers: &[u8], from_bits: u32, to_bits: u32) -> Box<[u8]> {
     let dropped = from_bits - to_bits;
     let mut reduced = vec![0; 1 << to_bits].into_boxed_slice();
@@ -184,7 +184,7 @@ fn estimate(registers: &[u8], bits: u32) -> u64 {
     (count * count / (2.0 * std::f64::consts::LN_2 * denominator)).round() as u64
 }
 
-/// Corrects for registers that nothing reached (Ertl, algorithm 6).
+/// Corrects for empty registers (Ertl, algorithm 6).
 fn sigma(mut share: f64) -> f64 {
     if share >= 1.0 {
         return f64::INFINITY;
@@ -202,7 +202,7 @@ fn sigma(mut share: f64) -> f64 {
     }
 }
 
-/// Corrects for registers that are full (Ertl, algorithm 6).
+/// Corrects for saturated registers (Ertl, algorithm 6).
 fn tau(mut share: f64) -> f64 {
     if share <= 0.0 || share >= 1.0 {
         return 0.0;
@@ -243,7 +243,7 @@ mod tests {
 
     /// The relative error over many sketches is centred and as wide as 1.04 / √registers.
     #[test]
-    fn near_beyond_the_threshold() {
+    fn close_beyond_the_threshold() {
         const SKETCHES: u64 = 40;
         for (threshold, count, width) in [
             (3000, 3001_u64, 0.0081),

@@ -1,4 +1,4 @@
-//! The buckets of a `composite`: the first of the page, merged and printed.
+//! Partial result and answer of `composite`: the first buckets of the page, merged and printed.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -13,16 +13,15 @@ use crate::aggs::histogram;
 use crate::aggs::partial::Room;
 use crate::aggs::{Aggregations, Bucket, Key, KeyBytes, ValueFormat};
 
-/// Partial result of `composite`: the first `size` keys of the page, with all their documents. A
-/// key that is among the first of the whole is among the first of every part that has it, so
-/// parts may forget the rest.
+/// Partial result of `composite`: the first `size` keys of the page, with all their documents. A key among the first of
+/// the whole is among the first of every part that has it, so parts may drop later keys.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CompositePartial {
-    /// By tuple of the sources' values.
+    /// By tuple of source values.
     pub buckets: HashMap<KeyBytes, Bucket>,
-    /// By source, how its values print.
+    /// Format of the values, by source.
     pub formats: Vec<ValueFormat>,
-    /// How keys compare; `None` while nobody has counted.
+    /// Order of the keys; `None` until a segment was collected.
     pub order: Option<CompositeOrder>,
 }
 
@@ -49,7 +48,7 @@ impl CompositePartial {
         Ok(())
     }
 
-    /// Forgets what is past the page.
+    /// Removes keys past the page.
     fn cut(&mut self) {
         let Some(order) = &self.order else {
             return;

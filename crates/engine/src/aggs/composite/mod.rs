@@ -1,4 +1,4 @@
-//! `composite`: all combinations of some sources' values, page by page.
+//! `composite` aggregation: all combinations of the values of its sources, page by page.
 
 mod answer;
 mod source;
@@ -19,10 +19,10 @@ pub use source::{CompositeSource, SourceKind};
 
 pub(super) const NAME: &str = "composite";
 
-/// Buckets of a page where `size` is not given.
+/// Default buckets of a page.
 const SIZE: usize = 10;
 
-/// Sources in one aggregation.
+/// Maximum sources in one aggregation.
 const SOURCES_MAX: usize = 32;
 
 /// `composite`.
@@ -32,7 +32,7 @@ pub struct Composite {
     pub size: usize,
     /// The first varies slowest.
     pub sources: Vec<CompositeSource>,
-    /// The last key of the page before, by source.
+    /// Last key of the previous page, by source.
     pub after: Option<Vec<Value>>,
 }
 
@@ -95,7 +95,7 @@ fn sources(value: &Value) -> Result<Vec<CompositeSource>> {
     Ok(sources)
 }
 
-/// How keys of a composite compare, and how many of the first are kept.
+/// Order of a composite's keys, and how many of the first ones are retained.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompositeOrder {
     size: usize,
@@ -129,7 +129,7 @@ impl CompositeOrder {
 }
 
 impl Composite {
-    /// How its keys compare.
+    /// Returns the order of the keys.
     pub fn order(&self) -> CompositeOrder {
         CompositeOrder {
             size: self.size,
@@ -156,7 +156,7 @@ impl Composite {
                 }
                 Some(other) => {
                     return Err(Error::illegal_argument(format!(
-                        "Invalid value for [after.{}]: a {} is no key",
+                        "Invalid value for [after.{}]: a {} is not a valid key",
                         source.name,
                         token(other)
                     )));

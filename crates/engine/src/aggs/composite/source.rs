@@ -1,4 +1,4 @@
-//! The sources that a composite combines.
+//! Sources of a `composite` aggregation.
 
 use firn_model::dates::{Interval, Rounding, Zone};
 use serde_json::{Map, Value, json};
@@ -9,26 +9,26 @@ use crate::aggs::parse::{self, unknown_field};
 use crate::json::token;
 use crate::{Error, Result};
 
-/// One source: a field, and what is made of its values.
+/// One source: a field, and the conversion of its values to keys.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompositeSource {
-    /// Its name in keys.
+    /// Name in keys.
     pub name: String,
     /// Full path.
     pub field: String,
-    /// What is made of the values.
+    /// Conversion of values to keys.
     pub kind: SourceKind,
     /// Default true.
     pub ascending: bool,
-    /// Documents without a value have the key null; without this they are in no bucket.
+    /// Documents without a value have the key null; if false, they are in no bucket.
     pub missing_bucket: bool,
-    /// Whether null comes first; `None`: as the smallest value does.
+    /// Whether null sorts first; `None`: like the smallest value.
     pub missing_first: Option<bool>,
     /// Date format of keys.
     pub format: Option<String>,
 }
 
-/// What a source makes of values.
+/// Conversion of values to keys.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SourceKind {
     /// The values themselves.
@@ -38,19 +38,19 @@ pub enum SourceKind {
         /// Above 0.
         interval: f64,
     },
-    /// Starts of intervals of time.
+    /// Starts of time intervals.
     DateHistogram {
-        /// How wide.
+        /// Bucket width.
         interval: Interval,
         /// As written; `None`: UTC.
         time_zone: Option<String>,
-        /// Moves the starts, ms.
+        /// Shift of the starts, ms.
         offset_ms: i64,
     },
 }
 
 impl CompositeSource {
-    /// Reads `{"name": {"terms": {…}}}`.
+    /// Parses `{"name": {"terms": {…}}}`.
     pub(super) fn parse(value: &Value) -> Result<Self> {
         let (name, definition) = only_entry(value)?;
         let (kind, body) = only_entry(definition)?;
@@ -79,7 +79,7 @@ impl CompositeSource {
         Ok(source)
     }
 
-    /// Reads what all kinds have in common; `other` reads the rest.
+    /// Parses the options that all kinds share; `other` parses the rest.
     fn read(
         &mut self,
         kind: &str,
@@ -175,12 +175,12 @@ impl CompositeSource {
         Ok(())
     }
 
-    /// Where the key null stands.
+    /// Whether the key null sorts first.
     pub fn nulls_first(&self) -> bool {
         self.missing_first.unwrap_or(self.ascending)
     }
 
-    /// The time zone of a date histogram; UTC for others.
+    /// Returns the time zone of a date histogram; UTC for other kinds.
     pub fn zone(&self) -> Result<Zone> {
         match &self.kind {
             SourceKind::DateHistogram {
@@ -190,7 +190,7 @@ impl CompositeSource {
         }
     }
 
-    /// How a date histogram rounds; `None` for others.
+    /// Returns the rounding of a date histogram; `None` for other kinds.
     pub fn rounding(&self) -> Result<Option<Rounding>> {
         match &self.kind {
             SourceKind::DateHistogram {
@@ -236,7 +236,7 @@ impl CompositeSource {
     }
 }
 
-/// The name and the value of an object with one entry.
+/// Returns the name and the value of an object with one entry.
 fn only_entry(value: &Value) -> Result<(&String, &Value)> {
     let Value::Object(body) = value else {
         return Err(Error::parsing(format!(

@@ -1,4 +1,4 @@
-//! The buckets of a `date_histogram`: merged, filled up and printed.
+//! Partial result and answer of `date_histogram`: merges and prints buckets, empty ones included.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -16,9 +16,9 @@ use crate::{Error, Result};
 /// Partial result of `date_histogram`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DateHistogramPartial {
-    /// By the bucket's start, ms since epoch UTC.
+    /// By bucket start, ms since epoch UTC.
     pub buckets: HashMap<i64, Bucket>,
-    /// How keys print.
+    /// Format of the keys.
     pub format: ValueFormat,
 }
 
@@ -87,9 +87,8 @@ pub(in crate::aggs) fn answer(
     })
 }
 
-/// The buckets by key, ascending: those within the hard bounds that are full enough, and with
-/// `min_doc_count: 0` also the empty ones between the first and the last and out to the extended
-/// bounds.
+/// Returns the buckets by key, ascending: those within the hard bounds with at least `min_doc_count` documents; if that
+/// is 0, also the empty ones between the first and the last and up to the extended bounds.
 fn filled(
     finisher: &mut Finisher<'_>,
     name: &str,
@@ -129,7 +128,7 @@ fn filled(
     let mut key = first;
     while key <= last && is_instant(key) {
         match found.next_if(|(found, _)| *found <= key) {
-            // A bucket whose start another rounding chose stays where it is.
+            // A bucket with a start from a different rounding keeps its position.
             Some(bucket) => {
                 let earlier = bucket.0 < key;
                 filled.push(bucket);
@@ -143,7 +142,7 @@ fn filled(
             }
             None => {}
         }
-        // A rounding that does not advance would never end.
+        // A rounding that does not advance would loop forever.
         let next = rounding.next(key);
         if next <= key {
             break;
@@ -223,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn prints_keys_twice_and_the_level_below() {
+    fn prints_keys_twice_and_sub_aggregations() {
         let mut partial = partial(&[(DAY, 3)]);
         partial
             .buckets

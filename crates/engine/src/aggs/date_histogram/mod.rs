@@ -1,4 +1,4 @@
-//! `date_histogram`: a bucket for each interval of time.
+//! `date_histogram` aggregation: a bucket per time interval.
 
 mod answer;
 
@@ -23,19 +23,19 @@ pub(super) const NAME: &str = "date_histogram";
 pub struct DateHistogram {
     /// Full path of a date field.
     pub field: String,
-    /// How wide a bucket is.
+    /// Bucket width.
     pub interval: Interval,
     /// As written; `None`: UTC.
     pub time_zone: Option<String>,
-    /// Moves the start of buckets, ms.
+    /// Shift of the bucket starts, ms.
     pub offset_ms: i64,
     /// Default 0: empty buckets between the first and the last are returned.
     pub min_doc_count: u64,
-    /// `extended_bounds`, as written (dates or ms); a side that is not given is null.
+    /// `extended_bounds`, as written (dates or ms); a missing side is null.
     pub extended_bounds: Option<(Value, Value)>,
-    /// `hard_bounds`, as written; a side that is not given is null.
+    /// `hard_bounds`, as written; a missing side is null.
     pub hard_bounds: Option<(Value, Value)>,
-    /// Buckets as an object by key.
+    /// Return buckets as an object by key.
     pub keyed: bool,
     /// Date format of `key_as_string`; `None`: the field's.
     pub format: Option<String>,
@@ -45,11 +45,11 @@ pub struct DateHistogram {
     pub order: Vec<(TermsOrder, bool)>,
 }
 
-/// The width of a date histogram's bucket.
+/// Bucket width of a date histogram.
 pub use firn_model::dates::Interval;
 
-/// Instants and widths end at 100 million days from the epoch, as in ECMAScript: far beyond any
-/// event, and sums of some of them stay far within an i64.
+/// Instants and widths end at 100 million days from the epoch, as in ECMAScript: beyond any event, and small enough
+/// that sums of several do not overflow an i64.
 const INSTANT_MAX_MS: i64 = 8_640_000_000_000_000;
 
 fn is_instant(ms: i64) -> bool {
@@ -132,7 +132,7 @@ pub(super) fn fixed_interval(text: &str) -> Result<Interval> {
             "failed to parse setting [{NAME}.fixedInterval] with value [{text}] as a time value"
         ))
     };
-    // `M` is months, which have no fixed length, and never minutes.
+    // `M` means months, which have no fixed length, never minutes.
     if text.trim_end().ends_with('M') {
         return Err(wrong());
     }
@@ -144,7 +144,7 @@ pub(super) fn fixed_interval(text: &str) -> Result<Interval> {
     }
 }
 
-/// The names of calendar units; the first is the one that prints.
+/// Names of calendar units; the first is printed.
 const CALENDAR_UNITS: &[(CalendarUnit, [&str; 2])] = &[
     (CalendarUnit::Second, ["1s", "second"]),
     (CalendarUnit::Minute, ["1m", "minute"]),
@@ -166,7 +166,7 @@ pub(super) fn calendar_interval(text: &str) -> Result<CalendarUnit> {
     }
 }
 
-/// `+6h`, `-1d`, or ms.
+/// Parses `+6h`, `-1d`, or ms.
 pub(super) fn offset(value: &Value) -> Result<i64> {
     let wrong = || {
         Error::parsing(format!(
@@ -218,7 +218,7 @@ fn bounds(key: &str, value: &Value) -> Result<Option<(Value, Value)>> {
     Ok(Some((min, max)))
 }
 
-/// Puts `fixed_interval` or `calendar_interval`.
+/// Inserts `fixed_interval` or `calendar_interval`.
 pub(super) fn print_interval(interval: Interval, body: &mut Map<String, Value>) {
     match interval {
         Interval::Fixed(ms) => body.insert("fixed_interval".into(), json!(format!("{ms}ms"))),
@@ -230,19 +230,18 @@ pub(super) fn print_interval(interval: Interval, body: &mut Map<String, Value>) 
 type BoundsMs = (Option<i64>, Option<i64>);
 
 impl DateHistogram {
-    /// Its time zone.
+    /// Returns the time zone.
     pub fn zone(&self) -> Result<Zone> {
         self.time_zone.as_deref().map_or_else(|| Ok(Zone::utc()), Zone::parse)
     }
 
-    /// How instants become bucket starts.
+    /// Returns the rounding of instants to bucket starts.
     pub fn rounding(&self) -> Result<Rounding> {
         Ok(Rounding::new(self.interval, self.zone()?, self.offset_ms))
     }
 
-    /// `hard_bounds` in ms: buckets that start before the first or not before the second are not
-    /// made. [`crate::aggs::Aggregations::finish`] leaves such buckets out as well; knowing the bounds early
-    /// saves making them.
+    /// Returns `hard_bounds` in ms: no bucket starts before the first or at or after the second.
+    /// [`crate::aggs::Aggregations::finish`] drops such buckets too; with the bounds the engine does not create them.
     pub fn hard_bounds_ms(&self, format: &DateFormat, now_ms: Option<i64>) -> Result<BoundsMs> {
         self.resolve(self.hard_bounds.as_ref(), format, now_ms)
     }

@@ -1,4 +1,4 @@
-//! `tdigest` and `hdr`: how an aggregation asks for its digest, and the partial result.
+//! Digest options of an aggregation (`tdigest`, `hdr`), and the partial result.
 
 use serde_json::{Map, Value, json};
 
@@ -8,13 +8,13 @@ use crate::aggs::parse::{self, unknown_field};
 use crate::json::{as_i64, token};
 use crate::{Error, Result};
 
-/// Where none is given.
+/// Default compression.
 pub(in crate::aggs) const COMPRESSION: f64 = 100.0;
 
-/// How values are summarized.
+/// Method to summarize values.
 ///
-/// firn has one summary. `hdr` is taken with its bounds checked, and answered from a digest at
-/// least as exact as the number of digits asks for.
+/// firn has one kind of digest. For `hdr` it checks the bounds and uses a digest at least as exact as the requested
+/// digits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum DigestMethod {
     /// `tdigest`, with its compression.
@@ -30,7 +30,7 @@ impl Default for DigestMethod {
 }
 
 impl DigestMethod {
-    /// Reads the key `tdigest` or `hdr` of an aggregation.
+    /// Parses the key `tdigest` or `hdr` of an aggregation.
     pub(in crate::aggs) fn parse(key: &str, value: &Value) -> Result<Self> {
         let Value::Object(body) = value else {
             return Err(Error::parsing(format!(
@@ -62,17 +62,17 @@ impl DigestMethod {
         };
     }
 
-    /// An empty digest.
+    /// Returns an empty digest.
     pub fn digest(self) -> Digest {
         Digest::new(match self {
             Self::TDigest(compression) => compression,
-            // More digits, more centroids.
+            // More digits need more centroids.
             Self::Hdr(digits) => COMPRESSION * (1.0 + f64::from(digits)),
         })
     }
 }
 
-/// `compression`: not negative.
+/// Parses `compression`, which is not negative.
 pub(in crate::aggs) fn compression(kind: &str, value: &Value) -> Result<f64> {
     let compression = parse::double(kind, "compression", value)?;
     if compression < 0.0 {
@@ -83,7 +83,7 @@ pub(in crate::aggs) fn compression(kind: &str, value: &Value) -> Result<f64> {
     Ok(compression)
 }
 
-/// `execution_hint`: a hint about how to compute the same answer.
+/// Parses `execution_hint`, a hint for the computation that does not change the answer.
 pub(in crate::aggs) fn execution_hint(value: &Value) -> Result<()> {
     match value.as_str() {
         Some("default" | "high_accuracy") => Ok(()),
@@ -94,17 +94,17 @@ pub(in crate::aggs) fn execution_hint(value: &Value) -> Result<()> {
     }
 }
 
-/// Partial result of what asks for ranks: `percentiles`, `boxplot` and the like.
+/// Partial result of aggregations that need ranks: `percentiles`, `boxplot` and similar.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DigestPartial {
-    /// The values.
+    /// Digest of the values.
     pub digest: Digest,
-    /// How they print.
+    /// Format of the values.
     pub format: ValueFormat,
 }
 
 impl DigestPartial {
-    /// Of no value.
+    /// Creates a partial result without values.
     pub fn new(digest: Digest) -> Self {
         Self {
             digest,
@@ -112,7 +112,7 @@ impl DigestPartial {
         }
     }
 
-    /// Adds another part.
+    /// Adds another partial result.
     pub fn merge(&mut self, other: Self) {
         self.format.merge(&other.format);
         self.digest.merge(other.digest);

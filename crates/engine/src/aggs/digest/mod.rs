@@ -1,10 +1,9 @@
-//! A summary of many numbers that answers "which value is at this rank" and its inverse.
+//! Digest of many numbers, for quantiles and ranks.
 //!
-//! Few values are kept as they are, and answers about them are exact. More become a merging
-//! t-digest after T. Dunning and O. Ertl, "Computing extremely accurate quantiles using
-//! t-digests" (<https://arxiv.org/abs/1902.04023>): centroids of neighbouring values, small at
-//! both ends and larger in the middle, so that extreme percentiles stay sharp. Its size is bounded
-//! by the compression alone, and parts of it merge.
+//! A small number of values is stored unchanged, and their quantiles are exact. More values become a merging t-digest
+//! after T. Dunning and O. Ertl, "Computing extremely accurate quantiles using t-digests"
+//! (<https://arxiv.org/abs/1902.04023>): centroids of adjacent values, small at both ends and larger in the middle, so
+//! that extreme percentiles stay exact. Its size is bounded by the compression alone, and digests merge.
 
 mod method;
 mod sorted;
@@ -13,28 +12,27 @@ pub(super) use method::{COMPRESSION, compression, execution_hint};
 pub use method::{DigestMethod, DigestPartial};
 pub use sorted::SortedDigest;
 
-/// Values kept exactly, per unit of compression, and the bounds of that: with the default
-/// compression of 100 these are 2,000 values, 16 KB.
+/// Values stored exactly, per unit of compression, and the limits of that number: the default compression of 100 gives
+/// 2,000 values, 16 KB.
 const EXACT_PER_COMPRESSION: f64 = 20.0;
 const EXACT_MIN: f64 = 1_000.0;
 const EXACT_MAX: f64 = 10_000.0;
 
-/// A digest with more would only cost memory: its errors are below the last digits that anybody
-/// looks at.
+/// Maximum compression: more would cost memory only, because the errors are already below any visible digit.
 const COMPRESSION_MAX: f64 = 10_000.0;
 
-/// Some neighbouring values: their mean, and how many they are.
+/// A group of adjacent values: their mean and number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Centroid {
     mean: f64,
     weight: f64,
 }
 
-/// See the module.
+/// Digest of numbers; see the module.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Digest {
     compression: f64,
-    /// Not in a centroid yet, in any order. All of them, as long as they are few.
+    /// Values that are not in a centroid yet, unordered. While they are few, these are all values.
     values: Vec<f64>,
     /// Ascending.
     centroids: Vec<Centroid>,
@@ -43,7 +41,7 @@ pub struct Digest {
 }
 
 impl Digest {
-    /// Of no value. The compression is brought into bounds.
+    /// Creates an empty digest. The compression is clamped to its limits.
     pub fn new(compression: f64) -> Self {
         Self {
             compression: compression.clamp(1.0, COMPRESSION_MAX),
@@ -54,7 +52,7 @@ impl Digest {
         }
     }
 
-    /// Adds a value; what is no number is passed over. Returns the bytes that the digest grew by.
+    /// Adds a value; NaN is ignored. Returns the bytes by which the digest grew.
     pub fn add(&mut self, value: f64) -> usize {
         if !value.is_finite() {
             return 0;
@@ -69,8 +67,8 @@ impl Digest {
         self.values.capacity().saturating_sub(before) * size_of::<f64>()
     }
 
-    /// Adds another part. Exactly independent of order and split as long as the values are few,
-    /// closely so afterwards.
+    /// Adds another digest. The result does not depend on order and split at all while the values are few, and only
+    /// slightly afterwards.
     pub fn merge(&mut self, other: Self) {
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
@@ -83,7 +81,7 @@ impl Digest {
         }
     }
 
-    /// Ready for questions.
+    /// Returns the digest in sorted form, for queries.
     pub fn sorted(mut self) -> SortedDigest {
         let singles = self.values.iter().map(|value| Centroid {
             mean: *value,
@@ -100,7 +98,7 @@ impl Digest {
         exact as usize
     }
 
-    /// Merges neighbours as far as the scale function allows.
+    /// Merges adjacent centroids as far as the scale function allows.
     fn compress(&mut self) {
         let singles = self.values.drain(..).map(|value| Centroid {
             mean: value,
@@ -134,7 +132,7 @@ impl Digest {
     }
 }
 
-/// The scale function k1 of the paper: how far in rank a centroid may reach that begins somewhere.
+/// Scale function k1 of the paper: limits the rank range of a centroid by its start.
 struct Scale {
     /// Radians of the arc sine per unit of k.
     unit: f64,
@@ -142,13 +140,13 @@ struct Scale {
 
 impl Scale {
     fn new(compression: f64) -> Self {
-        // Twice the compression asked for, so that it bounds the error rather than the size.
+        // Twice the requested compression, so that it bounds the error instead of the size.
         Self {
             unit: std::f64::consts::TAU / (2.0 * compression),
         }
     }
 
-    /// The quantile where a centroid must end that begins at `quantile`.
+    /// Returns the last allowed quantile of a centroid that starts at `quantile`.
     fn next(&self, quantile: f64) -> f64 {
         let angle = (2.0 * quantile - 1.0).clamp(-1.0, 1.0).asin() + self.unit;
         if angle >= std::f64::consts::FRAC_PI_2 {

@@ -1,15 +1,14 @@
-//! Questions to a digest.
+//! Sorted digest that answers queries for quantiles and ranks.
 
 use super::Centroid;
 
-/// A digest that no more values come to.
+/// Sorted digest, which accepts no more values.
 ///
-/// Every centroid stands for the rank in the middle of its values, and values between two such
-/// ranks lie on the line between them. Where all centroids are single values this is the usual
-/// exact interpolation.
+/// Every centroid has the rank in the middle of its values; between two such ranks, values are interpolated linearly.
+/// If all centroids are single values, this is the usual exact interpolation.
 #[derive(Debug, Clone)]
 pub struct SortedDigest {
-    /// Ascending in both.
+    /// Ascending by rank and value.
     points: Vec<Point>,
     centroids: Vec<Centroid>,
     count: f64,
@@ -17,7 +16,7 @@ pub struct SortedDigest {
 
 #[derive(Debug, Clone, Copy)]
 struct Point {
-    /// From 0.
+    /// Counted from 0.
     rank: f64,
     value: f64,
 }
@@ -50,7 +49,7 @@ impl SortedDigest {
         }
     }
 
-    /// The value below which this part (0 to 1) of all values lies; `None` of nothing.
+    /// Returns the value below which this part (0 to 1) of all values lies; `None` if the digest is empty.
     pub fn quantile(&self, part: f64) -> Option<f64> {
         let rank = part * (self.count - 1.0);
         let after = self.points.partition_point(|point| point.rank < rank);
@@ -65,8 +64,7 @@ impl SortedDigest {
         Some(left.value + fraction * (right.value - left.value))
     }
 
-    /// Which part (0 to 1) of all values lies below `value`, equal ones counted half; `None` of
-    /// nothing.
+    /// Returns the part (0 to 1) of all values below `value`, equal ones counted half; `None` if the digest is empty.
     pub fn rank(&self, value: f64) -> Option<f64> {
         let (first, last) = (self.points.first()?, self.points.last()?);
         if value < first.value {
@@ -87,22 +85,22 @@ impl SortedDigest {
         Some((rank + 0.5) / self.count)
     }
 
-    /// The smallest value; `None` of nothing.
+    /// Returns the smallest value; `None` if the digest is empty.
     pub fn min(&self) -> Option<f64> {
         self.points.first().map(|point| point.value)
     }
 
-    /// The largest value; `None` of nothing.
+    /// Returns the largest value; `None` if the digest is empty.
     pub fn max(&self) -> Option<f64> {
         self.points.last().map(|point| point.value)
     }
 
-    /// The means of neighbouring values, ascending, each with how many they are.
+    /// Returns the means of adjacent values, ascending, each with the number of values.
     pub fn centroids(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
         self.centroids.iter().map(|centroid| (centroid.mean, centroid.weight))
     }
 
-    /// The median of how far values are from their median; `None` of nothing.
+    /// Returns the median distance of the values from their median; `None` if the digest is empty.
     pub fn median_absolute_deviation(&self) -> Option<f64> {
         let median = self.quantile(0.5)?;
         let mut deviations: Vec<Centroid> = self

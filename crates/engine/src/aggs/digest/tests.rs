@@ -1,4 +1,4 @@
-//! The digest: exact while small, close when large, whatever the split.
+//! Tests of the digest: exact while small, close when large, for any split.
 
 use proptest::prelude::*;
 
@@ -12,7 +12,7 @@ fn of(values: &[f64]) -> Digest {
     digest
 }
 
-/// Numbers that are skewed as durations are.
+/// Numbers with a skewed distribution, as durations have.
 fn skewed(seed: u64, count: usize) -> Vec<f64> {
     let mut random = fastrand::Rng::with_seed(seed);
     (0..count)
@@ -20,7 +20,7 @@ fn skewed(seed: u64, count: usize) -> Vec<f64> {
         .collect()
 }
 
-/// The part of `sorted` at or below `value`.
+/// Returns the part of `sorted` at or below `value`.
 fn part_below(sorted: &[f64], value: f64) -> f64 {
     sorted.partition_point(|own| *own <= value) as f64 / sorted.len() as f64
 }
@@ -58,7 +58,7 @@ fn equal_values_share_a_rank() {
 }
 
 #[test]
-fn nothing_has_no_answers() {
+fn an_empty_digest_has_no_answers() {
     let digest = of(&[f64::NAN, f64::INFINITY]).sorted();
     assert_eq!(
         (digest.quantile(0.5), digest.rank(1.0), digest.min()),
@@ -75,7 +75,7 @@ fn many_values_are_close() {
     sorted.sort_unstable_by(f64::total_cmp);
     for part in [0.001, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999] {
         let value = digest.quantile(part).unwrap();
-        // Ranks at the ends are sharper than in the middle.
+        // Ranks at the ends are more exact than in the middle.
         let allowed = 0.02 * (part * (1.0 - part)).sqrt() + 1e-4;
         assert!((part_below(&sorted, value) - part).abs() < allowed, "{part}: {value}");
         assert!((digest.rank(value).unwrap() - part).abs() < allowed, "{part}");

@@ -1,4 +1,4 @@
-//! The buckets of a `histogram`: merged, filled up and printed.
+//! Partial result and answer of `histogram`: merges and prints buckets, empty ones included.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -15,9 +15,9 @@ use crate::aggs::{Aggregations, Bucket, Key, KeyBytes, ValueFormat};
 /// Partial result of `histogram`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct HistogramPartial {
-    /// By the bucket's number ([`Histogram::number`]), which is an f64.
+    /// By bucket number ([`Histogram::number`]), which is an f64.
     pub buckets: HashMap<KeyBytes, Bucket>,
-    /// How keys print.
+    /// Format of the keys.
     pub format: ValueFormat,
 }
 
@@ -77,8 +77,8 @@ pub(in crate::aggs) fn answer(
     })
 }
 
-/// The buckets by number, ascending: those that are full enough, and with `min_doc_count: 0` also
-/// the empty ones between the first and the last and out to the extended bounds.
+/// Returns the buckets by number, ascending: those with at least `min_doc_count` documents; if that is 0, also the
+/// empty ones between the first and the last and up to the extended bounds.
 fn filled(finisher: &mut Finisher<'_>, histogram: &Histogram, partial: HistogramPartial) -> Result<Vec<(f64, Bucket)>> {
     let found = partial.buckets.into_iter();
     let mut found: Vec<(f64, Bucket)> = found
@@ -119,7 +119,7 @@ fn filled(finisher: &mut Finisher<'_>, histogram: &Histogram, partial: Histogram
                 filled.push((number, Bucket::default()));
             }
         }
-        // Beyond 2^53 the next whole number is the same: what is left has no gaps to fill.
+        // Beyond 2^53 adding one does not change the number: the remaining buckets have no gaps to fill.
         if number + 1.0 <= number {
             break;
         }
@@ -166,7 +166,7 @@ mod tests {
         let tiny = json!({"interval": 1e-300, "min_doc_count": 1});
         refused(tiny.clone(), &[(f64::NEG_INFINITY, 1)]);
         refused(tiny, &[(0.0, 1), (f64::INFINITY, 1)]);
-        // The number is finite, the key is not.
+        // The bucket number is finite, the key is not.
         refused(json!({"interval": 1e10, "min_doc_count": 1}), &[(1e300, 1)]);
         refused(
             json!({"interval": 1e-300, "extended_bounds": {"min": -1e10, "max": 1}}),
@@ -232,7 +232,7 @@ mod tests {
     fn gaps_are_bounded() {
         let error = finish(&json!({"interval": 0.001}), partial(&[(0.0, 1), (1e9, 1)])).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TooManyBuckets);
-        // Where numbers are further apart than buckets, there are no gaps.
+        // Where adjacent floats are further apart than buckets, there are no gaps.
         assert_eq!(
             keys(&json!({}), partial(&[(1e300, 1), (1e301, 1)])).split(' ').count(),
             2

@@ -1,4 +1,4 @@
-//! `histogram`: a bucket for each interval of numbers.
+//! `histogram` aggregation: a bucket per numeric interval.
 
 mod answer;
 
@@ -22,17 +22,17 @@ pub(super) const NAME: &str = "histogram";
 pub struct Histogram {
     /// Full path.
     pub field: String,
-    /// How wide a bucket is; above 0.
+    /// Bucket width; above 0.
     pub interval: f64,
-    /// Moves the start of buckets.
+    /// Shift of the bucket starts.
     pub offset: f64,
     /// Default 0: empty buckets between the first and the last are returned.
     pub min_doc_count: u64,
-    /// Empty buckets are returned out to these, with `min_doc_count: 0`.
+    /// With `min_doc_count: 0`, empty buckets are returned up to these bounds.
     pub extended_bounds: DoubleBounds,
-    /// No buckets are made outside of these.
+    /// No buckets exist outside these bounds.
     pub hard_bounds: DoubleBounds,
-    /// Buckets as an object by key.
+    /// Return buckets as an object by key.
     pub keyed: bool,
     /// Format of `key_as_string`.
     pub format: Option<String>,
@@ -42,7 +42,7 @@ pub struct Histogram {
     pub order: Vec<(TermsOrder, bool)>,
 }
 
-/// Both ends included, each optional.
+/// Optional bounds, both inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[allow(missing_docs)]
 pub struct DoubleBounds {
@@ -113,7 +113,7 @@ fn check_nesting(extended: &DoubleBounds, hard: &DoubleBounds) -> Result<()> {
     Ok(())
 }
 
-/// Fails if a key that an interval made is not finite.
+/// Fails if a computed key is not finite.
 pub(in crate::aggs) fn check_key(interval: f64, key: f64) -> Result<()> {
     match key.is_finite() {
         true => Ok(()),
@@ -163,30 +163,30 @@ impl DoubleBounds {
         (*self != Self::default()).then(|| json!({"min": self.min, "max": self.max}))
     }
 
-    /// Whether a value is within.
+    /// Whether a value is within the bounds.
     pub fn contains(&self, value: f64) -> bool {
         self.min.is_none_or(|min| value >= min) && self.max.is_none_or(|max| value <= max)
     }
 }
 
 impl Histogram {
-    /// The number of the bucket that holds a value: whole, and the key is it times the interval
-    /// plus the offset.
+    /// Returns the number of the bucket that holds a value: an integer; the key is the number times the interval plus
+    /// the offset.
     pub fn number(&self, value: f64) -> f64 {
         ((value - self.offset) / self.interval).floor()
     }
 
-    /// The key of a bucket's number.
+    /// Returns the key of a bucket number.
     pub fn key(&self, number: f64) -> f64 {
         number * self.interval + self.offset
     }
 
-    /// Fails if a bucket's number or key is not finite: the interval is too small for values so large.
+    /// Fails if a bucket's number or key is not finite: the interval is too small for such large values.
     pub(super) fn check_number(&self, number: f64) -> Result<()> {
         check_key(self.interval, number).and(check_key(self.interval, self.key(number)))
     }
 
-    /// Whether the hard bounds let a bucket be. As in Elasticsearch, the offset does not count here.
+    /// Whether the hard bounds allow a bucket. As in Elasticsearch, the offset does not count here.
     pub fn is_within_hard_bounds(&self, number: f64) -> bool {
         self.hard_bounds.contains(number * self.interval)
     }

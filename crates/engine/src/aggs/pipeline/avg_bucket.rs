@@ -1,4 +1,4 @@
-//! `avg_bucket`: the mean of the buckets' values.
+//! `avg_bucket` pipeline: mean of the buckets' values.
 
 use serde_json::{Map, Value};
 
@@ -14,7 +14,7 @@ pub(super) fn parse(request: &Request<'_>) -> Result<Pipeline> {
     Sibling::parse(request, Answer::Avg, Pipeline::AvgBucket)
 }
 
-/// Null of nothing.
+/// Prints null without values.
 pub(super) fn answer(common: &Common, values: &[f64]) -> Map<String, Value> {
     common.simple_value(values.iter().sum::<f64>() / values.len() as f64)
 }

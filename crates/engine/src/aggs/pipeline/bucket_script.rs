@@ -1,4 +1,4 @@
-//! `bucket_script`: a number computed from others of the same bucket.
+//! `bucket_script` pipeline: a number computed from other values of the same bucket.
 
 use serde_json::{Map, Value, json};
 
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_after_what_it_reads() {
+    fn runs_after_its_inputs() {
         let pipelines = json!({
             "last": {"bucket_script": {"buckets_path": {"f": "first"}, "script": "params.f * 2"}},
             "first": {"cumulative_sum": {"buckets_path": "total"}}

@@ -1,4 +1,4 @@
-//! `bucket_selector`: only the buckets for which a script says yes.
+//! `bucket_selector` pipeline: removes the buckets for which a script returns false.
 
 use super::scripted::Scripted;
 use super::{Needs, Parent, Pipeline};
@@ -81,14 +81,14 @@ mod tests {
     }
 
     #[test]
-    fn prints_nothing_of_itself() {
+    fn prints_no_value() {
         let selector = json!({"p": {"bucket_selector": {"buckets_path": "_count", "script": "params._value > 0"}}});
         let answer = days_answer(DAYS, &selector, &json!({})).unwrap();
         assert!(answer["days"]["buckets"][0].get("p").is_none());
     }
 
     #[test]
-    fn fails_where_the_script_does() {
+    fn fails_if_the_script_fails() {
         let selector = json!({"p": {"bucket_selector": {"buckets_path": {"a": "total"}, "script": "params.b > 1"}}});
         let error = days_answer(DAYS, &selector, &json!({})).unwrap_err();
         assert_eq!(error.reason(), "runtime error");

@@ -1,4 +1,4 @@
-//! `bucket_sort`: buckets in another order, or only some of them.
+//! `bucket_sort` pipeline: sorts and truncates buckets.
 
 use std::cmp::Ordering;
 
@@ -19,13 +19,13 @@ pub(super) const NAME: &str = "bucket_sort";
 /// `bucket_sort`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BucketSort {
-    /// What is compared, and whether the largest comes first. Empty: the order stays.
+    /// Sort keys with direction (true: largest first). Empty: the order does not change.
     pub sort: Vec<(BucketsPath, bool)>,
-    /// Buckets left out at the front.
+    /// Buckets to skip at the start.
     pub from: usize,
-    /// Buckets kept; `None`: all.
+    /// Maximum buckets; `None`: all.
     pub size: Option<usize>,
-    /// Buckets without any value to sort by are left out with `skip`.
+    /// With `skip`, buckets without any sort value are removed.
     pub gap_policy: GapPolicy,
 }
 
@@ -68,7 +68,7 @@ pub(super) fn parse(request: &Request<'_>) -> Result<Pipeline> {
     Ok(Pipeline::BucketSort(sort))
 }
 
-/// `"path"`, `{"path": "desc"}` or `{"path": {"order": "desc"}}`.
+/// Parses `"path"`, `{"path": "desc"}` or `{"path": {"order": "desc"}}`.
 fn sort_key(request: &Request<'_>, value: &Value) -> Result<Vec<(BucketsPath, bool)>> {
     let descending = |order: &Value| match order.as_str() {
         Some(text) if text.eq_ignore_ascii_case("asc") => Ok(false),
@@ -112,12 +112,12 @@ impl BucketSort {
     }
 }
 
-/// What a bucket is sorted by; `None` comes last in either direction.
+/// Sort value of a bucket; `None` comes last in either direction.
 #[derive(Debug, PartialEq)]
 enum SortValue {
     None,
     Number(f64),
-    /// `_key` of a bucket whose key is no number.
+    /// `_key` of a bucket whose key is not a number.
     Text(String),
 }
 
@@ -175,7 +175,7 @@ impl BucketSort {
                 ranked.push((values, bucket));
             }
         }
-        // Stable: buckets that compare equal stay in their order.
+        // Stable: equal buckets keep their order.
         ranked.sort_by(|(left, _), (right, _)| {
             let keys = self.sort.iter().zip(left.iter().zip(right));
             keys.map(|((_, descending), (left, right))| left.compare(right, *descending))

@@ -1,4 +1,4 @@
-//! What pipelines read and print alike.
+//! Parsing and printing that pipelines share.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ use crate::aggs::parse::Request;
 use crate::json::{as_i64, token};
 use crate::{Error, Result};
 
-/// One path, a gap policy and a format.
+/// Common options: one path, a gap policy and a format.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Common {
     /// `buckets_path`.
@@ -23,7 +23,7 @@ pub struct Common {
 }
 
 impl Common {
-    /// Reads what all have; the rest goes to `other`, which says whether it knows the key.
+    /// Parses the common options; passes further keys to `other`, which returns whether it knows them.
     pub(super) fn parse(request: &Request<'_>, mut other: impl FnMut(&str, &Value) -> Result<bool>) -> Result<Self> {
         let mut path = None;
         let (mut gap_policy, mut format) = (GapPolicy::default(), None);
@@ -55,20 +55,20 @@ impl Common {
         }
     }
 
-    /// `{"value": …}`.
+    /// Returns `{"value": …}`.
     pub(super) fn simple_value(&self, value: f64) -> Map<String, Value> {
         simple_value(value, self.format.as_ref())
     }
 }
 
-/// `{"value": …, "value_as_string": …}`; null for what is no number.
+/// Returns `{"value": …, "value_as_string": …}`; null if the value is not finite.
 pub(super) fn simple_value(value: f64, format: Option<&DecimalFormat>) -> Map<String, Value> {
     let mut printed = Map::new();
     put_value(&mut printed, "value", value, format);
     printed
 }
 
-/// Puts a number as `name`, and as text if there is a format; null for what is no number.
+/// Inserts a number as `name`, and as text if there is a format; null if it is not finite.
 pub(super) fn put_value(printed: &mut Map<String, Value>, name: &str, value: f64, format: Option<&DecimalFormat>) {
     let value = Some(value).filter(|value| value.is_finite());
     printed.insert(name.to_owned(), value.map_or(Value::Null, float));
@@ -77,7 +77,7 @@ pub(super) fn put_value(printed: &mut Map<String, Value>, name: &str, value: f64
     }
 }
 
-/// Puts an answer into the bucket at `number`.
+/// Inserts an answer into the bucket at `number`.
 pub(super) fn put_answer(buckets: &mut Buckets, number: usize, place: usize, printed: Map<String, Value>) {
     let answer = buckets
         .buckets
@@ -109,7 +109,7 @@ pub(super) fn pattern(request: &Request<'_>, value: &Value) -> Result<DecimalFor
     }
 }
 
-/// A whole number that is at least `least`.
+/// Parses an integer that is at least `least`.
 pub(super) fn whole(
     request: &Request<'_>,
     key: &str,
@@ -124,7 +124,7 @@ pub(super) fn whole(
     Ok(number as usize)
 }
 
-/// A required field that is not there.
+/// Returns the error for a missing required field.
 pub(super) fn missing_field(request: &Request<'_>, key: &str) -> Error {
     Error::parsing(format!(
         "Missing required field [{key}] for aggregation [{}]",
@@ -132,12 +132,12 @@ pub(super) fn missing_field(request: &Request<'_>, key: &str) -> Error {
     ))
 }
 
-/// A required field that is not there, where a declarative parser of Elasticsearch misses it.
+/// Returns the error for a missing required field, as Elasticsearch's declarative parsers print it.
 pub(super) fn required(key: &str) -> Error {
     Error::illegal_argument(format!("Required [{key}]"))
 }
 
-/// A value of the wrong type.
+/// Returns the error for a value of the wrong type.
 pub(super) fn unexpected(request: &Request<'_>, key: &str, value: &Value) -> Error {
     Error::parsing(format!(
         "Unexpected token {} [{key}] in [{}].",
@@ -154,7 +154,7 @@ fn unknown_key(request: &Request<'_>, key: &str, value: &Value) -> Error {
     ))
 }
 
-/// One problem in Elasticsearch's numbered sentence.
+/// Returns Elasticsearch's validation error with one numbered problem.
 pub(super) fn validation(problem: impl std::fmt::Display) -> Error {
     Error::new(
         crate::ErrorKind::RequestValidation,

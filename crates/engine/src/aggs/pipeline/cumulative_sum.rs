@@ -1,4 +1,4 @@
-//! `cumulative_sum`: the sum of a value so far.
+//! `cumulative_sum` pipeline: running sum of a value.
 
 use super::common::{Common, put_answer};
 use super::gap::GapPolicy;
@@ -14,7 +14,7 @@ pub(super) const NAME: &str = "cumulative_sum";
 /// `cumulative_sum`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CumulativeSum {
-    /// Path and format; gaps always add nothing.
+    /// Path and format; a gap always adds 0.
     pub common: Common,
 }
 

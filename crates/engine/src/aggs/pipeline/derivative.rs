@@ -1,4 +1,4 @@
-//! `derivative`: how much a value changed since the bucket before.
+//! `derivative` pipeline: change of a value since the previous bucket.
 
 use firn_model::dates::{CalendarUnit, parse_duration_ms};
 use serde_json::{Map, Value, json};
@@ -16,9 +16,9 @@ pub(super) const NAME: &str = "derivative";
 /// `derivative`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Derivative {
-    /// Path, gaps, format.
+    /// Path, gap policy and format.
     pub common: Common,
-    /// As written, with its ms: `normalized_value` is the change per unit.
+    /// As written, and in ms: `normalized_value` is the change per unit.
     pub unit: Option<(String, f64)>,
 }
 
@@ -35,7 +35,7 @@ pub(super) fn parse(request: &Request<'_>) -> Result<Pipeline> {
     Ok(Pipeline::Derivative(Derivative { common, unit }))
 }
 
-/// A calendar unit has its mean length.
+/// Returns the length of a unit in ms; a calendar unit has its mean length.
 fn unit_ms(text: &str) -> Result<f64> {
     const DAY: f64 = 86_400_000.0;
     const YEAR: f64 = 365.2425 * DAY;

@@ -1,4 +1,4 @@
-//! `extended_stats_bucket`: `stats_bucket` with variance and deviation.
+//! `extended_stats_bucket` pipeline: `stats_bucket` with variance and deviation.
 
 use serde_json::{Map, Value, json};
 
@@ -14,7 +14,7 @@ pub(super) const NAME: &str = "extended_stats_bucket";
 /// `extended_stats_bucket`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExtendedStatsBucket {
-    /// Path, gaps, format.
+    /// Path, gap policy and format.
     pub common: Common,
     /// Deviations between the mean and its bounds (default 2).
     pub sigma: f64,

@@ -1,4 +1,4 @@
-//! What to do where a bucket has no value.
+//! Gap policy: handling of buckets without a value.
 
 use serde_json::Value;
 
@@ -9,12 +9,12 @@ use crate::{Error, Result};
 /// `gap_policy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum GapPolicy {
-    /// The bucket is passed over.
+    /// Skip the bucket.
     #[default]
     Skip,
-    /// The value is 0.
+    /// Use the value 0.
     InsertZeros,
-    /// As skip, but values of buckets without documents count if there are any.
+    /// Like `Skip`, but use existing values of buckets without documents.
     KeepValues,
 }
 
@@ -39,8 +39,7 @@ impl GapPolicy {
         }
     }
 
-    /// The value of a bucket: NaN is a gap that is passed over, `None` says that the bucket has
-    /// nothing at the path at all.
+    /// Returns the value of a bucket. NaN: a gap to skip; `None`: the path does not exist in the bucket.
     pub(super) fn read(self, path: &Bound, bucket: &FinishedBucket) -> Result<Option<f64>> {
         let Some(value) = path.read(bucket)? else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! `max_bucket`: the largest of the buckets' values, and whose it is.
+//! `max_bucket` pipeline: largest of the buckets' values, and the keys of its buckets.
 
 use serde_json::{Map, Value};
 
@@ -14,7 +14,7 @@ pub(super) fn parse(request: &Request<'_>) -> Result<Pipeline> {
     Sibling::parse(request, Answer::Max, Pipeline::MaxBucket)
 }
 
-/// Null and no keys of nothing.
+/// Prints null and no keys without values.
 pub(super) fn answer(common: &Common, values: &[f64], name: &dyn Fn(usize) -> String) -> Map<String, Value> {
     let best = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     extreme(common, values, best, name)

@@ -1,4 +1,4 @@
-//! `min_bucket`: the smallest of the buckets' values, and whose it is.
+//! `min_bucket` pipeline: smallest of the buckets' values, and the keys of its buckets.
 
 use serde_json::{Map, Value};
 
@@ -14,7 +14,7 @@ pub(super) fn parse(request: &Request<'_>) -> Result<Pipeline> {
     Sibling::parse(request, Answer::Min, Pipeline::MinBucket)
 }
 
-/// Null and no keys of nothing.
+/// Prints null and no keys without values.
 pub(super) fn answer(common: &Common, values: &[f64], name: &dyn Fn(usize) -> String) -> Map<String, Value> {
     let best = values.iter().copied().fold(f64::INFINITY, f64::min);
     extreme(common, values, best, name)

@@ -1,10 +1,9 @@
-//! Pipelines: aggregations of other aggregations' results.
+//! Pipelines: aggregations over the results of other aggregations.
 //!
-//! They run over the finished tree ([`super::finished`]), innermost level first. A *parent*
-//! pipeline stands in the `aggs` of an aggregation with several buckets and looks along those
-//! buckets: it adds a value to each (`derivative`), or drops and orders them (`bucket_sort`). A
-//! *sibling* stands beside such an aggregation and sums its buckets up (`avg_bucket`). On one
-//! level they run in the order of the request, but after those they depend on.
+//! They run over the finished tree ([`super::finished`]), innermost level first. A *parent* pipeline is in the `aggs`
+//! of an aggregation with several buckets and processes those buckets: it adds a value to each (`derivative`), or drops
+//! and orders them (`bucket_sort`). A *sibling* pipeline is next to such an aggregation and summarizes its buckets
+//! (`avg_bucket`). Pipelines of one level run in the order of the request, but after those they depend on.
 
 mod avg_bucket;
 mod bucket_script;
@@ -53,7 +52,7 @@ pub use sibling::Sibling;
 
 pub(super) use run::{check, in_buckets, in_level};
 
-/// One of them.
+/// A pipeline aggregation.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs)]
 pub enum Pipeline {
@@ -74,7 +73,7 @@ pub enum Pipeline {
     PercentilesBucket(PercentilesBucket),
 }
 
-/// How a pipeline is read.
+/// Parser of a pipeline.
 pub(super) type Parse = fn(&Request<'_>) -> Result<Pipeline>;
 
 /// One line per pipeline.
@@ -96,30 +95,29 @@ pub(super) const KINDS: &[(&str, Parse)] = &[
     (percentiles_bucket::NAME, percentiles_bucket::parse),
 ];
 
-/// Looks along the buckets of the aggregation that it stands in.
+/// Pipeline over the buckets of its parent aggregation.
 trait Parent {
-    /// What the buckets must be for it to make sense.
+    /// Returns the required kind of parent.
     fn needs(&self) -> Needs;
 
-    /// Changes the buckets; an answer goes to place `place` of each bucket's level, which holds
-    /// the results of `sub`.
+    /// Changes the buckets; an answer goes to index `place` of each bucket's level, which holds the results of `sub`.
     fn apply(&self, place: usize, sub: &Aggregations, buckets: &mut Buckets, steps: &mut Steps) -> Result<()>;
 }
 
-/// What a parent pipeline asks of the aggregation around it.
+/// Requirement of a parent pipeline for its parent aggregation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Needs {
     /// Several buckets.
     Buckets,
-    /// Those of a histogram, in order and without gaps.
+    /// Buckets of a histogram, in order and without gaps.
     Sequence,
 }
 
-/// Sums up the buckets of an aggregation beside it.
+/// Summary of the buckets of a sibling aggregation.
 trait Summary {
     fn common(&self) -> &Common;
 
-    /// The answer about the values; `name` says what the bucket of a value is called.
+    /// Returns the answer for the values; `name` returns the name of a value's bucket.
     fn answer(&self, values: &[f64], name: &dyn Fn(usize) -> String) -> Map<String, Value>;
 }
 
@@ -144,7 +142,7 @@ impl Pipeline {
         }
     }
 
-    /// What `typed_keys` puts before the name.
+    /// Returns the prefix for `typed_keys`.
     pub(super) fn type_name(&self) -> &'static str {
         match self {
             Self::Derivative(_) => derivative::NAME,
@@ -178,7 +176,7 @@ impl Pipeline {
         Value::Object(body)
     }
 
-    /// Every path it reads.
+    /// Returns every path that the pipeline reads.
     fn paths(&self) -> Vec<&BucketsPath> {
         match self {
             Self::Derivative(part) => vec![&part.common.path],
@@ -227,7 +225,7 @@ impl Pipeline {
     }
 }
 
-/// The pipeline of an aggregation, if it is one.
+/// Returns the pipeline of an aggregation; `None`: it is not a pipeline.
 fn of(kind: &AggregationKind) -> Option<&Pipeline> {
     match kind {
         AggregationKind::Pipeline(pipeline) => Some(pipeline),

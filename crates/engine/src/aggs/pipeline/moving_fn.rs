@@ -1,4 +1,4 @@
-//! `moving_fn`: a script over a window of values that slides along the buckets.
+//! `moving_fn` pipeline: a script over a sliding window of bucket values.
 
 use serde_json::{Map, Value, json};
 
@@ -16,13 +16,13 @@ pub(super) const NAME: &str = "moving_fn";
 /// `moving_fn`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MovingFn {
-    /// Path, gaps, format.
+    /// Path, gap policy and format.
     pub common: Common,
     /// Values in a full window.
     pub window: usize,
-    /// 0: the window ends before the bucket; 1: with it.
+    /// 0: the window ends before the bucket; 1: it includes the bucket.
     pub shift: i64,
-    /// Of the window.
+    /// Script that computes a value from the window.
     pub script: Script,
 }
 

@@ -1,4 +1,4 @@
-//! `normalize`: a value in relation to those of all buckets.
+//! `normalize` pipeline: a value relative to those of all buckets.
 
 use serde_json::{Map, Value, json};
 
@@ -16,9 +16,9 @@ pub(super) const NAME: &str = "normalize";
 /// `normalize`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Normalize {
-    /// Path and format; gaps are always passed over.
+    /// Path and format; gaps are always skipped.
     pub common: Common,
-    /// How.
+    /// Normalization method.
     pub method: Method,
 }
 
@@ -70,7 +70,7 @@ impl Normalize {
 }
 
 impl Method {
-    /// The function that normalizes these values; NaN among them does not count.
+    /// Returns the function that normalizes these values; NaN values do not count.
     fn over(self, values: &[f64]) -> impl Fn(f64) -> f64 + use<> {
         let present = || values.iter().copied().filter(|value| !value.is_nan());
         let count = present().count() as f64;

@@ -1,8 +1,8 @@
-//! `buckets_path`: where in the finished tree a pipeline reads.
+//! Path of a pipeline's input in the finished tree (`buckets_path`).
 //!
-//! `terms['key']>filter>metric.field`: names go down, a key in brackets picks a bucket (or, at the
-//! end, a field of a metric as in `percentiles[95]`), and the end may be `_count`, `_key` or an
-//! aggregation's `_bucket_count`.
+//! `terms['key']>filter>metric.field`: names descend the tree, a key in brackets selects a bucket (or, at the end, a
+//! field of a metric as in `percentiles[95]`), and the last part may be `_count`, `_key` or an aggregation's
+//! `_bucket_count`.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +10,7 @@ use crate::aggs::finished::{Buckets, Finished, FinishedBucket, Level};
 use crate::aggs::{Aggregation, AggregationKind, Aggregations};
 use crate::{Error, Result};
 
-/// A path as the request has it.
+/// A parsed path of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BucketsPath {
     text: String,
@@ -20,12 +20,12 @@ pub struct BucketsPath {
 #[derive(Debug, Clone, PartialEq)]
 struct Step {
     name: String,
-    /// What stands in brackets, without quotes.
+    /// Text in brackets, without quotes.
     key: Option<String>,
 }
 
 impl BucketsPath {
-    /// Takes a path apart.
+    /// Parses a path.
     pub fn parse(text: &str) -> Result<Self> {
         let step = |element: &str| -> Option<Step> {
             let element = element.trim();
@@ -58,24 +58,24 @@ impl BucketsPath {
         })
     }
 
-    /// As it was written.
+    /// Returns the path as written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The aggregation of this level that it begins at; none for `_count` and `_key`.
+    /// Returns the aggregation of this level where the path starts; `None` for `_count` and `_key`.
     pub(super) fn first<'a>(&self, level: &'a Aggregations) -> Option<(usize, &'a Aggregation)> {
         let (place, _) = place(level, &self.steps.first()?.name)?;
         level.0.get_index(place).map(|(_, aggregation)| (place, aggregation))
     }
 
-    /// Finds it below a bucket whose sub-aggregations are `level`.
+    /// Resolves the path below a bucket with the sub-aggregations `level`.
     pub(super) fn bind(&self, level: &Aggregations) -> Result<Bound> {
         self.bind_steps(&self.steps, level)
     }
 
-    /// Finds the aggregation with several buckets that it names, and the rest of it below each of
-    /// those. `own_name` is the pipeline's, for messages.
+    /// Resolves the path of a sibling pipeline: the aggregation with several buckets, and the rest of the path below
+    /// each of its buckets. `own_name` is the pipeline's name, for errors.
     pub(super) fn bind_beside(&self, own_name: &str, level: &Aggregations) -> Result<Beside> {
         let mut level = level;
         let mut hops = Vec::new();
@@ -171,8 +171,7 @@ impl BucketsPath {
     }
 }
 
-/// An aggregation by `name` or `name.field`; names may hold dots themselves, so the longest that
-/// exists wins.
+/// Finds an aggregation by `name` or `name.field`; names may contain dots, so the longest existing name wins.
 fn place<'a>(level: &Aggregations, text: &'a str) -> Option<(usize, Option<&'a str>)> {
     if let Some(place) = level.0.get_index_of(text) {
         return Some((place, None));
@@ -182,7 +181,7 @@ fn place<'a>(level: &Aggregations, text: &'a str) -> Option<(usize, Option<&'a s
         .find_map(|(name, field)| Some((level.0.get_index_of(name)?, Some(field))))
 }
 
-/// A way down from a level.
+/// One step down from a level.
 #[derive(Debug)]
 enum Hop {
     Single(usize),
@@ -197,7 +196,7 @@ enum End {
     Metric(usize, Option<String>),
 }
 
-/// A path made ready for the buckets of one aggregation.
+/// A path resolved for the buckets of one aggregation.
 #[derive(Debug)]
 pub(super) struct Bound {
     hops: Vec<Hop>,
@@ -205,12 +204,12 @@ pub(super) struct Bound {
 }
 
 impl Bound {
-    /// It is the bucket's own `_count`: 0 is a value then, not a gap.
+    /// Whether the path is the bucket's `_count`: then 0 is a value, not a gap.
     pub(super) fn is_own_count(&self) -> bool {
         self.hops.is_empty() && matches!(self.end, End::DocCount)
     }
 
-    /// What it leads to; `None` where this bucket has nothing there.
+    /// Returns the value at the path; `None` if it does not exist in this bucket.
     pub(super) fn read(&self, bucket: &FinishedBucket) -> Result<Option<f64>> {
         let Some((level, doc_count, key)) = descend(&self.hops, &bucket.sub, bucket.doc_count, Some(bucket)) else {
             return Ok(None);
@@ -237,17 +236,17 @@ impl Bound {
     }
 }
 
-/// A path made ready for the level that a sibling pipeline stands in.
+/// A path resolved for the level of a sibling pipeline.
 #[derive(Debug)]
 pub(super) struct Beside {
     hops: Vec<Hop>,
     place: usize,
-    /// Below each bucket.
+    /// Rest of the path, below each bucket.
     pub(super) bound: Bound,
 }
 
 impl Beside {
-    /// The buckets it names.
+    /// Returns the buckets of the named aggregation.
     pub(super) fn buckets<'a>(&self, level: &'a Level) -> Option<&'a Buckets> {
         let (level, ..) = descend(&self.hops, level, 0, None)?;
         match level.0.get(self.place)? {
@@ -259,7 +258,7 @@ impl Beside {
 
 type At<'a> = (&'a Level, u64, Option<&'a FinishedBucket>);
 
-/// Goes down: the level there, and the count and key of the bucket it belongs to.
+/// Descends the tree; returns the level there, and the count and key of its bucket.
 fn descend<'a>(hops: &[Hop], level: &'a Level, doc_count: u64, key: Option<&'a FinishedBucket>) -> Option<At<'a>> {
     let mut at = (level, doc_count, key);
     for hop in hops {
@@ -280,7 +279,7 @@ fn descend<'a>(hops: &[Hop], level: &'a Level, doc_count: u64, key: Option<&'a F
     Some(at)
 }
 
-/// A number of a printed metric; NaN where it prints null.
+/// Returns a number of a printed metric; NaN where it prints null.
 fn metric(printed: &Map<String, Value>, field: Option<&str>) -> Result<f64> {
     let found = match field {
         None | Some("value") => match printed.get("value") {
@@ -297,7 +296,7 @@ fn metric(printed: &Map<String, Value>, field: Option<&str>) -> Result<f64> {
     match found {
         Some(Value::Number(number)) => Ok(number.as_f64().unwrap_or(f64::NAN)),
         Some(Value::Null) => Ok(f64::NAN),
-        // What JSON has no number for.
+        // A number that JSON cannot represent (NaN, infinities).
         Some(Value::String(text)) => text.parse().map_err(|_| no_field(field)),
         _ => Err(no_field(field)),
     }
@@ -307,7 +306,7 @@ fn no_field(field: Option<&str>) -> Error {
     Error::illegal_argument(format!("path not supported: [{}]", field.unwrap_or("value")))
 }
 
-/// A field by its name in paths, which is not always where it prints.
+/// Returns a field by its name in paths, which may differ from its printed position.
 fn named_field<'a>(printed: &'a Map<String, Value>, field: &str) -> Option<&'a Value> {
     if let Some(bound) = field.strip_prefix("std_") {
         let bounds = printed.get("std_deviation_bounds").and_then(|bounds| bounds.get(bound));
@@ -316,7 +315,7 @@ fn named_field<'a>(printed: &'a Map<String, Value>, field: &str) -> Option<&'a V
         }
     }
     match printed.get("values") {
-        // Percentiles: by number, however it is written.
+        // Percentiles: compared as numbers, so 95 and 95.0 are equal.
         Some(Value::Object(values)) => {
             let wanted: f64 = field.parse().ok()?;
             let same = |(key, _): &(&String, _)| key.parse::<f64>().is_ok_and(|key| key == wanted);
@@ -328,7 +327,7 @@ fn named_field<'a>(printed: &'a Map<String, Value>, field: &str) -> Option<&'a V
             entry.get("value")
         }
         _ => match printed.get("top") {
-            // `top_metrics`: the first line's.
+            // `top_metrics`: the first row.
             Some(top) => top.get(0)?.get("metrics")?.get(field),
             None => printed.get(field),
         },
@@ -336,12 +335,12 @@ fn named_field<'a>(printed: &'a Map<String, Value>, field: &str) -> Option<&'a V
 }
 
 impl AggregationKind {
-    /// It has several buckets.
+    /// Whether the aggregation has several buckets.
     pub(super) fn has_buckets(&self) -> bool {
         self.is_bucketing() && !self.is_single_bucket()
     }
 
-    /// It has values: of a metric or of a pipeline. Hits are none.
+    /// Whether the aggregation has values: a metric or a pipeline, but not hits.
     fn is_metric(&self) -> bool {
         !self.is_bucketing() && !matches!(self, Self::TopHits(_))
     }

@@ -1,4 +1,4 @@
-//! `percentiles_bucket`: percentiles of the buckets' values, each one of them.
+//! `percentiles_bucket` pipeline: percentiles of the buckets' values; each is one of the values.
 
 use serde_json::{Map, Value, json};
 
@@ -14,11 +14,11 @@ pub(super) const NAME: &str = "percentiles_bucket";
 /// `percentiles_bucket`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PercentilesBucket {
-    /// Path, gaps, format.
+    /// Path, gap policy and format.
     pub common: Common,
-    /// Which.
+    /// Requested percents.
     pub percents: Vec<f64>,
-    /// By name instead of as a list.
+    /// Return an object by name instead of a list.
     pub keyed: bool,
 }
 
@@ -39,7 +39,7 @@ pub(super) fn parse(request: &Request<'_>) -> Result<Pipeline> {
     }))
 }
 
-/// In the order of the request.
+/// Parses percents, in the order of the request.
 fn parse_percents(key: &str, value: &Value) -> Result<Vec<f64>> {
     let percents = percents::parse_numbers(NAME, key, value)?;
     if percents.iter().any(|percent| !(0.0..=100.0).contains(percent)) {
@@ -63,7 +63,7 @@ impl Summary for PercentilesBucket {
         &self.common
     }
 
-    /// The nearest value, not one between two.
+    /// Returns the nearest values, without interpolation.
     fn answer(&self, values: &[f64], _: &dyn Fn(usize) -> String) -> Map<String, Value> {
         let mut sorted = values.to_vec();
         sorted.sort_unstable_by(f64::total_cmp);

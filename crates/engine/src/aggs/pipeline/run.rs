@@ -1,4 +1,4 @@
-//! Which pipelines run where, and in which order.
+//! Placement and execution order of pipelines.
 
 use super::common::validation;
 use super::{Needs, Pipeline, of};
@@ -7,8 +7,8 @@ use crate::aggs::{AggregationKind, Aggregations};
 use crate::expression::Steps;
 use crate::{Error, Result};
 
-/// Refuses pipelines that stand in the wrong place or read what is not there. `level` are the
-/// aggregations below `parent`, or the topmost.
+/// Refuses pipelines in the wrong place, and paths that do not exist. `level` are the aggregations below `parent`, or
+/// the top level.
 pub(in crate::aggs) fn check(parent: Option<&AggregationKind>, level: &Aggregations) -> Result<()> {
     for (name, aggregation) in &level.0 {
         let Some(pipeline) = of(&aggregation.kind) else {
@@ -57,7 +57,7 @@ fn check_parent(kind: &str, name: &str, needs: Needs, parent: Option<&Aggregatio
     }
 }
 
-/// Places of the level's pipelines, each after those that it reads.
+/// Returns the indices of the level's pipelines, each after those that it reads.
 fn order(level: &Aggregations) -> Result<Vec<usize>> {
     let mut order = Vec::new();
     let mut states = vec![State::New; level.0.len()];
@@ -74,7 +74,7 @@ enum State {
     Done,
 }
 
-/// Depth first; no deeper than a level has pipelines, of which a request has a bounded number.
+/// Visits depth first; the recursion is at most as deep as the level has pipelines, and their number is limited.
 fn visit(level: &Aggregations, place: usize, states: &mut [State], order: &mut Vec<usize>) -> Result<()> {
     let Some((name, aggregation)) = level.0.get_index(place) else {
         return Ok(());
@@ -102,7 +102,7 @@ fn has_pipelines(level: &Aggregations) -> bool {
     level.0.values().any(|aggregation| of(&aggregation.kind).is_some())
 }
 
-/// Runs the pipelines that stand in an aggregation with several buckets.
+/// Runs the pipelines inside an aggregation with several buckets.
 pub(in crate::aggs) fn in_buckets(sub: &Aggregations, buckets: &mut Buckets, steps: &mut Steps) -> Result<()> {
     if !has_pipelines(sub) {
         return Ok(());
@@ -127,7 +127,7 @@ pub(in crate::aggs) fn in_buckets(sub: &Aggregations, buckets: &mut Buckets, ste
     Ok(())
 }
 
-/// Runs the pipelines of a level that belongs to one bucket or to none.
+/// Runs the pipelines of a level that belongs to one bucket or is the top level.
 pub(in crate::aggs) fn in_level(aggregations: &Aggregations, level: &mut Level) -> Result<()> {
     if !has_pipelines(aggregations) {
         return Ok(());
@@ -144,7 +144,7 @@ pub(in crate::aggs) fn in_level(aggregations: &Aggregations, level: &mut Level) 
     Ok(())
 }
 
-/// Answers a sibling pipeline.
+/// Runs a sibling pipeline.
 fn beside(pipeline: &Pipeline, place: usize, aggregations: &Aggregations, level: &mut Level) -> Result<()> {
     let Some(summary) = pipeline.as_sibling() else {
         return Ok(());
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn pipelines_stand_in_the_right_place() {
+    fn pipelines_need_the_right_parent() {
         let derivative = json!({"d": {"derivative": {"buckets_path": "m"}}});
         parsed(inside(histogram(), derivative.clone()));
         parsed(inside(

@@ -1,4 +1,4 @@
-//! What `bucket_script` and `bucket_selector` share: named paths and a script over them.
+//! Common part of `bucket_script` and `bucket_selector`: named paths and a script over them.
 
 use serde_json::{Map, Value, json};
 
@@ -13,14 +13,14 @@ use crate::expression::Script;
 /// Variables and a script.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Scripted {
-    /// By variable.
+    /// Path by variable name.
     variables: Vec<(String, BucketsPath)>,
     pub(super) gap_policy: GapPolicy,
     pub(super) script: Script,
 }
 
 impl Scripted {
-    /// Reads both; the rest goes to `other`, which says whether it knows the key.
+    /// Parses both; passes further keys to `other`, which returns whether it knows them.
     pub(super) fn parse(request: &Request<'_>, mut other: impl FnMut(&str, &Value) -> Result<bool>) -> Result<Self> {
         let (mut variables, mut script, mut gap_policy) = (None, None, GapPolicy::default());
         for (key, value) in request.body {
@@ -56,7 +56,7 @@ impl Scripted {
         self.variables.iter().map(|(_, path)| path)
     }
 
-    /// The variables with their paths made ready.
+    /// Returns the variables with their resolved paths.
     pub(super) fn bind(&self, sub: &Aggregations) -> Result<Vec<(&str, Bound)>> {
         let variables = self.variables.iter();
         variables
@@ -65,7 +65,7 @@ impl Scripted {
     }
 }
 
-/// An object by variable; a list names its variables `_value0` and so on, one path `_value`.
+/// Parses an object by variable name; a list names its variables `_value0` and so on, a single path `_value`.
 fn paths(request: &Request<'_>, value: &Value) -> Result<Vec<(String, BucketsPath)>> {
     let path = |value: &Value| match value {
         Value::String(text) => BucketsPath::parse(text),

@@ -1,4 +1,4 @@
-//! `serial_diff`: how much a value changed since some buckets before.
+//! `serial_diff` pipeline: change of a value since an earlier bucket.
 
 use serde_json::{Map, Value, json};
 
@@ -13,15 +13,15 @@ use crate::{Error, Result};
 
 pub(super) const NAME: &str = "serial_diff";
 
-/// An integer in Elasticsearch.
+/// Maximum `lag`: an int in Elasticsearch.
 const LAG_MAX: i64 = i32::MAX as i64;
 
 /// `serial_diff`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SerialDiff {
-    /// Path, gaps, format.
+    /// Path, gap policy and format.
     pub common: Common,
-    /// How many buckets before (default 1).
+    /// Distance to the earlier bucket (default 1).
     pub lag: usize,
 }
 
@@ -33,7 +33,7 @@ pub(super) fn parse(request: &Request<'_>) -> Result<Pipeline> {
         }
         lag = match as_i64(value).ok_or_else(|| unexpected(request, key, value))? {
             lag @ 1..=LAG_MAX => lag as usize,
-            // Elasticsearch's sentence, as it is.
+            // Elasticsearch's sentence, unchanged.
             lag => {
                 return Err(Error::parsing(format!(
                     "Lag must be a positive, non-zero integer.  Value supplied was{lag} in [{}]: [{key}].",

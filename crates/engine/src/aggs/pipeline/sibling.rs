@@ -1,4 +1,4 @@
-//! What the summaries of another aggregation's buckets share.
+//! Common part of sibling pipelines that summarize buckets.
 
 use serde_json::{Map, Value};
 
@@ -10,13 +10,13 @@ use crate::aggs::parse::Request;
 /// `avg_bucket`, `min_bucket`, `max_bucket`, `sum_bucket`, `stats_bucket`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sibling {
-    /// Path, gaps, format.
+    /// Path, gap policy and format.
     pub common: Common,
-    /// What it says about the values.
+    /// Computed summary.
     pub(super) answer: Answer,
 }
 
-/// Which of them: they read the same and differ in one function.
+/// Kind of summary: all kinds read the same values and differ in one function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
     Avg,
@@ -49,7 +49,7 @@ impl Summary for Sibling {
     }
 }
 
-/// `{"value": …, "keys": […]}` of the extreme value and the buckets that have it.
+/// Returns `{"value": …, "keys": […]}` of the extreme value and the buckets that have it.
 pub(super) fn extreme(
     common: &Common,
     values: &[f64],

@@ -1,4 +1,4 @@
-//! `stats_bucket`: count, min, max, avg and sum of the buckets' values.
+//! `stats_bucket` pipeline: count, min, max, avg and sum of the buckets' values.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! `sum_bucket`: the buckets' values added up.
+//! `sum_bucket` pipeline: sum of the buckets' values.
 
 use serde_json::{Map, Value};
 
@@ -14,7 +14,7 @@ pub(super) fn parse(request: &Request<'_>) -> Result<Pipeline> {
     Sibling::parse(request, Answer::Sum, Pipeline::SumBucket)
 }
 
-/// 0 of nothing. (Rust's sum of no floats is -0.)
+/// Prints 0 without values. (Rust's sum of no floats is -0.)
 pub(super) fn answer(common: &Common, values: &[f64]) -> Map<String, Value> {
     common.simple_value(values.iter().sum::<f64>() + 0.0)
 }

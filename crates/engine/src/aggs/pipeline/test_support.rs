@@ -1,4 +1,4 @@
-//! Small finished trees, and one-line checks for the tests of pipelines.
+//! Small finished trees and checks for the tests of pipelines.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ fn partials(entries: Vec<(&str, Partial)>) -> Partials {
     )
 }
 
-/// A level with one date histogram of one bucket.
+/// Returns a level with one date histogram of one bucket.
 pub(super) fn level() -> (Aggregations, Level) {
     let aggregations = parsed(json!({"days": {
         "date_histogram": {"field": "t", "fixed_interval": "1d", "format": "epoch_millis"},
@@ -66,7 +66,7 @@ pub(super) fn level() -> (Aggregations, Level) {
     (aggregations, level)
 }
 
-/// The aggregations below the histogram of [`level`], and its buckets.
+/// Returns the aggregations below the histogram of [`level`], and its buckets.
 pub(super) fn day_buckets() -> (Aggregations, Vec<FinishedBucket>) {
     let (aggregations, mut level) = level();
     let Some(Finished::Buckets(buckets)) = level.0.pop() else {
@@ -75,8 +75,8 @@ pub(super) fn day_buckets() -> (Aggregations, Vec<FinishedBucket>) {
     (aggregations.0["days"].sub.clone(), buckets.buckets)
 }
 
-/// What a request answers about days: one bucket for each, with the values of `n` in it. The
-/// histogram is called `days`; `pipelines` stand in it beside `total`, the sum of `n`.
+/// Returns the answer of a request about days: one bucket per day, with the values of `n` in it. The histogram is
+/// called `days`; `pipelines` are in it next to `total`, the sum of `n`, and `beside` is next to the histogram.
 pub(super) fn days_answer(days: &[&[f64]], pipelines: &Value, beside: &Value) -> crate::Result<Value> {
     let mut sub = json!({"total": {"sum": {"field": "n"}}, "most": {"max": {"field": "n"}}});
     sub.as_object_mut()
@@ -104,14 +104,14 @@ pub(super) fn days_answer(days: &[&[f64]], pipelines: &Value, beside: &Value) ->
     aggregations.finish(partials(vec![("days", Partial::DateHistogram(histogram))]), 100)
 }
 
-/// The answers of the pipeline `p` by bucket; null where it has none.
+/// Returns the answers of the pipeline `p` by bucket; null where it has none.
 pub(super) fn along(days: &[&[f64]], pipeline: Value) -> Vec<Value> {
     let answer = days_answer(days, &json!({"p": pipeline}), &json!({})).unwrap();
     let buckets = answer["days"]["buckets"].as_array().unwrap();
     buckets.iter().map(|bucket| bucket["p"].clone()).collect()
 }
 
-/// As [`along`], only the values; a bucket without an answer is null, too.
+/// Returns only the values of [`along`]; a bucket without an answer is null too.
 pub(super) fn values_along(days: &[&[f64]], pipeline: Value) -> Vec<Value> {
     along(days, pipeline)
         .iter()
@@ -119,12 +119,12 @@ pub(super) fn values_along(days: &[&[f64]], pipeline: Value) -> Vec<Value> {
         .collect()
 }
 
-/// What the pipeline `p` beside the histogram answers.
+/// Returns the answer of the pipeline `p` next to the histogram.
 pub(super) fn beside(days: &[&[f64]], pipeline: Value) -> Value {
     days_answer(days, &json!({}), &json!({"p": pipeline})).unwrap()["p"].clone()
 }
 
-/// The days that are left, by their date's last digits.
+/// Returns the remaining days, by the last digits of their date.
 pub(super) fn days_left(days: &[&[f64]], pipeline: Value) -> Vec<u32> {
     let answer = days_answer(days, &json!({"p": pipeline}), &json!({})).unwrap();
     let buckets = answer["days"]["buckets"].as_array().unwrap();
@@ -132,13 +132,13 @@ pub(super) fn days_left(days: &[&[f64]], pipeline: Value) -> Vec<u32> {
     buckets.iter().map(day).collect()
 }
 
-/// Is refused inside the histogram for this reason.
+/// Checks that a pipeline inside the histogram is refused with this reason.
 pub(super) fn check_refused(pipeline: Value, reason: &str) {
     let error = days_answer(&[], &json!({"p": pipeline}), &json!({})).expect_err("accepted");
     assert_eq!(error.reason(), reason, "{pipeline}");
 }
 
-/// Is refused beside the histogram for this reason.
+/// Checks that a pipeline next to the histogram is refused with this reason.
 pub(super) fn check_refused_beside(pipeline: Value, reason: &str) {
     let error = days_answer(&[], &json!({}), &json!({"p": pipeline})).expect_err("accepted");
     assert_eq!(error.reason(), reason, "{pipeline}");

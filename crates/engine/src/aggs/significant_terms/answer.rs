@@ -1,4 +1,4 @@
-//! The buckets of `significant_terms`: merged, scored and printed.
+//! Partial result and answer of `significant_terms`: merges, scores and prints buckets.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -12,21 +12,21 @@ use crate::aggs::key::float;
 use crate::aggs::partial::Room;
 use crate::aggs::{Aggregations, Bucket, Key, KeyBytes, ValueFormat};
 
-/// Partial result of `significant_terms`. What segments find is the foreground; the background is
-/// counted per shard, once its candidates are known.
+/// Partial result of `significant_terms`. Segments collect the foreground; the background is counted per shard, once
+/// its candidates are known.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SignificantTermsPartial {
-    /// Candidates, with their documents of the foreground.
+    /// Candidates, with their foreground documents.
     pub buckets: HashMap<KeyBytes, Bucket>,
-    /// Documents of the background by candidate.
+    /// Background documents by candidate.
     pub background: HashMap<KeyBytes, u64>,
-    /// Documents of the foreground.
+    /// Number of foreground documents.
     pub subset_size: u64,
-    /// Documents of the background.
+    /// Number of background documents.
     pub superset_size: u64,
-    /// How keys print.
+    /// Format of the keys.
     pub format: ValueFormat,
-    /// Some index has the field.
+    /// Whether any index has the field.
     pub is_mapped: bool,
 }
 
@@ -64,7 +64,7 @@ impl SignificantTermsPartial {
         })
     }
 
-    /// Keeps the candidates of the highest scores, for the merged result of one whole shard.
+    /// Retains the candidates with the highest scores, for the merged result of one whole shard.
     pub(in crate::aggs) fn cut(&mut self, terms: &SignificantTerms) {
         let ranked = self.ranked(terms, terms.shard_min_doc_count, terms.shard_size());
         self.buckets = ranked.into_iter().map(|(key, bucket, _)| (key, bucket)).collect();
@@ -72,7 +72,7 @@ impl SignificantTermsPartial {
         self.background.retain(|key, _| kept.contains_key(key));
     }
 
-    /// The candidates of the highest scores; ties are told apart by their keys.
+    /// Returns the candidates with the highest scores; ties sort by key.
     fn ranked(&mut self, terms: &SignificantTerms, least: u64, size: usize) -> Vec<(KeyBytes, Bucket, f64)> {
         let all = std::mem::take(&mut self.buckets).into_iter();
         let mut ranked: Vec<(KeyBytes, Bucket, f64)> = all

@@ -1,4 +1,4 @@
-//! How much more often a value is found in the foreground than in the background.
+//! Significance heuristics: how much more frequent a value is in the foreground than in the background.
 
 use serde_json::{Map, Value, json};
 
@@ -11,22 +11,22 @@ use crate::{Error, Result};
 pub enum Heuristic {
     /// The change of probability times its ratio.
     Jlh,
-    /// The share of the background's documents that are in the foreground.
+    /// Share of the background's documents that are in the foreground.
     Percentage,
     /// Pearson's test of independence.
     ChiSquare(Sets),
-    /// What one bit of the value tells of the foreground.
+    /// Information about the foreground that the presence of the value gives.
     MutualInformation(Sets),
-    /// Google normalized distance, turned round.
+    /// Google normalized distance, inverted.
     Gnd(Sets),
 }
 
-/// What the foreground is to the background.
+/// Relation of foreground and background.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sets {
-    /// The background holds the foreground (default).
+    /// The background includes the foreground (default).
     pub background_is_superset: bool,
-    /// Values that are rarer in the foreground count as well.
+    /// Values that are rarer in the foreground count too.
     pub include_negatives: bool,
 }
 
@@ -53,7 +53,7 @@ struct Table {
 }
 
 impl Heuristic {
-    /// Reads the heuristic called `kind`; `None`: there is none of that name.
+    /// Parses the heuristic named `kind`; `None`: unknown name.
     pub(super) fn parse(kind: &str, body: &Map<String, Value>) -> Result<Option<Self>> {
         let mut sets = Sets {
             background_is_superset: true,
@@ -101,7 +101,7 @@ impl Heuristic {
         }
     }
 
-    /// The score; values that are not above 0 are not significant.
+    /// Returns the score; a value is significant only if its score is above 0.
     pub(super) fn score(&self, counts: Counts) -> f64 {
         match self {
             Self::Jlh => jlh(counts),
@@ -162,7 +162,7 @@ impl Table {
         }
     }
 
-    /// The value is rarer in the foreground than elsewhere.
+    /// Whether the value is rarer in the foreground than elsewhere.
     fn is_negative(&self) -> bool {
         self.n11 / self.inside < self.n10 / self.outside
     }
@@ -240,7 +240,7 @@ mod tests {
         );
         near(Heuristic::Gnd(superset), counts(2.0, 2.0, 2.0, 7.0), 1.0);
         near(Heuristic::Gnd(superset), counts(0.0, 2.0, 2.0, 7.0), 0.0);
-        // A value that is rarer inside is significant only if that is asked for.
+        // A value that is rarer in the foreground is significant only with `include_negatives`.
         let rarer = counts(1.0, 5.0, 4.0, 10.0);
         assert_eq!(Heuristic::ChiSquare(superset).score(rarer), f64::NEG_INFINITY);
         assert_eq!(Heuristic::MutualInformation(superset).score(rarer), f64::NEG_INFINITY);
@@ -250,7 +250,7 @@ mod tests {
         };
         assert!(Heuristic::ChiSquare(negatives).score(rarer) > 0.0);
         assert!(Heuristic::MutualInformation(negatives).score(rarer) > 0.0);
-        // A value of all and only the foreground tells everything about it.
+        // A value of all foreground documents and no others gives complete information.
         near(Heuristic::MutualInformation(superset), counts(5.0, 5.0, 5.0, 10.0), 1.0);
     }
 }

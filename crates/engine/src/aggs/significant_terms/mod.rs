@@ -1,4 +1,4 @@
-//! `significant_terms`: the values that the query's documents have more often than all others do.
+//! `significant_terms` aggregation: values that are more frequent in the query's documents than in the background.
 
 mod answer;
 mod heuristic;
@@ -19,10 +19,10 @@ pub use heuristic::{Heuristic, Sets};
 
 pub(super) const NAME: &str = "significant_terms";
 
-/// Buckets returned where `size` is not given.
+/// Default `size`.
 const SIZE: usize = 10;
 
-/// Documents of the foreground that a value needs where `min_doc_count` is not given.
+/// Default `min_doc_count`, in foreground documents.
 const MIN_DOC_COUNT: u64 = 3;
 
 /// `significant_terms`.
@@ -32,15 +32,15 @@ pub struct SignificantTerms {
     pub field: String,
     /// Buckets returned (default 10).
     pub size: usize,
-    /// Candidates per shard; `None`: twice what `terms` would keep.
+    /// Candidates per shard; `None`: twice the number of `terms`.
     pub shard_size: Option<usize>,
-    /// Fewer documents of the foreground: no bucket (default 3).
+    /// Minimum foreground documents of a bucket (default 3).
     pub min_doc_count: u64,
-    /// Candidates of fewer documents on a shard are not reported (default 0).
+    /// Minimum documents of a candidate that a shard reports (default 0).
     pub shard_min_doc_count: u64,
-    /// What is compared.
+    /// Measure of significance.
     pub heuristic: Heuristic,
-    /// Which documents are the background; `None`: all.
+    /// Query of the background documents; `None`: all documents.
     pub background_filter: Option<Box<Query>>,
     /// Only these keys.
     pub include: Option<TermsFilter>,
@@ -77,7 +77,7 @@ pub(super) fn parse(request: &Request<'_>) -> Result<AggregationKind> {
             "include" => terms.include = Some(TermsFilter::parse(key, value)?),
             "exclude" => terms.exclude = Some(TermsFilter::parse(key, value)?),
             "format" => terms.format = Some(parse::text(NAME, key, value)?),
-            // A hint about how to compute the same answer.
+            // A hint for the computation that does not change the answer.
             "execution_hint" => drop(parse::text(NAME, key, value)?),
             name => {
                 let found = match value {
@@ -99,8 +99,8 @@ pub(super) fn parse(request: &Request<'_>) -> Result<AggregationKind> {
 }
 
 impl SignificantTerms {
-    /// Candidates that each shard keeps. More than `terms` keeps, because what is rare on a shard
-    /// may be significant all the same.
+    /// Returns the number of candidates that each shard retains: more than for `terms`, because a value that is rare on
+    /// a shard may still be significant.
     pub fn shard_size(&self) -> usize {
         match self.shard_size {
             Some(size) => size.max(self.size),

@@ -1,4 +1,4 @@
-//! The buckets of `terms`: merged, cut and printed.
+//! Partial result and answer of `terms`: merges, cuts and prints buckets.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -20,30 +20,30 @@ use crate::{Cancel, Error, Result, Watch};
 pub struct TermsPartial {
     /// Candidates.
     pub buckets: HashMap<KeyBytes, Bucket>,
-    /// Further candidates by their counts alone, not named yet. Only where the order is by count,
-    /// most first, and nothing is below.
+    /// Further candidates by count only, without their keys yet. Used only if the order is by count descending and
+    /// there are no sub-aggregations.
     pub stored: StoredCounts,
     /// Documents in buckets that were cut.
     pub other_doc_count: u64,
-    /// The most documents a cut bucket can have had, summed over the cuts.
+    /// Maximum documents of a cut bucket, summed over the cuts.
     pub error_upper_bound: u64,
-    /// How keys print; the first that is not `Raw` wins.
+    /// Format of the keys; the first that is not `Raw` wins.
     pub format: ValueFormat,
-    /// How many shards' cuts went into this ([`TermsPartial::cut`]).
+    /// Number of shards whose cuts are included ([`TermsPartial::cut`]).
     pub shards: u32,
-    /// Some shard cut in an order that tells nothing about the counts of what it cut.
+    /// A shard cut in an order that gives no bound for the counts of the cut buckets.
     pub error_unbounded: bool,
-    /// By key, the part of `error_upper_bound` that comes from shards that did report the bucket.
-    /// Kept only for `show_term_doc_count_error`.
+    /// By key, the part of `error_upper_bound` from shards that reported the bucket. Set only for
+    /// `show_term_doc_count_error`.
     pub reported_errors: HashMap<KeyBytes, u64>,
-    /// By source of `multi_terms`, how its part of the keys prints.
+    /// Format of each part of a `multi_terms` key.
     pub formats: Vec<ValueFormat>,
 }
 
 impl TermsPartial {
-    /// Keeps the `shard_size` candidates that come first in the order, and accounts for the rest.
-    /// For the merged result of one whole shard, once ([`Aggregations::cut_shard`] does it on all
-    /// levels). `sub` are the aggregations below, which the order may name.
+    /// Retains the first `shard_size` candidates of the order, and accounts for the rest. Called once, for the merged
+    /// result of one whole shard ([`Aggregations::cut_shard`] does it on all levels). `sub` are the sub-aggregations,
+    /// which the order may name.
     pub(in crate::aggs) fn cut(&mut self, terms: &Selection<'_>, sub: &Aggregations, cancel: &Cancel) -> Result<()> {
         self.shards = 1;
         let shard_size = terms.shard_size;
@@ -52,7 +52,7 @@ impl TermsPartial {
             self.was_cut(least.unwrap_or(0), terms.show_errors);
         }
         if terms.shard_min_doc_count > 0 {
-            // Elasticsearch does not count these among the others either.
+            // Elasticsearch does not count these in `sum_other_doc_count` either.
             self.buckets
                 .retain(|_, bucket| bucket.doc_count >= terms.shard_min_doc_count);
         }
@@ -68,7 +68,7 @@ impl TermsPartial {
         }
         sorter.sort_top(&mut ranked, shard_size);
         for cut in ranked.drain(shard_size..) {
-            // What is below it is let go of here.
+            // This drops the sub-aggregation results of the cut bucket.
             watch.tick()?;
             self.other_doc_count += cut.bucket.doc_count;
         }
@@ -85,8 +85,8 @@ impl TermsPartial {
         Ok(())
     }
 
-    /// Accounts for a cut of candidates none of which had more than `error` documents. What is left was reported; `by_key`: for
-    /// `show_term_doc_count_error`, that is written down.
+    /// Accounts for a cut of candidates that each had at most `error` documents; the remaining buckets were reported.
+    /// With `by_key` (for `show_term_doc_count_error`) the error is recorded per remaining bucket.
     pub fn was_cut(&mut self, error: u64, by_key: bool) {
         self.error_upper_bound += error;
         if by_key && error > 0 {
@@ -96,8 +96,7 @@ impl TermsPartial {
         }
     }
 
-    /// Names the first `keep` of all candidates, if some are not named yet; true if others were
-    /// cut.
+    /// Resolves the keys of the first `keep` candidates, if some have none yet; returns true if others were cut.
     fn name_first(&mut self, keep: usize) -> Result<bool> {
         if self.stored.0.is_empty() {
             return Ok(false);
@@ -153,7 +152,7 @@ impl TermsPartial {
         Ok(())
     }
 
-    /// Shards may know a field as integers here and as floats there: then all keys are floats.
+    /// Shards may map a field as integers and as floats: then all keys become floats.
     fn unify(&mut self) -> Result<()> {
         let has = |wanted: fn(&KeyBytes) -> bool| self.buckets.keys().any(wanted);
         let strings = has(|key| matches!(key, KeyBytes::Str(_) | KeyBytes::Ip(_)));
@@ -178,7 +177,7 @@ impl TermsPartial {
         Ok(())
     }
 
-    /// The prefix that `typed_keys` puts before the name; it follows the type of the keys.
+    /// Returns the prefix for `typed_keys`, by the type of the keys.
     fn type_name<'a>(&self, keys: impl Iterator<Item = &'a Key>) -> &'static str {
         let mut integers = matches!(
             self.format,
@@ -209,8 +208,7 @@ pub(in crate::aggs) fn answer(
 ) -> Result<Buckets> {
     partial.name_first(terms.size)?;
     partial.unify()?;
-    // One shard alone has nobody to differ from; -1 says that nothing is known, as in
-    // Elasticsearch.
+    // A single shard has no error; -1 means that the error is unknown, as in Elasticsearch.
     let error = |known: u64| -> Value {
         match (partial.error_unbounded, partial.shards) {
             (true, _) => Value::from(-1),
@@ -265,7 +263,7 @@ pub(in crate::aggs) fn answer(
     })
 }
 
-/// A bucket of `multi_terms`: the key is a list, and as a string its parts stand between bars.
+/// Returns a bucket of `multi_terms`: the key is a list; as a string, its parts are joined by bars.
 fn tuple_bucket(parts: Vec<Key>, formats: &[ValueFormat], doc_count: u64, sub: Level) -> FinishedBucket {
     let mut key = Vec::with_capacity(parts.len());
     let mut texts = Vec::with_capacity(parts.len());
@@ -358,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn rare_buckets_are_left_out() {
+    fn rare_buckets_are_omitted() {
         check_answer(
             json!({"field": "a", "min_doc_count": 2}),
             strings(&[("a", 1), ("b", 2)]),
@@ -389,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_meet_floats_as_floats() {
+    fn integers_and_floats_merge_as_floats() {
         check_answer(
             json!({"field": "a"}),
             partial(&[(Key::I64(1), 2), (Key::F64(1.0), 1), (Key::F64(0.5), 1)]),
@@ -402,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_do_not_meet_numbers() {
+    fn strings_and_numbers_do_not_merge() {
         let aggregations = parsed(json!({"x": {"terms": {"field": "a"}}}));
         let mixed = partial(&[(Key::I64(1), 2), (Key::Str("1".into()), 1)]);
         let partials = Partials([("x".to_owned(), Partial::Terms(mixed))].into_iter().collect());
@@ -431,7 +429,7 @@ mod tests {
         check(json!({"_count": "desc"}), "bcad");
         check(json!({"_key": "desc"}), "dcba");
         check(json!({"_term": "asc"}), "abcd");
-        // The average of nothing comes last in either direction.
+        // A mean without values comes last in either direction.
         check(json!({"m": "asc"}), "badc");
         check(json!({"m.value": "desc"}), "adbc");
         check(json!([{"s.min": "asc"}, {"_key": "desc"}]), "dbac");
@@ -478,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_by_a_metric_says_that_it_knows_nothing() {
+    fn a_cut_by_a_metric_has_an_unknown_error() {
         let aggregations = parsed(json!({"x": {
             "terms": {"field": "a", "size": 1, "shard_size": 1, "order": {"_count": "asc"}}
         }}));

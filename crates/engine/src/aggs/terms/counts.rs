@@ -1,11 +1,10 @@
-//! Counts of `terms` that stay where they were made until it is known which of them matter.
+//! Counts of `terms` by segment ordinal, resolved to keys only for values that may be in the answer.
 //!
-//! A segment counts by the number of a value in its dictionary. Naming hundred thousands of values
-//! to merge them with those of other segments takes longer than counting them, and nearly all are
-//! thrown away again. Instead each segment names its most frequent ones; what none of them named
-//! cannot have more documents than the segments' least named counts together. Once enough values
-//! are certain to be ahead of that bound they are the answer, exactly (the threshold algorithm of
-//! Fagin, Lotem and Naor); if not, each segment names more.
+//! A segment counts by the ordinal of a value in its dictionary. Resolving hundred thousands of keys to merge them with
+//! other segments takes longer than counting, and nearly all are dropped. Instead each segment returns its most
+//! frequent keys; a value that no segment returned has at most as many documents as the smallest returned counts of all
+//! segments together. Once enough values are certainly above that bound, they are the exact answer (the threshold
+//! algorithm of Fagin, Lotem and Naor); if not, each segment returns more.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -15,26 +14,26 @@ use std::sync::Arc;
 use crate::Result;
 use crate::aggs::KeyBytes;
 
-/// Values that a segment names first; each further round it is this many times as many.
+/// Keys that a segment returns in the first round; each further round returns `MORE_NAMED` times as many.
 const FIRST_NAMED: usize = 64;
 const MORE_NAMED: usize = 16;
 
-/// The counts of one segment.
+/// Counts of one segment.
 pub trait ValueCounts: Debug + Send + Sync {
-    /// Values counted.
+    /// Returns the number of counted values.
     fn value_count(&self) -> usize;
 
-    /// Documents in all their buckets.
+    /// Returns the number of documents in all buckets.
     fn total(&self) -> u64;
 
-    /// The `count` most frequent values with their counts, and what every other value has at most.
+    /// Returns the `count` most frequent values with their counts, and the maximum count of all other values.
     fn most_frequent(&self, count: usize) -> Result<(Vec<(KeyBytes, u64)>, u64)>;
 
-    /// The counts of some values; 0 for those that the segment does not have.
+    /// Returns the counts of some values; 0 for values that the segment does not have.
     fn counts_of(&self, keys: &[&KeyBytes]) -> Result<Vec<u64>>;
 }
 
-/// The counts of several segments.
+/// Counts of several segments.
 #[derive(Debug, Clone, Default)]
 pub struct StoredCounts(pub Vec<Arc<dyn ValueCounts>>);
 
@@ -49,17 +48,17 @@ impl PartialEq for StoredCounts {
     }
 }
 
-/// The first values by count (then by key), and what is behind them.
+/// First values by count (then by key), and a summary of the rest.
 pub(super) struct First {
     pub(super) counts: Vec<(KeyBytes, u64)>,
     /// Documents in the buckets of all other values.
     pub(super) other_doc_count: u64,
-    /// There are other values.
+    /// Whether there are other values.
     pub(super) is_cut: bool,
 }
 
 impl StoredCounts {
-    /// The `keep` values with the most documents, together with what is known by key already.
+    /// Returns the `keep` values with the most documents, combined with the counts already known by key.
     pub(super) fn first(&self, known: &HashMap<KeyBytes, u64>, keep: usize) -> Result<First> {
         let total = self.0.iter().map(|counts| counts.total()).sum::<u64>() + known.values().sum::<u64>();
         let most = self.0.iter().map(|counts| counts.value_count()).max().unwrap_or(0);
@@ -83,7 +82,7 @@ impl StoredCounts {
             let mut ranked: Vec<(KeyBytes, u64)> = keys.into_iter().zip(sums).collect();
             ranked.sort_unstable_by(|a, b| (Reverse(a.1), &a.0).cmp(&(Reverse(b.1), &b.0)));
             let all_named = named >= most;
-            // A value with as many documents as the last one could come before it by its key.
+            // A value with the same count as the last one could sort before it by key.
             let certain = keep > 0 && ranked.get(keep - 1).is_some_and(|last| last.1 > bound);
             if all_named || certain || keep == 0 {
                 let is_cut = ranked.len() > keep || !all_named;
@@ -133,7 +132,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_first_are_those_of_all_counts_together(
+        fn the_first_values_are_those_of_all_counts_together(
             segments in prop::collection::vec(prop::collection::vec((0_i64..600, 1_u64..40), 0..400), 1..5),
             known in prop::collection::vec((0_i64..600, 1_u64..40), 0..20),
             keep in 0_usize..40,

@@ -1,4 +1,4 @@
-//! `terms`: a bucket for each of the most frequent values.
+//! `terms` aggregation: a bucket per frequent value.
 
 mod answer;
 mod counts;
@@ -19,13 +19,13 @@ pub use counts::{StoredCounts, ValueCounts};
 
 pub(super) const NAME: &str = "terms";
 
-/// Buckets returned where `size` is not given.
+/// Default `size`.
 const SIZE: usize = 10;
 
-/// Values in one `include` or `exclude` (`index.max_terms_count`).
+/// Maximum values in one `include` or `exclude` (`index.max_terms_count`).
 const FILTER_VALUES_MAX: usize = 65_536;
 
-/// Longest regular expression (`index.max_regex_length`), bytes.
+/// Maximum length of a regular expression (`index.max_regex_length`), bytes.
 const PATTERN_LENGTH_MAX: usize = 1000;
 
 /// `terms`.
@@ -35,14 +35,14 @@ pub struct Terms {
     pub field: String,
     /// Buckets returned (default 10).
     pub size: usize,
-    /// Candidates per shard; `None`: `size * 1.5 + 10`. firn merges all candidates of a shard's
-    /// segments exactly, so the error comes from the shard cut alone.
+    /// Candidates per shard; `None`: `size * 1.5 + 10`. firn merges all candidates of a shard's segments exactly, so
+    /// the error comes from the shard cut alone.
     pub shard_size: Option<usize>,
-    /// Fewer documents: no bucket (default 1).
+    /// Minimum documents of a bucket (default 1).
     pub min_doc_count: u64,
-    /// Candidates of fewer documents on a shard are not reported (default 0).
+    /// Minimum documents of a candidate that a shard reports (default 0).
     pub shard_min_doc_count: u64,
-    /// Keys of the order; default count descending, ties by key ascending.
+    /// Sort keys with direction (true: ascending); default count descending, ties by key ascending.
     pub order: Vec<(TermsOrder, bool)>,
     /// Value of documents without the field.
     pub missing: Option<Value>,
@@ -50,15 +50,15 @@ pub struct Terms {
     pub include: Option<TermsFilter>,
     /// Not these keys.
     pub exclude: Option<TermsFilter>,
-    /// Put each bucket's `doc_count_error_upper_bound` into the answer.
+    /// Print each bucket's `doc_count_error_upper_bound`.
     pub show_term_doc_count_error: bool,
     /// Date format of keys of date fields.
     pub format: Option<String>,
 }
 
-/// Which buckets of many are kept and answered: what `terms` and `multi_terms` have in common.
+/// Selection of the retained and returned buckets: the common part of `terms` and `multi_terms`.
 pub(in crate::aggs) struct Selection<'a> {
-    /// `None`: after the type of the keys.
+    /// `None`: depends on the type of the keys.
     pub(in crate::aggs) type_name: Option<&'static str>,
     pub(in crate::aggs) size: usize,
     pub(in crate::aggs) shard_size: usize,
@@ -69,7 +69,8 @@ pub(in crate::aggs) struct Selection<'a> {
 }
 
 impl Selection<'_> {
-    /// The same for one shard. `is_lone`: no other one can add to what it reports, so that no least count holds.
+    /// Returns the selection for one shard. If it is the only one (`is_lone`), no other shard can add documents, so
+    /// `shard_min_doc_count` does not apply.
     pub(in crate::aggs) fn of_shard(mut self, is_lone: bool) -> Self {
         if is_lone {
             self.shard_min_doc_count = 0;
@@ -81,15 +82,15 @@ impl Selection<'_> {
 /// `include` / `exclude`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TermsFilter {
-    /// A regular expression over the whole key, as written (anchored).
+    /// Regular expression for the whole key, as written (anchored).
     Pattern(String),
     /// Exactly these.
     Values(Vec<Value>),
-    /// Those whose hash falls into one of so many parts; only to include.
+    /// Keys whose hash falls into one of several partitions; only for `include`.
     Partition {
         /// Below `count`.
         partition: u32,
-        /// Parts in all.
+        /// Number of partitions.
         count: u32,
     },
 }
@@ -122,7 +123,7 @@ pub(super) fn parse(request: &Request<'_>) -> Result<AggregationKind> {
             "exclude" => terms.exclude = Some(TermsFilter::parse(key, value)?),
             "show_term_doc_count_error" => terms.show_term_doc_count_error = parse::flag(NAME, key, value)?,
             "format" => terms.format = Some(parse::text(NAME, key, value)?),
-            // Hints about how to compute the same answer.
+            // Hints for the computation that do not change the answer.
             "execution_hint" => drop(parse::text(NAME, key, value)?),
             "collect_mode" => match value.as_str() {
                 Some("depth_first" | "breadth_first") => {}
@@ -166,7 +167,7 @@ impl TermsFilter {
         }
     }
 
-    /// `{"partition": 0, "num_partitions": 20}`.
+    /// Parses `{"partition": 0, "num_partitions": 20}`.
     fn parse_partition(body: &Map<String, Value>) -> Result<Self> {
         let (mut partition, mut count) = (None, None);
         for (key, value) in body {
@@ -207,7 +208,7 @@ impl TermsFilter {
 }
 
 impl Terms {
-    /// All values of a field that documents have; none is cut before all are counted.
+    /// Returns a request for all values of a field; no cut happens before all are counted.
     pub fn all_of(field: &str) -> Self {
         Self {
             field: field.to_owned(),
@@ -224,7 +225,7 @@ impl Terms {
         }
     }
 
-    /// Candidates that each shard keeps: as asked but never fewer than `size`, or Elasticsearch's
+    /// Returns the number of candidates that each shard retains: as requested but at least `size`, or Elasticsearch's
     /// `size * 1.5 + 10`.
     pub fn shard_size(&self) -> usize {
         match self.shard_size {

@@ -1,4 +1,4 @@
-//! What could come at a place of a KQL text that is being typed.
+//! Completion of a KQL text that is being typed.
 
 use std::ops::Range;
 
@@ -7,7 +7,8 @@ use super::syntax::{Expected, expected_after};
 use super::{Pattern, lexer};
 use crate::query::completion::{Slot, Wanted, before};
 
-/// What could stand at a byte of the text; only what is before it is looked at, and where the word there ends.
+/// Returns what may stand at a byte position of the text. It reads only the text before the cursor, and the end of the
+/// word at the cursor.
 pub fn complete(text: &str, cursor: usize) -> Vec<Slot> {
     let left = before(text, cursor);
     let cursor = left.len();
@@ -31,12 +32,12 @@ pub fn complete(text: &str, cursor: usize) -> Vec<Slot> {
     }
 }
 
-/// A value as it is typed.
+/// Returns a value as KQL writes it.
 pub fn write_value(value: &str) -> String {
     quote(value)
 }
 
-/// The name of a field as it is typed.
+/// Returns a field name as KQL writes it.
 pub fn write_field(name: &str) -> String {
     lexer::escape_word(&Pattern(vec![name.to_owned()]))
 }
@@ -45,7 +46,7 @@ fn is_word(token: &Token) -> bool {
     matches!(token, Token::Word(_) | Token::And | Token::Or | Token::Not)
 }
 
-/// Where the word ends that begins at `start` and goes on at least to the cursor.
+/// Returns the end of the word that begins at `start` and continues at least to the cursor.
 fn word_end(text: &str, start: usize, cursor: usize) -> usize {
     let whole = lex(&text[start..]).lexemes;
     whole
@@ -53,7 +54,7 @@ fn word_end(text: &str, start: usize, cursor: usize) -> usize {
         .map_or(cursor, |lexeme| (start + lexeme.at.end).max(cursor))
 }
 
-/// The cursor is behind a space or a sign.
+/// The cursor is after a space or an operator character.
 fn between(left: &str) -> Vec<Slot> {
     let Some((may, field)) = expected_after(left) else {
         return Vec::new();
@@ -78,9 +79,9 @@ fn between(left: &str) -> Vec<Slot> {
     slots
 }
 
-/// The cursor is in or behind the word at `last`.
+/// The cursor is in or after the word at `last`.
 fn word(text: &str, lexemes: &[Lexeme], last: Range<usize>, cursor: usize) -> Vec<Slot> {
-    // Words side by side are one value.
+    // Adjacent words are one value.
     let others = lexemes.len() - 1;
     let run = lexemes[..others]
         .iter()
@@ -126,7 +127,7 @@ fn quoted(text: &str, start: usize, cursor: usize) -> Vec<Slot> {
     }
 }
 
-/// Words as the value that they are.
+/// Returns the value of escaped words.
 fn unescaped(words: &str) -> String {
     let mut value = String::new();
     let mut end = 0;
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn names_values_and_operators_have_their_places() {
+    fn slots_follow_the_position() {
         check("|", &["field<>0..0"]);
         check("ho|", &["field<ho>0..2", "operator of ho<>2..2"]);
         check("ho|st: x", &["field<ho>0..4"]);
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn choices_are_written_so_that_they_are_read() {
+    fn written_choices_parse_back() {
         assert_eq!(write_value("a \"b\" \\c"), r#""a \"b\" \\c""#);
         assert_eq!(write_field("a b:c"), r"a\u0020b\:c");
     }

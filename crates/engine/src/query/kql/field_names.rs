@@ -1,11 +1,11 @@
-//! The names of fields in a KQL text, with their places.
+//! Field names in a KQL text, with their positions.
 
 use std::ops::Range;
 
 use super::Pattern;
 use super::lexer::{Token, lex};
 
-/// The fields that a text names, unescaped, with the bytes that each name is written in. Names with `*` are left out.
+/// Returns the fields that a text names, unescaped, with the byte range of each name. Names with `*` are left out.
 pub fn field_names(text: &str) -> Vec<(Range<usize>, String)> {
     let lexemes = lex(text).lexemes;
     let pairs = lexemes.windows(2);
@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn names_stand_before_colons_and_comparisons() {
+    fn names_precede_colons_and_comparisons() {
         check(
             "a: 1 and (b.c >= 2 or not d: (x or y))",
             &[("a", "a"), ("b.c", "b.c"), ("d", "d")],

@@ -1,19 +1,19 @@
-//! Tokens of KQL, as `grammar.peggy` of Kibana's `@kbn/es-query` defines their characters.
+//! Lexer of KQL, with the characters that `grammar.peggy` of Kibana's `@kbn/es-query` defines.
 //!
-//! A value without quotes may hold spaces. Here it is one word a token; the parser puts words that stand side by side
-//! together again, with what stood between them.
+//! A value without quotes may contain spaces. The lexer returns one token per word; the parser joins adjacent words
+//! again, with the text between them.
 
 use std::ops::Range;
 
 use crate::query::syntax_error::SyntaxError;
 
-/// A text in which `*` stands for any run of characters: what stands between the stars, so a text without any is one
+/// Text in which `*` matches any run of characters: the list of parts between the stars. A text without a star is one
 /// part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern(pub Vec<String>);
 
 impl Pattern {
-    /// The text, if it has no star.
+    /// Returns the text if it has no star.
     pub fn as_text(&self) -> Option<&str> {
         match self.0.as_slice() {
             [text] => Some(text),
@@ -21,13 +21,13 @@ impl Pattern {
         }
     }
 
-    /// Whether it is nothing but stars.
+    /// Whether it consists of stars only.
     pub fn is_any(&self) -> bool {
         self.0.len() > 1 && self.0.iter().all(String::is_empty)
     }
 }
 
-/// How a value of a field compares with that of a range.
+/// Comparison of a field's value with a range bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Comparison {
@@ -37,7 +37,7 @@ pub enum Comparison {
     GreaterOrEqual,
 }
 
-/// The longer ones first.
+/// Longer operators first.
 pub(super) const COMPARISONS: [(&str, Comparison); 4] = [
     ("<=", Comparison::LessOrEqual),
     (">=", Comparison::GreaterOrEqual),
@@ -56,34 +56,34 @@ pub(super) enum Token {
     CloseBrace,
     Colon,
     Compare(Comparison),
-    /// What stands between quotes, unescaped.
+    /// Text between quotes, unescaped.
     Quoted(String),
-    /// Unescaped.
+    /// Unescaped word.
     Word(Pattern),
 }
 
-/// A token and the bytes that it is written in.
+/// A token and its byte range.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Lexeme {
     pub(super) token: Token,
     pub(super) at: Range<usize>,
 }
 
-/// What a text begins with, up to its end or to something that is no token.
+/// Tokens of a text, up to its end or its first mistake.
 #[derive(Debug, PartialEq)]
 pub(super) struct Lexed {
     pub(super) lexemes: Vec<Lexeme>,
-    /// Why there are no more.
+    /// Error that ended the tokens.
     pub(super) error: Option<SyntaxError>,
 }
 
-/// Tokens of one query. A token is at least a byte, a clause at least one token.
+/// Maximum tokens of one query. A token has at least one byte, a clause at least one token.
 const TOKENS_MAX: usize = 4 * crate::query::CLAUSES_MAX;
 
-/// Characters that mean something where no quotes are.
+/// Characters with a meaning outside of quotes.
 const SPECIAL: &str = "\\():<>\"*{}";
 
-/// Those that stand in words.
+/// Whether a character may be part of a word.
 fn is_letter(character: char) -> bool {
     character == '*' || character == '\\' || !(character.is_whitespace() || SPECIAL.contains(character))
 }
@@ -138,7 +138,7 @@ impl<'t> Lexer<'t> {
         &self.text[self.offset..]
     }
 
-    /// The token at the offset, where no space stands, and moves past it.
+    /// Reads the token at the offset, which is not a space, and advances past it.
     fn next(&mut self) -> Result<Token, SyntaxError> {
         let rest = self.rest();
         if let Some((written, comparison)) = COMPARISONS.iter().find(|(written, _)| rest.starts_with(written)) {
@@ -174,7 +174,7 @@ impl<'t> Lexer<'t> {
                         inside.push_str(&text);
                         taken = length;
                     }
-                    // A `\` that begins no escape is itself here.
+                    // A `\` that starts no escape is a plain character here.
                     None => inside.push('\\'),
                 },
                 other => inside.push(other),
@@ -185,13 +185,13 @@ impl<'t> Lexer<'t> {
         Err(mistake(start..self.text.len(), message, &["\""]))
     }
 
-    /// A run of letters: a keyword or a part of a value or name.
+    /// Reads a run of letters: a keyword, or a part of a value or name.
     fn word(&mut self) -> Result<Token, SyntaxError> {
         let length = word_length(self.rest());
         let (start, written) = (self.offset, &self.rest()[..length]);
         let after = &self.rest()[length..];
         self.offset += length;
-        // `not: x` asks for a field of that name.
+        // `not: x` refers to a field named `not`.
         let is_name = after.trim_start().starts_with([':', '<', '>']);
         if let Some(keyword) = keyword(written).filter(|_| !is_name) {
             return Ok(keyword);
@@ -225,7 +225,8 @@ impl<'t> Lexer<'t> {
         Ok(Token::Word(Pattern(parts)))
     }
 
-    /// What the `\` at `at` and what follows it stand for, with the bytes of both; `None`: it begins no escape.
+    /// Returns the character that the escape at `at` means, with the length of the escape in bytes; `None`: no escape
+    /// starts there.
     fn escape(&self, at: usize, special: &str) -> Result<Option<(String, usize)>, SyntaxError> {
         let text = match self.text[at + 1..].chars().next() {
             Some('t') => "\t".to_owned(),
@@ -238,7 +239,7 @@ impl<'t> Lexer<'t> {
         Ok(Some((text, 2)))
     }
 
-    /// `\u0041`, or two of them for a character outside of the basic plane. Without four digits it is none.
+    /// Reads `\u0041`, or two of them for a character outside the basic plane. Without four digits it is no escape.
     fn unicode(&self, at: usize) -> Result<Option<(String, usize)>, SyntaxError> {
         let unit = |at: usize| {
             let digits = self.text.get(at..)?.strip_prefix("\\u")?.get(..4)?;
@@ -269,7 +270,7 @@ fn keyword(word: &str) -> Option<Token> {
         .map(|(_, token)| token)
 }
 
-/// Bytes of the word at the start of a text. An escape takes the character after it with it.
+/// Returns the bytes of the word at the start of a text. An escape includes the character after it.
 fn word_length(text: &str) -> usize {
     let mut characters = text.char_indices();
     while let Some((index, character)) = characters.next() {
@@ -283,27 +284,28 @@ fn word_length(text: &str) -> usize {
     text.len()
 }
 
-/// Writes a pattern so that it is read as these words.
+/// Writes a pattern so that it parses as these words.
 pub(super) fn escape_words(pattern: &Pattern) -> String {
     escape(pattern, |character, is_at_end| character == ' ' && !is_at_end)
 }
 
-/// Writes a pattern so that it is read as one word.
+/// Writes a pattern so that it parses as one word.
 pub(super) fn escape_word(pattern: &Pattern) -> String {
     escape(pattern, |_, _| false)
 }
 
-/// `separates`: whether a white space, at an end of its part or not, may stand between words as it is.
+/// `separates`: whether a white space character may stay unescaped between words; the flag says if it is at an end of
+/// its part.
 fn escape(pattern: &Pattern, separates: impl Fn(char, bool) -> bool) -> String {
     let mut escaped = String::new();
     let last_part = pattern.0.len().saturating_sub(1);
     for (number, part) in pattern.0.iter().enumerate() {
         let last = part.char_indices().next_back().map_or(0, |(index, _)| index);
-        // Beside a star no keyword begins or ends.
+        // No keyword starts or ends next to a star.
         let mut word_starts = number == 0;
         for (index, character) in part.char_indices() {
             if character.is_whitespace() && !separates(character, index == 0 || index == last) {
-                // All white space is within the basic plane.
+                // All white space characters are in the basic plane.
                 escaped.push_str(&format!("\\u{:04x}", u32::from(character)));
                 word_starts = false;
                 continue;
@@ -325,7 +327,7 @@ fn escape(pattern: &Pattern, separates: impl Fn(char, bool) -> bool) -> String {
     escaped
 }
 
-/// Writes what stands between quotes.
+/// Writes a quoted text.
 pub(super) fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');

@@ -1,8 +1,8 @@
-//! From the tree of a KQL text to a query of other kinds.
+//! Translation of a KQL tree into other queries.
 //!
-//! What `field: value` means depends on the field: a keyword is equal, a text has the words, a date is within the
-//! value's precision, in the time zone of the request. So this is done once for every index, by its mapping, as Kibana
-//! does by its data view (`functions/is.ts`, `range.ts`, `exists.ts` of `@kbn/es-query`).
+//! The meaning of `field: value` depends on the field: a keyword equals the value, a text contains the words, a date
+//! lies within the value's precision, in the time zone of the request. So the translation runs once per index, with its
+//! mapping, as Kibana uses its data view (`functions/is.ts`, `range.ts`, `exists.ts` of `@kbn/es-query`).
 
 use std::borrow::Cow;
 
@@ -19,25 +19,25 @@ use crate::query::{
 };
 use crate::{Error, Result};
 
-/// Keywords that one pattern of names stands for (`indices.query.bool.max_clause_count`).
+/// Maximum fields that one name pattern expands to (`indices.query.bool.max_clause_count`).
 const FIELDS_MAX: usize = 1024;
 
-/// What a value means to a field.
+/// Interpretation of a value, by the type of the field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// One string.
+    /// The whole string.
     Keyword,
-    /// One number, address or boolean.
+    /// A number, address or boolean.
     Exact,
     Text,
     Date,
-    /// Nothing is known of it.
+    /// The mapping is not known.
     Unknown,
 }
 
 impl Kql {
-    /// What it means where fields are what the mapping says; `None`: nothing is known of them. Fails where a pattern
-    /// names too many fields.
+    /// Translates the tree with a mapping; `None`: the mapping is not known. Fails if a pattern matches too many
+    /// fields.
     pub(super) fn lowered(&self, mapping: Option<&Mapping>) -> Result<Query> {
         let lowering = Lowering { kql: self, mapping };
         let mut query = lowering.node(&self.parsed)?;
@@ -53,7 +53,8 @@ impl Kql {
 }
 
 impl Query {
-    /// The same with what its KQL means in an index of this mapping. Fails where a pattern names too many fields.
+    /// Returns the query with its KQL parts translated for an index with this mapping. Fails if a pattern matches too
+    /// many fields.
     pub fn without_kql(&self, mapping: &Mapping) -> Result<Cow<'_, Query>> {
         if !self.holds_kql() {
             return Ok(Cow::Borrowed(self));
@@ -139,7 +140,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// A value in the default fields.
+    /// Translates a value without a field: it is searched in the default fields.
     fn anywhere(&self, value: &Value) -> Result<Query> {
         match value {
             Value::Words(pattern) if pattern.is_any() => Ok(everything()),
@@ -174,7 +175,7 @@ impl Lowering<'_> {
                 }
                 _ => Kind::Exact,
             },
-            // What has no mapping is indexed as a keyword, if at all.
+            // An unmapped field is indexed as a keyword, if at all.
             Some(Resolved::Flattened(..) | Resolved::Object(_)) | None => Kind::Keyword,
         }
     }
@@ -242,7 +243,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// A value in each field that a pattern names: keywords one by one, the others together.
+    /// Translates a value for each field that a pattern matches: keywords one by one, all other fields together.
     fn in_pattern(&self, names: &str, value: &Value) -> Result<Query> {
         let Some(mapping) = self.mapping else {
             return self.lenient(vec![names.to_owned()], value);
@@ -269,7 +270,7 @@ impl Lowering<'_> {
         Ok(any(parts))
     }
 
-    /// A value in fields of which some may not be able to hold it.
+    /// Translates a value for fields of which some may not accept it.
     fn lenient(&self, fields: Vec<String>, value: &Value) -> Result<Query> {
         let (text, kind) = match value {
             Value::Phrase(text) => (text.as_str(), MultiMatchType::Phrase),
@@ -291,7 +292,7 @@ impl Lowering<'_> {
         }))
     }
 
-    /// Words with stars, as Lucene's syntax says them: each word by itself.
+    /// Translates words with stars to Lucene's syntax, word by word.
     fn query_string(&self, fields: Vec<String>, pattern: &Pattern, lenient: bool) -> Result<QueryString> {
         let parts: Vec<String> = pattern.0.iter().map(|part| escape(part)).collect();
         let words: Vec<String> = parts.join("*").split(' ').map(not_an_operator).collect();
@@ -315,7 +316,7 @@ impl Lowering<'_> {
             lower,
             upper,
             format: None,
-            // Other fields refuse one.
+            // Fields that are not dates refuse a time zone.
             time_zone: self
                 .kql
                 .time_zone
@@ -342,7 +343,7 @@ fn everything() -> Query {
     Query::MatchAll(MatchAll::default())
 }
 
-/// One of these; none of none.
+/// Returns the disjunction of the parts; without parts it matches nothing.
 fn any(mut parts: Vec<Query>) -> Query {
     match parts.pop() {
         None => Query::MatchNone,
@@ -358,7 +359,7 @@ fn any(mut parts: Vec<Query>) -> Query {
     }
 }
 
-/// In Lucene's syntax these are operators in capital letters.
+/// In Lucene's syntax these words in capital letters are operators.
 fn not_an_operator(word: &str) -> String {
     match word {
         "AND" | "OR" | "NOT" => format!("\\{word}"),

@@ -1,7 +1,7 @@
-//! `kql`: the Kibana Query Language in a parameter, as Elasticsearch has it from 8.17 on.
+//! `kql` query: the Kibana Query Language in a parameter, as in Elasticsearch from 8.17 on.
 //!
-//! <https://www.elastic.co/docs/reference/query-languages/query-dsl/query-dsl-kql-query>. The text is read once into a
-//! tree; what the tree means is worked out for every index by its mapping ([`Kql::lower`]).
+//! <https://www.elastic.co/docs/reference/query-languages/query-dsl/query-dsl-kql-query>. The text is parsed once into
+//! a tree; [`Kql::lower`] translates the tree for every index with its mapping.
 
 mod completion;
 mod field_names;
@@ -26,27 +26,27 @@ pub use syntax::{DEPTH_MAX, Expected, Node, Value, parse};
 
 pub(super) const NAME: &str = "kql";
 
-/// A text in KQL.
+/// Text in KQL.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Kql {
     /// As written.
     pub query: String,
-    /// Where values without a field are looked for; may hold `*`. `None`: `index.query.default_field`.
+    /// Field for values without a field; may contain `*`. `None`: `index.query.default_field`.
     pub default_field: Option<String>,
-    /// Of dates that name none, as written.
+    /// Time zone of dates without one, as written.
     pub time_zone: Option<String>,
-    /// Keywords match in either case.
+    /// Keywords match case-insensitively.
     pub case_insensitive: bool,
     /// Multiplies the score.
     pub boost: f32,
-    /// The tree.
+    /// Parsed text.
     pub parsed: Node,
-    /// What it means where nothing is known of the fields; see [`Query::for_each_required`].
+    /// Translation without a mapping; see [`Query::for_each_required`].
     pub(super) unmapped: Box<Query>,
 }
 
 impl Kql {
-    /// A text, with the time zone of its dates.
+    /// Parses a text; `time_zone` applies to its dates.
     pub fn new(query: &str, time_zone: Option<&str>) -> Result<Self> {
         let mut body = Map::new();
         body.insert("query".into(), query.into());
@@ -56,7 +56,7 @@ impl Kql {
         read(&Json::Object(body))
     }
 
-    /// What it means in an index of this mapping. Fails where a pattern names too many fields.
+    /// Translates the query for an index with this mapping. Fails if a pattern matches too many fields.
     pub fn lower(&self, mapping: &Mapping) -> Result<Query> {
         self.lowered(Some(mapping))
     }

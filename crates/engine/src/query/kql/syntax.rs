@@ -1,4 +1,4 @@
-//! From KQL to its tree.
+//! Parser of KQL.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -7,48 +7,48 @@ use super::lexer::{COMPARISONS, Comparison, Lexed, Lexeme, Pattern, Token, escap
 use crate::query::CLAUSES_MAX;
 use crate::query::syntax_error::SyntaxError;
 
-/// How deep parentheses and `not` nest. Nobody writes ten.
+/// Maximum nesting of parentheses and `not`. Hand-written queries stay below ten.
 pub const DEPTH_MAX: usize = 100;
 
-/// The tree of a KQL text. `and` binds tighter than `or`; parentheses that change nothing are not kept.
+/// Tree of a KQL text. `and` binds tighter than `or`; redundant parentheses are dropped.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Node {
-    /// The empty text, which finds everything.
+    /// The empty text, which matches everything.
     All,
     /// Two or more.
     And(Vec<Node>),
     /// Two or more.
     Or(Vec<Node>),
-    /// What does not match.
+    /// Documents that do not match.
     Not(Box<Node>),
-    /// `field: value`, or a value alone.
+    /// `field: value`, or a value without a field.
     Is {
         /// `None`: the default fields.
         field: Option<Pattern>,
-        /// What it is.
+        /// Searched value.
         value: Value,
     },
     /// `field > value`.
     Range {
-        /// Compared with the value.
+        /// Compared field.
         field: Pattern,
-        /// How.
+        /// Comparison operator.
         comparison: Comparison,
         /// As written, unescaped.
         value: String,
     },
 }
 
-/// What is asked of a field.
+/// Searched value of a field.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// Words without quotes, of which texts need one. Never empty.
+    /// Words without quotes; a text field matches if it contains any of them. Never empty.
     Words(Pattern),
-    /// What stood between quotes, in which nothing but escapes means anything.
+    /// Quoted text, in which only escapes are special.
     Phrase(String),
 }
 
-/// What may stand at a place of a text.
+/// What the grammar allows at a position of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum Expected {
@@ -67,7 +67,7 @@ pub enum Expected {
 use Expected as May;
 
 impl Expected {
-    /// What somebody could type, or the name of what they could.
+    /// Returns the texts that a user can type, or the name of the category.
     fn names(self) -> &'static [&'static str] {
         match self {
             May::And => &["AND"],
@@ -84,14 +84,14 @@ impl Expected {
     }
 }
 
-/// What may begin a query.
+/// Allowed at the start of a query.
 const START: &[Expected] = &[May::Field, May::Value, May::Not, May::Open];
-/// What may begin what stands behind a field and a colon.
+/// Allowed after a field and a colon.
 const VALUES: &[Expected] = &[May::Value, May::Open];
-/// What may begin a part of a list of values.
+/// Allowed at the start of an element of a value list.
 const LISTED: &[Expected] = &[May::Value, May::Not, May::Open];
 
-/// Reads a text.
+/// Parses a text.
 pub fn parse(text: &str) -> Result<Node, SyntaxError> {
     let mut parser = Parser::new(text, lex(text));
     if parser.is_at_end() {
@@ -104,8 +104,8 @@ pub fn parse(text: &str) -> Result<Node, SyntaxError> {
     }
 }
 
-/// What could come next after a text that is the beginning of another, and the field whose value it would be, if one.
-/// `None`: nothing could, for the text has a mistake already.
+/// Returns what may follow an incomplete text, and the field whose value may follow. `None`: the text already has a
+/// mistake.
 pub(super) fn expected_after(text: &str) -> Option<(Vec<Expected>, Option<Pattern>)> {
     let lexed = lex(text);
     if lexed.error.is_some() {
@@ -130,16 +130,16 @@ pub(super) fn expected_after(text: &str) -> Option<(Vec<Expected>, Option<Patter
 struct Parser<'t> {
     text: &'t str,
     lexemes: Vec<Lexeme>,
-    /// Why there are no more tokens, unless the text is over.
+    /// Error that ended the tokens; `None`: the text ended.
     error: Option<SyntaxError>,
     next: usize,
     depth: usize,
     clauses: usize,
-    /// Parentheses that are open.
+    /// Number of open parentheses.
     open: usize,
-    /// What may follow the part that was read last.
+    /// What may follow the last part.
     after: Vec<Expected>,
-    /// What was needed where the text was over, and the field it was about.
+    /// What was missing at the end of the text, and the field concerned.
     missing: Option<Vec<Expected>>,
     field_of_missing: Option<Pattern>,
 }
@@ -170,7 +170,7 @@ impl<'t> Parser<'t> {
         is_next
     }
 
-    /// All tokens are read, and nothing follows that is none.
+    /// Whether all tokens are consumed and the lexer reached the end.
     fn is_at_end(&self) -> bool {
         self.next == self.lexemes.len() && self.error.is_none()
     }
@@ -183,7 +183,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The next token, or the lack of one, is none of these.
+    /// Returns the error that the next token, or the end, is none of the expected.
     fn unexpected(&self, expected: &[Expected]) -> SyntaxError {
         let names: Vec<&str> = expected.iter().flat_map(|may| may.names()).copied().collect();
         let list = match names.split_last() {
@@ -203,7 +203,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// A token as written; of a long one its beginning.
+    /// Returns a token as written, shortened if it is long.
     fn shown(&self, at: &Range<usize>) -> String {
         const SHOWN_CHARS: usize = 50;
         let written = &self.text[at.clone()];
@@ -214,14 +214,14 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The same, noted as what could come next if the text is over here.
+    /// Returns the same error and records what may follow if the text ends here.
     fn needs<T>(&mut self, expected: &[Expected], field: Option<&Pattern>) -> Result<T, SyntaxError> {
         self.missing = Some(expected.to_vec());
         self.field_of_missing = field.cloned();
         Err(self.unexpected(expected))
     }
 
-    /// Notes that a part is complete, and what may come next.
+    /// Records that a part is complete, and what may follow.
     fn complete(&mut self, more: &[Expected]) {
         let end = if self.open > 0 { May::Close } else { May::End };
         self.after = [&[May::And, May::Or], more, &[end]].concat();
@@ -239,7 +239,7 @@ impl<'t> Parser<'t> {
         Err(self.error_at(at, format!("Parentheses and NOT nest deeper than {DEPTH_MAX}")))
     }
 
-    /// Parts with `or` between them: of a query, or of the values of a field.
+    /// Parses parts joined by `or`: of a query, or of a value list.
     fn or(&mut self, field: Option<&Pattern>) -> Result<Node, SyntaxError> {
         let mut parts = vec![self.and(field)?];
         while self.takes(&Token::Or) {
@@ -266,7 +266,7 @@ impl<'t> Parser<'t> {
         Ok(Node::Not(Box::new(node)))
     }
 
-    /// What stands between operators.
+    /// Parses one operand.
     fn part(&mut self, field: Option<&Pattern>) -> Result<Node, SyntaxError> {
         if self.takes(&Token::Open) {
             return self.parentheses(field);
@@ -277,7 +277,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// What follows a parenthesis.
+    /// Parses the content of parentheses.
     fn parentheses(&mut self, field: Option<&Pattern>) -> Result<Node, SyntaxError> {
         self.deeper()?;
         self.open += 1;
@@ -292,7 +292,7 @@ impl<'t> Parser<'t> {
         Ok(node)
     }
 
-    /// A field with what is asked of it, or a value alone.
+    /// Parses a field with its value, or a value without a field.
     fn expression(&mut self) -> Result<Node, SyntaxError> {
         let name = match self.peek() {
             Some(Token::Word(name)) => name.clone(),
@@ -312,7 +312,7 @@ impl<'t> Parser<'t> {
             _ => {
                 let first = self.next;
                 let node = self.value(None)?;
-                // One word may be the name of a field.
+                // A single word may be a field name.
                 if self.next == first + 1 {
                     self.complete(&[May::Colon, May::Comparison]);
                 }
@@ -321,7 +321,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// What follows a field and a colon.
+    /// Parses what follows a field and a colon.
     fn values(&mut self, field: &Pattern) -> Result<Node, SyntaxError> {
         match self.peek() {
             Some(Token::Open) => self.part(Some(field)),
@@ -366,7 +366,7 @@ impl<'t> Parser<'t> {
         })
     }
 
-    /// A quoted value, or words side by side.
+    /// Parses a quoted value, or adjacent words.
     fn value(&mut self, field: Option<&Pattern>) -> Result<Node, SyntaxError> {
         self.clauses += 1;
         if self.clauses > CLAUSES_MAX {
@@ -389,8 +389,7 @@ impl<'t> Parser<'t> {
         })
     }
 
-    /// Words as one value. A word before a colon or a comparison is the name of a field, which has to stand behind an
-    /// operator.
+    /// Parses words as one value. A word before a colon or a comparison is a field name, which must follow an operator.
     fn words(&mut self) -> Pattern {
         let mut parts: Vec<String> = Vec::new();
         let mut end = 0;
@@ -429,7 +428,7 @@ fn several(mut parts: Vec<Node>, join: impl FnOnce(Vec<Node>) -> Node) -> Node {
 }
 
 impl Node {
-    /// The text that is read as this.
+    /// Returns a text that parses to this tree.
     pub fn print(&self) -> String {
         match self {
             Self::All => String::new(),
@@ -460,7 +459,7 @@ impl Node {
         }
     }
 
-    /// Leaves in it, at least 1.
+    /// Returns the number of leaves, at least 1.
     pub(in crate::query) fn clause_count(&self) -> usize {
         match self {
             Self::And(parts) | Self::Or(parts) => parts.iter().map(Self::clause_count).sum(),
@@ -469,7 +468,7 @@ impl Node {
         }
     }
 
-    /// Adds the fields it names, patterns as written; true if it also reads the default fields.
+    /// Adds the named fields, patterns as written; returns true if the default fields are read too.
     pub(in crate::query) fn collect_fields(&self, fields: &mut BTreeSet<String>) -> bool {
         match self {
             Self::All => false,
@@ -503,7 +502,7 @@ impl Value {
     }
 }
 
-/// A name is one word.
+/// Writes a name as one word.
 fn print_name(name: &Pattern) -> String {
     match name.as_text() {
         Some("") => quote(""),

@@ -1,4 +1,4 @@
-//! Texts beside the queries they become, and properties of all texts.
+//! Texts with the queries they translate to, and properties of all texts.
 
 use firn_model::mapping::Mapping;
 use proptest::prelude::*;
@@ -25,14 +25,14 @@ fn lowered(body: Json) -> Json {
     query.without_kql(&mapping()).unwrap().print()
 }
 
-/// What a text means in an index with the mapping above.
+/// Checks the translation of a text for an index with the mapping above.
 #[track_caller]
 fn check(text: &str, expect: Json) {
     let expect = Query::parse(&expect).unwrap().print();
     assert_eq!(lowered(json!({"query": text})), expect, "{text}");
 }
 
-/// What is wrong, between which bytes, and what could have stood there.
+/// Checks the error of a text: its byte range and message, with the expected texts.
 #[track_caller]
 fn check_error(text: &str, at: std::ops::Range<usize>, message: &str) {
     match parse(text) {
@@ -50,7 +50,7 @@ fn any(queries: Json) -> Json {
 }
 
 #[test]
-fn values_are_what_their_fields_make_of_them() {
+fn values_depend_on_the_field_type() {
     check("", json!({"match_all": {}}));
     check(" \n ", json!({"match_all": {}}));
     check("host: web-1", term("host", "web-1"));
@@ -119,7 +119,7 @@ fn ranges_compare() {
 }
 
 #[test]
-fn operators_bind_as_everywhere() {
+fn and_binds_tighter_than_or() {
     let (a, b, c) = (term("a", "1"), term("b", "2"), term("c", "3"));
     check("a:1 and b:2", json!({"bool": {"must": [a, b]}}));
     check("a:1 OR b:2 And c:3", any(json!([a, {"bool": {"must": [b, c]}}])));
@@ -147,7 +147,7 @@ fn operators_bind_as_everywhere() {
 }
 
 #[test]
-fn values_alone_are_looked_for_in_default_fields() {
+fn values_without_a_field_search_default_fields() {
     check(
         "quick fox",
         json!({"multi_match": {"query": "quick fox", "lenient": true}}),
@@ -168,7 +168,7 @@ fn values_alone_are_looked_for_in_default_fields() {
 }
 
 #[test]
-fn options_reach_the_fields_they_are_about() {
+fn options_apply_to_their_fields() {
     let zone = |query: &str| lowered(json!({"query": query, "time_zone": "Europe/Zurich"}));
     assert_eq!(
         zone("@timestamp: 2024-01-01"),
@@ -213,7 +213,7 @@ fn escapes_are_characters() {
 }
 
 #[test]
-fn mistakes_are_told_where_they_are() {
+fn errors_have_positions() {
     let after = "Expected AND, OR or end of input";
     check_error("a: 1 b: 2", 6..7, &format!("{after} but \":\" found"));
     check_error("a: \"1\" \"2\"", 7..10, &format!("{after} but \"\"2\"\" found"));
@@ -241,7 +241,7 @@ fn mistakes_are_told_where_they_are() {
         "Nested queries (field: { … }) are not implemented by firn",
     );
     check_error("}", 0..1, "Expected field name, value, NOT or ( but \"}\" found");
-    // Of two mistakes the first.
+    // The first of two mistakes is reported.
     check_error("a: ) \"x", 3..4, "Expected value or ( but \")\" found");
 }
 
@@ -282,7 +282,7 @@ fn parameters_are_read_and_written() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused() {
+fn invalid_parameters_are_refused() {
     check_refused(json!({"kql": {}}), "[kql] must be provided with a [query]");
     check_refused(
         json!({"kql": {"query": "x", "fields": []}}),
@@ -320,7 +320,7 @@ fn kql_within_other_queries_is_replaced() {
 }
 
 #[test]
-fn what_may_come_next_is_known() {
+fn expected_continuations() {
     let check = |text: &str, expect: &[Expected], field: Option<&str>| {
         let field = field.map(|name| Pattern(vec![name.to_owned()]));
         assert_eq!(expected_after(text), Some((expect.to_vec(), field)), "{text}");
@@ -391,7 +391,7 @@ fn node() -> impl Strategy<Value = Node> {
     })
 }
 
-/// Pieces that texts are made of, whole and broken.
+/// Fragments of texts, valid and broken.
 fn scraps() -> impl Strategy<Value = String> {
     let scrap = prop_oneof![
         prop::sample::select(vec![
@@ -406,13 +406,13 @@ fn scraps() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn a_printed_tree_is_read_as_the_same(node in node()) {
+    fn printed_trees_parse_back(node in node()) {
         let printed = node.print();
         prop_assert_eq!(parse(&printed), Ok(node), "{}", printed);
     }
 
     #[test]
-    fn every_text_is_read_or_refused_at_a_place_of_it(text in scraps()) {
+    fn every_text_parses_or_fails_at_a_position(text in scraps()) {
         match parse(&text) {
             Ok(node) => {
                 prop_assert_eq!(parse(&node.print()), Ok(node.clone()));
@@ -422,7 +422,7 @@ proptest! {
             Err(error) => {
                 prop_assert!(text.get(error.at.clone()).is_some(), "{:?} of {}", error.at, text);
                 prop_assert!(!error.message.is_empty());
-                // Characters, as a browser counts them, are within the text too.
+                // The position in UTF-16 code units, as browsers count, is within the text too.
                 let length = text.encode_utf16().count() as u64;
                 let position = error.into_error(&text).details().unwrap()["position"].clone();
                 prop_assert!(position["start"].as_u64() <= position["end"].as_u64());

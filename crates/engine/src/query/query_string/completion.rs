@@ -1,4 +1,4 @@
-//! What could come at a place of a text in Lucene's syntax that is being typed.
+//! Completion of a Lucene query text that is being typed.
 
 use std::ops::Range;
 
@@ -6,7 +6,8 @@ use super::lexer::{Lexed, Token, lex};
 use super::syntax::unescape;
 use crate::query::completion::{Slot, Wanted, before};
 
-/// What could stand at a byte of the text; only what is before it is looked at, and where the word there ends.
+/// Returns what may stand at a byte position of the text. It reads only the text before the cursor, and the end of the
+/// word at the cursor.
 pub fn complete(text: &str, cursor: usize) -> Vec<Slot> {
     let left = before(text, cursor);
     let cursor = left.len();
@@ -36,12 +37,12 @@ pub fn complete(text: &str, cursor: usize) -> Vec<Slot> {
     slots
 }
 
-/// A value as it is typed.
+/// Returns a value as the syntax writes it.
 pub fn write_value(value: &str) -> String {
     format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// The name of a field as it is typed.
+/// Returns a field name as the syntax writes it.
 pub fn write_field(name: &str) -> String {
     let mut written = String::with_capacity(name.len());
     for letter in name.chars() {
@@ -60,23 +61,23 @@ fn is_word(token: &Token<'_>) -> bool {
     )
 }
 
-/// Where the token ends that begins at `start` and goes on at least to the cursor.
+/// Returns the end of the token that begins at `start` and continues at least to the cursor.
 fn token_end(text: &str, start: usize, cursor: usize) -> usize {
     let whole = lex(&text[start..]).tokens;
     whole.first().map_or(cursor, |(at, _)| (start + at.end).max(cursor))
 }
 
-/// Where a text has come to.
+/// Parser state at the cursor.
 struct Place {
-    /// Whose values come, if a field's.
+    /// Field whose value comes next.
     field: Option<String>,
-    /// A clause is complete.
+    /// The last clause is complete.
     is_complete: bool,
 }
 
 impl Place {
     fn after(tokens: &[(Range<usize>, Token<'_>)]) -> Self {
-        // What stands before parentheses that are open, and before the next value.
+        // Fields before the open parentheses, and before the next value.
         let mut outer: Vec<Option<String>> = Vec::new();
         let mut field: Option<String> = None;
         let mut is_complete = false;
@@ -115,7 +116,7 @@ impl Place {
             slots.push(Slot::new(Wanted::Conjunction, typed, replace.clone()));
         }
         match self.field {
-            // A value that nobody has begun follows an operator.
+            // A new value may start only after an operator.
             Some(_) if self.is_complete && typed.is_empty() => {}
             Some(field) => slots.push(Slot::new(Wanted::Value(field), typed, replace)),
             None if self.is_complete && typed.is_empty() => {}
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn names_values_and_operators_have_their_places() {
+    fn slots_follow_the_position() {
         check("|", &["field<>0..0"]);
         check("ho|", &["field<ho>0..2", "operator of ho<>2..2"]);
         check("ho|st:x", &["field<ho>0..4"]);
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn choices_are_written_so_that_they_are_read() {
+    fn written_choices_parse_back() {
         assert_eq!(write_value(r#"a "b" \c"#), r#""a \"b\" \\c""#);
         assert_eq!(write_field("a b:c-d"), r"a\ b\:c-d");
     }

@@ -1,14 +1,15 @@
-//! The names of fields in a text in Lucene's syntax, with their places.
+//! Field names in a Lucene query text, with their positions.
 
 use std::ops::Range;
 
 use super::lexer::{Token, lex};
 use super::syntax::unescape;
 
-/// Asks for documents that have the field of its value.
+/// Field name of a clause that matches documents with a value in the named field.
 const EXISTS: &str = "_exists_";
 
-/// The fields that a text names, unescaped, with the bytes that each name is written in. Names with wildcards are left out.
+/// Returns the fields that a text names, unescaped, with the byte range of each name. Names with wildcards are left
+/// out.
 pub fn field_names(text: &str) -> Vec<(Range<usize>, String)> {
     let tokens = lex(text).tokens;
     let mut names = Vec::new();
@@ -47,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn names_stand_before_colons_and_behind_exists() {
+    fn names_precede_colons_or_follow_exists() {
         check(
             "a:1 AND (b.c:>=2 OR NOT d:(x OR y)) +e:[1 TO 2]",
             &[("a", "a"), ("b.c", "b.c"), ("d", "d"), ("e", "e")],

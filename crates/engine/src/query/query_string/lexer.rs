@@ -1,5 +1,5 @@
-//! Tokens of Lucene's query syntax, as `QueryParser.jj` of Lucene 9 defines them: the longest
-//! token wins, and what may follow `^`, `[` and `{` is a language of its own.
+//! Lexer of Lucene's query syntax, as `QueryParser.jj` of Lucene 9 defines it: the longest token wins, and separate
+//! lexical rules apply after `^`, `[` and `{`.
 
 use std::ops::Range;
 
@@ -18,20 +18,20 @@ pub(super) enum Token<'t> {
     Colon,
     /// `^2.5`.
     Boost(f32),
-    /// What stands between quotes, escapes kept.
+    /// Text between quotes, still escaped.
     Quoted(&'t str),
-    /// A word without unescaped wildcards, escapes kept; also `+`, `-` and `!` with white space
-    /// after them, which are words then.
+    /// A word without unescaped wildcards, still escaped; also `+`, `-` and `!` before white space, which are words
+    /// there.
     Term(&'t str),
-    /// `*` alone.
+    /// A single `*`.
     Star,
-    /// `word*`, without the star, escapes kept.
+    /// `word*`, without the star, still escaped.
     Prefix(&'t str),
-    /// A word with wildcards, escapes kept.
+    /// A word with wildcards, still escaped.
     Wildcard(&'t str),
-    /// What stands between slashes, as written.
+    /// Text between slashes, as written.
     Regexp(&'t str),
-    /// `~` and what follows it.
+    /// `~` and the text after it.
     Tilde(&'t str),
     Range(RangeToken<'t>),
 }
@@ -45,25 +45,25 @@ pub(super) struct RangeToken<'t> {
     pub(super) upper_inclusive: bool,
 }
 
-/// One side of a range, escapes kept.
+/// One bound of a range, still escaped.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Bound<'t> {
     pub(super) text: &'t str,
     pub(super) quoted: bool,
 }
 
-/// Tokens of one query. A token is at least a byte, a clause at least one token.
+/// Maximum tokens of one query. A token has at least one byte, a clause at least one token.
 const TOKENS_MAX: usize = 4 * crate::query::CLAUSES_MAX;
 
-/// What a query begins with, up to its end or to something that is no token.
+/// Tokens of a text, up to its end or its first mistake.
 pub(super) struct Lexed<'t> {
-    /// Tokens with the bytes that they are written in.
+    /// Tokens with their byte ranges.
     pub(super) tokens: Vec<(Range<usize>, Token<'t>)>,
-    /// Why there are no more.
+    /// Error that ended the tokens.
     pub(super) error: Option<SyntaxError>,
 }
 
-/// Splits a query into tokens.
+/// Splits a text into tokens, up to its first mistake.
 pub(super) fn lex(text: &str) -> Lexed<'_> {
     let mut lexer = Lexer { text, offset: 0 };
     let mut tokens = Vec::new();
@@ -86,7 +86,7 @@ pub(super) fn lex(text: &str) -> Lexed<'_> {
     }
 }
 
-/// Splits a whole query into tokens.
+/// Splits a text into tokens; fails at its first mistake.
 pub(super) fn tokens(text: &str) -> Result<Vec<(Range<usize>, Token<'_>)>, SyntaxError> {
     let lexed = lex(text);
     match lexed.error {
@@ -99,7 +99,7 @@ fn is_space(character: char) -> bool {
     matches!(character, ' ' | '\t' | '\n' | '\r' | '\u{3000}')
 }
 
-/// Whether an unescaped character may begin a word.
+/// Whether an unescaped character may start a word.
 fn starts_term(character: char) -> bool {
     !is_space(character)
         && !matches!(
@@ -170,7 +170,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// Words, the operators that look like words, and words with wildcards.
+    /// Reads words, the operators that look like words, and words with wildcards.
     fn word(&mut self) -> Result<Token<'t>, SyntaxError> {
         let rest = self.rest();
         let length = term_length(rest, true);
@@ -193,7 +193,7 @@ impl<'t> Lexer<'t> {
         })
     }
 
-    /// `^` and a number, maybe with white space between.
+    /// Reads `^` and a number, with optional white space between.
     fn boost(&mut self) -> Result<Token<'t>, SyntaxError> {
         self.offset += 1;
         self.skip_space();
@@ -221,7 +221,7 @@ impl<'t> Lexer<'t> {
                 self.offset += inside.len() + 2;
                 Ok(Token::Quoted(inside))
             }
-            None => self.without_end("Encountered a quote without its end", "\""),
+            None => self.without_end("Encountered an unterminated quote", "\""),
         }
     }
 
@@ -231,11 +231,11 @@ impl<'t> Lexer<'t> {
                 self.offset += inside.len() + 2;
                 Ok(Token::Regexp(inside))
             }
-            None => self.without_end("Encountered a regular expression without its end", "/"),
+            None => self.without_end("Encountered an unterminated regular expression", "/"),
         }
     }
 
-    /// What begins here goes on to the end of the text.
+    /// Returns the error that the token at the current position has no end.
     fn without_end<T>(&self, message: &str, end: &str) -> Result<T, SyntaxError> {
         Err(SyntaxError {
             at: self.offset..self.text.len(),
@@ -257,7 +257,7 @@ impl<'t> Lexer<'t> {
         let upper_inclusive = match self.rest().chars().next() {
             Some(']') => true,
             Some('}') => false,
-            _ => return self.error("Encountered a range without its end", &["]", "}"]),
+            _ => return self.error("Encountered an unterminated range", &["]", "}"]),
         };
         self.offset += 1;
         Ok(Token::Range(RangeToken {
@@ -268,7 +268,7 @@ impl<'t> Lexer<'t> {
         }))
     }
 
-    /// A side of a range: quoted, or anything up to a space or the end of the range.
+    /// Reads one bound of a range: quoted, or the text up to a space or the end of the range.
     fn bound(&mut self) -> Result<Bound<'t>, SyntaxError> {
         self.skip_space();
         let rest = self.rest();
@@ -292,7 +292,7 @@ impl<'t> Lexer<'t> {
     }
 }
 
-/// What stands between `delimiter` at the start of `text` and the next unescaped one.
+/// Returns the text between `delimiter` at the start of `text` and the next unescaped one.
 fn delimited(text: &str, delimiter: char) -> Option<&str> {
     let inside = &text[1..];
     let mut escaped = false;
@@ -307,9 +307,9 @@ fn delimited(text: &str, delimiter: char) -> Option<&str> {
     None
 }
 
-/// Bytes of the word at the start of `text`; 0 if there is none. An escape takes the character
-/// after it with it; a lone one at the end belongs to no word. Within a word `+` and `-` are
-/// letters, and with `wildcards` so are `*` and `?`, also at its start.
+/// Returns the bytes of the word at the start of `text`; 0 if there is none. An escape includes the character after it;
+/// a lone `\` at the end belongs to no word. Within a word `+` and `-` are letters; with `wildcards` so are `*` and
+/// `?`, also at its start.
 fn term_length(text: &str, wildcards: bool) -> usize {
     let mut characters = text.char_indices();
     let mut first = wildcards;

@@ -1,4 +1,4 @@
-//! `query_string`: Lucene's query syntax in a parameter.
+//! `query_string` query: Lucene's query syntax in a parameter.
 
 mod completion;
 mod field_names;
@@ -31,8 +31,8 @@ pub use syntax::{DEPTH_MAX, Node, parse};
 
 pub(super) const NAME: &str = "query_string";
 
-/// Lucene's query syntax. `parsed` is made from `query` at parse time, once; fields inside it are
-/// as written, and `default_fields` says where bare words look.
+/// Query in Lucene's syntax. The parser makes `parsed` from `query` once; its fields are as written, and
+/// `default_fields` lists the fields of bare words.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueryString {
     /// As written.
@@ -40,23 +40,23 @@ pub struct QueryString {
     /// `default_field`/`fields` (with `^boost` split off). Empty: all text and keyword fields
     /// (`index.query.default_field: *`).
     pub default_fields: Vec<(String, f32)>,
-    /// How words are looked for; its `slop` is that of phrases which say none.
+    /// Search options of words; `slop` applies to phrases without one.
     pub options: TextOptions,
-    /// How the fields of a word are put together.
+    /// Combination of the fields of a word.
     pub kind: MultiMatchType,
-    /// `None`: what the type says.
+    /// `None`: the default of the type.
     pub tie_breaker: Option<f32>,
-    /// For what stands between quotes.
+    /// Analyzer of quoted text.
     pub quote_analyzer: Option<Analyzer>,
-    /// Looked in by phrases instead, where a field has one with this at its end.
+    /// Phrases search the field with this suffix instead, if it exists.
     pub quote_field_suffix: Option<String>,
-    /// `analyze_wildcard`, accepted.
+    /// `analyze_wildcard`; accepted without effect.
     pub analyze_wildcard: bool,
     /// Patterns may begin with `*` and `?`.
     pub allow_leading_wildcard: bool,
-    /// No character but white space means anything.
+    /// Only white space is special.
     pub escape: bool,
-    /// How the terms of patterns score.
+    /// Scoring of the terms of patterns.
     pub rewrite: Rewrite,
     /// As written.
     pub time_zone: Option<String>,
@@ -67,13 +67,13 @@ pub struct QueryString {
 }
 
 impl QueryString {
-    /// What the URL parameter `q` means: this text with all defaults.
+    /// Parses the URL parameter `q`: this text with all defaults.
     pub fn new(query: &str) -> Result<Self> {
         let body = Value::Object([("query".to_owned(), Value::from(query))].into_iter().collect());
         read(&body)
     }
 
-    /// A text in these fields. `lenient`: those that cannot hold what is looked for are passed over.
+    /// Parses a text for these fields. `lenient`: skips fields that cannot hold the value.
     pub(super) fn in_fields(text: &str, fields: Vec<String>, lenient: bool, zone: Option<&str>) -> Result<Self> {
         let mut query = Self {
             query: text.to_owned(),
@@ -86,7 +86,7 @@ impl QueryString {
         Ok(query)
     }
 
-    /// A text with all defaults, not yet parsed.
+    /// Returns a query with all defaults, not yet parsed.
     fn empty() -> Self {
         Self {
             query: String::new(),
@@ -144,7 +144,7 @@ impl QueryString {
     }
 
     fn parse(&self) -> Result<Node> {
-        // A bare `*` asks one default field whether it has a value.
+        // With one default field, a bare `*` matches documents that have a value in it.
         let only_field = match self.default_fields.as_slice() {
             [(field, _)] if !field.contains('*') => Some(field.as_str()),
             _ => None,
@@ -163,7 +163,7 @@ impl QueryString {
     }
 }
 
-/// Puts a `\` before every character that means something.
+/// Puts a `\` before every special character.
 pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -182,7 +182,7 @@ pub(super) fn parse_query(body: &Value, budget: &mut Budget) -> Result<Query> {
     Ok(Query::QueryString(query))
 }
 
-/// Parameters beside those of all texts.
+/// Parameters in addition to those of all full-text queries.
 const OWN: &[&str] = &[
     "fuzziness",
     "lenient",
@@ -219,7 +219,7 @@ fn read(body: &Value) -> Result<QueryString> {
             "boost" => query.boost = boost(NAME, value)?,
             "enable_position_increments" if flag(NAME, key, value)? => {}
             "enable_position_increments" => return Err(not_yet(NAME, key)),
-            // firn's expressions run in linear time; see `regexp`.
+            // firn's regular expressions run in linear time; see `regexp`.
             "max_determinized_states" => drop(count(NAME, key, value)?),
             _ if query.options.read(NAME, &[TEXT, OWN], key, value)? => {}
             _ if STRING_NAMES.read(&mut query.options.fuzzy, NAME, key, value)? => {}

@@ -1,8 +1,8 @@
-//! Lucene's query string syntax.
+//! Parser of Lucene's query string syntax.
 //!
-//! Follows the grammar of Lucene 9's classic `QueryParser.jj` and what Elasticsearch's
-//! `QueryStringQueryParser` adds: `_exists_`, `field:>=1`, `field:*`. `AND`, `OR` and `NOT` are
-//! not operators with precedence but marks on the clauses beside them, exactly as there.
+//! Follows the grammar of Lucene 9's classic `QueryParser.jj` and the additions of Elasticsearch's
+//! `QueryStringQueryParser`: `_exists_`, `field:>=1`, `field:*`. As there, `AND`, `OR` and `NOT` are not operators with
+//! precedence: they set the occurrence of the adjacent clauses.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use crate::query::fuzziness::Fuzziness;
 use crate::query::syntax_error::{SyntaxError, line_and_column};
 use crate::{Error, ErrorKind, Result};
 
-/// How deep parentheses nest. Nobody writes ten.
+/// Maximum nesting of parentheses. Hand-written queries stay below ten.
 pub const DEPTH_MAX: usize = 100;
 
 /// The syntax tree of a query string.
@@ -21,9 +21,9 @@ pub const DEPTH_MAX: usize = 100;
 pub enum Node {
     /// `*:*` or a bare `*`.
     All,
-    /// Clauses with their occurrence, already resolved from `AND`, `OR`, `NOT`, `+`, `-`. Where
-    /// all are negative the parser adds [`Node::All`] to `must`, as Elasticsearch does. The empty
-    /// string, which matches nothing, is one whose `must_not` holds [`Node::All`].
+    /// Clauses with their occurrence, already resolved from `AND`, `OR`, `NOT`, `+`, `-`. If all are negative, the
+    /// parser adds [`Node::All`] to `must`, as Elasticsearch does. The empty string, which matches nothing, has
+    /// [`Node::All`] in `must_not`.
     Bool {
         /// Must match.
         must: Vec<Node>,
@@ -34,20 +34,19 @@ pub enum Node {
     },
     /// `field:(…)` and `(…)^2`.
     Scoped {
-        /// `None`: the default fields. May hold `*`.
+        /// `None`: the default fields. May contain `*`.
         field: Option<String>,
         /// Multiplies the score.
         boost: f32,
-        /// Inside.
+        /// Scoped clause.
         node: Box<Node>,
     },
-    /// A bare word, unescaped. Words side by side without any operator are one such text with
-    /// spaces: Lucene gives them to the field's analyzer together. The terms that analysis makes
-    /// of it combine by the default operator, per field.
+    /// A bare word, unescaped. Adjacent words without an operator are one text with spaces: Lucene passes them to the
+    /// field's analyzer together. The resulting terms combine by the default operator, per field.
     Word(String),
     /// `"quoted words"~slop`.
     Phrase(String, u32),
-    /// A word with unescaped `*` or `?`, escapes kept as `\`.
+    /// A word with unescaped `*` or `?`, still escaped with `\`.
     Wildcard(String),
     /// `word*`.
     Prefix(String),
@@ -67,7 +66,7 @@ pub enum Node {
 }
 
 impl Node {
-    /// What matches nothing.
+    /// Returns a node that matches nothing.
     pub(in crate::query) fn nothing() -> Self {
         Self::Bool {
             must: Vec::new(),
@@ -76,7 +75,7 @@ impl Node {
         }
     }
 
-    /// Leaves in it, at least 1; words of a text count one by one.
+    /// Returns the number of leaves, at least 1; each word of a text counts.
     pub(in crate::query) fn clause_count(&self) -> usize {
         match self {
             Self::Bool { must, should, must_not } => {
@@ -89,7 +88,7 @@ impl Node {
         }
     }
 
-    /// Fuzzy words in it.
+    /// Returns the number of fuzzy words.
     pub fn fuzzy_count(&self) -> usize {
         match self {
             Self::Bool { must, should, must_not } => {
@@ -102,7 +101,7 @@ impl Node {
         }
     }
 
-    /// Adds the fields it names; true if it also reads the default fields.
+    /// Adds the named fields; returns true if the default fields are read too.
     pub(in crate::query) fn collect_fields(&self, fields: &mut BTreeSet<String>) -> bool {
         match self {
             Self::All => false,
@@ -134,22 +133,22 @@ impl Node {
     }
 }
 
-/// How a text is read.
+/// Options of the parser.
 pub(in crate::query) struct Syntax<'t> {
-    /// Words stand together by `AND`.
+    /// Adjacent words combine with `AND`.
     pub(in crate::query) operator_and: bool,
-    /// Where there is one default field, a bare `*` asks it for any value.
+    /// The only default field, if there is one: a bare `*` tests it for any value.
     pub(in crate::query) default_field: Option<&'t str>,
-    /// What a bare `~` means.
+    /// Edit distance of a bare `~`.
     pub(in crate::query) fuzziness: Fuzziness,
-    /// The slop of phrases that say none.
+    /// Slop of phrases without one.
     pub(in crate::query) phrase_slop: u32,
     /// Patterns may begin with `*` and `?`.
     pub(in crate::query) allow_leading_wildcard: bool,
 }
 
-/// Parses Lucene's query syntax. Fails with [`ErrorKind::QueryShard`] and the place in the cause,
-/// as Elasticsearch does.
+/// Parses Lucene's query syntax. Fails with [`ErrorKind::QueryShard`] and the position in the cause, as Elasticsearch
+/// does.
 pub fn parse(text: &str, operator_and: bool) -> Result<Node> {
     let syntax = Syntax {
         operator_and,
@@ -184,15 +183,15 @@ impl Syntax<'_> {
     }
 }
 
-/// What may begin a clause.
+/// Allowed at the start of a clause.
 const CLAUSE: &[&str] = &["field name", "value", "(", "NOT"];
-/// What may follow one.
+/// Allowed after a clause.
 const AFTER: &[&str] = &["AND", "OR", "value", "end of input"];
 
-/// How much of the text an error repeats, in characters.
+/// Maximum characters of the text that an error repeats.
 const SHOWN_LENGTH: usize = 1000;
 
-/// The cause tells the place: in words as Lucene does, and as every [`SyntaxError`] does.
+/// The cause has the position twice: in Lucene's words, and in the form of every [`SyntaxError`].
 fn failed(text: &str, error: &SyntaxError) -> Error {
     let (line, column) = line_and_column(text, error.at.start);
     let shown: String = text.chars().take(SHOWN_LENGTH).collect();
@@ -239,7 +238,7 @@ impl<'t> Parser<'t> {
         self.tokens.get(self.position + count).map(|(_, token)| token)
     }
 
-    /// Where the next token is, or would be.
+    /// Returns the byte range of the next token, or the end of the text.
     fn here(&self) -> Range<usize> {
         self.tokens
             .get(self.position)
@@ -254,7 +253,7 @@ impl<'t> Parser<'t> {
         })
     }
 
-    /// The next token, or the lack of one, is none of these.
+    /// Returns the error that the next token, or the end, is none of the expected.
     fn encountered(&self, expected: &[&str]) -> SyntaxError {
         let message = match self.peek() {
             None => "Encountered \"<EOF>\"".to_owned(),
@@ -267,10 +266,10 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Clauses up to a closing parenthesis or the end.
+    /// Parses clauses up to a closing parenthesis or the end.
     fn query(&mut self, field: Option<&str>) -> Result<Node, SyntaxError> {
         let mut clauses: Vec<(Occurrence, Node)> = Vec::new();
-        // One clause without a mark stands for itself.
+        // A single clause without a modifier is returned without a `Bool` around it.
         let mut plain = true;
         loop {
             let conjunction = match self.peek() {
@@ -324,7 +323,7 @@ impl<'t> Parser<'t> {
         Ok(Node::Bool { must, should, must_not })
     }
 
-    /// Lucene's `addClause`: what the mark before a clause makes of it and of the one before.
+    /// Lucene's `addClause`: resolves the occurrence of a clause from the modifiers of it and of the previous one.
     fn occurrence(
         &self,
         clauses: &mut [(Occurrence, Node)],
@@ -349,8 +348,8 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Lucene's `MultiTerm`: at least two words in a row. A word before an operator, a colon or a
-    /// boost is not one of them.
+    /// Lucene's `MultiTerm`: at least two adjacent words. A word before an operator, a colon or a boost does not belong
+    /// to them.
     fn words(&mut self) -> Option<String> {
         let ends_well = |next: Option<&Token<'_>>| {
             !matches!(
@@ -386,7 +385,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// `field:` and a term, a range, a phrase, or parentheses; then maybe a boost.
+    /// Parses `field:` and a term, a range, a phrase, or parentheses, with an optional boost.
     fn clause(&mut self, outer_field: Option<&str>) -> Result<Node, SyntaxError> {
         self.take_clause()?;
         let own_field = match (self.peek(), self.peek_after(1)) {
@@ -418,7 +417,7 @@ impl<'t> Parser<'t> {
             self.leaf(field)?
         };
         let boost = boost.unwrap_or(1.0);
-        // These say themselves what they read.
+        // These nodes already name their field.
         let scope = own_field.filter(|_| !matches!(node, Node::All | Node::Exists(_)));
         if scope.is_none() && boost == 1.0 {
             return Ok(node);
@@ -452,7 +451,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// One term, range or phrase with its `~` and `^`, in either order.
+    /// Parses one term, range or phrase with its `~` and `^`, in either order.
     fn leaf(&mut self, field: Option<&str>) -> Result<(Node, Option<f32>), SyntaxError> {
         let Some((_, token)) = self.tokens.get(self.position).cloned() else {
             return Err(self.encountered(CLAUSE));
@@ -490,7 +489,7 @@ impl<'t> Parser<'t> {
             Token::Prefix(start) => Node::Prefix(self.unescaped(start)?),
             Token::Regexp(pattern) => Node::Regexp(pattern.to_owned()),
             Token::Quoted(text) if exists => Node::Exists(self.unescaped(text)?),
-            // What follows the `~` of a phrase counts only if it is a number.
+            // Text after the `~` of a phrase counts only if it is a number.
             Token::Quoted(text) => {
                 let slop = match tilde.and_then(|tail| tail.parse::<f32>().ok()) {
                     Some(slop) => slop.max(0.0) as u32,
@@ -513,8 +512,7 @@ impl<'t> Parser<'t> {
         Ok((node, boost))
     }
 
-    /// A word, or what Elasticsearch reads in one behind a field: the field of `_exists_`, or a
-    /// comparison.
+    /// Parses a word, or the forms that Elasticsearch accepts after a field: the field of `_exists_`, or a comparison.
     fn word(&self, field: Option<&str>, word: String) -> Node {
         match field {
             None => return Node::Word(word),
@@ -549,7 +547,7 @@ impl<'t> Parser<'t> {
         })
     }
 
-    /// The edit distance that `~`, `~2` or `~0.8` means for a word.
+    /// Returns the edit distance that `~`, `~2` or `~0.8` sets for a word.
     fn distance(&self, word: &str, tail: &str) -> Result<u8, SyntaxError> {
         let length = word.chars().count();
         if tail.is_empty() {
@@ -581,13 +579,13 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// The rest of a word that begins with an operator and goes on.
+/// Returns the rest of a word after a leading operator, if it is not empty.
 fn after<'w>(word: &'w str, operator: &str) -> Option<&'w str> {
     word.strip_prefix(operator).filter(|rest| !rest.is_empty())
 }
 
-/// Resolves `\x` and `\u0041`. `None`: a `\u` without four hexadecimal digits, half of a
-/// surrogate pair, or a `\` at the end.
+/// Resolves `\x` and `\u0041`. `None`: a `\u` without four hexadecimal digits, half of a surrogate pair, or a `\` at
+/// the end.
 pub(super) fn unescape(text: &str) -> Option<String> {
     if !text.contains('\\') {
         return Some(text.to_owned());
@@ -620,7 +618,7 @@ pub(super) fn unescape(text: &str) -> Option<String> {
     Some(plain)
 }
 
-/// The number in `u0041…`.
+/// Parses the number in `u0041…`.
 fn code_unit(text: &str) -> Option<u32> {
     let digits = text.strip_prefix('u')?.get(..4)?;
     if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {

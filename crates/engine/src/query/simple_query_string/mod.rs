@@ -1,4 +1,4 @@
-//! `simple_query_string`: a syntax for people, without errors.
+//! `simple_query_string` query: a query syntax without errors, for text that users type.
 
 mod syntax;
 
@@ -16,20 +16,20 @@ use crate::{Error, Result};
 
 pub(super) const NAME: &str = "simple_query_string";
 
-/// A text in the simple syntax. `parsed` is made from `query` at parse time, once.
+/// Text in the simple syntax. The parser makes `parsed` from `query` once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimpleQueryString {
     /// As written.
     pub query: String,
     /// Names and patterns with their boosts. Empty: `index.query.default_field`.
     pub fields: Vec<(String, f32)>,
-    /// How words are looked for.
+    /// Search options of words.
     pub options: TextOptions,
-    /// The operators that are on.
+    /// Enabled operators.
     pub flags: Flags,
-    /// `analyze_wildcard`, accepted.
+    /// `analyze_wildcard`; accepted without effect.
     pub analyze_wildcard: bool,
-    /// Looked in by phrases instead, where a field has one with this at its end.
+    /// Phrases search the field with this suffix instead, if it exists.
     pub quote_field_suffix: Option<String>,
     /// Multiplies the score.
     pub boost: f32,
@@ -37,7 +37,7 @@ pub struct SimpleQueryString {
     pub parsed: Node,
 }
 
-/// The operators of the syntax, as Elasticsearch's bits.
+/// Operators of the syntax, as Elasticsearch's bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flags(u32);
 
@@ -76,7 +76,7 @@ impl Flags {
                     .ok_or_else(|| Error::illegal_argument(format!("Unknown simple_query_string flag [{name}]")))?,
             };
         }
-        // No name at all is all of them.
+        // An empty list of names enables all.
         Ok(Self(if text.is_empty() { ALL } else { bits }))
     }
 
@@ -141,7 +141,7 @@ impl Flags {
     }
 }
 
-/// Parameters beside those of all texts.
+/// Parameters in addition to those of all full-text queries.
 const OWN: &[&str] = &["lenient", "minimum_should_match", "auto_generate_synonyms_phrase_query"];
 
 pub(super) fn parse(body: &Value, budget: &mut Budget) -> Result<Query> {
@@ -165,7 +165,7 @@ pub(super) fn parse(body: &Value, budget: &mut Budget) -> Result<Query> {
             "analyze_wildcard" => query.analyze_wildcard = flag(NAME, key, value)?,
             "quote_field_suffix" => query.quote_field_suffix = Some(text(NAME, key, value)?),
             "boost" => query.boost = boost(NAME, value)?,
-            // There is no rewriting of fuzzy words here, as in Elasticsearch.
+            // As in Elasticsearch, this query has no rewrite of fuzzy words.
             "fuzzy_rewrite" => return Err(unsupported(NAME, key)),
             _ if query.options.read(NAME, &[TEXT, OWN], key, value)? => {}
             _ if STRING_NAMES.read(&mut query.options.fuzzy, NAME, key, value)? => {}

@@ -1,10 +1,8 @@
-//! The syntax of `simple_query_string`, which has no errors: what makes no sense is taken as text
-//! or left out.
+//! Parser of `simple_query_string`, which has no syntax errors: invalid parts are read as text or left out.
 //!
-//! Follows what Lucene's `SimpleQueryParser` says of itself: `+` and `|` combine, `-` negates,
-//! quotes make phrases, `~N` after a word or phrase loosens it, `*` at a word's end makes a
-//! prefix, parentheses group, `\` escapes. Operators join the tree so far with what follows, from
-//! left to right; there is no precedence but that of parentheses.
+//! Follows the description of Lucene's `SimpleQueryParser`: `+` and `|` combine, `-` negates, quotes make phrases, `~N`
+//! after a word or phrase sets edits or slop, `*` at a word's end makes a prefix, parentheses group, `\` escapes.
+//! Operators join the tree so far with the next part, from left to right; only parentheses have precedence.
 
 use super::Flags;
 use crate::query::CLAUSES_MAX;
@@ -12,9 +10,9 @@ use crate::query::fuzziness::EDITS_MAX;
 use crate::query::query_string::{DEPTH_MAX, Node};
 use crate::{Error, Result};
 
-/// Reads a text. Fails only on what is too much: [`CLAUSES_MAX`] clauses, [`DEPTH_MAX`] levels.
+/// Parses a text. Fails only at a limit: [`CLAUSES_MAX`] clauses, [`DEPTH_MAX`] levels.
 pub(super) fn parse(text: &str, operator_and: bool, flags: Flags) -> Result<Node> {
-    // As Elasticsearch does before it parses.
+    // Elasticsearch checks this before it parses, too.
     if text.trim() == "*" {
         return Ok(Node::All);
     }
@@ -42,19 +40,19 @@ enum Occurrence {
 
 struct Parser {
     letters: Vec<char>,
-    /// For every opening parenthesis the one that closes it.
+    /// Index of the closing parenthesis for every opening one.
     closing: Vec<Option<usize>>,
     default: Occurrence,
     flags: Flags,
     clauses: usize,
 }
 
-/// The tree of one level of parentheses as it grows.
+/// State of one level of parentheses.
 struct Level {
     index: usize,
     end: usize,
     top: Option<Node>,
-    /// How deep `top` is.
+    /// Depth of `top`.
     depth: usize,
     current: Option<Occurrence>,
     previous: Option<Occurrence>,
@@ -86,7 +84,7 @@ impl Parser {
                 '-' if self.flags.not() => {
                     level.is_negated = !level.is_negated;
                     level.index += 1;
-                    // It counts for what follows at once, and for nothing else.
+                    // The negation applies only to the next part.
                     continue;
                 }
                 _ if is_space(letter) && self.flags.whitespace() => level.index += 1,
@@ -100,7 +98,7 @@ impl Parser {
     fn group(&mut self, level: &mut Level) -> Result<()> {
         let start = level.index + 1;
         match self.closing[level.index].filter(|closing| *closing < level.end) {
-            // Never closed: as if it were not there.
+            // An unclosed parenthesis is ignored.
             None => level.index = start,
             Some(closing) if closing == start => {
                 level.current = None;
@@ -193,7 +191,7 @@ impl Parser {
         self.add(level, Some(node))
     }
 
-    /// What follows a `~`; 0 if that is no number.
+    /// Parses the number after a `~`; 0 if it is not a number.
     fn number(&self, level: &mut Level) -> u32 {
         level.index += 1;
         let start = level.index;
@@ -260,7 +258,7 @@ impl Parser {
 }
 
 impl Level {
-    /// An operator counts if something stands before it and no other one does.
+    /// An operator counts only after an operand and if no other operator precedes it.
     fn operator(&mut self, operation: Occurrence) {
         if self.top.is_some() && self.current.is_none() {
             self.current = Some(operation);
@@ -284,8 +282,7 @@ impl Occurrence {
     }
 }
 
-/// Pairs of parentheses, escaped ones apart, found once: looking for each one's end anew would
-/// take the square of the text.
+/// Finds pairs of unescaped parentheses in one pass: a separate scan for each would take quadratic time.
 fn closing_parentheses(letters: &[char], flags: Flags) -> Vec<Option<usize>> {
     let mut closing = vec![None; letters.len()];
     let mut open = Vec::new();
@@ -394,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_refused() {
+    fn limits_are_enforced() {
         for text in [
             "(".repeat(200) + "a" + &")".repeat(200),
             "a + b | ".repeat(200),
@@ -402,7 +399,7 @@ mod tests {
         ] {
             assert!(parse(&text, false, Flags::default()).is_err());
         }
-        // Parentheses that nothing closes are text that is not there, and cost nothing.
+        // Unclosed parentheses are ignored and cost nothing.
         assert_eq!(
             parse(&"(".repeat(1_000_000), false, Flags::default()).unwrap(),
             Node::nothing()

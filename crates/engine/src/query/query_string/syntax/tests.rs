@@ -1,4 +1,4 @@
-//! Queries beside the trees they become, written as compact text.
+//! Queries with the trees they parse to, written as compact text.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -92,7 +92,7 @@ fn words() {
 }
 
 #[test]
-fn operators_are_marks() {
+fn operators_set_occurrences() {
     check("a OR b", "{<a> <b>}");
     check("a || b", "{<a> <b>}");
     check("a AND b", "{+<a> +<b>}");
@@ -233,13 +233,13 @@ fn refusals() {
     check_refused("()", "Encountered \" \")\" \") \"\" at line 1, column 2.");
     check_refused("f:", "Encountered \"<EOF>\" at line 1, column 3.");
     check_refused("a:b:c", "Encountered \" \":\" \": \"\" at line 1, column 4.");
-    check_refused("\"a", "Encountered a quote without its end at line 1, column 1.");
+    check_refused("\"a", "Encountered an unterminated quote at line 1, column 1.");
     check_refused(
         "x\n/a",
-        "Encountered a regular expression without its end at line 2, column 1.",
+        "Encountered an unterminated regular expression at line 2, column 1.",
     );
     check_refused("f:[1 5]", "Encountered a range without \"TO\" at line 1, column 6.");
-    check_refused("f:[1 TO 5", "Encountered a range without its end at line 1, column 10.");
+    check_refused("f:[1 TO 5", "Encountered an unterminated range at line 1, column 10.");
     check_refused("a^b", "Encountered no number after \"^\" at line 1, column 3.");
     check_refused("a]", "Encountered \"]\" at line 1, column 2.");
     check_refused("a\\", "Term can not end with escape character. at line 1, column 2.");
@@ -270,7 +270,7 @@ fn clauses_are_bounded() {
 }
 
 #[test]
-fn mistakes_are_told_where_they_are() {
+fn errors_have_positions() {
     let check = |text: &str, start: u64, end: u64, expected: &[&str]| {
         let error = parse(text, false).unwrap_err();
         let details = error.cause().unwrap().details().unwrap();
@@ -309,7 +309,7 @@ proptest! {
     #[test]
     fn escaped_text_is_one_word(text in "[a-zA-Z0-9 :()\\[\\]{}^~*?\"/+!<>=&|-]{1,20}") {
         let escaped: String = text.chars().flat_map(|character| ['\\', character]).collect();
-        // `\u` begins a code; all other characters stand for themselves.
+        // `\u` starts a code; every other escaped character means itself.
         let escaped = escaped.replace("\\u", "u");
         prop_assert_eq!(parse(&escaped, false).unwrap(), Node::Word(text));
     }
