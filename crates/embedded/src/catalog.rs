@@ -1,4 +1,4 @@
-//! The catalog: all metadata in one redb file, changed in one durable transaction per command.
+//! Catalog: all metadata in one redb file, changed in one durable transaction per command.
 //!
 //! | table | key | value |
 //! |---|---|---|
@@ -10,13 +10,13 @@
 //! | `indices`, `data_streams`, `component_templates`, `index_templates` | name | JSON of the entity |
 //! | `repositories` | name | JSON of the repository |
 //! | `cluster_settings` | flat name | JSON of the value |
-//! | `deleted_indices` | uuid | name of an index whose files may still be there |
+//! | `deleted_indices` | uuid | name of an index whose files may still exist |
 //!
-//! The file is `catalog.redb` in the data folder. A format number higher than
-//! [`FORMAT`] is refused, so that an older firn never rewrites what it does not understand.
+//! The file is `catalog.redb` in the data folder. A format number higher than [`FORMAT`] is refused, so that an older
+//! firn never rewrites data that it does not understand.
 //!
-//! redb refuses everything after one I/O error (a full disk, for example), so after an error the
-//! file is opened anew: what it says then decides whether the change was stored.
+//! redb refuses all operations after one I/O error (a full disk, for example). So after an error the file is opened
+//! again, and its content decides whether the change was stored.
 
 mod file;
 mod inspection;
@@ -44,10 +44,10 @@ use serde_json::Value;
 use self::file::CatalogFile;
 pub(crate) use self::inspection::Inspection;
 
-/// Of the tables and their JSON.
+/// Format of the tables and their JSON.
 pub(crate) const FORMAT: u32 = 1;
 
-/// Mappings of the indices before, in the order of names, that an index may share: the names of mounts of one snapshot
+/// Number of preceding indices, in name order, whose mapping an index may share: the names of mounts of one snapshot
 /// differ at the end or in the middle.
 const MAPPINGS_COMPARED: usize = 8;
 
@@ -60,13 +60,13 @@ const COMPONENT_TEMPLATES: Table = TableDefinition::new("component_templates");
 const INDEX_TEMPLATES: Table = TableDefinition::new("index_templates");
 const REPOSITORIES: Table = TableDefinition::new("repositories");
 const CLUSTER_SETTINGS: Table = TableDefinition::new("cluster_settings");
-/// The only list by which files of indices are removed at start.
+/// The only list from which a start removes the files of indices.
 const DELETED_INDICES: Table = TableDefinition::new("deleted_indices");
 
-/// Opens the store in a file; another one in tests.
+/// Opens the store in a file; tests replace it.
 type Opener = Box<dyn Fn(&Path) -> Result<Database, DatabaseError> + Send>;
 
-/// The open store. One owner; [`Catalog::store`] is called by one thread at a time.
+/// The open store. It has one owner; [`Catalog::store`] is called by one thread at a time.
 pub(crate) struct Catalog {
     disk: Arc<dyn Disk>,
     path: PathBuf,
@@ -75,17 +75,17 @@ pub(crate) struct Catalog {
     database: Option<Database>,
 }
 
-/// Why a change was not stored.
+/// Reason why a change was not stored.
 #[derive(Debug)]
 pub(crate) struct StoreFailure {
     pub(crate) error: Error,
-    /// The file could not be asked whether the change is in it. If it is, a start before the next
-    /// change brings it; the next change takes it back.
+    /// The file could not be read to check whether it contains the change. If it does, a start before the next change
+    /// applies it; the next change reverts it.
     pub(crate) maybe_stored: bool,
 }
 
 impl Catalog {
-    /// Opens or makes `catalog.redb`. Fails with the file's name if it is damaged or newer.
+    /// Opens or creates `catalog.redb`. If the file is damaged or newer, the error names it.
     pub(crate) fn open(disk: &Arc<dyn Disk>, path: &Path) -> Result<Self> {
         let own = Arc::clone(disk);
         let open = move |path: &Path| {
@@ -103,11 +103,11 @@ impl Catalog {
             database: None,
         };
         catalog.database = match catalog.connect() {
-            // It can be read without writing; the next change opens it again.
+            // The catalog can be read without writing; the next change opens the file again.
             Err(error)
                 if error.kind() == ErrorKind::DiskFull && catalog.disk.exists(&catalog.path).unwrap_or(false) =>
             {
-                tracing::warn!(%error, "the catalog is read without being opened for changes");
+                tracing::warn!(%error, "the disk is full: the catalog is read-only");
                 None
             }
             connected => Some(connected?),
@@ -115,7 +115,7 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// A copy of the file in memory: opening the file itself may have to write, to repair it after a crash.
+    /// Opens a copy of the file in memory: opening the file itself may have to write, to repair it after a crash.
     fn copy(&self) -> Result<Database> {
         let bytes = self.disk.read(&self.path)?;
         let copy = InMemoryBackend::new();
@@ -170,12 +170,12 @@ impl Catalog {
         transaction.commit().map_err(failed)
     }
 
-    /// Reads a catalog's file from a copy in memory, every page against its checksum. The file is not changed.
+    /// Reads a catalog's file from a copy in memory and verifies the checksum of every page. The file is not changed.
     pub(crate) fn inspect(disk: &dyn Disk, path: &Path) -> Result<Inspection> {
         inspection::inspect(disk, path)
     }
 
-    /// Makes a catalog with these contents in a new file; one of that name is replaced.
+    /// Creates a catalog with these contents in a new file; replaces an existing file of that name.
     pub(crate) fn write_new(
         disk: &Arc<dyn Disk>,
         path: &Path,
@@ -202,7 +202,7 @@ impl Catalog {
         transaction.commit().map_err(failed)
     }
 
-    /// Holds every page against its checksum, and repairs what can be repaired; whether all was well.
+    /// Verifies the checksum of every page, and repairs damage if possible. Returns whether there was no damage.
     pub(crate) fn check_integrity(&mut self) -> Result<bool> {
         match &mut self.database {
             Some(database) => database.check_integrity().map_err(failed),
@@ -214,7 +214,7 @@ impl Catalog {
         let transaction = database.begin_read().map_err(failed)?;
         let table = match transaction.open_table(DELETED_INDICES) {
             Ok(table) => table,
-            // Of an earlier build.
+            // Written by an earlier build.
             Err(redb::TableError::TableDoesNotExist(_)) => return Ok(HashSet::new()),
             Err(error) => return Err(failed(error)),
         };
@@ -225,7 +225,7 @@ impl Catalog {
         Ok(deleted)
     }
 
-    /// Takes indices off the list whose files are gone.
+    /// Removes indices whose files are gone from the list.
     pub(crate) fn forget_deleted(&mut self, uuids: &[String]) -> Result<()> {
         let Some(database) = &self.database else { return Ok(()) };
         let transaction = database.begin_write().map_err(failed)?;
@@ -238,7 +238,7 @@ impl Catalog {
         transaction.commit().map_err(failed)
     }
 
-    /// Reads everything.
+    /// Reads the whole catalog.
     pub(crate) fn load(&self) -> Result<Metadata> {
         match &self.database {
             Some(database) => Self::read(database),
@@ -305,12 +305,12 @@ impl Catalog {
         })
     }
 
-    /// Stores the difference between two states: durable as a whole when this returns `Ok`, and
-    /// nothing of it otherwise, unless the failure says that it may be.
+    /// Stores the difference between two states: durable as a whole if this returns `Ok`, otherwise not stored, unless
+    /// the failure says that it may be.
     pub(crate) fn store(&mut self, old: &Metadata, new: &Metadata) -> Result<(), StoreFailure> {
         let (database, stored) = match self.database.take() {
             Some(database) => (database, None),
-            // What the file holds after an error need not be what the caller thinks it does.
+            // After an error the content of the file may differ from the caller's state.
             None => {
                 let reopened = self.connect().and_then(|database| {
                     let stored = Self::read(&database)?;
@@ -329,20 +329,20 @@ impl Catalog {
                 Ok(())
             }
             Err(error) => {
-                // The file is locked until it is gone.
+                // The file is locked until the database is dropped.
                 drop(database);
                 self.settle(old, new, error)
             }
         }
     }
 
-    /// After an error: finds out what the file holds, and leaves it ready for the next change.
+    /// Finds out what the file contains after an error, and prepares it for the next change.
     fn settle(&mut self, old: &Metadata, new: &Metadata, error: Error) -> Result<(), StoreFailure> {
         let failure = |error, maybe_stored| Err(StoreFailure { error, maybe_stored });
         let Ok(database) = self.connect() else {
             return failure(error, true);
         };
-        // Settings of the node, and those until the next start, are in no file.
+        // The configured and the transient settings are in no file.
         let stored = Self::read(&database).map(|stored| Metadata {
             configured_settings: new.configured_settings.clone(),
             transient_settings: new.transient_settings.clone(),
@@ -353,8 +353,8 @@ impl Catalog {
                 self.database = Some(database);
                 failure(error, false)
             }
-            // It is in the file, but not for certain on the disk: a sync that failed is not made
-            // good by a later one, only by writing again.
+            // The change is in the file, but not certainly on the disk: a later sync does not repair a failed one, only
+            // a new write does.
             Ok(stored) if stored == *new => match Self::write(&database, &Metadata::default(), new) {
                 Ok(()) => {
                     self.database = Some(database);
@@ -446,8 +446,8 @@ fn entities<T>(
         .collect()
 }
 
-/// Indices that were mounted from one snapshot have one mapping, as they had when they were mounted: thousands of
-/// copies would be most of a node's memory.
+/// Indices mounted from one snapshot share one mapping in memory, as when they were mounted: thousands of copies would
+/// take most of a node's memory.
 fn read_indices(transaction: &ReadTransaction) -> Result<Indices> {
     let table = transaction.open_table(INDICES).map_err(failed)?;
     let mut indices = Indices::default();
@@ -467,7 +467,7 @@ fn read_indices(transaction: &ReadTransaction) -> Result<Indices> {
     Ok(indices)
 }
 
-/// Writes what differs, without a look at what does not.
+/// Writes the differences without reading the rest.
 fn store_indices(transaction: &WriteTransaction, old: &Indices, new: &Indices) -> Result<()> {
     let mut table = transaction.open_table(INDICES).map_err(failed)?;
     let mut deleted = transaction.open_table(DELETED_INDICES).map_err(failed)?;
@@ -484,7 +484,7 @@ fn store_indices(transaction: &WriteTransaction, old: &Indices, new: &Indices) -
                 {
                     deleted.insert(before.uuid.as_str(), name.as_bytes()).map_err(failed)?;
                 }
-                // An index that comes back out of the quarantine.
+                // An index that was adopted from the quarantine.
                 deleted.remove(index.uuid.as_str()).map_err(failed)?;
                 let json = serde_json::to_vec(&index.to_json())?;
                 table.insert(name, json.as_slice()).map_err(failed)?;
@@ -538,17 +538,17 @@ fn text(bytes: &[u8]) -> Result<&str> {
     std::str::from_utf8(bytes).map_err(unreadable)
 }
 
-/// Writes what the file reads as once more and syncs it. A sync may have failed before, perhaps in a process that is no more:
-/// then the kernel has pages that are not on the disk and takes them for clean, and what the store builds on them now is
-/// lost with them by a power loss.
+/// Writes the content of the file again and syncs it. An earlier sync may have failed, perhaps in another process. Then
+/// the kernel treats pages as clean that are not on the disk, and changes of the store on top of them would be lost by
+/// a power failure.
 fn make_durable(disk: &dyn Disk, path: &Path) -> std::io::Result<()> {
     if !disk.exists(path)? {
         return Ok(());
     }
     match disk.rewrite_and_sync(path, 0) {
-        // Some file systems write nothing in place. What is there can be read.
+        // Some file systems write nothing in place. The content can be read.
         Err(error) if error.kind() == std::io::ErrorKind::StorageFull => {
-            tracing::warn!(path = %path.display(), %error, "the catalog was not written anew");
+            tracing::warn!(path = %path.display(), %error, "cannot rewrite the catalog: the disk is full");
             Ok(())
         }
         outcome => outcome,
@@ -557,12 +557,12 @@ fn make_durable(disk: &dyn Disk, path: &Path) -> std::io::Result<()> {
 
 fn builder() -> redb::Builder {
     let mut builder = Database::builder();
-    // The catalog is some megabytes; the default cache of a gigabyte is for databases.
+    // The catalog has some megabytes; the default cache of a gigabyte is for databases.
     builder.set_cache_size(8 * 1024 * 1024);
     builder
 }
 
-/// An error of the store; a full disk stays one.
+/// Converts an error of the store; a full disk keeps its kind.
 fn failed(error: impl Into<redb::Error>) -> Error {
     let error = error.into();
     let reason = format!("the catalog failed: {error}");

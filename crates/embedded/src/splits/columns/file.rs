@@ -47,7 +47,12 @@ impl FileHandle for ColumnsFile {
 
 impl ColumnsFile {
     fn read(&self, range: &Range<u64>) -> Result<Bytes> {
-        let beyond = || Error::new(ErrorKind::Repository, "a read goes beyond the columns of a split");
+        let beyond = || {
+            Error::new(
+                ErrorKind::Repository,
+                "a read goes beyond the bytes of the columns of a split",
+            )
+        };
         let table = self.files.columns.as_ref().ok_or_else(beyond)?;
         let end = table.columns_end();
         if let Some(start) = range.start.checked_sub(end) {
