@@ -63,7 +63,7 @@ impl Store {
 #[test]
 fn secrets_are_added_listed_and_removed() {
     let store = Store::new();
-    store.refused(&["list"], "", 78, "`firn keystore create` makes one");
+    store.refused(&["list"], "", 78, "run `firn keystore create`");
     store.refused(&["add", "-x", "bootstrap.password"], "a\n", 78, "firn keystore create");
     store.ok(&["create"], "");
     assert_eq!(
@@ -89,7 +89,7 @@ fn secrets_are_added_listed_and_removed() {
     );
     store.ok(&["add", "-x", "-f", "bootstrap.password"], "third\n");
     store.refused(&["add", "-x", "-f", "bootstrap.password"], "", 1, "is empty");
-    store.refused(&["add", "-x", "http.port"], "1\n", 78, "is no secret");
+    store.refused(&["add", "-x", "http.port"], "1\n", 78, "is not a secret");
     store.refused(
         &["add", "-x", "bootstrap.pasword"],
         "1\n",
@@ -170,7 +170,7 @@ fn a_file_that_others_may_read_or_that_is_damaged_stops_the_start() {
     std::fs::write(store.file(), &bytes).unwrap();
     check("it is damaged");
     std::fs::write(store.file(), "not a keystore at all").unwrap();
-    check("it is no keystore");
+    check("it is not a keystore");
 }
 
 #[test]
