@@ -22,8 +22,8 @@ const MAPS_OF_SEGMENT: u64 = 5;
 /// Upper bound of the number of segments of a shard up to which only background merges run: a search visits each
 /// segment.
 pub(crate) const SEGMENTS_CALM_MAX: u64 = 128;
-/// Lower bound of that number: with fewer segments writers would hardly wait for the background, as merges need some
-/// segments of each size.
+/// Lower bound of that number: a merge needs several segments of similar size, so some of each size always remain, and
+/// with a lower bound writers could find nothing to merge.
 const SEGMENTS_CALM_MIN: u64 = 32;
 /// A writer that has written this many documents to a shard with too many segments merges some of them: about as many
 /// as a small segment has, so that a single event rarely triggers a merge.

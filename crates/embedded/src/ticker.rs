@@ -24,8 +24,8 @@ const SLOW_EVERY: u64 = 10;
 /// Ticks between checks of mounted indices, of which there may be many thousands.
 const MOUNTS_EVERY: u64 = 5 * SLOW_EVERY;
 
-/// Tick number for a check of everything, for callers that trigger ticks themselves: at this distance no shard is in
-/// its backoff any more.
+/// Ticks from one check of everything to the next for callers that trigger ticks themselves: after this many ticks no
+/// failed shard is in its backoff any more.
 pub(crate) const EVERYTHING_DUE: u64 = 10 * MOUNTS_EVERY;
 /// A shard that a full disk made read-only is opened again at least every four seconds, so that writes continue soon.
 const READ_ONLY_FAILURES_MAX: u32 = 2;

@@ -234,7 +234,7 @@ pub(crate) fn serve(
         let maps_max = RealDisk.maps_max();
         if maps_max < MAPS_WANTED {
             tracing::info!(
-                "a process may map {maps_max} files: for some hundred shards or more set vm.max_map_count to {MAPS_WANTED}"
+                "a process may map {maps_max} files: for hundreds of shards set vm.max_map_count to {MAPS_WANTED}"
             );
         }
         if let (Some(files), Some(tls)) = (&settings.tls, tls) {

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tenant_is_one_flow_whatever_it_comes_through() {
+    fn a_tenant_is_one_flow_for_all_its_users_and_keys() {
         let tenant = TenantId::parse("acme").unwrap();
         let by_search = Flow::of(&Scope::tenant(tenant.clone()).within(vec!["logs".to_owned()]));
         assert_eq!(by_search.key, Flow::of(&Scope::tenant(tenant).weighted(300)).key);

@@ -71,7 +71,7 @@ impl Core {
                     }
                 }
                 Err(error) => {
-                    tracing::warn!(repository = repository.name(), %error, "cannot write a filter table: searches read filters");
+                    tracing::warn!(repository = repository.name(), %error, "cannot write a filter table: searches read each filter");
                 }
             }
         }
