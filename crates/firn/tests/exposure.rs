@@ -125,7 +125,8 @@ fn a_certificate_that_changes_is_shown_and_a_broken_one_is_not() {
 
     std::fs::write(folder.path("cert.pem"), "half a certif").unwrap();
     eventually("the complaint", || {
-        node.log().contains("cannot be used, the old one stays")
+        node.log()
+            .contains("cannot use the changed certificate, the old one stays")
     });
     assert!(answers(&new));
     let newest = folder.write_pair();

@@ -113,7 +113,7 @@ fn secrets_are_added_listed_and_removed() {
 #[test]
 fn a_password_is_needed_where_there_is_one() {
     let mut store = Store::new();
-    store.refused(&["create", "--password"], "", 1, "nobody is there to ask");
+    store.refused(&["create", "--password"], "", 1, "no terminal for a prompt");
     store.password = Some("correct horse");
     store.ok(&["create", "--password"], "");
     store.ok(&["add", "-x", "bootstrap.password"], "secret\n");
@@ -129,7 +129,7 @@ fn a_password_is_needed_where_there_is_one() {
         "the password is wrong",
     );
     store.password = None;
-    store.refused(&["list"], "", 1, "nobody is there to ask");
+    store.refused(&["list"], "", 1, "no terminal for a prompt");
     let file = store.folder.path().join("password");
     std::fs::write(&file, "correct horse\n").unwrap();
     store.ok(&["--password-file", file.to_str().unwrap(), "list"], "");

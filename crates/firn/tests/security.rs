@@ -133,11 +133,7 @@ fn an_operator_who_was_disabled_comes_back_with_the_same_password() {
     let node = start_with_password(folder.path());
     let elastic = node.client().authorized(basic("elastic", "correct horse"));
     assert_eq!(status(&elastic, "GET", "/"), 200);
-    assert!(
-        node.log().contains("was disabled and is enabled again"),
-        "{}",
-        node.log()
-    );
+    assert!(node.log().contains("enabled the disabled operator"), "{}", node.log());
 }
 
 #[test]

@@ -59,7 +59,7 @@ pub fn open_split(split: &SplitRef, bytes: Arc<dyn SplitBytes>, deletes: Option<
         None => None,
     };
     let deletes = match deletes {
-        Some(bytes) => DeleteSet::from_bytes(bytes, docs).ok_or_else(|| damaged("its deletes are invalid"))?,
+        Some(bytes) => DeleteSet::from_bytes(bytes, docs).ok_or_else(|| damaged("its deletes do not fit"))?,
         None => DeleteSet::default(),
     };
     let files = Arc::new(SplitFiles::new(footer, bytes, docs)?);

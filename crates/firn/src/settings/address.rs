@@ -180,7 +180,7 @@ mod tests {
         };
         assert!(said(false, true).contains("read and change everything"));
         assert!(said(false, false).contains("without authentication and TLS"));
-        assert!(said(true, false).contains("reads passwords"));
+        assert!(said(true, false).contains("passwords, API keys"));
         assert_eq!(judge("::", true, true, true), Ok(None));
     }
 }
