@@ -1,8 +1,8 @@
-//! How text becomes terms: the analyzers `standard`, `simple`, `whitespace` and `keyword`.
+//! Text analysis: the analyzers `standard`, `simple`, `whitespace` and `keyword`.
 //!
-//! `standard` follows the word boundaries of Unicode (UAX #29) as Lucene's StandardTokenizer does:
-//! `example.com`, `don't`, `192.168.0.1` and `foo_bar` are one word each, `a-b` and `a/b` two;
-//! each ideograph is a word. Different from Lucene: emoji are no words.
+//! `standard` follows the word boundaries of Unicode (UAX #29) as Lucene's StandardTokenizer does: `example.com`,
+//! `don't`, `192.168.0.1` and `foo_bar` are one word each, `a-b` and `a/b` two; each ideograph is a word. Different
+//! from Lucene: emoji are no words.
 
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
@@ -33,12 +33,12 @@ static TOKENIZERS: LazyLock<TokenizerManager> = LazyLock::new(|| {
     manager
 });
 
-/// All tokenizers by the names in [`crate::schema`].
+/// Returns all tokenizers by the names in [`crate::schema`].
 pub fn tokenizers() -> TokenizerManager {
     TOKENIZERS.clone()
 }
 
-/// A term and where it stood.
+/// A term and its position in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnalyzedToken {
     /// The term.
@@ -47,13 +47,13 @@ pub struct AnalyzedToken {
     pub start_offset: u32,
     /// UTF-16 code units up to its end.
     pub end_offset: u32,
-    /// Its place, from 0.
+    /// Position of the word, from 0.
     pub position: u32,
     /// `<ALPHANUM>`, `<NUM>`, `<IDEOGRAPHIC>` and so on for `standard`, else `word`.
     pub kind: &'static str,
 }
 
-/// Analyzes a text: calls `found` with one token after the other until it breaks off.
+/// Analyzes a text: calls `found` for each token in order until it breaks off.
 pub fn each_token<B>(
     analyzer: Analyzer,
     text: &str,
@@ -92,7 +92,7 @@ pub fn each_token<B>(
     ControlFlow::Continue(())
 }
 
-/// Only the terms, in order.
+/// Returns only the terms, in order.
 pub fn terms(analyzer: Analyzer, text: &str) -> Vec<String> {
     if analyzer == Analyzer::Keyword {
         return vec![text.to_owned()];
@@ -127,7 +127,7 @@ fn write_term(analyzer: Analyzer, word: &str, term: &mut String) {
     }
 }
 
-/// What a character is to word boundaries; the names are those of UAX #29.
+/// Word-break class of a character; the names are those of UAX #29.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Break {
     Other,
@@ -186,7 +186,7 @@ struct Word {
     kind: &'static str,
 }
 
-/// Finds one word after the other.
+/// Iterates over the words of a text.
 struct Words<'a> {
     analyzer: Analyzer,
     text: &'a str,
@@ -220,7 +220,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// A run of characters that `belongs` says yes to.
+    /// Returns the next run of characters for which `belongs` is true.
     fn next_run(&mut self, belongs: fn(char) -> bool) -> Option<Word> {
         let start = loop {
             let (character, next) = self.at(self.position)?;
@@ -268,8 +268,8 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Goes to the end of a word that began with a character of `last`; `None`: it holds nothing
-    /// but underscores.
+    /// Moves to the end of a word that began with a character of class `last`; `None`: the word consists of underscores
+    /// only.
     fn rest_of_word(&mut self, mut last: Break) -> Option<&'static str> {
         let (mut letters, mut digits, mut katakana) =
             (last == Break::Letter, last == Break::Numeric, last == Break::Katakana);
@@ -312,7 +312,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// The end of the character at `position` if it is of `wanted`, else where we are.
+    /// Returns the end of the character at `position` if it has class `wanted`, else the current position.
     fn after_middle(&self, position: usize, wanted: Break) -> usize {
         match self.at(position) {
             Some((character, next)) if break_of(character) == wanted => next,
@@ -321,7 +321,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// [`Words`] as Tantivy wants them.
+/// [`Words`] as a Tantivy tokenizer.
 #[derive(Clone)]
 struct WordTokenizer {
     analyzer: Analyzer,

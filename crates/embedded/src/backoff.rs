@@ -1,10 +1,10 @@
-//! Work that keeps failing is tried again ever more rarely.
+//! Backoff between attempts of work that keeps failing.
 
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// The pause after failures in a row: 1, 2, 4, … seconds up to a limit, none after a success.
+/// Pause after consecutive failures: 1, 2, 4, … seconds up to a limit, none after a success.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     pause_s_max: u64,
@@ -18,7 +18,7 @@ struct State {
 }
 
 impl Backoff {
-    /// Pauses of at most `pause_s_max` seconds.
+    /// Creates a backoff with pauses of at most `pause_s_max` seconds.
     pub(crate) fn new(pause_s_max: u64) -> Self {
         Self {
             pause_s_max,
@@ -26,12 +26,12 @@ impl Backoff {
         }
     }
 
-    /// Whether it may be tried now.
+    /// Whether the next attempt may start now.
     pub(crate) fn is_over(&self, now: Instant) -> bool {
         self.state.lock().not_before.is_none_or(|instant| now >= instant)
     }
 
-    /// Notes how an attempt ended.
+    /// Records the result of an attempt.
     pub(crate) fn note(&self, succeeded: bool, now: Instant) {
         let mut state = self.state.lock();
         if succeeded {
@@ -66,6 +66,9 @@ mod tests {
         backoff.note(true, now);
         assert!(backoff.is_over(now));
         backoff.note(false, now);
-        assert!(backoff.is_over(now + Duration::from_secs(1)), "it begins anew");
+        assert!(
+            backoff.is_over(now + Duration::from_secs(1)),
+            "it starts again at one second"
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! Checksums of the files of a segment, one for each block of 64 KB. Format: `docs/formats/shard.md`.
 //!
-//! The commit point has one checksum for each whole file, which only helps who reads the whole file. With these a
-//! reader verifies what it reads: each block once after the segment was opened ([`BlockVerifier`]).
+//! The commit point has one checksum for each whole file, which helps only a reader of the whole file. With block
+//! checksums a reader verifies the blocks that it reads: each block once after the segment was opened
+//! ([`BlockVerifier`]).
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -14,11 +15,11 @@ use crate::varint::{self, Reader};
 
 /// The file of checksums in a segment's folder.
 pub(crate) const CHECKSUMS_FILE: &str = "checksums.bin";
-/// Bytes that one checksum is about; the last block of a file may be shorter.
+/// Bytes of a block; the last block of a file may be shorter.
 pub(crate) const BLOCK_BYTES: usize = 64 << 10;
 /// First byte of the file.
 const VERSION: u8 = 1;
-/// Blocks that one word of a bitmap is about.
+/// Blocks per word of a bitmap.
 const WORD_BLOCKS: usize = 64;
 
 /// Length and checksum of a file.
@@ -26,12 +27,12 @@ const WORD_BLOCKS: usize = 64;
 pub(crate) struct FileSum {
     /// Bytes.
     pub(crate) len: u64,
-    /// CRC32C of all of them.
+    /// CRC32C of the whole file.
     pub(crate) crc: u32,
 }
 
 impl FileSum {
-    /// Of bytes that are all there.
+    /// Computes length and checksum of bytes in memory.
     pub(crate) fn of(bytes: &[u8]) -> Self {
         Self {
             len: bytes.len() as u64,
@@ -51,13 +52,13 @@ pub(crate) struct FileChecksums {
 /// Checksums of files by their names.
 pub(crate) type Checksums = BTreeMap<String, FileChecksums>;
 
-/// Takes the checksums of a file while its bytes come.
+/// Computes the checksums of a file from a stream of its bytes.
 #[derive(Debug, Default)]
 pub(crate) struct ChecksumWriter {
     len: u64,
     crc: u32,
     blocks: Vec<u32>,
-    /// Of the block that is not whole yet.
+    /// CRC32C of the incomplete block.
     block_crc: u32,
     block_len: usize,
 }
@@ -99,14 +100,14 @@ impl ChecksumWriter {
 }
 
 impl FileChecksums {
-    /// Of bytes that are all there.
+    /// Computes the checksums of bytes in memory.
     pub(crate) fn of(bytes: &[u8]) -> Self {
         let mut writer = ChecksumWriter::default();
         writer.update(bytes);
         writer.finish()
     }
 
-    /// Where the first block begins that differs, in a part of the file that begins with the block `first`.
+    /// Returns the offset of the first damaged block in a part of the file that begins with block `first`.
     pub(crate) fn find_damage(&self, first: usize, bytes: &[u8]) -> Option<u64> {
         let blocks = bytes.chunks(BLOCK_BYTES).enumerate();
         let mut damaged =
@@ -117,7 +118,7 @@ impl FileChecksums {
     }
 }
 
-/// The file of checksums.
+/// Encodes the file of checksums.
 pub(crate) fn encode(checksums: &Checksums) -> Vec<u8> {
     let mut bytes = vec![VERSION];
     varint::put(&mut bytes, checksums.len() as u64);
@@ -134,7 +135,7 @@ pub(crate) fn encode(checksums: &Checksums) -> Vec<u8> {
     bytes
 }
 
-/// `None`: the bytes are no such file, or damaged.
+/// Decodes the file of checksums; `None`: the bytes are invalid or damaged.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Checksums> {
     let (body, crc) = bytes.split_last_chunk::<4>()?;
     if crc32c::crc32c(body) != u32::from_le_bytes(*crc) {
@@ -166,21 +167,21 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Checksums> {
     reader.rest.is_empty().then_some(checksums)
 }
 
-/// Verifies the blocks of one open file when they are first read, and remembers which.
+/// Verifies the blocks of one open file at their first read, and records the verified ones.
 #[derive(Debug)]
 pub(crate) struct BlockVerifier {
     /// Unset: the file is older than block checksums, and nothing is verified.
     blocks: OnceLock<Arc<[u32]>>,
     /// A bit for each verified block.
     verified: Box<[AtomicU64]>,
-    /// Blocks that are not.
+    /// Number of unverified blocks.
     unverified: AtomicUsize,
-    /// All are.
+    /// All blocks are verified.
     is_whole: AtomicBool,
 }
 
 impl BlockVerifier {
-    /// Of a file of so many bytes; nothing is verified yet.
+    /// Creates a verifier for a file of `len` bytes with no verified block.
     pub(crate) fn new(len: u64, blocks: Option<Arc<[u32]>>) -> Self {
         let count = usize::try_from(len.div_ceil(BLOCK_BYTES as u64)).unwrap_or(usize::MAX);
         let verifier = Self {
@@ -195,18 +196,17 @@ impl BlockVerifier {
         verifier
     }
 
-    /// Takes the checksums of a file that had none.
+    /// Sets the checksums of a file that had none.
     pub(crate) fn learn(&self, blocks: Arc<[u32]>) {
         let _ = self.blocks.set(blocks);
     }
 
-    /// Every byte was verified just now.
+    /// Records that every byte was verified just now.
     pub(crate) fn set_whole(&self) {
         self.is_whole.store(true, Ordering::Release);
     }
 
-    /// Verifies the blocks of a range that are not verified yet; `Err`: where the first damaged one begins. `bytes` is the
-    /// whole file.
+    /// Verifies the unverified blocks of a range; `Err`: offset of the first damaged block. `bytes` is the whole file.
     #[inline]
     pub(crate) fn verify(&self, bytes: &[u8], range: &Range<usize>) -> Result<(), u64> {
         match self.is_whole.load(Ordering::Acquire) || range.is_empty() {
@@ -290,7 +290,7 @@ mod tests {
         let blocks = FileChecksums::of(&bytes).blocks;
         let verifier = BlockVerifier::new(bytes.len() as u64, Some(blocks.clone()));
         assert_eq!(verifier.verify(&bytes, &(10..20)), Ok(()));
-        // Changed behind its back: read once, read for all.
+        // The change is not detected: a verified block is not verified again.
         bytes[15] ^= 1;
         assert_eq!(verifier.verify(&bytes, &(0..BLOCK_BYTES)), Ok(()));
         assert_eq!(verifier.verify(&bytes, &(0..bytes.len())), Ok(()));

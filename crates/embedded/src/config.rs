@@ -1,5 +1,5 @@
-//! What the engine needs to know before it opens: numbers a user tunes, and the clock, the disk
-//! and the seed that come from outside.
+//! Configuration of the engine: settings that a user tunes, and external components such as the clock, the disk and the
+//! seed.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,98 +22,94 @@ pub type SpaceProbe = Arc<dyn Fn() -> std::io::Result<(u64, u64)> + Send + Sync>
 /// Settings and components of an [`crate::Embedded`] engine.
 #[derive(Clone)]
 pub struct EmbeddedConfig {
-    /// Holds everything: `catalog.redb`, `node.lock`, `indices/UUID/SHARD/`. Made if missing.
+    /// The data folder: `catalog.redb`, `node.lock`, `indices/UUID/SHARD/`. Created if missing.
     pub path_data: PathBuf,
-    /// Settings of the cluster that the node's configuration has, flat (`action.auto_create_index`, …); those of
-    /// `_cluster/settings` go before them.
+    /// Cluster settings from the configuration of the node, flat (`action.auto_create_index`, …). Values of
+    /// `_cluster/settings` take precedence.
     pub cluster_settings: SettingsMap,
-    /// Jobs of writing and searching that run at one moment, all tenants together.
+    /// Maximum of write and search jobs that run concurrently, over all tenants.
     pub cores: usize,
-    /// Threads that map and write documents, and jobs of one tenant that are begun
-    /// (`thread_pool.write.size`).
+    /// Threads that map and write documents, and maximum of begun jobs of one tenant (`thread_pool.write.size`).
     pub write_threads: usize,
-    /// Threads that search, and jobs of one tenant that are begun (`thread_pool.search.size`).
+    /// Threads that search, and maximum of begun jobs of one tenant (`thread_pool.search.size`).
     pub search_threads: usize,
-    /// Threads that merge segments in the background. One is enough for what one disk writes,
-    /// and leaves the processors to writing and searching.
+    /// Threads that merge segments in the background. One is enough for the data that one disk writes, and leaves the
+    /// processors to writing and searching.
     pub merge_threads: usize,
-    /// Threads that make, read back and restore snapshots (`thread_pool.snapshot.max`).
+    /// Threads that create, read back and restore snapshots (`thread_pool.snapshot.max`).
     pub snapshot_threads: usize,
-    /// Bulks that wait for a write thread (`thread_pool.write.queue_size`).
+    /// Maximum of bulks that wait for a write thread (`thread_pool.write.queue_size`).
     pub write_queue_limit: usize,
-    /// Searches that wait for a search thread (`thread_pool.search.queue_size`).
+    /// Maximum of searches that wait for a search thread (`thread_pool.search.queue_size`).
     pub search_queue_limit: usize,
     /// How long a search waits for a search thread before it is refused (`thread_pool.search.queue_wait_max`).
     pub search_queue_wait_max: Duration,
-    /// Bytes of documents in bulks that have come in and are not answered yet
-    /// (`indexing_pressure.memory.limit`). At least as large as the largest request body, or
-    /// such a body could never be written.
+    /// Maximum bytes of documents in bulks that are received and not answered yet (`indexing_pressure.memory.limit`).
+    /// At least as large as the largest request body, or such a body could never be written.
     pub write_bytes_in_flight_max: u64,
-    /// Memory of all write buffers together (`indices.memory.index_buffer_size`); past it the
-    /// largest are written out as segments.
+    /// Memory of all write buffers together (`indices.memory.index_buffer_size`). Above it the largest buffers are
+    /// written as segments.
     pub indexing_buffer_bytes: u64,
-    /// Buckets one answer may have (`search.max_buckets`).
+    /// Maximum of buckets in one response (`search.max_buckets`).
     pub search_buckets_max: usize,
-    /// Memory that one search may take for its aggregations and sorting
-    /// (`indices.breaker.request.limit`).
+    /// Memory that one search may use for aggregations and sorting (`indices.breaker.request.limit`).
     pub search_memory_bytes_max: u64,
-    /// The same of all searches that run at one moment (`indices.breaker.total.limit`).
+    /// Memory that all running searches together may use for this (`indices.breaker.total.limit`).
     pub search_memory_bytes_max_total: u64,
-    /// Memory of what segments answered and may be asked again (`indices.requests.cache.size`).
+    /// Memory of the segment result cache (`indices.requests.cache.size`).
     pub request_cache_bytes: u64,
     /// Bounds of scrolls and points in time.
     pub context_limits: ContextLimits,
-    /// When writes stop (`cluster.routing.allocation.disk.watermark.flood_stage`).
+    /// Disk watermark at which writes stop (`cluster.routing.allocation.disk.watermark.flood_stage`).
     pub flood_stage: Watermark,
     /// Free bytes that are always enough, however large the disk
     /// (`cluster.routing.allocation.disk.watermark.flood_stage.max_headroom`).
     pub flood_stage_headroom_bytes_max: u64,
-    /// A search of an index that nobody searched for so long (`index.search.idle.after`)
-    /// refreshes it first; until then it is not refreshed by the clock. ms.
+    /// After this time without searches (`index.search.idle.after`), an index is not refreshed by the clock; its next
+    /// search refreshes it first. ms.
     pub search_idle_after_ms: u64,
-    /// A shard without writes for so long is flushed, so that a restart has nothing to replay. ms.
+    /// After this time without writes, a shard is flushed, so that a restart replays nothing. ms.
     pub idle_flush_after_ms: u64,
-    /// Within so long every byte of every segment is read against its checksums (`indices.scrub.period`), ms; `None`:
-    /// never, but for what searches and merges read.
+    /// Period in which every byte of every segment is verified against its checksums (`indices.scrub.period`), ms;
+    /// `None`: only bytes that searches and merges read are verified.
     pub scrub_period_ms: Option<u64>,
-    /// Bytes of the file that holds room back for a full disk; 0: there is none.
+    /// Bytes of the file that reserves space for a full disk; 0: no file.
     pub disk_reserve_bytes: u64,
-    /// How long opening waits for all shards; those that take longer are opened in the background.
+    /// How long opening waits for all shards; slower shards are opened in the background.
     pub start_patience: Duration,
-    /// Now.
+    /// The current time.
     pub now_ms: Clock,
     /// Seeds the identifiers of new indices.
     pub seed: u64,
-    /// Where shards keep their files.
+    /// The disk with the files of shards.
     pub disk: Arc<dyn Disk>,
-    /// What the cache of indices that are mounted as `shared_cache` may take of the disk
+    /// Maximum disk space of the cache of indices mounted as `shared_cache`
     /// (`xpack.searchable.snapshot.shared_cache.size`).
     pub shared_cache_bytes: u64,
-    /// What the indices of one tenant may take of it
-    /// (`xpack.searchable.snapshot.shared_cache.tenant_size`).
+    /// Maximum part of it for the indices of one tenant (`xpack.searchable.snapshot.shared_cache.tenant_size`).
     pub shared_cache_tenant_bytes: u64,
-    /// About how much memory splits of mounted indices may take that are open
-    /// (`xpack.searchable.snapshot.open_splits.size`).
+    /// Approximate maximum memory of open splits of mounted indices (`xpack.searchable.snapshot.open_splits.size`).
     pub open_splits_bytes_max: u64,
-    /// The data paths of tiers beside `path_data`, which is the hot one.
+    /// The data paths of tiers other than the hot one, whose path is `path_data`.
     pub tiers: TierPaths,
-    /// Above it no shard is moved to a device (`cluster.routing.allocation.disk.watermark.low`).
+    /// Watermark above which no shard is moved to a device (`cluster.routing.allocation.disk.watermark.low`).
     pub low_watermark: Watermark,
-    /// Bytes that one search may fetch from snapshot repositories (`search.max_repository_bytes`); `None`: no limit.
+    /// Maximum bytes that one search fetches from snapshot repositories (`search.max_repository_bytes`); `None`: no
+    /// limit.
     pub search_repository_bytes_max: Option<u64>,
-    /// `None`: asks the file system of `path_data`.
+    /// `None`: reads the free space of the file system of `path_data`.
     pub space: Option<SpaceProbe>,
-    /// Whether a clock of the engine's own begins what is due: refreshes, flushes, merges, shards that are tried again. If not,
+    /// Whether a thread of the engine starts due work: refreshes, flushes, merges, retries of shards. If not,
     /// [`crate::Embedded::begin_due`] does, for tests that choose the moment.
     pub ticks: bool,
     /// Opens snapshot repositories.
     pub object_stores: Arc<ObjectStores>,
-    /// Threads that speak to object stores; `None`: nothing there can be reached.
+    /// Runtime for requests to object stores; `None`: no store can be reached.
     pub io: Option<Handle>,
 }
 
 impl EmbeddedConfig {
-    /// Defaults for a data folder.
+    /// Returns the defaults for a data folder.
     pub fn new(path_data: impl Into<PathBuf>, disk: Arc<dyn Disk>, now_ms: Clock, seed: u64) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
@@ -134,8 +130,8 @@ impl EmbeddedConfig {
             search_buckets_max: 65_536,
             search_memory_bytes_max: 256 * 1024 * 1024,
             search_memory_bytes_max_total: 512 * 1024 * 1024,
-            // Elasticsearch takes 1 % of its heap. An idle server holds at most 200 MB, and this is
-            // room for what dashboards ask of some thousand segments.
+            // Elasticsearch takes 1 % of its heap. An idle server uses at most 200 MB, and this is enough for
+            // dashboards over some thousand segments.
             request_cache_bytes: 32 * 1024 * 1024,
             context_limits: ContextLimits::default(),
             flood_stage: Watermark::UsedRatio(0.95),
@@ -151,7 +147,7 @@ impl EmbeddedConfig {
             disk,
             shared_cache_bytes: 0,
             shared_cache_tenant_bytes: u64::MAX,
-            // Some thousand splits: more than one question opens that is about one tenant.
+            // Some thousand splits: more than one search for one tenant opens.
             open_splits_bytes_max: 1 << 30,
             tiers: TierPaths::default(),
             low_watermark: Watermark::UsedRatio(0.85),
@@ -165,7 +161,7 @@ impl EmbeddedConfig {
 }
 
 impl EmbeddedConfig {
-    /// The given probe, or one that asks the disk.
+    /// Returns the configured probe, or one that reads from the disk.
     pub(crate) fn space_probe(&self) -> SpaceProbe {
         match &self.space {
             Some(probe) => Arc::clone(probe),
@@ -186,17 +182,16 @@ impl std::fmt::Debug for EmbeddedConfig {
     }
 }
 
-/// Bounds of scrolls and points in time, which hold files and memory for clients that may never
-/// come back.
+/// Bounds of scrolls and points in time, which hold files and memory for clients that may never come back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContextLimits {
-    /// Scrolls open at one moment (`search.max_open_scroll_context`).
+    /// Maximum of open scrolls (`search.max_open_scroll_context`).
     pub scrolls_max: usize,
-    /// Points in time open at one moment (`search.max_open_pit_context`, as in OpenSearch).
+    /// Maximum of open points in time (`search.max_open_pit_context`, as in OpenSearch).
     pub points_in_time_max: usize,
-    /// The longest time that one may live unused (`search.max_keep_alive`), ms.
+    /// Maximum idle time of a context (`search.max_keep_alive`), ms.
     pub keep_alive_max_ms: u64,
-    /// How long one lives unused whose client did not say (`search.default_keep_alive`), ms.
+    /// Idle time of a context if the client did not set one (`search.default_keep_alive`), ms.
     pub keep_alive_default_ms: u64,
 }
 
@@ -211,7 +206,7 @@ impl Default for ContextLimits {
     }
 }
 
-/// A disk watermark, as Elasticsearch writes it.
+/// A disk watermark, in Elasticsearch's syntax.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Watermark {
     /// `95%` or `0.95`: this part of the disk is used.
@@ -220,12 +215,12 @@ pub enum Watermark {
     FreeBytes(u64),
 }
 
-/// Whatever the ratio says: less than this is too little to merge and flush in. A disk smaller
-/// than ten times this gives a tenth of itself.
+/// Lower bound of a ratio: less free space is too little for merges and flushes. A disk smaller than ten times this
+/// reserves a tenth of itself.
 const FREE_BYTES_MIN: u64 = 500 * 1024 * 1024;
 
 impl Watermark {
-    /// Reads `95%`, `0.95` or `500mb`; [`firn_model::ErrorKind::IllegalArgument`] otherwise.
+    /// Parses `95%`, `0.95` or `500mb`; [`firn_model::ErrorKind::IllegalArgument`] otherwise.
     pub fn parse(text: &str) -> Result<Self> {
         let text = text.trim();
         let invalid = || Error::illegal_argument(format!("unable to parse [{text}] as a disk watermark"));
@@ -242,7 +237,7 @@ impl Watermark {
         }
     }
 
-    /// How many bytes must be free on a disk of `total_bytes`.
+    /// Returns how many bytes must be free on a disk of `total_bytes`.
     pub fn free_bytes_required(self, total_bytes: u64, headroom_bytes_max: u64) -> u64 {
         match self {
             Self::FreeBytes(bytes) => bytes,

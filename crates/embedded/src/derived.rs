@@ -1,4 +1,4 @@
-//! What is computed from a segment once and kept as long as it is open: it never changes.
+//! Data computed once from a segment and cached while it is open: a segment never changes.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock, Weak};
@@ -14,26 +14,26 @@ use crate::request_cache::RequestCache;
 use crate::segment_cache::CACHE;
 use crate::splits::OpenSplit;
 
-/// Documents of a zone: few enough that one cut by a range costs microseconds, and enough that a
-/// million documents have 4 KB of zones.
+/// Documents of a zone: few enough that reading a zone which a range cuts costs microseconds, and enough that a million
+/// documents have 4 KB of zones.
 pub(crate) const ZONE_DOCS: u32 = 4096;
 
 /// See the module.
 pub(crate) struct Derived {
     segment: SegmentId,
-    /// Where it lies, if not on disk: then much of this was written down.
+    /// The split, if the segment is not on disk: then much of this data is stored in it.
     split: Option<OpenSplit>,
-    /// The folder where it lies, if on disk.
+    /// The folder of the segment, if it is on disk.
     directory: Option<DiskDirectory>,
     time_zones: OnceLock<Option<Arc<Zones>>>,
-    /// The cache that holds answers of the segment, if one does.
+    /// The cache that holds results of the segment, if there is one.
     request_cache: OnceLock<Weak<RequestCache>>,
     /// Lengths of texts, counted when a query first scores by them.
     pub(crate) lengths: Lengths,
 }
 
 impl Drop for Derived {
-    /// What others keep of the segment would hold its files open.
+    /// Cached data of the segment would keep its files open.
     fn drop(&mut self) {
         CACHE.forget(self.segment);
         if let Some(cache) = self.request_cache.get().and_then(Weak::upgrade) {
@@ -43,7 +43,7 @@ impl Drop for Derived {
 }
 
 impl Derived {
-    /// Of an open segment.
+    /// Creates the data of an open segment.
     pub(crate) fn new(reader: &SegmentReader) -> Self {
         Self {
             segment: reader.segment_id(),
@@ -55,36 +55,36 @@ impl Derived {
         }
     }
 
-    /// Of one that lies in a split.
+    /// Creates the data of a segment in a split.
     pub(crate) fn of_split(reader: &SegmentReader, split: OpenSplit) -> Self {
         let mut derived = Self::new(reader);
         derived.split = Some(split);
         derived
     }
 
-    /// Of one that lies in a folder.
+    /// Creates the data of a segment in a folder.
     pub(crate) fn of_directory(reader: &SegmentReader, directory: DiskDirectory) -> Self {
         let mut derived = Self::new(reader);
         derived.directory = Some(directory);
         derived
     }
 
-    /// The damage that was found in the files of the segment.
+    /// Returns the damage that was found in the files of the segment.
     pub(crate) fn damage(&self) -> Option<&Error> {
         self.directory.as_ref().and_then(DiskDirectory::damage)
     }
 
-    /// The split that the segment lies in.
+    /// Returns the split of the segment.
     pub(crate) fn split(&self) -> Option<&OpenSplit> {
         self.split.as_ref()
     }
 
-    /// Remembers who is to be told when the segment is closed.
+    /// Sets the cache that is notified when the segment is closed.
     pub(crate) fn cached_in(&self, cache: &Arc<RequestCache>) {
         self.request_cache.get_or_init(|| Arc::downgrade(cache));
     }
 
-    /// The zones of `@timestamp`, whose column is given; `None`: some document has none or several.
+    /// Returns the zones of `@timestamp` from its column; `None`: some document does not have exactly one value.
     pub(crate) fn time_zones(&self, column: &Column<u64>) -> Option<Arc<Zones>> {
         let find = || match &self.split {
             Some(split) => split.zones().cloned(),
@@ -94,9 +94,8 @@ impl Derived {
     }
 }
 
-/// Smallest and largest value of each run of [`ZONE_DOCS`] documents. Events come roughly in the
-/// order of time, so a range of time covers most zones wholly or not at all, and neither kind has
-/// to be read.
+/// Smallest and largest value of each run of [`ZONE_DOCS`] documents. Events arrive roughly in time order, so a time
+/// range covers most zones completely or not at all, and neither kind has to be read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Zones {
     bounds: Box<[(u64, u64)]>,
@@ -126,8 +125,8 @@ impl Zones {
         })
     }
 
-    /// How a split keeps them: the documents of a zone (u32), all documents (u32), then the bounds of each zone (two
-    /// u64), little-endian.
+    /// Encodes the zones for a split: the documents of a zone (u32), all documents (u32), then the bounds of each zone
+    /// (two u64), little-endian.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = ZONE_DOCS.to_le_bytes().to_vec();
         bytes.extend_from_slice(&self.max_doc.to_le_bytes());
@@ -138,7 +137,7 @@ impl Zones {
         bytes
     }
 
-    /// From [`Zones::encode`]; `None`: these are no zones of so many documents.
+    /// Decodes [`Zones::encode`]; `None`: the bytes are not zones of `docs` documents.
     pub(crate) fn decode(bytes: &[u8], docs: DocId) -> Option<Self> {
         let (zone_docs, rest) = bytes.split_first_chunk()?;
         let (max_doc, rest) = rest.split_first_chunk()?;
@@ -159,7 +158,7 @@ impl Zones {
         })
     }
 
-    /// Bounds that all of these documents keep, of which there is at least one.
+    /// Returns bounds for all documents of the range, which must not be empty.
     pub(crate) fn bounds(&self, first: DocId, last: DocId) -> (u64, u64) {
         let zones = &self.bounds[(first / ZONE_DOCS) as usize..=(last / ZONE_DOCS) as usize];
         zones.iter().fold((u64::MAX, u64::MIN), |(min, max), zone| {
@@ -167,7 +166,7 @@ impl Zones {
         })
     }
 
-    /// Each zone's documents and bounds.
+    /// Returns the documents and bounds of each zone.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Range<DocId>, (u64, u64))> + '_ {
         self.bounds.iter().enumerate().map(|(number, bounds)| {
             let start = number as u32 * ZONE_DOCS;

@@ -1,13 +1,13 @@
-//! Tantivy's files on firn's disk abstraction.
+//! Tantivy directory on firn's disk abstraction.
 //!
-//! One [`DiskDirectory`] is the folder of one segment. What surprises: it never syncs. A segment
-//! is made durable by the flush that names it in a commit point; until then its documents are in
-//! the WAL, and syncing at every refresh would buy nothing. Lengths and checksums of the files are
-//! taken while they are written, for that commit point and for whoever reads them.
+//! One [`DiskDirectory`] is the folder of one segment. What surprises: it never syncs. A segment becomes durable by the
+//! flush that names it in a commit point; until then its documents are in the WAL, and a sync at every refresh would
+//! gain nothing. Lengths and checksums of the files are computed while they are written, for that commit point and for
+//! readers.
 //!
-//! Each block of a file is verified when it is first read after the segment was opened. Tantivy unwraps errors of some
-//! reads and drops others, so a read of a damaged block does not return one: it unwinds with
-//! [`ReadFailed`](crate::splits::reads::ReadFailed), which [`reads::catch`] makes an error again.
+//! Each block of a file is verified at its first read after the segment was opened. Tantivy unwraps errors of some
+//! reads and drops others, so a read of a damaged block does not return an error: it unwinds with
+//! [`ReadFailed`](crate::splits::reads::ReadFailed), which [`reads::catch`] converts to an error.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -31,13 +31,13 @@ use crate::block_checksums::{self, BlockVerifier, CHECKSUMS_FILE, ChecksumWriter
 use crate::shard::damaged;
 use crate::splits::reads;
 
-/// Bytes gathered before they are handed to the operating system.
+/// Write buffer in bytes.
 const WRITE_BUFFER_BYTES: usize = 128 << 10;
 
-/// Stands in the message of every failure to write for want of space, because Tantivy drops kinds.
+/// Part of the message of every write error caused by missing space, because Tantivy drops the kind of an error.
 pub(crate) const NO_SPACE: &str = "no storage space is left";
 
-/// Bytes of a file of an older build read at once.
+/// Bytes of one read of a file of an older build.
 const MEASURE_BYTES: u64 = 1 << 20;
 /// Tantivy's list of the segments of a folder.
 const META_FILE: &str = "meta.json";
@@ -52,21 +52,22 @@ pub(crate) struct DiskDirectory {
 struct Shared {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
-    /// Of files written whole by now, or of those of a folder that was there. Files of older builds have none.
+    /// Checksums of the files that are completely written, or of the files of an existing folder. Files of older builds
+    /// have none.
     checksums: Mutex<Checksums>,
-    /// What a commit point says of the files that were there.
+    /// Length and checksum of the existing files, from the commit point.
     sums: BTreeMap<String, FileSum>,
-    /// What was verified of open files.
+    /// Verified blocks of open files.
     verifiers: Mutex<HashMap<String, (u64, Arc<BlockVerifier>)>>,
     /// The first damage that was found.
     damage: OnceLock<Error>,
-    /// Small files that Tantivy replaces several times while it writes (its metadata); written to
-    /// the disk once, by [`DiskDirectory::finish`].
+    /// Small files that Tantivy replaces several times while it writes (its metadata); [`DiskDirectory::finish`] writes
+    /// them to the disk once.
     metadata: Mutex<HashMap<PathBuf, Vec<u8>>>,
 }
 
 impl Shared {
-    /// Notes damage. The first one stays.
+    /// Records damage. Only the first one is stored.
     fn note(&self, name: &str, what: &str) -> Error {
         let path = self.dir.join(name);
         let error = damaged(&path, what);
@@ -98,7 +99,7 @@ impl Shared {
 }
 
 impl DiskDirectory {
-    /// An existing folder, and what is known of its files.
+    /// Opens an existing folder with the known checksums of its files.
     pub(crate) fn open(
         disk: Arc<dyn Disk>,
         dir: PathBuf,
@@ -118,13 +119,13 @@ impl DiskDirectory {
         }
     }
 
-    /// A new, empty folder.
+    /// Creates a new, empty folder.
     pub(crate) fn create(disk: Arc<dyn Disk>, dir: PathBuf) -> io::Result<Self> {
         disk.create_dir_all(&dir)?;
         Ok(Self::open(disk, dir, BTreeMap::new(), None))
     }
 
-    /// Writes the metadata and the checksums of all files, and says what the folder holds.
+    /// Writes the metadata and the checksums of all files, and returns the files of the folder.
     pub(crate) fn finish(&self) -> io::Result<BTreeMap<String, FileSum>> {
         let meta = self.shared.metadata.lock().get(Path::new(META_FILE)).cloned();
         self.write_small(META_FILE, &meta.unwrap_or_default())?;
@@ -140,7 +141,7 @@ impl DiskDirectory {
         Ok(sums)
     }
 
-    /// Writes a small file of firn's own beside Tantivy's; call before [`Self::finish`].
+    /// Writes a small file of firn beside Tantivy's; must be called before [`Self::finish`].
     pub(crate) fn write_small(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let file = self.shared.disk.create_append(&self.shared.dir.join(name))?;
         file.append(bytes)?;
@@ -149,17 +150,17 @@ impl DiskDirectory {
         Ok(())
     }
 
-    /// The first damage that was found in its files, by whatever read them.
+    /// Returns the first damage that any read found in its files.
     pub(crate) fn damage(&self) -> Option<&Error> {
         self.shared.damage.get()
     }
 
-    /// Whether the blocks of its files are verified when they are read.
+    /// Whether reads verify the blocks of its files.
     pub(crate) fn has_checksums(&self) -> bool {
         !self.shared.checksums.lock().is_empty()
     }
 
-    /// Takes the checksums of files of an older build: from now on what is read of them is verified.
+    /// Sets the checksums of files of an older build: from now on reads verify them.
     pub(crate) fn learn(&self, checksums: Checksums) {
         // First, so that a file that is opened meanwhile has them.
         self.shared.checksums.lock().clone_from(&checksums);
@@ -170,7 +171,7 @@ impl DiskDirectory {
         }
     }
 
-    /// Reads every byte of a file against its checksum.
+    /// Reads every byte of a file and verifies its checksum.
     pub(crate) fn verify(&self, name: &str, sum: FileSum) -> Result<()> {
         let shared = &*self.shared;
         let bytes = shared.disk.map(&shared.dir.join(name))?;
@@ -192,8 +193,8 @@ impl DiskDirectory {
         Ok(())
     }
 
-    /// Reads a part of a file from the disk against the checksums of its blocks; `start` is where a block begins. Returns
-    /// how many bytes that were.
+    /// Reads a part of a file from the disk and verifies the checksums of its blocks; `start` is the start of a block.
+    /// Returns the number of bytes read.
     pub(crate) fn verify_part(&self, name: &str, start: u64, len: u64) -> Result<u64> {
         let shared = &*self.shared;
         let Some(file) = shared.checksums.lock().get(name).cloned() else {
@@ -211,7 +212,8 @@ impl DiskDirectory {
         }
     }
 
-    /// Takes the checksums of a file of an older build while it is read against the only one that it has.
+    /// Computes the block checksums of a file of an older build, and verifies the checksum of the whole file on the
+    /// way.
     pub(crate) fn measure(&self, name: &str, sum: FileSum, go_on: &dyn Fn() -> Result<()>) -> Result<FileChecksums> {
         let shared = &*self.shared;
         let path = shared.dir.join(name);
@@ -231,7 +233,7 @@ impl DiskDirectory {
     }
 }
 
-/// A mapped file whose blocks are verified when they are first read.
+/// A mapped file whose blocks are verified at their first read.
 struct VerifiedFile {
     shared: Arc<Shared>,
     name: String,

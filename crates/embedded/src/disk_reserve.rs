@@ -1,26 +1,26 @@
-//! A file that holds room back for the time when the disk is full.
+//! Disk reserve: a file that reserves space for the time when the disk is full.
 //!
-//! `path.data/reserve` is made at the start if there is room, and removed when the disk has none left: then an index can still
-//! be deleted, the catalog opened and the node stopped. Writes of events are refused until the file is there again.
-//! It holds nothing but zeros and may be removed at any time.
+//! `path.data/reserve` is created at the start if there is space, and removed when the disk is full. Then an index can
+//! still be deleted, the catalog opened and the node stopped. Writes of events are refused until the file exists again.
+//! It contains only zeros and may be removed at any time.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Written at once.
+/// Bytes of one write.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// What became of the file.
+/// State of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reserve {
-    /// It is there.
+    /// The file exists.
     Held,
-    /// It was removed, as the disk was full; or there was no room for it from the start.
+    /// The file was removed because the disk was full, or there was no space for it from the start.
     Released,
 }
 
-/// The file of a data folder.
+/// The reserve of a data folder.
 #[derive(Debug)]
 pub(crate) struct DiskReserve {
     path: PathBuf,
@@ -29,7 +29,7 @@ pub(crate) struct DiskReserve {
 }
 
 impl DiskReserve {
-    /// Looks for the file; one that is not whole is removed.
+    /// Finds the file; removes it if it has another size.
     pub(crate) fn open(path_data: &Path, bytes: u64) -> Self {
         let path = path_data.join("reserve");
         let is_whole = std::fs::metadata(&path).is_ok_and(|metadata| metadata.len() == bytes);
@@ -51,7 +51,7 @@ impl DiskReserve {
         self.state == Reserve::Held
     }
 
-    /// Gives its room back to the file system.
+    /// Removes the file, so that the file system has its space again.
     pub(crate) fn release(&mut self) -> io::Result<()> {
         self.state = Reserve::Released;
         match std::fs::remove_file(&self.path) {
@@ -60,7 +60,7 @@ impl DiskReserve {
         }
     }
 
-    /// Makes the file again.
+    /// Creates the file again.
     pub(crate) fn make(&mut self) -> io::Result<()> {
         let beside = self.path.with_extension("tmp");
         let made = write_zeros(&beside, self.bytes).and_then(|()| std::fs::rename(&beside, &self.path));
@@ -74,7 +74,7 @@ impl DiskReserve {
     }
 }
 
-/// Written, not only given a length: a file system must set the blocks aside.
+/// Writes zeros instead of setting the length: the file system must allocate the blocks.
 fn write_zeros(path: &Path, bytes: u64) -> io::Result<()> {
     let mut file: File = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
     let zeros = vec![0; CHUNK_BYTES];
@@ -84,7 +84,7 @@ fn write_zeros(path: &Path, bytes: u64) -> io::Result<()> {
         file.write_all(&zeros[..count as usize])?;
         left -= count;
     }
-    // Some file systems set blocks aside only now.
+    // Some file systems allocate blocks only now.
     file.sync_all()
 }
 
@@ -106,6 +106,6 @@ mod tests {
         reserve.release().unwrap();
         std::fs::write(&file, b"short").unwrap();
         assert!(!DiskReserve::open(folder.path(), 3_000_000).is_held());
-        assert!(!file.exists(), "what is not whole goes");
+        assert!(!file.exists(), "an incomplete file is removed");
     }
 }

@@ -1,4 +1,4 @@
-//! Stops writes before the disk is full, and lets them go on when space returns.
+//! Disk watch: stops writes before the disk is full, and permits them again when space returns.
 
 use std::path::{Path, PathBuf};
 
@@ -11,31 +11,31 @@ use parking_lot::Mutex;
 use crate::config::{SpaceProbe, Watermark};
 use crate::disk_reserve::DiskReserve;
 
-/// With less room than this to the watermark each bulk looks at the disk; above it the tick of a
-/// second is enough, as no disk takes so much in one.
+/// With less space than this before the watermark, each bulk reads the free space; above it one read per second is
+/// enough, as no disk writes so much in a second.
 const NEAR_BYTES: u64 = 4 << 30;
 
 /// Elasticsearch's `cluster.routing.allocation.disk.watermark.low.max_headroom`.
 const LOW_HEADROOM_BYTES_MAX: u64 = 200 << 30;
 
-/// With less room than this nothing can be written: a segment, a new WAL or a transaction of the catalog would fail half-way.
-/// Of a tiny disk a hundredth.
+/// With less space than this nothing can be written: a segment, a new WAL or a transaction of the catalog would fail
+/// half-way. On a tiny disk, a hundredth of it.
 const OUT_OF_SPACE_BYTES: u64 = 1 << 20;
 
-/// A reserve is made where the disk has so many times its size left.
+/// A reserve is created if the disk has this many times its size free.
 const ROOM_FOR_RESERVE: u64 = 4;
 
-/// Watches the file system of the data folder. The ticker calls [`DiskWatch::observe`] each
-/// second; every write asks [`DiskWatch::check`].
+/// Watches the file system of the data folder. The ticker calls [`DiskWatch::observe`] every second; every write calls
+/// [`DiskWatch::check`].
 pub(crate) struct DiskWatch {
     path: PathBuf,
     probe: SpaceProbe,
     limits: Mutex<Limits>,
     block: ArcSwapOption<Block>,
     space: Mutex<Space>,
-    /// Held back for a full disk; `None`: this disk has none.
+    /// Reserve for a full disk; `None`: this disk has none.
     reserve: Mutex<Option<DiskReserve>>,
-    /// There was no room left, and none came back since.
+    /// The disk was full, and has had no space since.
     is_out_of_space: AtomicBool,
 }
 
@@ -45,12 +45,12 @@ struct Limits {
     headroom_bytes_max: u64,
 }
 
-/// What the last look at the disk found.
+/// Result of the last observation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Space {
-    /// Of the file system.
+    /// Size of the file system.
     pub(crate) total_bytes: u64,
-    /// That firn may still use.
+    /// Bytes that firn may still use.
     pub(crate) available_bytes: u64,
 }
 
@@ -60,7 +60,7 @@ struct Block {
 }
 
 impl DiskWatch {
-    /// A watch on the file system of `path`, measured by `probe`.
+    /// Creates a watch on the file system of `path`, measured by `probe`.
     pub(crate) fn new(path: PathBuf, probe: SpaceProbe, flood_stage: Watermark, headroom_bytes_max: u64) -> Self {
         Self {
             path,
@@ -76,19 +76,19 @@ impl DiskWatch {
         }
     }
 
-    /// Holds room back from the next look on.
+    /// Sets a reserve, which applies from the next observation on.
     pub(crate) fn with_reserve(self, reserve: Option<DiskReserve>) -> Self {
         *self.reserve.lock() = reserve;
         self
     }
 
-    /// Whether nothing can be written: the disk was full, and has not had room again since.
+    /// Whether nothing can be written: the disk was full, and has had no space since.
     pub(crate) fn is_out_of_space(&self) -> bool {
         self.is_out_of_space.load(Ordering::Acquire)
     }
 
-    /// Releases the reserve of a disk that has no room left, and says how much must be free until writes go on: the reserve
-    /// has to be made again then.
+    /// Releases the reserve if the disk is full. Returns how many bytes must be free before writes continue: enough to
+    /// create the reserve again.
     fn room_for_reserve(&self, total_bytes: u64, available_bytes: u64) -> u64 {
         let least = OUT_OF_SPACE_BYTES.min(total_bytes / 100);
         let mut reserve = self.reserve.lock();
@@ -98,8 +98,8 @@ impl DiskWatch {
             self.is_out_of_space.store(true, Ordering::Release);
             if let Some(reserve) = reserve.as_mut().filter(|reserve| reserve.is_held()) {
                 match reserve.release() {
-                    Ok(()) => tracing::warn!(path = %self.path.display(), "the disk is full: the reserve was released"),
-                    Err(error) => tracing::error!(%error, "the disk is full, and the reserve cannot be released"),
+                    Ok(()) => tracing::warn!(path = %self.path.display(), "the disk is full: released the reserve"),
+                    Err(error) => tracing::error!(%error, "the disk is full: cannot release the reserve"),
                 }
             }
         }
@@ -109,7 +109,7 @@ impl DiskWatch {
         }
     }
 
-    /// Makes the reserve if it is missing and the disk has room for it.
+    /// Creates the reserve if it is missing and the disk has space for it.
     fn make_reserve(&self, available_bytes: u64) {
         let mut reserve = self.reserve.lock();
         let Some(missing) = reserve.as_mut().filter(|reserve| !reserve.is_held()) else {
@@ -118,12 +118,12 @@ impl DiskWatch {
         if available_bytes >= ROOM_FOR_RESERVE * missing.bytes()
             && let Err(error) = missing.make()
         {
-            tracing::warn!(path = %self.path.display(), %error, "cannot set a reserve aside for a full disk");
+            tracing::warn!(path = %self.path.display(), %error, "cannot create the reserve for a full disk");
             *reserve = None;
         }
     }
 
-    /// Uses another watermark from the next look on.
+    /// Sets another watermark, which applies from the next observation on.
     pub(crate) fn set_flood_stage(&self, flood_stage: Watermark, headroom_bytes_max: u64) {
         *self.limits.lock() = Limits {
             flood_stage,
@@ -138,8 +138,7 @@ impl DiskWatch {
         }
     }
 
-    /// Looks at the disk. A file system that cannot be asked blocks nothing: the write itself
-    /// will say what is wrong.
+    /// Reads the free space. If the file system does not report it, writes are not blocked: the write itself will fail.
     pub(crate) fn observe(&self) {
         let (total_bytes, available_bytes) = match (self.probe)() {
             Ok(space) => space,
@@ -158,8 +157,8 @@ impl DiskWatch {
             .free_bytes_required(total_bytes, limits.headroom_bytes_max)
             .max(self.room_for_reserve(total_bytes, available_bytes));
         let blocked = self.block.load().is_some();
-        // A little more than the watermark must be free before writes go on, or the block would
-        // come and go with every flush.
+        // Writes continue only when a little more than the watermark is free. Otherwise the block would come and go
+        // with every flush.
         let release_at = required + required / 20;
         if available_bytes < required {
             let reason = format!(
@@ -173,7 +172,7 @@ impl DiskWatch {
             }
             self.block.store(Some(std::sync::Arc::new(Block { reason })));
         } else if blocked && available_bytes >= release_at {
-            tracing::info!(available_bytes, "the disk has room again, writes go on");
+            tracing::info!(available_bytes, "the disk has space again, writes continue");
             self.is_out_of_space.store(false, Ordering::Release);
             self.block.store(None);
         }
@@ -182,15 +181,15 @@ impl DiskWatch {
         }
     }
 
-    /// Looks again now if the last look found little room: a second between looks is long when
-    /// events come fast. Asking the file system takes some microseconds.
+    /// Observes again now if the last observation found little space: a second is long when events arrive fast. Reading
+    /// the free space takes some microseconds.
     pub(crate) fn look_if_near(&self) {
         if self.room_bytes() < NEAR_BYTES {
             self.observe();
         }
     }
 
-    /// What may still be written before the watermark is reached, as of the last look.
+    /// Returns the bytes that may still be written before the watermark is reached, as of the last observation.
     pub(crate) fn room_bytes(&self) -> u64 {
         let space = *self.space.lock();
         let limits = *self.limits.lock();
@@ -200,14 +199,14 @@ impl DiskWatch {
         space.available_bytes.saturating_sub(required)
     }
 
-    /// What may still be written before another watermark is reached, as of the last look.
+    /// Returns the bytes that may still be written before another watermark is reached, as of the last observation.
     pub(crate) fn room_below(&self, watermark: Watermark) -> u64 {
         let space = *self.space.lock();
         let required = watermark.free_bytes_required(space.total_bytes, LOW_HEADROOM_BYTES_MAX);
         space.available_bytes.saturating_sub(required)
     }
 
-    /// [`ErrorKind::DiskFull`] while the disk is past its watermark.
+    /// Fails with [`ErrorKind::DiskFull`] while the disk is past its watermark.
     pub(crate) fn check(&self, index: &str) -> Result<()> {
         match &*self.block.load() {
             None => Ok(()),
@@ -219,17 +218,17 @@ impl DiskWatch {
         }
     }
 
-    /// Why writes are refused, if they are.
+    /// Returns the reason why writes are refused, if they are.
     pub(crate) fn block_reason(&self) -> Option<String> {
         self.block.load().as_ref().map(|block| block.reason.clone())
     }
 
-    /// The folder whose file system it watches.
+    /// Returns the folder whose file system is watched.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What the last look found; zeros before the first.
+    /// Returns the last observation; zeros before the first.
     pub(crate) fn space(&self) -> Space {
         *self.space.lock()
     }

@@ -1,15 +1,15 @@
-//! What a shard needs now: a pure decision of the ticker, taken several times a second.
+//! Maintenance decisions for one shard: a pure function that the ticker calls several times a second.
 
-/// A shard as the ticker sees it. Instants are ms since the epoch in UTC.
+/// State of a shard for the decision. Instants are ms since the epoch in UTC.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ShardView {
-    /// There is something that a search cannot see yet.
+    /// There are documents that a search cannot see yet.
     pub(crate) unsearchable: bool,
-    /// There is something that no flush covers yet.
+    /// There are writes that no flush covers yet.
     pub(crate) unflushed: bool,
     /// The WAL is past `index.translog.flush_threshold_size`.
     pub(crate) wal_full: bool,
-    /// Someone waits for the next refresh.
+    /// A request waits for the next refresh.
     pub(crate) waiters: bool,
     /// Last refresh, or start of the shard.
     pub(crate) refreshed_ms: i64,
@@ -24,15 +24,15 @@ pub(crate) struct ShardView {
 pub(crate) struct Policy {
     /// `index.refresh_interval`; `None`: only by request.
     pub(crate) refresh_interval_ms: Option<u64>,
-    /// The interval was set by the user: keep it although nobody searches.
+    /// The user set the interval: refresh even without searches.
     pub(crate) refresh_explicit: bool,
     /// `index.search.idle.after`.
     pub(crate) search_idle_after_ms: u64,
-    /// Flush what nobody wrote to for so long.
+    /// Flush shards after this time without writes.
     pub(crate) idle_flush_after_ms: u64,
 }
 
-/// What to do now.
+/// Maintenance to start now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Due {
     /// Make searchable.
@@ -41,12 +41,12 @@ pub(crate) struct Due {
     pub(crate) flush: bool,
 }
 
-/// What a shard needs at `now_ms`.
+/// Returns the maintenance that a shard needs at `now_ms`.
 pub(crate) fn due(shard: &ShardView, policy: &Policy, now_ms: i64) -> Due {
-    // A clock that was set back must not put everything off, hence `unsigned_abs`.
+    // A clock that was set back must not delay everything, hence `unsigned_abs`.
     let since = |then_ms: i64| now_ms.saturating_sub(then_ms).unsigned_abs();
     let refresh = match policy.refresh_interval_ms {
-        // Whoever waits for a refresh gets one even where none would come by the clock.
+        // A request that waits for a refresh gets one even if none is scheduled.
         None => shard.waiters,
         Some(interval_ms) => {
             let wanted = shard.waiters || policy.refresh_explicit || !is_search_idle(shard, policy, now_ms);
@@ -57,7 +57,7 @@ pub(crate) fn due(shard: &ShardView, policy: &Policy, now_ms: i64) -> Due {
     Due { refresh, flush }
 }
 
-/// Whether nobody has searched for so long that the next search refreshes instead of the clock.
+/// Whether there was no search for so long that the next search refreshes instead of the clock.
 pub(crate) fn is_search_idle(shard: &ShardView, policy: &Policy, now_ms: i64) -> bool {
     !policy.refresh_explicit && now_ms.saturating_sub(shard.searched_ms).unsigned_abs() >= policy.search_idle_after_ms
 }

@@ -1,11 +1,10 @@
-//! How many terms the text of one path has in each document of a segment.
+//! Lengths of texts: how many terms the text of one path has in each document of a segment.
 //!
-//! Tantivy keeps no lengths for text inside JSON fields, which is where all text of an index is. So
-//! they are added up from the postings when a query first scores by them: the frequencies of all
-//! terms of the path, a few nanoseconds each, for every segment once. That costs nothing at writing
-//! time and nothing on disk, and works for every segment there ever was. Splits keep them, as there reading all
-//! postings is dear. Queries that do not score
-//! never come here.
+//! Tantivy stores no lengths for text inside JSON fields, and firn indexes all text there. So the lengths are summed
+//! from the postings when a query first scores by them: the frequencies of all terms of the path, a few nanoseconds
+//! each, once per segment. That costs nothing at write time and nothing on disk, and works for every old segment.
+//! Splits store the lengths, because reading all postings is expensive there. Queries that do not score never need
+//! them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,27 +19,27 @@ use tantivy::schema::{Field, IndexRecordOption};
 use crate::search::end_of;
 use crate::splits::OpenSplit;
 
-/// Paths whose lengths a segment keeps, a byte per document each. Few queries name more, and they
-/// are counted anew then.
+/// Maximum of paths whose lengths a segment caches, at one byte per document. Few queries name more; then lengths are
+/// counted again.
 const PATHS_MAX: usize = 16;
 
 /// The lengths of one path in one segment.
 pub(crate) struct PathLengths {
-    /// By document, in Lucene's encoding, which Tantivy's is too.
+    /// By document, in the encoding of Lucene and Tantivy.
     pub(crate) norms: FieldNormReader,
-    /// All of them together.
+    /// Sum of all lengths.
     pub(crate) tokens: u64,
-    /// Documents that have any.
+    /// Documents with text in the path.
     pub(crate) docs: u64,
 }
 
-/// Paths of which a segment keeps how many documents have them.
+/// Maximum of paths whose document counts a segment caches.
 const COUNTS_MAX: usize = 1024;
 
-/// A path by its field and what its keys in the dictionary begin with.
+/// A path: its field, and the prefix of its keys in the dictionary.
 type Key = (Field, Vec<u8>);
 
-/// What queries asked for so far.
+/// Lengths and counts that queries needed so far.
 #[derive(Default)]
 pub(crate) struct Lengths {
     paths: Mutex<HashMap<Key, Arc<PathLengths>>>,
@@ -48,7 +47,7 @@ pub(crate) struct Lengths {
 }
 
 impl Lengths {
-    /// How many documents have a path, which `count` finds out if nobody asked before.
+    /// Returns how many documents have a path; `count` computes it at the first call.
     pub(crate) fn docs(&self, path: &str, count: impl FnOnce() -> Result<u64>) -> Result<u64> {
         if let Some(docs) = self.docs.lock().get(path) {
             return Ok(*docs);
@@ -62,8 +61,8 @@ impl Lengths {
         Ok(docs)
     }
 
-    /// Those of the path whose keys in the dictionary of `field` begin with `start`. `step` is
-    /// called for every term and may stop the count.
+    /// Returns the lengths of the path whose keys in the dictionary of `field` begin with `start`. `step` is called for
+    /// every term and may stop the count.
     pub(crate) fn of(
         &self,
         reader: &SegmentReader,
@@ -78,10 +77,10 @@ impl Lengths {
             return Ok(Arc::clone(lengths));
         }
         let Some(split) = split else {
-            // Held while counting: whoever wants the same waits for it instead of counting too.
+            // Held while counting: concurrent callers wait for the result instead of counting too.
             return Ok(keep(known, key, count(reader, field, start, step)?));
         };
-        // Not held while bytes of a store are waited for: who waits for the lock keeps others from their turn.
+        // Not held during reads from a store: a job that waits for the lock would keep its slot.
         drop(known);
         let lengths = match split.lengths(field, start)? {
             Some(lengths) => lengths,
@@ -100,7 +99,7 @@ fn keep(mut known: MutexGuard<'_, HashMap<Key, Arc<PathLengths>>>, key: Key, len
     lengths
 }
 
-/// Counts them.
+/// Counts the lengths.
 pub(crate) fn count(
     reader: &SegmentReader,
     field: Field,

@@ -1,10 +1,9 @@
-//! The engine on Tantivy: one machine, durable, the default.
+//! Embedded engine on Tantivy: one machine, durable, the default.
 //!
-//! The only crate that names Tantivy. A shard is a WAL, write buffers and immutable segments;
-//! **a segment is a Tantivy index of exactly one Tantivy segment in a folder of its own**, with
-//! the same [`schema`] in every index of firn, so new fields never need a new schema. Which
-//! documents of a segment are alive, which segments make up a shard and what a field's type is
-//! are firn's own records, not Tantivy's.
+//! The only crate that names Tantivy. A shard is a WAL, write buffers and immutable segments; **a segment is a Tantivy
+//! index of exactly one Tantivy segment in a separate folder**, with the same [`schema`] in every index of firn, so new
+//! fields never need a new schema. firn, not Tantivy, records which documents of a segment are live, which segments a
+//! shard has, and the types of fields.
 
 mod engine;
 

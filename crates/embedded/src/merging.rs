@@ -1,4 +1,4 @@
-//! When shards merge: in the background, and, where segments come faster than that, on the threads that write them.
+//! Scheduling of merges: in the background, and, if segments come faster than that, on the threads that write them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,39 +12,42 @@ use crate::engine::state::{IndexState, ShardSlot};
 use crate::shard::Shard;
 use crate::ticker::{Lowered, is_gone, upkeep_flow, yield_to_others};
 
-/// The largest segment a merge makes, as in a shard's defaults.
+/// Size of the largest merged segment, as in a shard's defaults.
 const MERGED_BYTES_MAX: u64 = 5 << 30;
-/// How far merges stand back: a tenth of a core beside whoever answers requests.
+/// Nice value of merge threads: a tenth of a core beside threads that answer requests.
 const MERGE_NICE: i32 = 10;
 
 /// Files that an open segment maps: stored documents, columns, terms, postings, positions.
 const MAPS_OF_SEGMENT: u64 = 5;
-/// Segments of a shard that merging in the background is left alone with, at most: a search visits each.
+/// Upper bound of the number of segments of a shard up to which only background merges run: a search visits each
+/// segment.
 pub(crate) const SEGMENTS_CALM_MAX: u64 = 128;
-/// The same at least: with fewer nobody would be left to wait for, as merges want some of each size.
+/// Lower bound of that number: a merge needs several segments of similar size, so some of each size always remain, and
+/// with a lower bound writers could find nothing to merge.
 const SEGMENTS_CALM_MIN: u64 = 32;
-/// Who has written so many documents to a shard of too many segments merges some of them: about as many as a small
-/// segment has, so a single event rarely pays.
+/// A writer that has written this many documents to a shard with too many segments merges some of them: about as many
+/// as a small segment has, so that a single event rarely triggers a merge.
 const WRITTEN_PER_MERGE: u64 = 2_000;
-/// Writers make no segment of more documents: their clients wait, and small segments are those that become too many.
+/// Maximum documents of a segment that a writer merges: its client waits, and small segments are those that become too
+/// many.
 const WRITERS_DOCS_MAX: u32 = 100_000;
 
-/// How many segments a shard may have before those who write to it merge too: so many that all shards together map
-/// half of the files that a process may.
+/// Returns how many segments a shard may have before its writers merge too: so many that all shards together map half
+/// of the files that a process may map.
 fn segments_calm(maps_max: u64, shards: u64) -> u64 {
     (maps_max / 2 / MAPS_OF_SEGMENT / shards.max(1)).clamp(SEGMENTS_CALM_MIN, SEGMENTS_CALM_MAX)
 }
 
 impl Core {
-    /// Says anew from how many segments on writers merge, as there are more or fewer shards.
+    /// Recomputes the number of segments from which on writers merge. It depends on the number of shards.
     pub(crate) fn bound_segments(&self) {
         let shards = self.state().written_slots().count() as u64;
         let calm = segments_calm(self.config.disk.maps_max(), shards);
         self.segments_calm.store(calm, Ordering::Relaxed);
     }
 
-    /// Looks for a merge where segments came; one at a time per shard, and none while the disk is
-    /// past its watermark, as a merge needs room for what it writes.
+    /// Starts a merge in shards that got new segments; one at a time per shard, and none while the disk is past its
+    /// watermark, because a merge needs space for its output.
     pub(crate) fn merge_in_background(self: &Arc<Self>, index: &Arc<IndexState>, slot: &Arc<ShardSlot>) {
         let may = slot.changed.load(Ordering::Relaxed) && self.may_merge(index, slot);
         if !may || slot.merging.swap(true, Ordering::AcqRel) {
@@ -63,8 +66,8 @@ impl Core {
         }
     }
 
-    /// Lets a bulk merge where it wrote much to shards of many segments, before it is answered: who sends faster than
-    /// this machine merges is slowed down, and others are not.
+    /// Makes a bulk merge before its response if it wrote much to shards with many segments: a client that sends faster
+    /// than this machine merges is slowed down, and others are not.
     pub(crate) fn share_merging<'a>(&self, touched: impl Iterator<Item = &'a Touched>) {
         for touched in touched {
             let written = touched.items.len() as u64;
@@ -77,7 +80,7 @@ impl Core {
             if owed < WRITTEN_PER_MERGE || !self.may_merge(&touched.index, slot) {
                 continue;
             }
-            // A flag of their own: the other one is up while a merge waits for its turn in the background.
+            // A separate flag: the other one is set while a background merge is queued.
             if slot.writer_merging.swap(true, Ordering::AcqRel) {
                 continue;
             }
@@ -87,7 +90,7 @@ impl Core {
         }
     }
 
-    /// Whether the disk has room and no merge of the shard failed just now.
+    /// Whether the disk has space and no recent merge of the shard failed.
     fn may_merge(&self, index: &IndexState, slot: &ShardSlot) -> bool {
         let tier = index.metadata.tier_of(slot.number);
         let is_full = self.watch(tier).is_some_and(|watch| watch.block_reason().is_some());
@@ -99,14 +102,14 @@ impl Core {
             return;
         }
         match self.merged(index, slot, merge) {
-            // Where one merge was worth it the next may be; others' turn comes first.
+            // After a useful merge the next one may be useful too; other shards go first.
             Ok(merged) => {
                 slot.merge_backoff.note(true, Instant::now());
                 if merged {
                     slot.changed.store(true, Ordering::Relaxed);
                 }
             }
-            // A merge gives up with whatever error comes first when its shard is taken away.
+            // A merge ends with an arbitrary error if its shard is taken away.
             Err(error) if is_gone(error.kind()) || slot.shard().is_err() => {}
             Err(error) => {
                 slot.merge_backoff.note(false, Instant::now());
@@ -116,10 +119,10 @@ impl Core {
         }
     }
 
-    /// Whether there was something to merge.
+    /// Runs a merge. Returns whether there was something to merge.
     fn merged(&self, index: &IndexState, slot: &ShardSlot, merge: fn(&Shard) -> Result<bool>) -> Result<bool> {
         let shard = slot.shard()?;
-        // A merge writes what it reads before that can go; without room for it, it waits.
+        // A merge writes its output before its inputs can be removed; without space for it, it waits.
         let bytes = shard.stats().store_bytes.min(MERGED_BYTES_MAX);
         match bytes <= self.room_bytes(index.metadata.tier_of(slot.number)) {
             true => merge(&shard),

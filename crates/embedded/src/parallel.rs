@@ -1,4 +1,4 @@
-//! One request's work on several threads of a pool, without ever waiting for a free one.
+//! Parallel execution of one request's tasks on the threads of a pool, without waiting for a free thread.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -8,11 +8,10 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::pool::{Pool, wait_for_others, yield_now};
 
-/// Runs `task(0)` to `task(count - 1)`, on the calling thread and on whatever threads of `pool`
-/// come free meanwhile, and returns the results in order. Numbers are claimed one by one, so the
-/// call never waits for a thread that has not begun: it is safe on a thread of the same pool. Between two
-/// numbers others may have their turn, so no lock may be held. A panic of a task is raised again
-/// here.
+/// Runs `task(0)` to `task(count - 1)`, on the calling thread and on threads of `pool` that become free meanwhile, and
+/// returns the results in order. Numbers are claimed one by one, so the call never waits for a thread that has not
+/// begun: it is safe on a thread of the same pool. The thread may yield between two numbers, so the caller must hold no
+/// lock. A panic of a task is raised again here.
 pub(crate) fn run_indexed<T: Send + 'static>(
     pool: &Pool,
     count: usize,
@@ -21,7 +20,7 @@ pub(crate) fn run_indexed<T: Send + 'static>(
     run_indexed_within(pool, usize::MAX, count, task)
 }
 
-/// [`run_indexed`] on no more than `threads_max` threads.
+/// As [`run_indexed`], on no more than `threads_max` threads.
 pub(crate) fn run_indexed_within<T: Send + 'static>(
     pool: &Pool,
     threads_max: usize,
@@ -113,14 +112,14 @@ impl<T, F: Fn(usize) -> T> Shared<T, F> {
     }
 }
 
-/// Calls a function once, when so many parts are done.
+/// Calls a function once, after a number of parts is done.
 pub(crate) struct Countdown {
     left: AtomicUsize,
     then: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
 impl Countdown {
-    /// Calls `then` after `parts` calls of [`Countdown::done`]; at least one.
+    /// Creates a countdown that calls `then` after `parts` calls of [`Countdown::done`]; at least one.
     pub(crate) fn new(parts: usize, then: impl FnOnce() + Send + 'static) -> Arc<Self> {
         Arc::new(Self {
             left: AtomicUsize::new(parts.max(1)),
@@ -128,7 +127,7 @@ impl Countdown {
         })
     }
 
-    /// One part is done.
+    /// Records that one part is done.
     pub(crate) fn done(&self) {
         if self.left.fetch_sub(1, Ordering::AcqRel) == 1
             && let Some(then) = self.then.lock().take()

@@ -1,12 +1,12 @@
-//! The one Tantivy schema of every firn index: a few fields by class.
+//! Tantivy schema of every firn index: a few fields by class.
 //!
-//! A field of a mapping becomes a path inside one of the JSON fields below, chosen by its type
-//! ([`Class`]). In a JSON field a path's dots separate levels (Tantivy joins them with `\x01`),
-//! so the column of `host.ip` in class `kw` is looked up as `kw.host.ip`.
+//! A field of a mapping becomes a path inside one of the JSON fields below, chosen by its type ([`Class`]). In a JSON
+//! field the dots of a path separate levels (Tantivy joins them with `\x01`), so the column of `host.ip` in class `kw`
+//! is `kw.host.ip`.
 //!
 //! | field | holds | terms | column |
 //! |---|---|---|---|
-//! | `_id` | ids given by the user; made ids need none | yes | no |
+//! | `_id` | ids given by the user; generated ids need none | yes | no |
 //! | `_sid`, `_routing`, `_source` | the same id, routing, the event byte for byte | no | no (stored) |
 //! | `_seq_no`, `_version` | sequence number; version where it is not 1 | no | u64 |
 //! | `kw` | keyword, wildcard, ip, flattened; `_ignored` and `_field_names` | whole values | strings |
@@ -22,7 +22,7 @@ use tantivy::schema::{
     Field, IndexRecordOption, JsonObjectOptions, NumericOptions, STORED, Schema, TextFieldIndexing, TextOptions,
 };
 
-/// Where the values of a field go.
+/// Class of a field: the schema field that stores its values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {
     /// `kw`: terms and column.
@@ -35,7 +35,7 @@ pub enum Class {
     Number,
     /// A text field by analyzer.
     Text(Analyzer),
-    /// Nowhere: `index` and `doc_values` both off, `binary`, `constant_keyword`, `alias`.
+    /// Not stored: `index` and `doc_values` both off, `binary`, `constant_keyword`, `alias`.
     None,
 }
 
@@ -60,9 +60,9 @@ pub struct Fields {
     pub text_keyword: Field,
 }
 
-/// Path in `kw` under which the names of ignored fields stand.
+/// Path in `kw` for the names of ignored fields.
 pub const IGNORED: &str = "_ignored";
-/// Path in `kwi` under which the names of fields without a column stand, for `exists`.
+/// Path in `kwi` for the names of fields without a column, for `exists`.
 pub const FIELD_NAMES: &str = "_field_names";
 
 /// Tokenizer names, registered by `analysis.rs`.
@@ -74,7 +74,7 @@ pub const TOKENIZER_WHITESPACE: &str = "firn_whitespace";
 
 static FIELDS: LazyLock<Fields> = LazyLock::new(build);
 
-/// The schema's fields.
+/// Returns the fields of the schema.
 pub fn fields() -> &'static Fields {
     &FIELDS
 }
@@ -94,7 +94,7 @@ fn build() -> Fields {
                 .set_index_option(IndexRecordOption::WithFreqsAndPositions),
         )
     };
-    // Without field norms: they would cost a byte for every document, those with made ids too.
+    // Without field norms: they would cost a byte for every document, including documents with generated ids.
     let id = builder.add_text_field("_id", TextOptions::default().set_indexing_options(terms()));
     let stored_id = builder.add_text_field("_sid", STORED);
     let routing = builder.add_text_field("_routing", STORED);
@@ -133,7 +133,7 @@ fn build() -> Fields {
     }
 }
 
-/// Where the values of a field with this mapping go.
+/// Returns the class of a field with this mapping.
 pub fn class_of(field: &FieldMapping) -> Class {
     match field.field_type {
         FieldType::Keyword | FieldType::Wildcard | FieldType::Ip | FieldType::Flattened => {
@@ -153,9 +153,9 @@ pub fn class_of(field: &FieldMapping) -> Class {
     }
 }
 
-/// An address as a string whose byte order is the order of addresses: a class byte, then the
-/// bits in groups of seven (so that it is valid UTF-8). v4 (and v4-mapped v6) addresses take six
-/// bytes, others twenty; v6 addresses below and above the v4-mapped block sort on either side.
+/// Encodes an address as a string whose byte order is the order of addresses: a class byte, then the bits in groups of
+/// seven (so that it is valid UTF-8). v4 (and v4-mapped v6) addresses take six bytes, others twenty; v6 addresses below
+/// and above the v4-mapped block sort on either side.
 pub fn encode_ip(address: IpAddr) -> String {
     let bits = match address {
         IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
@@ -174,7 +174,7 @@ pub fn encode_ip(address: IpAddr) -> String {
     text
 }
 
-/// The address that [`encode_ip`] made this from; v4-mapped ones come back as v4.
+/// Decodes [`encode_ip`]; v4-mapped addresses become v4.
 pub fn decode_ip(text: &str) -> Option<IpAddr> {
     let (class, groups) = text.as_bytes().split_first()?;
     let bits = groups

@@ -1,8 +1,8 @@
-//! The scrub: reads every byte of every segment on this node against its checksums again within a period.
+//! Scrub: reads every byte of every segment on this node within a period, and verifies its checksums.
 //!
-//! A search verifies what it reads. What nobody searches for is verified here, so that damage is found while a snapshot
-//! may still hold the segment. A pass takes the segments that there are when it begins, in an order of its own, and
-//! spreads them evenly over the period: a restart begins another pass, in another order.
+//! A search verifies the bytes that it reads. The scrub verifies the other bytes, so that damage is found while a
+//! snapshot may still hold the segment. A pass covers the segments that exist at its start, in a random order, spread
+//! evenly over the period; a restart begins another pass in another order.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use crate::pool::Flow;
 use crate::shard::{ScrubPosition, Scrubbed};
 use crate::ticker::{Lowered, is_gone, yield_to_others};
 
-/// How far the scrub stands back, as merges do.
+/// Nice value of the scrub, as for merges.
 const SCRUB_NICE: i32 = 10;
-/// Bytes read before a merge gets its turn.
+/// Bytes read before a merge may run.
 const TURN_BYTES: u64 = 64 << 20;
 
-/// A segment that is still to be read in this pass.
+/// A segment that this pass still has to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Target {
     index: Arc<str>,
@@ -31,13 +31,13 @@ struct Target {
     generation: u64,
 }
 
-/// One time through all segments.
+/// One pass over all segments.
 #[derive(Debug, Default)]
 struct Pass {
-    /// `None`: none has begun yet.
+    /// `None`: no pass has begun yet.
     started_ms: Option<i64>,
     remaining: VecDeque<Target>,
-    /// Where the first of them goes on.
+    /// Position in the first of them.
     position: ScrubPosition,
     bytes_total: u64,
     bytes_done: u64,
@@ -54,7 +54,7 @@ impl Pass {
         !self.remaining.is_empty() && (elapsed_ms >= period_ms || u128::from(self.bytes_done) < due)
     }
 
-    /// Whether it is time for the next one.
+    /// Whether the next pass is due.
     fn is_over(&self, now_ms: i64, period_ms: u64) -> bool {
         let is_due = |started_ms| u64::try_from(now_ms - started_ms).unwrap_or_default() >= period_ms;
         self.remaining.is_empty() && self.started_ms.is_none_or(is_due)
@@ -65,11 +65,11 @@ impl Pass {
 pub(crate) struct Scrub {
     pass: Mutex<Pass>,
     random: Mutex<fastrand::Rng>,
-    /// A turn is queued or running.
+    /// A scrub task is queued or running.
     is_running: AtomicBool,
     pub(crate) bytes: AtomicU64,
     pub(crate) passes: AtomicU64,
-    /// When the last pass was through, ms since epoch UTC; 0: none was.
+    /// When the last pass ended, ms since epoch UTC; 0: none has.
     pub(crate) last_pass_ms: AtomicU64,
 }
 
@@ -87,7 +87,7 @@ impl Scrub {
 }
 
 impl Core {
-    /// Reads on where the pass is behind its time, and begins the next one.
+    /// Continues a pass that is behind its schedule, and begins the next one.
     pub(crate) fn scrub_in_background(self: &Arc<Self>) {
         let Some(period_ms) = self.config.scrub_period_ms else {
             return;
@@ -153,7 +153,7 @@ impl Core {
             };
             let scrubbed = self.scrub_target(&target, &position);
             let scrubbed = scrubbed.unwrap_or_else(|error| {
-                // Of damage the log says more where it is found.
+                // Damage is logged in detail where it is found.
                 if error.kind() != ErrorKind::ShardDamaged && !is_gone(error.kind()) {
                     tracing::warn!(index = &*target.index, shard = target.shard, %error, "cannot verify a segment");
                 }
@@ -196,9 +196,9 @@ impl Core {
         }
     }
 
-    /// Counts the damage of a shard that was not there at the last look, and has it repaired.
+    /// Counts damage of a shard that is new since the last check, and starts its repair.
     pub(crate) fn watch_damage(self: &Arc<Self>, index: &Arc<IndexState>, slot: &Arc<ShardSlot>) {
-        // It is being opened or exchanged: the next look tells what became of it.
+        // The shard is being opened or repaired; the next check sees the result.
         if slot.repairing.load(Ordering::Acquire) || slot.opening.try_lock().is_none() {
             return;
         }
@@ -219,15 +219,15 @@ impl Core {
     }
 }
 
-/// Stands for the segment of a shard that cannot be opened.
+/// Replaces the generation for a shard that cannot be opened.
 const NOT_OPEN: u64 = u64::MAX;
 
-/// Counts damage since the start.
+/// Counters of damage since the start.
 #[derive(Debug, Default)]
 pub(crate) struct DamageCounters {
-    /// Segments, and shards that could not be opened.
+    /// Damaged segments, and shards that could not be opened.
     pub(crate) found: AtomicU64,
-    /// Segments that were exchanged for those of a snapshot.
+    /// Segments that were replaced from a snapshot.
     pub(crate) repaired: AtomicU64,
 }
 
@@ -257,7 +257,7 @@ mod tests {
         pass.bytes_done = 100;
         assert!(!pass.is_behind(1010, 100));
         assert!(pass.is_behind(1011, 100));
-        // Whatever was counted, all of it is read in the end.
+        // Even if the counter is too high, the whole pass is read.
         pass.bytes_done = 5000;
         assert!(pass.is_behind(1100, 100) && !pass.is_over(1100, 100));
         pass.remaining.clear();

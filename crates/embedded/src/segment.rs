@@ -8,23 +8,22 @@ use tantivy::{DocId, SegmentReader};
 use crate::derived::Derived;
 use crate::tenants::SegmentTenants;
 
-/// Live documents of a segment, by document id: bit set = alive.
+/// Live documents of a segment, by document id: bit set = live.
 pub type AliveBits = tantivy::fastfield::AliveBitSet;
 
-/// One immutable segment: a Tantivy index of one segment in a folder of its own.
+/// One immutable segment: a Tantivy index of one segment in a separate folder.
 pub struct Segment {
     /// `_N` in its shard, N counting up; the name of its folder.
     pub generation: u64,
     /// The open reader of its only Tantivy segment.
     pub reader: SegmentReader,
-    /// `None`: everything is alive. The reader itself knows of no deletes.
+    /// `None`: all documents are live. The reader itself knows of no deletes.
     pub alive: Option<Arc<AliveBits>>,
-    /// Documents, the deleted ones included.
+    /// Documents, including deleted ones.
     pub max_doc: DocId,
-    /// Deleted ones.
+    /// Deleted documents.
     pub deleted_count: u32,
-    /// Inclusive bounds of `@timestamp`, ms since epoch UTC, deleted documents included; `None`:
-    /// no document has one.
+    /// Inclusive bounds of `@timestamp`, ms since epoch UTC, including deleted documents; `None`: no document has one.
     pub time_range_ms: Option<(i64, i64)>,
     /// Documents without an `@timestamp`.
     pub without_time_count: u32,
@@ -34,35 +33,35 @@ pub struct Segment {
     pub size_bytes: u64,
     /// Whether a commit point names it.
     pub committed: bool,
-    /// What it holds of each tenant; `None`: unknown, or the index does not hold events by tenant.
+    /// Rows of each tenant; `None`: unknown, or the index does not separate tenants.
     pub tenants: Option<Arc<SegmentTenants>>,
-    /// What was computed from it.
+    /// Data computed from it.
     pub(crate) derived: Arc<Derived>,
 }
 
 impl Segment {
-    /// Whether a document is alive.
+    /// Whether a document is live.
     pub fn is_alive(&self, doc: DocId) -> bool {
         self.alive.as_ref().is_none_or(|alive| alive.is_alive(doc))
     }
 }
 
-/// What a search of one shard sees: never changes, keeps its files open.
+/// View of one shard for a search: never changes, keeps its files open.
 pub struct ShardSnapshot {
     /// Concrete index name.
     pub index: Arc<str>,
-    /// Made ids of this index carry this tag.
+    /// Generated ids of this index carry this tag.
     pub index_tag: u32,
     /// The shard's number.
     pub shard: u32,
-    /// The field that names a document's tenant. Then stored ids are keys ([`firn_model::ids::key_of`]).
+    /// The field that names a document's tenant. If set, stored ids are keys ([`firn_model::ids::key_of`]).
     pub tenant_field: Option<Arc<str>>,
     /// Newest time range first.
     pub segments: Vec<Arc<Segment>>,
 }
 
 impl ShardSnapshot {
-    /// The same shard without anything in it.
+    /// Returns the same shard without segments.
     pub(crate) fn without_segments(&self) -> Self {
         Self {
             index: Arc::clone(&self.index),
@@ -72,7 +71,7 @@ impl ShardSnapshot {
         }
     }
 
-    /// The id of a document that is stored under a key.
+    /// Returns the id of a document that is stored under a key.
     pub fn id_of(&self, stored: String) -> String {
         match self.tenant_field {
             Some(_) => id_of_key(&stored).to_owned(),

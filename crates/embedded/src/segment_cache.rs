@@ -1,9 +1,8 @@
-//! What questions computed from whole segments and may be asked again: bounded, the least recently
-//! used goes first.
+//! Cache of data that requests computed from whole segments: bounded, evicts the least recently used entry.
 //!
-//! A segment never changes, so what was computed from all of it stays right as long as it exists. A
-//! dashboard that is looked at again computes only what the newest segments add. When a segment is
-//! closed its entries go with it ([`crate::derived::Derived`]): some hold its files open.
+//! A segment never changes, so data computed from all of it stays valid as long as it exists. A dashboard that is
+//! opened again computes only the part of the newest segments. When a segment is closed, its entries are removed
+//! ([`crate::derived::Derived`]): some keep its files open.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -12,16 +11,16 @@ use std::sync::{Arc, LazyLock};
 use parking_lot::Mutex;
 use tantivy::index::SegmentId;
 
-/// Bytes of all entries together, in rough figures: a share of the 200 MB that an idle server may
-/// hold, and room for what dashboards ask of some thousand segments.
+/// Approximate bytes of all entries together: a share of the 200 MB that an idle server may use, and enough for
+/// dashboards over some thousand segments.
 const LIMIT_BYTES: usize = 32 << 20;
-/// One entry takes this share of the limit at most.
+/// Maximum share of the limit (1/4) for one entry.
 const SHARE_MAX: usize = 4;
 
 /// The cache of this process.
 pub(crate) static CACHE: LazyLock<SegmentCache> = LazyLock::new(|| SegmentCache::new(LIMIT_BYTES));
 
-/// What an entry is: by segment, whose number no other one ever has, and name.
+/// Key of an entry: the segment, whose id is never reused, and a name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct CacheKey {
     pub(crate) segment: SegmentId,
@@ -40,7 +39,7 @@ pub(crate) struct SegmentCache {
 struct State {
     entries: HashMap<CacheKey, Entry>,
     bytes: usize,
-    /// Counts uses; an entry keeps that of its last one.
+    /// Counts uses; an entry stores the number of its last use.
     uses: u64,
 }
 
@@ -58,12 +57,12 @@ impl SegmentCache {
         }
     }
 
-    /// The most bytes that an entry may have; larger ones need not be offered.
+    /// Returns the maximum bytes of an entry; larger ones are not stored.
     pub(crate) fn entry_bytes_max(&self) -> usize {
         self.limit_bytes / SHARE_MAX
     }
 
-    /// An entry, if it is of that type.
+    /// Returns an entry, if it has that type.
     pub(crate) fn get<T: Send + Sync + 'static>(&self, key: &CacheKey) -> Option<Arc<T>> {
         let mut state = self.state.lock();
         state.uses += 1;
@@ -75,7 +74,7 @@ impl SegmentCache {
         value.downcast().ok()
     }
 
-    /// Lets all entries of a segment go.
+    /// Removes all entries of a segment.
     pub(crate) fn forget(&self, segment: SegmentId) {
         let mut state = self.state.lock();
         let mut bytes = 0;
@@ -90,11 +89,11 @@ impl SegmentCache {
             .collect();
         state.bytes -= bytes;
         drop(state);
-        // Closing files takes its time, and nobody has to wait for it.
+        // Closing files takes time, so it happens without the lock.
         drop(gone);
     }
 
-    /// Counts what an entry has grown by since it was put, and lets others go for it.
+    /// Adds bytes to the size of an entry that has grown, and evicts others if necessary.
     pub(crate) fn grow(&self, key: &CacheKey, bytes: usize) {
         let mut state = self.state.lock();
         let Some(entry) = state.entries.get_mut(key) else {
@@ -109,7 +108,7 @@ impl SegmentCache {
         }
     }
 
-    /// Keeps a value of so many bytes, and lets others go for it.
+    /// Stores a value of `bytes` bytes, and evicts others if necessary.
     pub(crate) fn put<T: Send + Sync + 'static>(&self, key: CacheKey, value: Arc<T>, bytes: usize) {
         if bytes > self.entry_bytes_max() {
             return;
@@ -134,8 +133,8 @@ impl SegmentCache {
 }
 
 impl State {
-    /// Takes out the least recently used down to so many bytes: some at once, as each time all are
-    /// looked at.
+    /// Evicts the least recently used entries down to a limit: several at once, because each time all entries are
+    /// sorted.
     fn make_room(&mut self, bytes_max: usize) -> Vec<Entry> {
         let mut uses: Vec<(u64, usize)> = self.entries.values().map(|entry| (entry.used, entry.bytes)).collect();
         uses.sort_unstable();

@@ -1,8 +1,7 @@
-//! What a segment holds of each tenant.
+//! Tenants of a segment: documents, time range and rows of each.
 //!
-//! Counted when the segment is written, from its own columns, so it is exact: a search for a tenant
-//! leaves out the segments that hold nothing of it in its window, and reads of the others only the
-//! tenant's rows.
+//! Computed when the segment is written, from its columns, so it is exact: a search for a tenant skips segments without
+//! documents of it in its window, and reads only the tenant's rows of the others.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,32 +17,32 @@ pub struct TenantRows {
     pub docs: u32,
     /// Inclusive bounds of their `@timestamp`, ms since epoch UTC; `None`: none has one.
     pub time_range_ms: Option<(i64, i64)>,
-    /// They stand within these rows; never empty.
+    /// Rows that contain all its documents; never empty.
     pub rows: Range<DocId>,
 }
 
 impl TenantRows {
-    /// Whether nobody else stands within [`TenantRows::rows`].
+    /// Whether [`TenantRows::rows`] contain no documents of other tenants.
     pub fn is_exclusive(&self) -> bool {
         self.rows.end - self.rows.start == self.docs
     }
 }
 
-/// What a segment holds of each tenant.
+/// The tenants of a segment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SegmentTenants {
     /// By tenant, ascending by bytes.
     pub rows: Vec<TenantRows>,
     /// Documents that name no tenant.
     pub without_tenant: u32,
-    /// Documents are ordered by tenant, those of one by `@timestamp`, newest first, those without one
-    /// last; those without a tenant after all others. No document names two tenants or has two
-    /// instants in `@timestamp`. Of equal instants the lower sequence number comes first.
+    /// Documents are ordered by tenant; those of one tenant by `@timestamp`, newest first, those without one last;
+    /// those without a tenant after all others. No document names two tenants or has two timestamps. Of equal
+    /// timestamps the lower sequence number comes first.
     pub clustered: bool,
 }
 
 impl SegmentTenants {
-    /// A tenant's part; `None`: the segment holds nothing of it.
+    /// Returns a tenant's part; `None`: the segment has no documents of it.
     pub fn get(&self, tenant: &str) -> Option<&TenantRows> {
         let at = self.rows.binary_search_by(|rows| (*rows.tenant).cmp(tenant)).ok()?;
         self.rows.get(at)

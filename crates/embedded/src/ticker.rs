@@ -1,5 +1,5 @@
-//! The clock of the engine: one thread that looks at every shard several times a second and hands
-//! work to the pools. It never does the work itself, so nothing holds it up.
+//! Clock of the engine: one thread that checks every shard several times a second and hands work to the pools. It never
+//! does the work itself, so nothing delays it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,23 +16,22 @@ use crate::engine::state::{IndexState, ShardSlot};
 use crate::pool::Flow;
 use crate::shard::Shard;
 
-/// Time between two looks. A tenth of the default refresh interval, so that a refresh comes at
-/// most a tenth late.
+/// Time between two ticks. A tenth of the default refresh interval, so that a refresh is at most a tenth late.
 const TICK: Duration = Duration::from_millis(100);
-/// Every so many ticks: the disk, merges, shards that failed.
+/// Ticks between checks of the disk, merges and failed shards.
 const SLOW_EVERY: u64 = 10;
 
-/// Every so many ticks: what mounted indices need, of which there may be many thousands.
+/// Ticks between checks of mounted indices, of which there may be many thousands.
 const MOUNTS_EVERY: u64 = 5 * SLOW_EVERY;
 
-/// Ticks from one look at everything to the next one for who calls for looks himself: by then no shard is too early to be
-/// opened again.
+/// Ticks from one check of everything to the next for callers that trigger ticks themselves: after this many ticks no
+/// failed shard is in its backoff any more.
 pub(crate) const EVERYTHING_DUE: u64 = 10 * MOUNTS_EVERY;
-/// A shard that a full disk made read-only is opened again at least every four seconds, so that writes go on soon.
+/// A shard that a full disk made read-only is opened again at least every four seconds, so that writes continue soon.
 const READ_ONLY_FAILURES_MAX: u32 = 2;
 
-/// How far refreshes and flushes stand back behind whoever answers requests: a third of a core, as what was written is
-/// to be found within a second.
+/// Nice value of refreshes and flushes, behind threads that answer requests: a third of a core, because written
+/// documents must be searchable within a second.
 const MAINTENANCE_NICE: i32 = 5;
 
 /// The running clock.
@@ -48,7 +47,7 @@ struct Stop {
 }
 
 impl Ticker {
-    /// Starts it.
+    /// Starts the thread.
     pub(crate) fn start(core: Arc<Core>) -> Self {
         let stopped = Arc::new(Stop::default());
         let stop = Arc::clone(&stopped);
@@ -71,7 +70,7 @@ impl Ticker {
         Self { stopped, thread }
     }
 
-    /// Stops it and waits for its thread; what it handed to the pools goes on.
+    /// Stops the thread and waits for it; work in the pools continues.
     pub(crate) fn stop(self) {
         *self.stopped.stopped.lock() = true;
         self.stopped.wake.notify_all();
@@ -80,7 +79,7 @@ impl Ticker {
 }
 
 impl Core {
-    /// The work of one look: with a number that is a multiple of [`MOUNTS_EVERY`], everything.
+    /// Runs one tick. If its number is a multiple of [`MOUNTS_EVERY`], it checks everything.
     pub(crate) fn tick(self: &Arc<Self>, number: u64) {
         let slow = number.is_multiple_of(SLOW_EVERY);
         if slow {
@@ -112,7 +111,7 @@ impl Core {
             if due.refresh {
                 self.refresh_in_background(index, slot);
             }
-            // On a full disk a flush would take what is left for deletions.
+            // On a full disk a flush would take the space that deletions need.
             if due.flush && slot.flush_backoff.is_over(now) && !self.is_out_of_space(index, slot) {
                 self.flush_in_background(index, slot);
             }
@@ -132,13 +131,13 @@ impl Core {
             .is_some_and(DiskWatch::is_out_of_space)
     }
 
-    /// A shard that an I/O error stopped is opened again: its WAL knows what was acknowledged.
+    /// Opens a shard again that an I/O error stopped: its WAL holds all acknowledged writes.
     fn recover(self: &Arc<Self>, index: &Arc<IndexState>, slot: &Arc<ShardSlot>, shard: Option<&Shard>, tick: u64) {
         let is_full = self
             .watch(index.metadata.tier_of(slot.number))
             .is_some_and(|watch| watch.block_reason().is_some());
         match shard {
-            // Opened on a full disk for reading: for writing once there is room.
+            // It was opened read-only on a full disk, and is opened for writing once there is space.
             Some(shard) if shard.read_only().is_some() => {
                 if is_full {
                     return;
@@ -173,7 +172,7 @@ impl Core {
         let (core, index, slot) = (Arc::clone(self), Arc::clone(index), Arc::clone(slot));
         self.maintenance_pool
             .spawn_admitted(&Flow::node(), move || match core.open_shard(&index, &slot) {
-                // Only for reading: the next attempt is not far away, but not every second either.
+                // Opened read-only: the next attempt comes soon, but not every second.
                 Ok(()) if slot.shard().is_ok_and(|shard| shard.read_only().is_some()) => {
                     let failures = slot.reopen_failures.load(Ordering::Relaxed);
                     slot.reopen_failures
@@ -181,7 +180,7 @@ impl Core {
                 }
                 Ok(()) => {
                     slot.reopen_failures.store(0, Ordering::Relaxed);
-                    tracing::info!(index = &*index.name, shard = slot.number, "the shard serves again");
+                    tracing::info!(index = &*index.name, shard = slot.number, "opened the shard again");
                 }
                 Err(error) => {
                     slot.reopen_failures.fetch_add(1, Ordering::Relaxed);
@@ -209,7 +208,7 @@ impl Core {
             |slot| &slot.flushing,
             |slot| {
                 let flushed = slot.flush();
-                // A shard that is gone has not failed; the next one in its place begins anew.
+                // A deleted shard has not failed; a new shard in its place starts without backoff.
                 let failed = flushed.as_ref().is_err_and(|error| !is_gone(error.kind()));
                 slot.flush_backoff.note(!failed, Instant::now());
                 flushed.map(|_| ())
@@ -244,7 +243,7 @@ impl Core {
         }
     }
 
-    /// Writes the largest buffers out as segments while all together are past their limit.
+    /// Writes the largest buffers as segments while all together exceed their limit.
     fn bound_buffers(self: &Arc<Self>, mut buffers: Vec<(u64, &Arc<IndexState>, &Arc<ShardSlot>)>) {
         let mut total: u64 = buffers.iter().map(|(bytes, ..)| bytes).sum();
         if total <= self.config.indexing_buffer_bytes {
@@ -271,12 +270,12 @@ impl Core {
     }
 }
 
-/// Whose work the upkeep of an index is.
+/// Returns the flow of an index's maintenance.
 pub(crate) fn upkeep_flow(index: &IndexState) -> Flow {
     Flow::of_index(&index.name, index.metadata.settings.tenant_owner.as_deref())
 }
 
-/// Lowers a flag when the work ends, also by a panic.
+/// Clears a flag when the work ends, also by a panic.
 pub(crate) struct Lowered<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for Lowered<'_> {
@@ -285,7 +284,7 @@ impl Drop for Lowered<'_> {
     }
 }
 
-/// The shard was deleted or closed, or the node is stopping: nothing to report.
+/// Whether the shard was deleted or closed, or the node is stopping: not worth a report.
 pub(crate) fn is_gone(kind: ErrorKind) -> bool {
     matches!(
         kind,
@@ -293,8 +292,9 @@ pub(crate) fn is_gone(kind: ErrorKind) -> bool {
     )
 }
 
-/// Nobody waits for merging, and few for refreshes: the scheduler may prefer writes and searches. Of
-/// one thread, once. On Linux priorities are those of threads; elsewhere it would be the whole process.
+/// Lowers the priority of this thread, once, so that the scheduler prefers writes and searches: no request waits for
+/// merges, and few wait for refreshes. On Linux priorities are those of threads; elsewhere it would be the whole
+/// process.
 pub(crate) fn yield_to_others(nice: i32) {
     #[cfg(target_os = "linux")]
     {
@@ -305,7 +305,7 @@ pub(crate) fn yield_to_others(nice: i32) {
     }
 }
 
-/// A shard as the ticker sees it.
+/// Returns the state of a shard for the maintenance decision.
 pub(crate) fn view_of(slot: &ShardSlot, shard: &Shard) -> ShardView {
     ShardView {
         unsearchable: shard.needs_refresh(),
@@ -318,7 +318,7 @@ pub(crate) fn view_of(slot: &ShardSlot, shard: &Shard) -> ShardView {
     }
 }
 
-/// What decides over the shards of an index.
+/// Returns the settings that decide for the shards of an index.
 pub(crate) fn policy_of(core: &Core, index: &IndexState) -> Policy {
     let settings = &index.metadata.settings;
     Policy {

@@ -1,5 +1,5 @@
-//! Numbers of varying length (LEB128: seven bits in a byte, the low ones first, the highest bit set in
-//! all but the last) and what else firn's small formats are made of.
+//! Encoding of numbers with variable length (LEB128: seven bits per byte, the low ones first, the highest bit set in
+//! all but the last), and other parts of firn's small formats.
 
 /// Writes a number.
 pub(crate) fn put(bytes: &mut Vec<u8>, mut number: u64) {
@@ -16,9 +16,9 @@ pub(crate) fn put_text(bytes: &mut Vec<u8>, text: &str) {
     bytes.extend_from_slice(text.as_bytes());
 }
 
-/// Reads what was written; `None`: these are not such bytes.
+/// Reads encoded values; `None`: the bytes are invalid.
 pub(crate) struct Reader<'a> {
-    /// What has not been read.
+    /// The unread bytes.
     pub(crate) rest: &'a [u8],
 }
 

@@ -1,4 +1,4 @@
-//! The allocator: many threads do not fight for one heap, and freed memory goes back to the system.
+//! Allocator setup: mimalloc avoids contention on one heap, and freed memory returns to the system.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use libmimalloc_sys::{mi_collect, mi_option_set_default, mi_option_t};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// `mi_option_purge_delay` of mimalloc.h, which the crate leaves out.
+/// `mi_option_purge_delay` of mimalloc.h, which the crate omits.
 const PURGE_DELAY: mi_option_t = 15;
-/// How long freed memory may be taken again before it goes back, ms. A tenth of what mimalloc has by itself: while
-/// events come in, a server otherwise holds all that its last second freed. At once would cost a tenth
-/// more CPU time for writing (6.2 s against 5.7 and 5.3 for 400,000 web-log events).
+/// How long freed memory may be reused before it returns to the system, ms. A tenth of mimalloc's default: with that, a
+/// server that receives events holds all memory freed in the last second. Without a delay, writing would cost a tenth
+/// more CPU time (6.2 s against 5.7 and 5.3 for 400,000 web-log events).
 const PURGE_DELAY_MS: std::ffi::c_long = 100;
-/// How often memory is looked for that has waited long enough; an idle server has nobody else who would look.
+/// Interval between purges of memory whose delay has passed; on an idle server no other code triggers them.
 const COLLECT_EVERY: Duration = Duration::from_secs(1);
 
-/// Sets the process up as a server that runs for weeks beside other programs: it holds little more memory than
-/// it uses. `MIMALLOC_PURGE_DELAY` in the environment (ms) has the last word over its own.
+/// Configures the process as a server that runs for weeks beside other programs: it holds little more memory than it
+/// uses. `MIMALLOC_PURGE_DELAY` in the environment (ms) overrides the default here.
 pub(crate) fn hold_little() {
     #[expect(unsafe_code, reason = "a call of C that stores a number")]
     // SAFETY: takes two numbers, checks the first, and may be called at any time.
@@ -27,19 +27,19 @@ pub(crate) fn hold_little() {
     use_small_pages();
 }
 
-/// mimalloc asks for pages of 2 MB. Who touches one first waits until all of it is zeroed, which was most of what
-/// tenants waited for when another one's aggregations took memory by the 100 MB; and one event in such a page
-/// holds all of it.
+/// Disables pages of 2 MB, which mimalloc requests. The first access to such a page waits until all of it is zeroed.
+/// That was most of the latency of tenants while another tenant's aggregations allocated memory by the 100 MB. And one
+/// event in such a page keeps all of it allocated.
 fn use_small_pages() {
     #[cfg(target_os = "linux")]
     {
         #[expect(unsafe_code, reason = "a system call that sets a flag of the process")]
-        // SAFETY: takes numbers, and touches no memory of ours. If it fails all is as it was.
+        // SAFETY: takes numbers, and touches no memory of this process. If it fails, nothing changes.
         let _ = unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
     }
 }
 
-/// Gives back what nobody takes again. Without end.
+/// Returns unused memory to the system regularly. Runs forever.
 pub(crate) async fn give_back() {
     let mut ticks = tokio::time::interval(COLLECT_EVERY);
     loop {
@@ -70,7 +70,7 @@ mod tests {
         let blocks: Vec<Vec<u8>> = (0..128).map(|_| vec![1; MB]).collect();
         let held = anonymous();
         drop(blocks);
-        // Other tests of this process take and free some, too.
+        // Other tests of this process allocate and free memory, too.
         let is_back = || anonymous() + 64 * MB < held;
         for _ in 0..100 {
             if is_back() {

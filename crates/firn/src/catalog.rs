@@ -1,4 +1,4 @@
-//! `firn catalog`: making the catalog of a data folder again.
+//! `firn catalog`: rebuilds the catalog of a data folder.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -20,11 +20,12 @@ pub(crate) struct CatalogArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Make a catalog from the index folders and the copies of metadata in the data folder; the server must be stopped
+    /// Rebuild the catalog from the index folders and the copies of metadata in the data folder; the server must be
+    /// stopped
     Rebuild {
         #[command(flatten)]
         settings: SettingsArgs,
-        /// Put the new catalog in the place of the old one, which stays beside it; without this nothing is changed
+        /// Replace the old catalog, which stays beside the new one; without this option nothing is changed
         #[arg(long)]
         apply: bool,
     },
@@ -52,7 +53,7 @@ fn print(report: &RebuildReport, path_data: &Path, apply: bool) -> String {
     text += &lines(&report.problems);
     text += &match (apply, &report.replaced) {
         (false, _) => format!(
-            "The new catalog would have {} indices and version {}. Nothing was changed: run again with --apply to put it into {}.\n",
+            "The new catalog would have {} indices and version {}. Nothing was changed: use --apply to install it in {}.\n",
             report.index_count,
             report.version,
             path_data.display()

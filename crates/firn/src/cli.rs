@@ -28,19 +28,19 @@ struct Cli {
 enum Command {
     /// Run the server
     Serve(serve::ServeArgs),
-    /// Run a server with something in it, for a first look
+    /// Run a server with sample data
     Demo(demo::DemoArgs),
     /// Send NDJSON events to a server
     Ingest(ingest::IngestArgs),
-    /// Write events of an invented company
+    /// Write events of a fictional company
     Generate(generate::GenerateArgs),
     /// Compare servers
     Bench(bench::BenchArgs),
-    /// Keep secrets that settings files should not hold
+    /// Manage secrets that settings files should not contain
     Keystore(keystore::KeystoreArgs),
-    /// Look into the catalog of a data folder, or make it again
+    /// Rebuild the catalog of a data folder
     Catalog(catalog::CatalogArgs),
-    /// Recommend how the data of a server should lie
+    /// Recommend an index layout
     Layout(layout::LayoutArgs),
     /// List the settings of the server
     Settings(SettingsArgs),
@@ -53,7 +53,7 @@ struct SettingsArgs {
     markdown: bool,
 }
 
-/// Runs the command that the process was called with.
+/// Runs the command of the command line.
 pub(crate) fn main() -> ExitCode {
     let started = Instant::now();
     let result = match Cli::parse().command {

@@ -1,8 +1,7 @@
-//! An HTTP client of Elasticsearch-compatible servers, for `ingest`, `demo` and `bench`.
+//! HTTP client for Elasticsearch-compatible servers, used by `ingest`, `demo` and `bench`.
 //!
-//! The one thing it knows better than a plain client is whether a failed request can have had an
-//! effect: [`Failure::NotSent`] may always be repeated, [`Failure::Unknown`] only if repeating is
-//! harmless.
+//! Unlike a plain client it reports whether a failed request may have had an effect: [`Failure::NotSent`] may always be
+//! repeated, [`Failure::Unknown`] only if a repetition is harmless.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -15,37 +14,37 @@ use serde_json::Value;
 use ureq::http::{Request, header};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
-/// No answer to a bulk or a search of ours is larger.
+/// Maximum size of a response; no bulk or search of firn's tools has a larger one.
 const ANSWER_LIMIT_BYTES: u64 = 1024 * 1024 * 1024;
-/// A server that takes longer to accept a connection is not there.
+/// A server that takes longer to accept a connection counts as unreachable.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest that a bulk or a force-merge may take before its outcome counts as unknown.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(600);
-/// As much as is shown of what a server says about a failure.
+/// Maximum bytes of a server's error text that are shown.
 const PROBLEM_BYTES_MAX: u64 = 10_000;
 /// Bodies smaller than this are not worth compressing.
 const GZIP_MIN_BYTES: usize = 1024;
 
-/// The variable that an API key is read from, where none is given.
+/// The variable with the default API key.
 const API_KEY_VARIABLE: &str = "FIRN_API_KEY";
 
-/// Who we are to the server, and how we know that it is the right one.
+/// Credentials of the client, and trusted certificates of the server.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Credentials {
     /// User and password, separated by a colon (may also be part of the URL)
     #[arg(long, value_name = "USER:PASSWORD", conflicts_with = "api_key")]
     pub(crate) user: Option<String>,
-    /// API key as Elasticsearch encodes it (without any user or key, that of FIRN_API_KEY)
+    /// API key as Elasticsearch encodes it (default without user and key: FIRN_API_KEY)
     #[arg(long, value_name = "KEY")]
     pub(crate) api_key: Option<String>,
-    /// Trust servers whose certificate leads to one of this PEM file, and no others
+    /// Trust only servers whose certificate chain ends in a certificate of this PEM file
     #[arg(long, value_name = "FILE")]
     pub(crate) ca_cert: Option<PathBuf>,
 }
 
 impl Credentials {
-    /// The value of `Authorization`. `from_url` is the user that the URL names, `from_environment`
-    /// the key of the variable.
+    /// Returns the value of `Authorization`. `from_url` is the user in the URL, `from_environment` the key of the
+    /// variable.
     fn authorization(&self, from_url: Option<&str>, from_environment: Option<String>) -> Option<String> {
         let basic = |user: &str| format!("Basic {}", STANDARD.encode(user));
         let key = |key: &str| format!("ApiKey {key}");
@@ -73,12 +72,12 @@ fn root_certificates(path: &Path) -> anyhow::Result<Vec<Certificate<'static>>> {
         }
     }
     if roots.is_empty() {
-        bail!("it holds no PEM certificate");
+        bail!("it contains no PEM certificate");
     }
     Ok(roots)
 }
 
-/// Talks to one server. Clones share connections.
+/// Client of one server. Clones share connections.
 #[derive(Clone)]
 pub(crate) struct Client {
     agent: ureq::Agent,
@@ -87,21 +86,21 @@ pub(crate) struct Client {
     gzip: bool,
 }
 
-/// An answer, whatever its status.
+/// A response with any status.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
-    /// `Retry-After`, if the server gave seconds.
+    /// `Retry-After`, if the server sent seconds.
     pub(crate) retry_after: Option<Duration>,
 }
 
-/// No answer.
+/// Failure without a response.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The server has not seen the request.
+    /// The server has not received the request.
     NotSent(String),
-    /// The request left and no whole answer came back: it may or may not have been done.
+    /// The request was sent and no complete response arrived: it may or may not have been executed.
     Unknown(String),
 }
 
@@ -114,15 +113,15 @@ impl std::fmt::Display for Failure {
 }
 
 impl Client {
-    /// A client of `url`: `http://` or `https://`, maybe with `user:password@` and a path prefix.
+    /// Creates a client of `url`: `http://` or `https://`, maybe with `user:password@` and a path prefix.
     pub(crate) fn new(url: &str, credentials: &Credentials, gzip: bool) -> anyhow::Result<Self> {
         let (base, from_url) = split_user(url)?;
         let authorization = credentials.authorization(from_url.as_deref(), std::env::var(API_KEY_VARIABLE).ok());
         Ok(Self::with(base, authorization, credentials.tls()?, gzip))
     }
 
-    /// A client of the server in this very process. What a certificate could prove is known
-    /// already, and it names the hosts that others know, not the address that was just bound.
+    /// Creates a client of the server in this process. It skips the verification of the certificate: the server is
+    /// known, and the certificate names public hosts, not the address that was just bound.
     pub(crate) fn of_own_server(url: &str) -> Self {
         let tls = TlsConfig::builder().disable_verification(true).build();
         Self::with(url.to_owned(), None, tls, false)
@@ -146,7 +145,7 @@ impl Client {
         }
     }
 
-    /// The URL without user and password.
+    /// Returns the URL without user and password.
     pub(crate) fn base(&self) -> &str {
         &self.base
     }
@@ -190,7 +189,7 @@ impl Client {
         })
     }
 
-    /// Sends JSON (or nothing) and expects a 2xx answer with a JSON body.
+    /// Sends JSON (or nothing) and expects a 2xx response with a JSON body.
     pub(crate) fn json(&self, method: &str, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
         let body = body.map(Value::to_string);
         let answer = self
@@ -209,7 +208,7 @@ impl Client {
         serde_json::from_slice(&answer.body).with_context(|| format!("{method} {}{path}: not JSON", self.base))
     }
 
-    /// Posts JSON and gives the answer as it comes, NDJSON.
+    /// Posts JSON and returns the NDJSON response as a stream.
     pub(crate) fn stream(&self, path: &str, body: &[u8]) -> anyhow::Result<impl BufRead + Send + 'static> {
         let mut request = Request::post(format!("{}{path}", self.base))
             .header(header::CONTENT_TYPE, "application/json")
@@ -228,7 +227,7 @@ impl Client {
         Ok(reader)
     }
 
-    /// Whether `HEAD path` is answered with 200.
+    /// Returns whether `HEAD path` has the response 200.
     pub(crate) fn exists(&self, path: &str) -> anyhow::Result<bool> {
         match self.exists_if_told(path)? {
             Some(exists) => Ok(exists),
@@ -236,7 +235,7 @@ impl Client {
         }
     }
 
-    /// The same; `None`: whoever asks is not told (403).
+    /// As [`Client::exists`]; `None`: the server refused the request (403).
     pub(crate) fn exists_if_told(&self, path: &str) -> anyhow::Result<Option<bool>> {
         match self.send("HEAD", path, None) {
             Ok(answer) if answer.status == 200 => Ok(Some(true)),
@@ -249,7 +248,7 @@ impl Client {
 }
 
 impl Answer {
-    /// Status and reason of an answer that is no success, in one line.
+    /// Returns status and reason of an error response, in one line.
     pub(crate) fn problem(&self) -> String {
         let reason = serde_json::from_slice::<Value>(&self.body).ok().and_then(|body| {
             let error = body.get("error")?;
@@ -272,7 +271,7 @@ fn compress(body: &[u8]) -> Vec<u8> {
         .expect("writing to memory does not fail")
 }
 
-/// Only failures before the first byte of the request are known to have had no effect.
+/// Only failures before the first byte of the request certainly had no effect.
 fn classify(error: ureq::Error) -> Failure {
     use std::io::ErrorKind;
     let not_sent = match &error {
@@ -321,7 +320,7 @@ fn split_user(url: &str) -> anyhow::Result<(String, Option<String>)> {
         None => (None, authority),
     };
     if host.is_empty() {
-        bail!("the URL names no host");
+        bail!("the URL has no host");
     }
     Ok((format!("{scheme}://{host}{}", path.trim_end_matches('/')), user))
 }
@@ -343,7 +342,7 @@ fn percent_decode(text: &str) -> anyhow::Result<String> {
     String::from_utf8(bytes).context("the user in the URL is not UTF-8")
 }
 
-/// Encodes one segment of a path.
+/// Percent-encodes one segment of a path.
 pub(crate) fn encode_segment(text: &str) -> String {
     text.bytes()
         .fold(String::with_capacity(text.len()), |mut encoded, byte| {

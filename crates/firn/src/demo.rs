@@ -1,10 +1,9 @@
-//! `firn demo`: a server with something in it, for a first look.
+//! `firn demo`: a server with sample data.
 //!
-//! It is `firn serve` and a client in one process. The client goes through the HTTP API like
-//! anybody: it installs a template, fills an empty server with the events of an invented company,
-//! and then keeps new ones coming at the pace of the history. How far it came is kept in the server itself (a component
-//! template's `_meta`), so that a filling that was interrupted starts over and a finished one is
-//! never repeated.
+//! It is `firn serve` and a client in one process. The client uses the HTTP API like any other client: it installs a
+//! template, fills an empty server with the events of a fictional company, and then sends new events at the rate of the
+//! history. Its progress is stored in the server (in the `_meta` of a component template), so that an interrupted
+//! filling starts over and a finished one is never repeated.
 
 mod events_file;
 mod fill;
@@ -23,7 +22,7 @@ use crate::client::Client;
 use crate::security;
 use crate::serve::{self, SettingsArgs, Stopping};
 
-/// The data stream of the invented company.
+/// The data stream of the fictional company.
 const STREAM: &str = "events-demo";
 
 /// Arguments of `firn demo`.
@@ -31,40 +30,40 @@ const STREAM: &str = "events-demo";
 pub(crate) struct DemoArgs {
     #[command(flatten)]
     settings: SettingsArgs,
-    /// Index this file instead of invented events: NDJSON, plain, gzip or zstd
+    /// Index this file instead of generated events: NDJSON, plain, gzip or zstd
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
-    /// Events to fill an empty server with
+    /// Number of events for an empty server
     #[arg(long, default_value_t = 400_000)]
     fill: u64,
-    /// Over how many days until now
+    /// Period of these events, in days until now
     #[arg(long, default_value_t = 28, value_parser = clap::value_parser!(u32).range(1..=3650))]
     days: u32,
-    /// Tenants of the invented company
+    /// Tenants of the fictional company
     #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     tenants: u32,
-    /// Events a second that keep coming; 0 for none [default: as many as the history has at that time of the day and week]
+    /// New events per second; 0 for none [default: as in the history at that time of the day and week]
     #[arg(long, value_parser = clap::value_parser!(u32).range(0..=100_000))]
     live: Option<u32>,
 }
 
-/// What the client of the demo works with.
+/// State of the demo client.
 struct Demo<'a> {
     args: &'a DemoArgs,
     client: Client,
     stopping: Stopping,
 }
 
-/// Serves until Ctrl-C, with the client beside it.
+/// Serves until Ctrl-C, with the client in the same process.
 pub(crate) fn run(args: &DemoArgs, started: Instant) -> anyhow::Result<ExitCode> {
     if let Some(file) = &args.events {
-        // Better said before a server starts than after.
+        // Fail before the server starts.
         std::fs::File::open(file).with_context(|| format!("cannot open {}", file.display()))?;
     }
     let settings = args.settings.load()?;
     if security::is_on(&settings)? {
         bail!(
-            "the demo fills a server that everybody on this machine may use, and this one asks who comes: use `firn \
+            "the demo needs a server without authentication, but authentication is on for this data folder: use `firn \
              serve` with `firn ingest --user` or `--api-key`, or another --data folder"
         );
     }
@@ -90,7 +89,7 @@ impl<'a> Demo<'a> {
         }
     }
 
-    /// The server stays up whatever happens to the events: what is there may be looked at.
+    /// The server stays up even if the events fail, so that existing data can be viewed.
     fn run(&self) {
         let outcome = match &self.args.events {
             Some(file) => events_file::index(self, file),
@@ -99,7 +98,7 @@ impl<'a> Demo<'a> {
         if let Err(error) = outcome
             && !self.is_stopping()
         {
-            tracing::error!("the demo's events stopped, the server goes on: {error:#}");
+            tracing::error!("the demo stopped sending events, the server continues: {error:#}");
         }
     }
 
@@ -115,7 +114,7 @@ impl<'a> Demo<'a> {
         self.stopping.load(Ordering::Relaxed)
     }
 
-    /// Waits; false if the server stops meanwhile.
+    /// Waits; returns false if the server stops meanwhile.
     fn sleep(&self, time: Duration) -> bool {
         let until = Instant::now() + time;
         loop {
@@ -136,7 +135,7 @@ impl<'a> Demo<'a> {
             "\nTry in another terminal:\n\n\
              # Security events of the last day, newest first\n\
              curl -s '{base}/{STREAM}/_search?q=event_class:Security&sort=@timestamp:desc&size=3&pretty'\n\n\
-             # the largest tenants, and what kinds of event they have\n\
+             # the largest tenants, and their event classes\n\
              curl -s -H 'content-type: application/json' '{base}/{STREAM}/_search?size=0&pretty' -d \
              '{{\"aggs\":{{\"tenants\":{{\"terms\":{{\"field\":\"tenant\",\"size\":5}},\"aggs\":{{\"classes\":{{\"terms\":\
              {{\"field\":\"event_class\"}}}}}}}}}}}}'\n\n\
@@ -147,17 +146,17 @@ impl<'a> Demo<'a> {
         );
         match self.args.live {
             Some(0) => {}
-            Some(rate) => println!("{rate} new events a second keep coming. Ctrl-C stops."),
+            Some(rate) => println!("Sending {rate} new events per second. Ctrl-C stops."),
             None if history.events == 0 => {}
             None => println!(
-                "New events keep coming at the pace of the history, {:.1} a minute on average. Ctrl-C stops.",
+                "Sending new events at the rate of the history, {:.1} per minute on average. Ctrl-C stops.",
                 history.per_minute()
             ),
         }
         self.print_where_to_look();
     }
 
-    /// First, because it may be opened at once, and last, because that is what stays on the screen.
+    /// Printed first, because it may be opened at once, and last, because that stays on the screen.
     fn print_where_to_look(&self) {
         println!("Open {}/app in a browser.", self.client.base());
     }

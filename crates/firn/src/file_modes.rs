@@ -1,7 +1,7 @@
-//! Modes of files: what firn makes in its data folders is for its own user alone.
+//! File modes: only the user of the process can read the files in firn's data folders.
 //!
-//! The data folders hold everybody's events, hashes of passwords and sessions. They get mode 0700 and files in them 0600, whatever the umask
-//! of the process was. Folders of older builds are tightened at the start.
+//! The data folders contain the events of all tenants, password hashes and sessions. Folders get mode 0700 and files
+//! 0600, whichever umask the process was started with. Folders of older builds are restricted at the start.
 
 use std::fs;
 use std::io;
@@ -11,26 +11,26 @@ use std::sync::OnceLock;
 
 use rustix::fs::Mode;
 
-/// The mode bits that neither folders nor files of firn's own have.
+/// Mode bits that folders and files of firn must not have.
 const PRIVATE: u32 = 0o077;
 
 /// The umask that the process was started with.
 static STARTED_WITH: OnceLock<u32> = OnceLock::new();
 
-/// From now on new files are for the user of the process alone. To be called before there are other threads.
+/// Restricts new files to the user of the process. Must be called before other threads exist.
 pub(crate) fn keep_private() {
     let former = rustix::process::umask(Mode::from_raw_mode(PRIVATE as rustix::fs::RawMode));
-    // Once more it would be firn's own.
+    // At a second call the umask would be the one set here.
     STARTED_WITH.get_or_init(|| former.as_raw_mode() as u32);
 }
 
-/// The umask that the process was started with, for files that are meant for others: those of repositories, and the one
-/// that says that the server answers.
+/// Returns the umask that the process was started with, for files that other users may read: those of repositories, and
+/// the ready file.
 pub(crate) fn started_with() -> Option<u32> {
     STARTED_WITH.get().copied()
 }
 
-/// Lets others read a file as far as the umask at the start does.
+/// Makes a file readable for other users as far as the umask at the start permits.
 pub(crate) fn share(path: &Path) -> io::Result<()> {
     match started_with() {
         Some(umask) => fs::set_permissions(path, fs::Permissions::from_mode(0o666 & !umask)),
@@ -38,37 +38,37 @@ pub(crate) fn share(path: &Path) -> io::Result<()> {
     }
 }
 
-/// What [`tighten`] did in one folder.
+/// Result of [`tighten`] for one folder.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tightened {
-    /// Files and folders that others could read.
+    /// Files and folders that other users could access.
     pub(crate) changed: u64,
-    /// Those whose mode cannot be changed: they belong to another user, or the file system has no modes.
+    /// Files and folders whose mode cannot be changed: they belong to another user, or the file system has no modes.
     pub(crate) refused: u64,
 }
 
-/// Makes a data folder, if it is missing, and takes everybody else's rights to it and all that lies in it away. Links are left as they
-/// are, and what cannot be changed is counted. A folder that has been private before is not looked through: nobody reaches what
-/// lies in it.
+/// Creates a data folder if it is missing, and removes the access of other users to it and to all its contents. Does
+/// not change links; counts entries that cannot be changed. Skips the contents of a folder that is private already,
+/// because other users cannot reach them.
 pub(crate) fn tighten(folder: &Path) -> io::Result<Tightened> {
     fs::create_dir_all(folder)?;
     let mut done = Tightened::default();
     if fs::metadata(folder)?.permissions().mode() & PRIVATE != 0 {
         tighten_entries(folder, &mut done);
-        // Last: a process that ends before it begins anew at the next start.
+        // Last: after a crash before this line the next start repeats the whole walk.
         tighten_one(folder, &fs::metadata(folder)?, &mut done);
     }
     Ok(done)
 }
 
 fn tighten_entries(folder: &Path, done: &mut Tightened) {
-    // What cannot be listed is other users', and what goes away meanwhile needs nothing.
+    // A folder that cannot be listed belongs to another user; an entry that disappears meanwhile needs no change.
     let Ok(entries) = fs::read_dir(folder) else {
         done.refused += 1;
         return;
     };
     for entry in entries.flatten() {
-        // Of a link the link.
+        // Metadata of the link itself.
         let Ok(metadata) = entry.metadata() else { continue };
         if metadata.is_dir() {
             tighten_entries(&entry.path(), done);
@@ -85,7 +85,7 @@ fn tighten_one(path: &Path, metadata: &fs::Metadata, done: &mut Tightened) {
         return;
     }
     let own = fs::Permissions::from_mode(mode & 0o7700);
-    // Some file systems take a mode and keep their own.
+    // Some file systems accept a mode without storing it.
     let is_private = || fs::symlink_metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & PRIVATE == 0);
     match fs::set_permissions(path, own) {
         Ok(()) if is_private() => done.changed += 1,
@@ -93,23 +93,23 @@ fn tighten_one(path: &Path, metadata: &fs::Metadata, done: &mut Tightened) {
     }
 }
 
-/// Tightens the data folders, and says in the log what it did.
+/// Restricts the data folders and logs the changes.
 pub(crate) fn tighten_all<'a>(folders: impl IntoIterator<Item = &'a Path>) -> anyhow::Result<()> {
     use anyhow::Context as _;
     for folder in folders {
-        let done = tighten(folder).with_context(|| format!("cannot make the data folder [{}]", folder.display()))?;
+        let done = tighten(folder).with_context(|| format!("cannot prepare the data folder [{}]", folder.display()))?;
         if done.changed > 0 {
             tracing::warn!(
                 folder = %folder.display(),
                 files = done.changed,
-                "others could read the data folder: took their rights away (mode 0700, files 0600)"
+                "other users could read the data folder: removed their access (mode 0700, files 0600)"
             );
         }
         if done.refused > 0 {
             tracing::warn!(
                 folder = %folder.display(),
                 files = done.refused,
-                "others may be able to read the data folder, and its mode cannot be changed: it belongs to another user, or its \
+                "other users may read the data folder: its mode cannot be changed, it belongs to another user, or its \
                  file system has no modes"
             );
         }
@@ -151,7 +151,7 @@ mod tests {
         );
         assert_eq!(mode(&outside), 0o644, "links are not followed");
         assert_eq!(tighten(&data).expect("done"), Tightened::default());
-        // Rights of the owner stay what they are.
+        // The rights of the owner do not change.
         set(&data, 0o750);
         set(&file, 0o444);
         assert_eq!(tighten(&data).expect("done").changed, 2);

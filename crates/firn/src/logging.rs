@@ -1,4 +1,4 @@
-//! Logs: through tracing to standard error, as text or as one JSON object a line.
+//! Logging setup: tracing to standard error, as text or as one JSON object per line.
 
 use std::io::IsTerminal;
 
@@ -6,16 +6,15 @@ use tracing_subscriber::EnvFilter;
 
 use crate::settings::LogFormat;
 
-/// Starts logging for the rest of the process. `level` is the level of firn's own crates; the
-/// libraries below speak from `warn` up, because their `info` is about their insides. `RUST_LOG`
-/// overrides both for debugging.
+/// Starts logging for the rest of the process. `level` applies to firn's crates; libraries log from `warn` up, because
+/// their `info` describes their internals. `RUST_LOG` overrides both for debugging.
 pub(crate) fn start(level: &str, format: LogFormat) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(directives(level)));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        // A line that cannot be written, as on a full disk, is lost: the report of that would go the same way, and end the
-        // process when it fails.
+        // A line that cannot be written, for example on a full disk, is dropped: a report of the failure would use the
+        // same output, and end the process if it fails.
         .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal());
     // A second call (tests in one process) keeps the first subscriber.

@@ -1,11 +1,10 @@
 //! firn: an event search server that speaks the Elasticsearch API.
 //!
-//! This crate is the outside of the program: the command line, settings, environment, clock and
-//! signals. It picks the engine and wires it to the edge, and holds the tools that come along:
-//! `ingest`, `generate`, `demo`, `bench` and `layout`.
+//! This crate is the program around the library crates: the command line, settings, environment, clock and signals. It
+//! selects the engine, connects it to the HTTP API, and contains the tools `ingest`, `generate`, `demo`, `bench` and
+//! `layout`.
 
-// A program for a terminal: its output is for people, and goes there on purpose. Logs go
-// through tracing.
+// A program for a terminal prints its output on purpose. Logs go through tracing.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod allocator;

@@ -1,4 +1,4 @@
-//! The process's own lines of `/metrics`, named as Prometheus' client libraries name them.
+//! Metrics of the process in `/metrics`, named as Prometheus' client libraries name them.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ pub(crate) fn write_process(text: &mut String) {
         let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
     };
     let process = Process::own();
-    // What cannot be read (not Linux) is left out: a zero would be a lie.
+    // Values that cannot be read (not Linux) are omitted: a zero would be wrong.
     if let Ok(memory) = process.memory() {
         let (resident, anonymous) = (memory.resident as f64, memory.anonymous as f64);
         line(

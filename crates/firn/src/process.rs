@@ -1,4 +1,4 @@
-//! What the operating system knows about a process, this one or a server's (Linux's `/proc`).
+//! Information of the operating system about a process, this one or a server's (Linux's `/proc`).
 
 use std::collections::HashSet;
 use std::fs;
@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
-/// Linux counts a process's CPU time in hundredths of a second on every architecture it reports
-/// to user space (`USER_HZ`).
+/// Linux counts a process's CPU time in hundredths of a second on every architecture it reports to user space
+/// (`USER_HZ`).
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// A process on this machine.
@@ -27,7 +27,7 @@ pub(crate) struct Memory {
 }
 
 impl Process {
-    /// The process that listens on a port of this machine.
+    /// Finds the process that listens on a port of this machine.
     pub(crate) fn listening_on(port: u16) -> anyhow::Result<Self> {
         let inodes: HashSet<String> = ["/proc/net/tcp", "/proc/net/tcp6"]
             .iter()
@@ -59,12 +59,12 @@ impl Process {
         bail!("cannot see the process that listens on port {port} (does it belong to another user?)")
     }
 
-    /// This process.
+    /// Returns this process.
     pub(crate) fn own() -> Self {
         Self(std::process::id())
     }
 
-    /// CPU seconds used so far by all its threads.
+    /// Returns the CPU seconds used so far by all its threads.
     pub(crate) fn cpu_seconds(self) -> anyhow::Result<f64> {
         let stat = self.read("stat")?;
         parse_cpu_ticks(&stat)
@@ -72,8 +72,8 @@ impl Process {
             .with_context(|| format!("cannot understand /proc/{}/stat", self.0))
     }
 
-    /// As [`Self::cpu_seconds`] to the nanosecond, of the threads that run now: fine enough for
-    /// single requests to a server whose threads stay.
+    /// As [`Self::cpu_seconds`] with nanosecond resolution, over the threads that run now: precise enough for single
+    /// requests to a server whose threads stay.
     pub(crate) fn cpu_seconds_of_threads(self) -> anyhow::Result<f64> {
         let path = format!("/proc/{}/task", self.0);
         let tasks = fs::read_dir(&path).with_context(|| format!("cannot read {path}"))?;
@@ -86,7 +86,7 @@ impl Process {
         Ok(nanoseconds as f64 / 1e9)
     }
 
-    /// Its memory.
+    /// Returns its memory.
     pub(crate) fn memory(self) -> anyhow::Result<Memory> {
         let status = self.read("status")?;
         let bytes = |name: &str| {
@@ -103,11 +103,11 @@ impl Process {
                 anonymous,
                 peak,
             }),
-            _ => bail!("/proc/{}/status tells no memory", self.0),
+            _ => bail!("/proc/{}/status contains no memory values", self.0),
         }
     }
 
-    /// How many threads it has, and how many files it holds open.
+    /// Returns the number of its threads and open files.
     pub(crate) fn threads_and_files(self) -> anyhow::Result<(usize, usize)> {
         let count = |folder: &str| {
             let path = format!("/proc/{}/{folder}", self.0);
@@ -118,12 +118,12 @@ impl Process {
         Ok((count("task")?, count("fd")?))
     }
 
-    /// Forgets the peak so far. False where that is not allowed; the peak is then that since start.
+    /// Resets the peak. Returns false if that is not permitted; then the peak is that since the start.
     pub(crate) fn reset_peak(self) -> bool {
         fs::write(format!("/proc/{}/clear_refs", self.0), "5").is_ok()
     }
 
-    /// Asks it to end and waits until it has.
+    /// Sends SIGTERM and waits until the process has ended.
     pub(crate) fn terminate(self, patience: Duration) -> anyhow::Result<()> {
         let pid = Pid::from_raw(i32::try_from(self.0)?).context("a process id is positive")?;
         kill_process(pid, Signal::TERM).with_context(|| format!("cannot stop process {}", self.0))?;
@@ -137,7 +137,7 @@ impl Process {
         Ok(())
     }
 
-    /// Ended, but its parent has not looked yet.
+    /// Whether it has ended, but its parent has not reaped it.
     fn is_zombie(self) -> bool {
         self.read("stat").is_ok_and(|stat| {
             stat.rsplit_once(')')
@@ -151,7 +151,7 @@ impl Process {
     }
 }
 
-/// Inodes of the sockets that listen on a port, from the text of `/proc/net/tcp`.
+/// Returns the inodes of the sockets that listen on a port, from the text of `/proc/net/tcp`.
 fn listening_inodes(table: &str, port: u16) -> Vec<String> {
     const LISTEN: &str = "0A";
     table
@@ -166,9 +166,9 @@ fn listening_inodes(table: &str, port: u16) -> Vec<String> {
         .collect()
 }
 
-/// User and system time in ticks, from the text of `/proc/PID/stat`.
+/// Returns user and system time in ticks, from the text of `/proc/PID/stat`.
 fn parse_cpu_ticks(stat: &str) -> Option<u64> {
-    // The second column is the program's name in parentheses and may hold anything.
+    // The second column is the program's name in parentheses and may contain any character.
     let (_, rest) = stat.rsplit_once(')')?;
     let mut columns = rest.split_whitespace().skip(11);
     let user: u64 = columns.next()?.parse().ok()?;
@@ -176,7 +176,7 @@ fn parse_cpu_ticks(stat: &str) -> Option<u64> {
     Some(user + system)
 }
 
-/// The machine, for the report.
+/// Description of the machine, for the report.
 #[derive(Debug, Clone, serde::Serialize)]
 pub(crate) struct Hardware {
     cpu: String,
@@ -186,7 +186,7 @@ pub(crate) struct Hardware {
 }
 
 impl Hardware {
-    /// This one.
+    /// Reads the description of this machine.
     pub(crate) fn read() -> Self {
         let cpu = fs::read_to_string("/proc/cpuinfo")
             .ok()
@@ -206,7 +206,7 @@ impl Hardware {
         }
     }
 
-    /// One line.
+    /// Returns the description in one line.
     pub(crate) fn line(&self) -> String {
         format!(
             "{}, {} cores, {:.0} GB memory, {}",

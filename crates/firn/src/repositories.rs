@@ -1,4 +1,4 @@
-//! Object stores for snapshot repositories: who asks, how many at a time, and what is told of it.
+//! Object stores for snapshot repositories: their threads, limits and metrics.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -10,20 +10,20 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use crate::file_modes;
 use crate::settings::ServeSettings;
 
-/// Threads that speak to object stores: they wait nearly always, and decrypting what two of them receive fills
-/// a link of 10 Gbit/s.
+/// Threads for requests to object stores: they wait nearly always, and the decryption of what two of them receive
+/// saturates a link of 10 Gbit/s.
 const IO_THREADS: usize = 2;
-/// What the clients of cloud stores know variables by.
+/// Prefixes of the environment variables that the clients of cloud stores read.
 const CLOUD_PREFIXES: [&str; 3] = ["AWS_", "GOOGLE_", "AZURE_"];
 
-/// The stores, and the threads that ask them.
+/// The stores, and the threads for their requests.
 pub(crate) struct Repositories {
     pub(crate) stores: Arc<ObjectStores>,
     io: Option<Runtime>,
 }
 
 impl Repositories {
-    /// Starts the threads; no store is asked before a repository is used.
+    /// Starts the threads; the first request is sent when a repository is used.
     pub(crate) fn start(settings: &ServeSettings) -> anyhow::Result<Self> {
         let io = Builder::new_multi_thread()
             .worker_threads(IO_THREADS)
@@ -37,13 +37,13 @@ impl Repositories {
         })
     }
 
-    /// Where requests to stores run.
+    /// Returns the runtime for requests to stores.
     pub(crate) fn io(&self) -> Option<Handle> {
         self.io.as_ref().map(|io| io.handle().clone())
     }
 }
 
-/// A store that does not answer keeps nobody from ending.
+/// A store that does not answer must not delay the end of the process.
 impl Drop for Repositories {
     fn drop(&mut self) {
         if let Some(io) = self.io.take() {
@@ -62,7 +62,7 @@ fn config(settings: &ServeSettings) -> anyhow::Result<StoresConfig> {
     let defaults = StoresConfig::new(fastrand::u64(..));
     Ok(StoresConfig {
         umask: file_modes::started_with().unwrap_or(defaults.umask),
-        path_repo: path_repo.context("cannot tell where [path.repo] is")?,
+        path_repo: path_repo.context("cannot resolve [path.repo]")?,
         allowed_urls: given.allowed_urls.clone(),
         clients,
         environment: std::env::vars_os()
@@ -74,17 +74,17 @@ fn config(settings: &ServeSettings) -> anyhow::Result<StoresConfig> {
     })
 }
 
-/// One number of what was asked of a store.
+/// One counter of the requests to a store.
 type Counter = fn(&firn_storage::object::OperationStats) -> u64;
 
-/// Adds what repositories asked of their stores.
+/// Adds the metrics of the requests of repositories.
 pub(crate) fn write_metrics(stores: &ObjectStores, text: &mut String) {
     const IN_FLIGHT: &str = "firn_repository_requests_in_flight";
     let in_flight = stores.limit().in_flight();
     // Writing to a string does not fail.
     let _ = write!(
         text,
-        "# HELP {IN_FLIGHT} Requests to object stores that are on their way.\n# TYPE {IN_FLIGHT} gauge\n\
+        "# HELP {IN_FLIGHT} Requests to object stores in flight.\n# TYPE {IN_FLIGHT} gauge\n\
          {IN_FLIGHT} {in_flight}\n"
     );
     let meters = stores.meters();
@@ -112,7 +112,7 @@ pub(crate) fn write_metrics(stores: &ObjectStores, text: &mut String) {
 
 type Meters = [(String, Arc<firn_storage::object::Meter>)];
 
-/// Operations that were asked for, with their labels.
+/// Returns the operations that were used, with their labels.
 fn labelled(meters: &Meters) -> impl Iterator<Item = (String, firn_storage::object::OperationStats)> {
     let operations = meters.iter().flat_map(|(name, meter)| {
         let name = name.replace('\\', "\\\\").replace('"', "\\\"");
@@ -129,7 +129,7 @@ fn write_latencies(meters: &Meters, text: &mut String) {
     const NAME: &str = "firn_repository_request_duration_seconds";
     let _ = write!(
         text,
-        "# HELP {NAME} What requests to object stores took, without waiting for a turn.\n# TYPE {NAME} histogram\n"
+        "# HELP {NAME} Duration of requests to object stores, without the time in the queue.\n# TYPE {NAME} histogram\n"
     );
     for (labels, stats) in labelled(meters) {
         let mut below = 0;

@@ -1,15 +1,15 @@
-//! How the operating system shares the cores among the server's threads.
+//! CPU scheduling of the server's threads by the operating system.
 
 use std::time::Duration;
 
-/// How long a thread runs before others that wait for a core. Linux has 1.4 ms on two cores and 2.8 on eight: by the
-/// time that a request has gone from the thread that read it to one that works on it, to one that makes it
-/// durable and back, it has waited for several of those where the cores are busy with others' work. The share that each
-/// thread gets is the same, and so was the CPU time for writing. 500 µs did nearly as well.
+/// Time slice of a thread while others wait for a core. Linux uses 1.4 ms on two cores and 2.8 ms on eight. A request
+/// passes from the thread that reads it to one that executes it, to one that makes it durable, and back. If the cores
+/// are busy with other requests, it waits for a time slice at each of these steps. The share of each thread stays the
+/// same, and so did the CPU time for writing. 500 µs did nearly as well.
 const TURN: Duration = Duration::from_micros(200);
 
-/// Asks for short turns for this thread and for all that it starts from now on; to be called before there are
-/// others. Needs no privilege; where it is unknown (not Linux, or older than 6.12) all stays as it is.
+/// Requests short time slices for this thread and for all threads that it starts from now on. Must be called before
+/// other threads exist. Needs no privilege; on systems without support (not Linux, or older than 6.12) nothing changes.
 pub(crate) fn take_short_turns() {
     #[cfg(target_os = "linux")]
     if let Some(mut own) = attributes()
@@ -22,7 +22,7 @@ pub(crate) fn take_short_turns() {
     }
 }
 
-/// How the calling thread is scheduled. `None`: the system does not say.
+/// Returns the scheduling attributes of the calling thread. `None`: the system does not report them.
 #[cfg(target_os = "linux")]
 fn attributes() -> Option<libc::sched_attr> {
     let size = size_of::<libc::sched_attr>() as u32;
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn threads_started_later_take_short_turns_too() {
-        // A thread of its own: the turns of the test's threads are none of its business.
+        // On a separate thread, so that the attributes of the test's threads do not change.
         let turns = std::thread::spawn(|| {
             let before = attributes().expect("Linux tells");
             take_short_turns();
@@ -63,7 +63,7 @@ mod tests {
         });
         let (before, own, later) = turns.join().unwrap();
         assert_eq!(own, later);
-        // Older systems have no turns that could be asked for, and say 0.
+        // Older systems have no configurable time slice, and return 0.
         if before > 0 {
             assert_eq!(own, TURN.as_nanos() as u64);
         }

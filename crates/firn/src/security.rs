@@ -1,4 +1,4 @@
-//! Who may ask: the record of users, keys and tenants, and the operator of the first start.
+//! Access control at the start: the record of users, keys and tenants, and the first operator.
 
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -14,11 +14,11 @@ use crate::settings::ServeSettings;
 
 /// The variable with the operator's password.
 pub(crate) const VARIABLE: &str = "FIRN_OPERATOR_PASSWORD";
-/// How often it is written down when API keys were used last.
+/// Interval between writes of the last use of API keys.
 const LAST_USES_EVERY: Duration = Duration::from_secs(60);
 
-/// Whether requests have to sign in. Once there are users they have to, so that no forgotten setting
-/// opens what was closed.
+/// Whether requests must authenticate. Once users exist they must, so that a forgotten setting does not open a
+/// protected server.
 pub(crate) fn is_on(settings: &ServeSettings) -> anyhow::Result<bool> {
     if let Some(is_on) = settings.security_enabled {
         return Ok(is_on);
@@ -29,13 +29,13 @@ pub(crate) fn is_on(settings: &ServeSettings) -> anyhow::Result<bool> {
     Ok(Control::has_users_in(Arc::new(RealDisk), &folder(settings))?)
 }
 
-/// Begins with no users if the record of them is lost.
+/// Starts without users if the record of users is lost.
 pub(crate) fn accept_lost_record(settings: &ServeSettings) -> anyhow::Result<()> {
     Ok(Control::accept_lost_record(Arc::new(RealDisk), &folder(settings))?)
 }
 
-/// Opens the record in the data folder; its folder is readable by its owner only. Where requests have
-/// to sign in, there is an operator afterwards.
+/// Opens the record in the data folder; only its owner can read that folder. If requests must authenticate, an operator
+/// exists afterwards.
 pub(crate) fn open(settings: &ServeSettings, is_on: bool) -> anyhow::Result<Arc<Control>> {
     let folder = folder(settings);
     std::fs::DirBuilder::new()
@@ -59,17 +59,17 @@ pub(crate) fn open(settings: &ServeSettings, is_on: bool) -> anyhow::Result<Arc<
     Ok(Arc::new(control))
 }
 
-/// Gives the operator the password of the settings, or at the first start one that is printed.
+/// Sets the operator's password from the settings. At the first start without one, generates and prints it.
 fn ensure_operator(control: &Control, settings: &ServeSettings) -> anyhow::Result<()> {
     let given = given_password(std::env::var(VARIABLE).ok(), settings.operator_password_file.as_deref())?;
     if let Some(password) = given {
         if !control.is_operator_password(&password) {
             let was_disabled = control.is_operator_disabled();
             let name = control.set_operator_password(&password)?;
-            tracing::info!("the operator [{name}] has the password that was given at this start");
+            tracing::info!("set the password of the operator [{name}] from the settings of this start");
             if was_disabled {
                 tracing::warn!(
-                    "the operator [{name}] was disabled and is enabled again, because his password was given at this start"
+                    "enabled the disabled operator [{name}], because the settings of this start contain its password"
                 );
             }
         }
@@ -84,20 +84,20 @@ fn ensure_operator(control: &Control, settings: &ServeSettings) -> anyhow::Resul
     }
     let password = control.make_password();
     let name = control.set_operator_password(&password)?;
-    // To the terminal and not to the log, which is kept and sent elsewhere.
+    // To the terminal and not to the log, which is stored and sent to other systems.
     println!(
-        "\nThe operator of this server is [{name}], with the password\n\n    {}\n\nIt is not shown again. Another one: PUT \
+        "\nThe operator of this server is [{name}], with the password\n\n    {}\n\nIt is not shown again. Change it: PUT \
          /_security/user/{name}/_password, or FIRN_OPERATOR_PASSWORD at the next start.\n",
         password.0
     );
     Ok(())
 }
 
-/// The password from the environment, or from the first line of a file.
+/// Returns the password from the environment, or from the first line of a file.
 fn given_password(variable: Option<String>, file: Option<&Path>) -> anyhow::Result<Option<Password>> {
     let (text, place) = match (variable, file) {
         (None, None) => return Ok(None),
-        (Some(_), Some(_)) => bail!("{VARIABLE} and operator.password_file are both set: one of them is the password"),
+        (Some(_), Some(_)) => bail!("{VARIABLE} and operator.password_file are both set: remove one of them"),
         (Some(text), None) => (text, VARIABLE.to_owned()),
         (None, Some(file)) => {
             let text = std::fs::read_to_string(file)
@@ -107,12 +107,12 @@ fn given_password(variable: Option<String>, file: Option<&Path>) -> anyhow::Resu
         }
     };
     if text.is_empty() {
-        bail!("{place} is empty: no password of the operator");
+        bail!("{place} is empty: it must contain the password of the operator");
     }
     Ok(Some(Password(text)))
 }
 
-/// Writes down once in a while when API keys were used last. Runs until it is dropped.
+/// Stores regularly when API keys were last used. Runs until it is dropped.
 pub(crate) async fn write_last_uses(control: Arc<Control>) {
     let mut tick = tokio::time::interval(LAST_USES_EVERY);
     loop {
@@ -130,7 +130,8 @@ fn folder(settings: &ServeSettings) -> PathBuf {
     settings.path_data.join("control")
 }
 
-/// From the operating system. It fails only where there is no such source, and then no secret may be made.
+/// Fills bytes with random data of the operating system. It fails only without such a source, and then no secret may be
+/// generated.
 pub(crate) fn fill_random(bytes: &mut [u8]) {
     getrandom::fill(bytes).expect("the operating system has random bytes");
 }

@@ -1,4 +1,4 @@
-//! `firn serve`: from settings to a server that answers, and back to a clean end.
+//! `firn serve`: starts the server from its settings, and stops it cleanly.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -25,11 +25,11 @@ use crate::{
     allocator, console, file_modes, keystore, lifecycle, logging, metrics, records, scheduling, security, shared_cache,
 };
 
-/// An interrupt sooner after the first is the same one.
+/// An interrupt sooner after the first one counts as the same.
 const SECOND_INTERRUPT_AFTER: Duration = Duration::from_millis(300);
-/// What the process ends with after the second Ctrl-C, as a shell reports it.
+/// Exit code after the second Ctrl-C, as a shell reports it.
 const EXIT_INTERRUPTED: i32 = 130;
-/// Files to map that suffice for thousands of shards; Elasticsearch wants as many.
+/// File mappings that suffice for thousands of shards; Elasticsearch requires as many.
 const MAPS_WANTED: u64 = 262_144;
 
 /// Arguments of `firn serve`.
@@ -41,16 +41,16 @@ pub(crate) struct ServeArgs {
     /// Write the process id to this file while the server runs
     #[arg(short = 'p', long, value_name = "FILE")]
     pub(crate) pid_file: Option<PathBuf>,
-    /// Write the server's URL to this file once it answers
+    /// Write the server's URL to this file once the server is ready
     #[arg(long, value_name = "FILE")]
     pub(crate) ready_file: Option<PathBuf>,
-    /// Start although the record of users, API keys and tenants is lost: whoever reaches the server sees all its data,
+    /// Start although the record of users, API keys and tenants is lost: every client of the server sees all its data,
     /// unless security.enabled is set
     #[arg(long)]
     pub(crate) start_without_users: bool,
 }
 
-/// Where settings come from.
+/// Sources of settings.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct SettingsArgs {
     /// Settings in YAML
@@ -68,7 +68,7 @@ pub(crate) struct SettingsArgs {
 }
 
 impl SettingsArgs {
-    /// Collects and checks all settings; starts logging as they say.
+    /// Collects and validates all settings; starts logging with them.
     pub(crate) fn load(&self) -> anyhow::Result<ServeSettings> {
         let typed = self.typed()?;
         let mut settings = ServeSettings::validate(&typed)?;
@@ -80,7 +80,7 @@ impl SettingsArgs {
         Ok(settings)
     }
 
-    /// The configuration file and the data folder: where a keystore may lie.
+    /// Returns the configuration file and the data folder: the places of a keystore.
     pub(crate) fn places(&self) -> anyhow::Result<(Option<&Path>, PathBuf)> {
         let settings = ServeSettings::validate(&self.typed()?)?;
         Ok((self.config.as_deref(), settings.path_data))
@@ -121,18 +121,18 @@ pub(crate) fn run(args: &ServeArgs, started: Instant) -> anyhow::Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-/// Room for some transactions of the catalog, so that indices can be deleted on a full disk.
+/// Space for some transactions of the catalog, so that indices can be deleted on a full disk.
 const DISK_RESERVE_BYTES: u64 = 8 << 20;
 
-/// How long requests are not answered at the start because shards are being opened. Those that take longer, as they have a
-/// long write-ahead log to replay, are opened in the background. Most starts need less and show every shard at once.
+/// How long the start waits for shards before it answers requests. Slower shards, which have a long write-ahead log to
+/// replay, are opened in the background. Most starts need less and show every shard at once.
 const START_PATIENCE: Duration = Duration::from_millis(500);
 
-/// Raised when the server begins to stop.
+/// Set when the server begins to stop.
 pub(crate) type Stopping = Arc<AtomicBool>;
 
-/// Opens the data folder and answers requests until SIGTERM or SIGINT; then lets running requests
-/// finish and makes everything durable. `ready` is called once, when requests are answered.
+/// Opens the data folder and answers requests until SIGTERM or SIGINT; then lets running requests finish and makes
+/// everything durable. `ready` is called once, when requests are answered.
 pub(crate) fn serve(
     settings: &ServeSettings,
     started: Instant,
@@ -148,11 +148,11 @@ pub(crate) fn serve(
         is_insecure_allowed: settings.insecure_open_to_network,
     })?;
     let tls = settings.tls.as_ref().map(TlsFiles::load).transpose()?.map(Arc::new);
-    // Bound first: a taken port should fail before a data folder is opened, and early clients
-    // wait in the queue instead of being turned away.
+    // Bound first: a used port should fail before a data folder is opened, and early clients wait in the queue instead
+    // of being refused.
     let listener = TcpListener::bind(settings.http_address.socket).with_context(|| {
         format!(
-            "cannot listen on {} (another port: -E http.port=9201)",
+            "cannot listen on {} (use another port: -E http.port=9201)",
             settings.http_address.socket
         )
     })?;
@@ -234,7 +234,7 @@ pub(crate) fn serve(
         let maps_max = RealDisk.maps_max();
         if maps_max < MAPS_WANTED {
             tracing::info!(
-                "a process may map {maps_max} files here: for more than some hundred shards raise vm.max_map_count to {MAPS_WANTED}"
+                "a process may map {maps_max} files: for hundreds of shards set vm.max_map_count to {MAPS_WANTED}"
             );
         }
         if let (Some(files), Some(tls)) = (&settings.tls, tls) {
@@ -257,11 +257,11 @@ pub(crate) fn serve(
         let outcome = match ready(&url, &stopping) {
             Ok(()) => server
                 .await
-                .context("the server ended by a bug")
+                .context("the server ended because of a bug")
                 .and_then(|ended| Ok(ended?)),
             Err(error) => Err(error),
         };
-        // Whoever works beside the server has to know, also if no signal ended it.
+        // Other tasks beside the server must see this, also if no signal ended it.
         stopping.store(true, Ordering::Relaxed);
         life.abort();
         for clock in policies {
@@ -271,7 +271,7 @@ pub(crate) fn serve(
         record_writers.close().await;
         last_uses.abort();
         give_back.abort();
-        // A full disk must not keep the engine from being closed.
+        // A full disk must not prevent the close of the engine.
         if let Err(error) = control.write_last_uses() {
             tracing::warn!("cannot write when API keys were used last: {error}");
         }
@@ -281,8 +281,8 @@ pub(crate) fn serve(
     })
 }
 
-/// Ready at the first signal to stop. The second Ctrl-C ends the process at once, which loses
-/// nothing that was acknowledged: the next start replays it.
+/// Ready at the first signal to stop. The second Ctrl-C ends the process at once, which loses no acknowledged write:
+/// the next start replays it.
 fn on_signal(stopping: Stopping) -> anyhow::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
@@ -306,7 +306,7 @@ fn on_signal(stopping: Stopping) -> anyhow::Result<impl Future<Output = ()>> {
     })
 }
 
-/// The data paths beside `path.data`.
+/// Returns the data paths other than `path.data`.
 pub(crate) fn tier_paths(settings: &ServeSettings) -> TierPaths {
     let mut paths = TierPaths::default();
     for (tier, path) in [(Tier::Warm, &settings.path_warm), (Tier::Cold, &settings.path_cold)] {
@@ -398,12 +398,12 @@ async fn api_config(settings: &ServeSettings, address: SocketAddr, engine: &dyn 
     })
 }
 
-/// The node's id: 16 bytes made from the data folder's own uuid, so that it stays the same.
+/// Returns the node's id: 16 bytes derived from the uuid of the data folder, so that it stays the same.
 fn node_id(cluster_uuid: &str) -> String {
     use base64::Engine as _;
     let seed = cluster_uuid
         .bytes()
-        // FNV-1a: any spread will do, it only has to be the same each time.
+        // FNV-1a: any hash is sufficient, if it is the same each time.
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
         });
@@ -411,14 +411,14 @@ fn node_id(cluster_uuid: &str) -> String {
     base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(random.u128(..).to_le_bytes())
 }
 
-/// The clock of the process.
+/// Returns the time of the system clock.
 pub(crate) fn now_ms() -> i64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// A file with the process id that goes away with the process.
+/// A file with the process id that is removed at the end of the process.
 struct PidFile(PathBuf);
 
 impl PidFile {
@@ -434,7 +434,7 @@ impl Drop for PidFile {
     }
 }
 
-/// Writes beside and renames, so that whoever waits for the file never reads half of it.
+/// Writes a temporary file and renames it, so that a reader never sees half of the content.
 fn write_whole(path: &Path, text: &str) -> anyhow::Result<()> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");

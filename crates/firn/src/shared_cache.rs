@@ -1,20 +1,20 @@
-//! How large the cache of searchable snapshots is, on this disk.
+//! Size of the cache of searchable snapshots on this disk.
 
 use anyhow::Context;
 use firn_storage::Disk;
 
 use crate::settings::ServeSettings;
 
-/// Bytes of a cache.
+/// Sizes of the cache in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sizes {
-    /// What all of it may take.
+    /// Maximum of the whole cache.
     pub(crate) all: u64,
-    /// What the indices of one tenant may take of that.
+    /// Maximum for the indices of one tenant.
     pub(crate) tenant: u64,
 }
 
-/// What the settings mean where the cache lies. Makes that folder, as the engine would.
+/// Resolves the settings for the disk of the cache. Creates the folder, as the engine would.
 pub(crate) fn sizes(settings: &ServeSettings, disk: &dyn Disk) -> anyhow::Result<Sizes> {
     let folder = settings.path_frozen.as_deref().unwrap_or(&settings.path_data);
     let measure = || {
@@ -23,7 +23,7 @@ pub(crate) fn sizes(settings: &ServeSettings, disk: &dyn Disk) -> anyhow::Result
     };
     let disk_bytes = measure().with_context(|| {
         let folder = folder.display();
-        format!("cannot tell how large the cache of searchable snapshots in [{folder}] may be")
+        format!("cannot compute the size of the cache of searchable snapshots in [{folder}]")
     })?;
     let all = settings.shared_cache_size.of(disk_bytes);
     let tenant = settings.shared_cache_tenant_size.of(all);

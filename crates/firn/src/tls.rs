@@ -1,4 +1,4 @@
-//! The files of the server's certificate: read at start, and again when they change.
+//! Files of the server's certificate: read at start, and again when they change.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,23 +8,23 @@ use firn_api::Tls;
 
 use crate::settings::SettingsError;
 
-/// How often the files are looked at: Elasticsearch's `resource.reload.interval.high`.
+/// Interval between checks of the files: Elasticsearch's `resource.reload.interval.high`.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// A chain of certificates has some KB; what is larger is no such file.
+/// A chain of certificates has some KB; a larger file is not one.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Where certificate and key lie, as PEM.
+/// Paths of certificate and key, as PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TlsFiles {
     pub(crate) certificate: PathBuf,
     pub(crate) key: PathBuf,
 }
 
-/// What a file looked like; another look, another content.
+/// Modification time and length of a file; if one differs, the content may have changed.
 type Stamp = (Option<SystemTime>, u64);
 
 impl TlsFiles {
-    /// Reads both. What is wrong with them is a mistake in the settings.
+    /// Reads both files. An error in them is an error of the settings.
     pub(crate) fn load(&self) -> Result<Tls, SettingsError> {
         let (certificate, key) = self.read().map_err(SettingsError)?;
         Tls::new(&certificate, &key).map_err(|error| SettingsError(self.name(error.reason())))
@@ -54,8 +54,8 @@ impl TlsFiles {
         })
     }
 
-    /// Looks at the files as long as the server lives. New ones that cannot be used leave the old
-    /// certificate in place, and are tried again only when they have changed once more.
+    /// Checks the files as long as the server lives. If new files are invalid, the old certificate stays in use, and
+    /// the files are read again only after another change.
     pub(crate) async fn watch(self, tls: Arc<Tls>) {
         let mut seen = self.stamps();
         loop {
@@ -79,9 +79,9 @@ impl TlsFiles {
         match self.reload(tls) {
             Ok(()) => tracing::info!(
                 certificate = %self.certificate.display(),
-                "the certificate has changed: new connections get the new one"
+                "the certificate has changed: new connections use the new one"
             ),
-            Err(error) => tracing::error!("the certificate has changed and cannot be used, the old one stays: {error}"),
+            Err(error) => tracing::error!("cannot use the changed certificate, the old one stays in use: {error}"),
         }
     }
 }

@@ -125,7 +125,8 @@ fn a_certificate_that_changes_is_shown_and_a_broken_one_is_not() {
 
     std::fs::write(folder.path("cert.pem"), "half a certif").unwrap();
     eventually("the complaint", || {
-        node.log().contains("cannot be used, the old one stays")
+        node.log()
+            .contains("cannot use the changed certificate, the old one stays")
     });
     assert!(answers(&new));
     let newest = folder.write_pair();
@@ -136,7 +137,7 @@ fn a_certificate_that_changes_is_shown_and_a_broken_one_is_not() {
 fn an_open_server_says_so() {
     let folder = Folder::new();
     let node = folder.start(&[], None);
-    let sentence = "authentication is off: whoever can reach 127.0.0.1:";
+    let sentence = "every user and program on this machine can reach 127.0.0.1:";
     eventually("the sentence about loopback", || node.log().contains(sentence));
     node.stop().unwrap();
 

@@ -433,6 +433,6 @@ fn a_write_only_key_sends_to_a_data_stream_that_it_may_not_read() {
     let url = format!("http://{address}");
     let output = firn(&["ingest", input.path(), "--url", &url, "--data-stream", "logs"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(stderr(&output).contains("may not look at logs"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("may not read logs"), "{}", stderr(&output));
     all_once(&stored, 50);
 }

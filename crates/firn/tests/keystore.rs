@@ -63,7 +63,7 @@ impl Store {
 #[test]
 fn secrets_are_added_listed_and_removed() {
     let store = Store::new();
-    store.refused(&["list"], "", 78, "`firn keystore create` makes one");
+    store.refused(&["list"], "", 78, "run `firn keystore create`");
     store.refused(&["add", "-x", "bootstrap.password"], "a\n", 78, "firn keystore create");
     store.ok(&["create"], "");
     assert_eq!(
@@ -89,7 +89,7 @@ fn secrets_are_added_listed_and_removed() {
     );
     store.ok(&["add", "-x", "-f", "bootstrap.password"], "third\n");
     store.refused(&["add", "-x", "-f", "bootstrap.password"], "", 1, "is empty");
-    store.refused(&["add", "-x", "http.port"], "1\n", 78, "is no secret");
+    store.refused(&["add", "-x", "http.port"], "1\n", 78, "is not a secret");
     store.refused(
         &["add", "-x", "bootstrap.pasword"],
         "1\n",
@@ -113,7 +113,7 @@ fn secrets_are_added_listed_and_removed() {
 #[test]
 fn a_password_is_needed_where_there_is_one() {
     let mut store = Store::new();
-    store.refused(&["create", "--password"], "", 1, "nobody is there to ask");
+    store.refused(&["create", "--password"], "", 1, "no terminal for a prompt");
     store.password = Some("correct horse");
     store.ok(&["create", "--password"], "");
     store.ok(&["add", "-x", "bootstrap.password"], "secret\n");
@@ -129,7 +129,7 @@ fn a_password_is_needed_where_there_is_one() {
         "the password is wrong",
     );
     store.password = None;
-    store.refused(&["list"], "", 1, "nobody is there to ask");
+    store.refused(&["list"], "", 1, "no terminal for a prompt");
     let file = store.folder.path().join("password");
     std::fs::write(&file, "correct horse\n").unwrap();
     store.ok(&["--password-file", file.to_str().unwrap(), "list"], "");
@@ -170,7 +170,7 @@ fn a_file_that_others_may_read_or_that_is_damaged_stops_the_start() {
     std::fs::write(store.file(), &bytes).unwrap();
     check("it is damaged");
     std::fs::write(store.file(), "not a keystore at all").unwrap();
-    check("it is no keystore");
+    check("it is not a keystore");
 }
 
 #[test]

@@ -77,9 +77,9 @@ fn check_advice(node: &Node) {
         "20,000 events of 12 tenants over 21.0 days",
         "in 21 indices with 63 shards",
         "tenant-001 (large)",
-        "for each shard asked",
+        "ms per shard",
         "- period: ",
-        "by volume alone",
+        "only volume",
         "\"index.tenant.field\": \"tenant\"",
     ] {
         assert!(text.contains(part), "[{part}] is not in\n{text}");

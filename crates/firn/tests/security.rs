@@ -133,11 +133,7 @@ fn a_disabled_operator_comes_back_with_the_same_password() {
     let node = start_with_password(folder.path());
     let elastic = node.client().authorized(basic("elastic", "correct horse"));
     assert_eq!(status(&elastic, "GET", "/"), 200);
-    assert!(
-        node.log().contains("was disabled and is enabled again"),
-        "{}",
-        node.log()
-    );
+    assert!(node.log().contains("enabled the disabled operator"), "{}", node.log());
 }
 
 #[test]
@@ -483,13 +479,17 @@ fn data_folders_are_for_the_user_of_the_process_alone() {
         are_private(&folder.path().join(name), 2);
     }
     let log = node.log();
-    assert_eq!(log.matches("others could read the data folder").count(), 3, "{log}");
+    assert_eq!(
+        log.matches("other users could read the data folder").count(),
+        3,
+        "{log}"
+    );
     let operator = node.client().authorized(basic("elastic", "correct horse"));
     assert_eq!(operator.ok("GET", "/one/_count", &Value::Null)["count"], 1);
     node.stop().unwrap();
     let node = start(folder.path(), &settings);
     assert_eq!(
-        node.log().matches("others could read the data folder").count(),
+        node.log().matches("other users could read the data folder").count(),
         3,
         "once only: {}",
         node.log()

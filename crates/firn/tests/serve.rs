@@ -228,7 +228,7 @@ fn the_demo_goes_on_at_the_pace_of_its_history() {
     wait_for("the live stream", || {
         count(&running, started_ms).is_some_and(|count| count > 0)
     });
-    assert!(output_of(folder.path()).contains("New events keep coming at the pace of the history"));
+    assert!(output_of(folder.path()).contains("Sending new events at the rate of the history"));
     let hours = (now_ms() - stopped_ms) as f64 / HOUR_MS as f64;
     let found = count(&running, stopped_ms).expect("a count") as f64;
     // Quiet and busy hours differ, and bursts are added.

@@ -1,7 +1,8 @@
-//! What the first question to a mounted index would wait for first: the footers of its splits.
+//! Prefetch of the footers that the first search of a mounted index needs.
 //!
-//! Of a few splits any question needs most of them, and every mount of the same snapshot finds them in the cache. So an
-//! index of a few splits is mounted with its footers. Of many a search fetches only those that can hold a match.
+//! If an index has few splits, every search needs most of them, and every mount of the same snapshot finds them in the
+//! cache. So such an index is mounted with its footers. With many splits, a search fetches only the footers of splits
+//! that can hold a match.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,27 +13,27 @@ use tokio::task::JoinSet;
 use crate::engine::Core;
 use crate::splits::{SplitBytes, Wanted};
 
-/// So many are a few.
+/// Maximum of splits for a prefetch.
 const SPLITS_MAX: usize = 4;
-/// Footers that one mount brings together.
+/// Footer bytes that one mount fetches in total.
 const BYTES_MAX: u64 = 1 << 20;
-/// Whoever mounts waits no longer for them.
+/// How long a mount waits for the footers.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Core {
-    /// Brings the footers of an index that was just mounted as `shared_cache`, as far as they are not here. What fails
-    /// is fetched again, and told, by whoever searches.
+    /// Fetches the missing footers of an index that was just mounted as `shared_cache`. If a fetch fails, the next
+    /// search repeats it and reports the error.
     pub(crate) async fn bring_footers(self: Arc<Self>, index: String) {
         let mut fetches = JoinSet::new();
         for (bytes, footer) in self.missing_footers(&index) {
             fetches.spawn(async move {
                 if let Err(error) = bytes.fetch(&[footer]).await {
-                    tracing::debug!(%error, "a footer could not be fetched ahead");
+                    tracing::debug!(%error, "cannot prefetch a footer");
                 }
             });
         }
         let all = async { while fetches.join_next().await.is_some() {} };
-        // Late ones come all the same.
+        // Late requests continue without the mount.
         if tokio::time::timeout(PATIENCE, all).await.is_err() {
             fetches.detach_all();
         }

@@ -1,4 +1,4 @@
-//! The bytes of a split that lies in a repository.
+//! Byte source of a split in a repository.
 
 use std::fmt;
 use std::future::Future;
@@ -20,18 +20,18 @@ use super::local::LocalSplit;
 use crate::splits::reads::{check_far, is_cold, note_fetched, wait_for_read};
 use crate::splits::{SplitBytes, Wanted};
 
-/// Reads a split from the copy on this node if there is one, else through the shared cache.
+/// Reads a split from its full copy on this node if there is one, otherwise through the shared cache.
 pub(super) struct MountedBytes {
     pub(super) object: Arc<CachedObject>,
     pub(super) cache: Arc<RegionCache>,
     pub(super) io: Handle,
-    /// Where its whole copy is, or will be.
+    /// The full copy, which may not exist yet.
     pub(super) local: Option<Arc<LocalSplit>>,
-    /// Set when it is not where it should be.
+    /// Set if the split is missing in its repository.
     pub(super) missed: Arc<Missed>,
 }
 
-/// Whether somebody read in vain what a manifest names: another node may have rewritten its snapshot.
+/// Whether a read did not find an object that a manifest names: another node may have rewritten the snapshot.
 pub(super) type Missed = AtomicBool;
 
 impl fmt::Debug for MountedBytes {
@@ -48,12 +48,12 @@ impl MountedBytes {
         failed(error)
     }
 
-    /// Whether a whole copy is here.
+    /// Whether the full copy is on this node.
     fn is_here(&self) -> bool {
         self.local.as_ref().is_some_and(|local| local.is_whole())
     }
 
-    /// As [`SplitBytes::read`], for those who may wait for many at once.
+    /// As [`SplitBytes::read`], for async callers that wait for many reads at once.
     pub(super) async fn read_soon(&self, kind: PartKind, logical: Range<u64>) -> Result<Bytes> {
         if let Some(bytes) = self.read_copy(&logical) {
             return Ok(bytes);
@@ -64,7 +64,7 @@ impl MountedBytes {
         Ok(pages::payload(physical.start, &bytes, &logical))
     }
 
-    /// Out of the copy on this node, if that is whole and sound.
+    /// Reads from the copy on this node, if it is complete and valid.
     fn read_copy(&self, logical: &Range<u64>) -> Option<Bytes> {
         self.local.as_ref().and_then(|local| local.read(logical))
     }
@@ -125,8 +125,8 @@ impl SplitBytes for MountedBytes {
     }
 }
 
-/// What a manifest names and the store does not have is a fault of the repository: whoever asked for a document or for
-/// events must not be told that there are none.
+/// Converts an error of the store. A missing object that a manifest names is an error of the repository: the client
+/// must not get an answer that looks as if there were no documents.
 pub(super) fn failed(error: ObjectError) -> Error {
     match error.kind {
         ObjectErrorKind::NotFound => {
@@ -137,7 +137,7 @@ pub(super) fn failed(error: ObjectError) -> Error {
     }
 }
 
-/// Requests and bytes where nothing is cached: what lies between two ranges is fetched along if it is little.
+/// Returns the requests and bytes if nothing is cached; a small gap between two ranges is fetched with them.
 fn uncached(wanted: &[Wanted]) -> (u64, u64) {
     let mut ranges: Vec<_> = physical(wanted).into_iter().map(|(_, range)| range).collect();
     ranges.sort_unstable_by_key(|range| range.start);
@@ -162,7 +162,7 @@ fn physical(wanted: &[Wanted]) -> Vec<Wanted> {
     wanted.iter().map(physical).collect()
 }
 
-/// What is at hand comes at once; for the rest others may run meanwhile.
+/// Returns local bytes at once; if the read has to wait, the worker runs other jobs meanwhile.
 fn wait_for(io: &Handle, read: impl Future<Output = Result<Bytes>>) -> Result<Bytes> {
     let mut read = pin!(read);
     let _inside = io.enter();

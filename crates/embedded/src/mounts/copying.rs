@@ -1,4 +1,4 @@
-//! Brings whole copies of splits to this node, in the background.
+//! Background download of full copies of splits.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -11,13 +11,14 @@ use super::MountedShard;
 use super::local::LocalSplit;
 use crate::engine::Core;
 
-/// Splits that are copied at a time: two keep a network busy while one is verified, and leave most requests to searches.
+/// Splits that are copied concurrently: two keep a network busy while one is verified, and leave most requests to
+/// searches.
 const COPIES_MAX: usize = 2;
 
 /// The uuid of an index and the number of a shard.
 type ShardKey = (Arc<str>, u32);
 
-/// Which shards are being copied.
+/// Shards that are being copied.
 #[derive(Default)]
 pub(crate) struct Copying {
     /// Each with the shard that wants the copy.
@@ -25,8 +26,8 @@ pub(crate) struct Copying {
 }
 
 impl Core {
-    /// Makes sure that the shards of indices that are mounted as `full_copy` come to this node. To be called once in a
-    /// while: what failed is tried again, what was damaged is made again.
+    /// Starts missing copies of the shards of indices that are mounted as `full_copy`. Must be called regularly: failed
+    /// copies are tried again, damaged ones are made again.
     pub(crate) fn copy_mounted(self: &Arc<Self>) {
         if self.io().is_err() {
             return;
@@ -57,7 +58,7 @@ impl Core {
             copying.insert(key.clone(), Arc::downgrade(&shard));
         }
         let Ok(io) = self.io().cloned() else { return };
-        // Weak, so that a copy keeps no closed engine alive.
+        // Weak, so that a copy does not keep a closed engine alive.
         let core = Arc::downgrade(self);
         io.spawn(async move {
             let Some(core) = core.upgrade() else { return };
@@ -67,11 +68,11 @@ impl Core {
             match copied {
                 Ok(()) => {
                     shard.note_copied(core.now_ms());
-                    tracing::info!(index = &*shard.index, shard = shard.number, "a mounted shard is here as a whole copy");
+                    tracing::info!(index = &*shard.index, shard = shard.number, "copied a mounted shard");
                 }
                 Err(error) if error.kind() == ErrorKind::Cancelled => {}
                 Err(error) => {
-                    tracing::warn!(index = &*shard.index, shard = shard.number, %error, "cannot copy a mounted shard yet");
+                    tracing::warn!(index = &*shard.index, shard = shard.number, %error, "cannot copy a mounted shard");
                 }
             }
         });
@@ -95,17 +96,17 @@ impl Core {
         Ok(())
     }
 
-    /// Whether splits are copied for a shard that another has taken the place of.
+    /// Whether splits are being copied for an older shard that this one replaced.
     pub(super) fn copies_for_another(&self, shard: &Arc<MountedShard>) -> bool {
         let copying = self.mounts.copying.shards.lock();
         let wanting = copying.get(&(Arc::clone(&shard.uuid), shard.number));
         wanting.is_some_and(|wanting| !std::ptr::eq(wanting.as_ptr(), Arc::as_ptr(shard)))
     }
 
-    /// Whether so much more of a shard may come: its index is still there and reads the same, and so is room on the device where its copies
-    /// lie. A device that fills up while a copy comes ends it.
+    /// Whether more bytes of a shard may be copied: its index still exists and reads the same manifest, and the device
+    /// of its copies has free space. A copy ends when its device fills up.
     fn check_room_for(&self, shard: &MountedShard, bytes: u64) -> Result<()> {
-        let gone = || Error::new(ErrorKind::Cancelled, "the index is gone, or the node stops");
+        let gone = || Error::new(ErrorKind::Cancelled, "the index was deleted, or the node stops");
         let state = self.state();
         let index = state.index(&shard.index).map_err(|_| gone())?;
         let slot = index.shards.get(shard.number as usize);
@@ -126,7 +127,7 @@ impl Core {
             room => Err(Error::new(
                 ErrorKind::DiskFull,
                 format!(
-                    "a copy of {bytes} bytes of [{}][{}] does not fit: {room} bytes may be written before the flood-stage \
+                    "no space for a copy of {bytes} bytes of [{}][{}]: {room} bytes remain before the flood-stage \
                      watermark",
                     shard.index, shard.number
                 ),

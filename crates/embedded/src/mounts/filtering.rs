@@ -1,7 +1,7 @@
-//! Which splits filters say hold none of the values that a search is about.
+//! Pruning of splits with term filters.
 //!
-//! Tables tell of many splits by a few reads; of a split that is in none its own filter tells, by one. What cannot be read, or
-//! makes no sense, says nothing: its splits are searched.
+//! A filter table covers many splits with few reads; a split without a table needs one read of its filter. A filter
+//! that cannot be read or is invalid excludes nothing, and its splits are searched.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,47 +25,48 @@ use crate::engine::Core;
 use crate::search::exact::{AnyOf, Sought};
 use crate::splits::{shared_hash, value_hash};
 
-/// Fewer splits than these are opened without asking: what opening reads is needed if they hold the value, and takes no
-/// longer if they do not.
+/// Below this number of splits filters are not read: the reads of an open are needed anyway if the split holds the
+/// value, and take no longer if it does not.
 const SPLITS_MIN: usize = 4;
-/// Requests that opening a split and looking for a term takes, and those of a value asked of a table. Conditions with so many
-/// values that asking takes more than searching are not asked about.
+/// Requests for opening a split and looking up a term, and for a lookup of one value in a table. A condition with so
+/// many values that the lookups cost more than the search is not checked.
 const REQUESTS_OF_SPLIT: usize = 2;
 const REQUESTS_OF_VALUE: usize = 2;
 
-/// A term, as filters know it.
+/// A term with its hashes in filters.
 struct Asked<'a> {
     field: &'a str,
     own: u64,
     shared: u64,
 }
 
-/// A split that may hold a match as far as manifests tell.
+/// A split that may hold a match according to the manifests.
 struct Candidate<'a> {
     shard: u32,
     place: usize,
     segment: &'a SnapshotSegment,
     id: Option<ObjectId>,
-    /// Terms that it certainly lacks, by their place among all.
+    /// Whether the split certainly lacks a term, in the order of the terms.
     lacks: Vec<bool>,
-    /// A table has its filters.
+    /// Its filters are in a table.
     in_table: bool,
 }
 
 impl Core {
-    /// Opens the tables of an index that is mounted, so that the first search only asks them. What fails is tried again there.
+    /// Opens the filter tables of a mounted index before its first search. If this fails, the search tries again.
     pub(crate) async fn open_tables(&self, index: &MountedIndex, repository: &Repository) {
         let Ok(cache) = self.mounts.regions() else {
             return;
         };
         for table in &index.tables {
             if let Err(error) = table.opened(cache, repository.store()).await {
-                tracing::debug!(%error, "a table of filters cannot be opened yet");
+                tracing::debug!(%error, "cannot open a filter table");
             }
         }
     }
 
-    /// Takes out of what is left the splits that hold no match as their filters tell. Others run while filters are fetched.
+    /// Removes the splits that hold no match according to their filters. The worker runs other jobs while filters are
+    /// fetched.
     pub(super) fn ask_filters(&self, left: &mut Left, cancel: &Cancel) -> Result<()> {
         let is_asked = |left: &&mut LeftOfIndex| left.conditions.exact.iter().flatten().any(is_term);
         let candidates: usize = left
@@ -102,7 +103,7 @@ impl Core {
         Ok(())
     }
 
-    /// The places of segments that hold no match, by shard.
+    /// Returns the places of segments that hold no match, by shard.
     async fn dropped(&self, left: &LeftOfIndex, all: usize, cache: &RegionCache) -> HashMap<u32, Vec<usize>> {
         let is_worth_it = |one: &&AnyOf| one.len() * REQUESTS_OF_VALUE <= all * REQUESTS_OF_SPLIT;
         let exact: Vec<&AnyOf> = left.conditions.exact.iter().filter(is_worth_it).collect();
@@ -141,7 +142,8 @@ impl Core {
         dropped
     }
 
-    /// Asks the filters of splits that no table has and that are not open: then its dictionaries are nearer.
+    /// Reads the filters of splits that are in no table and not open. For an open split a lookup in its dictionary is
+    /// cheaper.
     async fn ask_own(&self, left: &LeftOfIndex, terms: &[Asked<'_>], candidates: &mut [Candidate<'_>]) {
         let mut reads: Vec<(usize, usize, Arc<MountedBytes>, &SplitFilter, u64)> = Vec::new();
         for (number, candidate) in candidates.iter().enumerate().filter(|(_, own)| !own.in_table) {
@@ -178,7 +180,8 @@ impl Core {
     }
 }
 
-/// What a table says to each question of each of its splits. `None`: nothing, as it cannot be read or makes no sense.
+/// Queries a table. Returns the answer to each question for each of its splits. `None`: the table cannot be read or is
+/// invalid.
 async fn ask_table<'a>(
     table: &'a MountedTable,
     store: &Arc<dyn Objects>,
@@ -192,13 +195,13 @@ async fn ask_table<'a>(
     match answered.await {
         Ok(answered) => Some(answered),
         Err(error) => {
-            tracing::warn!(%error, "a table of filters cannot be asked: its splits are");
+            tracing::warn!(%error, "cannot read a filter table: using the filters of its splits");
             None
         }
     }
 }
 
-/// Notes what a table said of the splits that may hold a match.
+/// Records the answers of a table for the candidates.
 fn mark(
     table: &FilterTable,
     without: &[Vec<bool>],
@@ -222,8 +225,8 @@ fn mark(
     }
 }
 
-/// What a table is asked, and the places of the questions of each term: in some splits the field has a filter of its own, in
-/// others it shares one.
+/// Returns the questions for a table, and the places of the questions of each term: in some splits the field has a
+/// separate filter, in others it is in the shared one.
 fn questions(terms: &[Asked<'_>], candidates: &[Candidate<'_>]) -> (Vec<Question>, Vec<[Option<usize>; 2]>) {
     let mut questions = Vec::new();
     let mut ask = |is_needed: bool, field: &str, hash| {
@@ -262,11 +265,11 @@ fn asked(sought: &Sought) -> Option<Asked<'_>> {
 }
 
 impl Candidate<'_> {
-    /// Whether it may have one value of each condition. Terms stand in the order of the conditions.
+    /// Whether the split may hold one value of each condition. Terms are in the order of the conditions.
     fn may_match(&self, exact: &[&AnyOf]) -> bool {
         let mut lacks = self.lacks.iter();
         exact.iter().all(|one| {
-            // All of them, so that the next condition begins with its own.
+            // Evaluates all values, so that the next condition starts at its own terms.
             let met = one.iter().filter(|sought| match sought {
                 Sought::Term { .. } => lacks.next() != Some(&true),
                 Sought::Made { .. } => may_hold(self.shard, &self.segment.split, sought),

@@ -1,8 +1,8 @@
-//! Other nodes rewrite snapshots too: what this one has mounted follows.
+//! Detection of snapshots that other nodes rewrote, and update of their mounts.
 //!
-//! Nobody tells a node that a snapshot is another one now, and what it has of the old one goes on to answer, most of all
-//! where all of it is here. So each repository is asked once in a while what its log says, which is one request as long
-//! as that is nothing new, and at once when something suggests it: a split that is gone, a copy of an earlier process.
+//! No message tells a node that a snapshot was rewritten, and its copies of the old snapshot keep answering, above all
+//! if they are complete. So each repository's log is read regularly, which is one request if there is no new commit,
+//! and at once if there is a sign of a change: a missing split, or a manifest copy of an earlier process.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -16,26 +16,26 @@ use parking_lot::Mutex;
 use super::switching::{is_same_index, key_of_index};
 use crate::engine::Core;
 
-/// Between two looks at the log of a repository, ms.
+/// Interval between reads of a repository's log, ms.
 const LOOK_EVERY_MS: i64 = 60_000;
-/// How long searches may go on, all together, that read what is gone: most are over by then.
+/// How long searches that read removed splits may continue, in total: most have ended by then.
 const READERS_PATIENCE: Duration = Duration::from_secs(5);
 
-/// By the uuids of a snapshot and of an index in it, the id of the manifest that the snapshot had.
+/// The id of the snapshot's manifest, by the uuids of a snapshot and of an index in it.
 type Seen = HashMap<(String, String), String>;
 
-/// When repositories were looked at, and what was found.
+/// State of the detection: time of the last check and its results.
 pub(crate) struct Following {
     /// ms since epoch UTC.
     looked_ms: AtomicI64,
     is_looking: Arc<AtomicBool>,
-    /// By repository, of what is mounted: so that a mount that nobody has read yet follows too.
+    /// Results by repository. With them also a mount that was never searched follows a rewrite.
     seen: Mutex<HashMap<String, Seen>>,
-    /// Repositories that did not answer the last time, so that the log says it once.
+    /// Repositories that failed at the last check, so that this is logged once.
     away: Mutex<HashSet<String>>,
 }
 
-/// A look is under way until this is dropped.
+/// A running check, until this is dropped.
 struct Looking(Arc<AtomicBool>);
 
 impl Drop for Looking {
@@ -45,7 +45,7 @@ impl Drop for Looking {
 }
 
 impl Following {
-    /// The first look comes when anything of this node is used, or as late as any other.
+    /// The first check runs when a manifest copy of this node is used, or after one interval.
     pub(crate) fn new(now_ms: i64) -> Self {
         Self {
             looked_ms: AtomicI64::new(now_ms),
@@ -55,16 +55,16 @@ impl Following {
         }
     }
 
-    /// Whether it is time to look at repositories again.
+    /// Whether the next check is due.
     fn is_due(&self, now_ms: i64) -> bool {
         let looked_ms = self.looked_ms.load(Ordering::Relaxed);
-        // A clock that went back makes it look once more.
+        // A clock that went back causes one more check.
         !(looked_ms..looked_ms.saturating_add(LOOK_EVERY_MS)).contains(&now_ms)
     }
 }
 
 impl Core {
-    /// Mounts read again what they read, if their snapshot is not what it was. To be called once in a while.
+    /// Reloads mounts whose snapshot was rewritten. Must be called regularly.
     pub(crate) fn follow_rewritten(self: &Arc<Self>) {
         let now_ms = self.now_ms();
         let following = &self.mounts.following;
@@ -86,7 +86,7 @@ impl Core {
         following.away.lock().retain(is_mounted);
         following.is_looking.store(true, Ordering::Release);
         let looking = Looking(Arc::clone(&following.is_looking));
-        // Weak, so that it keeps no closed engine alive.
+        // Weak, so that the check does not keep a closed engine alive.
         let core = Arc::downgrade(self);
         io.spawn_blocking(move || {
             let _looking = looking;
@@ -100,7 +100,7 @@ impl Core {
                 match looked {
                     Ok(()) => drop(away.remove(repository)),
                     Err(error) if away.insert(repository.clone()) => {
-                        tracing::warn!(repository, %error, "cannot look whether mounted snapshots were rewritten");
+                        tracing::warn!(repository, %error, "cannot check whether mounted snapshots were rewritten");
                     }
                     Err(_) => {}
                 }
@@ -108,7 +108,7 @@ impl Core {
         });
     }
 
-    /// What is mounted, each index of a snapshot once, by repository.
+    /// Returns the mounted indices, each index of a snapshot once, by repository.
     fn mounted_by_repository(&self) -> BTreeMap<String, Vec<Arc<SnapshotStore>>> {
         let state = self.state();
         let stores = state.metadata.indices.values();
@@ -122,8 +122,8 @@ impl Core {
         by_repository
     }
 
-    /// Holds what is mounted from a repository against what its log says now. One that cannot be read again holds up no other;
-    /// the first such error comes back.
+    /// Compares the mounts of a repository with its log. If one mount cannot be reloaded, the others still are; returns
+    /// the first such error.
     fn look_at_mounted(&self, repository: &str, stores: &[Arc<SnapshotStore>], until: Instant) -> Result<()> {
         let log = self.io()?.block_on(self.repository(repository)?.state())?;
         let seen = self.mounts.following.seen.lock().remove(repository);
@@ -131,7 +131,7 @@ impl Core {
         let mut now_seen = Seen::new();
         let mut outcome = Ok(());
         for store in stores {
-            // One that was removed is found out by whoever reads it.
+            // A removed snapshot is found by the next read of it.
             let entry = log.snapshots.get(&store.snapshot);
             let Some(entry) = entry.filter(|entry| entry.uuid == store.snapshot_uuid) else {
                 continue;
@@ -140,7 +140,8 @@ impl Core {
             let manifests = &self.mounts.manifests;
             let before = match manifests.known(store) {
                 Some(known) => known.origin().snapshot_manifest,
-                // Nobody reads it, so a copy of which that is not known can wait until somebody does.
+                // The manifest is not in memory. If its copy does not record the snapshot's manifest, this waits until
+                // the manifest is read.
                 None => {
                     let kept = || manifests.kept_of(store).unwrap_or_else(|| entry.manifest.clone());
                     Some(seen.get(&key).cloned().unwrap_or_else(kept))
@@ -153,7 +154,7 @@ impl Core {
             match (followed, before) {
                 (Ok(()), _) => drop(now_seen.insert(key, entry.manifest.clone())),
                 (Err(error), before) => {
-                    // The next look tries again.
+                    // The next check tries again.
                     now_seen.extend(before.map(|before| (key, before)));
                     outcome = outcome.and(Err(error));
                 }
@@ -172,7 +173,7 @@ impl Core {
         let state = self.state();
         let shards = state.mounted_slots().filter_map(|(_, slot)| slot.mounted());
         for shard in shards.filter(|shard| is_same_index(&shard.store, store)) {
-            // Whoever knows what it read lets go what the cache has of it.
+            // A shard that knows its old manifest can release the cached data of it.
             let _ = self.manifest_here(&shard);
         }
         self.reread_mounted(store, patience)

@@ -1,7 +1,8 @@
-//! What is left of mounted shards for one search, decided once for all mounts of the same snapshot.
+//! Remaining splits of mounted shards for one search, computed once for all mounts of the same snapshot.
 //!
-//! A search over very many mounts asks the same of the same splits under many names. So decisions belong to a manifest and
-//! conditions, not to a shard: two hundred mounts of fifty shards cost fifty looks, and a look-up for each of the rest.
+//! A search over very many mounts applies the same conditions to the same splits under many names. So a result belongs
+//! to a manifest and conditions, not to a shard: for two hundred mounts of fifty shards, splits are pruned fifty times,
+//! and all other shards are a lookup.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,15 +14,15 @@ use super::pruning::Pruned;
 use super::{Conditions, MountedShard};
 use crate::search::NotOpened;
 
-/// What is left of one manifest under some conditions.
+/// The remaining splits of one manifest under some conditions.
 pub(super) struct LeftOfIndex {
     pub(super) index: Arc<MountedIndex>,
     pub(super) conditions: Arc<Conditions>,
-    /// By number; `None`: nobody asked.
+    /// By shard number; `None`: the search does not include the shard.
     pub(super) shards: Vec<Option<LeftOfShard>>,
 }
 
-/// What is left of a shard in a snapshot.
+/// The remaining splits of one shard of a snapshot.
 pub(super) struct LeftOfShard {
     /// One of the mounted shards that read it.
     pub(super) shard: Arc<MountedShard>,
@@ -34,15 +35,15 @@ pub(super) struct LeftOfShard {
 #[derive(Default)]
 pub(super) struct Left {
     pub(super) indices: Vec<LeftOfIndex>,
-    /// The place of a manifest and conditions, by their addresses: both are held by `indices`. Copies of whole splits belong to
-    /// their index, and so does what is asked of them.
+    /// Place of a manifest and conditions in `indices`, by their addresses, which `indices` keeps alive. Full copies
+    /// belong to one index, so its uuid is part of the key.
     places: HashMap<(usize, usize, Option<Arc<str>>), usize>,
-    /// For each shard that was asked for, the place of what is left of its index; `None`: it is not known what it reads.
+    /// For each shard of the search, the place of its manifest in `indices`; `None`: its manifest is unknown.
     of_shards: Vec<Option<usize>>,
 }
 
 impl Left {
-    /// What manifests leave of shards.
+    /// Computes the remaining splits of shards from their manifests.
     pub(super) fn of<'a>(wanted: impl Iterator<Item = (&'a Arc<MountedShard>, &'a Arc<Conditions>)>) -> Self {
         let mut left = Self::default();
         for (shard, conditions) in wanted {
@@ -71,7 +72,8 @@ impl Left {
         Some(place)
     }
 
-    /// What is left of the shard that was asked for at a place; `None`: it is not known, or not in the snapshot.
+    /// Returns the remaining splits of the shard at a place of the search; `None`: the manifest is unknown or lacks the
+    /// shard.
     pub(super) fn of_shard(&self, place: usize, number: u32) -> Option<&LeftOfShard> {
         let index = self.of_shards.get(place).copied().flatten()?;
         self.indices[index].shards.get(number as usize)?.as_ref()
@@ -101,7 +103,7 @@ impl LeftOfIndex {
         *slot = Some(left);
     }
 
-    /// The segments that are left: number of the shard, place in it, segment.
+    /// Returns the remaining segments: number of the shard, place in it, segment.
     pub(super) fn segments(&self) -> impl Iterator<Item = (u32, usize, &Arc<SnapshotSegment>)> {
         let shards = self.shards.iter().zip(&self.index.shards);
         (0..).zip(shards).flat_map(|(number, (left, shard))| {
@@ -110,7 +112,7 @@ impl LeftOfIndex {
         })
     }
 
-    /// Leaves out segments that filters said no of.
+    /// Removes segments that the filters exclude.
     pub(super) fn drop(&mut self, number: u32, dropped: &[usize]) {
         let Some(Some(left)) = self.shards.get_mut(number as usize) else {
             return;

@@ -1,8 +1,8 @@
-//! Whole copies of splits on this node, of indices that are mounted as `full_copy`.
+//! Full copies of splits on this node, for indices mounted as `full_copy`.
 //!
-//! A copy is a file in the folder of its shard, made in the background and used from the moment it is whole. Its pages
-//! are verified whenever they are read; one that is damaged or gone is read from the repository, and the copy is made
-//! again.
+//! A copy is a file in the folder of its shard. It is made in the background and used as soon as it is complete. Its
+//! pages are verified at every read. If the copy is damaged or missing, the read goes to the repository, and the copy
+//! is made again.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use firn_storage::split::{SplitRef, pages};
 
 use super::bytes::failed;
 
-/// Bytes of a split that one request brings, whole pages.
+/// Bytes of one request for a split, whole pages.
 const READ_BYTES: u64 = 2048 * pages::PAGE_BYTES;
 
 /// The copy of one split.
@@ -25,27 +25,27 @@ pub(super) struct LocalSplit {
     path: PathBuf,
     disk: Arc<dyn Disk>,
     split: SplitRef,
-    /// The file is there, as far as anybody knows.
+    /// The file is complete, as far as this node knows.
     whole: AtomicBool,
-    /// Bytes that came of the one that is being made.
+    /// Bytes downloaded of the copy in progress.
     came: AtomicU64,
 }
 
-/// The name of a split's copy.
+/// Returns the file name of a split's copy.
 pub(super) fn copy_name(split: &SplitRef) -> String {
     format!("{}.split", split.id)
 }
 
-/// Whether a file is one.
+/// Whether a file name is that of a copy.
 pub(super) fn is_copy(name: &str) -> bool {
     name.ends_with(".split")
 }
 
 impl LocalSplit {
-    /// The copy in a shard's folder, as an earlier process left it, or none yet.
+    /// Finds the copy in a shard's folder, as an earlier process left it, if there is one.
     pub(super) fn new(folder: &Path, disk: Arc<dyn Disk>, split: &SplitRef) -> Arc<Self> {
         let path = folder.join(copy_name(split));
-        // One that cannot be used is made again.
+        // If the file turns out to be unusable, it is made again.
         let whole = matches!(disk.len(&path), Ok(len) if len == split.len);
         Arc::new(Self {
             path,
@@ -61,12 +61,12 @@ impl LocalSplit {
         self.whole.load(Ordering::Acquire)
     }
 
-    /// Bytes of a whole copy.
+    /// Returns the bytes of a complete copy.
     pub(super) fn len(&self) -> u64 {
         self.split.len
     }
 
-    /// Bytes of the copy that are there.
+    /// Returns the bytes of the copy on this node.
     pub(super) fn bytes(&self) -> u64 {
         match self.is_whole() {
             true => self.split.len,
@@ -74,7 +74,7 @@ impl LocalSplit {
         }
     }
 
-    /// Bytes that came, also of a copy that is still being made.
+    /// Returns the downloaded bytes, also of a copy in progress.
     pub(super) fn came(&self) -> u64 {
         match self.is_whole() {
             true => self.split.len,
@@ -82,7 +82,7 @@ impl LocalSplit {
         }
     }
 
-    /// Verified bytes; `None`: there is no copy, or it is damaged here, and will be made again.
+    /// Returns verified bytes; `None`: there is no copy, or it is damaged and will be made again.
     pub(super) fn read(&self, logical: &Range<u64>) -> Option<Bytes> {
         if !self.is_whole() {
             return None;
@@ -91,27 +91,27 @@ impl LocalSplit {
             Ok(bytes) => Some(bytes),
             Err(error) => {
                 if self.whole.swap(false, Ordering::AcqRel) {
-                    tracing::error!(path = %self.path.display(), %error, "the copy of a split is damaged and made again");
+                    tracing::error!(path = %self.path.display(), %error, "a copy of a split is damaged; copying again");
                 }
                 None
             }
         }
     }
 
-    /// Read, not mapped: a file that was cut, or a sector that cannot be read, is then an error of one read and not a
-    /// signal that ends the process.
+    /// Uses reads instead of a mapping: a truncated file or an unreadable sector is then an error of one read, and not
+    /// a signal that kills the process.
     fn read_pages(&self, logical: &Range<u64>) -> Result<Bytes> {
         let physical = pages::physical(logical);
         let bytes = self.disk.read_range(&self.path, physical.clone())?;
         if (bytes.len() as u64) < physical.end - physical.start {
-            return Err(damaged("it is cut"));
+            return Err(damaged("it is too short"));
         }
         pages::verify(self.split.salt, physical.start, &bytes).map_err(|damage| damaged(&damage.to_string()))?;
         Ok(pages::payload(physical.start, &bytes, logical))
     }
 
-    /// Makes the copy if there is none. The file has its name only once it is whole and durable; of one that did not
-    /// become so nothing stays.
+    /// Makes the copy if there is none. The file gets its name only when it is complete and durable; an incomplete file
+    /// is removed.
     pub(super) async fn complete(&self, store: &dyn Objects, go_on: &(dyn Fn() -> Result<()> + Sync)) -> Result<()> {
         if self.is_whole() {
             return Ok(());
@@ -150,7 +150,7 @@ impl LocalSplit {
     }
 }
 
-/// A copy on its way. It is gone with its owner: it takes space that nobody knows of, and most of all where there is none.
+/// A copy in progress, removed on drop: its space is counted nowhere, and it matters most when the disk is full.
 struct Part<'a> {
     path: PathBuf,
     disk: &'a dyn Disk,
@@ -168,7 +168,7 @@ impl Part<'_> {
 impl Drop for Part<'_> {
     fn drop(&mut self) {
         if let Err(error) = self.remove() {
-            tracing::warn!(path = %self.path.display(), %error, "cannot remove what was copied of a split yet");
+            tracing::warn!(path = %self.path.display(), %error, "cannot remove the incomplete copy of a split");
         }
     }
 }
@@ -187,7 +187,7 @@ mod tests {
 
     use super::*;
 
-    /// A store, a split of so many pages that it may have, and the split's bytes.
+    /// Returns a store, a split with `pages` pages that is not yet in the store, and the split's bytes.
     fn store_and_split(pages: u64) -> (Guarded, SplitRef, Bytes) {
         let mut writer = PageWriter::new(Vec::new(), 7);
         writer
@@ -239,7 +239,7 @@ mod tests {
         assert!(files().is_empty(), "{:?}", files());
 
         block_on(store.write(&split.key(), object, PutMode::Create)).unwrap();
-        let gone = || Err(Error::new(ErrorKind::Cancelled, "the index is gone"));
+        let gone = || Err(Error::new(ErrorKind::Cancelled, "the index was deleted"));
         assert_eq!(complete(&gone).unwrap_err().kind(), ErrorKind::Cancelled);
         assert!(files().is_empty(), "{:?}", files());
 

@@ -1,8 +1,8 @@
-//! What mounted indices read: the manifests of their snapshots, in memory once for all mounts of one.
+//! Manifests of mounted indices, in memory once for all mounts of a snapshot.
 //!
-//! A manifest is read from the repository when an index is mounted, and kept in a file beside the indices, so that a
-//! start with many thousands of mounts asks the repository for none. The file is a copy and nothing more: what is
-//! missing or damaged is read again.
+//! A manifest is read from the repository when an index is mounted, and stored in a file beside the indices, so that a
+//! start with many thousands of mounts sends no request to the repository. The file is only a copy: a missing or
+//! damaged one is read again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -19,34 +19,34 @@ use tokio::sync::OnceCell;
 
 use super::tables::{MountedTable, MountedTables};
 
-/// Manifests of snapshots that are kept beyond their use: whoever mounts one index of a snapshot often mounts the next.
+/// Snapshot manifests cached beyond their use: clients that mount one index of a snapshot often mount the next.
 const SNAPSHOTS_KEPT: usize = 4;
-/// Indices of snapshots that are kept for the next mount of the same.
+/// Indices of snapshots cached for the next mount of the same index.
 const SOURCES_KEPT: usize = 64;
 
-/// An id of an object: a SHA-256 in hex digits.
+/// Length of an object id: a SHA-256 in hex digits.
 const ID_BYTES: u64 = 64;
 
 /// The shards of an index in a snapshot, by number.
 #[derive(Debug)]
 pub(crate) struct MountedIndex {
     pub(crate) shards: Vec<MountedSegments>,
-    /// Tables that have filters of its splits.
+    /// Filter tables that cover its splits.
     pub(super) tables: Vec<Arc<MountedTable>>,
     origin: Mutex<Origin>,
     tenant_bytes: OnceLock<Vec<(Arc<str>, u64)>>,
 }
 
-/// Who said what there is to read.
+/// The version of the repository that a manifest was read from.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Origin {
-    /// The commit of the repository's log that was the newest then; 0: a copy on this node said so.
+    /// Number of the newest commit in the repository's log at the read; 0: read from the copy on this node.
     as_of: u64,
-    /// The id of the manifest that the snapshot had; `None`: the copy is of a build that did not keep it.
+    /// Id of the snapshot's manifest; `None`: an older build wrote the copy without it.
     pub(super) snapshot_manifest: Option<String>,
 }
 
-/// A manifest as its repository has it.
+/// A manifest as read from its repository.
 pub(super) struct Fetched {
     manifest: IndexManifest,
     origin: Origin,
@@ -57,7 +57,7 @@ pub(super) struct Fetched {
 pub(crate) struct MountedSegments {
     /// Newest first.
     pub(crate) segments: Vec<Arc<SnapshotSegment>>,
-    /// The snapshot lacks it.
+    /// The snapshot lacks the shard.
     pub(crate) missing: bool,
 }
 
@@ -81,12 +81,12 @@ impl MountedIndex {
         }
     }
 
-    /// Every segment of every shard.
+    /// Returns every segment of every shard.
     pub(crate) fn segments(&self) -> impl Iterator<Item = &Arc<SnapshotSegment>> {
         self.shards.iter().flat_map(|shard| &shard.segments)
     }
 
-    /// Who said so last.
+    /// Returns the newest version that this manifest was read from.
     pub(super) fn origin(&self) -> Origin {
         self.origin.lock().clone()
     }
@@ -110,7 +110,7 @@ impl MountedIndex {
         named(self) == named(other)
     }
 
-    /// The part of its splits' bytes that each tenant has, by documents, as far as the manifest names tenants.
+    /// Returns the bytes of its splits by tenant, in proportion to documents, as far as the manifest names tenants.
     pub(crate) fn tenant_bytes(&self) -> &[(Arc<str>, u64)] {
         self.tenant_bytes.get_or_init(|| {
             let mut bytes: BTreeMap<&str, u64> = BTreeMap::new();
@@ -130,8 +130,8 @@ impl MountedIndex {
 }
 
 type Cell<T> = OnceCell<Arc<T>>;
-/// The ids of a snapshot and of an index in it, and the name of its repository: a repository that was copied has the same
-/// ids, and is rewritten for itself.
+/// The ids of a snapshot and of an index in it, and the name of its repository: a copied repository has the same ids,
+/// but is rewritten independently.
 type Key = (String, String, String);
 
 fn key_of(store: &SnapshotStore) -> Key {
@@ -146,7 +146,7 @@ fn key_of(store: &SnapshotStore) -> Key {
 #[derive(Clone)]
 struct Source {
     key: Key,
-    /// The id of its manifest.
+    /// Id of its manifest.
     manifest: String,
     index: Arc<IndexMetadata>,
     read: Weak<MountedIndex>,
@@ -156,23 +156,23 @@ struct Source {
 pub(crate) struct Manifests {
     folder: PathBuf,
     disk: Arc<dyn Disk>,
-    /// By the ids of snapshot and index. Whoever holds a cell holds what is in it.
+    /// By the ids of snapshot and index. The users of a manifest keep it alive.
     indices: Mutex<HashMap<Key, Weak<MountedIndex>>>,
-    /// One that is being read has no value yet; others wait for it.
+    /// Manifests that are being read. The cell has no value yet, and other callers wait for it.
     reading: Mutex<HashMap<Key, Weak<Cell<MountedIndex>>>>,
-    /// What was mounted last, newest at the end: many mounts of one index share its mapping.
+    /// The last mounted indices, newest at the end: many mounts of one index share its mapping.
     sources: Mutex<Vec<Source>>,
-    /// The last ones, newest at the end, by the id of the manifest.
+    /// The last snapshot manifests, newest at the end, by id.
     snapshots: Mutex<Vec<(String, Arc<Cell<SnapshotManifest>>)>>,
     tables: MountedTables,
-    /// Held by whoever writes a file.
+    /// Held while a file is written.
     keeping: Mutex<()>,
-    /// A copy was read that nobody has held against its repository yet.
+    /// A copy was read that was not yet compared with its repository.
     unverified: AtomicBool,
 }
 
 impl Manifests {
-    /// Those of the folder `mounts` in a data folder.
+    /// Opens the folder `mounts` of a data folder.
     pub(crate) fn new(path_data: &Path, disk: Arc<dyn Disk>) -> Self {
         Self {
             folder: path_data.join("mounts"),
@@ -187,8 +187,8 @@ impl Manifests {
         }
     }
 
-    /// What a mounted index reads: known, or in its file, or from the repository. Reads of the same one wait for each
-    /// other.
+    /// Returns the manifest of a mounted index: from memory, from its file, or from the repository. Concurrent reads of
+    /// the same manifest are one read.
     pub(crate) async fn get(
         &self,
         store: &SnapshotStore,
@@ -220,8 +220,8 @@ impl Manifests {
         Ok(Arc::clone(index))
     }
 
-    /// What all mounts share of a manifest that was read: what others made of it meanwhile, unless the snapshot was rewritten
-    /// since they read it. Then whoever asked puts shards that read the new one in the place of theirs
+    /// Returns the manifest that all mounts share: the one in memory, unless the snapshot was rewritten since it was
+    /// read. In that case the caller replaces the shards that use the old one
     /// ([`Core::switch_mounts`](crate::engine::Core::switch_mounts)).
     fn share(&self, key: &Key, read: &Fetched) -> Arc<MountedIndex> {
         let mut indices = self.indices.lock();
@@ -243,7 +243,7 @@ impl Manifests {
         index
     }
 
-    /// The manifest of a snapshot that the log of its repository names.
+    /// Returns the manifest of a snapshot that the log of its repository names.
     pub(crate) async fn snapshot(
         &self,
         repository: &Repository,
@@ -273,7 +273,7 @@ impl Manifests {
         Ok(Arc::clone(manifest))
     }
 
-    /// The manifest of an index from its repository, with its metadata.
+    /// Reads the manifest of an index from its repository, with its metadata.
     async fn fetch_from(&self, store: &SnapshotStore, repository: &Repository) -> Result<Fetched> {
         let state = repository.state().await?;
         let snapshot = self.snapshot(repository, &state, &store.snapshot).await?;
@@ -298,19 +298,19 @@ impl Manifests {
         }
     }
 
-    /// What somebody reads already.
+    /// Returns a manifest that is in memory.
     pub(crate) fn known(&self, store: &SnapshotStore) -> Option<Arc<MountedIndex>> {
         self.indices.lock().get(&key_of(store)).and_then(Weak::upgrade)
     }
 
-    /// What somebody reads already, or what this node's copy says.
+    /// Returns a manifest that is in memory or in a file of this node.
     pub(crate) fn known_here(&self, store: &SnapshotStore) -> Option<Arc<MountedIndex>> {
         let read = || Some(self.share(&key_of(store), &self.read_copy(store)?));
         self.known(store).or_else(read)
     }
 
-    /// An index as it was in its snapshot, to be mounted, with what will be read of it. `manifest` is the id of what the snapshot
-    /// says of it now.
+    /// Returns an index as it was in its snapshot, for a mount, with its manifest. `manifest` is the id of the index
+    /// manifest that the snapshot names now.
     pub(crate) async fn source(
         &self,
         store: &SnapshotStore,
@@ -341,7 +341,7 @@ impl Manifests {
         Ok((source, index))
     }
 
-    /// The same from the repository, whatever is known of it here: fails if it is not there any more.
+    /// As [`Manifests::source`], but always from the repository. Fails if the snapshot no longer exists.
     pub(crate) async fn fetch(
         &self,
         store: &SnapshotStore,
@@ -354,7 +354,8 @@ impl Manifests {
         Ok((source, index))
     }
 
-    /// What mounts are to read from now on, from the repository, with what to [`Manifests::keep`] once they do.
+    /// Reads the manifest that mounts use from now on from the repository, with the value for [`Manifests::keep`] after
+    /// the switch.
     pub(super) async fn fetch_anew(
         &self,
         store: &SnapshotStore,
@@ -364,13 +365,13 @@ impl Manifests {
         Ok((self.share(&key_of(store), &fetched), fetched))
     }
 
-    /// Whether a copy was read since this was asked last: it may say what its snapshot was before another node rewrote it.
+    /// Whether a copy was read since the last call: its snapshot may have been rewritten by another node.
     pub(super) fn take_unverified(&self) -> bool {
         self.unverified.swap(false, Ordering::AcqRel)
     }
 
-    /// Removes this node's copy of a manifest that is about to be replaced in its repository: a process that ends meanwhile
-    /// asks the repository which of the two it is.
+    /// Removes this node's copy of a manifest that is about to be replaced in its repository. If the process ends
+    /// meanwhile, the next start reads the current one from the repository.
     pub(super) fn forget_copy(&self, store: &SnapshotStore) -> Result<()> {
         let _keeping = self.keeping.lock();
         for name in [file_name(store), file_name_before(store)] {
@@ -393,7 +394,7 @@ impl Manifests {
             return;
         };
         for entry in entries.into_iter().filter(|entry| !wanted.contains(&entry.name)) {
-            // It costs some kilobytes, and the next start tries again.
+            // A remaining file costs some kilobytes, and the next start tries again.
             let _ = self.disk.remove_file(&self.folder.join(entry.name));
         }
     }
@@ -405,7 +406,7 @@ impl Manifests {
         if crc32c::crc32c(body) != u32::from_le_bytes(*checksum) {
             return None;
         }
-        // JSON as it is printed here has no line breaks.
+        // Compact JSON has no line breaks.
         let (json, id) = match body.iter().rposition(|byte| *byte == b'\n') {
             Some(end) => (&body[..end], Some(std::str::from_utf8(&body[end + 1..]).ok()?)),
             None => (body, None),
@@ -421,8 +422,8 @@ impl Manifests {
         })
     }
 
-    /// The id of the snapshot's manifest that this node's copy is of, without reading all of it; whatever a damaged one has
-    /// there. `None`: there is no copy, or one that does not say.
+    /// Reads only the id of the snapshot's manifest from this node's copy; a damaged file may give any id. `None`:
+    /// there is no copy, or it has no id.
     pub(super) fn kept_of(&self, store: &SnapshotStore) -> Option<String> {
         let path = self.folder.join(file_name(store));
         let len = self.disk.len(&path).ok()?;
@@ -431,12 +432,12 @@ impl Manifests {
         Some(std::str::from_utf8(id).ok()?.to_owned())
     }
 
-    /// What is there of it and differs is damaged or of a commit before, and replaced. A manifest that cannot be kept is read from the
-    /// repository at the next start.
+    /// Writes the copy of a manifest. An existing file that differs is damaged or older, and is replaced. If this
+    /// fails, the next start reads the manifest from the repository.
     pub(super) fn keep(&self, store: &SnapshotStore, fetched: &Fetched) {
         let Fetched { manifest, origin } = fetched;
         let _keeping = self.keeping.lock();
-        // Read before the snapshot was rewritten.
+        // This manifest was read before the snapshot was rewritten.
         if self
             .known(store)
             .is_some_and(|known| known.origin.lock().as_of > origin.as_of)
@@ -459,32 +460,33 @@ impl Manifests {
                 }
                 self.disk.create_dir_all(&self.folder)?;
                 self.disk.write_atomic(&path, &bytes)?;
-                // It may say what the snapshot was before it was rewritten.
+                // It may describe the snapshot before it was rewritten.
                 match self.disk.remove_file(&self.folder.join(file_name_before(store))) {
                     Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
                     _ => Ok(()),
                 }
             });
         if let Err(error) = written {
-            tracing::warn!(%error, index = store.index, snapshot = store.snapshot, "cannot keep the manifest of a mounted index");
+            tracing::warn!(%error, index = store.index, snapshot = store.snapshot, "cannot store a manifest of a mount");
         }
     }
 }
 
-/// Names of repositories are whatever their users like, so their checksum stands for them.
+/// Returns the file name of a manifest. Repository names may have any characters, so the file name contains their
+/// checksum.
 pub(crate) fn file_name(store: &SnapshotStore) -> String {
     let repository = crc32c::crc32c(store.repository.as_bytes());
     let (snapshot, index) = (plain(&store.snapshot_uuid), plain(&store.index_uuid));
     format!("{snapshot}.{index}.{repository:08x}.mount")
 }
 
-/// As files were called that did not tell repositories apart.
+/// Returns the file name that older versions used, without the repository.
 fn file_name_before(store: &SnapshotStore) -> String {
     format!("{}.{}.mount", plain(&store.snapshot_uuid), plain(&store.index_uuid))
 }
 
-/// Ids are made of letters, digits, `-` and `_`, as firn draws them; whatever else a repository says is left out, so
-/// that no name leads out of the folder.
+/// Removes all characters but letters, digits, `-` and `_`, of which the ids of firn consist, so that no id from a
+/// repository leads out of the folder.
 fn plain(id: &str) -> String {
     let is_plain = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
     id.chars().filter(is_plain).collect()

@@ -1,12 +1,13 @@
-//! Indices that read a snapshot where it lies: searchable snapshots.
+//! Mounted indices, which read a snapshot in its repository: searchable snapshots.
 //!
-//! A mounted index is an entry of the catalog whose settings name a snapshot. Its slots hold a [`MountedShard`] each,
-//! which knows little more than its name until somebody searches it. Then the **manifest** says which splits there are,
-//! once for all mounts of a snapshot; what it says of their time and tenants decides which of them can hold a match at
-//! all, without a request, and filters of exact values with a few ([`filtering`]); and the footers of those that can are fetched, all at once, to open them. An open split is a
-//! [`Segment`] like any other, shared by all that mounted it, and closed when nobody has used it for a while.
+//! A mounted index is an entry of the catalog whose settings name a snapshot. Each of its slots holds a
+//! [`MountedShard`], which contains little more than a name until the first search. Then the **manifest** lists the
+//! splits, once for all mounts of a snapshot. The times and tenants in the manifest decide without a request which
+//! splits can hold a match, and term filters decide with a few ([`filtering`]). The footers of the remaining splits are
+//! fetched concurrently to open them. An open split is a [`Segment`] like any other, shared by all mounts, and closed
+//! when it is idle.
 //!
-//! What surprises: nothing here is durable but copies. What a crash leaves of them is used if it is whole.
+//! What surprises: only full copies are durable here. After a crash a copy is used if it is complete.
 
 mod ahead;
 mod bytes;
@@ -48,10 +49,10 @@ use crate::config::EmbeddedConfig;
 use crate::engine::Core;
 use crate::segment::Segment;
 
-/// A split that nobody has used for so long is closed. Opening it again takes its footer out of the cache.
+/// Idle time after which a split is closed. Opening it again reads its footer from the cache.
 const IDLE_MS: i64 = 5 * 60 * 1000;
 
-/// What all mounted indices share.
+/// State that all mounted indices share.
 pub(crate) struct Mounts {
     pub(crate) manifests: Manifests,
     /// `None`: the node has no object stores.
@@ -59,15 +60,15 @@ pub(crate) struct Mounts {
     open: OpenSplits,
     pub(crate) copying: Copying,
     pinned: Pinned,
-    /// Something was not in its repository when somebody read it.
+    /// A read did not find an object in its repository.
     missed: Arc<Missed>,
     following: Following,
-    /// How often shards were put in the place of others that read what their snapshot was before.
+    /// How often shards were replaced because their snapshot was rewritten.
     switched: AtomicU64,
 }
 
 impl Mounts {
-    /// Nothing is open.
+    /// Creates the state without open splits.
     pub(crate) fn new(config: &EmbeddedConfig, regions: Option<Arc<RegionCache>>) -> Self {
         Self {
             manifests: Manifests::new(&config.path_data, Arc::clone(&config.disk)),
@@ -81,13 +82,13 @@ impl Mounts {
         }
     }
 
-    /// The cache that mounted indices share.
+    /// Returns the region cache of mounted indices.
     pub(crate) fn regions(&self) -> Result<&Arc<RegionCache>> {
         let cache = self.regions.as_ref();
-        cache.ok_or_else(|| Error::not_implemented("mounting snapshots without a cache for them"))
+        cache.ok_or_else(|| Error::not_implemented("mounting snapshots without a region cache"))
     }
 
-    /// To be called once in a while: closes what nobody uses, and writes down what the cache holds.
+    /// Closes idle splits and writes the journal of the cache. Must be called regularly.
     pub(crate) fn tick(&self, now_ms: i64) {
         self.open.close_idle(now_ms - IDLE_MS);
         if let Some(regions) = &self.regions {
@@ -95,17 +96,17 @@ impl Mounts {
         }
     }
 
-    /// How many splits are open, and about how much memory they take.
+    /// Returns the number of open splits, and about how much memory they take.
     pub(crate) fn open_usage(&self) -> (u64, u64) {
         self.open.usage()
     }
 
-    /// Closes the splits of an index that is gone, as far as they are its own.
+    /// Closes the splits that only a deleted index used: those with its full copies.
     pub(crate) fn forget_index(&self, uuid: &str) {
         self.open.close(|key| key.copy_of.as_deref() == Some(uuid));
     }
 
-    /// A shard's segments that are open now.
+    /// Returns the open segments of a shard.
     pub(crate) fn open_segments(&self, shard: &MountedShard, now_ms: i64) -> Vec<Arc<Segment>> {
         let segments = shard.segments().map_or(&[][..], |segments| &segments.segments);
         let open = segments
@@ -114,7 +115,7 @@ impl Mounts {
         open.flatten().collect()
     }
 
-    /// Of a shard's segments, how many are open now.
+    /// Returns the number of open segments of a shard.
     pub(crate) fn open_count(&self, shard: &MountedShard) -> u64 {
         let segments = shard.segments().map_or(&[][..], |segments| &segments.segments);
         let is_open = |segment: &&Arc<SnapshotSegment>| self.open.is_open(&key_of(shard, segment));
@@ -122,7 +123,7 @@ impl Mounts {
     }
 }
 
-/// Opens the cache that mounted indices share, where the node has object stores.
+/// Opens the region cache of mounted indices, if the node has object stores.
 pub(crate) fn open_regions(config: &EmbeddedConfig) -> Result<Option<Arc<RegionCache>>> {
     if config.io.is_none() {
         return Ok(None);
@@ -135,9 +136,9 @@ pub(crate) fn open_regions(config: &EmbeddedConfig) -> Result<Option<Arc<RegionC
     let folder = config.tiers.frozen().unwrap_or(&config.path_data).join("regions");
     match RegionCache::open(Arc::clone(&config.disk), &folder, options) {
         Ok(cache) => Ok(Some(Arc::new(cache))),
-        // Only its first file needs room; what is not mounted serves without it.
+        // Only the first file of the cache needs space; indices that are not mounted work without it.
         Err(error) if error.kind() == std::io::ErrorKind::StorageFull => {
-            tracing::warn!(%error, "the cache of mounted indices cannot be opened on a full disk");
+            tracing::warn!(%error, "cannot open the region cache: the disk is full");
             Ok(None)
         }
         Err(error) => Err(error.into()),
@@ -145,7 +146,7 @@ pub(crate) fn open_regions(config: &EmbeddedConfig) -> Result<Option<Arc<RegionC
 }
 
 impl Core {
-    /// Bytes of a shard that are on this node.
+    /// Returns the bytes of a shard that are on this node.
     pub(crate) fn local_bytes(&self, shard: &MountedShard) -> u64 {
         if !shard.store.partial {
             return shard.copies(&self.config.disk).iter().map(|copy| copy.bytes()).sum();
@@ -160,7 +161,7 @@ impl Core {
         ids.map(|id| regions.cached_bytes(id)).sum()
     }
 
-    /// What a shard reads, as far as this node knows without asking a repository.
+    /// Returns the manifest of a shard if this node has it; sends no request to the repository.
     pub(crate) fn manifest_here(&self, shard: &MountedShard) -> Option<Arc<MountedIndex>> {
         if shard.known().is_none() {
             shard.learn(self.mounts.manifests.known_here(&shard.store)?);
@@ -168,7 +169,7 @@ impl Core {
         shard.known().cloned()
     }
 
-    /// Lets go what the shared cache holds of shards.
+    /// Removes the data of shards from the region cache.
     pub(crate) fn clear_regions_of(&self, shards: &[Arc<MountedShard>]) -> Result<()> {
         let segments = shards.iter().filter_map(|shard| shard.segments());
         let ids = segments
@@ -178,14 +179,14 @@ impl Core {
         Ok(())
     }
 
-    /// Where a segment of a mounted shard is read.
+    /// Returns the byte source of a segment of a mounted shard.
     fn bytes_of(&self, shard: &MountedShard, place: usize, segment: &SnapshotSegment) -> Result<Arc<MountedBytes>> {
         let repository = self.repository(&shard.store.repository)?;
         let split = &segment.split;
         let id = ObjectId::parse(&split.id).ok_or_else(|| {
             Error::new(
                 ErrorKind::Repository,
-                format!("[{}] names a split [{}] that is none", repository.name(), split.id),
+                format!("[{}] names a split with a bad id [{}]", repository.name(), split.id),
             )
         })?;
         let object = CachedObject {
@@ -205,7 +206,7 @@ impl Core {
         }))
     }
 
-    /// Whose quota of the cache counts: that of the tenant who alone has the index.
+    /// Returns the tenant whose cache quota a shard counts for: the only tenant of its index.
     fn owner_of(&self, shard: &MountedShard) -> Option<TenantId> {
         let state = self.state();
         let index = state.index(&shard.index).ok()?;

@@ -1,4 +1,4 @@
-//! The splits that are open: shared by all mounts, bounded in memory, closed when nobody asks for them.
+//! Cache of open splits: shared by all mounts, bounded in memory, closed when idle.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,19 +8,18 @@ use parking_lot::Mutex;
 
 use crate::segment::Segment;
 
-/// What a split that is open takes beside the bytes of its footer: readers, caches of dictionaries.
+/// Memory of an open split besides the bytes of its footer: readers, caches of dictionaries.
 const OPEN_BYTES: u64 = 64 << 10;
-/// A footer is held as it came and as what was made of it.
+/// A footer is in memory as read and in decoded form.
 const FOOTER_FACTOR: u64 = 2;
 
-/// A segment of a snapshot, and where it is read. Two repositories may hold the same split, and one of them may be gone
-/// tomorrow.
+/// A segment of a snapshot, and its source. Two repositories may hold the same split, and one of them may be removed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct SplitKey {
     pub(super) split: String,
     pub(super) deletes: Option<String>,
     pub(super) repository: Arc<str>,
-    /// The index whose whole copy it is read from; `None`: the shared cache.
+    /// The index whose full copy is read; `None`: the shared cache.
     pub(super) copy_of: Option<Arc<str>>,
 }
 
@@ -44,7 +43,7 @@ pub(super) struct OpenSplits {
 }
 
 impl OpenSplits {
-    /// None is open.
+    /// Creates the cache without open splits.
     pub(super) fn new(bytes_max: u64) -> Self {
         Self {
             open: Mutex::default(),
@@ -52,14 +51,14 @@ impl OpenSplits {
         }
     }
 
-    /// About what a split takes while it is open.
+    /// Returns about how much memory an open split takes.
     pub(super) fn bytes_of(segment: &SnapshotSegment) -> u64 {
         let footer = segment.split.footer.end - segment.split.footer.start;
         let deletes = segment.deletes.as_ref().map_or(0, |deletes| deletes.len);
         OPEN_BYTES + FOOTER_FACTOR * footer + deletes
     }
 
-    /// The split, if it is open.
+    /// Returns the split, if it is open.
     pub(super) fn get(&self, key: &SplitKey, now_ms: i64) -> Option<Arc<Segment>> {
         let mut open = self.open.lock();
         let entry = open.by_key.get_mut(key)?;
@@ -67,12 +66,13 @@ impl OpenSplits {
         Some(Arc::clone(&entry.segment))
     }
 
-    /// Whether a split is open. Counts as no use.
+    /// Whether a split is open. Does not count as use.
     pub(super) fn is_open(&self, key: &SplitKey) -> bool {
         self.open.lock().by_key.contains_key(key)
     }
 
-    /// Keeps what was opened, or what somebody else opened meanwhile. Others that nobody uses make room.
+    /// Adds an opened split, or returns the one that another thread opened meanwhile. Evicts idle splits if the limit
+    /// requires it.
     pub(super) fn put(&self, key: SplitKey, segment: Arc<Segment>, bytes: u64, now_ms: i64) -> Arc<Segment> {
         let mut open = self.open.lock();
         if let Some(entry) = open.by_key.get_mut(&key) {
@@ -92,11 +92,11 @@ impl OpenSplits {
         segment
     }
 
-    /// Whether so much more may be opened: what is in use cannot be closed.
+    /// Whether `bytes` more may be opened: splits in use cannot be closed.
     pub(super) fn has_room(&self, bytes: u64) -> bool {
         let open = self.open.lock();
-        // Most of the time there is room for all that is open. Past that, whoever comes looks at every split, and what it
-        // opens then makes room for many others.
+        // Usually all open splits fit. Beyond the limit each caller walks over every split, but the split that it opens
+        // then evicts many others.
         if open.bytes + bytes <= self.bytes_max {
             return true;
         }
@@ -109,19 +109,19 @@ impl OpenSplits {
         in_use + bytes <= self.bytes_max
     }
 
-    /// Closes what nobody has used since an instant.
+    /// Closes splits that are unused since an instant.
     pub(super) fn close_idle(&self, since_ms: i64) {
         let mut open = self.open.lock();
         open.remove(|entry| entry.used_ms < since_ms && !entry.in_use());
     }
 
-    /// Whether somebody reads one of those for which `chosen` is true.
+    /// Whether a split is in use for which `chosen` is true.
     pub(super) fn any_in_use(&self, chosen: impl Fn(&SplitKey) -> bool) -> bool {
         let open = self.open.lock();
         open.by_key.iter().any(|(key, entry)| chosen(key) && entry.in_use())
     }
 
-    /// Closes those for which `chosen` is true; who reads one goes on.
+    /// Closes the splits for which `chosen` is true; running reads of them continue.
     pub(super) fn close(&self, chosen: impl Fn(&SplitKey) -> bool) {
         let mut open = self.open.lock();
         let keys: Vec<SplitKey> = open.by_key.keys().filter(|key| chosen(key)).cloned().collect();
@@ -132,7 +132,7 @@ impl OpenSplits {
         }
     }
 
-    /// How many are open, and about how much memory they take.
+    /// Returns the number of open splits, and about how much memory they take.
     pub(super) fn usage(&self) -> (u64, u64) {
         let open = self.open.lock();
         (open.by_key.len() as u64, open.bytes)
@@ -146,8 +146,8 @@ impl Entry {
 }
 
 impl Open {
-    /// Closes what was used longest ago until no more than `bytes` are open, or all of it is in use. An eighth more
-    /// goes, so that not each split that is opened looks at all others.
+    /// Closes the least recently used splits until no more than `bytes` are open, or until all of them are in use.
+    /// Frees an eighth more, so that not every opened split walks over all others.
     fn make_room(&mut self, bytes: u64) {
         let bytes = bytes - bytes / 8;
         let mut idle: Vec<(i64, u64)> = self

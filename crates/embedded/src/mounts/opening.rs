@@ -1,4 +1,4 @@
-//! From mounted shards to segments: all that a search needs is asked for at once.
+//! Opening of mounted shards for a search, with all needed requests at once.
 
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
@@ -24,20 +24,21 @@ use crate::segment::{Segment, ShardSnapshot};
 use crate::splits::reads::{cold, note_fetched};
 use crate::splits::{SplitBytes, open_split};
 
-/// Manifests and footers that one search asks for at a time. How many requests are under way on the whole node has its
-/// own limit, where object stores are reached.
+/// Concurrent requests of one search for manifests and footers. The requests of the whole node have a separate limit,
+/// in the object store layer.
 pub(super) const REQUESTS_MAX: usize = 128;
-/// How often whoever waits for object stores looks whether the client has gone.
+/// How often a wait for object stores checks for cancellation.
 const CANCEL_EVERY: Duration = Duration::from_millis(100);
 
-/// What a search sees of a mounted shard.
+/// The open part of a mounted shard for a search.
 #[derive(Default)]
 pub(crate) struct Opened {
-    /// `None`: nothing in it can match.
+    /// `None`: the shard holds no match.
     pub(crate) snapshot: Option<Arc<ShardSnapshot>>,
-    /// The segments that are not in it.
+    /// Segments that are not in the snapshot.
     pub(crate) not_opened: NotOpened,
-    /// Some that may hold a match are not in it, as they did not come within the time of the search.
+    /// Some segments that may hold a match are missing in the snapshot, because they did not arrive before the timeout
+    /// of the search.
     pub(crate) is_late: bool,
 }
 
@@ -50,8 +51,8 @@ struct Closed {
 }
 
 impl Core {
-    /// Learns what mounted shards read, where that is not known yet; one outcome for each. Once the time of the search is over
-    /// it is a timeout for those that are not known yet.
+    /// Loads the manifests of mounted shards that do not have one yet; returns one result per shard. After the timeout
+    /// of the search, shards without a manifest get a timeout error.
     pub(crate) fn learn_manifests(&self, shards: &[&Arc<MountedShard>], cancel: &Cancel) -> Result<Vec<Result<()>>> {
         let unknown = |shard: &&&Arc<MountedShard>| shard.known().is_none();
         if !shards.iter().any(|shard| unknown(&shard)) {
@@ -76,9 +77,9 @@ impl Core {
         }
     }
 
-    /// Opens what can match of mounted shards; one outcome for each. Blocks while footers are fetched, others run
-    /// meanwhile. Once the time of the search is over, what is here is opened, and what is not is left out of
-    /// [`Opened::snapshot`], which [`Opened::is_late`] says.
+    /// Opens the segments of mounted shards that can hold a match; returns one result per shard. Blocks while footers
+    /// are fetched; the worker runs other jobs meanwhile. After the timeout of the search only local segments are
+    /// opened, the others are missing in [`Opened::snapshot`], and [`Opened::is_late`] is set.
     pub(crate) fn open_mounted(
         &self,
         wanted: &[(Arc<MountedShard>, Arc<Conditions>)],
@@ -88,7 +89,7 @@ impl Core {
         let learned = self.learn_manifests(&shards, cancel)?;
         let mut left = Left::of(wanted.iter().map(|(shard, conditions)| (shard, conditions)));
         match self.ask_filters(&mut left, cancel) {
-            // Then they say nothing.
+            // After a timeout the filters exclude nothing.
             Err(error) if error.kind() == ErrorKind::Timeout => {}
             asked => asked?,
         }
@@ -161,7 +162,8 @@ impl Core {
             .collect())
     }
 
-    /// Brings the footers and deletes of splits here, all at once. Those that do not come in time are noted in `segments`.
+    /// Fetches the footers and deletes of splits concurrently. Those that do not arrive in time get an error in
+    /// `segments`.
     fn fetch_footers(
         &self,
         wanted: &[(Arc<MountedShard>, Arc<Conditions>)],
@@ -188,7 +190,7 @@ impl Core {
             let repository = repositories.get(&closed.key.repository).cloned();
             async move {
                 let footer = (PartKind::Footer, closed.segment.split.footer_logical());
-                // What fails here fails again, and is told, where it is read.
+                // An error here occurs again, and is reported, when the bytes are read.
                 let _ = closed.bytes.fetch(&[footer]).await;
                 if let (Some(deletes), Some(repository)) = (&closed.segment.deletes, repository) {
                     closed.deletes = Some(match repository {
@@ -224,8 +226,8 @@ impl Core {
             return Err(Error::new(
                 ErrorKind::CircuitBreaking,
                 format!(
-                    "[open_splits] Data too large: searches hold as many splits of mounted indices open as \
-                     the limit of [{}b] for splits that are open at once allows",
+                    "[open_splits] Data too large: running searches use as many open splits of mounted indices as \
+                     the limit of [{}b] for open splits permits",
                     self.config.open_splits_bytes_max
                 ),
             ));
@@ -240,7 +242,7 @@ impl Core {
     }
 }
 
-/// The segments that may hold a match of the shard that was asked for at a place, with their own places.
+/// Returns the segments of the shard at a place of the search that may hold a match, with their places.
 fn kept<'a>(
     shard: &'a MountedShard,
     asked: usize,
@@ -289,7 +291,7 @@ fn opened(
     })
 }
 
-/// Waits for object stores; others run meanwhile. Fails when the client has gone.
+/// Waits for object stores; the worker runs other jobs meanwhile. Fails if the request is cancelled.
 pub(super) fn wait_for<T>(io: &Handle, cancel: &Cancel, work: impl Future<Output = T>) -> Result<T> {
     wait_for_far(cancel, || {
         io.block_on(async {

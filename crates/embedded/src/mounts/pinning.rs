@@ -1,8 +1,7 @@
-//! Indices whose part of the shared cache makes no room for others (`index.store.snapshot.cache.pinned`).
+//! Pinning of mounted indices in the shared cache (`index.store.snapshot.cache.pinned`).
 //!
-//! What is to be pinned follows from the settings alone and is found out again now and then, so a restart, a deletion or
-//! a command that failed half-way leaves nothing behind. Several mounts may share a split: it is pinned as long as one
-//! of them is.
+//! The set of pinned splits follows from the settings alone and is recomputed regularly, so a restart, a deletion or a
+//! failed command leaves no stale pin. Several mounts may share a split: it is pinned as long as one of them is.
 
 use std::collections::HashSet;
 
@@ -16,8 +15,8 @@ use crate::engine::Core;
 pub(crate) struct Pinned(Mutex<HashSet<ObjectId>>);
 
 impl Core {
-    /// Pins what settings say, and nothing else. What a mounted index reads has to be known for it; until then the next call
-    /// does it. Waits for nothing.
+    /// Pins exactly the splits that the settings require. Needs the manifest of an index; until it is known, the index
+    /// waits for the next call. Does not block.
     pub(crate) fn pin_mounted(&self) {
         let Ok(regions) = self.mounts.regions() else { return };
         let state = self.state();

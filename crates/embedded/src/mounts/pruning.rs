@@ -1,4 +1,4 @@
-//! Which splits can hold a match, told by what manifests say of them: no request is made.
+//! Split pruning by the contents of manifests, without requests.
 
 use std::sync::Arc;
 
@@ -7,32 +7,32 @@ use firn_storage::split::SplitRef;
 use crate::search::NotOpened;
 use crate::search::exact::{AnyOf, Sought};
 
-/// What every match of a search has in an index.
+/// Conditions that every match of a search meets in an index.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Conditions {
-    /// Inclusive bounds of `@timestamp`, ms since epoch UTC; `None`: any instant, or none.
+    /// Inclusive bounds of `@timestamp`, ms since epoch UTC; `None`: any timestamp, or none.
     pub(crate) window: Option<(i64, i64)>,
-    /// One of these tenants; `None`: any.
+    /// The match belongs to one of these tenants; `None`: any.
     pub(crate) tenants: Option<Arc<[String]>>,
-    /// One value of each of these.
+    /// The match has one value of each of these sets.
     pub(crate) exact: Vec<AnyOf>,
-    /// Matches are scored, for which all splits of a shard count: filters leave out whole shards alone.
+    /// Matches are scored, and scores depend on all splits of a shard: filters may only exclude whole shards.
     pub(crate) scored: bool,
 }
 
-/// By what splits are left out.
+/// Reason for pruning a split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pruned {
-    /// They have nothing in the window.
+    /// No event in the window.
     Time,
-    /// They have nothing of the tenants.
+    /// No event of the tenants.
     Tenant,
-    /// They have none of the values: of ids that are numbers the manifest tells, of others filters.
+    /// None of the values. The manifest decides for generated ids, filters for all others.
     Value,
 }
 
 impl Pruned {
-    /// Counts one more for this reason.
+    /// Adds one to the counter of this reason.
     pub(super) fn count(self, counts: &mut NotOpened) {
         match self {
             Self::Time => counts.by_time += 1,
@@ -43,7 +43,7 @@ impl Pruned {
 }
 
 impl Conditions {
-    /// Why a split of a shard holds no match. `None`: it may hold one.
+    /// Returns the reason why a split of a shard holds no match. `None`: it may hold one.
     pub(crate) fn prune(&self, shard: u32, split: &SplitRef) -> Option<Pruned> {
         if !self.is_within(split.time_range_ms) {
             return Some(Pruned::Time);
@@ -70,7 +70,7 @@ impl Conditions {
     }
 }
 
-/// Whether a split of a shard may hold a value as far as its manifest tells.
+/// Whether a split of a shard may hold a value according to its manifest.
 pub(super) fn may_hold(shard: u32, split: &SplitRef, sought: &Sought) -> bool {
     match sought {
         Sought::Term { .. } => true,
@@ -87,7 +87,7 @@ mod tests {
 
     use super::*;
 
-    /// Instants 10 to 30: `a` at 10 to 12, `b` later.
+    /// Timestamps 10 to 30: `a` has 10 to 12, `b` later ones.
     fn split() -> SplitRef {
         let tenant = |name: &str, range| SplitTenant {
             tenant: name.to_owned(),
@@ -163,7 +163,7 @@ mod tests {
                 exact: exact.to_vec(),
                 ..Conditions::default()
             };
-            // Numbers 0 and 1.
+            // Sequence numbers 0 and 1.
             assert_eq!(conditions.prune(3, &split()), expect, "{exact:?}");
         };
         let made = |shard, seq_no| Sought::Made { shard, seq_no };

@@ -1,40 +1,41 @@
-//! Opening some of very many splits, where only a figure about all of them is wanted.
+//! Sampling of splits: opens some of very many if only an estimate over all of them is needed.
 //!
-//! To tell what a search would fetch, splits have to be looked into, and each that is closed costs a request for its
-//! footer. While a thread samples, only so many are opened; the others are counted, with what their footers would cost.
+//! To estimate what a search would fetch, splits have to be opened, and each closed split costs a request for its
+//! footer. While a thread samples, a limited number is opened; the others are counted with the cost of their footers.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
 use firn_model::{Error, ErrorKind};
 
-/// Closed splits far away that are opened for an estimate: their mean is near that of all, and they come in one or two rounds.
+/// Closed remote splits that are opened for an estimate. Their mean is close to that of all, and they arrive in one or
+/// two rounds.
 pub(crate) const SPLITS_MAX: usize = 64;
 
-/// What a sample left out.
+/// The splits that a sample left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct LeftOut {
     /// Splits that were not opened.
     pub(crate) splits: u64,
-    /// Requests and bytes of the footers of all that were closed.
+    /// Requests and bytes for the footers of all closed splits.
     pub(crate) footers: (u64, u64),
 }
 
 thread_local! {
-    /// What is open is left out as what is closed is.
+    /// Open splits are sampled like closed ones.
     static IS_ALIKE: Cell<bool> = const { Cell::new(false) };
     static SAMPLE: RefCell<Option<LeftOut>> = const { RefCell::new(None) };
 }
 
-/// Does some work that opens no more than a sample of the splits that it finds closed.
+/// Runs a task that opens only a sample of the closed splits.
 pub(crate) fn sampled<T>(work: impl FnOnce() -> T) -> (T, LeftOut) {
     SAMPLE.set(Some(LeftOut::default()));
     let outcome = work();
     (outcome, SAMPLE.take().unwrap_or_default())
 }
 
-/// The same where it must not be told which splits others have opened: open ones are left out of the sample as well, and count as
-/// closed.
+/// As [`sampled`] where the result must not reveal which splits other tenants opened: open splits are sampled too, and
+/// count as closed.
 pub(crate) fn sampled_alike<T>(work: impl FnOnce() -> T) -> (T, LeftOut) {
     IS_ALIKE.set(true);
     let outcome = sampled(work);
@@ -47,9 +48,10 @@ pub(super) fn is_alike() -> bool {
     IS_ALIKE.get()
 }
 
-/// Takes what is beyond the sample out of the splits that are to be opened, evenly, and says so in `outcomes`; nothing where
-/// this thread does not sample. `cost` says what a footer costs; `None`: nothing is ever fetched of the split, as a whole copy is
-/// here. Such splits stand for none that is far, and are no part of the sample.
+/// Removes the splits beyond the sample from those to be opened, at regular distances, and records this in `outcomes`.
+/// Does nothing if this thread does not sample. `cost` returns the cost of a footer; `None`: the split is never
+/// fetched, because a full copy is on this node. Such splits do not represent remote ones and are not part of the
+/// sample.
 pub(super) fn leave_out<K: Clone + Eq + std::hash::Hash + Ord, C, T>(
     closed: HashMap<K, C>,
     cost: impl Fn(&C) -> Option<(u64, u64)>,

@@ -1,4 +1,4 @@
-//! A shard that reads a snapshot.
+//! A shard of a mounted index.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -16,10 +16,10 @@ use super::manifests::{MountedIndex, MountedSegments};
 use crate::backoff::Backoff;
 use crate::segment::{Segment, ShardSnapshot};
 
-/// A copy that cannot be made, for want of room or of an answer, is tried again at least so often.
+/// Maximum pause before a failed copy is tried again, for example after a full disk or an unavailable store.
 const COPY_PAUSE_S_MAX: u64 = 60;
 
-/// What a slot holds of a mounted index. Until somebody asks for the shard that is its name.
+/// Content of a slot of a mounted index. Until the first search it is little more than a name.
 pub(crate) struct MountedShard {
     pub(crate) index: Arc<str>,
     pub(crate) uuid: Arc<str>,
@@ -28,17 +28,17 @@ pub(crate) struct MountedShard {
     pub(crate) store: Arc<SnapshotStore>,
     tenant_field: Option<Arc<str>>,
     manifest: OnceLock<Arc<MountedIndex>>,
-    /// Where whole copies go; `None`: it reads through the shared cache.
+    /// Folder of the full copies; `None`: the shard reads through the shared cache.
     folder: Option<PathBuf>,
     copies: OnceLock<Vec<Arc<LocalSplit>>>,
-    /// When the last copy came, ms since epoch UTC; 0: none has come since the start.
+    /// When the last copy was completed, ms since epoch UTC; 0: none since the start.
     copied_ms: AtomicI64,
     /// When copying may be tried again.
     pub(super) copy_backoff: Backoff,
 }
 
 impl MountedShard {
-    /// A shard of a mounted index; `dir` is its folder.
+    /// Creates a shard of a mounted index; `dir` is its folder.
     pub(crate) fn new(index: &IndexMetadata, store: &Arc<SnapshotStore>, number: u32, dir: PathBuf) -> Self {
         Self {
             index: index.name.as_str().into(),
@@ -55,23 +55,23 @@ impl MountedShard {
         }
     }
 
-    /// What it reads, if that is known already.
+    /// Returns the manifest, if it is known already.
     pub(crate) fn known(&self) -> Option<&Arc<MountedIndex>> {
         self.manifest.get()
     }
 
-    /// Learns what it reads.
+    /// Sets the manifest.
     pub(crate) fn learn(&self, manifest: Arc<MountedIndex>) {
-        // Whoever was first learned the same.
+        // If another thread was first, it set the same manifest.
         let _ = self.manifest.set(manifest);
     }
 
-    /// Its segments, once they are known; `None` also where the snapshot lacks the shard.
+    /// Returns the segments; `None`: the manifest is unknown, or the snapshot lacks the shard.
     pub(crate) fn segments(&self) -> Option<&MountedSegments> {
         self.manifest.get()?.shards.get(self.number as usize)
     }
 
-    /// Whole copies of its segments, in their order; empty where it has none.
+    /// Returns the full copies of the segments, in the order of the segments; empty if the shard uses the shared cache.
     pub(super) fn copies(&self, disk: &Arc<dyn Disk>) -> &[Arc<LocalSplit>] {
         let (Some(folder), Some(segments)) = (&self.folder, self.segments()) else {
             return &[];
@@ -85,7 +85,7 @@ impl MountedShard {
         })
     }
 
-    /// Removes copies of splits from its folder that it does not read.
+    /// Removes copies of splits from the folder that the shard does not read.
     pub(super) fn remove_other_copies(&self, disk: &Arc<dyn Disk>) -> Result<()> {
         let (Some(folder), Some(segments)) = (&self.folder, self.segments()) else {
             return Ok(());
@@ -106,23 +106,23 @@ impl MountedShard {
         Ok(disk.sync_dir(folder)?)
     }
 
-    /// Of each segment of which there is to be a whole copy its bytes, those that came, and whether the copy is here.
+    /// Returns for each segment with a full copy its bytes, the downloaded bytes, and whether the copy is complete.
     pub(crate) fn copied(&self, disk: &Arc<dyn Disk>) -> Vec<(u64, u64, bool)> {
         let copies = self.copies(disk).iter();
         copies.map(|copy| (copy.len(), copy.came(), copy.is_whole())).collect()
     }
 
-    /// When the last copy came that this process made; `None`: it made none.
+    /// Returns when this process completed the last copy; `None`: it completed none.
     pub(crate) fn copied_ms(&self) -> Option<i64> {
         Some(self.copied_ms.load(Ordering::Relaxed)).filter(|at| *at > 0)
     }
 
-    /// Notes that all copies are here now.
+    /// Records that all copies are complete now.
     pub(super) fn note_copied(&self, now_ms: i64) {
         self.copied_ms.store(now_ms, Ordering::Relaxed);
     }
 
-    /// What a search sees of it.
+    /// Returns the view of the shard for a search.
     pub(crate) fn snapshot(&self, segments: Vec<Arc<Segment>>) -> Arc<ShardSnapshot> {
         Arc::new(ShardSnapshot {
             index: Arc::clone(&self.index),

@@ -1,7 +1,7 @@
-//! Mounted indices whose snapshot was rewritten.
+//! Update of mounted indices after their snapshot was rewritten.
 //!
-//! Removing a tenant's events from a snapshot leaves it with other splits under its name and id. Shards that read the old
-//! ones are replaced by new shards in their slots; a search that is under way goes on with what it holds.
+//! When a tenant's events are removed from a snapshot, it gets other splits under the same name and id. Shards that
+//! read the old splits are replaced by new shards in their slots. A running search continues with the old ones.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use super::{MountedIndex, MountedShard};
 use crate::engine::Core;
 use crate::segment::ShardSnapshot;
 
-/// Between two looks whether somebody still reads what is to go.
+/// Interval between checks whether removed splits are still in use.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// How long a copy that is being made may take to notice that it is not wanted any more: one request's time.
+/// How long a running copy may take to notice that it is obsolete: the time of one request.
 const COPY_PATIENCE: Duration = Duration::from_secs(30);
 
-/// The ids of a snapshot and of an index in it, and the name of its repository here.
+/// The ids of a snapshot and of an index in it, and the name of its repository on this node.
 type IndexKey<'a> = (&'a str, &'a str, &'a str);
 
 pub(super) fn key_of_index(store: &SnapshotStore) -> IndexKey<'_> {
@@ -33,8 +33,9 @@ pub(super) fn is_same_index(one: &SnapshotStore, other: &SnapshotStore) -> bool 
 }
 
 impl Core {
-    /// Reads again what indices read that are mounted from a snapshot, under whatever name its repository has here. Blocks
-    /// while searches end that read what is gone, `patience` at most for all of them; later ones read what is there now.
+    /// Reloads the manifests of indices that are mounted from a snapshot, under any registered name of its repository.
+    /// Blocks while searches of removed splits end, `patience` at most for all of them; later searches read the new
+    /// splits.
     pub(crate) fn reread_mounts(&self, snapshot_uuid: &str, patience: Duration) -> Result<()> {
         let until = Instant::now() + patience;
         let mut outcome = Ok(());
@@ -45,7 +46,7 @@ impl Core {
         outcome
     }
 
-    /// To be called before a snapshot is rewritten: what this node has kept of its manifests goes.
+    /// Removes this node's copies of the snapshot's manifests. Must be called before a snapshot is rewritten.
     pub(crate) fn forget_manifests(&self, snapshot_uuid: &str) -> Result<()> {
         let stores = self.stores_of(snapshot_uuid);
         stores
@@ -53,7 +54,7 @@ impl Core {
             .try_for_each(|store| self.mounts.manifests.forget_copy(store))
     }
 
-    /// Where indices are read that are mounted from a snapshot, each once.
+    /// Returns the sources of the indices that are mounted from a snapshot, each once.
     fn stores_of(&self, snapshot_uuid: &str) -> Vec<Arc<SnapshotStore>> {
         let state = self.state();
         let indices = state.metadata.indices.values();
@@ -63,7 +64,7 @@ impl Core {
         own.into_values().cloned().collect()
     }
 
-    /// As [`Core::reread_mounts`] for one index of a snapshot. The copy of its manifest on this node is replaced last.
+    /// As [`Core::reread_mounts`] for one index of a snapshot. Replaces the copy of its manifest on this node last.
     pub(crate) fn reread_mounted(&self, store: &SnapshotStore, patience: Duration) -> Result<()> {
         let repository = self.repository(&store.repository)?;
         let manifests = &self.mounts.manifests;
@@ -74,8 +75,8 @@ impl Core {
         Ok(())
     }
 
-    /// Puts shards that read `new` in the place of those that read what the snapshot was before, waits for searches of
-    /// those, `patience` at most, and lets go what is here of splits that nothing names any more.
+    /// Replaces the shards that read the old manifest with shards that read `new`. Waits for searches of the old ones,
+    /// `patience` at most. Then releases the data of splits that are no longer named.
     pub(crate) fn switch_mounts(&self, store: &SnapshotStore, new: &Arc<MountedIndex>, patience: Duration) {
         let state = self.state();
         let mut old: Vec<Arc<MountedIndex>> = Vec::new();
@@ -118,13 +119,13 @@ impl Core {
         }
     }
 
-    /// Removes whole copies of splits that the shards of an index do not read.
+    /// Removes full copies of splits that the shards of an index do not read.
     pub(crate) fn forget_other_copies(&self, store: &SnapshotStore) -> Result<()> {
         let state = self.state();
         let shards = state.mounted_slots().filter_map(|(_, slot)| slot.mounted());
         for shard in shards.filter(|shard| !shard.store.partial && is_same_index(&shard.store, store)) {
             let started = Instant::now();
-            // One that began before may be about to put its copy here.
+            // A copy that started earlier may be about to create its file here.
             while self.copies_for_another(&shard) && started.elapsed() < COPY_PATIENCE {
                 std::thread::sleep(LOOK_EVERY);
             }
@@ -133,7 +134,7 @@ impl Core {
         Ok(())
     }
 
-    /// Whether a mounted shard reads what a search of it saw.
+    /// Whether a mounted shard still reads the manifest that a search used.
     pub(crate) fn still_reads(&self, shard: &MountedShard, seen: &ShardSnapshot) -> bool {
         if self.mounts.switched.load(Ordering::Acquire) == 0 {
             return true;

@@ -1,4 +1,4 @@
-//! Tables of filters that mounted indices name, once for all of them.
+//! Filter tables that mounted indices name, one object for all of them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -9,7 +9,7 @@ use firn_storage::regions::RegionCache;
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
-/// A table, opened when it is first asked.
+/// A table, opened at its first use.
 #[derive(Debug)]
 pub(crate) struct MountedTable {
     reference: FilterTableRef,
@@ -17,12 +17,12 @@ pub(crate) struct MountedTable {
 }
 
 impl MountedTable {
-    /// Its id.
+    /// Returns its id.
     pub(super) fn id(&self) -> &str {
         &self.reference.id
     }
 
-    /// The table. One that cannot be opened now may be another time.
+    /// Returns the open table. If opening fails, a later call tries again.
     pub(super) async fn opened(
         &self,
         cache: &RegionCache,
@@ -33,12 +33,12 @@ impl MountedTable {
     }
 }
 
-/// By id. Whoever names a table holds it.
+/// Tables by id. The manifests that name a table keep it alive.
 #[derive(Debug, Default)]
 pub(super) struct MountedTables(Mutex<HashMap<String, Weak<MountedTable>>>);
 
 impl MountedTables {
-    /// The table of a manifest; manifests that name the same one share it.
+    /// Returns the table of a manifest; manifests that name the same one share it.
     pub(super) fn get(&self, reference: FilterTableRef) -> Arc<MountedTable> {
         let mut tables = self.0.lock();
         if let Some(known) = tables.get(&reference.id).and_then(Weak::upgrade) {

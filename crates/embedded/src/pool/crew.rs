@@ -1,9 +1,9 @@
-//! How many threads there are, and which of them takes the next job.
+//! Threads of a pool: how many exist, and which one takes the next job.
 //!
-//! The thread that became idle last goes first: its stack and its part of the allocator's memory are warm,
-//! and it frees mostly what it allocated itself. As many threads as jobs run at once are there from the
-//! start; spare ones, which take over while others hold interrupted jobs, are started when they are needed and end
-//! once nobody has needed them for a while, so that what they keep of the memory is given back.
+//! The thread that became idle last takes the next job: its stack and its part of the allocator's memory are warm, and
+//! it frees mostly memory that it allocated. As many threads as jobs may run concurrently exist from the start. Spare
+//! threads take over while other threads hold interrupted jobs. They are started on demand and end after an idle time,
+//! so that their allocator memory is returned.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,52 +15,52 @@ use parking_lot::{Condvar, Mutex};
 
 use super::queue::AWAY_OF_FLOW_MAX;
 
-/// How long a spare thread stays without work: starting one takes some 50 µs, so once in seconds is nothing.
+/// Idle time of a spare thread before it ends. Starting a thread takes some 50 µs, which is negligible once in seconds.
 pub(super) const SPARE_IDLE: Duration = Duration::from_secs(5);
 
-/// Threads beyond the others, which take the places of those that wait for something far away: of four flows as many as may.
-/// Waiting they take little more than the pages that their stacks have touched.
+/// Additional threads, which replace threads that wait for a remote store: enough for the waits of four flows. A
+/// waiting thread takes little more memory than the pages that its stack has touched.
 pub(super) const AWAY_MAX: usize = 4 * AWAY_OF_FLOW_MAX;
 
 /// The threads of some pools.
 pub(super) struct Crew<T> {
     name: &'static str,
     size: CrewSize,
-    /// Threads without a job; the one that became idle last is the last.
+    /// Threads without a job; the last entry became idle last.
     idle: Vec<Arc<Seat<T>>>,
-    /// Of threads that somebody waits for in the end, by number.
+    /// Handles of the threads that a shutdown joins, by number.
     handles: BTreeMap<usize, JoinHandle<()>>,
     alive: usize,
-    /// Threads that only wait for something far away.
+    /// Threads that only wait for a remote store.
     pub(super) away: usize,
 }
 
-/// How many threads a crew has.
+/// Number of threads of a crew.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CrewSize {
-    /// Threads that stay whether there is work or not.
+    /// Threads that exist whether there is work or not.
     pub(super) lasting: usize,
-    /// Threads at most.
+    /// Maximum of threads.
     pub(super) max: usize,
-    /// How long a thread beyond the lasting ones stays idle before it ends.
+    /// How long a spare thread stays idle before it ends.
     pub(super) spare_idle: Duration,
 }
 
-/// Where a thread waits for what to do next.
+/// Place where a thread waits for its next order.
 pub(super) struct Seat<T> {
     number: usize,
     order: Mutex<Option<Order<T>>>,
     ordered: Condvar,
 }
 
-/// What a thread is to do next.
+/// Next action of a thread.
 pub(super) enum Order<T> {
     Run(T),
     End,
 }
 
 impl<T> Seat<T> {
-    /// Waits for an order, for `patience` at most; without one for ever.
+    /// Waits for an order, at most for `patience`; `None`: without a limit.
     pub(super) fn wait(&self, patience: Option<Duration>) -> Option<Order<T>> {
         let mut order = self.order.lock();
         while order.is_none() {
@@ -80,7 +80,7 @@ impl<T> Seat<T> {
 }
 
 impl<T> Crew<T> {
-    /// No threads yet. At least as many as stay may be started.
+    /// Creates a crew without threads. The maximum is at least the number of lasting threads.
     pub(super) fn new(name: &'static str, size: CrewSize) -> Self {
         Self {
             name,
@@ -95,18 +95,18 @@ impl<T> Crew<T> {
         }
     }
 
-    /// Threads that could take a job, whether they were started or not.
+    /// Returns how many threads could take a job, including those that are not started yet.
     pub(super) fn free(&self) -> usize {
         self.idle.len() + (self.size.max + self.away.min(AWAY_MAX)).saturating_sub(self.alive)
     }
 
-    /// Threads that were started and have not ended.
+    /// Returns the threads that were started and have not ended.
     #[cfg(test)]
     pub(super) fn alive(&self) -> usize {
         self.alive
     }
 
-    /// Starts the threads that stay; `main` is what each runs, until it is told to end.
+    /// Starts the lasting threads; each runs `main` until it gets the order to end.
     pub(super) fn start_lasting<F>(&mut self, main: impl Fn() -> F) -> io::Result<()>
     where
         F: FnOnce(Arc<Seat<T>>) + Send + 'static,
@@ -119,7 +119,7 @@ impl<T> Crew<T> {
     }
 
     /// Gives a job to the thread that became idle last, or to a new one if all are busy; there must be a
-    /// [free](Self::free) one. The job comes back if the operating system starts no thread.
+    /// [free](Self::free) one. If the operating system cannot start a thread, the job is returned.
     pub(super) fn run<F>(&mut self, job: T, main: impl FnOnce() -> F) -> Result<(), (io::Error, T)>
     where
         F: FnOnce(Arc<Seat<T>>) + Send + 'static,
@@ -157,19 +157,18 @@ impl<T> Crew<T> {
         Ok(())
     }
 
-    /// A thread has nothing to do. Returns how long it should wait for an order before it asks
-    /// whether it may [leave](Self::leave).
+    /// Marks a thread as idle. Returns how long it waits for an order before it calls [leave](Self::leave).
     pub(super) fn rest(&mut self, seat: &Arc<Seat<T>>) -> Option<Duration> {
         self.idle.push(Arc::clone(seat));
         (self.alive > self.size.lasting).then_some(self.size.spare_idle)
     }
 
-    /// Whether an idle thread is one too many; it has to end then.
+    /// Ends an idle thread if there are more threads than lasting ones. If this returns true, the thread must end.
     pub(super) fn leave(&mut self, seat: &Arc<Seat<T>>) -> bool {
         self.alive > self.size.lasting && self.end(seat)
     }
 
-    /// Whether a thread is idle; it has to end then.
+    /// Removes a thread if it is idle. If this returns true, the thread must end.
     pub(super) fn end(&mut self, seat: &Arc<Seat<T>>) -> bool {
         let Some(at) = self.idle.iter().position(|idle| Arc::ptr_eq(idle, seat)) else {
             return false;
@@ -180,7 +179,7 @@ impl<T> Crew<T> {
         true
     }
 
-    /// Lets all idle threads end; returns what to join, the busy ones among it.
+    /// Ends all idle threads. Returns the handles to join, including those of busy threads.
     pub(super) fn dismiss(&mut self) -> Vec<JoinHandle<()>> {
         for seat in self.idle.drain(..) {
             self.alive -= 1;
@@ -189,7 +188,7 @@ impl<T> Crew<T> {
         self.take_handles()
     }
 
-    /// Lets nobody wait for the threads that there are now.
+    /// Takes the handles of all current threads, so that nothing joins them.
     pub(super) fn take_handles(&mut self) -> Vec<JoinHandle<()>> {
         std::mem::take(&mut self.handles).into_values().collect()
     }

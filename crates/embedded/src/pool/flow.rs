@@ -1,30 +1,30 @@
-//! Whose work a job is.
+//! Flow of a job: the tenant or component that the job belongs to.
 
 use std::sync::Arc;
 
 use firn_engine::Scope;
 use firn_model::tenant::TenantId;
 
-/// Whose work a job is. Jobs of one flow wait for each other; flows share the threads by weight.
+/// Owner of jobs for fair queuing. Jobs of one flow wait for each other; flows share the threads by weight.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flow {
     pub(super) key: FlowKey,
     pub(super) weight: u32,
 }
 
-/// What tells flows apart.
+/// Identity of a flow.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum FlowKey {
-    /// Operators, and what the node does by itself: together they count like one tenant.
+    /// Operators and background work of the node: together they count like one tenant.
     Node,
-    /// A tenant, through whichever user or API key it comes.
+    /// A tenant, whichever user or API key it uses.
     Tenant(TenantId),
     /// Maintenance of an index that belongs to no single tenant.
     Index(Arc<str>),
 }
 
 impl Flow {
-    /// Of operators, and of the node itself.
+    /// Returns the flow of operators and of the node.
     pub fn node() -> Self {
         Self {
             key: FlowKey::Node,
@@ -32,7 +32,7 @@ impl Flow {
         }
     }
 
-    /// Of whoever a request is from.
+    /// Returns the flow of the caller of a request.
     pub fn of(scope: &Scope) -> Self {
         Self {
             key: scope.tenant_id().cloned().map_or(FlowKey::Node, FlowKey::Tenant),
@@ -40,7 +40,7 @@ impl Flow {
         }
     }
 
-    /// Of the upkeep of an index: its owner's, if it has one.
+    /// Returns the flow for the maintenance of an index: that of its owner, if it has one.
     pub(crate) fn of_index(name: &Arc<str>, owner: Option<&str>) -> Self {
         let tenant = owner.and_then(|owner| TenantId::parse(owner).ok());
         Self {
@@ -49,7 +49,7 @@ impl Flow {
         }
     }
 
-    /// What tells it apart from others.
+    /// Returns the identity of the flow.
     pub(crate) fn key(&self) -> &FlowKey {
         &self.key
     }
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tenant_is_one_flow_whatever_it_comes_through() {
+    fn a_tenant_is_one_flow_for_all_its_users_and_keys() {
         let tenant = TenantId::parse("acme").unwrap();
         let by_search = Flow::of(&Scope::tenant(tenant.clone()).within(vec!["logs".to_owned()]));
         assert_eq!(by_search.key, Flow::of(&Scope::tenant(tenant).weighted(300)).key);

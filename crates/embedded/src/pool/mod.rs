@@ -1,9 +1,8 @@
-//! Fixed pools of threads behind fair queues.
+//! Worker pools behind fair queues.
 //!
-//! Every job belongs to a [`Flow`]: a tenant's, or the node's own. Flows share the threads by weight
-//! and by what their jobs took ([`queue`]), so that whoever asks for much waits behind himself. Long jobs
-//! make room in the middle of their work ([`yield_now`], [`workers`]), on as few threads as that takes
-//! ([`crew`]).
+//! Every job belongs to a [`Flow`]: a tenant or the node. Flows share the threads by weight and by the run time of
+//! their jobs ([`queue`]), so that a tenant with many requests waits for its own jobs only. Long jobs can be
+//! interrupted ([`yield_now`], [`workers`]), on as few threads as that needs ([`crew`]).
 
 mod crew;
 mod flow;
@@ -26,20 +25,19 @@ use self::crew::{CrewSize, SPARE_IDLE};
 use self::queue::End;
 use self::workers::{Job, Lane, State, Workers, run_guarded};
 
-/// Threads at most beside those that run, for each thread that a lane has: they hold interrupted jobs.
-/// Two flows may have all the jobs begun that one may have before others wait for a thread.
+/// Maximum of spare threads per thread of a lane. Spare threads hold interrupted jobs. Two flows may have as many begun
+/// jobs as one flow may have, before others wait for a thread.
 const SPARE_THREADS_FACTOR: usize = 2;
 
-/// Runs jobs of several flows fairly, on threads of its own or together with other pools.
-/// Dropping it runs what is queued. A job that panics is reported in the log and takes no thread
-/// with it.
+/// Runs jobs of several flows fairly, on separate threads or on threads shared with other pools. Dropping the pool runs
+/// the queued jobs. A job that panics is logged and does not end its thread.
 pub struct Pool {
     threads: Arc<Threads>,
     lane: usize,
     thread_count: usize,
 }
 
-/// What a pool is doing.
+/// Statistics of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolStats {
     /// Jobs begun and not ended.
@@ -48,30 +46,30 @@ pub struct PoolStats {
     pub queued: u64,
     /// Jobs refused since start.
     pub rejected: u64,
-    /// Jobs done since start.
+    /// Jobs completed since start.
     pub completed: u64,
-    /// Jobs that run at once at most.
+    /// Maximum of jobs that run concurrently.
     pub threads: u64,
 }
 
-/// Ends the threads with the last pool that has them.
+/// The threads of some pools. They end when the last pool that uses them is dropped.
 struct Threads {
     workers: Arc<Workers>,
 }
 
-/// What a pool is made with.
+/// Configuration of a pool.
 #[derive(Debug, Clone, Copy)]
 pub struct PoolConfig {
     /// For logs and errors.
     pub name: &'static str,
-    /// Jobs that run at once at most, and jobs of one flow that are begun and not ended.
+    /// Maximum of jobs that run concurrently, and of begun jobs of one flow.
     pub threads: usize,
-    /// Jobs that wait at most; flows with less than their part of it may exceed it.
+    /// Maximum of waiting jobs; a flow with less than its share of it may exceed it.
     pub queue_limit: usize,
 }
 
 impl Pool {
-    /// A pool with threads of its own. Its jobs are never interrupted.
+    /// Creates a pool with separate threads. Its jobs are never interrupted.
     pub fn new(name: &'static str, threads: usize, queue_limit: usize) -> Self {
         let threads = threads.max(1);
         let config = PoolConfig {
@@ -91,8 +89,8 @@ impl Pool {
         }
     }
 
-    /// Pools that share threads: at most `slots` of all their jobs run at once, and a job that calls
-    /// [`yield_now`] is interrupted while others are due.
+    /// Creates pools that share threads: at most `slots` of all their jobs run concurrently, and a job that calls
+    /// [`yield_now`] is interrupted while another flow is behind.
     pub fn sharing<const COUNT: usize>(
         name: &'static str,
         slots: usize,
@@ -123,8 +121,8 @@ impl Pool {
         })
     }
 
-    /// Queues a request of a flow; [`ErrorKind::Rejected`] when the queue is full and the flow has its
-    /// part of it.
+    /// Queues a request of a flow. Fails with [`ErrorKind::Rejected`] if the queue is full and the flow has used its
+    /// share.
     pub fn spawn(&self, flow: &Flow, job: impl FnOnce() + Send + 'static) -> Result<()> {
         let workers = &self.threads.workers;
         let mut state = workers.state.lock();
@@ -150,13 +148,13 @@ impl Pool {
         Ok(())
     }
 
-    /// Counts a request as rejected that its caller takes back because it waited too long.
+    /// Counts a request as rejected that its caller withdrew because it waited too long.
     pub fn count_rejected(&self) {
         self.threads.workers.state.lock().lanes[self.lane].rejected += 1;
     }
 
-    /// Queues a job although the queue may be full: for work that belongs to a request already
-    /// admitted. Once the pool is closing it runs on the calling thread.
+    /// Queues a job even if the queue is full: for work that belongs to an admitted request. While the pool is closing,
+    /// the job runs on the calling thread.
     pub fn spawn_admitted(&self, flow: &Flow, job: impl FnOnce() + Send + 'static) {
         let workers = &self.threads.workers;
         let job: Job = Box::new(job);
@@ -173,24 +171,24 @@ impl Pool {
         self.spawn_admitted(&workers::current_flow().unwrap_or_else(Flow::node), job);
     }
 
-    /// Jobs that run at once at most.
+    /// Returns the maximum of jobs that run concurrently.
     pub fn thread_count(&self) -> usize {
         self.thread_count
     }
 
-    /// Takes no further job, runs what is queued and waits for it. Idempotent.
+    /// Accepts no further job, runs the queued ones and waits for them. Idempotent.
     pub fn close(&self) {
         self.close_by(None);
     }
 
-    /// As [`Pool::close`], but leaves jobs behind that take longer than `patience`; false if it did.
+    /// As [`Pool::close`], but abandons jobs that take longer than `patience`, and then returns false.
     pub fn close_within(&self, patience: Duration) -> bool {
         self.close_by(Some(Instant::now() + patience))
     }
 
     fn close_by(&self, deadline: Option<Instant>) -> bool {
         let workers = &self.threads.workers;
-        // The last owner may be a job of this very pool.
+        // The last owner may be a job of this pool.
         let own = usize::from(workers.runs_here(self.lane));
         let lane = self.lane;
         let is_done = |state: &State| {
@@ -208,7 +206,7 @@ impl Pool {
                             return true;
                         }
                         state.lanes[lane].left_behind = true;
-                        // Nobody joins what still runs.
+                        // The running threads are not joined.
                         drop(state.crew.take_handles());
                         return false;
                     }
@@ -219,7 +217,7 @@ impl Pool {
         })
     }
 
-    /// What it is doing.
+    /// Returns the statistics.
     pub fn stats(&self) -> PoolStats {
         let state = self.threads.workers.state.lock();
         let lane = &state.lanes[self.lane];
@@ -232,12 +230,12 @@ impl Pool {
         }
     }
 
-    /// CPU time that its jobs took since start, of every tenant that had any.
+    /// Returns the CPU time of its jobs since start, for every tenant that had any.
     pub fn tenants_cpu_time(&self) -> Vec<(TenantId, Duration)> {
         self.threads.workers.tenants_cpu_time(self.lane)
     }
 
-    /// Counts the CPU time of a tenant anew, here and in the pools that share threads with this one.
+    /// Resets the CPU time of a tenant, here and in the pools that share threads with this one.
     pub fn forget_tenant(&self, tenant: &str) {
         self.threads.workers.forget_tenant(tenant);
     }

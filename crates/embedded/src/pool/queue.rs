@@ -1,26 +1,25 @@
-//! Who is next: start-time fair queuing by measured run time.
+//! Fair queue: start-time fair queuing by measured run time.
 //!
-//! Every flow has a virtual time that grows by the time its jobs ran, divided by its weight; the flow
-//! that is furthest behind is next. A flow that comes back after a pause starts where the least
-//! served of the others is, so that nobody saves up time by being idle, and nobody pays for having used the
-//! node while no one else wanted it. Within a flow, its lanes (searches, writes) share in the same way, and a
-//! lane is first come, first served.
+//! Every flow has a virtual time that grows by the run time of its jobs, divided by its weight. The flow that is
+//! furthest behind is next. A flow that returns after a pause starts where the least served of the others is. So an
+//! idle flow saves up no time, and a flow does not pay for having used the node while no other flow wanted it. Within a
+//! flow, its lanes (searches, writes) share in the same way, and a lane is first come, first served.
 //!
-//! Pure: time comes in as what was measured. The threads are in [`super::workers`].
-//! After Goyal, Vin, Cheng: "Start-time Fair Queuing" (SIGCOMM 1996), with run times known only
-//! afterwards, as in schedulers of operating systems.
+//! Pure: run times are inputs. The threads are in [`super::workers`]. After Goyal, Vin, Cheng: "Start-time Fair
+//! Queuing" (SIGCOMM 1996), with run times known only afterwards, as in schedulers of operating systems.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 
 use super::flow::{Flow, FlowKey};
 
-/// A flow that comes back starts this far before the others, ns: so that it goes first even if they
-/// have only just been served. Also how far behind someone must be for a running job to be interrupted:
-/// far longer than handing over takes, and far shorter than anybody notices.
+/// A returning flow starts this far before the others, in ns, so that it goes first even if they have only just been
+/// served. Also how far behind a flow must be for a running job to be interrupted: far longer than an interruption
+/// takes, and far too short for a user to notice.
 pub(super) const HEAD_START_NS: u64 = 1_000_000;
-/// Jobs of one flow and lane that wait for something far away, and do not keep it from beginning others: what people who look at
-/// dashboards of frozen indices ask at once. Those beyond wait for one of them ([`super::workers`]).
+/// Jobs of one flow and lane that may wait for a remote store without keeping the flow from beginning others: the
+/// concurrent requests of users with dashboards of frozen indices. Further jobs wait for one of them
+/// ([`super::workers`]).
 pub(super) const AWAY_OF_FLOW_MAX: usize = 64;
 /// The weight whose virtual time is real time.
 const WEIGHT_UNIT: u64 = firn_engine::Scope::WEIGHT_DEFAULT as u64;
@@ -29,9 +28,9 @@ const WEIGHT_UNIT: u64 = firn_engine::Scope::WEIGHT_DEFAULT as u64;
 pub(super) struct FairQueue<T> {
     flows: BTreeMap<FlowKey, FlowState<T>>,
     lane_count: usize,
-    /// The virtual time of the least served of those that have something to do; never goes back.
+    /// The virtual time of the least served active flow; never goes back.
     clock: u64,
-    /// Counts arrivals and turns, so that flows that are level go in their order.
+    /// Counts arrivals and dispatches, so that flows with equal virtual time go in their order.
     turns: u64,
 }
 
@@ -40,54 +39,54 @@ struct FlowState<T> {
     /// Virtual time, ns.
     at: u64,
     lanes: Vec<Lane<T>>,
-    /// When it came or was served last.
+    /// Number of its last arrival or dispatch.
     last_turn: u64,
 }
 
 struct Lane<T> {
-    /// Time its jobs ran, ns, brought level as that of flows is.
+    /// Run time of its jobs, ns, adjusted after a pause like that of flows.
     at: u64,
-    /// Parts of requests that were begun, and interrupted jobs: they go first.
+    /// Parts of begun requests, and interrupted jobs: they go first.
     begun: VecDeque<T>,
-    /// Requests that nobody has begun, with their time of arrival in [`FairQueue::turns`].
+    /// Requests not begun yet, with their arrival number in [`FairQueue::turns`].
     fresh: VecDeque<(u64, T)>,
-    /// Jobs that have had their turn, in the same order.
+    /// Jobs that used up their time slice, in the same order.
     turned: VecDeque<(u64, T)>,
     /// Jobs that run.
     running: usize,
-    /// Jobs that were begun and have not ended: those that run and those that were interrupted.
+    /// Jobs that were begun and have not ended: running and interrupted ones.
     unfinished: usize,
-    /// Those of them that wait for something far away.
+    /// Those of them that wait for a remote store.
     away: usize,
-    /// When the first of those went, or one came back.
+    /// When the first of those began to wait, or the last one returned.
     away_since: Option<Instant>,
 }
 
-/// A place where a job waits or runs.
+/// The flow and lane in which a job waits or runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) flow: FlowKey,
     pub(super) lane: usize,
 }
 
-/// Where an entry is put in its lane.
+/// Position at which an entry joins its lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     /// A new request.
     Last,
-    /// A part of a request that was begun.
+    /// A part of a begun request.
     First,
-    /// A job that has had its turn: behind the requests that have come until now.
+    /// A job that used up its time slice: behind the requests that have arrived so far.
     InTurn,
 }
 
-/// What the choice may look at, of a lane and its first entry.
+/// Input for the decision whether a lane's first entry may run.
 pub(super) struct Candidate<'a, T> {
     pub(super) lane: usize,
     pub(super) entry: &'a T,
-    /// Of the same flow and lane.
+    /// Begun jobs of the same flow and lane.
     pub(super) unfinished: usize,
-    /// Of the same flow, all lanes.
+    /// Begun jobs of the same flow, all lanes.
     pub(super) flow_unfinished: usize,
 }
 
@@ -109,7 +108,7 @@ impl<T> Lane<T> {
         self.begun.len() + self.fresh.len() + self.turned.len()
     }
 
-    /// Begun jobs that keep the flow from beginning others.
+    /// Returns the begun jobs that count against the limit of the flow.
     fn unfinished(&self) -> usize {
         self.unfinished - self.away.min(AWAY_OF_FLOW_MAX).min(self.unfinished)
     }
@@ -118,8 +117,8 @@ impl<T> Lane<T> {
         self.running > 0 || self.waiting() > 0
     }
 
-    /// What goes first of what is allowed. A part that may not begin stands in nobody's way: what it
-    /// waits for may be behind it.
+    /// Returns the first entry that may run. A part that may not begin does not block the entries behind it: it may
+    /// wait for one of them.
     fn next(&self, allowed: impl Fn(&T) -> bool) -> Option<Next> {
         if let Some(at) = self.begun.iter().position(&allowed) {
             return Some(Next::Begun(at));
@@ -143,7 +142,7 @@ impl<T> Lane<T> {
     }
 }
 
-/// A place in a lane.
+/// Position in a lane.
 #[derive(Debug, Clone, Copy)]
 enum Next {
     Begun(usize),
@@ -164,12 +163,12 @@ impl<T> FlowState<T> {
         self.lanes.iter().map(Lane::unfinished).sum()
     }
 
-    /// Whether jobs of it have not ended, wherever they are.
+    /// Whether any of its jobs has not ended.
     fn is_begun(&self) -> bool {
         self.lanes.iter().any(|lane| lane.unfinished > 0)
     }
 
-    /// What goes first in a lane.
+    /// Returns the first entry of a lane that may run.
     fn next(&self, lane: usize, allowed: &impl Fn(Candidate<'_, T>) -> bool) -> Option<Next> {
         let (unfinished, flow_unfinished) = (self.lanes[lane].unfinished(), self.unfinished());
         self.lanes[lane].next(|entry| {
@@ -182,7 +181,7 @@ impl<T> FlowState<T> {
         })
     }
 
-    /// The lane to serve next, and what goes first there.
+    /// Returns the lane to serve next, and its first entry.
     fn best_lane(&self, allowed: &impl Fn(Candidate<'_, T>) -> bool) -> Option<(usize, Next)> {
         let lanes = (0..self.lanes.len()).filter_map(|lane| Some((lane, self.next(lane, allowed)?)));
         lanes.min_by_key(|(lane, _)| (self.lanes[*lane].at, self.lanes[*lane].running))
@@ -213,7 +212,7 @@ impl<T> FairQueue<T> {
         }
     }
 
-    /// Takes the next entry that is allowed to run; it counts as running from now on.
+    /// Takes the next entry that may run. It counts as running from now on.
     pub(super) fn pop(&mut self, allowed: impl Fn(Candidate<'_, T>) -> bool) -> Option<(Place, T)> {
         let (place, next) = self.best(&allowed)?;
         self.turns += 1;
@@ -236,18 +235,18 @@ impl<T> FairQueue<T> {
         Some((Place { flow, lane }, next))
     }
 
-    /// A job runs although it did not wait here, or goes on after it waited for something else.
+    /// Records that a job runs which did not wait here, or which continues after it waited for something else.
     pub(super) fn resumed(&mut self, place: &Place) {
         self.activate(&place.flow, place.lane);
         self.flow(&place.flow).lanes[place.lane].running += 1;
     }
 
-    /// A job was begun.
+    /// Records that a job was begun.
     pub(super) fn begun(&mut self, place: &Place) {
         self.flow(&place.flow).lanes[place.lane].unfinished += 1;
     }
 
-    /// A job that stopped waits for something far away, so that its flow may begin another.
+    /// Records that a stopped job waits for a remote store, so that its flow may begin another.
     pub(super) fn went_away(&mut self, place: &Place, now: Instant) {
         let lane = &mut self.flow(&place.flow).lanes[place.lane];
         if lane.away == 0 {
@@ -256,42 +255,42 @@ impl<T> FairQueue<T> {
         lane.away += 1;
     }
 
-    /// It waits no more.
+    /// Records that a job no longer waits for a remote store.
     pub(super) fn came_back(&mut self, place: &Place, now: Instant) {
         let lane = &mut self.flow(&place.flow).lanes[place.lane];
         lane.away = lane.away.saturating_sub(1);
         lane.away_since = Some(now);
     }
 
-    /// Whether as many jobs of a flow and lane wait for something far away as may; and since when none of them has come back.
+    /// Returns whether the maximum of jobs of a flow and lane waits for a remote store, and since when none of them has
+    /// returned.
     pub(super) fn away(&self, place: &Place) -> (bool, Option<Instant>) {
         let lane = self.flows.get(&place.flow).map(|flow| &flow.lanes[place.lane]);
         lane.map_or((false, None), |lane| (lane.away >= AWAY_OF_FLOW_MAX, lane.away_since))
     }
 
-    /// A job ended.
+    /// Records that a job ended.
     pub(super) fn ended(&mut self, place: &Place) {
         let lane = &mut self.flow(&place.flow).lanes[place.lane];
         lane.unfinished = lane.unfinished.saturating_sub(1);
         self.forget_level();
     }
 
-    /// A job that runs has run for so long since it was last charged.
+    /// Charges the run time of a job since its last charge.
     pub(super) fn charge(&mut self, place: &Place, ran_ns: u64) {
         let state = self.flow(&place.flow);
         state.at += ran_ns.saturating_mul(WEIGHT_UNIT) / u64::from(state.weight.max(1));
         state.lanes[place.lane].at += ran_ns;
     }
 
-    /// A job runs no longer. Charge it first.
+    /// Records that a job no longer runs. Charge it first.
     pub(super) fn stopped(&mut self, place: &Place) {
         let lane = &mut self.flow(&place.flow).lanes[place.lane];
         lane.running = lane.running.saturating_sub(1);
         self.forget_level();
     }
 
-    /// Whether someone waits who is so far behind a running job that it should make room. Charge it
-    /// first.
+    /// Whether a waiting flow is so far behind a running job that the job should yield. Charge the job first.
     pub(super) fn should_yield(&self, running: &Place, allowed: impl Fn(Candidate<'_, T>) -> bool) -> bool {
         let Some((best, _)) = self.best(&allowed) else {
             return false;
@@ -306,14 +305,14 @@ impl<T> FairQueue<T> {
         theirs.at + HEAD_START_NS <= mine.at
     }
 
-    /// Whether anything else of the same flow and lane waits.
+    /// Whether another entry of the same flow and lane waits and may run.
     pub(super) fn has_waiting_beside(&self, place: &Place, allowed: impl Fn(Candidate<'_, T>) -> bool) -> bool {
         let flow = self.flows.get(&place.flow);
         flow.is_some_and(|flow| flow.next(place.lane, &allowed).is_some())
     }
 
-    /// Requests that wait and were not begun: of a lane, and of one flow among them; and the flows
-    /// with any, the given one included.
+    /// Returns the requests not begun yet: those of a lane, those of one flow among them, and the number of flows with
+    /// any, including the given flow.
     pub(super) fn fresh(&self, key: &FlowKey, lane: usize) -> Fresh {
         let mut fresh = Fresh {
             total: 0,
@@ -332,18 +331,18 @@ impl<T> FairQueue<T> {
         fresh
     }
 
-    /// Entries that wait in a lane.
+    /// Returns the entries that wait in a lane.
     pub(super) fn waiting(&self, lane: usize) -> usize {
         let lanes = self.flows.values().map(|flow| &flow.lanes[lane]);
         lanes.map(Lane::waiting).sum()
     }
 
-    /// Requests of a lane that nobody has begun.
+    /// Returns the requests of a lane that are not begun yet.
     pub(super) fn fresh_total(&self, lane: usize) -> usize {
         self.flows.values().map(|flow| flow.lanes[lane].fresh.len()).sum()
     }
 
-    /// Flows that are remembered.
+    /// Returns the number of flows in memory.
     #[cfg(test)]
     pub(super) fn flow_count(&self) -> usize {
         self.flows.len()
@@ -360,7 +359,7 @@ impl<T> FairQueue<T> {
         })
     }
 
-    /// Brings a flow and a lane that had nothing to do level with those that had.
+    /// Adjusts the virtual time of a flow and lane that were idle to that of the active ones.
     fn activate(&mut self, key: &FlowKey, lane: usize) {
         self.advance();
         let start = self.clock.saturating_sub(HEAD_START_NS);
@@ -384,11 +383,11 @@ impl<T> FairQueue<T> {
         self.clock = active.map(|flow| flow.at).min().unwrap_or(0).max(self.clock);
     }
 
-    /// Forgets flows with nothing to do that would start anew just as well.
+    /// Forgets idle flows that would restart with the same virtual time.
     fn forget_level(&mut self) {
         self.advance();
         if !self.flows.values().any(FlowState::is_active) {
-            // Whoever comes next finds an idle node: what was used before hurts nobody.
+            // The next flow finds an idle node, so earlier use must not count against it.
             let latest = self.flows.values().map(|flow| flow.at).max();
             self.clock = latest.map_or(0, |at| at + HEAD_START_NS).max(self.clock);
         }
@@ -398,7 +397,7 @@ impl<T> FairQueue<T> {
     }
 }
 
-/// Requests that wait and were not begun.
+/// Requests that are not begun yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fresh {
     pub(super) total: usize,
@@ -407,9 +406,9 @@ pub(super) struct Fresh {
 }
 
 impl Fresh {
-    /// Whether one more may wait. Past the limit only those may who have less than an equal part of it waiting,
-    /// so that whoever fills the queue is refused and nobody else is. At most twice the
-    /// limit waits, or one per flow.
+    /// Whether one more request may wait. Beyond the limit only flows may add requests that have less than an equal
+    /// share of it waiting, so that only the flow that fills the queue is refused. At most twice the limit waits, or
+    /// one request per flow.
     pub(super) fn has_room(self, limit: usize) -> bool {
         self.total < limit || (self.flows > 1 && self.own < (limit / self.flows).max(1))
     }

@@ -1,5 +1,5 @@
-//! The order of the queue by itself, with times that the tests make up, and pools with real threads
-//! that wait for each other, never for a clock.
+//! Tests of the queue order with simulated times, and of pools with real threads that wait for each other and never for
+//! a clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,7 +26,7 @@ fn pop(queue: &mut FairQueue<&'static str>) -> (Place, &'static str) {
     queue.pop(|_| true).expect("something waits")
 }
 
-/// Runs the next entry for so long; returns its name.
+/// Runs the next entry for `ms`; returns its name.
 fn run(queue: &mut FairQueue<&'static str>, ms: u64) -> &'static str {
     let (place, entry) = pop(queue);
     queue.charge(&place, ms * MS);
@@ -41,7 +41,7 @@ fn a_burst_queues_behind_its_own_work() {
         queue.push(&tenant("a"), 0, "a", End::Last);
     }
     assert_eq!([run(&mut queue, 100), run(&mut queue, 100)], ["a", "a"]);
-    // Who comes now has not had 200 ms, but was not there either: it goes next, and takes turns then.
+    // A new flow has not had 200 ms, but it was not active either: it goes next, and then alternates.
     for _ in 0..3 {
         queue.push(&tenant("b"), 0, "b", End::Last);
     }
@@ -83,17 +83,17 @@ fn weights_share_the_time() {
 }
 
 #[test]
-fn nobody_saves_up_time_and_a_short_pause_forgives_nothing() {
+fn idle_flows_save_up_no_time_and_a_short_pause_forgives_nothing() {
     let mut queue = FairQueue::new(1);
     queue.push(&tenant("a"), 0, "a", End::Last);
     queue.push(&tenant("b"), 0, "b", End::Last);
     assert_eq!(run(&mut queue, 500), "a");
-    // `a` is done for a moment while `b` waits; what it used is remembered.
+    // `a` is idle for a moment while `b` waits; its usage is remembered.
     queue.push(&tenant("a"), 0, "a", End::Last);
     queue.push(&tenant("b"), 0, "b", End::Last);
     assert_eq!([run(&mut queue, 100), run(&mut queue, 100)], ["b", "b"]);
     assert_eq!(run(&mut queue, 1), "a");
-    // Long idle, `b` has no claim on more than its share from now on.
+    // After a long pause `b` gets only its share from now on.
     for _ in 0..50 {
         queue.push(&tenant("a"), 0, "a", End::Last);
     }
@@ -134,7 +134,7 @@ fn parts_of_what_was_begun_go_before_new_requests() {
 }
 
 #[test]
-fn what_may_not_begin_stands_in_nobodys_way() {
+fn an_entry_that_may_not_begin_does_not_block_others() {
     let mut queue = FairQueue::new(1);
     queue.push(&tenant("a"), 0, "interrupted", End::First);
     queue.push(&tenant("a"), 0, "part", End::First);
@@ -150,17 +150,17 @@ fn a_running_job_makes_room_for_who_is_behind() {
     let (running, _) = pop(&mut queue);
     queue.push(&tenant("a"), 0, "a", End::Last);
     queue.charge(&running, 50 * MS);
-    assert!(!queue.should_yield(&running, |_| true), "its own flow waits its turn");
-    // Who has just come goes at once.
+    assert!(!queue.should_yield(&running, |_| true), "the same flow waits");
+    // A new flow goes at once.
     queue.push(&tenant("b"), 0, "b", End::Last);
     assert!(queue.should_yield(&running, |_| true));
-    assert!(!queue.should_yield(&running, |_| false), "nobody may run");
+    assert!(!queue.should_yield(&running, |_| false), "none may run");
     let (other, name) = pop(&mut queue);
     assert_eq!(name, "b");
     queue.push(&tenant("b"), 0, "b", End::Last);
     queue.charge(&other, 2 * HEAD_START_NS);
     assert!(!queue.should_yield(&running, |_| true), "it had as much");
-    // Searches of a tenant do not hold up its writes either.
+    // Searches of a tenant do not delay its writes either.
     queue.push(&tenant("a"), 1, "write", End::Last);
     queue.charge(&running, 50 * MS);
     queue.charge(&other, 100 * MS);
@@ -168,7 +168,7 @@ fn a_running_job_makes_room_for_who_is_behind() {
 }
 
 #[test]
-fn who_fills_the_queue_is_refused_and_nobody_else() {
+fn only_the_flow_that_fills_the_queue_is_refused() {
     let room = |total, own, flows| Fresh { total, own, flows }.has_room(100);
     assert!(room(99, 99, 1) && !room(100, 100, 1));
     assert!(!room(100, 100, 2) && room(100, 0, 2) && room(100, 49, 2) && !room(100, 50, 2));
@@ -187,7 +187,7 @@ fn what_is_level_is_forgotten() {
     assert_eq!(queue.flow_count(), 0);
 }
 
-/// A job that says when it runs, and waits for leave to end.
+/// A job that reports when it runs, and waits for permission to end.
 fn gate(name: &'static str, begun: &Sender<&'static str>) -> (Sender<()>, impl FnOnce() + Send + 'static) {
     let (go, gone) = channel();
     let begun = begun.clone();
@@ -258,7 +258,7 @@ fn a_flooded_queue_has_room_for_others() {
     search.spawn(&tenant("light"), light).unwrap();
     assert_eq!((search.stats().queued, search.stats().rejected), (3, 1));
     go.send(()).unwrap();
-    // Before the other two of the flood.
+    // Before the other two jobs of the flood.
     assert_eq!(begun.recv().unwrap(), "light");
     light_go.send(()).unwrap();
 }
@@ -362,7 +362,7 @@ fn a_panic_takes_no_thread_with_it() {
     assert_eq!(receiver.recv().unwrap(), 5);
 }
 
-/// The thread that runs the next job, once it is idle again.
+/// Returns the thread that runs the next job, once it is idle again.
 fn next_thread(pool: &Pool) -> std::thread::ThreadId {
     let (sender, receiver) = channel();
     let done = pool.stats().completed;
@@ -376,7 +376,7 @@ fn next_thread(pool: &Pool) -> std::thread::ThreadId {
 fn wait_until(is_so: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(30);
     while !is_so() {
-        assert!(Instant::now() < deadline, "it did not come to pass");
+        assert!(Instant::now() < deadline, "the condition was not met in time");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -409,7 +409,7 @@ fn the_thread_that_became_idle_last_takes_the_next_job() {
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[test]
-fn a_flow_goes_on_while_its_jobs_wait_for_something_far_away() {
+fn a_flow_continues_while_its_jobs_wait_for_a_remote_store() {
     let config = |name| PoolConfig {
         name,
         threads: 1,
@@ -423,7 +423,7 @@ fn a_flow_goes_on_while_its_jobs_wait_for_something_far_away() {
         let begin = begin.clone();
         let job = move || {
             begin.send("far").unwrap();
-            // What is left at the end was waiting for one of the others.
+            // The last jobs waited for the return of one of the others.
             let _ = wait_for_far(&Cancel::default(), || {
                 came.recv().unwrap();
                 Ok(())
@@ -432,16 +432,16 @@ fn a_flow_goes_on_while_its_jobs_wait_for_something_far_away() {
         search.spawn(&tenant("a"), job).unwrap();
         far.push(come);
     }
-    // One more than may be away counts as begun, as if it ran; and so another has to wait.
+    // One more than may wait counts as begun, as if it ran; so a further one has to wait.
     for _ in 0..=AWAY_OF_FLOW_MAX {
         assert_eq!(begun.recv_timeout(PATIENCE), Ok("far"));
     }
     let near = begin.clone();
     search.spawn(&tenant("b"), move || near.send("near").unwrap()).unwrap();
-    assert_eq!(begun.recv_timeout(PATIENCE), Ok("near"), "others go on");
+    assert_eq!(begun.recv_timeout(PATIENCE), Ok("near"), "other flows continue");
     assert!(begun.try_recv().is_err(), "no further one of the first flow");
     far.remove(0).send(()).unwrap();
-    assert_eq!(begun.recv_timeout(PATIENCE), Ok("far"), "it counts no more");
+    assert_eq!(begun.recv_timeout(PATIENCE), Ok("far"), "it no longer counts");
     drop(begin);
     for come in far {
         come.send(()).unwrap();
@@ -452,7 +452,7 @@ fn a_flow_goes_on_while_its_jobs_wait_for_something_far_away() {
 }
 
 #[test]
-fn who_needs_nothing_far_away_waits_for_nobody_who_does() {
+fn local_jobs_do_not_wait_for_jobs_that_wait_for_a_remote_store() {
     let config = |name| PoolConfig {
         name,
         threads: 2,
@@ -478,19 +478,16 @@ fn who_needs_nothing_far_away_waits_for_nobody_who_does() {
         let (tell, told) = channel();
         let since = Instant::now();
         search.spawn(&tenant("a"), move || tell.send(()).unwrap()).unwrap();
-        assert!(
-            told.recv_timeout(PATIENCE).is_ok(),
-            "it waits for those that are far away"
-        );
+        assert!(told.recv_timeout(PATIENCE).is_ok(), "it waits for the remote jobs");
         since.elapsed()
     };
     near();
-    // Of the others none was begun in vain, and none waits on.
+    // All other jobs are refused, and none keeps waiting.
     for _ in 0..2 * AWAY_OF_FLOW_MAX {
         assert_eq!(told.recv_timeout(PATIENCE), Ok(Err(ErrorKind::Rejected)));
     }
     assert!(near() < Duration::from_secs(1));
-    // Where it answers again all are served.
+    // When the store answers again, all waiting jobs complete.
     for come in far {
         let _ = come.send(());
     }
@@ -501,7 +498,7 @@ fn who_needs_nothing_far_away_waits_for_nobody_who_does() {
 }
 
 #[test]
-fn who_waits_for_a_place_far_away_waits_no_longer_than_he_has_time() {
+fn a_job_waits_for_a_remote_slot_no_longer_than_its_timeout() {
     let config = |name| PoolConfig {
         name,
         threads: 2,
@@ -544,7 +541,7 @@ fn who_waits_for_a_place_far_away_waits_no_longer_than_he_has_time() {
     assert_eq!(hurried.recv_timeout(PATIENCE), Ok((Err(ErrorKind::Timeout), true)));
     gone.cancel();
     assert_eq!(leaving.recv_timeout(PATIENCE), Ok((Err(ErrorKind::Cancelled), false)));
-    // What is far away is silent before the time of the first is over; the second has all time.
+    // The store counts as unresponsive before the timeout of the first job; the second has no timeout.
     let patient = one_more(in_time(Duration::from_secs(600)));
     assert_eq!(patient.recv_timeout(PATIENCE), Ok((Err(ErrorKind::Timeout), true)));
     let unhurried = one_more(Cancel::default());
@@ -555,7 +552,7 @@ fn who_waits_for_a_place_far_away_waits_no_longer_than_he_has_time() {
 }
 
 #[test]
-fn nobody_waits_for_ever_for_a_place_far_away() {
+fn the_wait_for_a_remote_slot_is_bounded() {
     let came = Instant::now();
     let after = |ms| came + Duration::from_millis(ms);
     for (since, expect) in [
@@ -612,7 +609,7 @@ fn spare_threads_come_when_jobs_are_interrupted_and_go_when_they_are_idle() {
     go.send(()).unwrap();
     has_ended.recv().unwrap();
     wait_until(|| alive(&search) == 1);
-    // Whichever stayed goes on working.
+    // Whichever thread remains continues to work.
     next_thread(&search);
     assert_eq!(alive(&search), 1);
 }

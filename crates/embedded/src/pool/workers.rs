@@ -1,12 +1,11 @@
-//! Who runs, and when a running job makes room.
+//! Scheduling of jobs on threads, and interruption of long jobs.
 //!
-//! Only as many jobs run at once as there are slots (cores); the rest of the threads hold jobs that were interrupted.
-//! A long job asks now and then whether someone is further behind ([`yield_now`]); if so it
-//! gives up its slot in the middle of its work, and goes on when its turn comes. So a search of half a second
-//! delays nobody by more than the time between two such questions, and no job ever runs on top of
-//! another's stack.
+//! Only as many jobs run concurrently as there are slots (cores); the other threads hold interrupted jobs. A long job
+//! checks regularly whether another flow is further behind ([`yield_now`]). If so, it releases its slot in the middle
+//! of its work and continues when it is next. So a search of half a second delays other jobs by no more than the time
+//! between two such checks, and no job ever runs on top of another's stack.
 //!
-//! Never ask while holding a lock: whoever wants that lock would hold a slot and wait for it.
+//! Never yield while holding a lock: another job that needs the lock would hold a slot and wait for it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -27,35 +26,35 @@ use super::queue::{Candidate, End, FairQueue, Place};
 
 pub(super) type Job = Box<dyn FnOnce() + Send>;
 
-/// How long a job runs before it looks whether someone else should: a look takes a lock.
+/// How long a job runs before it checks whether it should yield: the check takes a lock.
 const LOOK_EVERY: Duration = Duration::from_micros(500);
-/// How long a job runs before the others of its own flow get their turn: as an operating system
-/// would have it, had each a thread of its own.
+/// Time slice of a job among jobs of its flow: as an operating system would schedule them, if each had a thread.
 const TURN: Duration = Duration::from_millis(10);
-/// So long after a job came back last what is far away counts as silent: a store's slow answers come within a second.
+/// Time without a returning job after which the store counts as unresponsive: slow answers of a store arrive within a
+/// second.
 const SILENT_AFTER: Duration = Duration::from_secs(2);
-/// So long a job waits at most for one of those that are away to come back, although some do now and then: who asked waits for some
+/// Maximum time that a job waits for the return of a waiting job, even if some return now and then: clients wait some
 /// tens of seconds.
 const PLACE_WITHIN: Duration = Duration::from_secs(10);
-/// How often it looks meanwhile whether anybody waits for it.
+/// How often it meanwhile checks for cancellation.
 const LOOK_AWAY_EVERY: Duration = Duration::from_millis(50);
-/// One thread in so many is for flows that have no job begun, so that nobody's interrupted jobs
-/// hold them all.
+/// One thread in this many is reserved for flows without a begun job, so that the interrupted jobs of one flow cannot
+/// hold all threads.
 const RESERVED_FOR_OTHERS: usize = 4;
 
-/// What is told apart for limits and statistics: one pool.
+/// One pool: the unit of limits and statistics.
 pub(super) struct Lane {
     pub(super) name: &'static str,
-    /// Jobs that run at once, and that one flow may have begun.
+    /// Maximum of jobs that run concurrently, and of begun jobs of one flow.
     pub(super) threads: usize,
-    /// Requests that wait.
+    /// Maximum of waiting requests.
     pub(super) queue_limit: usize,
     pub(super) running: usize,
     /// Begun and not ended.
     pub(super) active: usize,
     pub(super) completed: u64,
     pub(super) rejected: u64,
-    /// Takes no further jobs.
+    /// Accepts no further jobs.
     pub(super) closing: bool,
     /// Closed although a job still ran.
     pub(super) left_behind: bool,
@@ -63,16 +62,16 @@ pub(super) struct Lane {
 
 pub(super) struct Workers {
     pub(super) state: Mutex<State>,
-    /// Signalled when a job that waited for something far away comes back.
+    /// Signalled when a job that waited for a remote store returns.
     came_back: Condvar,
     /// Signalled when a job ends while a lane is closing.
     pub(super) ended: Condvar,
-    /// Entries that wait, for a look without the lock.
+    /// Number of waiting entries, readable without the lock.
     waiting: AtomicUsize,
     slots: usize,
     /// Whether there may be more threads than slots.
     has_spares: bool,
-    /// Free threads that are kept for flows with no job begun.
+    /// Free threads reserved for flows without a begun job.
     reserved: usize,
     cpu_clock: fn() -> Duration,
 }
@@ -83,9 +82,9 @@ pub(super) struct State {
     /// Jobs that run.
     running: usize,
     pub(super) crew: Crew<Assigned>,
-    /// When the first of the jobs that are away went, or one came back.
+    /// When the first of the waiting jobs began to wait, or the last one returned.
     away_since: Option<Instant>,
-    /// CPU time of jobs by flow and lane, ns. As many as tenants were authenticated.
+    /// CPU time of jobs by flow and lane, ns. As many entries as tenants were authenticated.
     cpu: BTreeMap<FlowKey, Vec<u64>>,
     over: bool,
 }
@@ -116,7 +115,7 @@ struct Current {
     /// When it was charged last.
     since: Instant,
     cpu_since: Duration,
-    /// How long its turn has been.
+    /// Used part of its time slice.
     turn: Duration,
 }
 
@@ -124,8 +123,8 @@ thread_local! {
     static CURRENT: RefCell<Option<Current>> = const { RefCell::new(None) };
 }
 
-/// To be called in the middle of long work, without any lock held: lets those run who are further
-/// behind. Costs next to nothing when nobody waits, or outside of a job.
+/// Lets flows run that are further behind. Must be called in the middle of long work, without any lock held. Costs next
+/// to nothing if no entry waits, or outside of a job.
 pub(crate) fn yield_now() {
     CURRENT.with_borrow_mut(|current| {
         let Some(current) = current else { return };
@@ -137,11 +136,13 @@ pub(crate) fn yield_now() {
     });
 }
 
-/// Runs `wait` for what is far away and may take long, without keeping anybody from running meanwhile: the flow may begin other jobs meanwhile, and they have threads of their own.
-/// As many of a flow wait as [`AWAY_OF_FLOW_MAX`]; one more waits for one of them, and is [`ErrorKind::Rejected`] where none
-/// has come back for a while: what is far away answers nobody, and who does not need it must not wait for those who do. Who waits
-/// only until a time has given up then ([`Cancel::give_up`]), and goes on with what is here. `waiting` ends it in any case; `wait`
-/// is to look at it by itself.
+/// Runs `wait`, which waits for a remote store and may take long, without occupying a slot: the flow may begin other
+/// jobs meanwhile, and they have threads.
+///
+/// At most [`AWAY_OF_FLOW_MAX`] jobs of a flow wait. One more waits for one of them to return, and fails with
+/// [`ErrorKind::Rejected`] if none has returned for a while: the store does not respond, and jobs that do not need it
+/// must not wait for those that do. A job with a timeout gives up then ([`Cancel::give_up`]), and continues with local
+/// data. `waiting` ends the wait in any case; `wait` must check it too.
 pub(crate) fn wait_for_far<T>(waiting: &Cancel, wait: impl FnOnce() -> Result<T>) -> Result<T> {
     let Some(mut apart) = Apart::begin() else {
         return wait();
@@ -152,7 +153,7 @@ pub(crate) fn wait_for_far<T>(waiting: &Cancel, wait: impl FnOnce() -> Result<T>
     result
 }
 
-/// Runs `wait`, which only waits for other threads, without keeping anybody from running meanwhile.
+/// Runs `wait`, which only waits for other threads, without occupying a slot.
 pub(crate) fn wait_for_others<T>(wait: impl FnOnce() -> T) -> T {
     let waiting = Apart::begin();
     let result = wait();
@@ -162,7 +163,7 @@ pub(crate) fn wait_for_others<T>(wait: impl FnOnce() -> T) -> T {
     result
 }
 
-/// The job of this thread while it waits for something.
+/// The job of this thread while it waits.
 struct Apart {
     workers: Arc<Workers>,
     place: Place,
@@ -170,7 +171,7 @@ struct Apart {
 }
 
 impl Apart {
-    /// `None`: this thread has no job.
+    /// Releases the slot; `None`: this thread has no job.
     fn begin() -> Option<Self> {
         CURRENT.with_borrow_mut(|current| {
             let current = current.as_mut()?;
@@ -188,7 +189,7 @@ impl Apart {
         })
     }
 
-    /// What it waits for is far away.
+    /// Marks the wait as one for a remote store.
     fn go_far(&mut self, waiting: &Cancel) -> Result<()> {
         let workers = &self.workers;
         if !workers.has_spares {
@@ -201,7 +202,7 @@ impl Apart {
             if !is_full && state.crew.away < AWAY_MAX {
                 break;
             }
-            // Of all flows where those together are too many.
+            // If all flows together are too many, the time of all flows counts.
             let since = if is_full { since } else { state.away_since };
             waiting.check()?;
             let (now, until) = (Instant::now(), in_vain_from(came, since));
@@ -230,7 +231,7 @@ impl Apart {
             place,
             is_away,
         } = self;
-        // At once, although all slots may be taken: its request is nearly done, and it would hold what it has.
+        // At once, even if all slots are taken: its request is nearly done, and would otherwise keep its memory.
         let mut state = workers.state.lock();
         if is_away {
             let now = Instant::now();
@@ -251,7 +252,8 @@ impl Apart {
     }
 }
 
-/// When whoever came then stops waiting for one of those that are away, of whom none has come back `since`.
+/// Returns when a job that arrived at `came` stops waiting for the return of a waiting job, if none has returned since
+/// `since`.
 pub(super) fn in_vain_from(came: Instant, since: Option<Instant>) -> Instant {
     (since.unwrap_or(came) + SILENT_AFTER).min(came + PLACE_WITHIN)
 }
@@ -259,11 +261,11 @@ pub(super) fn in_vain_from(came: Instant, since: Option<Instant>) -> Instant {
 fn no_place(pool: &str, waited: Duration) -> Error {
     let is_silent = waited < PLACE_WITHIN;
     let (what, time) = match is_silent {
-        true => ("none of them was answered for", SILENT_AFTER),
-        false => ("none of their places came free for this one within", PLACE_WITHIN),
+        true => ("none of them got an answer for", SILENT_AFTER),
+        false => ("no slot became free within", PLACE_WITHIN),
     };
     let reason = format!(
-        "rejected execution: as many jobs of the {pool} pool as may wait for snapshot repositories, and {what} {} seconds",
+        "rejected execution: too many jobs of the {pool} pool wait for snapshot repositories, and {what} {} seconds",
         time.as_secs()
     );
     Error::new(ErrorKind::Rejected, reason)
@@ -286,7 +288,7 @@ impl Current {
 }
 
 impl State {
-    /// A job gave up its slot.
+    /// Releases the slot of a job.
     fn stop(&mut self, place: &Place) {
         self.running -= 1;
         self.lanes[place.lane].running -= 1;
@@ -294,7 +296,7 @@ impl State {
     }
 }
 
-/// Decides which waiting entries may run, apart from whose turn it is.
+/// Decides which waiting entries may run, independent of their order.
 fn allowed<'a>(
     lanes: &'a [Lane],
     free_threads: usize,
@@ -321,7 +323,7 @@ fn allowed<'a>(
 }
 
 impl Workers {
-    /// As many jobs run at once as threads last; those are started here.
+    /// Starts the lasting threads. As many jobs run concurrently as there are lasting threads.
     pub(super) fn start(
         name: &'static str,
         lanes: Vec<Lane>,
@@ -353,7 +355,7 @@ impl Workers {
         Ok(workers)
     }
 
-    /// What a thread runs.
+    /// Returns the main function of a thread.
     fn thread(self: &Arc<Self>) -> impl FnOnce(Arc<Seat<Assigned>>) + Send + 'static {
         let workers = Arc::clone(self);
         move |seat| workers.work(&seat)
@@ -372,7 +374,7 @@ impl Workers {
         self.hand_out(&mut state);
     }
 
-    /// Hands out slots, and wakes the threads that are to take them.
+    /// Assigns free slots, and wakes the threads that take them.
     fn hand_out(self: &Arc<Self>, state: &mut State) {
         let mut can_start = true;
         while state.running < self.slots {
@@ -389,11 +391,11 @@ impl Workers {
                         job,
                     };
                     if let Err((error, assigned)) = crew.run(assigned, || self.thread()) {
-                        tracing::warn!("cannot start a thread, a job waits for one to become idle: {error}");
+                        tracing::warn!("cannot start a thread, the job waits for an idle one: {error}");
                         let Assigned { flow, job, .. } = assigned;
                         queue.push(&flow, place.lane, Entry::Fresh(flow.clone(), job), End::First);
                         queue.stopped(&place);
-                        // Interrupted jobs have theirs.
+                        // Interrupted jobs have a thread already.
                         can_start = false;
                         continue;
                     }
@@ -412,7 +414,7 @@ impl Workers {
         self.waiting.store(waiting, Ordering::Relaxed);
     }
 
-    /// What a thread does until it has to end.
+    /// Main loop of a thread.
     fn work(self: &Arc<Self>, seat: &Arc<Seat<Assigned>>) {
         let mut patience = None;
         loop {
@@ -423,7 +425,7 @@ impl Workers {
                     let mut state = self.state.lock();
                     self.end_job(&mut state, &place);
                     patience = state.crew.rest(seat);
-                    // This thread is the first to be asked.
+                    // This thread is the first to get a new job.
                     self.hand_out(&mut state);
                     if state.over && state.crew.end(seat) {
                         return;
@@ -431,7 +433,7 @@ impl Workers {
                 }
                 Some(Order::End) => return,
                 None if self.state.lock().crew.leave(seat) => return,
-                // It is one of those that stay, or has just been given a job.
+                // It is a lasting thread, or has just got a job.
                 None => patience = None,
             }
         }
@@ -487,7 +489,7 @@ impl Workers {
         });
         let entry = Entry::Interrupted(Arc::clone(&interrupted));
         let Place { lane, .. } = current.place;
-        // Before it stops, so that its flow never looks as if it had nothing to do.
+        // Before it stops, so that its flow never looks idle.
         state.queue.push(&current.flow, lane, entry, end);
         state.stop(&current.place);
         self.hand_out(&mut state);
@@ -498,14 +500,14 @@ impl Workers {
         (current.since, current.cpu_since) = (Instant::now(), (self.cpu_clock)());
     }
 
-    /// Lets the threads end once nothing waits; returns them.
+    /// Ends the threads once nothing waits; returns their handles.
     pub(super) fn finish(&self) -> Vec<JoinHandle<()>> {
         let mut state = self.state.lock();
         state.over = true;
         state.crew.dismiss()
     }
 
-    /// CPU time of a lane's jobs, of every tenant that had any.
+    /// Returns the CPU time of a lane's jobs, for every tenant that had any.
     pub(super) fn tenants_cpu_time(&self, lane: usize) -> Vec<(TenantId, Duration)> {
         let state = self.state.lock();
         let used = state.cpu.iter().filter(|(_, lanes)| lanes[lane] > 0);
@@ -516,7 +518,7 @@ impl Workers {
         .collect()
     }
 
-    /// Counts the CPU time of a tenant anew.
+    /// Resets the CPU time of a tenant.
     pub(super) fn forget_tenant(&self, tenant: &str) {
         let mut state = self.state.lock();
         let is_own = |flow: &FlowKey| matches!(flow, FlowKey::Tenant(own) if own.as_str() == tenant);
@@ -530,12 +532,12 @@ impl Workers {
     }
 }
 
-/// The flow of the job that runs on the calling thread.
+/// Returns the flow of the job that runs on the calling thread.
 pub(super) fn current_flow() -> Option<Flow> {
     CURRENT.with_borrow(|current| current.as_ref().map(|current| current.flow.clone()))
 }
 
-/// Runs a job; a panic ends no thread.
+/// Runs a job; a panic does not end the thread.
 pub(super) fn run_guarded(job: Job) {
     if std::panic::catch_unwind(std::panic::AssertUnwindSafe(job)).is_err() {
         tracing::error!(thread = std::thread::current().name(), "a job panicked");

@@ -1,13 +1,12 @@
-//! What segments answered to aggregations and counts, kept for when it is asked again.
+//! Segment result cache: partial results of aggregations and counts, kept for repeated requests.
 //!
-//! A segment never changes, so what a part of it answered stays right as long as the segment exists
-//! and nothing more of it is deleted. A dashboard that is looked at again, or whose window has moved
-//! on, computes only what is new; where nothing is, the whole answer is there. Elasticsearch's request
-//! cache keeps the answer of a whole shard, which any refresh invalidates; this one shows its numbers
-//! in the same place.
+//! A segment never changes, so a result over a part of it stays valid as long as the segment exists and no more of that
+//! part is deleted. When a dashboard is opened again, or its window has moved, only the new part is computed; if
+//! nothing is new, the whole response is cached. Elasticsearch's request cache holds the response of a whole shard,
+//! which any refresh invalidates; this cache shows its statistics in the same place.
 //!
-//! Bounded by bytes; the least recently used goes first. No tenant can push out the others: one that
-//! holds more than its share makes room among its own.
+//! Bounded by bytes; evicts the least recently used entry. No tenant can evict the entries of others: a tenant above
+//! its share evicts entries of itself.
 
 mod name;
 #[cfg(test)]
@@ -27,37 +26,37 @@ use crate::engine::Answered;
 
 pub(crate) use self::name::{Coverage, Name, Part, Question};
 
-/// Holding more than this share of the limit, a tenant makes room among its own entries.
+/// Share of the limit (1/4) above which a tenant evicts its own entries.
 const TENANT_SHARE_MAX: usize = 4;
-/// One entry takes this share of the limit at most.
+/// Maximum share of the limit (1/8) for one entry.
 const ENTRY_SHARE_MAX: usize = 8;
-/// Rough bytes of an entry beside its name and what it answers: its places in the tables.
+/// Approximate bytes of an entry besides its name and result: its places in the tables.
 const ENTRY_BYTES: usize = 300;
 
-/// What was answered.
+/// A cached result.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    /// How many documents matched.
+    /// Number of matching documents.
     pub(crate) total: u64,
-    /// To the aggregations.
+    /// Result of the aggregations.
     pub(crate) found: Found,
-    /// Rough bytes of that.
+    /// Approximate bytes of the result.
     pub(crate) bytes: usize,
 }
 
-/// What was found for aggregations.
+/// Result of aggregations.
 #[derive(Debug)]
 pub(crate) enum Found {
-    /// By a segment; to be merged with what others found.
+    /// Result of one segment, to be merged with others.
     Partials(Partials),
-    /// By all; as the answer shows it.
+    /// Result of all segments, as the response shows it.
     Finished(Arc<Value>),
-    /// All of the answer, hits too.
+    /// The whole response, including hits.
     Response(Arc<Answered>),
 }
 
 impl Answer {
-    /// The segments that it is about.
+    /// Returns the segments that the result depends on.
     fn segments<'a>(&'a self, name: &'a Name) -> impl Iterator<Item = SegmentId> + 'a {
         let answered = match &self.found {
             Found::Response(answered) => Some(answered.segments()),
@@ -74,7 +73,7 @@ struct Entry {
     used: u64,
 }
 
-/// What the cache did for one shard.
+/// Statistics of the cache for one shard.
 #[derive(Debug, Default)]
 pub(crate) struct Account {
     pub(crate) bytes: AtomicU64,
@@ -84,7 +83,7 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// Its numbers.
+    /// Returns the statistics.
     pub(crate) fn stats(&self) -> RequestCacheStats {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         RequestCacheStats {
@@ -105,15 +104,15 @@ pub struct RequestCache {
 #[derive(Default)]
 struct State {
     entries: HashMap<Arc<Name>, Entry>,
-    /// The entries that are about a segment.
+    /// The entries that depend on a segment.
     segments: HashMap<SegmentId, HashSet<Arc<Name>>>,
     tenants: HashMap<Arc<str>, Tenant>,
     bytes: usize,
-    /// Counts uses; an entry keeps that of its last one.
+    /// Counts uses; an entry stores the number of its last use.
     uses: u64,
 }
 
-/// A tenant's entries.
+/// The entries of a tenant.
 #[derive(Default)]
 struct Tenant {
     bytes: usize,
@@ -121,7 +120,7 @@ struct Tenant {
     entries: BTreeMap<u64, Arc<Name>>,
 }
 
-/// The cache as one shard uses it.
+/// The cache with the statistics of one shard.
 #[derive(Clone)]
 pub struct ShardCache {
     cache: Arc<RequestCache>,
@@ -129,7 +128,7 @@ pub struct ShardCache {
 }
 
 impl RequestCache {
-    /// An empty one that holds so many bytes at most; 0: nothing.
+    /// Creates an empty cache of at most `limit_bytes`; 0: it stores nothing.
     pub(crate) fn new(limit_bytes: usize) -> Arc<Self> {
         Arc::new(Self {
             limit_bytes,
@@ -137,27 +136,27 @@ impl RequestCache {
         })
     }
 
-    /// Whether it ever holds anything.
+    /// Whether the cache can store anything.
     pub(crate) fn is_on(&self) -> bool {
         self.limit_bytes > 0
     }
 
-    /// Bytes of a tenant's entries.
+    /// Returns the bytes of a tenant's entries.
     pub fn tenant_bytes(&self, tenant: &str) -> u64 {
         self.state.lock().tenants.get(tenant).map_or(0, |own| own.bytes as u64)
     }
 
-    /// Lets all go that is about a segment.
+    /// Removes all entries that depend on a segment.
     pub(crate) fn forget(&self, segment: SegmentId) {
         let mut state = self.state.lock();
         let names = state.segments.remove(&segment).unwrap_or_default();
         let gone: Vec<Option<Entry>> = names.iter().map(|name| state.remove(name)).collect();
         drop(state);
-        // Freeing takes its time, and nobody has to wait for it.
+        // Freeing memory takes time, so it happens without the lock.
         drop(gone);
     }
 
-    /// Looks for an answer; nothing is counted.
+    /// Returns a result; nothing is counted.
     pub(crate) fn get(&self, name: &Name) -> Option<Arc<Answer>> {
         let mut state = self.state.lock();
         state.uses += 1;
@@ -238,8 +237,8 @@ impl State {
         Some(entry)
     }
 
-    /// Makes room for a tenant: among its own entries if it holds more than its share, else where
-    /// the least recently used one is.
+    /// Chooses the entry to evict for a tenant: its own oldest if it is above its share, otherwise the least recently
+    /// used of all.
     fn evict_for(&mut self, tenant: &Arc<str>, share_bytes: usize) -> Option<Entry> {
         let own = self.tenants.get(tenant).filter(|own| own.bytes > share_bytes);
         let oldest = match own {
@@ -256,7 +255,7 @@ impl State {
 }
 
 impl ShardCache {
-    /// A cache and what it does for one shard.
+    /// Combines a cache with the statistics of one shard.
     pub(crate) fn new(cache: &Arc<RequestCache>, account: &Arc<Account>) -> Self {
         Self {
             cache: Arc::clone(cache),
@@ -264,17 +263,17 @@ impl ShardCache {
         }
     }
 
-    /// Looks for an answer, without counting it.
+    /// Returns a result without counting the lookup.
     pub(crate) fn peek(&self, name: &Name) -> Option<Arc<Answer>> {
         self.cache.get(name)
     }
 
-    /// Counts an answer that was found for this shard and others.
+    /// Counts a hit of a result for this shard and others.
     pub(crate) fn count_hit(&self) {
         self.account.hits.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Looks for an answer of this shard, and counts whether there is one.
+    /// Returns a result for this shard, and counts the hit or miss.
     pub(crate) fn get(&self, name: &Name) -> Option<Arc<Answer>> {
         let found = self.cache.get(name);
         let counter = match found {
@@ -285,12 +284,12 @@ impl ShardCache {
         found
     }
 
-    /// Keeps an answer. The segments that it is about [know](Self::watch) the cache.
+    /// Stores a result. The segments that it depends on must [know](Self::watch) the cache.
     pub(crate) fn put(&self, name: Name, answer: Answer) {
         self.cache.put(name, answer, &self.account);
     }
 
-    /// Lets a segment tell the cache when it is closed.
+    /// Makes a segment remove its entries from the cache when it is closed.
     pub(crate) fn watch(&self, segment: &crate::segment::Segment) {
         segment.derived.cached_in(&self.cache);
     }

@@ -1,4 +1,4 @@
-//! What names an answer: the question, and what of which segments it was asked of.
+//! Cache key of a result: the request, and the parts of segments that it covers.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -11,23 +11,23 @@ use tantivy::index::SegmentId;
 
 use crate::segment::{AliveBits, Segment};
 
-/// Everything that the answer of some rows depends on, apart from the rows.
+/// All inputs of a result except the rows.
 #[derive(Debug, Clone)]
 pub(crate) struct Question {
     /// The query and the aggregations, printed.
     text: Arc<str>,
-    /// Whose documents; empty: everybody's.
+    /// The tenant whose documents count; empty: all documents.
     tenant: Arc<str>,
-    /// What names in it were resolved against; another one may resolve them otherwise.
+    /// The metadata against which names were resolved; another version may resolve them differently.
     against: Against,
 }
 
-/// What names are resolved against.
+/// Metadata for the resolution of names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Against {
-    /// Those of fields.
+    /// Names of fields.
     Mapping(Place<Mapping>),
-    /// Those of indices, too.
+    /// Names of indices too.
     Metadata(Place<Metadata>),
 }
 
@@ -50,7 +50,7 @@ impl PartialEq for Question {
 impl Eq for Question {}
 
 impl Hash for Question {
-    // Where it was resolved tells most of them apart, and is hashed faster than a text.
+    // The metadata differs for most questions, and is hashed faster than a text.
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.against.hash(state);
         self.tenant.hash(state);
@@ -61,8 +61,8 @@ impl Hash for Question {
     }
 }
 
-/// Tells something shared from all others by where it is. It need not live on: its place is not used
-/// again as long as this is kept.
+/// Identity of a shared object by its address. The object need not live: its address is not reused as long as this
+/// exists.
 struct Place<T>(Weak<T>);
 
 impl<T> Place<T> {
@@ -97,15 +97,14 @@ impl<T> Hash for Place<T> {
     }
 }
 
-/// Which part of a segment a question was asked of. Two windows that cover the same part are the
-/// same question to it.
+/// The part of a segment that a question covers. Two windows with the same part are the same question for the segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Coverage {
-    /// All of it.
+    /// The whole segment.
     All,
     /// These rows.
     Rows(DocId, DocId),
-    /// What has these instants, inclusive, as the column stores them.
+    /// The documents with these timestamps, inclusive, as the column stores them.
     Instants(u64, u64),
 }
 
@@ -114,7 +113,7 @@ pub(crate) enum Coverage {
 pub(crate) struct Part {
     segment: SegmentId,
     coverage: Coverage,
-    /// Which documents are alive; `None`: all.
+    /// Live documents; `None`: all.
     alive: Option<Place<AliveBits>>,
 }
 
@@ -137,17 +136,17 @@ impl Part {
     }
 }
 
-/// How far an answer has got.
+/// Stage of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Stage {
-    /// It is a segment's, to be merged.
+    /// Result of a segment, to be merged.
     Segment {
-        /// The segment was all that its shard had to say, so `terms` were cut.
+        /// The segment was the only one of its shard, so `terms` were cut.
         whole_shard: bool,
     },
-    /// It is the request's.
+    /// Result of the request.
     Finished { typed_keys: bool, buckets_max: usize },
-    /// It is all that the client gets.
+    /// The whole response to the client.
     Response,
 }
 
@@ -161,7 +160,7 @@ pub(crate) struct Name {
 }
 
 impl Name {
-    /// Of what one segment answers.
+    /// Returns the key of a segment's result.
     pub(crate) fn of_segment(question: &Question, part: Part, whole_shard: bool) -> Self {
         Self {
             stage: Stage::Segment { whole_shard },
@@ -170,7 +169,7 @@ impl Name {
         }
     }
 
-    /// Of what a request is answered that asks these questions of these parts; `None`: it asks none.
+    /// Returns the key of the result of a request with these questions and parts; `None`: there are no questions.
     pub(crate) fn of_request(
         questions: Vec<Question>,
         parts: Vec<Part>,
@@ -188,7 +187,7 @@ impl Name {
         })
     }
 
-    /// Of a request that is known by its text alone.
+    /// Returns the key of a request that is identified by its text.
     pub(crate) fn of_text(text: Arc<str>, tenant: Arc<str>, metadata: &Arc<Metadata>) -> Self {
         Self {
             stage: Stage::Response,
@@ -201,17 +200,17 @@ impl Name {
         }
     }
 
-    /// Whose memory the answer is.
+    /// Returns the tenant whose memory share the result counts for.
     pub(super) fn tenant(&self) -> &Arc<str> {
         &self.questions[0].tenant
     }
 
-    /// The segments that it is about.
+    /// Returns the segments that the key names.
     pub(super) fn segments(&self) -> impl Iterator<Item = SegmentId> + '_ {
         self.parts.iter().map(|part| part.segment)
     }
 
-    /// Rough bytes of the name itself. Texts are shared by the questions of a request.
+    /// Returns the approximate bytes of the key. Questions of a request share their text.
     pub(super) fn size_bytes(&self) -> usize {
         let own = self.parts.len() * size_of::<Part>() + self.questions.len() * size_of::<Question>();
         own + self.questions[0].text.len()

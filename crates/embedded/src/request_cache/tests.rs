@@ -17,7 +17,7 @@ fn question(tenant: &str, text: &str, mapping: &Arc<Mapping>) -> Question {
     Question::new(text.into(), tenant.into(), mapping)
 }
 
-/// A question of a tenant about all of a segment.
+/// A question of a tenant about a whole segment.
 fn name(number: u32, tenant: &str, mapping: &Arc<Mapping>) -> Name {
     let part = Part::of_id(segment(number), Coverage::All);
     Name::of_segment(&question(tenant, "q", mapping), part, false)
@@ -40,7 +40,7 @@ fn total(cache: &RequestCache, name: &Name) -> Option<u64> {
 fn the_least_recently_used_goes_first_and_sums_stay_right() {
     let cache = RequestCache::new(8 * SIZE);
     let (account, mapping) = (Arc::default(), mapping());
-    // Four tenants hold two each, none more than its share.
+    // Four tenants hold two entries each, none more than its share.
     let own = |number: u32| name(number, &format!("t{}", number % 4), &mapping);
     for number in 0..8 {
         put(&cache, own(number), number.into(), &account);

@@ -1,4 +1,4 @@
-//! Making a snapshot: segments become splits, manifests name them, one commit shows all.
+//! Creation of a snapshot: segments become splits, manifests name them, and one commit makes the snapshot visible.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -26,18 +26,18 @@ use crate::engine::Core;
 use crate::engine::state::{IndexState, ShardSlot};
 use crate::shard::{FrozenSegment, Shard};
 
-/// Times that what a snapshot relied on may be swept before it gives up.
+/// How often a snapshot may lose objects that it relies on to a sweep before it fails.
 const SWEPT_MAX: usize = 16;
 
-/// Times that an index may be opened and closed while a snapshot looks at one of its shards.
+/// How often an index may be opened and closed while a snapshot freezes one of its shards.
 const OPENED_MAX: usize = 8;
 
-/// What is put into a snapshot.
+/// Contents of a snapshot, decided before the snapshot runs.
 pub(crate) struct Plan {
     repository: Arc<Repository>,
     _used: Use,
     running: Arc<Running>,
-    /// Where it is listed.
+    /// The list that holds `running`.
     list: Arc<RunningList>,
     indices: Vec<Arc<IndexState>>,
     data_streams: Vec<Arc<DataStream>>,
@@ -45,14 +45,14 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// What is told of it while it runs.
+    /// Returns the state of the snapshot while it runs.
     pub(crate) fn info(&self) -> SnapshotInfo {
         self.running.info()
     }
 }
 
 impl Plan {
-    /// Indices that are no more, and what data streams had of them.
+    /// Removes deleted indices from the plan, also from its data streams.
     fn leave_out(&mut self, gone: &HashSet<String>) {
         if gone.is_empty() {
             return;
@@ -68,7 +68,7 @@ impl Plan {
     }
 }
 
-/// Ended, one way or the other, or never begun because nobody had room for it.
+/// Removes the snapshot from the list: it ended, or it never started because a limit refused it.
 impl Drop for Plan {
     fn drop(&mut self) {
         self.list
@@ -79,12 +79,12 @@ impl Drop for Plan {
     }
 }
 
-/// A shard as it is held until the snapshot is committed.
+/// A shard whose files are held until the snapshot is committed.
 struct HeldShard {
     index: Arc<IndexState>,
     number: u32,
     next_seq_no: u64,
-    /// `Err`: the snapshot lacks it.
+    /// `Err`: the snapshot lacks the shard.
     segments: Result<Vec<FrozenSegment>>,
 }
 
@@ -100,7 +100,7 @@ impl HeldShard {
 }
 
 impl Core {
-    /// Checks a request and lists it among those that run; [`Core::make_snapshot`] does the work.
+    /// Validates a request and adds it to the list of running snapshots; [`Core::make_snapshot`] does the work.
     pub(crate) async fn plan_snapshot(&self, ctx: &RequestContext, request: CreateSnapshot) -> Result<Plan> {
         check_operator(ctx)?;
         let (repository, used) = self.repository_for(&request.repository, Work::Snapshot)?;
@@ -161,13 +161,14 @@ impl Core {
         })
     }
 
-    /// Makes the snapshot. Blocks for as long as it takes, on a thread that may.
+    /// Creates the snapshot. Blocks until it ends, so the caller must be on a thread that may block.
     pub(crate) fn make_snapshot(&self, mut plan: Plan) -> Result<SnapshotInfo> {
         let made = self.make(&mut plan);
         if let Err(error) = &made {
             let (repository, snapshot) = (&plan.running.repository, &plan.running.name);
-            tracing::warn!(repository, snapshot, %error, "a snapshot was not made");
-            // Before it leaves the list of those that run. One that was stopped is gone as whoever stopped it wants.
+            tracing::warn!(repository, snapshot, %error, "cannot create the snapshot");
+            // Before the snapshot leaves the list of running ones. A cancelled snapshot is not a failed one: its
+            // canceller wanted that.
             if !plan.running.cancel.is_cancelled() {
                 self.repositories.failed.note(&plan.running, error, self.now_ms());
             }
@@ -182,20 +183,20 @@ impl Core {
         let writing = io.block_on(repository.begin_writing())?;
         let made = self.make_while_writing(plan, &writing);
         if made.is_err() && !self.is_closing() {
-            // Best effort: what is left now is removed when the next snapshot begins.
+            // Best effort: the next snapshot removes the objects that remain now.
             let cleaned = io.block_on(async {
                 repository.end_writing(writing).await?;
                 repository.cleanup().await
             });
             if let Err(error) = cleaned {
-                tracing::warn!(repository = repository.name(), %error, "cannot remove what a snapshot left behind yet");
+                tracing::warn!(repository = repository.name(), %error, "cannot remove unused objects of a snapshot");
             }
             return made;
         }
         if made.is_ok()
             && let Err(error) = io.block_on(repository.end_writing(writing))
         {
-            tracing::warn!(repository = repository.name(), %error, "cannot take away the mark of a snapshot yet");
+            tracing::warn!(repository = repository.name(), %error, "cannot remove the marker object of a snapshot");
         }
         made
     }
@@ -209,8 +210,9 @@ impl Core {
         let mut basis = writing.basis.clone();
         let names = plan.indices.iter().map(|index| index.name.to_string());
         let mut known = io.block_on(known(repository, basis.state(), names))?;
-        // What was read back and found damaged is written again, under the same name as it is called by its content: whoever
-        // reads meanwhile reads one or the other, two who write write the same, and all that name it have it whole.
+        // Objects that a verification found damaged are written again under the same name, because the name is a hash
+        // of the content. A concurrent reader reads the old or the new object, two writers write the same bytes, and
+        // every snapshot that names the object has it whole.
         known.forget(&self.repositories.verifications.damaged_in(&basis.state().uuid));
         for _ in 0..SWEPT_MAX {
             let mut needed = HashSet::new();
@@ -243,25 +245,24 @@ impl Core {
         Err(Error::new(
             ErrorKind::SnapshotInProgress,
             format!(
-                "[{}:{}] what the snapshot needs is removed again and again by others",
+                "[{}:{}] other writers removed objects that the snapshot needs [{SWEPT_MAX}] times; try again",
                 running.repository, running.name
             ),
         ))
     }
 
-    /// What indices are now: what was written since the snapshot was asked for may have brought fields to their
-    /// mappings.
+    /// Returns the current metadata of the indices: writes since the request may have added fields to the mappings.
     fn metadata_of(&self, indices: &[Arc<IndexState>]) -> Vec<Arc<IndexMetadata>> {
         let state = self.state();
         let newest = |index: &Arc<IndexState>| match state.index(&index.name) {
             Ok(own) if own.metadata.uuid == index.metadata.uuid => Arc::clone(&own.metadata),
-            // It is gone since its shards were held.
+            // The index was deleted after its shards were held.
             _ => Arc::clone(&index.metadata),
         };
         indices.iter().map(newest).collect()
     }
 
-    /// Holds every shard as it is now.
+    /// Holds the files of every shard in their current state.
     fn hold(&self, plan: &mut Plan) -> Result<Vec<HeldShard>> {
         let mut held = Vec::new();
         let mut gone = HashSet::new();
@@ -276,7 +277,8 @@ impl Core {
         Ok(held)
     }
 
-    /// Whether an index was deleted since the snapshot was asked for. One that was named, and not by a pattern, is missed.
+    /// Whether an index was deleted after the request. If the request named the index itself, and not a pattern, this
+    /// is an error.
     fn is_gone(&self, plan: &Plan, index: &IndexState) -> Result<bool> {
         let target = &plan.running.request.target;
         match self.check_wanted(index) {
@@ -291,10 +293,10 @@ impl Core {
         }
     }
 
-    /// False: the index was deleted meanwhile, and nothing of it is held.
+    /// Returns false if the index was deleted meanwhile; then none of its files are held.
     fn hold_index(&self, running: &Running, index: &Arc<IndexState>, held: &mut Vec<HeldShard>) -> Result<bool> {
         if is_mounted(&index.metadata) {
-            // Its splits are in a repository already; what it was mounted from is in its settings.
+            // Its splits are in a repository already; its settings name that repository.
             for slot in index.shards.iter() {
                 running.note(&index.name, slot.number, |status| status.stage = ShardStage::Done);
             }
@@ -317,7 +319,7 @@ impl Core {
                 return Err(Error::new(
                     ErrorKind::Conflict,
                     format!(
-                        "[{}:{}] shard [{}][{}] does not serve, and the snapshot may not be partial",
+                        "[{}:{}] shard [{}][{}] is not started, and the request does not set [partial]",
                         running.repository, running.name, index.name, slot.number
                     ),
                 )
@@ -334,7 +336,7 @@ impl Core {
 
     fn freeze(&self, index: &IndexState, slot: &ShardSlot) -> Result<Frozen> {
         let mut frozen = slot.on_shard(freeze);
-        // Somebody may open and close it meanwhile, and does not for ever.
+        // Other requests may open and close the index meanwhile; retry a limited number of times.
         for _ in 0..OPENED_MAX {
             let Err(error) = &frozen else { break };
             if error.kind() == ErrorKind::IndexClosed {
@@ -342,7 +344,7 @@ impl Core {
                     return Ok(held);
                 }
             } else if !slot.reopen.load(Ordering::Acquire) {
-                // Somebody may be at it just now.
+                // Another thread may be opening the shard now; wait for it.
                 drop(slot.opening.lock());
                 frozen = slot.on_shard(freeze);
                 match &frozen {
@@ -352,15 +354,16 @@ impl Core {
                     _ => continue,
                 }
             }
-            // Whoever opened the index is about to; if that fails the shard says why.
+            // The request that opened the index is about to open the shard too. If that fails, the shard holds the
+            // error.
             let _ = self.open_shard(index, slot);
             frozen = slot.on_shard(freeze);
         }
         frozen
     }
 
-    /// What a shard of a closed index has; `None`: the index is open. The shard is open for as long as it takes to hold its
-    /// files, and serves nobody.
+    /// Freezes a shard of a closed index; `None`: the index is open. The shard is open only while its files are being
+    /// held, and serves no requests.
     fn freeze_closed(&self, index: &IndexState, slot: &ShardSlot) -> Result<Option<Frozen>> {
         let _nobody_else_opens_it = slot.opening.lock();
         match self.check_wanted(index) {
@@ -369,10 +372,10 @@ impl Core {
             Err(error) => return Err(error),
         }
         if slot.unsettled.load(Ordering::Acquire) {
-            let why = "the shard is on its way to another device";
+            let why = "the shard is being moved to another device";
             return Err(Error::new(ErrorKind::Conflict, why).with_index(&*index.name));
         }
-        // Two shards may never write to the same files.
+        // Two shards must never write to the same files.
         slot.end_retired();
         let shard = self.open_files_of(index, slot.number)?;
         let frozen = freeze(&shard);
@@ -381,7 +384,8 @@ impl Core {
         closed.and(frozen).map(Some)
     }
 
-    /// Writes what the repository lacks. Returns shards by index, and adds the keys of what they name.
+    /// Uploads the splits that the repository lacks. Returns the shards by index, and adds the keys of all named
+    /// objects to `needed`.
     fn write_shards(
         &self,
         plan: &Plan,
@@ -400,7 +404,7 @@ impl Core {
                 Err(_) => Ok(None),
             };
             let written = match written {
-                // Only now it shows: the rest is saved nevertheless.
+                // The error appears only now; a partial snapshot continues with the other shards.
                 Err(error) if plan.running.request.partial => {
                     plan.running.note(&shard.index.name, shard.number, |status| {
                         status.stage = ShardStage::Failure;
@@ -479,7 +483,7 @@ impl Core {
         })
     }
 
-    /// Writes the manifests of the indices and says what the snapshot holds.
+    /// Writes the manifests of the indices and returns the manifest of the snapshot.
     fn manifest(
         &self,
         plan: &Plan,
@@ -499,7 +503,7 @@ impl Core {
                 missing: false,
             };
             let manifest = IndexManifest {
-                // On which device a shard lies is this node's business.
+                // The device of a shard is local to this node.
                 index: IndexMetadata {
                     tiers: BTreeMap::new(),
                     ..IndexMetadata::clone(metadata)
@@ -559,36 +563,36 @@ impl Core {
     }
 }
 
-/// Whether an index has no files of its own.
+/// Whether an index is mounted, so that it has no local segments to save.
 pub(super) fn is_mounted(index: &IndexMetadata) -> bool {
     let kind = index.settings.typed.get("index.store.type");
     kind.and_then(|kind| kind.as_str()) == Some("snapshot")
 }
 
-/// The next sequence number of a shard, and its segments.
+/// The next sequence number of a shard, and its frozen segments.
 type Frozen = (u64, Vec<FrozenSegment>);
 
 fn freeze(shard: &Shard) -> Result<Frozen> {
     let segments = shard.freeze()?;
-    // Whatever came after the segments were frozen only makes it larger.
+    // Writes after the freeze only make it larger.
     let next_seq_no = shard.stats().max_seq_no.map_or(0, |last| last + 1);
     Ok((next_seq_no, segments))
 }
 
-/// A file that is gone with its owner; what a crash leaves is removed at the next start.
+/// A scratch file that is deleted on drop. After a crash, the next start removes it.
 pub(super) struct Scratch {
     pub(super) path: PathBuf,
     disk: Arc<dyn Disk>,
 }
 
-/// A folder like that.
+/// A scratch folder that is deleted on drop.
 pub(super) struct ScratchFolder {
     pub(super) path: PathBuf,
     disk: Arc<dyn Disk>,
 }
 
 impl ScratchFolder {
-    /// An empty folder among the scratch files.
+    /// Creates an empty folder in the scratch folder.
     pub(super) fn new(disk: &Arc<dyn Disk>, path_data: &Path, name: &str) -> Result<Self> {
         let path = scratch_dir(path_data).join(name);
         disk.create_dir_all(&path)?;
@@ -601,13 +605,13 @@ impl ScratchFolder {
 
 impl Drop for ScratchFolder {
     fn drop(&mut self) {
-        // What stays goes at the next start.
+        // If this fails, the next start removes the folder.
         let _ = self.disk.remove_dir_all(&self.path);
     }
 }
 
 impl Scratch {
-    /// A name in the folder of scratch files, which is made if it is missing.
+    /// Names a file in the scratch folder, and creates that folder if it is missing.
     pub(super) fn new(disk: &Arc<dyn Disk>, path_data: &Path, name: &str) -> Result<Self> {
         let folder = scratch_dir(path_data);
         disk.create_dir_all(&folder)?;
@@ -617,12 +621,12 @@ impl Scratch {
         })
     }
 
-    /// What is written to a new file of that name.
+    /// Creates the file for writing.
     pub(super) fn create(&self) -> Result<AppendWriter> {
         Ok(AppendWriter::create(&*self.disk, &self.path)?)
     }
 
-    /// The file, for an upload.
+    /// Opens the file for an upload.
     pub(super) fn file(&self) -> LocalFile {
         LocalFile::new(&self.disk, &self.path)
     }
@@ -630,7 +634,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // It may never have been made.
+        // The file may never have been created.
         let _ = self.disk.remove_file(&self.path);
     }
 }

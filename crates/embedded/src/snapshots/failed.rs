@@ -1,5 +1,5 @@
-//! Snapshots that could not be made. Nothing of them is in the repository, and whoever began one without waiting learns here
-//! what became of it.
+//! List of failed snapshots. The repository holds nothing of them; a client that started one without waiting finds its
+//! error here.
 
 use std::collections::VecDeque;
 
@@ -9,14 +9,15 @@ use parking_lot::Mutex;
 
 use super::running::Running;
 
-/// So many of all repositories are remembered, the last ones, until the process ends: they may have many shards.
+/// Failed snapshots remembered over all repositories, the newest, until the process ends. The bound exists because each
+/// may have many shards.
 const KEPT_MAX: usize = 20;
 
-/// See the module. In the order of their end.
+/// Failed snapshots in the order of their end.
 #[derive(Default)]
 pub(super) struct FailedList(Mutex<VecDeque<Failed>>);
 
-/// One of them.
+/// A failed snapshot.
 #[derive(Clone)]
 pub(super) struct Failed {
     pub(super) info: SnapshotInfo,
@@ -24,7 +25,7 @@ pub(super) struct Failed {
 }
 
 impl FailedList {
-    /// Remembers one that ended with an error, in the place of an earlier one of its name.
+    /// Records a snapshot that ended with an error. Replaces an earlier entry with the same name.
     pub(super) fn note(&self, running: &Running, error: &Error, now_ms: i64) {
         let failed = Failed::new(running, error, now_ms);
         self.forget(&running.repository, |name| name == running.name);
@@ -35,14 +36,14 @@ impl FailedList {
         }
     }
 
-    /// Those of a repository.
+    /// Returns the failed snapshots of a repository.
     pub(super) fn of(&self, repository: &str) -> Vec<Failed> {
         let kept = self.0.lock();
         let own = kept.iter().filter(|failed| failed.info.repository == repository);
         own.cloned().collect()
     }
 
-    /// Forgets those of a repository that have such a name.
+    /// Removes the failed snapshots of a repository whose name matches.
     pub(super) fn forget(&self, repository: &str, is_meant: impl Fn(&str) -> bool) {
         let mut kept = self.0.lock();
         kept.retain(|failed| failed.info.repository != repository || !is_meant(&failed.info.name));
@@ -56,10 +57,10 @@ impl Failed {
         info.state = SnapshotState::Failed;
         status.state = SnapshotState::Failed;
         info.end_ms = Some(now_ms);
-        // What other shards wrote is of no use, and removed.
+        // The splits of the other shards are useless now and are removed.
         info.successful_shards = 0;
         for index in &mut status.indices {
-            // An error of one index says nothing about the others.
+            // An error of one index does not concern the other indices.
             let is_its = error.index().is_none_or(|name| name == index.name);
             for shard in index.shards.iter_mut().filter(|shard| is_its || shard.reason.is_some()) {
                 shard.stage = ShardStage::Failure;

@@ -1,4 +1,4 @@
-//! Splits and tables of filters that snapshots before have already.
+//! Splits and filter tables that earlier snapshots hold already.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -7,25 +7,26 @@ use firn_storage::filters::FilterTableRef;
 use firn_storage::repository::{Repository, State};
 use firn_storage::split::SplitRef;
 
-/// Snapshots that are looked through for an index, newest first: those of one policy come one after the
-/// other, and between them those of others.
+/// Snapshots searched for an index, newest first: the snapshots of one policy follow each other, with those of other
+/// policies between them.
 const SNAPSHOTS_READ_MAX: usize = 256;
-/// Manifests of snapshots read at a time.
+/// Snapshot manifests read in one batch.
 const BATCH: usize = 32;
 
-/// What may be named instead of being written.
+/// Objects that a new snapshot may name instead of writing them.
 #[derive(Default)]
 pub(super) struct Known {
-    /// The splits of segments, by the segment's id.
+    /// Splits by the id of their segment.
     pub(super) splits: HashMap<String, SplitRef>,
-    /// Tables of filters by name of the index.
+    /// Filter tables by index name.
     pub(super) tables: HashMap<String, Vec<FilterTableRef>>,
-    /// Keys of splits that are there for certain: written just now, or looked for.
+    /// Keys of splits that certainly exist: written by this snapshot, or checked in the store.
     pub(super) seen: HashSet<String>,
 }
 
 impl Known {
-    /// Looks for splits that a snapshot takes over from those before. What is gone is forgotten.
+    /// Checks that the splits which a snapshot takes over from earlier ones still exist. Forgets the missing ones and
+    /// then returns false.
     pub(super) async fn has_all<'a>(
         &mut self,
         repository: &Repository,
@@ -41,13 +42,13 @@ impl Known {
         tracing::warn!(
             repository = repository.name(),
             splits = lacking.len(),
-            "splits of older snapshots are gone from the repository: they are written anew, and what else names them is damaged"
+            "splits are missing in the repository: they are written again, older snapshots are damaged"
         );
         self.forget(&lacking);
         Ok(false)
     }
 
-    /// Forgets what is gone.
+    /// Forgets objects by their keys.
     pub(super) fn forget(&mut self, keys: &HashSet<String>) {
         self.splits.retain(|_, split| !keys.contains(&split.key()));
         self.seen.retain(|key| !keys.contains(key));
@@ -57,8 +58,8 @@ impl Known {
     }
 }
 
-/// What the newest snapshot that has each index names. Whoever makes a snapshot may name it too, if it commits on
-/// a basis of `state` or of what came before.
+/// Returns what the newest snapshot of each index names. A new snapshot may name it too, if it commits on a basis of
+/// `state` or of an earlier state.
 pub(super) async fn known(
     repository: &Repository,
     state: &State,
@@ -94,12 +95,12 @@ pub(super) async fn known(
     Ok(known)
 }
 
-/// A manifest that is damaged or gone names nothing that could be taken over; its own snapshot says so to whoever needs
-/// it.
+/// Turns an unreadable manifest into `None`: nothing can be taken over from it. A reader of its snapshot gets the error
+/// itself.
 fn readable<T>(manifest: Result<T>) -> Result<Option<T>> {
     match manifest {
         Err(error) if error.kind() == ErrorKind::Repository => {
-            tracing::warn!(%error, "an older snapshot cannot be read, so its splits are written anew");
+            tracing::warn!(%error, "cannot read an older snapshot: its splits are written again");
             Ok(None)
         }
         read => read.map(Some),

@@ -1,4 +1,4 @@
-//! Repositories and snapshots that are there: register, list, remove, clone.
+//! Management of existing repositories and snapshots: register, list, delete, clone.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -24,20 +24,20 @@ use super::status::{info_of, status_of};
 use super::uses::{Changing, Removal};
 use crate::engine::Core;
 
-/// Times that snapshots are looked for while others delete them.
+/// How often a lookup of snapshots is repeated while other writers delete them.
 const FIND_TRIES: usize = 5;
 
-/// What a snapshot's name stands for: in the log, or among those that are being made.
+/// Manifests of the committed snapshots that a list of names matches.
 type Found = Vec<SnapshotManifest>;
 
 impl Core {
-    /// Checks and registers a repository. What its settings mean is checked by opening its store.
+    /// Validates and registers a repository. Opening the store validates its settings.
     pub(crate) async fn register(&self, request: PutRepository) -> Result<()> {
         validate_repository_name(&request.name)?;
         let mut settings = flatten(&request.settings, false)?;
         settings.retain(|_, value| !value.is_null());
         for value in settings.values_mut() {
-            // As Elasticsearch keeps settings.
+            // Elasticsearch stores settings as strings.
             if !value.is_array() && !value.is_string() {
                 *value = Value::String(value.to_string());
             }
@@ -50,7 +50,7 @@ impl Core {
         let before = self.state().metadata.repositories.get(&request.name).cloned();
         let is_same =
             |before: &Arc<RepositoryMetadata>| before.kind == metadata.kind && before.settings == metadata.settings;
-        // Who registers again what is there disturbs nobody.
+        // A repeated registration with the same settings does not conflict with running work.
         let _changing = match before.as_ref().is_some_and(is_same) {
             true => None,
             false => Some(self.repositories.uses.change(&request.name)?),
@@ -61,7 +61,7 @@ impl Core {
         if request.verify && !repository.is_readonly() {
             self.verify(&repository).await?;
         }
-        // One that cannot be read yet is told apart by its name alone.
+        // If the repository cannot be read yet, only its name identifies it.
         metadata.uuid = match request.verify {
             true => Some(repository.state().await?.uuid.clone()).filter(|uuid| !uuid.is_empty()),
             false => before
@@ -72,17 +72,17 @@ impl Core {
             name: request.name.clone(),
             repository: metadata,
         };
-        // It waits for the disk.
+        // The command waits for the disk.
         tokio::task::block_in_place(|| self.execute(command)).map(|_| ())
     }
 
-    /// Writes to a repository and reads it back.
+    /// Writes a test object to a repository and reads it back.
     pub(crate) async fn verify(&self, repository: &Repository) -> Result<()> {
         let token = self.repositories.fresh_uuid();
         firn_storage::object::verify(repository.name(), &**repository.store(), &token).await
     }
 
-    /// Measures a repository and looks for promises that its store breaks.
+    /// Measures the store of a repository and checks that it keeps the guarantees that firn relies on.
     pub(crate) async fn analyze(&self, request: AnalyzeRepository) -> Result<Map<String, Value>> {
         let (repository, _used) = self.repository_for(&request.name, Work::Analysis)?;
         repository.check_writable("analyze repository")?;
@@ -98,7 +98,7 @@ impl Core {
         Ok(analysis.to_json(&request.name, &options))
     }
 
-    /// Registered repositories.
+    /// Returns the registered repositories that match the names.
     pub(crate) fn registered(&self, names: &[String]) -> Result<Vec<Registered>> {
         let state = self.state();
         let existing = &state.metadata.repositories;
@@ -118,7 +118,7 @@ impl Core {
         Ok(found.collect())
     }
 
-    /// Forgets repositories.
+    /// Unregisters repositories. Their objects stay.
     pub(crate) fn unregister(&self, names: &[String]) -> Result<()> {
         let found = self.registered(names)?;
         if found.is_empty() && !names.iter().any(|name| name == "*" || name == "_all") {
@@ -136,7 +136,7 @@ impl Core {
         Ok(())
     }
 
-    /// Snapshots, those included that are being made or failed, in the order of their start.
+    /// Lists snapshots in the order of their start, including running and failed ones.
     pub(crate) async fn list_snapshots(
         &self,
         repository: &str,
@@ -162,7 +162,7 @@ impl Core {
         Ok(infos)
     }
 
-    /// How far snapshots are.
+    /// Returns the progress of snapshots.
     pub(crate) async fn snapshot_statuses(
         &self,
         repository: Option<&str>,
@@ -195,8 +195,8 @@ impl Core {
         Ok(statuses)
     }
 
-    /// The manifests of snapshots by name, and which of `also` the names mean too. One that was deleted while it was read,
-    /// maybe by another cluster, is looked for again by its name.
+    /// Finds snapshots by name: returns the manifests of the committed ones, and the names in `also` that match. If a
+    /// snapshot is deleted during the read, maybe by another cluster, its name is looked up again.
     async fn find<'a>(
         &self,
         repository: &Repository,
@@ -229,7 +229,7 @@ impl Core {
         }
     }
 
-    /// The same among what was there at one time, and the snapshots that cannot be read.
+    /// Finds snapshots in one state of the repository. Returns also the snapshots that cannot be read.
     async fn find_in(
         &self,
         state: &State,
@@ -238,7 +238,8 @@ impl Core {
         also: &[&str],
         ignore_unavailable: bool,
     ) -> Result<((Found, HashSet<String>), Vec<(SnapshotEntry, Error)>)> {
-        // One that has just become part of the repository is still counted among those that are being made, and one that failed may have been made since.
+        // A snapshot that was just committed may still be in the list of running ones, and a failed one may have
+        // succeeded since.
         let is_unfinished = |name: &&str| !state.snapshots.contains_key(*name);
         let unfinished: Vec<&str> = also.iter().copied().filter(is_unfinished).collect();
         let existing: Vec<&str> = state
@@ -271,7 +272,7 @@ impl Core {
         Ok(((manifests, among), unread))
     }
 
-    /// Removes snapshots; those that are being made are stopped first.
+    /// Deletes snapshots. Running ones are cancelled first.
     pub(crate) async fn remove_snapshots(&self, repository: &str, names: &[String]) -> Result<()> {
         let (opened, _used) = self.repository_for(repository, Work::Deletion)?;
         opened.check_writable("delete snapshots")?;
@@ -292,14 +293,14 @@ impl Core {
             return Err(snapshot_missing(repository, missing));
         }
         let found: HashSet<String> = found.into_iter().map(str::to_owned).collect();
-        // Nothing is stopped for a deletion that is refused.
+        // If the deletion is refused, no running snapshot is cancelled.
         drop(self.begin_removal(repository, &state, &found)?);
         for running in running.iter().filter(|running| found.contains(&running.name)) {
             running.cancel.cancel();
             running.wait().await;
         }
         self.repositories.failed.forget(repository, |name| found.contains(name));
-        // One that was stopped too late is there now.
+        // A snapshot that was cancelled too late exists now.
         let state = opened.state().await?;
         let _removal = self.begin_removal(repository, &state, &found)?;
         let mut names: Vec<String> = found.into_iter().collect();
@@ -310,8 +311,8 @@ impl Core {
         opened.remove_snapshots(&names).await.map(|_| ())
     }
 
-    /// Holds snapshots, those of the names that are there, that nobody reads or has mounted, under whatever name their
-    /// repository is known.
+    /// Reserves the existing snapshots among `names` for removal. Fails if one is being read or is mounted, under any
+    /// registered name of its repository.
     fn begin_removal(&self, repository: &str, state: &State, names: &HashSet<String>) -> Result<Removal> {
         let entries: HashMap<&str, &SnapshotEntry> = names
             .iter()
@@ -322,7 +323,7 @@ impl Core {
             let id = (state.uuid.clone(), entry.uuid.clone());
             (format!("{repository}:{}", entry.name), id)
         });
-        // First, so that whoever mounts one from now on is told so.
+        // Before the check of mounts, so that a mount that starts from now on is refused.
         let removal = self.repositories.uses.take(ids.collect(), Work::Deletion)?;
         for index in self.state().metadata.indices.values() {
             let Some(store) = &index.settings.snapshot else {
@@ -345,7 +346,7 @@ impl Core {
         Ok(removal)
     }
 
-    /// Removes what no snapshot needs.
+    /// Removes objects that no snapshot needs.
     pub(crate) async fn clean_up(&self, repository: &str) -> Result<CleanupOutcome> {
         let (repository, _used) = self.repository_for(repository, Work::Cleanup)?;
         let Swept { objects, bytes } = repository.cleanup().await?;
@@ -355,21 +356,21 @@ impl Core {
         })
     }
 
-    /// The same, and lets the shared cache go, which may have what was removed. How many objects were not looked at, because
-    /// somebody is writing.
+    /// Runs the cleanup, and then clears the shared region cache, which may hold removed objects. Returns the number of
+    /// objects that the cleanup skipped because they are newer than a running write; if there are any, the cache stays.
     pub(crate) async fn remove_leftovers(&self, repository: &str) -> Result<u64> {
         let (repository, _used) = self.repository_for(repository, Work::Cleanup)?;
         let (_, young) = repository.cleanup_and_count().await?;
-        // The process that left them may have read them through the cache.
+        // The process that left the objects may have read them through the cache.
         if let (0, Ok(regions)) = (young, self.mounts.regions()) {
             let regions = Arc::clone(regions);
-            // It writes its journal.
+            // The cache writes its journal.
             tokio::task::block_in_place(|| regions.clear(None));
         }
         Ok(young)
     }
 
-    /// Makes a snapshot of some indices of another.
+    /// Clones some indices of a snapshot into a new snapshot.
     pub(crate) async fn clone_one(&self, request: CloneSnapshot) -> Result<()> {
         let (repository, _used) = self.repository_for(&request.repository, Work::Clone)?;
         repository.check_writable("clone snapshot")?;
@@ -388,7 +389,7 @@ impl Core {
     }
 }
 
-/// What a snapshot says that has the chosen indices of another.
+/// Returns the manifest of a clone with the chosen indices of its source.
 fn clone_of(source: SnapshotManifest, request: &CloneSnapshot) -> Result<SnapshotManifest> {
     let (names, missing) = select(&request.indices, source.indices.keys().map(String::as_str));
     if let Some(missing) = missing.first() {
@@ -406,7 +407,7 @@ fn clone_of(source: SnapshotManifest, request: &CloneSnapshot) -> Result<Snapsho
     clone.indices.retain(|name, _| names.contains(name));
     clone.shards.retain(|name, _| names.contains(name));
     clone.missing.retain(|missing| names.contains(&missing.index));
-    // Indices alone are cloned, as Elasticsearch does.
+    // Only indices are cloned, as in Elasticsearch.
     clone.data_streams = BTreeMap::new();
     clone.global = None;
     Ok(clone)

@@ -1,9 +1,8 @@
-//! Repositories that are open, and the snapshots that are being made in them.
+//! Open repositories and the snapshots that run in them.
 //!
-//! What lies in a repository and how it is committed is the business of `firn_storage::repository`; here segments
-//! become splits on their way there, and shards of splits on their way back. What surprises: nothing here is
-//! remembered across a restart. A snapshot that was not committed has never been, and what it had uploaded is
-//! removed by the next one.
+//! `firn_storage::repository` defines the objects of a repository and how they are committed. This module turns
+//! segments into splits for an upload, and splits into shards for a restore. What surprises: nothing here survives a
+//! restart. A snapshot that was not committed never existed, and the next snapshot removes its uploaded objects.
 
 mod create;
 mod failed;
@@ -49,10 +48,10 @@ use self::verify::Verifications;
 use crate::engine::Core;
 use crate::engine::ids::fresh_uuid;
 
-/// Fails once work that takes long should stop.
+/// Returns an error if a long task should stop.
 type GoOn<'a> = &'a dyn Fn() -> Result<()>;
 
-/// A registered repository that was used.
+/// A registered repository that was opened.
 #[derive(Clone)]
 struct Opened {
     from: Arc<RepositoryMetadata>,
@@ -60,27 +59,27 @@ struct Opened {
     store: Guarded,
 }
 
-/// See the module.
+/// All open repositories, and the work that runs in them.
 pub(crate) struct Repositories {
     stores: Arc<ObjectStores>,
-    /// The threads that wait for stores; `None`: nothing there can be reached.
+    /// Runtime whose threads wait for object stores; `None`: no store can be reached.
     io: Option<Handle>,
-    /// By name.
+    /// By repository name.
     open: Mutex<HashMap<String, Opened>>,
     running: Arc<RunningList>,
     failed: FailedList,
     verifications: Verifications,
     pub(crate) restores: Restores,
     pub(crate) uses: Arc<Uses>,
-    /// What was made of splits for the deletion of a tenant.
+    /// Splits that were rewritten for the deletion of a tenant.
     rewritten: Mutex<Rewritten>,
-    /// Repositories that somebody still works with, whatever became of their registration.
+    /// Repositories in use, also after they were unregistered or registered again.
     instances: Arc<Instances>,
     random: Arc<Mutex<fastrand::Rng>>,
 }
 
 impl Repositories {
-    /// None is open.
+    /// Creates the list without open repositories.
     pub(crate) fn new(stores: Arc<ObjectStores>, io: Option<Handle>, seed: u64) -> Self {
         Self {
             stores,
@@ -97,7 +96,7 @@ impl Repositories {
         }
     }
 
-    /// Stops what is being made: the process ends.
+    /// Cancels running snapshots and verifications: the process ends.
     pub(crate) fn stop(&self) {
         self.running.0.lock().iter().for_each(|running| running.cancel.cancel());
         self.verifications.stop();
@@ -107,12 +106,12 @@ impl Repositories {
         fresh_uuid(&mut self.random.lock())
     }
 
-    /// Whether a split that says nothing of its tenants may hold events of one.
+    /// Whether a split whose manifest does not list its tenants may hold events of a tenant.
     pub(crate) fn is_unknown(&self, tenant: &str, split: &str) -> bool {
         self.rewritten.lock().is_unknown(tenant, split)
     }
 
-    /// Those that are being made, wherever.
+    /// Returns the running snapshots of all repositories.
     fn running_now(&self) -> Vec<RunningSnapshot> {
         let running = self.running.0.lock();
         let one = |running: &Arc<Running>| RunningSnapshot {
@@ -131,19 +130,19 @@ impl Repositories {
 }
 
 impl Core {
-    /// The threads that wait for object stores.
+    /// Returns the runtime whose threads wait for object stores.
     pub(crate) fn io(&self) -> Result<&Handle> {
         let io = self.repositories.io.as_ref();
         io.ok_or_else(|| Error::not_implemented("a snapshot repository without threads for object stores"))
     }
 
-    /// A registered repository, open, which stays as it is registered until the use ends.
+    /// Returns a registered repository, open. Its registration cannot change until the returned `Use` is dropped.
     pub(crate) fn repository_for(&self, name: &str, work: Work) -> Result<(Arc<Repository>, Use)> {
         let used = self.repositories.uses.begin(name, work)?;
         Ok((self.repository(name)?, used))
     }
 
-    /// A snapshot of a repository, which nobody removes here until the reading ends.
+    /// Returns a snapshot of a repository. This node does not remove it until the returned `Reading` is dropped.
     pub(crate) fn read_snapshot(
         &self,
         repository: &Repository,
@@ -159,19 +158,20 @@ impl Core {
         Ok((entry.clone(), reading))
     }
 
-    /// A registered repository, open.
+    /// Returns a registered repository, open.
     pub(crate) fn repository(&self, name: &str) -> Result<Arc<Repository>> {
         Ok(self.opened(name)?.repository)
     }
 
-    /// What lies in a repository, read at the pace of restores.
+    /// Returns the store of a repository, limited to the restore rate.
     pub(crate) fn restore_store(&self, name: &str) -> Result<Arc<dyn Objects>> {
         Ok(Arc::new(self.opened(name)?.store.for_restore()))
     }
 
     fn opened(&self, name: &str) -> Result<Opened> {
         let from = Arc::clone(self.state().metadata.repository(name)?);
-        // Held until it is open, so that nobody opens it twice: opening asks no store.
+        // The lock is held until the repository is open, so that it is opened once. Opening sends no request to the
+        // store.
         let mut open = self.repositories.open.lock();
         if let Some(opened) = open.get(name)
             && opened.from == from
@@ -187,7 +187,7 @@ impl Core {
         let store = self.repositories.stores.open(name, &from.kind, &from.settings)?;
         let random = Arc::clone(&self.repositories.random);
         let writer = Writer {
-            // Two registrations of one place are two writers.
+            // Two registrations of one location are two writers.
             id: format!("{}/{name}", self.state().metadata.cluster_uuid),
             instances: Arc::clone(&self.repositories.instances),
             fresh_id: Arc::new(move || fresh_uuid(&mut random.lock())),
@@ -209,7 +209,7 @@ fn aborted(running: &Running) -> Error {
     )
 }
 
-/// Snapshots hold events of everybody.
+/// Fails unless the caller is an operator: snapshots hold events of all tenants.
 pub(crate) fn check_operator(ctx: &RequestContext) -> Result<()> {
     match ctx.scope.is_unlimited() {
         true => Ok(()),

@@ -1,5 +1,5 @@
-//! Mounted indices in snapshots. A snapshot holds no event of them, only where they are read: the origin, named in their
-//! settings. Restoring one mounts the origin again, if it is there.
+//! Mounted indices in snapshots. A snapshot holds no events of them, only the origin that their settings name. A
+//! restore mounts the origin again, if it still exists.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,16 +13,16 @@ use firn_storage::repository::Repository;
 use crate::engine::Core;
 use crate::mounts::MountedIndex;
 
-/// Where a restored index is read.
+/// Snapshot that a restored index reads.
 pub(super) struct Origin {
-    /// As this node knows it: the repository may have another name here.
+    /// With this node's name of the repository, which may differ from the one in the snapshot.
     pub(super) store: SnapshotStore,
-    /// Held until the index is there, whose shards hold it then.
+    /// Held until the index exists; then its shards hold it.
     pub(super) manifest: Arc<MountedIndex>,
 }
 
-/// Refuses to mount an index of a snapshot that was mounted itself when the snapshot was made: the snapshot holds none of
-/// its events. Worded as in Elasticsearch.
+/// Refuses to mount an index that was itself mounted when the snapshot was made: the snapshot holds none of its events.
+/// The text is that of Elasticsearch.
 pub(crate) fn check_holds_events(index: &IndexMetadata, from: &SnapshotStore) -> Result<()> {
     let Some(origin) = &index.settings.snapshot else {
         return Ok(());
@@ -42,8 +42,8 @@ pub(crate) fn check_holds_events(index: &IndexMetadata, from: &SnapshotStore) ->
 }
 
 impl Core {
-    /// The origin of a mounted index that is to be restored, asked of its repository now: what is remembered or kept of a
-    /// snapshot does not show that it is still there.
+    /// Finds the origin of a mounted index that is to be restored. Sends a request to the repository, because a cached
+    /// manifest does not prove that the snapshot still exists.
     pub(super) async fn origin(&self, request: &RestoreSnapshot, name: &str, store: &SnapshotStore) -> Result<Origin> {
         let mut missing = None;
         for repository in self.repositories_of(store)? {
@@ -62,7 +62,8 @@ impl Core {
         Err(super::restore::cannot(request, &why).caused_by(cause))
     }
 
-    /// Repositories that may be the one an index was mounted from: the one of that name, then others with its uuid.
+    /// Returns the repositories that may be the origin: the one with the stored name first, then others with the stored
+    /// uuid.
     fn repositories_of(&self, store: &SnapshotStore) -> Result<Vec<Arc<Repository>>> {
         let state = self.state();
         let registered = &state.metadata.repositories;
@@ -76,7 +77,7 @@ impl Core {
         names.map(|name| self.repository(name)).collect()
     }
 
-    /// The origin in a repository; `None`: it is another one than the index was mounted from.
+    /// Returns the origin in a repository; `None`: this is not the repository that the index was mounted from.
     async fn origin_in(&self, repository: &Arc<Repository>, store: &SnapshotStore) -> Result<Option<Origin>> {
         let is_other = |uuid: &str| !store.repository_uuid.is_empty() && uuid != store.repository_uuid;
         if is_other(&repository.state().await?.uuid) {

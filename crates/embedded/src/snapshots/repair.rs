@@ -1,8 +1,9 @@
-//! Damaged segments are repaired from snapshots that hold the same segments.
+//! Repair of damaged segments from snapshots that hold the same segments.
 //!
-//! A split is made from one segment and named by its id, so whichever snapshot names it has what the damaged segment had. It
-//! is downloaded while the shard is at work; then the shard is flushed, exchanges the segments by a new commit point,
-//! and is opened again, which replays whatever was acknowledged meanwhile.
+//! A split is made from one segment and named by the id of the segment, so every snapshot that names the split has the
+//! content of the damaged segment. The split is downloaded while the shard serves requests. Then the shard is flushed,
+//! replaces the segments with a new commit point, and is opened again, which replays the writes that were acknowledged
+//! meanwhile.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,16 +24,16 @@ use crate::shard::{Replacement, Shard};
 use crate::splits::WholeSplit;
 use crate::ticker::Lowered;
 
-/// Splits by the segments that they were made from, with the repository they lie in.
+/// Splits by the id of their segment, each with its repository.
 #[derive(Default)]
 struct Found {
     splits: HashMap<String, (Arc<Repository>, SplitRef)>,
-    /// Nobody unregisters the repositories meanwhile.
+    /// Prevents that the repositories are unregistered meanwhile.
     _used: Vec<Use>,
 }
 
 impl Core {
-    /// Queues the repair of a shard in which damage was found, unless it is queued, or failed just now.
+    /// Queues the repair of a damaged shard, unless the repair is queued already or failed recently (backoff).
     pub(crate) fn repair_in_background(self: &Arc<Self>, index: &Arc<IndexState>, slot: &Arc<ShardSlot>) {
         let has_repository = !self.state().metadata.repositories.is_empty() && self.io().is_ok();
         if !has_repository || !slot.repair_backoff.is_over(Instant::now()) {
@@ -51,9 +52,9 @@ impl Core {
                 Ok(0) => {}
                 Ok(segments) => {
                     core.damage.repaired.fetch_add(segments, Ordering::Relaxed);
-                    tracing::info!(index, shard, segments, "the shard was repaired from a snapshot");
+                    tracing::info!(index, shard, segments, "repaired the shard from a snapshot");
                 }
-                Err(error) => tracing::error!(index, shard, %error, "the shard cannot be repaired"),
+                Err(error) => tracing::error!(index, shard, %error, "cannot repair the shard"),
             }
         });
         if queued.is_err() {
@@ -61,7 +62,7 @@ impl Core {
         }
     }
 
-    /// Exchanges the damaged segments of a shard for those of snapshots, and says how many.
+    /// Replaces the damaged segments of a shard with those of snapshots. Returns their number.
     fn repair(&self, index: &IndexState, slot: &ShardSlot) -> Result<u64> {
         let damaged = self.damaged_segments(index, slot)?;
         if damaged.is_empty() {
@@ -99,7 +100,7 @@ impl Core {
                 split: split.clone(),
             });
         }
-        // What no commit point names is made anew from the WAL when the shard is opened again.
+        // Segments that no commit point names are rebuilt from the WAL when the shard is opened again.
         if replacements.is_empty() && wanted.len() == damaged.len() {
             let reason = "no snapshot of a registered repository holds the damaged segments";
             return Err(Error::new(ErrorKind::ShardDamaged, reason).with_index(&*index.name));
@@ -108,8 +109,8 @@ impl Core {
         Ok(replacements.len() as u64)
     }
 
-    /// The generations of damaged segments: those in which a shard that serves found damage, or what is found by reading
-    /// all files of one that cannot be opened.
+    /// Returns the generations of the damaged segments: for an open shard those whose damage a read found, for a shard
+    /// that cannot be opened those that fail a read of all files.
     fn damaged_segments(&self, index: &IndexState, slot: &ShardSlot) -> Result<Vec<u64>> {
         if let Ok(shard) = slot.shard() {
             return Ok(shard.damage().into_iter().map(|(generation, _)| generation).collect());
@@ -120,7 +121,7 @@ impl Core {
                 let config = self.wanted_config(index, slot)?;
                 Shard::find_damaged(&config, &|| self.check_open())
             }
-            // The next look comes soon.
+            // The next attempt comes soon.
             _ => Ok(Vec::new()),
         }
     }
@@ -130,7 +131,7 @@ impl Core {
         self.config_of(index, slot.number)
     }
 
-    /// Looks for splits in the newest snapshot of each repository that has the index.
+    /// Searches the newest snapshot of each repository that holds the index.
     fn find_splits(&self, index: &str, wanted: &[(u64, &String)]) -> Result<Found> {
         let mut found = Found::default();
         let names: Vec<String> = self.state().metadata.repositories.keys().cloned().collect();
@@ -154,21 +155,21 @@ impl Core {
                     }
                     found._used.push(used);
                 }
-                Err(error) => tracing::warn!(repository = name, %error, "cannot look for segments to repair a shard"),
+                Err(error) => tracing::warn!(repository = name, %error, "cannot search for segments to repair a shard"),
             }
         }
         Ok(found)
     }
 
-    /// Ends the shard, exchanges its segments and opens it again, also if that failed.
+    /// Closes the shard, replaces its segments and opens it again, also if the replacement failed.
     fn exchange(&self, index: &IndexState, slot: &ShardSlot, replacements: &[Replacement]) -> Result<()> {
         let exchanged = {
             let _opening = slot.opening.lock();
             let config = self.wanted_config(index, slot)?;
             if let Ok(shard) = slot.shard() {
-                // Less to replay. If it fails, the WAL has everything.
+                // Shortens the replay. If the flush fails, the WAL holds everything.
                 if let Err(error) = shard.flush() {
-                    tracing::warn!(index = &*index.name, shard = slot.number, %error, "a flush before a repair failed");
+                    tracing::warn!(index = &*index.name, shard = slot.number, %error, "cannot flush a shard before its repair");
                 }
                 let reason = "the shard is being repaired";
                 slot.replace(Err(Error::new(ErrorKind::ShardDamaged, reason).with_index(&*index.name)));

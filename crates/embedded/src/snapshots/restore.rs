@@ -1,7 +1,7 @@
-//! Indices out of a snapshot.
+//! Restore of indices from a snapshot.
 //!
-//! The files of an index are made first, in a folder that no index refers to; one command then shows all indices
-//! with their data streams and aliases. A crash in between leaves folders, which the next start removes.
+//! The files of an index are written first, into a folder that no index refers to. Then one command makes all indices
+//! visible, with their data streams and aliases. A crash in between leaves folders, which the next start removes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -30,11 +30,11 @@ use crate::mounts::MountedIndex;
 use crate::shard::{RestoredSegment, Shard, ShardConfig};
 use crate::splits::WholeSplit;
 
-/// Bytes of a split that one request brings.
+/// Bytes that one request reads of a split.
 const READ_BYTES: u64 = 8 << 20;
-/// Requests of one split at a time.
+/// Concurrent requests for one split.
 const READS_MAX: usize = 4;
-/// Settings that only a new index is given.
+/// Settings that can be set only at index creation.
 const FIXED_SETTINGS: [&str; 4] = [
     "index.number_of_shards",
     "index.tenant.field",
@@ -42,9 +42,9 @@ const FIXED_SETTINGS: [&str; 4] = [
     "index.uuid",
 ];
 
-/// What begins the names of settings that say where a mounted index is read.
+/// Prefix of the settings that say which snapshot a mounted index reads.
 const STORE_SETTINGS: &str = "index.store.";
-/// Of these whoever restores it may change.
+/// Prefix of those of them that a restore may change.
 const STORE_CACHE_SETTINGS: &str = "index.store.snapshot.cache.";
 
 fn is_fixed(setting: &str, is_mounted: bool) -> bool {
@@ -52,18 +52,18 @@ fn is_fixed(setting: &str, is_mounted: bool) -> bool {
     FIXED_SETTINGS.contains(&setting) || is_mounted && says_where
 }
 
-/// What a restore makes, decided before anything is written.
+/// Decisions of a restore, made before anything is written.
 struct Plan {
-    /// Each with its manifest.
+    /// Each index with its manifest.
     indices: Vec<(Arc<IndexMetadata>, IndexManifest)>,
-    /// What those of them read that are mounted: held until they are there.
+    /// Manifests of the mounted indices among them, held until the indices exist.
     _origins: Vec<Arc<MountedIndex>>,
     data_streams: Vec<Arc<DataStream>>,
     global: Option<Box<GlobalState>>,
 }
 
 impl Core {
-    /// Restores a snapshot. Blocks for as long as it takes, on a thread that may.
+    /// Restores a snapshot. Blocks until it ends, so the caller must be on a thread that may block.
     pub(crate) fn restore(&self, request: &RestoreSnapshot, go_on: GoOn<'_>) -> Result<Restored> {
         let (repository, _used) = self.repository_for(&request.repository, Work::Restore)?;
         let state = self.io()?.block_on(repository.state())?;
@@ -101,7 +101,7 @@ impl Core {
     ) -> Result<()> {
         let from = (request.repository.as_str(), request.snapshot.as_str());
         let begun = plan.indices.iter().filter(|(index, _)| !is_mounted(index));
-        // All of them at once, so that whoever asks sees what there is to do.
+        // All at once, so that `_recovery` shows the whole work from the start.
         let begun: Vec<_> = begun
             .map(|(index, manifest)| {
                 made.push(index.uuid.clone());
@@ -127,7 +127,8 @@ impl Core {
         Ok(())
     }
 
-    /// Lists a restore whose indices could be shown now; from here on no command takes their names.
+    /// Adds a restore whose indices could be made visible now to the list. From here on no command can take their
+    /// names.
     fn list_restore(
         &self,
         request: &RestoreSnapshot,
@@ -140,7 +141,7 @@ impl Core {
             parts,
         );
         let restores = &self.repositories.restores;
-        // No command between the look and the entry.
+        // No command may run between the check and the entry in the list.
         let _commands = self.commands.lock();
         let others = restores.not_shown();
         let metadata = &self.state().metadata;
@@ -170,7 +171,7 @@ impl Core {
                 Some(deletes) => Some(self.io()?.block_on(repository.deletes(deletes))?),
                 None => None,
             };
-            // The file is gone when this ends; what was mapped of it stays until it is read.
+            // The file is deleted at the end of this function; pages that are still mapped stay readable.
             let scratch = Scratch::new(
                 &self.config.disk,
                 &self.config.path_data,
@@ -189,8 +190,8 @@ impl Core {
         Shard::restore(config, &segments, shard.next_seq_no, go_on)
     }
 
-    /// Brings a split to a file, every page of it verified: also those of parts that a restored segment makes
-    /// anew, since a repository that is damaged should be known.
+    /// Downloads a split to a file and verifies every page, also pages that the restored segment rebuilds, because
+    /// damage of a repository should be known.
     pub(super) fn download(
         &self,
         repository: &Repository,
@@ -232,7 +233,7 @@ impl Core {
         })
     }
 
-    /// Fails where a snapshot cannot be restored as things are now, and says whether it has any index to restore. Blocks
+    /// Fails if a snapshot cannot be restored in the current state. Returns whether it has indices to restore. Blocks
     /// while the repository is read.
     pub(crate) fn check_restore(&self, request: &RestoreSnapshot) -> Result<bool> {
         let repository = self.repository(&request.repository)?;
@@ -309,7 +310,7 @@ impl Core {
         for name in &wanted.data_streams {
             let mut stream = DataStream::from_json(&manifest.data_streams[name])?;
             stream.name = rename.apply(&stream.name);
-            // It is the operator's who wants it back.
+            // The operator who restores the stream owns it now.
             stream.made_by = None;
             for index in &mut stream.indices {
                 *index = rename.apply(index);
@@ -366,7 +367,7 @@ impl Core {
                 }
             };
         }
-        // Ids that firn made of documents go on to mean them.
+        // Document ids that firn generated keep their meaning.
         let ids_of = index.ids_of().to_owned();
         typed.insert(IDS_OF.to_owned(), ids_of.into());
         index.settings = IndexSettings::from_checked(typed)?;
@@ -387,7 +388,7 @@ impl Core {
     }
 }
 
-/// Names in the snapshot.
+/// Names of the wanted indices and data streams in the snapshot.
 struct Wanted {
     indices: BTreeSet<String>,
     data_streams: BTreeSet<String>,
@@ -402,7 +403,7 @@ fn wanted(manifest: &SnapshotManifest, request: &RestoreSnapshot) -> Result<Want
         .map(|stream| backing(stream))
         .collect::<Result<Vec<_>>>()?;
     let all_backing: BTreeSet<String> = all_backing.into_iter().flatten().collect();
-    // Patterns mean data streams before the indices behind them.
+    // Patterns match data streams before their backing indices.
     let own = manifest.indices.keys().filter(|name| !all_backing.contains(*name));
     let names = own.chain(manifest.data_streams.keys()).map(String::as_str);
     let (found, missing) = select(&request.indices, names);
@@ -431,7 +432,7 @@ fn wanted(manifest: &SnapshotManifest, request: &RestoreSnapshot) -> Result<Want
     Ok(Wanted { indices, data_streams })
 }
 
-/// New names.
+/// Rename rule of a restore.
 struct Rename(Option<(Regex, String)>);
 
 impl Rename {
@@ -452,7 +453,8 @@ impl Rename {
     }
 }
 
-/// Java ends the number of a group with its digits, Rust takes letters along: `$1_x` becomes `${1}_x`.
+/// Converts a replacement from Java to Rust: Java ends a group number with its digits, Rust takes letters along, so
+/// `$1_x` becomes `${1}_x`.
 fn braced(replacement: &str) -> String {
     let mut out = String::new();
     let mut rest = replacement;

@@ -1,5 +1,5 @@
-//! Restores that run, and what the last ones did: what `_recovery` tells of them. Forgotten with the process, after
-//! which the shards come from this node's own disk.
+//! Running restores and the latest ended ones, as `_recovery` shows them. Not kept across a restart; after it the
+//! shards are recovered from the local disk.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,19 +10,20 @@ use firn_model::{Error, ErrorKind, Result};
 use firn_storage::repository::IndexManifest;
 use parking_lot::Mutex;
 
-/// Indices whose restore is remembered: some hundred bytes for each shard.
+/// Index restores remembered: some hundred bytes for each shard.
 const RESTORES_KEPT: usize = 1000;
 
-/// See the module.
+/// Restores of this process.
 #[derive(Default)]
 pub(crate) struct Restores {
-    /// By index, the last ones.
+    /// By index, the latest ones.
     last: Mutex<VecDeque<Arc<IndexRestore>>>,
-    /// Those whose indices nobody can see yet.
+    /// Restores whose indices are not visible yet.
     not_shown: Mutex<Vec<Arc<Restoring>>>,
 }
 
-/// A restore in the list of those under way. Dropped when its indices can be seen, or will never be.
+/// A restore in the list of those whose indices are not visible yet. Dropped when the indices are visible, or when the
+/// restore failed.
 pub(super) struct Listed<'a> {
     restores: &'a Restores,
     own: Arc<Restoring>,
@@ -35,23 +36,23 @@ impl Drop for Listed<'_> {
     }
 }
 
-/// The indices of a restore that ends for all of them at once.
+/// The indices of one restore. They become visible together.
 pub(crate) struct Restoring {
     indices: Vec<Arc<IndexMetadata>>,
     data_streams: Vec<Arc<DataStream>>,
-    /// Those that have files to bring.
+    /// Restores of those indices that have files to download.
     parts: Vec<Arc<IndexRestore>>,
 }
 
-/// One index.
+/// Restore of one index.
 pub(crate) struct IndexRestore {
-    /// Of the index as it is, or will be, here.
+    /// Uuid of the restored index in this cluster.
     uuid: String,
     shards: Mutex<Vec<ShardRecovery>>,
 }
 
 impl Restores {
-    /// Lists an index whose shards are about to be brought here.
+    /// Adds an index whose shards are about to be downloaded to the list.
     pub(super) fn begin(
         &self,
         index: &IndexMetadata,
@@ -92,12 +93,12 @@ impl Restores {
         restore
     }
 
-    /// Takes indices out whose restore failed, by their uuids.
+    /// Removes indices whose restore failed, by their uuids.
     pub(super) fn forget(&self, uuids: &[String]) {
         self.last.lock().retain(|restore| !uuids.contains(&restore.uuid));
     }
 
-    /// How a shard was restored; `None`: it was not, as far as this process knows.
+    /// Returns how a shard was restored; `None`: this process did not restore it.
     pub(crate) fn of_shard(&self, uuid: &str, shard: u32) -> Option<ShardRecovery> {
         let restores = self.last.lock();
         let own = restores.iter().find(|restore| restore.uuid == uuid)?;
@@ -105,21 +106,21 @@ impl Restores {
         shards.iter().find(|recovery| recovery.shard == shard).cloned()
     }
 
-    /// Lists a restore whose indices nobody can see yet.
+    /// Adds a restore whose indices are not visible yet to the list.
     pub(super) fn list(&self, restoring: Restoring) -> Listed<'_> {
         let own = Arc::new(restoring);
         self.not_shown.lock().push(Arc::clone(&own));
         Listed { restores: self, own }
     }
 
-    /// Refuses a command that would take from a restore under way what it needs in the end, such as the name of an index:
-    /// `after` is what the command would make of `before`.
+    /// Refuses a command that would make a running restore fail in the end, for example because it takes the name of an
+    /// index. `after` is the result of the command on `before`.
     pub(crate) fn check_kept(&self, command: &Command, before: &Metadata, after: &Metadata, now_ms: i64) -> Result<()> {
         for restore in self.not_shown() {
             if restore.is_shown(after) {
                 continue;
             }
-            // Nothing is made of it, so ids are not needed.
+            // The result is discarded, so no ids are needed.
             let ends = |metadata: &Metadata| metadata.apply(&restore.command(), now_ms, &mut String::new).err();
             if ends(before).is_some() {
                 continue;
@@ -131,14 +132,14 @@ impl Restores {
         Ok(())
     }
 
-    /// Those whose indices nobody can see yet.
+    /// Returns the restores whose indices are not visible yet.
     pub(crate) fn not_shown(&self) -> Vec<Arc<Restoring>> {
         self.not_shown.lock().clone()
     }
 }
 
 impl Restoring {
-    /// `parts`: those of the indices that have files to bring.
+    /// `parts`: the restores of those indices that have files to download.
     pub(super) fn new(
         indices: Vec<Arc<IndexMetadata>>,
         data_streams: Vec<Arc<DataStream>>,
@@ -151,7 +152,7 @@ impl Restoring {
         }
     }
 
-    /// What will show its indices.
+    /// Returns the command that makes the indices visible.
     pub(crate) fn command(&self) -> Command {
         Command::AddIndices {
             indices: self.indices.clone(),
@@ -160,7 +161,7 @@ impl Restoring {
         }
     }
 
-    /// Whether its indices are there for all to see.
+    /// Whether the indices are visible.
     fn is_shown(&self, metadata: &Metadata) -> bool {
         let first = self.indices.first();
         first.is_some_and(|own| {
@@ -173,7 +174,7 @@ impl Restoring {
 
     fn in_the_way(&self, command: &Command, why: Error) -> Error {
         match command {
-            // Whoever writes comes again: then there is an index to write to.
+            // The writer retries; then the index exists.
             Command::AutoCreate { name, .. } | Command::CreateOwnIndex { name, .. } => {
                 let reason = format!("[{name}] primary shard is not active: the index is being restored");
                 Error::new(ErrorKind::ShardDamaged, reason).with_index(name)
@@ -181,7 +182,7 @@ impl Restoring {
             _ => {
                 let names: Vec<&str> = self.indices.iter().map(|index| index.name.as_str()).collect();
                 let reason = format!(
-                    "in the way of a snapshot that is being restored as [{}]",
+                    "conflicts with a running restore of a snapshot as [{}]",
                     names.join(",")
                 );
                 Error::new(ErrorKind::ResourceAlreadyExists, reason).caused_by(why)
@@ -189,7 +190,7 @@ impl Restoring {
         }
     }
 
-    /// How far the shards of one of its indices are; none if it is not its own.
+    /// Returns the progress of the shards of an index; empty if the index is not part of this restore.
     pub(crate) fn shards_of(&self, index: &str) -> Vec<ShardRecovery> {
         let own = self.indices.iter().find(|own| own.name == index);
         let part = own.and_then(|own| self.parts.iter().find(|part| part.uuid == own.uuid));
@@ -198,17 +199,17 @@ impl Restoring {
 }
 
 impl IndexRestore {
-    /// Notes bytes of a shard that came.
+    /// Adds downloaded bytes of a shard.
     pub(super) fn came(&self, shard: u32, bytes: u64) {
         self.note(shard, |recovery| recovery.bytes.recovered += bytes);
     }
 
-    /// Notes a split that came whole.
+    /// Counts a split that was downloaded completely.
     pub(super) fn file_came(&self, shard: u32) {
         self.note(shard, |recovery| recovery.files.recovered += 1);
     }
 
-    /// The shard is there.
+    /// Marks a shard as restored.
     pub(super) fn done(&self, shard: u32, now_ms: i64) {
         self.note(shard, |recovery| recovery.stop_ms = Some(now_ms));
     }
@@ -220,7 +221,7 @@ impl IndexRestore {
     }
 }
 
-/// What there will be when these restores have come to their end; `None`: what there is already.
+/// Returns the metadata as it will be when these restores have ended; `None`: as it is now.
 pub(crate) fn with_restored(
     metadata: &Arc<Metadata>,
     restoring: &[Arc<Restoring>],
@@ -229,7 +230,7 @@ pub(crate) fn with_restored(
     let mut next = None;
     for restore in restoring {
         let before = next.as_ref().unwrap_or(metadata);
-        // Nothing is made of it, so ids are not needed. What cannot be shown fails when its restore ends.
+        // The result is discarded, so no ids are needed. A restore that cannot be applied fails at its end.
         if let Ok((with, _)) = before.apply(&restore.command(), now_ms, &mut String::new) {
             next = Some(with);
         }

@@ -1,9 +1,9 @@
-//! Takes a tenant's events out of a snapshot.
+//! Removal of a tenant's events from a snapshot.
 //!
-//! Each split that holds some is written anew without them, or goes if nothing else is in it; manifests that name the new
-//! ones take the place of the old by one commit. Then mounts of this node read the new ones, and what nobody names any more
-//! is swept. Ended at any point it is begun again and finds either the old snapshot or the new one, whole; what it leaves of
-//! objects the next cleanup removes.
+//! Each split that holds such events is written again without them, or dropped if it holds nothing else. One commit
+//! replaces the manifests with manifests that name the new splits. Then the mounts of this node read the new splits,
+//! and objects that no manifest names are swept. An interrupted removal starts again and finds either the old snapshot
+//! or the new one, complete; the next cleanup removes its unused objects.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::{BufWriter, Write};
@@ -34,16 +34,16 @@ use crate::engine::Core;
 use crate::shard::{DeleteSet, FrozenSegment, RestoredSegment, Shard, ShardConfig};
 use crate::splits::{WholeSplit, write_split};
 
-/// Bytes gathered before a split is written on.
+/// Write buffer of a split file, in bytes.
 const WRITE_BUFFER_BYTES: usize = 1 << 20;
-/// Times that what was written may be swept before it gives up.
+/// How often the written objects may be swept before the removal fails.
 const SWEPT_MAX: usize = 16;
-/// A split lies in scratch files as an object, as a segment, as a segment again, and as an object again.
+/// Copies of a split in scratch files: object, segment, new segment, new object.
 const SCRATCH_FACTOR: u64 = 4;
-/// How long searches that read a snapshot as it was before may go on until what they read is removed.
+/// How long searches that read the old snapshot may continue before their objects are removed.
 const READERS_PATIENCE: Duration = Duration::from_secs(30);
 
-/// Where it happens.
+/// Repository, snapshot and tenant of a removal.
 struct Place<'a> {
     repository: &'a Repository,
     snapshot: &'a str,
@@ -51,22 +51,22 @@ struct Place<'a> {
     go_on: GoOn<'a>,
 }
 
-/// What a snapshot becomes.
+/// The new state of a snapshot.
 struct Made {
     manifest: SnapshotManifest,
-    /// Keys of objects that the manifest before did not name.
+    /// Keys of objects that the old manifest did not name.
     needed: HashSet<String>,
-    /// The splits that are not in it any more, by id.
+    /// Ids of the splits that are no longer in the snapshot.
     replaced: HashSet<String>,
-    /// Tables of filters that were written, by the id of the index.
+    /// Filter tables that were written, by index id.
     tables: HashMap<String, Vec<FilterTableRef>>,
     outcome: RewrittenSnapshot,
 }
 
 impl Core {
-    /// Takes a tenant's events out of a snapshot of a repository that may be written; of one that holds none nothing is
-    /// changed. [`ErrorKind::SnapshotInProgress`] while somebody reads or removes it. Blocks for as long as it takes, on a thread that
-    /// may.
+    /// Removes a tenant's events from a snapshot of a writable repository. A snapshot without such events stays
+    /// unchanged. Fails with [`ErrorKind::SnapshotInProgress`] while the snapshot is read or removed. Blocks until it
+    /// ends, so the caller must be on a thread that may block.
     pub(crate) fn remove_tenant_from_snapshot(
         &self,
         tenant: &str,
@@ -86,7 +86,7 @@ impl Core {
         let writing = io.block_on(repository.begin_writing())?;
         let outcome = self.rewrite_snapshot(&place, writing.basis.clone());
         if let Err(error) = io.block_on(repository.end_writing(writing)) {
-            tracing::warn!(repository = repository.name(), %error, "cannot take away the mark of a rewriting yet");
+            tracing::warn!(repository = repository.name(), %error, "cannot remove the marker object of a rewrite");
         }
         outcome
     }
@@ -133,11 +133,12 @@ impl Core {
         }
         Err(Error::new(
             ErrorKind::SnapshotInProgress,
-            format!("[{name}] what it needs without events of a tenant is removed again and again by others"),
+            format!("[{name}] other writers removed objects of the rewritten snapshot [{SWEPT_MAX}] times; try again"),
         ))
     }
 
-    /// What a snapshot becomes without a tenant, its objects written; `None`: it holds nothing of it.
+    /// Writes the objects of a snapshot without a tenant and returns its new state; `None`: it holds no events of the
+    /// tenant.
     fn without_tenant(&self, place: &Place<'_>, before: &SnapshotManifest, state: &State) -> Result<Option<Made>> {
         let io = self.io()?;
         let mut made = Made {
@@ -170,7 +171,7 @@ impl Core {
         Ok((!made.replaced.is_empty()).then_some(made))
     }
 
-    /// The shards of an index without a tenant; `None`: they hold nothing of it.
+    /// Returns the shards of an index without a tenant; `None`: they hold no events of it.
     fn shards_without(
         &self,
         place: &Place<'_>,
@@ -221,7 +222,7 @@ impl Core {
         holds(index, split, tenant).unwrap_or_else(is_unknown)
     }
 
-    /// A segment without the documents that were dropped from its split, and which of the others are deleted.
+    /// Returns a segment without the documents that were dropped from its split. Its deletes are renumbered.
     fn segment_without(
         &self,
         place: &Place<'_>,
@@ -247,7 +248,7 @@ impl Core {
         Ok(Some(SnapshotSegment { split, deletes }))
     }
 
-    /// What becomes of a split, made now or before; `None`: it holds nothing of the tenant.
+    /// Returns the rewritten form of a split, made now or earlier; `None`: it holds no events of the tenant.
     fn rewritten_split(
         &self,
         place: &Place<'_>,
@@ -276,7 +277,7 @@ impl Core {
             Some(made) => {
                 outcome.written_bytes += made.left.as_ref().map_or(0, |left| left.len);
                 rewritten.put(&split.id, made.clone());
-                // One that names no tenants would be looked at again.
+                // A split that lists no tenants would be checked again.
                 if let Some(left) = made.left.as_ref().filter(|left| left.tenants.is_none()) {
                     rewritten.note_clean(place.tenant, &left.id);
                 }
@@ -286,7 +287,7 @@ impl Core {
                 return Err(Error::new(
                     ErrorKind::Repository,
                     format!(
-                        "[{}] split [{}] is said to hold events of the tenant, and holds none",
+                        "[{}] the manifest says that split [{}] holds events of the tenant, but it holds none",
                         place.repository.name(),
                         split.id
                     ),
@@ -296,7 +297,7 @@ impl Core {
         Ok(made)
     }
 
-    /// Brings a split here, writes it without the tenant, and uploads that.
+    /// Downloads a split, writes it without the tenant, and uploads the result.
     fn write_without(
         &self,
         place: &Place<'_>,
@@ -366,8 +367,8 @@ impl Core {
         }
     }
 
-    /// Tables of filters for the splits of an index as it is now. What tells of a split that was replaced goes: it was made of
-    /// the values of the tenant's events too.
+    /// Returns the filter tables for the current splits of an index. A table that covers a replaced split is dropped:
+    /// its filters contain values of the tenant's events.
     fn tables_without(
         &self,
         place: &Place<'_>,
@@ -382,7 +383,7 @@ impl Core {
         if let Ok(cache) = self.mounts.regions() {
             for table in &before.filters {
                 let open = FilterTable::open(cache, Arc::clone(place.repository.store()), table);
-                // One that cannot be read now is made anew.
+                // A table that cannot be read now is written again.
                 let open = self.io()?.block_on(open);
                 if open.is_ok_and(|open| !open.splits().iter().any(|id| replaced.contains(id))) {
                     tables.push(table.clone());

@@ -1,7 +1,7 @@
-//! What was made of splits while a tenant's events are removed from the snapshots of a repository. Snapshots share splits,
-//! and each is rewritten once.
+//! Cache of rewritten splits, used while a tenant's events are removed from the snapshots of a repository. Snapshots
+//! share splits, and each split is rewritten once.
 //!
-//! A help and no more: what is forgotten is made again.
+//! It only saves work: a forgotten split is rewritten again.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -10,9 +10,10 @@ use firn_storage::filters::FilterTableRef;
 use firn_storage::repository::{SnapshotEntry, State};
 use firn_storage::split::SplitRef;
 
-/// Memory for what is known of splits, bytes. Where documents do not lie by tenant a split of a million takes 8 MB at most.
+/// Memory of the cache in bytes. If documents are not ordered by tenant, a split of a million documents takes at most 8
+/// MB.
 const BYTES_MAX: usize = 64 << 20;
-/// Splits of which it is known that they hold nothing of a tenant, though their manifest does not say.
+/// Splits remembered as free of a tenant's events although their manifest lists no tenants.
 const CLEAN_MAX: usize = 100_000;
 
 /// A split without a tenant's documents.
@@ -20,12 +21,12 @@ const CLEAN_MAX: usize = 100_000;
 pub(super) struct RewrittenSplit {
     /// `None`: it held nothing else.
     pub(super) left: Option<SplitRef>,
-    /// The documents that were dropped, as the split numbered them: runs as of `DeleteSet::runs`.
+    /// The dropped documents by their numbers in the old split: runs as in `DeleteSet::runs`.
     pub(super) dropped: Arc<[(u32, u32)]>,
 }
 
 impl RewrittenSplit {
-    /// How many documents were dropped.
+    /// Returns the number of dropped documents.
     pub(super) fn dropped_count(&self) -> u64 {
         self.dropped.iter().map(|(start, end)| u64::from(end - start)).sum()
     }
@@ -37,7 +38,7 @@ impl RewrittenSplit {
     }
 }
 
-/// Something that was written, and the snapshot that names it since.
+/// A written object, and the snapshot that names it.
 #[derive(Debug)]
 struct Written<T> {
     what: T,
@@ -45,7 +46,7 @@ struct Written<T> {
 }
 
 impl<T> Written<T> {
-    /// Whether it is certainly there as long as a state is: one of its snapshots names it.
+    /// Whether the object certainly exists as long as the state is current: one of its snapshots names it.
     fn is_named_in(&self, state: &State) -> bool {
         let entry = self.named_by.as_ref();
         entry.is_some_and(|entry| state.snapshots.get(&entry.name) == Some(entry))
@@ -57,17 +58,17 @@ impl<T> Written<T> {
 pub(super) struct Rewritten {
     tenant: String,
     repository: String,
-    /// By the id of the split as it was.
+    /// By the id of the old split.
     splits: HashMap<String, Written<RewrittenSplit>>,
     bytes: usize,
-    /// By the id of the index.
+    /// By index id.
     tables: HashMap<String, Written<Vec<FilterTableRef>>>,
-    /// Tenants and splits that hold nothing of them.
+    /// Pairs of tenant and split: the split holds no events of the tenant.
     clean: HashSet<(String, String)>,
 }
 
 impl Rewritten {
-    /// Forgets what was made for another tenant or in another repository.
+    /// Clears the cache if it belongs to another tenant or repository.
     pub(super) fn begin(&mut self, tenant: &str, repository: &str) {
         if self.tenant != tenant || self.repository != repository {
             self.forget_all();
@@ -75,14 +76,15 @@ impl Rewritten {
         }
     }
 
-    /// Forgets what was made of any split.
+    /// Clears the cache.
     pub(super) fn forget_all(&mut self) {
         self.splits = HashMap::new();
         self.tables = HashMap::new();
         self.bytes = 0;
     }
 
-    /// What was made of a split, and whether a snapshot of a state names it: then it is certainly there.
+    /// Returns the rewritten form of a split, and whether a snapshot of the state names it, so that it certainly
+    /// exists.
     pub(super) fn split(&self, id: &str, state: &State) -> Option<(RewrittenSplit, bool)> {
         let written = self.splits.get(id)?;
         Some((
@@ -91,7 +93,7 @@ impl Rewritten {
         ))
     }
 
-    /// Remembers what was made of a split.
+    /// Stores the rewritten form of a split.
     pub(super) fn put(&mut self, id: &str, split: RewrittenSplit) {
         let bytes = split.bytes();
         if self.bytes + bytes > BYTES_MAX {
@@ -108,7 +110,7 @@ impl Rewritten {
         }
     }
 
-    /// Forgets what was made of splits and is gone; `keys` of objects.
+    /// Forgets rewritten splits and tables whose objects are missing, by object key.
     pub(super) fn forget(&mut self, keys: &HashSet<String>) {
         let mut freed = 0;
         self.splits.retain(|_, written| {
@@ -125,13 +127,13 @@ impl Rewritten {
             .retain(|_, written| !written.what.iter().any(|table| keys.contains(&table.key())));
     }
 
-    /// The tables that were made for the snapshot before, of an index, if they are certainly there.
+    /// Returns the tables written for an index of the previous snapshot, if they certainly exist.
     pub(super) fn tables(&self, index: &str, state: &State) -> Vec<FilterTableRef> {
         let written = self.tables.get(index).filter(|written| written.is_named_in(state));
         written.map(|written| written.what.clone()).unwrap_or_default()
     }
 
-    /// Notes what a snapshot names now that is committed: splits by their ids of before, and tables of indices by id.
+    /// Records a committed snapshot as the owner of its objects: splits by their old ids, tables by index id.
     pub(super) fn committed(
         &mut self,
         splits: &HashSet<String>,
@@ -149,7 +151,7 @@ impl Rewritten {
         }
     }
 
-    /// Remembers that a split holds nothing of a tenant.
+    /// Records that a split holds no events of a tenant.
     pub(super) fn note_clean(&mut self, tenant: &str, split: &str) {
         if self.clean.len() >= CLEAN_MAX {
             self.clean.clear();
@@ -157,7 +159,7 @@ impl Rewritten {
         self.clean.insert((tenant.to_owned(), split.to_owned()));
     }
 
-    /// Whether a split may hold something of a tenant, of which its manifest says nothing.
+    /// Whether a split may hold events of a tenant, if its manifest lists no tenants.
     pub(super) fn is_unknown(&self, tenant: &str, split: &str) -> bool {
         !self.clean.contains(&(tenant.to_owned(), split.to_owned()))
     }

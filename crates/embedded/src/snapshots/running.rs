@@ -1,4 +1,4 @@
-//! A snapshot that is being made: what it is, and how far it is.
+//! A running snapshot: its request and its progress.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use firn_engine::{Cancel, Lasting};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-/// Those of all repositories, in the order of their start.
+/// Running snapshots of all repositories, in the order of their start.
 #[derive(Default)]
 pub(super) struct RunningList(pub(super) Mutex<Vec<Arc<Running>>>);
 
@@ -23,13 +23,13 @@ pub(crate) struct Running {
     pub(super) start_ms: i64,
     pub(super) request: CreateSnapshot,
     pub(super) data_streams: Vec<String>,
-    /// Raised by its deletion, by whoever cancels its task and by the end of the process.
+    /// Raised by a deletion of the snapshot, by a cancellation of its task, and at the end of the process.
     pub(super) cancel: Cancel,
-    /// Held until it has ended.
+    /// Dropped when the snapshot has ended.
     _task: Option<Lasting>,
-    /// By index and number.
+    /// By index name and shard number.
     shards: Mutex<BTreeMap<(String, u32), ShardSnapshotStatus>>,
-    /// Closed when it has ended.
+    /// Closed when the snapshot has ended.
     ended: watch::Sender<bool>,
 }
 
@@ -70,19 +70,19 @@ impl Running {
         }
     }
 
-    /// Notes what happens to a shard.
+    /// Changes the status of a shard.
     pub(super) fn note(&self, index: &str, shard: u32, change: impl FnOnce(&mut ShardSnapshotStatus)) {
         if let Some(status) = self.shards.lock().get_mut(&(index.to_owned(), shard)) {
             change(status);
         }
     }
 
-    /// Forgets an index that is no more.
+    /// Removes a deleted index.
     pub(super) fn leave_out(&self, index: &str) {
         self.shards.lock().retain(|(name, _), _| name != index);
     }
 
-    /// What happened to the shards of an index, by number.
+    /// Returns the status of the shards of an index, by number.
     pub(super) fn shards_of(&self, index: &str) -> Vec<ShardSnapshotStatus> {
         let shards = self.shards.lock();
         let own = shards.iter().filter(|((name, _), _)| name == index);
@@ -93,10 +93,10 @@ impl Running {
         self.ended.send_replace(true);
     }
 
-    /// Returns once it has ended, one way or the other.
+    /// Waits until the snapshot has ended.
     pub(super) async fn wait(&self) {
         let mut ended = self.ended.subscribe();
-        // An error means that it is gone, which is an end too.
+        // An error means that the sender was dropped, so the snapshot has ended too.
         let _ = ended.wait_for(|ended| *ended).await;
     }
 

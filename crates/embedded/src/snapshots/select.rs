@@ -1,12 +1,12 @@
-//! Names and patterns of snapshots, and of what is in them.
+//! Matching of names and patterns against snapshots and their contents.
 
 use std::collections::BTreeSet;
 
 use firn_model::names::matches_pattern;
 
-/// What a list of names and patterns means among `existing`, in the order of those. The second part has
-/// the names without a pattern that are not there. No names, `_all` and `*` mean everything; `-` before a
-/// pattern takes away what those before it found.
+/// Returns the names in `existing` that a list of names and patterns matches, in the order of `existing`, and then the
+/// listed names without a pattern that do not exist. An empty list, `_all` and `*` match everything; a pattern after
+/// `-` removes matches of the patterns before it.
 pub(super) fn select<'a>(
     names: &'a [String],
     existing: impl Iterator<Item = &'a str> + Clone,

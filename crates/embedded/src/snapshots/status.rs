@@ -1,4 +1,4 @@
-//! What is told of snapshots that are there.
+//! Responses about committed snapshots.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use firn_engine::snapshot::{
 };
 use firn_storage::repository::{ShardRecord, SnapshotManifest, SnapshotOutcome};
 
-/// What is kept of a shard's progress.
+/// Returns the part of a shard's progress that the manifest stores.
 pub(super) fn record_of(status: &ShardSnapshotStatus) -> ShardRecord {
     ShardRecord {
         shard: status.shard,
@@ -28,7 +28,7 @@ fn state_of(manifest: &SnapshotManifest) -> SnapshotState {
     }
 }
 
-/// A snapshot as `GET _snapshot` tells of it.
+/// Returns a snapshot as `GET _snapshot` shows it.
 pub(super) fn info_of(repository: &str, manifest: &SnapshotManifest) -> SnapshotInfo {
     let total_shards = manifest.indices.values().map(|index| index.shards).sum();
     let failures: Vec<ShardFailure> = manifest
@@ -71,7 +71,7 @@ pub(super) fn info_of(repository: &str, manifest: &SnapshotManifest) -> Snapshot
     }
 }
 
-/// A snapshot as `GET _snapshot/…/_status` tells of it.
+/// Returns a snapshot as `GET _snapshot/…/_status` shows it.
 pub(super) fn status_of(repository: &str, manifest: &SnapshotManifest) -> SnapshotStatus {
     let indices = manifest.indices.iter().map(|(name, index)| {
         let records = manifest.shards.get(name).map_or(&[][..], Vec::as_slice);

@@ -1,8 +1,8 @@
-//! Tables of the filters of what a snapshot holds.
+//! Filter tables of a snapshot.
 //!
-//! Once all splits are there their filters are read back, turned, and written side by side, so that whoever mounts the
-//! snapshot asks them all at once. Tables of snapshots before are named again as long as they tell of anything. They spare
-//! requests and nothing else: a snapshot whose table cannot be made is none the worse.
+//! When all splits are uploaded, their filters are read back, transposed and written side by side, so that a search of
+//! a mount reads them all at once. Tables of earlier snapshots are named again while they cover any split of the
+//! snapshot. Tables only save requests: a snapshot whose table cannot be written is still complete.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{BufWriter, Write};
@@ -22,23 +22,24 @@ use super::create::Scratch;
 use super::known::Known;
 use crate::engine::Core;
 
-/// Tables that an index names. With more of them all its splits go into a new one.
+/// Tables that an index names. If there would be more, all its splits go into a new table.
 const TABLES_MAX: usize = 8;
-/// Bytes of the filters of one table: they lie twice in scratch files while it is made.
+/// Bytes of the filters of one table. Scratch files hold them twice while the table is made.
 const TABLE_BYTES_MAX: u64 = 1 << 30;
-/// One split alone has a table if its filters are so small that they come with the directory.
+/// A table for one split is written only if its filters are this small, so that one read of the directory includes
+/// them.
 const ALONE_BYTES_MAX: u64 = 128 << 10;
-/// Splits whose filters are read at a time, and bytes of one request.
+/// Splits whose filters are read concurrently, and bytes of one request.
 const READS_MAX: usize = 8;
 const READ_BYTES: u64 = 8 << 20;
-/// Bytes gathered before a file is written on.
+/// Write buffer of a table file, in bytes.
 const WRITE_BUFFER_BYTES: usize = 1 << 20;
 
 /// Splits without a table, with the indices that hold them.
 type Untold<'a> = BTreeMap<ObjectId, (&'a SplitRef, BTreeSet<&'a str>)>;
 
 impl Core {
-    /// Finds out which tables indices name, into what is known, and writes those that are missing.
+    /// Finds the tables that the indices can name, records them in `known`, and writes the missing ones.
     pub(super) fn make_tables(
         &self,
         repository: &Repository,
@@ -70,7 +71,7 @@ impl Core {
                     }
                 }
                 Err(error) => {
-                    tracing::warn!(repository = repository.name(), %error, "a table of filters was not made: searches ask each split");
+                    tracing::warn!(repository = repository.name(), %error, "cannot write a filter table: searches read each filter");
                 }
             }
         }
@@ -78,7 +79,7 @@ impl Core {
         Ok(())
     }
 
-    /// Of tables those that tell of a split of these shards, and of which splits they do.
+    /// Returns the tables that cover a split of these shards, and those splits.
     fn still_telling(
         &self,
         repository: &Repository,
@@ -92,7 +93,7 @@ impl Core {
         let own: BTreeSet<ObjectId> = splits_of(shards).map(|(id, _)| id).collect();
         for table in tables {
             let open = FilterTable::open(cache, Arc::clone(repository.store()), &table);
-            // One that cannot be read now is made anew.
+            // A table that cannot be read now is written again.
             let Ok(open) = self.io()?.block_on(open) else {
                 continue;
             };
@@ -137,7 +138,7 @@ impl Core {
     }
 }
 
-/// Splits of shards that have filters.
+/// Returns the splits of the shards that have filters.
 fn splits_of(shards: &[ShardManifest]) -> impl Iterator<Item = (ObjectId, &SplitRef)> {
     let segments = shards.iter().flat_map(|shard| &shard.segments);
     segments
@@ -156,7 +157,7 @@ fn bytes_of(split: &SplitRef) -> u64 {
         .sum()
 }
 
-/// What goes into each table.
+/// Divides splits among tables.
 fn parts(untold: Untold<'_>) -> Vec<Untold<'_>> {
     let mut parts = vec![Untold::new()];
     let mut bytes = 0;
@@ -177,9 +178,9 @@ fn parts(untold: Untold<'_>) -> Vec<Untold<'_>> {
     parts
 }
 
-/// Where a filter is in the file of those that were read.
+/// Position of a filter in the scratch file.
 struct Place {
-    /// By place among the splits.
+    /// Position in the list of splits.
     split: u32,
     start: u64,
     len: u64,
@@ -191,7 +192,7 @@ impl Place {
         let mut bytes = vec![0; len as usize];
         match file.read_at(&mut bytes, self.start + u64::from(slice) * len)? == bytes.len() {
             true => Ok(bytes.into()),
-            false => Err(Error::internal("a scratch file of filters was cut")),
+            false => Err(Error::internal("a scratch file of filters is too short")),
         }
     }
 }
@@ -223,7 +224,7 @@ async fn read_filters<'a>(repository: &Repository, splits: &Untold<'a>, mut out:
     Ok(groups)
 }
 
-/// The filters of a split, in their order. Neighbours are read in one go.
+/// Reads the filters of a split, in their order. Adjacent filters share one request.
 async fn filters_in(repository: &Repository, split: &SplitRef) -> Result<Vec<Bytes>> {
     let ranges: Vec<_> = filters_of(split).map(|filter| filter.range.clone()).collect();
     let mut bytes = Vec::with_capacity(ranges.len());

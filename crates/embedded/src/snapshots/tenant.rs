@@ -1,5 +1,5 @@
-//! Looks through every repository for snapshots that hold events of a tenant. Manifests say what segments hold of each
-//! tenant, so nothing but manifests is read.
+//! Search of every repository for snapshots that hold events of a tenant. Manifests list the tenants of each segment,
+//! so only manifests are read.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use firn_storage::split::SplitRef;
 
 use crate::engine::Core;
 
-/// Manifests of snapshots, and of indices, in memory at a time.
+/// Manifests of snapshots, and of indices, in memory at the same time.
 const SNAPSHOTS_READ: usize = 256;
 const INDICES_READ: usize = 32;
 
@@ -28,9 +28,9 @@ pub(super) fn holds(manifest: &IndexManifest, split: &SplitRef, tenant: &str) ->
 }
 
 impl Core {
-    /// The snapshots of every registered repository that hold events of a tenant.
+    /// Returns the snapshots of every registered repository that hold events of a tenant.
     pub(crate) async fn snapshots_of_tenant(&self, tenant: &str) -> Result<TenantSnapshots> {
-        // First: what ends meanwhile is in the log when that is read.
+        // Before the log is read, so that a snapshot that ends meanwhile is found in the log.
         let running = self.repositories.running_now();
         let mut found = TenantSnapshots::default();
         let state = self.state();
@@ -38,7 +38,8 @@ impl Core {
         for (name, metadata) in repositories {
             let looked = match self.repository(&name) {
                 Ok(repository) => {
-                    // One that was empty then has told its uuid to those who mounted from it.
+                    // A repository that was empty at its registration got its uuid later; the mounts from it know that
+                    // uuid.
                     let mounted = state.metadata.indices.values();
                     let stores = mounted.filter_map(|index| index.settings.snapshot.as_deref());
                     let mut uuids = stores
@@ -73,13 +74,13 @@ impl Core {
             return Err(Error::new(
                 ErrorKind::Unavailable,
                 format!(
-                    "[{}] what lies there is not the repository that was registered",
+                    "[{}] the location holds another repository than the registered one",
                     repository.name()
                 ),
             ));
         }
         let entries: Vec<SnapshotEntry> = state.snapshots.values().cloned().collect();
-        // Snapshots share what did not change between them; each manifest is read once, and nothing kept of it.
+        // Snapshots share unchanged indices. Each manifest is read once, and only its count stays in memory.
         let mut held: BTreeMap<String, Result<Option<u64>>> = BTreeMap::new();
         for some in entries.chunks(SNAPSHOTS_READ) {
             let snapshots = repository.manifests(some.to_vec()).await;
@@ -105,7 +106,7 @@ impl Core {
         Ok(())
     }
 
-    /// How many documents an index has of a tenant; `None`: certainly none.
+    /// Returns the number of an index's documents of a tenant; `None`: certainly none.
     fn held_by(&self, manifest: &IndexManifest, tenant: &str) -> Option<u64> {
         let splits = manifest.segments().map(|(_, segment)| &segment.split);
         let holding = splits.filter(|split| self.may_hold(manifest, split, tenant));
@@ -122,7 +123,7 @@ fn unread(place: String, is_readonly: bool, error: &Error) -> UnreadSnapshots {
     }
 }
 
-/// Adds what a snapshot holds, or that it cannot be read.
+/// Adds the result of one snapshot, or the reason why it cannot be read.
 fn note(
     repository: &Repository,
     entry: &SnapshotEntry,

@@ -1,4 +1,4 @@
-//! A segment on its way to a repository: a file of a split is built, then uploaded, and how far that is can be asked meanwhile.
+//! Upload of a segment: builds the file of a split, then uploads it, and reports progress meanwhile.
 
 use std::io::{self, BufWriter, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,11 +15,11 @@ use crate::engine::Core;
 use crate::shard::FrozenSegment;
 use crate::splits::write_split;
 
-/// Bytes gathered before a split is written on, which is when it is said how far it is.
+/// Write buffer of a split file, in bytes. Progress is reported once per buffer.
 const WRITE_BUFFER_BYTES: usize = 1 << 20;
 
 impl Core {
-    /// Brings a segment of a shard to the repository. What is done of it is counted as processed on the way.
+    /// Uploads a segment of a shard to the repository. Reports its progress as processed bytes.
     pub(super) fn upload_split(
         &self,
         repository: &Repository,
@@ -64,22 +64,22 @@ impl Core {
     }
 }
 
-/// How much of a segment is done: one half of its bytes when its split is built, all when that is uploaded.
+/// Progress of one segment: half of its bytes when its split is built, all when the split is uploaded.
 struct Progress<'a> {
-    /// Of the segment.
+    /// Bytes of the segment.
     bytes: u64,
-    /// Of them those that were told.
+    /// Bytes reported so far.
     told: AtomicU64,
     tell: &'a (dyn Fn(u64) + Sync),
 }
 
 impl Progress<'_> {
-    /// So many bytes of the split are written. How many they will be is not known before: about as many as the segment's.
+    /// Reports bytes of the split that are written. The final size is unknown here; it is about that of the segment.
     fn built(&self, written: u64) {
         self.reach(written.min(self.bytes) / 2);
     }
 
-    /// So many of all bytes of the split are uploaded.
+    /// Reports that `sent` of `all` bytes of the split are uploaded.
     fn uploaded(&self, sent: u64, all: u64) {
         let half = self.bytes / 2;
         let rest = u128::from(self.bytes - half) * u128::from(sent.min(all)) / u128::from(all.max(1));
@@ -94,7 +94,7 @@ impl Progress<'_> {
     }
 }
 
-/// A file that tells how much was written to it.
+/// A file that reports how much was written to it.
 struct Counted<'a> {
     file: AppendWriter,
     written: u64,
@@ -137,12 +137,12 @@ mod tests {
             progress: &progress,
         };
         for _ in 0..3 {
-            // More than the segment's own bytes.
+            // More than the bytes of the segment.
             file.write_all(&[0; 40]).unwrap();
         }
         assert_eq!(*told.lock(), [20, 20, 10]);
         progress.uploaded(30, 120);
-        // Parts may come in any order, and the last word has been said already.
+        // Parts may arrive in any order, and everything has been reported already.
         progress.uploaded(120, 120);
         progress.uploaded(90, 120);
         progress.reach(101);

@@ -1,8 +1,8 @@
-//! Who works with repositories and snapshots at the moment, so that neither is taken away from under anybody.
+//! Table of the work that uses repositories and snapshots now, so that neither is removed while it is in use.
 //!
-//! What holds beyond the work, such as a mounted index, stands in the metadata. Whoever removes a snapshot says so here
-//! first and looks at the metadata then; whoever mounts one says so here first and until the metadata tells of it. So
-//! one of the two always sees the other.
+//! Longer uses, such as a mounted index, are in the metadata. A removal of a snapshot registers here first and then
+//! reads the metadata. A mount registers here first, and stays registered until the metadata contains it. So one of the
+//! two always sees the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use firn_model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 
-/// What somebody does with a repository.
+/// Kind of work with a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
     Snapshot,
@@ -24,7 +24,7 @@ pub(crate) enum Work {
 }
 
 impl Work {
-    /// As Elasticsearch says why a repository cannot be modified.
+    /// Returns the reason why a repository cannot be modified, in the words of Elasticsearch.
     fn under_way(self) -> &'static str {
         match self {
             Self::Snapshot => "snapshot is in progress",
@@ -38,7 +38,7 @@ impl Work {
         }
     }
 
-    /// What happens to a snapshot that nobody may begin to read.
+    /// Returns the reason why a snapshot cannot be read.
     fn changes_snapshot(self) -> &'static str {
         match self {
             Self::Rewriting => "while events of a deleted tenant are removed from it",
@@ -46,7 +46,7 @@ impl Work {
         }
     }
 
-    /// What cannot be done with a snapshot that somebody reads.
+    /// Returns the verb for an action that a reader of the snapshot prevents.
     fn verb(self) -> &'static str {
         match self {
             Self::Rewriting => "remove events of a deleted tenant from",
@@ -54,7 +54,7 @@ impl Work {
         }
     }
 
-    /// Why a snapshot cannot be deleted.
+    /// Returns the reason why a snapshot cannot be deleted.
     fn needs_snapshot(self) -> &'static str {
         match self {
             Self::Restore => "during a restore in progress",
@@ -65,7 +65,7 @@ impl Work {
     }
 }
 
-/// A snapshot, whatever name its repository has here: the uuids of both.
+/// The uuids of the repository and the snapshot, which do not depend on the name of the repository on this node.
 type SnapshotId = (String, String);
 
 /// See the module.
@@ -75,13 +75,13 @@ pub(crate) struct Uses(Mutex<Tables>);
 #[derive(Debug, Default)]
 struct Tables {
     next: u64,
-    /// Repositories by name, each once for all that somebody does with it.
+    /// Works by repository name, one entry for each.
     works: Vec<(u64, String, Work)>,
-    /// Repositories that are registered anew, or taken away.
+    /// Repositories that are being registered again or unregistered.
     changing: BTreeSet<String>,
-    /// Snapshots that are read.
+    /// Snapshots that are being read.
     reads: Vec<(u64, SnapshotId, Work)>,
-    /// Snapshots that are removed or rewritten.
+    /// Snapshots that are being removed or rewritten.
     removals: BTreeMap<SnapshotId, Work>,
 }
 
@@ -92,24 +92,24 @@ impl Tables {
     }
 }
 
-/// Somebody works with a repository, until this is dropped.
+/// Work with a repository, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Use(Arc<Uses>, u64);
 
-/// A repository is registered anew or taken away, until this is dropped.
+/// Registration or removal of a repository, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Changing(Arc<Uses>, String);
 
-/// Somebody reads a snapshot, until this is dropped.
+/// A read of a snapshot, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Reading(Arc<Uses>, u64);
 
-/// Snapshots are removed or rewritten, until this is dropped.
+/// Removal or rewriting of snapshots, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Removal(Arc<Uses>, Vec<SnapshotId>);
 
 impl Uses {
-    /// Begins to work with a repository; [`ErrorKind::Conflict`] while it is registered anew.
+    /// Begins work with a repository. Fails with [`ErrorKind::Conflict`] while its registration changes.
     pub(crate) fn begin(self: &Arc<Self>, repository: &str, work: Work) -> Result<Use> {
         let mut tables = self.0.lock();
         if tables.changing.contains(repository) {
@@ -120,7 +120,7 @@ impl Uses {
         Ok(Use(Arc::clone(self), number))
     }
 
-    /// Begins to change a registration; [`ErrorKind::Conflict`] while somebody works with the repository.
+    /// Begins to change a registration. Fails with [`ErrorKind::Conflict`] while the repository is in use.
     pub(super) fn change(self: &Arc<Self>, repository: &str) -> Result<Changing> {
         let mut tables = self.0.lock();
         if let Some((_, _, work)) = tables.works.iter().find(|(_, name, _)| name == repository) {
@@ -136,7 +136,7 @@ impl Uses {
         }
     }
 
-    /// Begins to read a snapshot; [`ErrorKind::SnapshotInProgress`] while it is removed.
+    /// Begins to read a snapshot. Fails with [`ErrorKind::SnapshotInProgress`] while it is removed.
     pub(crate) fn read(self: &Arc<Self>, name: &str, id: SnapshotId, work: Work) -> Result<Reading> {
         let mut tables = self.0.lock();
         if let Some(work) = tables.removals.get(&id) {
@@ -150,8 +150,8 @@ impl Uses {
         Ok(Reading(Arc::clone(self), number))
     }
 
-    /// Begins to remove or rewrite snapshots, all or none, each with how it is called;
-    /// [`ErrorKind::SnapshotInProgress`] while somebody reads one, removes or rewrites it.
+    /// Begins to remove or rewrite snapshots, all or none, each given with its name for errors. Fails with
+    /// [`ErrorKind::SnapshotInProgress`] while one is read, removed or rewritten.
     pub(super) fn take(self: &Arc<Self>, snapshots: Vec<(String, SnapshotId)>, work: Work) -> Result<Removal> {
         let mut tables = self.0.lock();
         for (name, id) in &snapshots {
@@ -176,7 +176,7 @@ impl Uses {
 fn being_changed(repository: &str) -> Error {
     Error::new(
         ErrorKind::Conflict,
-        format!("[{repository}] the repository is being registered anew or taken away"),
+        format!("[{repository}] the repository is being registered again or unregistered"),
     )
 }
 
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repository_is_not_changed_while_somebody_works_with_it() {
+    fn a_repository_in_use_cannot_be_changed() {
         let uses = Arc::new(Uses::default());
         let works = [
             uses.begin("r", Work::Restore).unwrap(),
@@ -250,7 +250,7 @@ mod tests {
             "[r:b] cannot delete snapshot while an index is being mounted from it"
         );
         assert_eq!(refused.kind(), ErrorKind::SnapshotInProgress);
-        // None of them is held back by what was refused.
+        // The refused removal holds none of them.
         drop(uses.read("r:a", id("a"), Work::Clone).unwrap());
         drop(reading);
         let removal = uses.take(both(), Work::Deletion).unwrap();

@@ -1,9 +1,10 @@
-//! Reads back what a snapshot has of an index, in the background, before somebody lets his own copy go.
+//! Verification that a repository holds an index of a snapshot: reads its objects back in the background, before the
+//! local copy is deleted.
 //!
-//! What surprises: nothing of it is kept across a restart. Whoever asked asks again and it begins anew; within one
-//! process what proved right is not read again ([`Checked`]). No snapshot is held meanwhile: one that is removed or
-//! rewritten under way is none that anybody should rely on, which is found out whenever something is not as it should be,
-//! and again when the answer is given.
+//! What surprises: no state survives a restart. The caller starts the verification again, and it begins at the start;
+//! within one process a verified object is not read again ([`Checked`]). The verification does not hold the snapshot:
+//! nothing should rely on a snapshot that is removed or rewritten meanwhile. It checks for that whenever it finds
+//! damage, and again when it returns the result.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,25 +23,25 @@ use tokio::sync::Semaphore;
 use super::Opened;
 use crate::engine::{Core, closing_error};
 
-/// Indices that are read back at a time: two keep a network busy while one ends, and each takes two pieces of memory and
-/// two requests at most.
+/// Indices verified concurrently. Two keep a network busy while one of them ends, and each takes at most two buffers
+/// and two requests.
 const RUNNING_MAX: usize = 2;
-/// Those that run, wait or have ended and were not forgotten: an index of a lifecycle has one.
+/// Verifications remembered: running, waiting or ended. An index with a lifecycle policy has one.
 const KNOWN_MAX: usize = 10_000;
-/// Damaged objects that are told of one index.
+/// Damaged objects reported for one index.
 const DAMAGED_MAX: usize = 100;
-/// Objects that are remembered as whole, in all repositories: some 30 MB.
+/// Objects remembered as whole, over all repositories: some 30 MB.
 const WHOLE_MAX: usize = 100_000;
-/// For so long: retries come within minutes. What is older is read again.
+/// How long an object counts as whole: retries come within minutes. After that it is read again.
 const WHOLE_MS: i64 = 24 * 3_600_000;
-/// Objects that are remembered as damaged; one that is not is found again.
+/// Objects remembered as damaged. A forgotten one is found again.
 const KNOWN_DAMAGED_MAX: usize = 10_000;
-/// Times that a snapshot may be rewritten while it is read.
+/// How often a snapshot may be rewritten while it is read.
 const REWRITTEN_MAX: usize = 16;
-/// Between two looks whether it should stop: a request to a slow store takes longer.
+/// Interval between checks for cancellation; a request to a slow store takes longer.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Those that run or have ended.
+/// Running and ended verifications.
 #[derive(Default)]
 pub(crate) struct Verifications {
     jobs: Mutex<HashMap<VerifySnapshot, Arc<Job>>>,
@@ -59,7 +60,7 @@ impl Default for Turns {
 struct Job {
     request: VerifySnapshot,
     cancel: Cancel,
-    /// Lists it among the tasks while it runs.
+    /// Entry in the task list while the job runs.
     task: Mutex<Option<Lasting>>,
     bytes_verified: AtomicU64,
     bytes_total: AtomicU64,
@@ -75,7 +76,7 @@ enum Ended {
     Failed(Error),
 }
 
-/// What was read: a manifest of a snapshot, in a place.
+/// The manifest of a snapshot that was read, and its repository.
 #[derive(Clone)]
 struct Read {
     place: Arc<RepositoryMetadata>,
@@ -83,16 +84,16 @@ struct Read {
     entry: SnapshotEntry,
 }
 
-/// What this process knows of the objects of repositories, by the repository's uuid and the key.
+/// What this process knows of objects in repositories, by repository uuid and object key.
 ///
-/// An object that was read back as a whole is not read again for another snapshot, or another try, as long as the store
-/// says by etag, time and length that it is the same one, and for a day. That is safe to say because what is looked for
-/// is whether the store took what it was given: it did, once and for all, for this object. What happens to it in later
-/// years no reading before can tell, whichever snapshot it was done for.
+/// An object that was read back completely is not read again for another snapshot or attempt for a day, as long as its
+/// etag, time and length in the store are the same. This is safe because the verification checks whether the store
+/// accepted the bytes that it was given, which holds for the object once and for all. No earlier read can tell what
+/// happens to the object in later years, whichever snapshot it was read for.
 #[derive(Default)]
 pub(super) struct Checked {
     whole: HashMap<(String, String), (ObjectInfo, i64)>,
-    /// In the order they came.
+    /// In the order of insertion.
     order: VecDeque<(String, String)>,
     damaged: HashSet<(String, String)>,
 }
@@ -117,7 +118,7 @@ impl Checked {
         }
     }
 
-    /// It was written again: nobody has read it.
+    /// The object was written again, so its content is unverified.
     fn forget(&mut self, uuid: &str, key: &str) {
         let id = (uuid.to_owned(), key.to_owned());
         if self.whole.remove(&id).is_some() {
@@ -137,24 +138,24 @@ impl Checked {
 }
 
 impl Verifications {
-    /// Ends all of them: the process ends.
+    /// Cancels all verifications: the process ends.
     pub(super) fn stop(&self) {
         self.jobs.lock().values().for_each(|job| job.cancel.cancel());
     }
 
-    /// Keys of a repository that are damaged, as far as anybody knows.
+    /// Returns the keys of a repository that are known to be damaged.
     pub(super) fn damaged_in(&self, uuid: &str) -> HashSet<String> {
         let checked = self.checked.lock();
         let own = checked.damaged.iter().filter(|(repository, _)| repository == uuid);
         own.map(|(_, key)| key.clone()).collect()
     }
 
-    /// An object is written again.
+    /// Records that an object is being written again.
     pub(super) fn forget(&self, uuid: &str, key: &str) {
         self.checked.lock().forget(uuid, key);
     }
 
-    /// Takes away what was told for the last time.
+    /// Removes a job whose final result was returned.
     fn remove(&self, job: &Arc<Job>) {
         let mut jobs = self.jobs.lock();
         if jobs.get(&job.request).is_some_and(|known| Arc::ptr_eq(known, job)) {
@@ -175,7 +176,7 @@ impl Job {
         }
     }
 
-    /// Begins to count.
+    /// Resets the progress to the given objects.
     fn count(&self, objects: &[NamedObject]) {
         self.bytes_verified.store(0, Ordering::Release);
         self.objects_verified.store(0, Ordering::Release);
@@ -193,7 +194,7 @@ fn cancelled(request: &VerifySnapshot) -> Error {
     Error::new(
         ErrorKind::Cancelled,
         format!(
-            "[{}:{}] reading index [{}] back was cancelled",
+            "[{}:{}] the verification of index [{}] was cancelled",
             request.repository, request.snapshot, request.index
         ),
     )
@@ -225,17 +226,17 @@ impl Core {
                 return Ok(());
             }
             if jobs.len() >= KNOWN_MAX {
-                let reason = format!("[{KNOWN_MAX}] snapshots are being read back already");
+                let reason = format!("[{KNOWN_MAX}] snapshots are being verified already");
                 return Err(Error::new(ErrorKind::Rejected, reason));
             }
             jobs.insert(request, Arc::clone(&job));
         }
         let turns = Arc::clone(&all.turns.0);
-        // Weak, so that reading keeps no closed engine alive.
+        // Weak, so that the verification does not keep a closed engine alive.
         let core = Arc::downgrade(self);
         io.spawn(async move {
             let read = async {
-                // Nobody closes them.
+                // The semaphore is never closed.
                 let _turn = turns.acquire_owned().await;
                 read_back(&core, &job).await
             };
@@ -280,7 +281,7 @@ impl Core {
         }
     }
 
-    /// Whether what was read is what the snapshot has now.
+    /// Whether the manifest that was read is still that of the snapshot.
     async fn is_still(&self, request: &VerifySnapshot, read: &Read) -> Result<bool> {
         let opened = self.opened(&request.repository)?;
         let state = opened.repository.state().await?;
@@ -289,7 +290,7 @@ impl Core {
     }
 }
 
-/// Returns once a job should stop.
+/// Waits until a job should stop, and returns the reason.
 async fn end_of(core: &Weak<Core>, job: &Job) -> Error {
     loop {
         if let Err(error) = job.check() {
@@ -302,7 +303,7 @@ async fn end_of(core: &Weak<Core>, job: &Job) -> Error {
     }
 }
 
-/// Whoever reads the log learns what came of it.
+/// Logs the result of a verification.
 fn tell(job: &Job, ended: &Ended) {
     let VerifySnapshot {
         repository,
@@ -317,7 +318,7 @@ fn tell(job: &Job, ended: &Ended) {
                 snapshot,
                 index,
                 bytes,
-                "a snapshot was read back and is whole"
+                "verified a snapshot: all objects are whole"
             );
         }
         Ended::Damaged(objects) => {
@@ -328,18 +329,18 @@ fn tell(job: &Job, ended: &Ended) {
                     index,
                     object = object.key,
                     reason = object.reason,
-                    "the store does not have what was written"
+                    "verification of a snapshot found a damaged object"
                 );
             }
         }
         Ended::Failed(error) if error.kind() == ErrorKind::Cancelled => {}
         Ended::Failed(error) => {
-            tracing::warn!(repository, snapshot, index, %error, "a snapshot could not be read back");
+            tracing::warn!(repository, snapshot, index, %error, "cannot verify a snapshot");
         }
     }
 }
 
-/// What is open now: of another pace, if somebody registered it anew meanwhile.
+/// Returns the repository as it is registered now: a new registration may have changed its rate.
 fn opened(core: &Weak<Core>, request: &VerifySnapshot) -> Result<Opened> {
     let core = core.upgrade().ok_or_else(closing_error)?;
     core.opened(&request.repository)
@@ -369,7 +370,8 @@ async fn try_read_back(core: &Weak<Core>, job: &Arc<Job>) -> Result<Ended> {
             Err(damaged) => vec![damaged],
         };
         if repository.state().await?.snapshots.get(&request.snapshot) != Some(&read.entry) {
-            // It was removed or rewritten: what is not there any more is no damage, and what is there is another's.
+            // The snapshot was removed or rewritten: missing objects are no damage, and existing ones belong to another
+            // snapshot.
             continue;
         }
         return Ok(match ended.is_empty() {
@@ -380,13 +382,13 @@ async fn try_read_back(core: &Weak<Core>, job: &Arc<Job>) -> Result<Ended> {
     Err(Error::new(
         ErrorKind::SnapshotInProgress,
         format!(
-            "[{}:{}] the snapshot is rewritten again and again",
+            "[{}:{}] the snapshot was rewritten during [{REWRITTEN_MAX}] attempts to read it; try again",
             request.repository, request.snapshot
         ),
     ))
 }
 
-/// The manifest of the index, or what is wrong with that or with the snapshot's.
+/// Returns the manifest of the index, or the damage of that manifest or of the snapshot's.
 async fn index_of(
     repository: &Repository,
     request: &VerifySnapshot,
@@ -415,8 +417,8 @@ async fn index_of(
     }
 }
 
-/// Reads all that an index names and returns what is damaged. What was damaged the last time comes first: if it still
-/// is, the rest need not be read for that.
+/// Reads all objects that an index names and returns the damaged ones. Objects that were damaged last time come first:
+/// if they still are, the others need not be read.
 async fn read_objects(
     core: &Weak<Core>,
     job: &Arc<Job>,
@@ -448,13 +450,13 @@ async fn read_objects(
             store,
         } = opened(core, &job.request)?;
         if !from.is_same_place(&read.place) {
-            let reason = format!("repository [{}] means another place now", job.request.repository);
+            let reason = format!("repository [{}] has another location now", job.request.repository);
             return Err(Error::new(ErrorKind::Conflict, reason));
         }
         let store: Arc<dyn Objects> = Arc::new(store.for_restore());
         let mut known = None;
         with_checked(&mut |checked, now_ms| known = checked.was_whole(&read.uuid, &object.key, now_ms))?;
-        // Whatever the answer is, if it is not the same it is read.
+        // If the request fails or the info differs, the object is read.
         let is_known = match known {
             Some(known) => store.info(&object.key).await.is_ok_and(|info| info == known),
             None => false,

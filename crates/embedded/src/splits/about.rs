@@ -1,4 +1,4 @@
-//! What the footer of a split says in words.
+//! JSON part of the footer of a split.
 
 use std::collections::BTreeMap;
 
@@ -9,31 +9,31 @@ use crate::shard::SegmentMeta;
 /// See the module.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct About {
-    /// The segment as its commit point knew it.
+    /// Metadata of the segment from its commit point.
     pub(super) segment: SegmentMeta,
-    /// Documents with a value in the column of each path of strings.
+    /// Documents with a value in the string column of each path.
     #[serde(default)]
     pub(super) column_docs: BTreeMap<String, u64>,
-    /// Terms are in pages, from which a restore makes blocks again.
+    /// Terms are stored in pages; a restore converts them back to blocks.
     #[serde(default)]
     pub(super) paged_terms: bool,
-    /// Lengths of texts.
+    /// Places of the text lengths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) lengths: Vec<PathLengthsAbout>,
 }
 
-/// Where the lengths of one path are.
+/// Place of the text lengths of one path.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct PathLengthsAbout {
-    /// The field of the schema.
+    /// Name of the schema field.
     pub(super) field: String,
-    /// What the keys of the path begin with in the field's dictionary.
+    /// Prefix of the path's keys in the dictionary of the field.
     pub(super) start: String,
-    /// Packed bytes in the part of lengths.
+    /// Compressed bytes in the `lengths` part.
     pub(super) offset: u64,
     pub(super) len: u64,
-    /// All lengths together.
+    /// Sum of all lengths.
     pub(super) tokens: u64,
-    /// Documents that have any.
+    /// Documents with text in the path.
     pub(super) docs: u64,
 }

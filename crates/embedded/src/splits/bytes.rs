@@ -1,4 +1,4 @@
-//! Where the bytes of a split come from.
+//! Sources of the bytes of a split.
 
 use std::fmt;
 use std::ops::Range;
@@ -12,21 +12,21 @@ use tokio::runtime::Handle;
 /// A range of a split that will be read.
 pub type Wanted = (PartKind, Range<u64>);
 
-/// The bytes of one split, by logical range (see [`pages`]). Methods may be called from several
-/// threads at once.
+/// Reads the bytes of one split by logical range (see [`pages`]). Methods may be called from several threads at once.
 #[async_trait]
 pub trait SplitBytes: Send + Sync + fmt::Debug {
-    /// Verified bytes. Blocks the calling thread, which is one of the search pool, until they are there.
+    /// Returns verified bytes. Blocks the calling thread, a thread of the search pool, until they are available.
     fn read(&self, kind: PartKind, logical: Range<u64>) -> Result<Bytes>;
 
-    /// Brings these nearer, so that reading them does not wait: neighbours in one request, all requests
-    /// at once. What cannot be kept is dropped in silence and read again.
+    /// Prefetches ranges, so that later reads do not wait: adjacent ranges in one request, all requests concurrently.
+    /// Bytes that the cache cannot store are dropped without an error and read again later.
     async fn fetch(&self, wanted: &[Wanted]) -> Result<()>;
 
-    /// The requests and bytes that [`SplitBytes::fetch`] would make now; nothing is fetched.
+    /// Returns the requests and bytes that [`SplitBytes::fetch`] would need now. Fetches nothing.
     fn missing(&self, wanted: &[Wanted]) -> (u64, u64);
 
-    /// The same by kind, in the order of [`PartKind::ALL`]; a request for several kinds counts as one's.
+    /// As [`SplitBytes::missing`], by kind in the order of [`PartKind::ALL`]. A request for several kinds counts for
+    /// one of them.
     fn missing_by_kind(&self, wanted: &[Wanted]) -> [(u64, u64); PartKind::ALL.len()] {
         PartKind::ALL.map(|kind| {
             let own: Vec<Wanted> = wanted.iter().filter(|(other, _)| *other == kind).cloned().collect();
@@ -34,18 +34,18 @@ pub trait SplitBytes: Send + Sync + fmt::Debug {
         })
     }
 
-    /// Whose threads [`SplitBytes::fetch`] is to run on; `None`: everything is at hand already.
+    /// Returns the runtime for [`SplitBytes::fetch`]; `None`: all bytes are local.
     fn io(&self) -> Option<&Handle>;
 }
 
-/// A split of which all bytes are at hand, mapped from a file or in memory.
+/// A split whose bytes are all available, mapped from a file or in memory.
 pub struct WholeSplit {
     object: Bytes,
     salt: u64,
 }
 
 impl WholeSplit {
-    /// The object, and the salt of its pages.
+    /// Wraps the bytes of the object. `salt` is the salt of its pages.
     pub fn new(object: Bytes, salt: u64) -> Self {
         Self { object, salt }
     }
@@ -63,7 +63,7 @@ impl SplitBytes for WholeSplit {
         let range = pages::physical(&logical);
         let damaged = |what: &str| Error::new(ErrorKind::Repository, format!("a split is damaged: {what}"));
         if range.end > self.object.len() as u64 {
-            return Err(damaged("it is cut"));
+            return Err(damaged("it is too short"));
         }
         let bytes = self.object.slice(range.start as usize..range.end as usize);
         pages::verify(self.salt, range.start, &bytes).map_err(|damage| damaged(&damage.to_string()))?;

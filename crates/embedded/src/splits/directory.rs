@@ -1,4 +1,4 @@
-//! Tantivy's view of a split: a folder that is read only.
+//! Read-only Tantivy directory over a split.
 
 use std::cell::Cell;
 use std::fmt;
@@ -23,34 +23,34 @@ thread_local! {
     static READ_BYTES: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Bytes that this thread has read of splits so far. What is kept of a segment on disk is a view of a mapped file;
-/// of a split it is memory, and this tells how much.
+/// Returns the bytes that this thread has read from splits so far. Data retained from a segment on disk is a view of a
+/// mapped file, but from a split it is heap memory; this counter measures it.
 pub(crate) fn read_bytes() -> u64 {
     READ_BYTES.get()
 }
 
-/// An open split: its footer, and where everything else comes from.
+/// An open split: its footer, and the source of all other bytes.
 #[derive(Debug)]
 pub(crate) struct SplitFiles {
     pub(super) footer: Footer,
     pub(super) bytes: Arc<dyn SplitBytes>,
-    /// Where columns are; `None`: as Tantivy wrote them.
+    /// Places of the columns; `None`: the columns are stored as Tantivy wrote them.
     pub(super) columns: Option<ColumnTable>,
-    /// Where the instants to the hour are.
+    /// Places of the timestamps rounded down to the hour.
     pub(super) hours: Option<Hours>,
-    /// What is known of whole columns.
+    /// Statistics of whole columns.
     pub(super) totals: Option<Totals>,
 }
 
 impl SplitFiles {
-    /// With the tables that the footer has, of so many documents.
+    /// Decodes the tables in the footer of a split with `docs` documents.
     pub(super) fn new(footer: Footer, bytes: Arc<dyn SplitBytes>, docs: u32) -> Result<Self> {
         let table = |inline: &str, part: &str| {
             let (_, part) = footer.part(part)?;
             footer.inline.get(inline).map(|table| (table, part.len))
         };
         let damaged = |what: &str| {
-            let reason = format!("the footer of a split is damaged: its table of {what} does not fit");
+            let reason = format!("the footer of a split is damaged: its table of {what} is invalid");
             Error::new(ErrorKind::Repository, reason)
         };
         let columns = table(names::COLUMN_TABLE, names::COLUMN_RUNS)
@@ -72,12 +72,12 @@ impl SplitFiles {
         })
     }
 
-    /// A range of a part.
+    /// Reads a range of a part.
     pub(super) fn read(&self, part: usize, range: &Range<u64>) -> Result<Bytes> {
         if let Some(bytes) = self.footer.hot(part, range) {
             return Ok(bytes);
         }
-        let beyond = || Error::new(ErrorKind::Repository, "a split was asked for more than it holds");
+        let beyond = || Error::new(ErrorKind::Repository, "a read goes beyond the end of a split");
         let own = self.footer.parts.get(part).ok_or_else(beyond)?;
         let logical = own.locate(range).ok_or_else(beyond)?;
         reads::note(&self.bytes, own.kind, &logical)?;
@@ -86,7 +86,7 @@ impl SplitFiles {
         Ok(bytes)
     }
 
-    /// Only finds out whether a range would have to be waited for.
+    /// Records the read of a range if it would have to wait ([`super::reads`]).
     pub(super) fn note(&self, part: usize, range: &Range<u64>) -> Result<()> {
         match self
             .footer
@@ -104,11 +104,11 @@ impl SplitFiles {
 #[derive(Debug, Clone)]
 pub(super) struct SplitDirectory {
     pub(super) files: Arc<SplitFiles>,
-    /// The file of this name, as it is shown.
+    /// Content of the `meta.json` that Tantivy sees.
     pub(super) meta: Vec<u8>,
 }
 
-/// Bytes of the footer, or read ones.
+/// Bytes of the footer, or bytes that were read.
 struct Held(Bytes);
 
 impl Deref for Held {
@@ -122,12 +122,12 @@ impl Deref for Held {
 #[allow(unsafe_code, reason = "Tantivy asks for this promise of every owner of bytes")]
 unsafe impl StableDeref for Held {}
 
-/// Bytes as Tantivy owns them.
+/// Converts bytes to Tantivy's type.
 pub(super) fn owned(bytes: Bytes) -> OwnedBytes {
     OwnedBytes::new(Held(bytes))
 }
 
-/// A part as a file.
+/// A part of a split as a file.
 struct PartHandle {
     files: Arc<SplitFiles>,
     part: usize,
@@ -166,7 +166,7 @@ fn name_of(path: &Path) -> &str {
 }
 
 fn read_only() -> io::Error {
-    io::Error::new(io::ErrorKind::ReadOnlyFilesystem, "a split is never changed")
+    io::Error::new(io::ErrorKind::ReadOnlyFilesystem, "a split is read-only")
 }
 
 impl Directory for SplitDirectory {

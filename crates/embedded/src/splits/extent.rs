@@ -1,4 +1,4 @@
-//! What reading documents of a split fetches at most, told without reading anything.
+//! Upper bounds for the bytes that reading documents of a split fetches, computed without reads.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,12 +10,13 @@ use tantivy::DocId;
 use super::open::OpenSplit;
 use super::{SplitBytes, names};
 
-/// What a block takes whose place only a read would tell, which is so in splits of very many blocks alone: blocks are closed at
-/// 64 KB before they are packed, and the document that closes them may be as large again.
+/// Bytes assumed for a block whose place only a read would show, which happens only in splits with very many blocks. A
+/// block is closed at 64 KB before compression, and the document that closes it may be as large again.
 const UNKNOWN_BLOCK_BYTES: u64 = 128 << 10;
 
 impl OpenSplit {
-    /// Requests and bytes that reading all documents of these runs would fetch now: reading some of them fetches no more.
+    /// Returns the requests and bytes that reading all documents of these runs would fetch now. Reading some of them
+    /// fetches no more.
     pub(crate) fn missing_documents(&self, runs: &[Range<DocId>]) -> (u64, u64) {
         let (store, index) = (
             self.files.footer.part(names::STORE),
@@ -40,7 +41,7 @@ impl OpenSplit {
         self.files.bytes.missing(&wanted)
     }
 
-    /// Bytes that reading a single document fetches at most.
+    /// Returns the maximum of bytes that reading one document fetches.
     pub(crate) fn document_bytes_max(&self) -> u64 {
         *self.largest_document.get_or_init(|| {
             let (mut doc, mut largest, mut piece_bytes) = (0, 0, 0);
@@ -57,7 +58,7 @@ impl OpenSplit {
         })
     }
 
-    /// Bytes that all its lists of documents, and of places in texts, would fetch now.
+    /// Returns the bytes that all postings and positions would fetch now.
     pub(crate) fn missing_postings(&self) -> u64 {
         let parts = [names::POSTINGS, names::POSITIONS]
             .into_iter()
@@ -68,23 +69,24 @@ impl OpenSplit {
         self.files.bytes.missing(&wanted).1
     }
 
-    /// Bytes of all that it has of a kind, in pages.
+    /// Returns the bytes of all parts of a kind, in pages.
     pub(crate) fn kind_bytes(&self, kind: PartKind) -> u64 {
         let parts = self.files.footer.parts.iter().filter(|part| part.kind == kind);
         parts.map(|part| pages_of(part.len)).sum()
     }
 
-    /// Whether its bytes have to be fetched, or have been: there is no whole copy here.
+    /// Whether the split is remote: it has no full copy on this node, so its bytes come from the object store or the
+    /// cache.
     pub(crate) fn is_far(&self) -> bool {
         self.files.bytes.io().is_some()
     }
 
-    /// Whether its bytes are these.
+    /// Whether the split reads from this source.
     pub(crate) fn reads(&self, bytes: &Arc<dyn SplitBytes>) -> bool {
         Arc::ptr_eq(&self.files.bytes, bytes)
     }
 
-    /// The blocks around a document's, if the open split holds their places.
+    /// Returns the group of blocks that holds a document, if the open split has their places in memory.
     fn held_group(&self, doc: DocId) -> Option<Group> {
         let (index, _) = self.files.footer.part(names::STORE_INDEX)?;
         let piece = self.files.footer.hot(index, &self.places.piece(doc))?;
@@ -92,7 +94,7 @@ impl OpenSplit {
     }
 }
 
-/// Bytes of the pages that so many bytes lie in, wherever they begin.
+/// Returns the bytes of the pages that `len` bytes touch at most, wherever they begin.
 fn pages_of(len: u64) -> u64 {
     (len.div_ceil(pages::PAYLOAD_BYTES) + 1) * pages::PAGE_BYTES
 }

@@ -1,8 +1,9 @@
-//! Filters that tell which exact values a split holds.
+//! Term filters of a split: which exact values it may hold.
 //!
-//! A needle is a value that is in few of many splits, or in none. Where a filter says that a split does
-//! not hold it, the split is not opened. Fields with many values have a filter of their own; those with few share one, in which a
-//! value stands with the name of its field. So a field that a split has not got at all is told, too.
+//! A needle is a value that occurs in few of many splits, or in none. If a filter says that a split does not hold the
+//! value, the split is not opened. A field with many values has a separate filter. Fields with few values share one
+//! filter, whose entries contain the field name and the value, so the shared filter also rules out fields that the
+//! split does not have at all.
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -15,27 +16,28 @@ use tantivy::schema::Field;
 
 use crate::schema::fields;
 
-/// The name of the filter of ids, which belong to no field of a mapping.
+/// Name of the filter of document ids, which belong to no field of a mapping.
 pub const ID_FIELD: &str = "_id";
 
-/// Fields with fewer distinct values share a filter: a filter of its own takes a line of the manifest.
+/// Fields with fewer distinct values use the shared filter, because each separate filter takes a line in the manifest.
 const VALUES_MIN: usize = 1024;
-/// Fields with more have none: their hashes are held in memory while the filter is made, eight bytes each. More
-/// than any field has in the largest segment that merges make.
+/// Fields with more distinct values have no filter: the hashes are in memory while the filter is built, eight bytes
+/// each. No field has more in the largest segment that merges produce.
 const VALUES_MAX: usize = 16 << 20;
 /// Ends the path in a key of a JSON field's dictionary; the kind of value follows, then the value.
 const PATH_END: u8 = 0;
-/// Separates the levels of a path there.
+/// Separates the levels of a path in such a key.
 const PATH_SEPARATOR: char = '\u{1}';
-/// Terms read between two looks at whether to stop.
+/// Terms read between two checks for cancellation.
 const STOP_TERMS: usize = 4096;
 
-/// The hash that a field's own filter knows a value by: that of its term, as the mapping's field writes it.
+/// Returns the hash of a value in the field's separate filter: the hash of its term, as the field of the mapping writes
+/// it.
 pub fn value_hash(term: &str) -> u64 {
     filter::hash(term.as_bytes())
 }
 
-/// The hash that the shared filter knows a value by.
+/// Returns the hash of a value in the shared filter.
 pub fn shared_hash(field: &str, term: &str) -> u64 {
     shared(field, term.as_bytes())
 }
@@ -44,7 +46,7 @@ fn shared(field: &str, term: &[u8]) -> u64 {
     filter::hash(&[field.as_bytes(), &[PATH_END], term].concat())
 }
 
-/// A filter in the part of filters.
+/// A filter in the `filters` part.
 pub(super) struct Written {
     field: String,
     range: Range<u64>,
@@ -53,7 +55,7 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// Says that nothing tells the values of a field.
+    /// Creates the entry that says that the field has no filter.
     fn without_filter(field: String) -> Self {
         Self {
             field,
@@ -63,7 +65,7 @@ impl Written {
         }
     }
 
-    /// As a manifest names it, with the part starting at a logical offset.
+    /// Returns the filter as the manifest names it; the part starts at logical offset `start`.
     pub(super) fn placed_at(self, start: u64) -> SplitFilter {
         SplitFilter {
             field: self.field,
@@ -74,7 +76,7 @@ impl Written {
     }
 }
 
-/// Writes the filters of all fields that are to have one.
+/// Writes the filters of all fields that get one.
 pub(super) fn write(
     reader: &SegmentReader,
     out: &mut dyn Write,
@@ -100,14 +102,14 @@ struct Writer<'a> {
     out: &'a mut dyn Write,
     offset: u64,
     written: Vec<Written>,
-    /// Hashes of values of fields without a filter of their own; `None`: there are too many.
+    /// Hashes of the values of fields without a separate filter; `None`: there are too many.
     few: Option<Vec<u64>>,
-    /// Fields that are done.
+    /// Fields that are finished.
     names: HashSet<String>,
 }
 
 impl Writer<'_> {
-    /// Terms stand by path.
+    /// Terms are ordered by path.
     fn json_field(&mut self, reader: &SegmentReader, field: Field, stop: &dyn Fn() -> Result<()>) -> Result<()> {
         let mut values = Values::of(String::new());
         let mut path: Vec<u8> = Vec::new();
@@ -139,7 +141,7 @@ impl Writer<'_> {
             return Ok(());
         }
         if !self.names.insert(field.clone()) {
-            // Two fields of the schema have the path, and one filter would not know of the other's values.
+            // Two schema fields have this path, and a filter would lack the values of the other field.
             self.written.retain(|written| written.field != field);
             self.written.push(Written::without_filter(field));
             return Ok(());
@@ -155,7 +157,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The filter of all fields that have none.
+    /// Writes the shared filter.
     fn shared(&mut self) -> Result<()> {
         match self.few.take() {
             Some(hashes) => self.write(SplitFilter::SHARED, hashes).map(drop),
@@ -163,7 +165,7 @@ impl Writer<'_> {
         }
     }
 
-    /// False: there is no filter of these.
+    /// Writes one filter. Returns false if there is none for these values.
     fn write(&mut self, field: &str, hashes: Vec<u64>) -> Result<bool> {
         let values = hashes.len();
         if values == 0 {
@@ -188,9 +190,9 @@ impl Writer<'_> {
 /// The distinct values of a field.
 struct Values {
     field: String,
-    /// For a filter of its own; no more than one past the most that it may have.
+    /// Hashes for a separate filter; at most one more than the limit.
     hashes: Vec<u64>,
-    /// For the shared filter, as long as there are few.
+    /// Hashes for the shared filter, while there are few.
     few: Vec<u64>,
 }
 

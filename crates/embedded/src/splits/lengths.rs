@@ -1,4 +1,4 @@
-//! Lengths of texts, written down: to count them reads all postings of a field.
+//! Stored lengths of texts. Without them, counting the lengths reads all postings of a field.
 
 use std::io::Write;
 
@@ -14,7 +14,7 @@ use super::names;
 use crate::lengths::{PathLengths, count};
 use crate::schema::fields;
 
-/// Lengths of neighbours are alike: a byte each packs to a third even at the fastest level.
+/// Lengths of adjacent documents are similar: one byte each, which compresses to a third even at the fastest level.
 const COMPRESSION_LEVEL: i32 = 3;
 /// Ends the path in a key of a JSON field's dictionary; the kind of value follows.
 const PATH_END: u8 = 0;
@@ -55,7 +55,7 @@ pub(super) fn write(
     Ok(written)
 }
 
-/// What the keys of each path of a field begin with.
+/// Returns the key prefix of each path of a field.
 fn paths(reader: &SegmentReader, field: Field) -> Result<Vec<String>> {
     let failed = |error: &dyn std::fmt::Display| Error::internal(format!("reading a segment failed: {error}"));
     let index = reader.inverted_index(field).map_err(|error| failed(&error))?;
@@ -71,10 +71,10 @@ fn paths(reader: &SegmentReader, field: Field) -> Result<Vec<String>> {
             .iter()
             .position(|byte| *byte == PATH_END)
             .filter(|end| end + 2 <= key.len());
-        let end = end.ok_or_else(|| failed(&"a key names no path"))? + 2;
+        let end = end.ok_or_else(|| failed(&"a key has no path"))? + 2;
         paths.push(String::from_utf8(key[..end].to_vec()).map_err(|error| failed(&error))?);
         from = key[..end].to_vec();
-        // The kind of value is a letter, so there is a larger byte.
+        // The kind of value is a letter, so incrementing it cannot overflow.
         from[end - 1] += 1;
     }
 }

@@ -1,11 +1,10 @@
-//! Segments as splits, and splits as segments.
+//! Conversion of segments to splits, and reading of splits as segments.
 //!
-//! [`write_split`] makes one object of a committed segment, [`open_split`] a [`Segment`](crate::segment::Segment) of an
-//! object that lies elsewhere, of which it reads the footer and nothing else. Everything above searches
-//! it as any other segment; what it has not got yet is read when it is asked for, through [`SplitBytes`]. What
-//! differs from a segment on disk is what would cost whole columns there: documents carry their
-//! sequence numbers with them ([`document`]), and zones of time and lengths of texts, which a segment on
-//! disk computes when they are first needed, are written down. The format: `docs/formats/split.md`.
+//! [`write_split`] writes a committed segment as one object. [`open_split`] opens such an object as a
+//! [`Segment`](crate::segment::Segment); it reads only the footer. Searches use it like any other segment, and read
+//! missing bytes on demand through [`SplitBytes`]. A split differs from a segment on disk where the segment would need
+//! whole columns: documents contain their sequence numbers ([`document`]), and zones of `@timestamp` and lengths of
+//! texts, which a segment on disk computes when they are first needed, are stored. The format: `docs/formats/split.md`.
 
 mod about;
 mod bytes;
@@ -34,17 +33,17 @@ pub(crate) use self::restore::restore_segment;
 pub(crate) use self::totals::{ColumnTotals, Counted, Measure};
 pub use self::write::write_split;
 
-/// Names of what a split holds; Tantivy's files go by their extension.
+/// Names of the parts of a split; Tantivy's files are named by their extension.
 mod names {
     pub(super) const TERMS: &str = "term";
     pub(super) const POSTINGS: &str = "idx";
     pub(super) const POSITIONS: &str = "pos";
-    /// Tantivy's file of columns, which is made of the next one.
+    /// Tantivy's columnar file, which is rebuilt from `COLUMN_RUNS`.
     pub(super) const COLUMNS: &str = "fast";
     pub(super) const COLUMN_RUNS: &str = "columns";
-    /// Instants to the hour.
+    /// Timestamps rounded down to the hour.
     pub(super) const HOURS: &str = "hours";
-    /// What is measured by the values of columns.
+    /// Measures of other columns, by value of a counted column.
     pub(super) const TOTALS: &str = "totals";
     pub(super) const FIELD_NORMS: &str = "fieldnorm";
     /// Blocks of documents; in the folder of a segment, Tantivy's store.
@@ -56,7 +55,7 @@ mod names {
     // Only in the footer:
     pub(super) const META: &str = "meta.json";
     pub(super) const STORE_GROUPS: &str = "store.groups";
-    /// What formats 1 and 2 have instead.
+    /// Replaces `STORE_GROUPS` in formats 1 and 2.
     pub(super) const STORE_SAMPLES: &str = "store.samples";
     pub(super) const TIME_ZONES: &str = "time.zones";
     pub(super) const COLUMN_TABLE: &str = "columns.table";

@@ -1,4 +1,4 @@
-//! From an object to a segment.
+//! Opening of a split as a segment.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
@@ -23,24 +23,24 @@ use crate::lengths::PathLengths;
 use crate::segment::Segment;
 use crate::shard::{DeleteSet, TENANTS_FILE, decode_tenants};
 
-/// What of a split is read otherwise than of a segment on disk.
+/// The part of an open segment that is read differently in a split than on disk.
 #[derive(Debug)]
 pub(crate) struct OpenSplit {
-    /// The segment that it was made from.
+    /// Id of the segment that the split was made from.
     made_from: String,
     pub(super) files: Arc<SplitFiles>,
     pub(super) about: About,
     pub(super) places: Places,
     zones: Option<Arc<Zones>>,
-    /// The block that was unpacked last: hits are read in the order of documents.
+    /// The last decompressed block: hits are read in document order.
     block: Mutex<Option<(BlockPlace, Block)>>,
-    /// The places that were looked up last.
+    /// The last group of block places that was read.
     group: Mutex<Option<Group>>,
     /// See [`OpenSplit::document_bytes_max`].
     pub(super) largest_document: OnceLock<u64>,
 }
 
-/// Opens a split, reading its footer. `deletes` are those of [`crate::shard::FrozenSegment::deletes`]. Blocks the
+/// Opens a split and reads its footer. `deletes` has the format of [`crate::shard::FrozenSegment::deletes`]. Blocks the
 /// calling thread while bytes are fetched.
 pub fn open_split(split: &SplitRef, bytes: Arc<dyn SplitBytes>, deletes: Option<&[u8]>) -> Result<Segment> {
     let logical = split.footer_logical();
@@ -51,11 +51,11 @@ pub fn open_split(split: &SplitRef, bytes: Arc<dyn SplitBytes>, deletes: Option<
     let inline = |name: &str| footer.inline.get(name);
     let places = places(&footer)?;
     let zones = match inline(names::TIME_ZONES) {
-        Some(bytes) => Some(Zones::decode(bytes, docs).ok_or_else(|| damaged("its zones do not fit"))?),
+        Some(bytes) => Some(Zones::decode(bytes, docs).ok_or_else(|| damaged("its zones are invalid"))?),
         None => None,
     };
     let tenants = match inline(TENANTS_FILE) {
-        Some(bytes) => Some(decode_tenants(bytes, docs).ok_or_else(|| damaged("it holds no counts of tenants"))?),
+        Some(bytes) => Some(decode_tenants(bytes, docs).ok_or_else(|| damaged("its counts of tenants are invalid"))?),
         None => None,
     };
     let deletes = match deletes {
@@ -64,7 +64,7 @@ pub fn open_split(split: &SplitRef, bytes: Arc<dyn SplitBytes>, deletes: Option<
     };
     let files = Arc::new(SplitFiles::new(footer, bytes, docs)?);
     if files.hours.as_ref().is_some_and(|hours| hours.rows() != docs) {
-        return Err(damaged("its hours do not fit"));
+        return Err(damaged("its hours are invalid"));
     }
     let reader = open_reader(&files, split)?;
     if reader.max_doc() != docs {
@@ -102,14 +102,14 @@ pub fn open_split(split: &SplitRef, bytes: Arc<dyn SplitBytes>, deletes: Option<
     })
 }
 
-/// Gives the segment an id of its own. What was computed from a segment is kept by id: the segment on disk that the split
-/// was made from, and the same split in another repository, must not be read where this one is asked.
+/// Opens the reader with a random segment id. Caches are keyed by segment id, and data of the original segment on disk,
+/// or of the same split in another repository, must not be used for this one.
 fn open_reader(files: &Arc<SplitFiles>, split: &SplitRef) -> Result<SegmentReader> {
     let directory = SplitDirectory {
         files: Arc::clone(files),
-        meta: meta_of(files, SegmentId::generate_random()).ok_or_else(|| damaged(split, "it names no segment"))?,
+        meta: meta_of(files, SegmentId::generate_random()).ok_or_else(|| damaged(split, "it has no segment id"))?,
     };
-    // Tantivy panics over some kinds of damage.
+    // Tantivy panics on some kinds of damage.
     let opened = catch_unwind(AssertUnwindSafe(|| {
         let mut index = Index::open(directory)?;
         index.set_tokenizers(analysis::tokenizers());
@@ -127,7 +127,7 @@ fn open_reader(files: &Arc<SplitFiles>, split: &SplitRef) -> Result<SegmentReade
     }
 }
 
-/// What Tantivy reads of an index first, with another id of its only segment.
+/// Returns the `meta.json` of the split with another id for its only segment.
 fn meta_of(files: &SplitFiles, id: SegmentId) -> Option<Vec<u8>> {
     let stored = files.footer.inline.get(names::META)?;
     let mut meta: Value = serde_json::from_slice(stored).ok()?;
@@ -136,7 +136,7 @@ fn meta_of(files: &SplitFiles, id: SegmentId) -> Option<Vec<u8>> {
     serde_json::to_vec(&meta).ok()
 }
 
-/// Where documents are, whichever way a footer says it.
+/// Decodes the places of documents from a footer of any format version.
 pub(super) fn places(footer: &Footer) -> Result<Places> {
     let lacking = || Error::new(ErrorKind::Repository, "a split has no index of documents");
     let (_, index) = footer.part(names::STORE_INDEX).ok_or_else(lacking)?;
@@ -156,32 +156,33 @@ pub(super) fn damaged(split: &SplitRef, what: &str) -> Error {
 }
 
 impl OpenSplit {
-    /// The id of the segment that the split was made from, which the open one does not have.
+    /// Returns the id of the segment that the split was made from. The open segment has another id.
     pub(crate) fn made_from(&self) -> &str {
         &self.made_from
     }
 
-    /// Zones of `@timestamp`, if each document has one.
+    /// Returns the zones of `@timestamp`, if each document has a value.
     pub(crate) fn zones(&self) -> Option<&Arc<Zones>> {
         self.zones.as_ref()
     }
 
-    /// The instants of `@timestamp` to the hour, if each document has one and an hour is so many units.
+    /// Returns the values of `@timestamp` rounded down to the hour, if each document has one value and an hour has
+    /// `unit` units.
     pub(crate) fn hours(&self, unit: u64) -> Option<StoredRuns> {
         StoredRuns::hours(&self.files, unit)
     }
 
-    /// Whether anything is known of whole columns.
+    /// Whether the split has statistics of whole columns.
     pub(crate) fn has_totals(&self) -> bool {
         self.files.totals.is_some()
     }
 
-    /// Documents with a value in the column of strings of a path.
+    /// Returns the number of documents with a value in the string column of a path.
     pub(crate) fn docs_in_column(&self, path: &str) -> u64 {
         self.about.column_docs.get(path).copied().unwrap_or_default()
     }
 
-    /// The lengths of a path, if it has any text.
+    /// Returns the text lengths of a path, if it has any text.
     pub(crate) fn lengths(&self, field: Field, start: &[u8]) -> Result<Option<PathLengths>> {
         let name = crate::schema::fields().schema.get_field_name(field);
         let is_wanted =
@@ -192,13 +193,13 @@ impl OpenSplit {
             .transpose()
     }
 
-    /// Bytes of all stored documents.
+    /// Returns the bytes of all stored documents.
     pub(crate) fn document_bytes(&self) -> u64 {
         let part = self.files.footer.part(names::STORE);
         part.map_or(0, |(_, part)| part.len)
     }
 
-    /// A stored document.
+    /// Returns a stored document.
     pub(crate) fn document(&self, doc: DocId) -> Result<SplitDocument> {
         let record = self.record(doc)?;
         SplitDocument::decode(&record).ok_or_else(|| {
@@ -209,13 +210,13 @@ impl OpenSplit {
         })
     }
 
-    /// Notes what reading a document waits for ([`super::reads`]).
+    /// Records what reading a document waits for ([`super::reads`]).
     pub(crate) fn note_document(&self, doc: DocId) -> Result<()> {
         let place = self.place(doc)?;
         self.files.note(self.part(names::STORE)?, &place.bytes)
     }
 
-    /// Where the block of a document is.
+    /// Returns the place of the block that holds a document.
     fn place(&self, doc: DocId) -> Result<BlockPlace> {
         let known = self.group.lock().as_ref().and_then(|group| group.block(doc));
         if let Some(place) = known {

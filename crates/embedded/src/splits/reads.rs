@@ -1,10 +1,10 @@
-//! What a piece of work would have to wait for, found out by trying it.
+//! Dry-run prefetch: finds out which reads a task would wait for by running it without waiting.
 //!
-//! Searching a split reads it where it needs something, and each read that is not at hand is a
-//! request to a store far away. To make them all at once, the work is tried first with *collecting* turned
-//! on in its thread: reads at hand go through, the others fail and are written down. What fails is tried no
-//! further, so work that can go on with its next part does so by [`or_later`]. What was written down is
-//! fetched together, and the next try comes a step further: terms, then postings and columns, then documents.
+//! A search of a split reads bytes where it needs them, and each read that is not local is a request to a remote store.
+//! To send all requests at once, the task first runs with *collecting* enabled in its thread: local reads succeed, all
+//! others fail and are recorded. The failed step stops there; [`or_later`] lets the task continue with its next part.
+//! The recorded reads are fetched together, and the next dry run gets one step further: terms, then postings and
+//! columns, then documents.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -23,32 +23,32 @@ use tokio::task::JoinSet;
 use super::{SplitBytes, Wanted};
 use crate::pool::wait_for_far;
 
-/// Dependent rounds of requests before a piece of work begins; what is missing then is read one by one. A
-/// dashboard takes three: terms, postings and columns, and what aggregations look up.
+/// Dependent rounds of requests before a task begins; reads that are missing after that are fetched one by one. A
+/// dashboard takes three rounds: terms, postings and columns, and the dictionary lookups of aggregations.
 const ROUNDS_MAX: usize = 4;
-/// How often a wait for bytes looks whether to stop.
+/// How often a wait for bytes checks for cancellation.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 thread_local! {
-    /// Requests and bytes that the work of this thread had to wait for.
+    /// Requests and bytes that the task of this thread had to wait for.
     static FETCHED: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
     static COLLECTED: RefCell<Option<Reads>> = const { RefCell::new(None) };
     /// See [`noted`].
     static NOTED: Cell<u64> = const { Cell::new(0) };
-    /// What ends the waiting of this thread's work.
+    /// Cancellation of the waits of this thread.
     static WAITING: RefCell<Option<Cancel>> = const { RefCell::new(None) };
     /// Nothing counts as cached.
     static IS_COLD: Cell<bool> = const { Cell::new(false) };
     static ROWS: RefCell<Rows> = const { RefCell::new(Rows::All) };
 }
 
-/// Kind, start and end of reads of one split.
+/// Kind, start and end of the reads of one split.
 type Ranges = BTreeSet<(PartKind, u64, u64)>;
 
-/// Reads that were written down.
+/// Recorded reads.
 #[derive(Debug, Default)]
 pub(crate) struct Reads {
-    /// By split, in the order in which they came up.
+    /// By split, in the order of their first read.
     by_split: Vec<(Arc<dyn SplitBytes>, Ranges)>,
 }
 
@@ -63,12 +63,12 @@ impl Reads {
         }
     }
 
-    /// Whether nothing has to be waited for.
+    /// Whether the task has to wait for nothing.
     pub(crate) fn is_empty(&self) -> bool {
         self.by_split.is_empty()
     }
 
-    /// The reads by split.
+    /// Returns the reads by split.
     pub(crate) fn into_wanted(self) -> impl Iterator<Item = (Arc<dyn SplitBytes>, Vec<Wanted>)> {
         let wanted = |(kind, start, end)| (kind, start..end);
         self.by_split
@@ -76,13 +76,13 @@ impl Reads {
             .map(move |(bytes, reads)| (bytes, reads.into_iter().map(wanted).collect()))
     }
 
-    /// Fetches all of them, as many at once as the store takes. What fails is read again by whoever needs
-    /// it, and fails there.
+    /// Fetches all reads, as many at once as the store permits. A failed read is repeated where its bytes are used, and
+    /// fails there.
     fn fetch(self, waiting: &Cancel) -> Result<()> {
         let Some(io) = self.by_split.iter().find_map(|(bytes, _)| bytes.io().cloned()) else {
             return Ok(());
         };
-        // Nothing is begun that nobody waits for.
+        // Start nothing if the wait is already cancelled.
         waiting.check()?;
         for (bytes, ranges) in &self.by_split {
             let wanted: Vec<Wanted> = ranges.iter().map(|(kind, start, end)| (*kind, *start..*end)).collect();
@@ -96,9 +96,9 @@ impl Reads {
                 }
                 while !fetches.is_empty() {
                     if let Ok(Some(Ok(Err(error)))) = tokio::time::timeout(LOOK_EVERY, fetches.join_next()).await {
-                        tracing::debug!(%error, "bytes of a split could not be fetched ahead");
+                        tracing::debug!(%error, "cannot prefetch bytes of a split");
                     }
-                    // Those that are under way end with the set.
+                    // Running requests end when the set is dropped.
                     waiting.check()?;
                 }
                 Ok(())
@@ -107,15 +107,15 @@ impl Reads {
     }
 }
 
-/// What a reader that nobody expects to fail unwinds with, and a scorer that is to stop.
+/// Panic payload of a reader whose interface has no errors, and of a scorer that must stop.
 pub(crate) struct ReadFailed(pub(crate) Error);
 
-/// Unwinds with why a read failed.
+/// Unwinds with the error of a read.
 pub(crate) fn fail(error: Error) -> ! {
     resume_unwind(Box::new(ReadFailed(error)))
 }
 
-/// Runs some work, of which a read that failed inside is the outcome. Other panics go on.
+/// Runs a task and returns the error of a failed read inside it as its result. Other panics continue.
 pub(crate) fn catch<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(outcome) => outcome,
@@ -126,17 +126,18 @@ pub(crate) fn catch<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     }
 }
 
-/// Which rows of the segment at hand are of interest to the work that is tried.
+/// The rows of the current segment that the dry run is interested in.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Rows {
-    /// All that it has.
+    /// All rows.
     #[default]
     All,
     /// These documents.
     Of(Arc<[Range<u32>]>),
 }
 
-/// Tries a step of some work on these rows of a segment: what it opens there is wanted as far as they reach.
+/// Dry-runs one step of a task for these rows of a segment: the step requests only the parts of a column that hold
+/// them.
 pub(crate) fn on_rows<T>(rows: &Rows, step: impl FnOnce() -> Result<T>) -> Result<T> {
     let before = ROWS.replace(rows.clone());
     let outcome = catch(step);
@@ -144,21 +145,21 @@ pub(crate) fn on_rows<T>(rows: &Rows, step: impl FnOnce() -> Result<T>) -> Resul
     outcome
 }
 
-/// The rows that the step at hand is about.
+/// Returns the rows of the current step.
 pub(crate) fn rows() -> Rows {
     ROWS.with_borrow(Rows::clone)
 }
 
-/// Counts what this thread has to wait for.
+/// Adds to the requests and bytes that this thread waited for.
 pub(crate) fn note_fetched((requests, bytes): (u64, u64)) {
     let (requests_before, bytes_before) = FETCHED.get();
     FETCHED.set((requests_before + requests, bytes_before + bytes));
 }
 
-/// Does some work of a request. What this thread has to wait for meanwhile is counted as part of the request's, and is not
-/// waited for any longer than [`RequestContext::waiting`] says. Within another call it is counted here alone.
+/// Runs a task of a request. Waits of this thread count for the request and end as [`RequestContext::waiting`] says. In
+/// a nested call they count only here.
 pub(crate) fn metered<T>(ctx: &RequestContext, job: impl FnOnce() -> T) -> T {
-    /// Puts back what was, also where a read unwinds.
+    /// Restores the previous value, also if a read unwinds.
     struct Before(Option<Cancel>);
     impl Drop for Before {
         fn drop(&mut self) {
@@ -176,7 +177,7 @@ pub(crate) fn metered<T>(ctx: &RequestContext, job: impl FnOnce() -> T) -> T {
     outcome
 }
 
-/// Waits for one read, as long as the work of this thread may. Others run meanwhile.
+/// Waits for one read, as long as the task of this thread may wait. Its worker runs other jobs meanwhile.
 pub(crate) fn wait_for_read<T>(io: &Handle, read: impl Future<Output = Result<T>>) -> Result<T> {
     let waiting = WAITING.with_borrow(Clone::clone).unwrap_or_default();
     wait_for_far(&waiting, || {
@@ -192,7 +193,7 @@ pub(crate) fn wait_for_read<T>(io: &Handle, read: impl Future<Output = Result<T>
     })
 }
 
-/// Fails where the work of this thread waits no longer and what it reads is not at hand: then no request is begun.
+/// Fails without a request if the task of this thread may no longer wait and the bytes are not local.
 pub(crate) fn check_far(is_at_hand: impl FnOnce() -> bool) -> Result<()> {
     let waiting = WAITING.with_borrow(Clone::clone);
     match waiting {
@@ -201,17 +202,17 @@ pub(crate) fn check_far(is_at_hand: impl FnOnce() -> bool) -> Result<()> {
     }
 }
 
-/// Whether this thread only finds out what it would have to wait for.
+/// Whether this thread is in a dry run.
 pub(crate) fn is_collecting() -> bool {
     COLLECTED.with_borrow(Option::is_some)
 }
 
-/// How often this thread found so far that something is not at hand.
+/// Returns how often this thread found missing bytes so far.
 pub(crate) fn noted() -> u64 {
     NOTED.get()
 }
 
-/// Of a try, what failed counts as this, so that the work goes on with its next part.
+/// In a dry run, replaces an error with `instead`, so that the task continues with its next part.
 pub(crate) fn or_later<T, E>(result: Result<T, E>, instead: T) -> Result<T, E> {
     match result {
         Err(_) if is_collecting() => Ok(instead),
@@ -219,15 +220,15 @@ pub(crate) fn or_later<T, E>(result: Result<T, E>, instead: T) -> Result<T, E> {
     }
 }
 
-/// Tries some work and says what it would have to wait for. Its outcome does not count.
+/// Dry-runs a task and returns the reads that it would wait for. Its result is discarded.
 pub(crate) fn collect(work: impl FnOnce()) -> Reads {
     COLLECTED.set(Some(Reads::default()));
-    // Tantivy panics over some reads that fail; the work itself will say what is wrong.
+    // Tantivy panics on some failed reads; the real run returns the error.
     let _ = catch_unwind(AssertUnwindSafe(work));
     COLLECTED.take().unwrap_or_default()
 }
 
-/// Tries some work until it finds everything at hand, as long as `waiting` says.
+/// Repeats dry run and fetch until all bytes are local, or until `waiting` ends.
 pub(crate) fn bring(waiting: &Cancel, work: impl Fn()) -> Result<()> {
     for _ in 0..ROUNDS_MAX {
         let reads = collect(&work);
@@ -239,9 +240,9 @@ pub(crate) fn bring(waiting: &Cancel, work: impl Fn()) -> Result<()> {
     Ok(())
 }
 
-/// Tries some work as if nothing were cached.
+/// Runs a task as if nothing were cached.
 pub(crate) fn cold<T>(work: impl FnOnce() -> T) -> T {
-    /// Puts back what was, also where a read unwinds.
+    /// Restores the previous value, also if a read unwinds.
     struct Before(bool);
     impl Drop for Before {
         fn drop(&mut self) {
@@ -257,7 +258,7 @@ pub(crate) fn is_cold() -> bool {
     IS_COLD.get()
 }
 
-/// Fails if a range is not at hand and this thread is collecting, which writes it down.
+/// If this thread is in a dry run and the range is not local, records the read and fails.
 pub(super) fn note(bytes: &Arc<dyn SplitBytes>, kind: PartKind, range: &Range<u64>) -> Result<()> {
     if !is_collecting() || bytes.io().is_none() || bytes.missing(&[(kind, range.clone())]).0 == 0 {
         return Ok(());
@@ -268,5 +269,5 @@ pub(super) fn note(bytes: &Arc<dyn SplitBytes>, kind: PartKind, range: &Range<u6
         }
     });
     NOTED.set(NOTED.get() + 1);
-    Err(Error::new(ErrorKind::Unavailable, "bytes of a split are not here yet"))
+    Err(Error::new(ErrorKind::Unavailable, "bytes of a split are not local"))
 }

@@ -1,4 +1,4 @@
-//! Which bytes opening a segment reads, found out by opening it.
+//! Recorder of the byte ranges that opening a segment reads. Opens the segment to find out.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -44,7 +44,7 @@ pub(super) fn reads_of_open(files: &BTreeMap<String, Bytes>) -> Result<Reads> {
     Ok(reads)
 }
 
-/// A folder that writes down what is read.
+/// A directory that records reads.
 #[derive(Debug, Clone)]
 struct Recorder {
     files: Arc<BTreeMap<String, Bytes>>,

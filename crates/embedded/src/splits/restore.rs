@@ -1,4 +1,4 @@
-//! From a split back to the folder of a segment on disk.
+//! Conversion of a split back to the folder of a segment on disk.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -26,13 +26,13 @@ use crate::schema::fields;
 use crate::search::failed;
 use crate::shard::{SegmentMeta, TENANTS_FILE};
 
-/// Bytes read at once.
+/// Bytes of one read.
 const READ_BYTES: u64 = 4 << 20;
-/// Entries of the index of documents read at once, in documents: some thousands of blocks.
+/// Documents whose entries of the document index are read at once: some thousands of blocks.
 const LOOK_DOCS: u32 = 256;
 
-/// Writes the files of a segment into a new folder and says what they are. They are not synced. `stop` is called now
-/// and then and ends it by failing.
+/// Writes the files of a segment into a new folder and returns their description. The files are not synced. `stop` is
+/// called regularly; its error ends the restore.
 pub(crate) fn restore_segment(
     split: &SplitRef,
     bytes: Arc<dyn SplitBytes>,
@@ -83,13 +83,13 @@ pub(crate) fn restore_segment(
     let mut meta = about.segment;
     let written = directory.finish()?;
     let store = format!("{}.{}", split.segment, names::STORE);
-    // The store is written anew, and with it its checksums; all else has to be what the segment was.
+    // The store and its checksums are written again; all other files must equal those of the segment.
     let is_made_anew = |name: &str| name == store || name == CHECKSUMS_FILE;
     for (name, sum) in meta.files.iter().filter(|(name, _)| !is_made_anew(name)) {
         if written.get(name) != Some(sum) {
             return Err(damaged(
                 split,
-                &format!("its file [{name}] is not what the segment had"),
+                &format!("its file [{name}] differs from the file of the segment"),
             ));
         }
     }
@@ -156,7 +156,7 @@ fn write_documents(
     store.close().map_err(Error::from)
 }
 
-/// A document as Tantivy stores it.
+/// Converts a document to Tantivy's type.
 fn stored(document: SplitDocument) -> TantivyDocument {
     let fields = fields();
     let mut stored = TantivyDocument::new();

@@ -1,10 +1,10 @@
-//! Dictionaries of terms, of which a footer holds only what leads to the page of a term.
+//! Term dictionaries of a split, whose pages are found with a small index.
 //!
-//! Tantivy writes terms in blocks of some 2 KB and an index that knows each of them: 70 KB for a million documents, which an
-//! open of a split would have to fetch to look one term up. In a split the same terms are in larger blocks, pages of
-//! some [`PAGE_BYTES`] before they are packed, and their index is as much smaller. It is Tantivy's own format, so nobody
-//! who reads it knows. A restore writes blocks of the usual size again; that this gives the file that was there is proved when
-//! the split is written.
+//! Tantivy writes terms in blocks of some 2 KB and an index of all blocks: 70 KB for a million documents, which opening
+//! a split would have to fetch to find one term. In a split the same terms are in larger blocks, pages of some
+//! [`PAGE_BYTES`] before compression, and the index is smaller by the same factor. This is Tantivy's own format, so
+//! readers do not notice. A restore writes blocks of the usual size again; the writer of the split proves that this
+//! reproduces the original file.
 
 use std::io;
 use std::ops::Range;
@@ -20,13 +20,13 @@ use tantivy_sstable::{Dictionary, SSTable};
 
 use super::directory::owned;
 
-/// Bytes of keys of a page: of a split of a million documents the index is some tens of KB then, which come with the mount where
-/// splits are few, and looking a term up fetches two or three pages of the object.
+/// Bytes of keys in a page. For a split of a million documents the index then has some tens of KB, which a mount with
+/// few splits fetches with the footer, and the lookup of a term fetches two or three pages of the object.
 const PAGE_BYTES: usize = 6 << 10;
-/// What says of what kind a dictionary is, at its end.
+/// Bytes at the end of a dictionary that tell its kind.
 const KIND_BYTES: usize = 4;
 
-/// Puts the terms of a file of dictionaries into pages; `None`: the file would not come back as it was, and stays.
+/// Converts a file of dictionaries to pages; `None`: the original would not be reproduced, so the file stays as it is.
 pub(super) fn page(file: &Bytes, schema: &Schema) -> Result<Option<Bytes>> {
     let Ok(paged) = rewrite(file, schema, Some(PAGE_BYTES)) else {
         return Ok(None);
@@ -35,12 +35,12 @@ pub(super) fn page(file: &Bytes, schema: &Schema) -> Result<Option<Bytes>> {
     Ok((again.as_ref() == Some(file)).then_some(paged))
 }
 
-/// From what [`page`] made to the file that it was made of.
+/// Converts the result of [`page`] back to the original file.
 pub(super) fn unpage(file: &Bytes, schema: &Schema) -> Result<Bytes> {
     Ok(rewrite(file, schema, None)?)
 }
 
-/// Writes all dictionaries with blocks of another size, or of the usual one.
+/// Writes all dictionaries with another block size, or with the usual one.
 fn rewrite(file: &Bytes, schema: &Schema, block_bytes: Option<usize>) -> io::Result<Bytes> {
     let (_, body) = Footer::extract_footer(FileSlice::new(Arc::new(owned(file.clone()))))?;
     let body_len = body.num_bytes().get_bytes() as usize;
@@ -70,7 +70,7 @@ fn rewrite(file: &Bytes, schema: &Schema, block_bytes: Option<usize>) -> io::Res
     Ok(written.into())
 }
 
-/// Terms, and where their documents are: what Tantivy's dictionaries of terms are made of.
+/// Entries of Tantivy's term dictionaries: terms, and the places of their postings.
 struct TermPlaces;
 
 impl SSTable for TermPlaces {
@@ -86,8 +86,8 @@ struct TermPlace {
     positions: Range<u64>,
 }
 
-/// The places of a block: how many, where postings and positions of the first begin, and for each term its documents and how long
-/// both are.
+/// The places in a block: their number, where postings and positions of the first term begin, and for each term its
+/// document count and the lengths of both.
 #[derive(Default)]
 struct Places(Vec<TermPlace>);
 
@@ -142,7 +142,7 @@ impl ValueWriter for Places {
     }
 }
 
-/// Tantivy's numbers of varying length: seven bits in a byte, the low ones first, the highest bit set in the last.
+/// Encodes a number as Tantivy does: seven bits per byte, the low ones first, the highest bit set in the last byte.
 fn put(mut number: u64, bytes: &mut Vec<u8>) {
     while number >= 0x80 {
         bytes.push(number as u8 & 0x7f);

@@ -1,4 +1,4 @@
-//! From a committed segment to one object.
+//! Writer of a split: converts a committed segment to one object.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -23,7 +23,8 @@ use crate::schema::{IGNORED, fields};
 use crate::search::{NumColumn, Stored, TIMESTAMP, docs_with_value};
 use crate::shard::{FrozenSegment, TENANTS_FILE};
 
-/// Files of a segment that a split gives back byte for byte: all but columns and terms are there as they were.
+/// Files of a segment that a split reproduces byte for byte. Columns and terms are converted; the others are stored as
+/// they are.
 pub(super) const COPIED: [(&str, PartKind); 5] = [
     (names::POSITIONS, PartKind::Positions),
     (names::POSTINGS, PartKind::Postings),
@@ -31,28 +32,27 @@ pub(super) const COPIED: [(&str, PartKind); 5] = [
     (names::COLUMNS, PartKind::Columns),
     (names::FIELD_NORMS, PartKind::Columns),
 ];
-/// Parts no longer than this are in the footer as well: a page that is there already is nearer than one that
-/// has to be asked for.
+/// Parts no longer than this are also in the footer: bytes of the footer need no further request.
 const SMALL_BYTES: u64 = 4 << 10;
-/// The index of stored documents, if it is no longer than this, as it is with up to some nine million events: without it
-/// each first look at a document waits for one request more.
+/// Maximum size of a document index in the footer, enough for some nine million events. Without it each first read of a
+/// document waits for one more request.
 const SMALL_INDEX_BYTES: u64 = 128 << 10;
-/// Dictionaries of columns whose values are counted are in the footer up to so many bytes, the shortest first: with them
-/// the most frequent values are named without a request.
+/// Total size of the dictionaries of counted columns in the footer, the shortest first. With them the most frequent
+/// values are named without a request.
 const SMALL_DICTIONARIES_BYTES: u64 = 16 << 10;
 const HOUR_MS: i64 = 3_600_000;
-/// Bytes copied between two looks at whether to stop.
+/// Bytes copied between two checks for cancellation.
 const COPY_BYTES: usize = 1 << 20;
-/// What the names of columns of strings begin with, and what separates the levels of their paths.
+/// Prefix of the names of string columns, and separator of the levels of their paths.
 const KEYWORDS: &str = "kw\u{1}";
 const PATH_SEPARATOR: char = '\u{1}';
-/// Documents written between two looks at whether to stop.
+/// Documents written between two checks for cancellation.
 const STOP_DOCS: u32 = 1024;
-/// A manifest names the tenants of a split up to so many; beyond, the footer alone does.
+/// Maximum of tenants of a split that the manifest names; if there are more, only the footer lists them.
 const TENANTS_MAX: usize = 4096;
 
-/// Writes a segment as a split. `stop` is called now and then and ends it by failing. The same segment
-/// makes the same bytes. All that is read of the segment is checked first.
+/// Writes a segment as a split. `stop` is called regularly; its error ends the write. The same segment gives the same
+/// bytes. The files of the segment are verified before they are read.
 pub fn write_split(segment: &FrozenSegment, out: &mut dyn Write, stop: &dyn Fn() -> Result<()>) -> Result<SplitRef> {
     segment.verify()?;
     let salt = salt_of_segment(&segment.id(), &serde_json::to_vec(&segment.meta)?);
@@ -142,7 +142,7 @@ pub fn write_split(segment: &FrozenSegment, out: &mut dyn Write, stop: &dyn Fn()
     })
 }
 
-/// Instants to the hour, which are small: most often they are written in one go.
+/// Writes the timestamps rounded down to the hour. They are small, so they are collected in memory and written at once.
 fn write_hours<W: Write>(
     writer: &mut SplitWriter<W>,
     segment: &FrozenSegment,
@@ -193,7 +193,7 @@ fn write_columns<W: Write>(
     Ok(table)
 }
 
-/// What is known of whole columns, and the dictionaries that name what is counted.
+/// Writes the statistics of whole columns, and the dictionaries that name the counted values.
 fn write_totals<W: Write>(
     writer: &mut SplitWriter<W>,
     file: &Bytes,
@@ -225,7 +225,7 @@ fn write_totals<W: Write>(
     let ranges = dictionaries.iter().map(|(range, _)| range.clone()).collect();
     writer.hot(names::COLUMN_RUNS, ranges, |range| {
         let found = dictionaries.iter().find(|(own, _)| *own == range);
-        let (_, place) = found.ok_or_else(|| Error::internal("two dictionaries of a split touch"))?;
+        let (_, place) = found.ok_or_else(|| Error::internal("two dictionaries of a split overlap"))?;
         Ok(file.slice(place.start as usize..place.end as usize))
     })
 }
@@ -248,7 +248,7 @@ fn copy(mut bytes: &[u8], out: &mut dyn Write, stop: &dyn Fn() -> Result<()>) ->
 fn write_documents(segment: &FrozenSegment, out: &mut dyn Write, stop: &dyn Fn() -> Result<()>) -> Result<BlockIndex> {
     let failed = |error: tantivy::TantivyError| Error::internal(format!("reading a segment failed: {error}"));
     let reader = &segment.reader;
-    // One block is kept unpacked: documents are asked for in the order in which they stand.
+    // One block is cached: documents are read in their order.
     let store = reader.get_store_reader(1)?;
     let seq_nos = reader.fast_fields().u64("_seq_no").map_err(failed)?;
     let versions = reader.fast_fields().column_opt::<u64>("_version").map_err(failed)?;
@@ -288,10 +288,10 @@ fn write_documents(segment: &FrozenSegment, out: &mut dyn Write, stop: &dyn Fn()
     blocks.finish()
 }
 
-/// Tantivy's store without a document: it wants to open one, and never reads it.
+/// Returns Tantivy's store without documents: Tantivy opens the store, but never reads it.
 fn empty_store(segment: &FrozenSegment) -> Result<Bytes> {
     let file = file(segment, names::STORE).ok_or_else(|| Error::internal("a segment has no store"))?;
-    // The end of each of its files: a text, its length and a magic number (u32 each, little-endian).
+    // Every Tantivy file ends with a text, its length and a magic number (u32 each, little-endian).
     let end = file.len().saturating_sub(8);
     let text = file.get(end..end + 4).and_then(|len| len.first_chunk());
     let start = text.and_then(|len| end.checked_sub(u32::from_le_bytes(*len) as usize));
@@ -299,13 +299,14 @@ fn empty_store(segment: &FrozenSegment) -> Result<Bytes> {
     Ok(file.slice(start..))
 }
 
-/// How many documents have each path of strings: scoring by a term of a path asks, and would read its column.
+/// Returns the number of documents with each string path: scoring of a term needs it, and would otherwise read the
+/// column.
 fn column_docs(segment: &FrozenSegment) -> Result<BTreeMap<String, u64>> {
     let mut docs = BTreeMap::new();
     let Some(file) = file(segment, names::COLUMNS) else {
         return Ok(docs);
     };
-    // From the bytes that are held: the folder of the segment may be gone by now.
+    // Uses the bytes in memory: the folder of the segment may be deleted by now.
     let (_, columns) = Footer::extract_footer(FileSlice::new(Arc::new(owned(file.clone()))))?;
     for (name, column) in ColumnarReader::open(columns)?.list_columns()? {
         let Some(path) = name

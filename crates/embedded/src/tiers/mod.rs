@@ -1,9 +1,9 @@
-//! The devices of a node: one data path for each tier that it has.
+//! Devices of a node: one data path for each of its tiers.
 //!
-//! `path.data` is the hot one and holds the catalog. The others hold nothing but folders of shards,
-//! `indices/UUID/SHARD/`, laid out as on the hot one. **The catalog alone says on which device a shard lies**; what lies
-//! elsewhere is an unfinished copy or one that was not removed yet, and goes at the next start. How a shard comes from one
-//! device to another is in `moving.rs`.
+//! `path.data` is the hot one and holds the catalog. The others hold only folders of shards, `indices/UUID/SHARD/`, in
+//! the same layout. **Only the catalog defines on which device a shard is**; a folder on another device is an
+//! unfinished copy or one that was not removed yet, and the next start removes it. `moving.rs` moves shards between
+//! devices.
 
 mod moving;
 mod paths;
@@ -25,25 +25,25 @@ use crate::disk_watch::DiskWatch;
 use crate::engine::Core;
 use crate::lock::NodeLock;
 
-/// The devices beside the hot one, and what moves between all of them.
+/// The devices other than the hot one, and the state of moves between all of them.
 pub(crate) struct Tiers {
     devices: Vec<Device>,
-    /// Above it nothing moves to a device.
+    /// Above this watermark no shard is moved to a device.
     low: Mutex<Watermark>,
-    /// A move is queued or running: two at a time would only share the devices.
+    /// A move is queued or running. Two concurrent moves would only share the devices.
     moving: AtomicBool,
 }
 
 struct Device {
     tier: Tier,
     watch: DiskWatch,
-    /// Held as long as the engine is.
+    /// Held as long as the engine exists.
     _lock: NodeLock,
 }
 
 impl Tiers {
-    /// Takes the devices of a configuration: makes their folders, locks them, and checks that they are of the node whose
-    /// catalog this is, and were not used with a newer one.
+    /// Opens the devices of a configuration: creates their folders, locks them, and checks that they belong to the node
+    /// of this catalog and were not used with a newer one.
     pub(crate) fn open(config: &EmbeddedConfig, catalog: &NotedVersion) -> Result<Self> {
         let mut devices = Vec::new();
         for (tier, path) in config.tiers.beside_hot() {
@@ -70,12 +70,12 @@ impl Tiers {
         })
     }
 
-    /// Looks at every device. To be called each second.
+    /// Reads the free space of every device. Must be called every second.
     pub(crate) fn observe(&self) {
         self.devices.iter().for_each(|device| device.watch.observe());
     }
 
-    /// Uses other watermarks from the next look on.
+    /// Sets other watermarks, which apply from the next observation on.
     pub(crate) fn set_watermarks(&self, low: Watermark, flood_stage: Watermark, headroom_bytes_max: u64) {
         *self.low.lock() = low;
         for device in &self.devices {
@@ -85,7 +85,7 @@ impl Tiers {
 }
 
 impl Core {
-    /// Watches a device; `None`: the node does not have the tier.
+    /// Returns the watch of a device; `None`: the node does not have the tier.
     pub(crate) fn watch(&self, tier: Tier) -> Option<&DiskWatch> {
         let mut devices = self.tiers.devices.iter();
         match tier {
@@ -94,7 +94,7 @@ impl Core {
         }
     }
 
-    /// [`ErrorKind::DiskFull`] while a device is past its watermark that the index has shards on.
+    /// Fails with [`ErrorKind::DiskFull`] while a device with shards of the index is past its watermark.
     pub(crate) fn check_room(&self, index: &IndexMetadata) -> Result<()> {
         if index.tiers.is_empty() {
             return self.disk_watch.check(&index.name);
@@ -104,12 +104,12 @@ impl Core {
         watches.try_for_each(|watch| watch.check(&index.name))
     }
 
-    /// What may still be written to a device before its watermark is reached.
+    /// Returns the bytes that may still be written to a device before its watermark is reached.
     pub(crate) fn room_bytes(&self, tier: Tier) -> u64 {
         self.watch(tier).map_or(0, DiskWatch::room_bytes)
     }
 
-    /// Every device, from the hot one on.
+    /// Returns the statistics of every device, starting with the hot one.
     pub(crate) fn device_stats(&self) -> Vec<DeviceStats> {
         let mut used: BTreeMap<Tier, (u64, u64)> = BTreeMap::new();
         let state = self.state();
@@ -150,7 +150,7 @@ impl Core {
     }
 }
 
-/// Why a shard cannot be opened whose device the node was not given.
+/// Returns the error of a shard that cannot be opened because the node has no path for its device.
 pub(crate) fn no_device(index: &str, shard: u32, tier: Tier) -> Error {
     Error::new(
         ErrorKind::ShardDamaged,
@@ -159,7 +159,7 @@ pub(crate) fn no_device(index: &str, shard: u32, tier: Tier) -> Error {
     .with_index(index)
 }
 
-/// The error of a tier that the node does not have.
+/// Returns the error of a tier that the node does not have.
 pub(crate) fn no_tier(tier: Tier) -> Error {
     Error::illegal_argument(format!("this node has no [path.data.{tier}]"))
 }

@@ -1,10 +1,10 @@
-//! Brings shards to the devices they belong on, one at a time, while they are searched and written to.
+//! Moves of shards between devices, one at a time, while the shards are searched and written to.
 //!
-//! The order makes a crash harmless at any instruction. The copy is whole and durable before the catalog says, in one
-//! transaction, that the shard lies there; only then the old files go. Before the transaction the old folder is the shard
-//! and the new one nothing, after it the other way round, and the next start removes whichever the catalog does not name.
-//! Writes wait while the rest of the shard is copied and the catalog is written, which is short: all that was there when
-//! the move began has been copied by then. Searches go on throughout.
+//! The order makes a crash harmless at any instruction. The copy is complete and durable before one transaction of the
+//! catalog assigns the shard to the new device; only then the old files are removed. Before the transaction the old
+//! folder is the shard and the new one is unused, after it the reverse, and the next start removes the folder that the
+//! catalog does not name. Writes wait while the rest of the shard is copied and the catalog is written. This is short,
+//! because the copy of all earlier data is complete by then. Searches continue throughout.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,12 +20,14 @@ use crate::engine::state::{IndexState, Served, ShardSlot};
 use crate::pool::Flow;
 use crate::shard::{Shard, ShardCopy};
 
-/// A shard stands still to be copied once so little is left of it: what a disk writes in a fraction of a second.
+/// Remaining bytes at which writes to the shard are paused for the last copy: what a disk writes in a fraction of a
+/// second.
 const REST_BYTES: u64 = 16 << 20;
-/// Or after so many rounds: it is written to faster than it is copied, and has to stand still for longer.
+/// Copy rounds after which writes are paused anyway: the shard is written to faster than it is copied, and the pause is
+/// longer.
 const ROUNDS_MAX: usize = 8;
 
-/// A shard and where it belongs.
+/// A shard and its target device.
 struct Move {
     index: Arc<IndexState>,
     slot: Arc<ShardSlot>,
@@ -33,7 +35,8 @@ struct Move {
 }
 
 impl Core {
-    /// Where a shard has to be moved; `None`: it lies where it belongs, or there is no such place.
+    /// Returns the device to which a shard has to be moved; `None`: it is on the right device, or the node has no such
+    /// device.
     pub(crate) fn move_of(&self, index: &IndexState, shard: u32) -> Option<Tier> {
         let (metadata, paths) = (&index.metadata, &self.config.tiers);
         if metadata.settings.is_mounted() || (metadata.settings.allocation.is_empty()) {
@@ -44,8 +47,8 @@ impl Core {
         (target != now).then_some(target)
     }
 
-    /// Moves a shard that lies elsewhere than its index wants, in the background, and then the next. To be called each
-    /// second.
+    /// Moves a shard that is not on the device of its index's allocation, in the background, and then the next one.
+    /// Must be called every second.
     pub(crate) fn move_shards(self: &Arc<Self>) {
         if self.is_closing() || self.tiers.moving.swap(true, Ordering::AcqRel) {
             return;
@@ -64,11 +67,11 @@ impl Core {
             match moved {
                 Ok(()) => {
                     let took_ms = started.elapsed().as_millis() as u64;
-                    tracing::info!(index, shard, tier, took_ms, "a shard was moved");
+                    tracing::info!(index, shard, tier, took_ms, "moved a shard");
                 }
                 Err(error) if matches!(error.kind(), ErrorKind::IndexNotFound | ErrorKind::IndexClosed) => {}
                 Err(_) if core.is_closing() => {}
-                Err(error) => tracing::warn!(index, shard, tier, %error, "cannot move a shard yet"),
+                Err(error) => tracing::warn!(index, shard, tier, %error, "cannot move a shard"),
             }
             core.tiers.moving.store(false, Ordering::Release);
             core.move_shards();
@@ -95,36 +98,36 @@ impl Core {
         })
     }
 
-    /// Whether a device stays below its low watermark with a shard more. The log says when one begins to wait for that,
-    /// and when it ends.
+    /// Whether a device stays below its low watermark with another shard. Logs the beginning and the end of a wait for
+    /// space.
     fn finds_room(&self, index: &IndexState, slot: &ShardSlot, shard: &Shard, to: Tier) -> bool {
         let lacks = self.lacks_room(shard, to);
         let has_waited = slot.waits_for_room.swap(lacks.is_some(), Ordering::AcqRel);
         let (index, number, tier) = (&*index.name, slot.number, to.name());
         match &lacks {
             Some(reason) if !has_waited => {
-                tracing::warn!(index, shard = number, tier, reason, "a shard waits to be moved");
+                tracing::warn!(index, shard = number, tier, reason, "no space to move a shard");
             }
-            None if has_waited => tracing::info!(index, shard = number, tier, "there is room for a shard again"),
+            None if has_waited => tracing::info!(index, shard = number, tier, "space to move a shard again"),
             _ => {}
         }
         lacks.is_none()
     }
 
-    /// Why a shard does not go where it belongs; `None`: it does, or is in a row.
+    /// Returns the reason why a shard is not being moved to its device; `None`: it is moved, or waits for other moves.
     pub(crate) fn why_not_moved(&self, slot: &ShardSlot, shard: &Shard, to: Tier) -> Option<String> {
         if let Some(error) = shard.failure() {
-            return Some(format!("the shard does not serve: {error}"));
+            return Some(format!("the shard failed: {error}"));
         }
         self.lacks_room(shard, to).or_else(|| {
             let failure = slot.move_failure.lock();
             failure
                 .as_ref()
-                .map(|error| format!("the last try failed, and is made again: {error}"))
+                .map(|error| format!("the last attempt failed and is repeated: {error}"))
         })
     }
 
-    /// Why a device has no room for a shard more below its low watermark.
+    /// Returns the reason why a device has no space for another shard below its low watermark.
     fn lacks_room(&self, shard: &Shard, to: Tier) -> Option<String> {
         let stats = shard.stats();
         let needed = stats.store_bytes + stats.wal_bytes + stats.buffer_bytes;
@@ -143,15 +146,16 @@ impl Core {
             );
             let which = "low watermark cluster.routing.allocation.disk.watermark.low";
             match room {
-                0 => format!("{place} and is above the {which} [{low}], where nothing is moved to"),
+                0 => format!("{place} and is above the {which} [{low}]: no shard is moved there"),
                 room => format!("{place}, of which [{room}] may be written below the {which} [{low}]: a shard of [{needed}] does not fit"),
             }
         })
     }
 
-    /// Moves a shard. It lies on one device or on the other when this returns, whatever came of it.
+    /// Moves a shard. When this returns, also with an error, the shard is on one of the two devices.
     pub(crate) fn move_shard(&self, index: &IndexState, slot: &ShardSlot, to: Tier) -> Result<()> {
-        // Nobody opens it meanwhile, and whoever deletes the index waits until nothing is written here.
+        // No other thread opens the shard meanwhile, and a deletion of the index waits until no more files are written
+        // here.
         let opening = slot.opening.lock();
         let shard = slot.shard()?;
         let target = self.factory.shard_config_on(&index.metadata, slot.number, to)?;
@@ -176,8 +180,8 @@ impl Core {
             }
         }
         let writes_wait = slot.stand_still();
-        // If this fails nothing has happened yet: the shard goes on where it is. Searches of the shard that stands still see
-        // all that it took.
+        // If this fails, nothing has changed yet: the shard stays where it is. Searches of the paused shard see all its
+        // documents.
         let flushed = shard.flush().and_then(|_| shard.refresh());
         let switched = flushed.and_then(|_| {
             shard.abandon();
@@ -196,16 +200,16 @@ impl Core {
             self.factory.remove_elsewhere(&index.metadata, slot.number);
             return Err(error);
         }
-        // It was stopped, and nobody knows for certain on which device the catalog has it.
+        // The shard was stopped, and it is uncertain on which device the catalog has it.
         slot.unsettled.store(true, Ordering::Release);
         drop((writes_wait, opening));
         if let Err(error) = self.open_shard(index, slot) {
-            tracing::error!(index = &*index.name, shard = slot.number, %error, "cannot open a shard that was to be moved");
+            tracing::error!(index = &*index.name, shard = slot.number, %error, "cannot open a shard after a move");
         }
         Err(error)
     }
 
-    /// Opens a shard on the device where the catalog has it by now, in place of the one that it was copied from.
+    /// Opens a shard on the device that the catalog names now, in place of the shard that was copied.
     fn open_moved(&self, index: &IndexState, slot: &ShardSlot) -> Result<()> {
         let shard: Arc<Shard> = self.open_shard_files(index, slot.number)?;
         slot.replace(Ok(Served::Written(shard)));
@@ -223,7 +227,8 @@ impl Core {
         Ok(())
     }
 
-    /// Makes the catalog say for certain on which device a shard lies: where memory has it. What lies elsewhere goes.
+    /// Writes the device of a shard to the catalog again, as it is in memory, so that both certainly agree. Removes the
+    /// folders on other devices.
     pub(crate) fn settle(&self, index: &IndexState, slot: &ShardSlot) -> Result<()> {
         if !slot.unsettled.load(Ordering::Acquire) {
             return Ok(());

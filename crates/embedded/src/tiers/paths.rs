@@ -1,7 +1,7 @@
-//! Where the devices are mounted, and that they are this node's.
+//! Paths of the devices, and checks that the devices belong to this node.
 //!
-//! A device must never be taken for another node's: `tier.json` in it says whose it is, and which version the catalog had
-//! when the device was last used.
+//! A device must never be mistaken for that of another node: its `tier.json` names the owner, and the version of the
+//! catalog when the device was last used.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,28 +17,28 @@ use crate::lock::NodeLock;
 /// The data paths of tiers.
 #[derive(Debug, Clone, Default)]
 pub struct TierPaths {
-    /// Of tiers beside the hot one.
+    /// Paths of tiers other than the hot one.
     by_tier: BTreeMap<Tier, PathBuf>,
-    /// Where the region cache lies; `None`: beside the catalog.
+    /// Path of the region cache; `None`: beside the catalog.
     frozen: Option<PathBuf>,
 }
 
 impl TierPaths {
-    /// The same with a path for `tier`. That of the hot one is `path_data`.
+    /// Adds a path for `tier`. The path of the hot tier is `path_data`.
     #[must_use]
     pub fn with(mut self, tier: Tier, path: PathBuf) -> Self {
         self.by_tier.insert(tier, path);
         self
     }
 
-    /// The same with a path for the region cache.
+    /// Adds a path for the region cache.
     #[must_use]
     pub fn with_frozen(mut self, path: PathBuf) -> Self {
         self.frozen = Some(path);
         self
     }
 
-    /// The path of a tier; `None`: the node does not have it, or it is the hot one.
+    /// Returns the path of a tier; `None`: the node does not have it, or it is the hot one.
     pub(crate) fn of(&self, tier: Tier) -> Option<&Path> {
         self.by_tier.get(&tier).map(PathBuf::as_path)
     }
@@ -48,24 +48,24 @@ impl TierPaths {
         tier == Tier::Hot || self.by_tier.contains_key(&tier)
     }
 
-    /// Every path but the hot one's.
+    /// Returns every path but that of the hot tier.
     pub(crate) fn beside_hot(&self) -> impl Iterator<Item = (Tier, &Path)> {
         let others = self.by_tier.iter().filter(|(tier, _)| **tier != Tier::Hot);
         others.map(|(tier, path)| (*tier, path.as_path()))
     }
 
-    /// Where the region cache lies, if not beside the catalog.
+    /// Returns the path of the region cache, if it is not beside the catalog.
     pub(crate) fn frozen(&self) -> Option<&Path> {
         self.frozen.as_deref()
     }
 }
 
-/// Says whose a device is.
+/// File that names the owner of a device.
 const OWNER_FILE: &str = "tier.json";
 /// The only format so far.
 const FORMAT: u32 = 1;
 
-/// What [`OWNER_FILE`] says.
+/// Content of [`OWNER_FILE`].
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Owner {
     format: u32,
@@ -76,11 +76,11 @@ struct Owner {
     catalog_version: u64,
 }
 
-/// Makes the folder of a device and locks it. Fails if it belongs to another node, or to another tier of this one.
+/// Creates the folder of a device and locks it. Fails if it belongs to another node, or to another tier of this one.
 pub(super) fn claim(disk: &dyn Disk, tier: Tier, path: &Path, catalog: &NotedVersion) -> Result<NodeLock> {
     let setting = format!("[path.data.{tier}] is [{}]", path.display());
     disk.create_dir_all(path)
-        .map_err(|error| Error::internal(format!("{setting}, which cannot be made")).caused_by(error))?;
+        .map_err(|error| Error::internal(format!("{setting}, which cannot be created")).caused_by(error))?;
     let lock = NodeLock::take(disk, path)?;
     check_owner(disk, tier, path, catalog)
         .map_err(|error| Error::new(error.kind(), format!("{setting}: {}", error.reason())))?;
@@ -102,28 +102,28 @@ fn check_owner(disk: &dyn Disk, tier: Tier, path: &Path, catalog: &NotedVersion)
             .map_err(|error| Error::internal(format!("[{OWNER_FILE}] cannot be read: {error}")))?;
         if (owner.format, &owner.cluster_uuid, &owner.tier) != (own.format, &own.cluster_uuid, &own.tier) {
             return Err(Error::illegal_argument(format!(
-                "by its [{OWNER_FILE}] it is tier [{}] of the node with cluster uuid [{}], and this is tier [{tier}] of [{cluster_uuid}]",
+                "[{OWNER_FILE}]: it is tier [{}] of the node with cluster uuid [{}], not tier [{tier}] of [{cluster_uuid}]",
                 owner.tier, owner.cluster_uuid
             )));
         }
         if owner.catalog_version > own.catalog_version {
             return Err(Error::internal(format!(
                 "refusing to start: the catalog has version {}, but [{OWNER_FILE}] was written at version {}: the catalog \
-                 lost its newest changes; put it back from a backup, or see `firn catalog rebuild`",
+                 lost its newest changes; restore it from a backup, or see `firn catalog rebuild`",
                 own.catalog_version, owner.catalog_version
             )));
         }
-        // Not if nothing changed, and not on a full disk: an older number tells less and does no harm.
+        // Not if nothing changed, and not on a full disk: an older number detects less and does no harm.
         if owner.catalog_version < own.catalog_version
             && let Err(error) = disk.write_atomic(&file, &serde_json::to_vec(&own)?)
         {
-            tracing::warn!(%error, path = %file.display(), "cannot note the version of the catalog");
+            tracing::warn!(%error, path = %file.display(), "cannot store the version of the catalog");
         }
         return Ok(());
     }
     if !disk.list(&indices)?.is_empty() {
         return Err(Error::illegal_argument(format!(
-            "it holds indices and no [{OWNER_FILE}], so nobody knows whose they are"
+            "it holds indices but no [{OWNER_FILE}], so their owner is unknown"
         )));
     }
     disk.write_atomic(&file, &serde_json::to_vec(&own)?)?;
@@ -173,12 +173,12 @@ mod tests {
     }
 
     #[test]
-    fn indices_of_nobody_are_left_alone() {
+    fn indices_without_an_owner_are_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         let shard = folder.path().join("indices/u/0");
         std::fs::create_dir_all(&shard).unwrap();
         let error = claim(&RealDisk, Tier::Cold, folder.path(), &NotedVersion::default()).unwrap_err();
-        assert!(error.reason().contains("nobody knows whose they are"), "{error}");
+        assert!(error.reason().contains("their owner is unknown"), "{error}");
         assert!(shard.exists());
     }
 }

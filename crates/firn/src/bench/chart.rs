@@ -1,4 +1,4 @@
-//! Bars as inline SVG: groups of them, one for each subject, on a logarithmic axis.
+//! Bar charts as inline SVG: groups of bars, one bar per subject, on a logarithmic axis.
 
 use std::fmt::Write;
 
@@ -6,20 +6,20 @@ use crate::bench::report::digits;
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 280.0;
-/// Room for the longest label of the axis.
+/// Space for the longest label of the axis.
 const LEFT: f64 = 84.0;
 const TOP: f64 = 12.0;
-/// Room for names of groups, in at most [`NAME_LINES`] lines.
+/// Space for names of groups, in at most [`NAME_LINES`] lines.
 const BOTTOM: f64 = 52.0;
-/// Of the text below a group; what does not fit is cut.
+/// Maximum of lines below a group; longer text is cut.
 const NAME_LINES: usize = 2;
 const LINE_HEIGHT: f64 = 15.0;
-/// About as wide as a character of the text is.
+/// Approximate width of a character.
 const CHARACTER_WIDTH: f64 = 6.6;
-/// Part of a group's width that is left empty.
+/// Empty part of a group's width.
 const GAP: f64 = 0.18;
 
-/// Text as it may stand in an element or a quoted attribute.
+/// Escapes text for an element or a quoted attribute.
 pub(super) fn escape(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut out, char| {
         match char {
@@ -33,19 +33,19 @@ pub(super) fn escape(text: &str) -> String {
     })
 }
 
-/// Heights of bars: by group, then by series.
+/// A chart with one bar for each group and series.
 pub(super) struct Chart<'a> {
     pub(super) title: String,
     pub(super) groups: Vec<String>,
     pub(super) series: &'a [String],
     /// By group and series.
     pub(super) values: Vec<Vec<f64>>,
-    /// Of the values.
+    /// Unit of the values.
     pub(super) unit: &'static str,
 }
 
 impl Chart<'_> {
-    /// The drawing. Bars of series `n` have the class `s{n}`.
+    /// Returns the drawing. Bars of series `n` have the class `s{n}`.
     pub(super) fn svg(&self) -> String {
         let (low, high) = self.decades();
         let height_of = |value: f64| {
@@ -103,7 +103,7 @@ impl Chart<'_> {
         svg
     }
 
-    /// Powers of ten that hold all values: the lower one has room for the smallest bar.
+    /// Returns the powers of ten that enclose all values: the lower one leaves space for the smallest bar.
     fn decades(&self) -> (i32, i32) {
         let values = || self.values.iter().flatten().copied().filter(|value| *value > 0.0);
         let low = values().fold(f64::INFINITY, f64::min);
@@ -116,7 +116,7 @@ impl Chart<'_> {
     }
 }
 
-/// The words in lines of at most `width` characters, where words are no longer than that.
+/// Breaks text into lines of at most `width` characters, if no word is longer.
 fn lines(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -131,7 +131,7 @@ fn lines(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// `0.1`, `1`, `1000`.
+/// Returns `0.1`, `1`, `1000`.
 fn label(value: f64) -> String {
     match value {
         value if value < 1.0 => format!("{value}"),

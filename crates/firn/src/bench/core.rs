@@ -1,7 +1,7 @@
-//! `firn bench core`: the same work on one or two servers, turn by turn, and what it cost each.
+//! `firn bench core`: the same work on one or two servers, alternating, and its cost on each.
 //!
-//! The halves: [`super::writing`] loads events and looks at what is stored, [`super::reading`] asks
-//! the loaded indices.
+//! The two halves: [`super::writing`] loads events and measures the stored data, [`super::reading`] queries the loaded
+//! indices.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -19,28 +19,28 @@ use crate::process::{Hardware, Process};
 /// Arguments of `firn bench core`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CoreArgs {
-    /// The first server
+    /// URL of the first server
     #[arg(long, value_name = "A")]
     url: String,
-    /// The server to compare with
+    /// URL of the server to compare with
     #[arg(long, value_name = "B")]
     vs: Option<String>,
-    /// How many events to load
+    /// Number of events to load
     #[arg(long, default_value_t = 1_000_000)]
     pub(super) events: u64,
     /// Kind of events
     #[arg(long, value_enum, default_value_t = Kind::Weblog)]
     pub(super) kind: Kind,
-    /// Load the events of this file instead (NDJSON, plain, gzip or zstd), their mapping guessed by the servers
+    /// Load the events of this file instead (NDJSON, plain, gzip or zstd), with dynamic mapping
     #[arg(long, value_name = "FILE", conflicts_with_all = ["events", "kind"])]
     pub(super) file: Option<PathBuf>,
-    /// Same seed, same events
+    /// Seed: the same seed gives the same events
     #[arg(long, default_value_t = 1)]
     pub(super) seed: u64,
-    /// The index is PREFIX-KIND; an index of that name is deleted first
+    /// The index is PREFIX-KIND; an existing index with this name is deleted first
     #[arg(long, value_name = "PREFIX", default_value = "bench")]
     pub(super) index_prefix: String,
-    /// Bulk requests at the same time, to one server at a time
+    /// Concurrent bulk requests, to one server at a time
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(super) parallel: u16,
     /// Size of a bulk request in bytes of NDJSON
@@ -49,19 +49,19 @@ pub(crate) struct CoreArgs {
     /// Seconds without requests before the idle memory is read
     #[arg(long, default_value_t = 30)]
     pub(super) idle_seconds: u64,
-    /// Leave the indices for a look at them
+    /// Keep the indices after the run
     #[arg(long)]
     pub(super) keep: bool,
-    /// Ask the segments as loading left them
+    /// Query the segments as they are after loading, without a merge
     #[arg(long)]
     pub(super) no_merge: bool,
-    /// Load nothing: ask indices that an earlier run with --keep and the same events has left
+    /// Load nothing: query the indices that an earlier run with --keep and the same events left
     #[arg(long, conflicts_with = "no_merge")]
     reads_only: bool,
-    /// How often each question is asked: so many rounds of five
+    /// Rounds of queries; each round runs every query five times
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(0..=1000))]
     pub(super) rounds: u16,
-    /// Rounds before those that count
+    /// Warm-up rounds that are not measured
     #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u16).range(0..=1000))]
     pub(super) warm_up_rounds: u16,
     /// Process of A, if it is not the one that listens on the port of its URL
@@ -70,19 +70,19 @@ pub(crate) struct CoreArgs {
     /// Process of B
     #[arg(long)]
     pid_b: Option<u32>,
-    /// Shell command that starts A again: A is stopped with SIGTERM and the time to its first answer measured
+    /// Shell command that starts A again: stops A with SIGTERM and measures the time to its first response
     #[arg(long, value_name = "COMMAND")]
     start_cmd_a: Option<String>,
     /// Shell command that starts B again
     #[arg(long, value_name = "COMMAND")]
     start_cmd_b: Option<String>,
-    /// The same for both servers; a user of one of them may stand in its URL
+    /// Used for both servers; the URL of one of them may contain another user
     #[command(flatten)]
     credentials: Credentials,
-    /// Write all figures here
+    /// Write all results to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write the table here; without it, it is printed
+    /// Write the table to this file instead of standard output
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
 }
@@ -96,7 +96,7 @@ pub(super) struct Side {
     start_command: Option<String>,
 }
 
-/// Runs everything and writes the report.
+/// Runs all measurements and writes the report.
 pub(super) fn run(args: &CoreArgs) -> anyhow::Result<std::process::ExitCode> {
     let mut sides = vec![Side::connect(
         &args.url,
@@ -182,14 +182,14 @@ impl Side {
         })
     }
 
-    /// Stops the server and measures its start, if we were told how.
+    /// Stops the server and measures its start, if there is a start command.
     fn restart_seconds(&self) -> anyhow::Result<Option<f64>> {
         let (Some(command), Some(process)) = (&self.start_command, self.process) else {
             return Ok(None);
         };
         eprintln!("stopping and starting {}", self.server.version);
         process.terminate(start::PATIENCE)?;
-        // A moment for the port to be free again.
+        // Wait until the port is free again.
         std::thread::sleep(Duration::from_millis(200));
         let started = Instant::now();
         let mut child = Command::new("sh")
@@ -216,21 +216,21 @@ fn start_row(sides: &[Side]) -> anyhow::Result<Row> {
     ))
 }
 
-/// The process behind a URL of this machine.
+/// Returns the process behind a URL of this machine.
 fn find_process(base: &str) -> anyhow::Result<Option<Process>> {
     let authority = base.split_once("://").map_or(base, |(_, rest)| rest);
     let authority = authority.split('/').next().unwrap_or(authority);
     let (host, port) = authority.rsplit_once(':').unwrap_or((authority, "9200"));
     let local = matches!(host, "localhost" | "[::1]") || host.starts_with("127.");
     if !local {
-        eprintln!("{base} is not on this machine: its CPU time and memory stay unknown");
+        eprintln!("{base} is not on this machine: its CPU time and memory are unknown");
         return Ok(None);
     }
     let port = port.parse().with_context(|| format!("{base} has no port number"))?;
     Process::listening_on(port).map(Some)
 }
 
-/// Name and version from `GET /`.
+/// Returns name and version from `GET /`.
 fn version(root: &Value) -> String {
     let text = |pointer: &str| root.pointer(pointer).and_then(Value::as_str);
     if let Some(firn) = text("/version/firn") {
@@ -240,7 +240,7 @@ fn version(root: &Value) -> String {
     format!("{name} {}", text("/version/number").unwrap_or("of unknown version"))
 }
 
-/// What was typed, without the path of the program.
+/// Returns the command line without the path of the program.
 pub(super) fn command_line() -> String {
     let arguments = std::env::args().skip(1).map(|argument| {
         let plain = argument

@@ -1,4 +1,4 @@
-//! Where the events of a run come from: the generator, or a file.
+//! Source of the events of a run: the generator, or a file.
 
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
@@ -10,17 +10,17 @@ use super::core::CoreArgs;
 use crate::generate::{Format, Generator, GeneratorConfig, Kind, Span};
 use crate::ingest::Lines;
 
-/// The reader of files counts what it reads; nobody here asks how much.
+/// The reader of files counts what it reads; this module does not use the count.
 static READ_BYTES: AtomicU64 = AtomicU64::new(0);
 
-/// Events, one after the other. The same arguments give the same ones.
+/// Iterates over events. The same arguments give the same ones.
 pub(super) enum Events {
     Generated(Box<Generator>, u64),
     File(Lines<'static>, Vec<u8>),
 }
 
 impl Events {
-    /// From the start.
+    /// Opens the source at its start.
     pub(super) fn open(args: &CoreArgs) -> anyhow::Result<Self> {
         match &args.file {
             Some(path) => Self::of_file(path),
@@ -30,12 +30,12 @@ impl Events {
 
     fn of_file(path: &Path) -> anyhow::Result<Self> {
         if path == Path::new("-") {
-            bail!("the events are read several times, so they must be in a file");
+            bail!("the events must be in a file, because they are read several times");
         }
         Ok(Self::File(Lines::open(path, &READ_BYTES)?, Vec::new()))
     }
 
-    /// Appends the next event with a line feed; false: that was all.
+    /// Appends the next event with a line feed; returns false at the end.
     pub(super) fn next(&mut self, out: &mut Vec<u8>) -> anyhow::Result<bool> {
         match self {
             Self::Generated(generator, left) => {
@@ -62,7 +62,7 @@ impl Events {
     }
 }
 
-/// What the events are called: in the index's name and in the report.
+/// Returns the name of the events, for the index name and the report.
 pub(super) fn name(args: &CoreArgs) -> String {
     match &args.file {
         Some(path) => {
@@ -79,7 +79,7 @@ pub(super) fn name(args: &CoreArgs) -> String {
     }
 }
 
-/// Events of a fixed time, so that every run of a seed has the same bytes.
+/// Creates events of a fixed time, so that every run of a seed has the same bytes.
 fn generator(args: &CoreArgs) -> anyhow::Result<Generator> {
     // 2026-01-01T00:00:00Z, and a week from there.
     const START_MS: i64 = 1_767_225_600_000;

@@ -1,8 +1,8 @@
-//! A table as Markdown whose columns are aligned, so that it reads well in a terminal too.
+//! Markdown table with aligned columns, which is also readable in a terminal.
 
 use std::fmt::Write;
 
-/// A table of text: the first column to the left, figures to the right.
+/// A table of text: the first column is left-aligned, the others right-aligned.
 pub(super) struct Grid {
     pub(super) head: Vec<String>,
     pub(super) rows: Vec<Vec<String>>,

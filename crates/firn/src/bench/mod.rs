@@ -1,4 +1,4 @@
-//! `firn bench`: figures side by side, made on the machine of whoever doubts them.
+//! `firn bench`: benchmarks that compare servers on the user's machine.
 
 mod chart;
 mod core;
@@ -22,15 +22,15 @@ pub(crate) struct BenchArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum BenchCommand {
-    /// Load the same events into one or two servers, ask both the same questions, and compare what it costs
+    /// Load the same events into one or two servers, run the same queries on both, and compare the cost
     Core(Box<core::CoreArgs>),
-    /// Lay the same events out in several ways, ask all of them the same questions, and compare the times
+    /// Store the same events in several layouts, run the same queries on all of them, and compare the times
     Layout(Box<layout::LayoutArgs>),
     /// Measure the stages of Discover, and the same operations on another server
     Discover(Box<discover::DiscoverArgs>),
-    /// Ask the same events hot, cold and frozen on an object store far away, and count what is fetched
+    /// Query the same events hot, cold and frozen on a remote object store, and count the fetched bytes
     Frozen(Box<frozen::FrozenArgs>),
-    /// Measure the time from starting firn on existing data to its first answer
+    /// Measure the time from the start of firn on existing data to its first response
     Start(start::StartArgs),
 }
 

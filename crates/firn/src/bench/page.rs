@@ -1,4 +1,4 @@
-//! Pages of figures: one HTML file, no script, nothing from the network.
+//! HTML page of results: one file, no script, nothing from the network.
 
 use std::fmt::Write;
 
@@ -20,7 +20,7 @@ svg{width:100%;height:auto}.grid{stroke:var(--line)}.axis,.group{font-size:12px;
 .reached::marker{content:'✓ ';color:#1a9850}.missed::marker{content:'✗ ';color:#d73027}.missed{color:var(--text)}
 ";
 
-/// A whole page around a body, with rules that colour the bars of its charts.
+/// Returns a whole page around a body, with rules that colour the bars of its charts.
 pub(super) fn wrapped(title: &str, colours: &str, body: &str) -> String {
     let title = escape(title);
     format!(
@@ -30,7 +30,7 @@ pub(super) fn wrapped(title: &str, colours: &str, body: &str) -> String {
     )
 }
 
-/// What was to be reached, each with whether it was.
+/// Adds the targets, each with whether it was met.
 pub(super) fn push_verdicts(verdicts: impl Iterator<Item = (bool, String)>, page: &mut String) {
     let lines: Vec<(bool, String)> = verdicts.collect();
     if lines.is_empty() {
@@ -44,7 +44,7 @@ pub(super) fn push_verdicts(verdicts: impl Iterator<Item = (bool, String)>, page
     page.push_str("</ul>\n");
 }
 
-/// Lines under a heading; nothing without any.
+/// Adds lines under a heading; nothing if there are no lines.
 pub(super) fn push_list(title: &str, lines: &[String], page: &mut String) {
     if lines.is_empty() {
         return;
@@ -56,7 +56,7 @@ pub(super) fn push_list(title: &str, lines: &[String], page: &mut String) {
     page.push_str("</ul>\n");
 }
 
-/// What the colours of bars mean.
+/// Adds the legend of the bar colours.
 pub(super) fn push_legend(series: &[String], page: &mut String) {
     page.push_str("<ul class=\"legend\">\n");
     for (number, name) in series.iter().enumerate() {
@@ -69,7 +69,7 @@ pub(super) fn push_legend(series: &[String], page: &mut String) {
     page.push_str("</ul>\n");
 }
 
-/// A table.
+/// Adds a table.
 pub(super) fn push_grid(grid: &Grid, page: &mut String) {
     page.push_str("<div class=\"wide\">\n<table>\n<thead><tr>");
     for cell in &grid.head {

@@ -1,4 +1,4 @@
-//! Rows of figures, printed for people and for programs.
+//! Report of results, printed for people and for programs.
 
 use std::fmt::Write;
 
@@ -6,17 +6,17 @@ use serde::Serialize;
 
 use crate::process::Hardware;
 
-/// Which way a figure is good.
+/// Whether a high or a low value is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Better {
-    /// The ratio says how many times more A does.
+    /// The ratio is A divided by B.
     Higher,
-    /// The ratio says how many times less A needs.
+    /// The ratio is B divided by A.
     Lower,
 }
 
-/// One measure of both servers; `None` where it could not be taken.
+/// One measure of both servers; `None` if it could not be taken.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Row {
     pub(super) measure: &'static str,
@@ -29,7 +29,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// A row with its ratio.
+    /// Creates a row with its ratio.
     pub(super) fn new(
         measure: &'static str,
         unit: &'static str,
@@ -55,17 +55,17 @@ impl Row {
     }
 }
 
-/// How long one question took one server.
+/// Time of one query on one server.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Asked {
     pub(super) runs: usize,
     pub(super) median_ms: f64,
     pub(super) p99_ms: f64,
-    /// Of the server's process, for one request on average.
+    /// Of the server's process, per request on average.
     pub(super) cpu_ms: Option<f64>,
 }
 
-/// One question to both servers.
+/// One query on both servers.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct QuestionRow {
     pub(super) question: String,
@@ -76,12 +76,12 @@ pub(super) struct QuestionRow {
     /// How many times less A needs: by the median, and by CPU time.
     pub(super) ratio_median: Option<f64>,
     pub(super) ratio_cpu: Option<f64>,
-    /// Answers in which the two differ; `None`: nobody to compare with.
+    /// Number of different responses; `None`: there is no second server.
     pub(super) differences: Option<usize>,
 }
 
 impl QuestionRow {
-    /// A row with its ratios.
+    /// Creates a row with its ratios.
     pub(super) fn new(
         question: String,
         repeated: bool,
@@ -110,7 +110,7 @@ pub(super) struct Server {
     pub(super) version: String,
 }
 
-/// All of a run.
+/// All results of a run.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     /// The command line, to run it again.
@@ -124,14 +124,14 @@ pub(super) struct Report {
     pub(super) what: String,
     pub(super) events: u64,
     pub(super) ndjson_bytes: u64,
-    /// What to know when reading the figures.
+    /// Notes for the interpretation of the results.
     pub(super) notes: Vec<String>,
     pub(super) rows: Vec<Row>,
     pub(super) questions: Vec<QuestionRow>,
 }
 
 impl Report {
-    /// A Markdown section.
+    /// Returns a Markdown section.
     pub(super) fn markdown(&self) -> String {
         let mut text = format!(
             "{} events ({}), {:.1} MB of NDJSON ({} bytes each on average). {}. {}\n\n    {}\n\n",
@@ -183,7 +183,7 @@ impl Report {
 }
 
 impl Report {
-    /// Median, 99th percentile and CPU time of each question.
+    /// Adds median, 99th percentile and CPU time of each query.
     fn questions_table(&self, title: &str, rows: &[&QuestionRow], text: &mut String) {
         let heads = |server: &Server| format!(" {} median | p99 | CPU |", server.version);
         let _ = write!(text, "\n| {title} |{}", heads(&self.a));
@@ -221,7 +221,7 @@ fn cell(value: Option<f64>, unit: &str) -> String {
     value.map_or("–".to_owned(), |value| format!("{} {unit}", digits(value)))
 }
 
-/// Three significant digits, or all before the point.
+/// Prints three significant digits, or all before the point.
 pub(super) fn digits(value: f64) -> String {
     match value.abs() {
         n if n >= 1000.0 => crate::ingest::grouped(value.round() as u64),

@@ -1,4 +1,4 @@
-//! `firn bench start`: how long until the first answer, with the data in place.
+//! `firn bench start`: time to the first response with existing data.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -9,18 +9,18 @@ use anyhow::{Context, bail};
 use crate::client::{Client, Credentials};
 use crate::process::Process;
 
-/// How often it is asked whether it is there.
+/// Interval between checks whether the server answers.
 const POLL: Duration = Duration::from_millis(2);
-/// No start is waited for longer.
+/// Maximum time to wait for a start.
 pub(super) const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Arguments of `firn bench start`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct StartArgs {
-    /// Data folder of a server that is stopped
+    /// Data folder of a stopped server
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
-    /// How often
+    /// Number of starts
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: u32,
 }
@@ -28,7 +28,7 @@ pub(crate) struct StartArgs {
 /// Starts and stops this program on the folder.
 pub(super) fn run(args: &StartArgs) -> anyhow::Result<std::process::ExitCode> {
     if !args.data.is_dir() {
-        bail!("{} is no folder", args.data.display());
+        bail!("{} is not a folder", args.data.display());
     }
     let mut times = Vec::new();
     for _ in 0..args.runs {
@@ -59,7 +59,7 @@ fn start_once(args: &StartArgs) -> anyhow::Result<Duration> {
     waited
 }
 
-/// Time since `started` at the first 200 on `/`.
+/// Returns the time from `started` to the first 200 on `/`.
 pub(super) fn wait_for_answer(
     client: &Client,
     started: Instant,
@@ -76,13 +76,13 @@ pub(super) fn wait_for_answer(
             bail!("the server ended with {status} before it answered");
         }
         if started.elapsed() > PATIENCE {
-            bail!("no answer from {} within {PATIENCE:?}", client.base());
+            bail!("no response from {} within {PATIENCE:?}", client.base());
         }
         std::thread::sleep(POLL);
     }
 }
 
-/// A port that nobody listens on now.
+/// Returns a port that no process listens on now.
 pub(super) fn free_port() -> anyhow::Result<u16> {
     Ok(std::net::TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }

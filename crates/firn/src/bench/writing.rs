@@ -1,9 +1,9 @@
-//! The writing half: load, make durable and searchable, merge, and look at what is stored.
+//! The writing half of `firn bench core`: load, make durable and searchable, merge, and measure the stored data.
 //!
-//! Both servers get the same bytes in the same batches, round by round: one round to one server,
-//! then the same round to the other, changing who is first. Whatever the machine does meanwhile
-//! meets both. Time counts only while requests of that server run; CPU time is the server
-//! process's own, from the first bulk until a refresh and a flush have answered.
+//! Both servers get the same bytes in the same batches, round by round: one round to one server, then the same round to
+//! the other, in alternating order. So disturbances of the machine affect both. Time counts only while requests of that
+//! server run. CPU time is that of the server's process, from the first bulk until a refresh and a flush have
+//! completed.
 
 use std::time::{Duration, Instant};
 
@@ -18,13 +18,13 @@ use super::report::Row;
 use crate::client::{Client, encode_segment};
 use crate::generate::index_template;
 
-/// A request refused with 429 comes again after this; the time counts.
+/// Pause before a request that was refused with 429 is repeated; the time counts.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Old files are deleted some time after a merge; the size counts once it stays the same.
+/// Old files are deleted some time after a merge; the size counts once it no longer changes.
 const STABLE_POLLS: u32 = 3;
 const STABLE_PATIENCE: Duration = Duration::from_secs(60);
 
-/// What came out.
+/// Results of the half.
 pub(super) struct Written {
     pub(super) rows: Vec<Row>,
     pub(super) notes: Vec<String>,
@@ -38,7 +38,7 @@ pub(super) struct Batch {
     pub(super) events: usize,
 }
 
-/// Figures of one server.
+/// Measurements of one server.
 #[derive(Default)]
 struct Figures {
     load_seconds: f64,
@@ -54,7 +54,7 @@ struct Figures {
     idle_bytes: Option<u64>,
 }
 
-/// Loads all sides and takes the figures.
+/// Loads all sides and measures.
 pub(super) fn run(args: &CoreArgs, sides: &[Side], index: &str) -> anyhow::Result<Written> {
     let path = format!("/{}", encode_segment(index));
     let mut notes = Vec::new();
@@ -125,7 +125,7 @@ pub(super) fn run(args: &CoreArgs, sides: &[Side], index: &str) -> anyhow::Resul
     })
 }
 
-/// What an earlier run has left.
+/// Measures the data that an earlier run left.
 pub(super) fn look(sides: &[Side], index: &str) -> anyhow::Result<Written> {
     let path = format!("/{}", encode_segment(index));
     let (mut counts, mut stored) = (Vec::new(), Vec::new());
@@ -135,7 +135,7 @@ pub(super) fn look(sides: &[Side], index: &str) -> anyhow::Result<Written> {
             answer
                 .get("count")
                 .and_then(Value::as_u64)
-                .context("_count tells no count")?,
+                .context("_count returned none")?,
         );
         stored.push(stored_bytes(&side.client, &path)? as f64 / 1e6);
     }
@@ -150,7 +150,7 @@ pub(super) fn look(sides: &[Side], index: &str) -> anyhow::Result<Written> {
     })
 }
 
-/// Deletes what was loaded.
+/// Deletes the loaded index.
 pub(super) fn clean_up(sides: &[Side], index: &str) -> anyhow::Result<()> {
     let path = format!("/{}", encode_segment(index));
     for side in sides {
@@ -180,7 +180,7 @@ fn create_index(args: &CoreArgs, side: &Side, path: &str) -> anyhow::Result<()> 
     side.client.json("PUT", path, Some(&body)).map(|_| ())
 }
 
-/// Sends everything, round by round; how many events, and their bytes without action lines.
+/// Sends all events, round by round; returns their number, and their bytes without action lines.
 fn load(args: &CoreArgs, sides: &[Side], path: &str, figures: &mut [Figures]) -> anyhow::Result<(u64, u64)> {
     let mut source = Events::open(args)?;
     let bulk_path = format!("{path}/_bulk");
@@ -219,7 +219,7 @@ fn load(args: &CoreArgs, sides: &[Side], path: &str, figures: &mut [Figures]) ->
     Ok((events, ndjson_bytes))
 }
 
-/// A batch, and its bytes without action lines.
+/// Returns a batch, and its bytes without action lines.
 fn fill(source: &mut Events, batch_bytes: usize) -> anyhow::Result<(Batch, u64)> {
     const ACTION: &[u8] = b"{\"index\":{}}\n";
     let mut body = Vec::with_capacity(batch_bytes + batch_bytes / 8);
@@ -237,7 +237,7 @@ fn fill(source: &mut Events, batch_bytes: usize) -> anyhow::Result<(Batch, u64)>
     Ok((Batch { body, events }, bytes as u64))
 }
 
-/// All batches of a round at the same time; for each its seconds and how often it was refused.
+/// Sends all batches of a round concurrently; returns for each its seconds and how often it was refused.
 pub(super) fn send_round(client: &Client, path: &str, batches: &[Batch]) -> Vec<anyhow::Result<(f64, u64)>> {
     std::thread::scope(|scope| {
         let threads: Vec<_> = batches
@@ -272,8 +272,8 @@ fn send(client: &Client, path: &str, batch: &Batch) -> anyhow::Result<(f64, u64)
         if answer.status != 200 {
             bail!("a bulk request failed: {}", answer.problem());
         }
-        let parsed: BulkAnswer = serde_json::from_slice(&answer.body).context("no bulk answer")?;
-        // A figure over events that were not indexed would be worth nothing.
+        let parsed: BulkAnswer = serde_json::from_slice(&answer.body).context("no bulk response")?;
+        // A measurement over events that were not indexed would be worthless.
         if parsed.errors || parsed.items.len() != batch.events {
             let start = String::from_utf8_lossy(&answer.body[..answer.body.len().min(500)]).into_owned();
             bail!("a bulk request has failed items: {start}");
@@ -319,7 +319,7 @@ fn stored_bytes(client: &Client, path: &str) -> anyhow::Result<u64> {
     answer
         .pointer("/_all/primaries/store/size_in_bytes")
         .and_then(Value::as_u64)
-        .context("_stats tells no size")
+        .context("_stats returned no size")
 }
 
 fn cpu_of_all(sides: &[Side]) -> anyhow::Result<Vec<Option<f64>>> {
@@ -370,7 +370,7 @@ fn rows(events: u64, ndjson_bytes: u64, figures: &[Figures]) -> Vec<Row> {
     ]
 }
 
-/// In ms.
+/// Returns a percentile in ms.
 pub(super) fn percentile(seconds: &[f64], part: f64) -> Option<f64> {
     let mut sorted = seconds.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! `EVENTS=FILE`: somebody's own events instead of invented ones.
+//! `EVENTS=FILE`: indexes a file of the user instead of generated events.
 
 use std::path::Path;
 
@@ -10,18 +10,21 @@ use super::Demo;
 use crate::client::encode_segment;
 use crate::ingest::{self, IngestArgs, grouped};
 
-/// Indexes the file into an index named after it, unless an earlier run has done so.
+/// Indexes the file into an index named after it, unless an earlier run completed this.
 pub(super) fn index(demo: &Demo<'_>, file: &Path) -> anyhow::Result<()> {
     let index = index_name(file);
     let path = format!("/{}", encode_segment(&index));
     if demo.client.exists(&path)? {
         if is_complete(demo, &path)? {
             let count = count(demo, &path)?;
-            println!("index {index} has its {} events from an earlier run", grouped(count));
+            println!(
+                "index {index} already has {} events from an earlier run",
+                grouped(count)
+            );
             print_what_to_try(demo, &index);
             return Ok(());
         }
-        println!("an earlier run was interrupted while it indexed into {index}: starting over");
+        println!("an earlier run into {index} was interrupted: starting over");
         demo.client.json("DELETE", &path, None)?;
     }
     println!("indexing {} into {index}", file.display());
@@ -36,7 +39,7 @@ pub(super) fn index(demo: &Demo<'_>, file: &Path) -> anyhow::Result<()> {
         grouped(found),
         match summary.rejected + summary.unknown {
             0 => String::new(),
-            lost => format!("; {} were not indexed, the side file says why", grouped(lost)),
+            lost => format!("; {} were not indexed, see the rejects file", grouped(lost)),
         }
     );
     if summary.stopped.is_none() {
@@ -47,7 +50,7 @@ pub(super) fn index(demo: &Demo<'_>, file: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The arguments that a user would have typed.
+/// Returns the arguments of the equivalent `firn ingest` command.
 fn arguments(demo: &Demo<'_>, file: &Path, index: &str) -> IngestArgs {
     #[derive(Parser)]
     struct Line {
@@ -76,25 +79,25 @@ fn is_complete(demo: &Demo<'_>, path: &str) -> anyhow::Result<bool> {
 
 fn count(demo: &Demo<'_>, path: &str) -> anyhow::Result<u64> {
     let answer = demo.client.json("GET", &format!("{path}/_count"), None)?;
-    answer["count"].as_u64().context("_count tells no count")
+    answer["count"].as_u64().context("the response of _count has no count")
 }
 
 fn print_what_to_try(demo: &Demo<'_>, index: &str) {
     let base = demo.client.base();
     println!(
         "\nTry in another terminal:\n\n\
-         # how many there are\n\
+         # their number\n\
          curl -s '{base}/{index}/_count?pretty'\n\n\
          # the latest\n\
          curl -s '{base}/{index}/_search?sort=@timestamp:desc&size=1&pretty'\n\n\
-         # which fields they have\n\
+         # their fields\n\
          curl -s '{base}/{index}/_field_caps?fields=*&pretty'\n\n\
          Ctrl-C stops."
     );
 }
 
-/// `windows-events` for `../data/Windows Events.ndjson.gz`: the file's name without its endings,
-/// with what an index name may not have replaced.
+/// Returns the index name for a file: `windows-events` for `../data/Windows Events.ndjson.gz`. Removes the file
+/// extensions and replaces characters that an index name must not contain.
 fn index_name(file: &Path) -> String {
     let name = file.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     let mut stem = name.as_str();

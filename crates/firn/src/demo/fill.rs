@@ -1,4 +1,4 @@
-//! Filling an empty server: weeks of events, laid out by tenant and week.
+//! Filling of an empty server with weeks of events, in indices by tenant and week.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
@@ -14,17 +14,17 @@ use crate::generate::{Format, Generator, GeneratorConfig, Kind, Span, index_temp
 use crate::ingest::grouped;
 use crate::serve::now_ms;
 
-/// Holds how far the demo came, in its `_meta`.
+/// Component template whose `_meta` stores the progress of the demo.
 const STATE: &str = "/_component_template/firn-demo-state";
-/// The invented company; the live stream goes on with the same one.
+/// Seed of the fictional company; the live stream continues with the same one.
 const SEED: u64 = 28;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 const BATCH_BYTES: usize = 2 * 1024 * 1024;
 const SENDERS: usize = 2;
-/// How often the filling says how far it is.
+/// Number of progress reports during the filling.
 const PARTS: u64 = 4;
 
-/// What the server was filled with.
+/// The events that the server was filled with.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct History {
     pub(super) start_ms: i64,
@@ -33,7 +33,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// So many events over so many days until now.
+    /// Creates a history of the configured number of events and days until now.
     fn until_now(args: &DemoArgs) -> Self {
         let end_ms = now_ms();
         Self {
@@ -43,7 +43,7 @@ impl History {
         }
     }
 
-    /// As it was noted when the server was filled.
+    /// Parses the history that was stored when the server was filled.
     fn read(state: &Value) -> Option<Self> {
         Some(Self {
             start_ms: state["start_ms"].as_i64()?,
@@ -52,20 +52,23 @@ impl History {
         })
     }
 
-    /// Its events a minute, on average.
+    /// Returns its average number of events per minute.
     pub(super) fn per_minute(&self) -> f64 {
         self.events as f64 * 60_000.0 / (self.end_ms - self.start_ms).max(1) as f64
     }
 }
 
-/// Fills the server if it is empty, or if an earlier filling was interrupted. With what, if the
-/// demo's data stream is there afterwards, so that live events have a place to go.
+/// Fills the server if it is empty, or if an earlier filling was interrupted. Returns the history if the demo's data
+/// stream exists afterwards, as the target of live events.
 pub(super) fn fill_if_empty(demo: &Demo<'_>) -> anyhow::Result<Option<History>> {
     match state(&demo.client)? {
         Some(state) if state["state"] == "done" => {
             let count = count(&demo.client)?;
-            println!("{} demo events are here from an earlier run", grouped(count));
-            // Earlier builds noted nothing but that they were done.
+            println!(
+                "the server already has {} demo events from an earlier run",
+                grouped(count)
+            );
+            // Earlier builds stored only that they were done.
             return Ok(Some(
                 History::read(&state).unwrap_or_else(|| History::until_now(demo.args)),
             ));
@@ -77,7 +80,7 @@ pub(super) fn fill_if_empty(demo: &Demo<'_>) -> anyhow::Result<Option<History>> 
             }
         }
         None if !is_empty(&demo.client)? => {
-            println!("the server already has indices of its own: no demo events are added");
+            println!("the server already has other indices: no demo events are added");
             return Ok(None);
         }
         None => {}
@@ -129,7 +132,7 @@ fn fill(demo: &Demo<'_>) -> anyhow::Result<History> {
     demo.client.json("POST", &format!("/{STREAM}/_refresh"), None)?;
     let found = count(&demo.client)?;
     if found < args.fill {
-        bail!("{found} of {} events are found", args.fill);
+        bail!("a search finds only {found} of {} events", args.fill);
     }
     set_state(
         &demo.client,
@@ -137,7 +140,7 @@ fn fill(demo: &Demo<'_>) -> anyhow::Result<History> {
     )?;
     let seconds = started.elapsed().as_secs_f64();
     println!(
-        "{} of {} events indexed in {seconds:.0} s ({} a second)",
+        "{} of {} events indexed in {seconds:.0} s ({} per second)",
         grouped(found),
         grouped(args.fill),
         grouped((args.fill as f64 / seconds) as u64)
@@ -145,7 +148,7 @@ fn fill(demo: &Demo<'_>) -> anyhow::Result<History> {
     Ok(history)
 }
 
-/// What the generator is asked for: bulk bodies for the data stream.
+/// Returns the configuration of the generator: bulk bodies for the data stream.
 pub(super) fn company(tenants: u32, span: Span) -> GeneratorConfig {
     GeneratorConfig {
         seed: SEED,
@@ -158,7 +161,7 @@ pub(super) fn company(tenants: u32, span: Span) -> GeneratorConfig {
     }
 }
 
-/// Sends the next events, some requests at a time.
+/// Sends the next events, with several concurrent requests.
 fn send_part(demo: &Demo<'_>, generator: &mut Generator, events: u64) -> anyhow::Result<()> {
     let (batches, queue) = sync_channel::<(Vec<u8>, u64)>(SENDERS);
     let queue = Mutex::new(queue);
@@ -169,7 +172,7 @@ fn send_part(demo: &Demo<'_>, generator: &mut Generator, events: u64) -> anyhow:
             scope.spawn(|| {
                 loop {
                     let Ok((body, count)) = queue.lock().recv() else { return };
-                    // After a failure the rest is only taken from the queue.
+                    // After a failure the remaining batches are only removed from the queue.
                     if failure.lock().is_some() || demo.is_stopping() {
                         continue;
                     }
@@ -214,7 +217,8 @@ pub(super) fn send(demo: &Demo<'_>, body: &[u8], count: u64) -> anyhow::Result<(
             .map_err(|failure| anyhow::anyhow!("a bulk request failed: {failure}"))?;
         match answer.status {
             200 => {
-                let parsed: Value = serde_json::from_slice(&answer.body).context("no bulk answer")?;
+                let parsed: Value =
+                    serde_json::from_slice(&answer.body).context("the response is not a bulk response")?;
                 let items = parsed["items"].as_array().map_or(0, Vec::len) as u64;
                 if parsed["errors"] != json!(false) || items != count {
                     let first = parsed["items"]
@@ -230,7 +234,7 @@ pub(super) fn send(demo: &Demo<'_>, body: &[u8], count: u64) -> anyhow::Result<(
     }
 }
 
-/// What an earlier run noted.
+/// Returns the state that an earlier run stored.
 fn state(client: &Client) -> anyhow::Result<Option<Value>> {
     let answer = client
         .send("GET", STATE, None)
@@ -255,5 +259,5 @@ fn is_empty(client: &Client) -> anyhow::Result<bool> {
 
 fn count(client: &Client) -> anyhow::Result<u64> {
     let answer = client.json("GET", &format!("/{STREAM}/_count"), None)?;
-    answer["count"].as_u64().context("_count tells no count")
+    answer["count"].as_u64().context("the response of _count has no count")
 }

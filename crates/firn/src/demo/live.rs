@@ -1,4 +1,4 @@
-//! The live stream: events that happen now, at the pace of the history or so many a second.
+//! Live stream: sends new events at the rate of the history or at a fixed rate.
 
 use std::time::Duration;
 
@@ -11,13 +11,12 @@ use crate::serve::now_ms;
 
 /// Small enough that a dashboard moves, large enough to be one request.
 const STEP: Duration = Duration::from_millis(500);
-/// Between tries of a request that failed.
+/// Pause before a failed request is repeated.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Events of one request at most: after a pause of the machine, the rest follows step by step.
+/// Maximum of events in one request: after a pause of the machine, the rest follows in further steps.
 const EVENTS_MAX: u64 = 5000;
 
-/// Sends until the server stops. A request that fails is logged once and tried again: the disk
-/// may be full for an hour.
+/// Sends until the server stops. A failed request is logged once and repeated: the disk may be full for an hour.
 pub(super) fn keep_coming(demo: &Demo<'_>, history: &History) -> anyhow::Result<()> {
     let span = match demo.args.live {
         Some(0) => return Ok(()),
@@ -45,8 +44,8 @@ pub(super) fn keep_coming(demo: &Demo<'_>, history: &History) -> anyhow::Result<
     Ok(())
 }
 
-/// When the newest event happened: what comes after it fills the time since the history or the last run ended, so that a
-/// chart has no gap. Not longer ago than the history is long.
+/// Returns the time of the newest event. The stream fills the time since then, so that a chart has no gap after the
+/// history or the last run. At most the length of the history ago.
 fn last_event_ms(demo: &Demo<'_>, history: &History) -> anyhow::Result<i64> {
     let body = json!({"size": 0, "aggs": {"last": {"max": {"field": "@timestamp"}}}});
     let path = format!("/{STREAM}/_search");
@@ -60,7 +59,7 @@ fn send_until_done(demo: &Demo<'_>, body: &[u8], events: u64) {
     let mut failing = false;
     while let Err(error) = fill::send(demo, body, events) {
         if !failing && !demo.is_stopping() {
-            tracing::warn!("live events are held back: {error:#}");
+            tracing::warn!("cannot send live events, retrying: {error:#}");
         }
         failing = true;
         if !demo.sleep(PAUSE) {
@@ -68,6 +67,6 @@ fn send_until_done(demo: &Demo<'_>, body: &[u8], events: u64) {
         }
     }
     if failing {
-        tracing::info!("live events go in again");
+        tracing::info!("sending live events again");
     }
 }

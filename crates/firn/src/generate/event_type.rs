@@ -1,10 +1,10 @@
-//! Event types: read once from their table, then written by running down a list of steps.
+//! Event types: parsed once from their table, and written as a list of steps.
 
 use anyhow::{Context, Result, bail, ensure};
 
 use super::value::{Mapping, Scene, Value};
 
-/// Class as events spell it, and its table; see `types/README.md`.
+/// Class in the events, and its table; see `types/README.md`.
 const TABLES: &[(&str, &str)] = &[
     ("Connectivity", include_str!("types/connectivity.txt")),
     ("Security", include_str!("types/security.txt")),
@@ -13,7 +13,7 @@ const TABLES: &[(&str, &str)] = &[
     ("Sockets Management", include_str!("types/sockets.txt")),
 ];
 
-/// Fields of one event whose values its message can take up.
+/// Maximum of fields of one event whose values its message can contain.
 const SLOTS_MAX: usize = 48;
 
 pub(crate) struct EventType {
@@ -24,18 +24,18 @@ pub(crate) struct EventType {
     severities: Value,
     steps: Vec<Step>,
     messages: Vec<Vec<Piece>>,
-    /// Dotted paths of its own fields with their types.
+    /// Dotted paths of the fields of this type, with their mappings.
     pub(crate) fields: Vec<(String, Mapping)>,
 }
 
 enum Step {
     Literal(Box<[u8]>),
-    /// Writes a value and remembers where, for the message.
+    /// Writes a value and remembers its place for the message.
     Value {
         value: Value,
         slot: usize,
     },
-    /// Leaves out the next steps in all but `percent` of the cases.
+    /// Skips the next steps in all but `percent` of the cases.
     Optional {
         percent: u64,
         steps: usize,
@@ -77,7 +77,7 @@ struct Builder {
     steps: Vec<Step>,
     names: Vec<String>,
     fields: Vec<(String, Mapping)>,
-    /// Objects that are open, and whether the innermost has no field yet.
+    /// Open objects, and whether the innermost has no field yet.
     path: Vec<String>,
     is_first: bool,
 }
@@ -107,7 +107,7 @@ impl Builder {
         };
         Ok(EventType {
             name: name.to_owned(),
-            weight: weight.parse().context("the weight is no number")?,
+            weight: weight.parse().context("the weight is not a number")?,
             head: format!(r#"","event_class":"{class}","event_type":"{name}","severity":""#)
                 .into_bytes()
                 .into(),
@@ -141,7 +141,7 @@ impl Builder {
             return Ok(());
         }
         if word == "}" {
-            self.path.pop().context("a brace closes nothing")?;
+            self.path.pop().context("a closing brace has no opening brace")?;
             self.literal("}".to_owned());
             return Ok(());
         }
@@ -150,7 +150,11 @@ impl Builder {
         let (name, range) = match name.strip_suffix(']').and_then(|name| name.split_once('[')) {
             Some((name, range)) => (
                 name,
-                Some(range.split_once('-').context("an array has a smallest and a largest")?),
+                Some(
+                    range
+                        .split_once('-')
+                        .context("an array needs a minimum and a maximum")?,
+                ),
             ),
             None => (name, None),
         };
@@ -209,7 +213,7 @@ impl Builder {
                 (_, Some(slot)) => Piece::Slot(slot),
                 ("site", None) => Piece::Site,
                 ("tenant", None) => Piece::Tenant,
-                _ => bail!("the message names [{name}], which is no field that is always there"),
+                _ => bail!("the message names [{name}], which is not a required field"),
             });
             rest = after;
         }

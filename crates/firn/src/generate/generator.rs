@@ -1,4 +1,4 @@
-//! Events one after the other, into a buffer.
+//! Generator of events, which writes one after the other into a buffer.
 
 use anyhow::{Result, ensure};
 
@@ -11,9 +11,9 @@ use super::weblog::Weblog;
 use super::world::World;
 use super::{Format, Kind};
 
-/// More tenants than firn is made for would only take memory.
+/// firn is not made for more tenants; they would only take memory.
 const TENANTS_MAX: usize = 10_000;
-/// What bursts are about.
+/// Event types of bursts.
 const BURST_TYPES: &[&str] = &[
     "tunnel_down",
     "link_state_change",
@@ -29,7 +29,7 @@ const BURST_TYPES: &[&str] = &[
     "kernel_message",
 ];
 
-/// What to generate. The same values give the same bytes.
+/// Configuration of a generator. The same values give the same bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct GeneratorConfig {
     pub(crate) seed: u64,
@@ -40,14 +40,14 @@ pub(crate) struct GeneratorConfig {
     pub(crate) span: Span,
 }
 
-/// Which events.
+/// Time range of the events.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Span {
-    /// So many from `start_ms` on and before `end_ms` (ms since 1970, UTC).
+    /// `events` events from `start_ms` on and before `end_ms` (ms since 1970, UTC).
     Range { start_ms: i64, end_ms: i64, events: u64 },
-    /// At a rate, without an end, as time goes by.
+    /// At a rate, in real time, without an end.
     Live { start_ms: i64, events_per_second: f64 },
-    /// As time goes by, without an end, at the pace of so many events (at least 1) in a range of time: with the same rhythm of
+    /// In real time, without an end, at the rate of a range with `events` events (at least 1): with the same rhythm of
     /// days and weeks.
     Continued {
         range_start_ms: i64,
@@ -61,7 +61,7 @@ pub(crate) enum Span {
 pub(crate) struct Generator {
     random: Random,
     world: World,
-    /// The same events over and over would be no company; these are drawn by weight.
+    /// Indices of `types`, each as often as its weight.
     draws: Vec<u16>,
     types: Vec<EventType>,
     burst_types: Vec<usize>,
@@ -79,7 +79,7 @@ enum Source {
 }
 
 impl Generator {
-    /// Lays out the company. Takes some milliseconds, and some 10 MB for its users and hosts.
+    /// Creates the company. Takes some milliseconds, and some 10 MB for its users and hosts.
     pub(crate) fn new(config: &GeneratorConfig) -> Result<Self> {
         ensure!(
             (1..=TENANTS_MAX).contains(&config.tenants),
@@ -113,7 +113,7 @@ impl Generator {
                 events,
                 start_ms,
             } => {
-                ensure!(events > 0, "a range without events has no pace to go on with");
+                ensure!(events > 0, "a range without events has no rate to continue");
                 let range = Timeline::new(config.seed, range_start_ms, range_end_ms, events);
                 Source::Continued(Continued::new(range, start_ms))
             }
@@ -138,8 +138,8 @@ impl Generator {
         })
     }
 
-    /// Appends at most `events_max` events to `out`, each as one line (two in bulk format), and says
-    /// how many; 0: that was all, or, of live events, all up to `now_ms`, which a range ignores.
+    /// Appends at most `events_max` events to `out`, each as one line (two in bulk format), and returns their number.
+    /// 0: all events are written, or, for live events, all up to `now_ms`, which a range ignores.
     pub(crate) fn fill(&mut self, out: &mut Vec<u8>, events_max: u64, now_ms: i64) -> u64 {
         let mut events = 0;
         while events < events_max {
@@ -162,7 +162,7 @@ impl Generator {
         let burst = burst.filter(|burst| random.below(100 + burst.percent) < burst.percent);
         let (tenant, type_index) = match burst {
             Some(burst) => {
-                // The burst's own randomness says whom it hits and with what.
+                // The random numbers of the burst choose its tenant and event type.
                 let mut own = Random::new(burst.id);
                 let kind = self.burst_types[(mix(burst.id) % self.burst_types.len() as u64) as usize];
                 (self.world.draw_tenant(&mut own), kind)

@@ -1,4 +1,4 @@
-//! The index templates that fit the generated events.
+//! Index templates for the generated events.
 
 use anyhow::Result;
 use serde_json::{Map, Value, json};
@@ -8,9 +8,8 @@ use super::event_type::{COMMON_FIELDS, event_types};
 use super::value::Mapping;
 use super::weblog;
 
-/// A name and the body for `PUT _index_template/<name>`: explicit types for every field that
-/// [`Generator`](super::Generator) writes. Events go to data streams `events-*`, web logs to plain
-/// indices `weblog-*`.
+/// Returns a name and the body for `PUT _index_template/<name>`: explicit types for every field that
+/// [`Generator`](super::Generator) writes. Events go to data streams `events-*`, web logs to plain indices `weblog-*`.
 pub(crate) fn index_template(kind: Kind) -> Result<(&'static str, Value)> {
     let mut properties = Map::new();
     let mut add = |path: &str, mapping: Mapping| {
@@ -61,7 +60,7 @@ pub(crate) fn index_template(kind: Kind) -> Result<(&'static str, Value)> {
 
 fn field(mapping: Mapping) -> Value {
     let name = match mapping {
-        // Longer values are kept and shown, but make no good terms.
+        // Longer values are stored and shown, but are no useful terms.
         Mapping::Keyword => return json!({ "type": "keyword", "ignore_above": 1024 }),
         Mapping::Text => "text",
         Mapping::Long => "long",

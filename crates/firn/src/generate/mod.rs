@@ -1,7 +1,7 @@
-//! `firn generate`: events of a made-up company, the same bytes for the same arguments.
+//! `firn generate`: events of a fictional company, the same bytes for the same arguments.
 //!
-//! Fast enough not to be the bottleneck of a benchmark: event types are tables that are read once
-//! (`types/`), an event is a walk down a list of steps, and nothing is allocated on the way.
+//! Fast enough not to be the bottleneck of a benchmark: event types are tables that are parsed once (`types/`), an
+//! event is written as a list of steps, and no memory is allocated meanwhile.
 
 mod event_type;
 mod generator;
@@ -29,27 +29,27 @@ pub(crate) use generator::{Generator, GeneratorConfig, Span};
 pub(crate) use mapping::index_template;
 pub(crate) use random::{Random, mix};
 
-/// Bytes gathered before they are written.
+/// Write buffer in bytes.
 const WRITE_BYTES: usize = 1 << 20;
-/// How often `--follow` writes what has become due.
+/// Interval at which `--follow` writes due events.
 const FOLLOW_EVERY: Duration = Duration::from_millis(100);
 const DAY_SECONDS: f64 = 86_400.0;
-/// Three thousand years of events are no use, and dates end with year 9999.
+/// Three thousand years of events are useless, and dates end with year 9999.
 const DAYS_MAX: f64 = 36_525.0;
 
-/// What the events are about.
+/// Kind of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kind {
-    /// A company's network and security events: 5 classes, over 60 types, over 250 fields.
+    /// Network and security events of a company: 5 classes, over 60 types, over 250 fields.
     Events,
     /// Web access logs: 14 fields, 466 bytes a line on average.
     Weblog,
 }
 
-/// How the events are written.
+/// Output format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// An event a line.
+    /// One event per line.
     Ndjson,
     /// The body of `_bulk`: a `create` action for `index` before each event.
     Bulk {
@@ -58,55 +58,55 @@ pub(crate) enum Format {
     },
 }
 
-/// `firn generate`
+/// Arguments of `firn generate`.
 #[derive(Debug, Args)]
 pub(crate) struct GenerateArgs {
-    /// The same seed and arguments give the same bytes.
+    /// Seed: the same seed and arguments give the same bytes
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many events. Of --events, --days and --eps, two say the third.
+    /// Number of events; two of --events, --days and --eps determine the third
     #[arg(long, conflicts_with = "follow")]
     events: Option<u64>,
-    /// How many days they cover [default: 1].
+    /// Period of the events in days [default: 1]
     #[arg(long, conflicts_with = "follow")]
     days: Option<f64>,
-    /// Events per second, on average [default: 50].
+    /// Events per second, on average [default: 50]
     #[arg(long)]
     eps: Option<f64>,
-    /// Where the range of time starts, as a date or date and time [default: so that it ends at --end].
+    /// Start of the time range, as a date or date and time [default: so that it ends at --end]
     #[arg(long, conflicts_with = "follow")]
     start: Option<String>,
-    /// Where the range of time ends [default: --now].
+    /// End of the time range [default: --now]
     #[arg(long, conflicts_with_all = ["follow", "start"])]
     end: Option<String>,
-    /// What counts as now [default: the clock].
+    /// Current time [default: the clock]
     #[arg(long)]
     now: Option<String>,
-    /// How many tenants; the largest has about 20 % of the events [default: 40, weblog: 13].
+    /// Number of tenants; the largest has about 20 % of the events [default: 40, weblog: 13]
     #[arg(long)]
     tenants: Option<usize>,
-    /// `ndjson`, or `bulk` for the body of a bulk request.
+    /// `ndjson`, or `bulk` for the body of a bulk request
     #[arg(long, default_value = "ndjson", value_parser = ["ndjson", "bulk"])]
     format: String,
-    /// The index or data stream that bulk actions name [default: events-demo or weblog-demo].
+    /// Index or data stream of bulk actions [default: events-demo or weblog-demo]
     #[arg(long)]
     index: Option<String>,
-    /// What the events are about.
+    /// Kind of events
     #[arg(long, value_enum, default_value_t = Kind::Events)]
     kind: Kind,
-    /// Write to this file; `-` is standard output.
+    /// Write to this file; `-` is standard output
     #[arg(long, default_value = "-")]
     out: PathBuf,
-    /// Go on in real time at --eps until interrupted.
+    /// Continue in real time at --eps until interrupted
     #[arg(long)]
     follow: bool,
-    /// Print the index template that fits the events, and nothing else.
+    /// Print only the index template for the events
     #[arg(long)]
     template: bool,
 }
 
-/// Runs the command: writes to `--out` until all events are written, the reader goes away, or the
-/// process is interrupted.
+/// Runs the command: writes to `--out` until all events are written, the reader closes the pipe, or the process is
+/// interrupted.
 pub(crate) fn run(args: GenerateArgs) -> Result<()> {
     let mut out: Box<dyn Write> = match args.out.to_str() {
         Some("-") => Box::new(io::stdout().lock()),
@@ -122,7 +122,7 @@ pub(crate) fn run(args: GenerateArgs) -> Result<()> {
         false => write_all(&args, out.as_mut()),
     };
     match written {
-        // `firn generate | head` is no failure.
+        // `firn generate | head` is not an error.
         Err(error)
             if error
                 .downcast_ref::<io::Error>()
@@ -153,7 +153,7 @@ fn write_all(args: &GenerateArgs, out: &mut dyn Write) -> Result<()> {
 fn follow(args: &GenerateArgs, out: &mut dyn Write) -> Result<()> {
     let events_per_second = args.eps.unwrap_or(50.0);
     let start_ms = now_ms(args)?;
-    // Only how long it runs is taken from the clock; where time starts is an argument.
+    // The clock only measures the running time; the start time is an argument.
     let began = std::time::Instant::now();
     let mut generator = Generator::new(&config(
         args,
@@ -193,7 +193,7 @@ fn config(args: &GenerateArgs, span: Span) -> GeneratorConfig {
     }
 }
 
-/// How many events between when and when.
+/// Returns the time range and its number of events.
 fn range(args: &GenerateArgs) -> Result<Span> {
     if let Some(eps) = args.eps {
         ensure!(eps > 0.0 && eps.is_finite(), "--eps must be above 0");
@@ -230,17 +230,17 @@ fn now_ms(args: &GenerateArgs) -> Result<i64> {
         Some(now) => time_ms(now),
         None => Ok(SystemTime::now()
             .duration_since(UNIX_EPOCH)
-            .context("the clock stands before 1970")?
+            .context("the clock is before 1970")?
             .as_millis() as i64),
     }
 }
 
-/// `2026-11-21`, `2026-11-21T14:30:00` (UTC) or with `Z` or an offset.
+/// Parses `2026-11-21`, `2026-11-21T14:30:00` (UTC) or with `Z` or an offset.
 fn time_ms(text: &str) -> Result<i64> {
     if let Ok(timestamp) = text.parse::<jiff::Timestamp>() {
         return Ok(timestamp.as_millisecond());
     }
     let civil = text.parse::<jiff::civil::DateTime>();
-    let civil = civil.with_context(|| format!("[{text}] is no time; give one as 2026-11-21T14:30:00Z"))?;
+    let civil = civil.with_context(|| format!("[{text}] is not a time such as 2026-11-21T14:30:00Z"))?;
     Ok(civil.to_zoned(jiff::tz::TimeZone::UTC)?.timestamp().as_millisecond())
 }

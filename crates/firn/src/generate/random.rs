@@ -1,6 +1,6 @@
-//! The generator's randomness: fast, and the same bytes for the same seed in every version.
+//! Random numbers of the generator: fast, and the same bytes for the same seed in every version.
 
-/// Wyrand, written out so that a library's update cannot change what a seed gives.
+/// Wyrand, implemented here so that an update of a library cannot change the output of a seed.
 #[derive(Debug, Clone)]
 pub(crate) struct Random(u64);
 
@@ -16,13 +16,13 @@ impl Random {
         (product >> 64) as u64 ^ product as u64
     }
 
-    /// 0 to `bound` - 1; 0 if `bound` is 0.
+    /// Returns 0 to `bound` - 1; 0 if `bound` is 0.
     #[inline]
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// Like [`below`](Self::below), small numbers far more often: half of them in the first quarter.
+    /// As [`below`](Self::below), but small numbers far more often: half of them in the first quarter.
     #[inline]
     pub(crate) fn skewed(&mut self, bound: usize) -> usize {
         let part = self.next();
@@ -30,13 +30,13 @@ impl Random {
         ((squared * bound as u128) >> 64) as usize
     }
 
-    /// True in `percent` of 100 cases.
+    /// Returns true in `percent` of 100 cases.
     #[inline]
     pub(crate) fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
-    /// From `min` to `max`, each power of two above `min` as often as the next.
+    /// Returns a number from `min` to `max`; each power of two above `min` is equally frequent.
     #[inline]
     pub(crate) fn logarithmic(&mut self, min: u64, max: u64) -> u64 {
         let span = max.saturating_sub(min);

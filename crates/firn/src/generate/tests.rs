@@ -1,4 +1,4 @@
-//! What the generated events promise.
+//! Tests of the guarantees of generated events.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -43,7 +43,7 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = Value> {
         })
 }
 
-/// Dotted paths of everything that is no object; a point is one value.
+/// Collects the dotted paths of all values that are not objects; a point is one value.
 fn paths(value: &Value, prefix: &str, into: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) if !fields.contains_key("lat") => {
@@ -84,7 +84,7 @@ fn the_tables_have_enough_types_and_fields_and_no_field_has_two_types() {
     assert!(types.len() >= 60, "{} types", types.len());
     assert!(fields.len() >= 250, "{} fields", fields.len());
     let names: BTreeSet<_> = types.iter().map(|of| &of.name).collect();
-    assert_eq!(names.len(), types.len(), "a name stands twice");
+    assert_eq!(names.len(), types.len(), "a name occurs twice");
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn bulk_bodies_alternate_actions_and_events() {
     assert_eq!(lines[1]["tenant"], "tenant-001");
 }
 
-/// Events of each hour from `start_ms` on.
+/// Counts the events of each hour from `start_ms` on.
 fn per_hour(generator: &mut Generator, start_ms: i64, hours: usize, now_ms: i64) -> Vec<u64> {
     let mut counts = vec![0; hours];
     let mut out = Vec::new();
@@ -238,12 +238,12 @@ fn what_goes_on_has_the_rhythm_and_the_volume_of_the_history() {
     let sum = |counts: &[u64]| counts.iter().sum::<u64>() as f64;
     let ratio = sum(&this_week) / sum(&last_week);
     assert!((0.9..1.1).contains(&ratio), "this week has {ratio} of last week");
-    // Hour by hour, six at a time: bursts fall where they like.
+    // Hour by hour, six at a time: bursts may fall anywhere.
     for (number, (before, after)) in last_week.chunks(6).zip(this_week.chunks(6)).enumerate() {
         let ratio = sum(after) / sum(before);
         assert!((0.5..2.0).contains(&ratio), "part {number}: {after:?} after {before:?}");
     }
-    // A weekend is a weekend, and nothing comes before it is due.
+    // A weekend is a weekend, and no event comes before it is due.
     assert!(
         sum(&this_week[5 * 24..6 * 24]) < 0.7 * sum(&this_week[24..48]),
         "{this_week:?}"

@@ -1,5 +1,4 @@
-//! Writing numbers and times as text without the formatting machinery: it would be half the cost of
-//! an event.
+//! Formatting of numbers and times without `std::fmt`, which would take half the time of an event.
 
 const PAIRS: &[u8; 200] = b"0001020304050607080910111213141516171819\
 2021222324252627282930313233343536373839\
@@ -36,7 +35,7 @@ pub(crate) fn write_signed(out: &mut Vec<u8>, number: i64) {
     write_unsigned(out, number.unsigned_abs());
 }
 
-/// `number` / 10^`decimals`.
+/// Writes `number` / 10^`decimals`.
 pub(crate) fn write_decimal(out: &mut Vec<u8>, number: i64, decimals: u32) {
     let scale = 10_u64.pow(decimals);
     if number < 0 {
@@ -48,7 +47,7 @@ pub(crate) fn write_decimal(out: &mut Vec<u8>, number: i64, decimals: u32) {
     write_padded(out, number % scale, decimals as usize);
 }
 
-/// With leading zeros, `width` digits.
+/// Writes `width` digits with leading zeros.
 pub(crate) fn write_padded(out: &mut Vec<u8>, mut number: u64, width: usize) {
     let start = out.len();
     out.resize(start + width, b'0');
@@ -58,7 +57,7 @@ pub(crate) fn write_padded(out: &mut Vec<u8>, mut number: u64, width: usize) {
     }
 }
 
-/// The lowest `digits` hex digits, at most 16.
+/// Writes the lowest `digits` hex digits, at most 16.
 pub(crate) fn write_hex(out: &mut Vec<u8>, number: u64, digits: usize) {
     for position in (0..digits).rev() {
         out.push(HEX[(number >> (position * 4)) as usize & 15]);
@@ -96,7 +95,7 @@ pub(crate) fn write_uuid(out: &mut Vec<u8>, high: u64, low: u64) {
     write_hex(out, low, 12);
 }
 
-/// Writes times; most of them are of the day of the one before.
+/// Writes times. Most of them have the same day as the previous one.
 #[derive(Debug, Clone)]
 pub(crate) struct TimeWriter {
     day: i64,
@@ -114,7 +113,7 @@ impl TimeWriter {
         }
     }
 
-    /// `2026-11-21T14:30:23.123Z` of milliseconds since 1970 in UTC.
+    /// Writes milliseconds since 1970 in UTC as `2026-11-21T14:30:23.123Z`.
     pub(crate) fn write(&mut self, out: &mut Vec<u8>, time_ms: i64) {
         let day = time_ms.div_euclid(DAY_MS);
         if day != self.day {
@@ -152,7 +151,7 @@ impl TimeWriter {
     }
 }
 
-/// Year, month and day of a day since 1970; years 0 to 9999. Howard Hinnant's `civil_from_days`.
+/// Returns year, month and day of a day since 1970; years 0 to 9999. Howard Hinnant's `civil_from_days`.
 fn civil(day: i64) -> (i64, u64, u64) {
     let shifted = day + 719_468;
     let era = shifted.div_euclid(146_097);

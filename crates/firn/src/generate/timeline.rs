@@ -1,4 +1,4 @@
-//! When events happen: a daily and weekly rhythm, bursts, and some that come late or out of order.
+//! Times of events: a daily and weekly rhythm, bursts, and some events that arrive late or out of order.
 
 use super::random::{Random, mix};
 
@@ -10,29 +10,29 @@ const HOURS: [u64; 24] = [
 ];
 /// Saturday and Sunday, in percent of a working day.
 const WEEKEND_PERCENT: u64 = 45;
-/// One minute in so many starts a burst, which lasts at most [`BURST_MINUTES_MAX`].
+/// One minute in this many starts a burst, which lasts at most [`BURST_MINUTES_MAX`].
 const BURST_EVERY_MINUTES: u64 = 220;
 const BURST_MINUTES_MAX: i64 = 12;
 
-/// More events than usual, about one thing.
+/// A time with more events than usual, of one type.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Burst {
-    /// Stays the same while it lasts.
+    /// Constant during the burst.
     pub(crate) id: u64,
-    /// Its events per event outside of it, in percent.
+    /// Additional events in percent of the normal ones.
     pub(crate) percent: u64,
 }
 
-/// Spreads a number of events over a range of time, in the order in which they arrive.
+/// Spreads a number of events over a time range, in the order of their arrival.
 pub(crate) struct Timeline {
     seed: u64,
     start_ms: i64,
     end_ms: i64,
-    /// Events of the range, and all that are handed out: more where they go on.
+    /// Events of the range, and the maximum of returned events: more if the range is continued.
     events: u64,
     events_max: u64,
     weight_total: u64,
-    /// The minute being handed out, the weight up to its end, and its events: all and handed out.
+    /// The current minute, the weight up to its end, and its events: all and returned ones.
     minute: i64,
     weight_so_far: u64,
     emitted: u64,
@@ -42,7 +42,7 @@ pub(crate) struct Timeline {
 }
 
 impl Timeline {
-    /// `events` events from `start_ms` on and before `end_ms`.
+    /// Creates `events` events from `start_ms` on and before `end_ms`.
     pub(crate) fn new(seed: u64, start_ms: i64, end_ms: i64, events: u64) -> Self {
         let mut timeline = Self {
             seed,
@@ -68,13 +68,13 @@ impl Timeline {
         timeline
     }
 
-    /// The next event's time and the burst it may belong to.
+    /// Returns the next event's time and the burst it may belong to.
     pub(crate) fn next(&mut self, random: &mut Random) -> Option<(i64, Option<Burst>)> {
         let on_time = self.step(random)?;
         Some((delayed(random, on_time).max(self.start_ms), self.burst))
     }
 
-    /// When the next event happens.
+    /// Returns the time of the next event, without delay.
     fn step(&mut self, random: &mut Random) -> Option<i64> {
         while self.handed_out == self.in_minute {
             if self.emitted == self.events_max {
@@ -89,7 +89,7 @@ impl Timeline {
             self.emitted = due;
             self.burst = burst(self.seed, self.minute);
         }
-        // Within the part of the minute that lies in the range.
+        // Within the part of the minute that is in the range.
         let from = (self.minute * MINUTE_MS).max(self.start_ms);
         let span = ((self.minute + 1) * MINUTE_MS).min(self.end_ms) - from;
         let step = self.handed_out * span as u64 + random.below(span.max(1) as u64);
@@ -97,7 +97,7 @@ impl Timeline {
         Some(from + (step / self.in_minute) as i64)
     }
 
-    /// The first and the last minute may be in the range only in part.
+    /// Returns the weight of a minute. The first and the last minute may be in the range only in part.
     fn weight(&self, minute: i64) -> u64 {
         let from = (minute * MINUTE_MS).max(self.start_ms);
         let to = ((minute + 1) * MINUTE_MS).min(self.end_ms);
@@ -105,7 +105,7 @@ impl Timeline {
     }
 }
 
-/// The share of a whole minute since 1970 in all events.
+/// Returns the relative number of events in a whole minute since 1970.
 fn weight(seed: u64, minute: i64) -> u64 {
     let of_day = minute.rem_euclid(DAY_MINUTES) as u64;
     let (hour, into_hour) = ((of_day / 60) as usize, of_day % 60);
@@ -118,7 +118,7 @@ fn weight(seed: u64, minute: i64) -> u64 {
     rhythm * week * noise / 1000 * with_burst / 100
 }
 
-/// Of 100 events, about one comes late by up to six hours and four are a little out of order.
+/// Of 100 events, about one arrives late by up to six hours and four are a little out of order.
 fn delayed(random: &mut Random, on_time_ms: i64) -> i64 {
     match random.below(100) {
         0 => on_time_ms - random.logarithmic(1000, 6 * 3_600_000) as i64,
@@ -127,7 +127,7 @@ fn delayed(random: &mut Random, on_time_ms: i64) -> i64 {
     }
 }
 
-/// The burst of a minute since 1970.
+/// Returns the burst of a minute since 1970.
 pub(crate) fn burst(seed: u64, minute: i64) -> Option<Burst> {
     (0..BURST_MINUTES_MAX).find_map(|since| {
         let bits = mix(mix(seed ^ 0xb0b5) ^ (minute - since) as u64);
@@ -140,7 +140,7 @@ pub(crate) fn burst(seed: u64, minute: i64) -> Option<Burst> {
     })
 }
 
-/// Events of now: at an even rate, with the same bursts and delays.
+/// Live events at a constant rate, with the same bursts and delays.
 pub(crate) struct Live {
     seed: u64,
     start_ms: i64,
@@ -158,7 +158,7 @@ impl Live {
         }
     }
 
-    /// The next event's time if it is not after `now_ms`.
+    /// Returns the next event's time if it is not after `now_ms`.
     pub(crate) fn next(&mut self, random: &mut Random, now_ms: i64) -> Option<(i64, Option<Burst>)> {
         let after_ms = (self.emitted as f64 * 1000.0 / self.events_per_second) as i64;
         let on_time = self.start_ms + after_ms;
@@ -173,16 +173,16 @@ impl Live {
     }
 }
 
-/// Events that go on as a range of time had them: with its rhythm of days and weeks and its volume, without an end.
+/// Continuation of a time range: with its rhythm of days and weeks and its volume, without an end.
 pub(crate) struct Continued {
-    /// The range, and from its end on each next minute.
+    /// The range, and each further minute after its end.
     timeline: Timeline,
-    /// When the next event happens, which is not due yet.
+    /// Time of the next event, which is not due yet.
     due_ms: Option<i64>,
 }
 
 impl Continued {
-    /// From `start_ms` on, at the pace of a range with so many events, at least one.
+    /// Continues a range with at least one event from `start_ms` on, at its rate.
     pub(crate) fn new(mut range: Timeline, start_ms: i64) -> Self {
         range.start_ms = start_ms;
         range.end_ms = i64::MAX;
@@ -194,7 +194,7 @@ impl Continued {
         }
     }
 
-    /// The next event's time if it is due at `now_ms`.
+    /// Returns the next event's time if it is due at `now_ms`.
     pub(crate) fn next(&mut self, random: &mut Random, now_ms: i64) -> Option<(i64, Option<Burst>)> {
         if self.due_ms.is_none() {
             self.due_ms = self.timeline.step(random);

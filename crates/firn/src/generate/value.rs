@@ -1,4 +1,4 @@
-//! The values that fields take: how they are written in the table, in an event, and in a mapping.
+//! Values of fields: their syntax in the table, in an event, and in a mapping.
 
 use anyhow::{Context, Result, bail};
 
@@ -9,11 +9,11 @@ use super::text::{
 use super::words::*;
 use super::world::{Subject, World};
 
-/// Public addresses and domain names that come again and again.
+/// Number of recurring public addresses and domain names.
 const RECURRING_ADDRESSES: u64 = 5000;
 const RECURRING_DOMAINS: usize = 4000;
 
-/// What a field's value is made of.
+/// Generator of a field's value.
 #[derive(Debug, Clone)]
 pub(crate) enum Value {
     /// `a|b|c`: one of these; numbers if all are.
@@ -34,11 +34,11 @@ pub(crate) enum Value {
     Digits { count: usize },
     /// `words:MIN:MAX`
     Words { min: u64, max: u64 },
-    /// `ago:SECONDS`: a time at most so long before the event.
+    /// `ago:SECONDS`: a time up to this long before the event.
     Ago { ms: u64 },
     /// `ahead:SECONDS`
     Ahead { ms: u64 },
-    /// A word of its own.
+    /// A single word without arguments.
     Simple(Simple),
 }
 
@@ -100,7 +100,7 @@ simple_values! {
     Stack "stack" Text,
 }
 
-/// Elasticsearch's field types, as far as the events need them.
+/// Elasticsearch's field types that the events need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mapping {
     Keyword,
@@ -113,7 +113,7 @@ pub(crate) enum Mapping {
     GeoPoint,
 }
 
-/// What a value may depend on.
+/// Inputs of a value.
 pub(crate) struct Scene<'a> {
     pub(crate) world: &'a World,
     pub(crate) subject: Subject,
@@ -141,7 +141,7 @@ impl Value {
                 .with_context(|| format!("[{text}] lacks an argument"))?;
             argument
                 .parse()
-                .with_context(|| format!("[{argument}] in [{text}] is no number"))
+                .with_context(|| format!("[{argument}] in [{text}] is not a number"))
         };
         Ok(match word {
             "int" => Self::Int {
@@ -196,12 +196,12 @@ impl Value {
             "community" => Self::Listed(COMMUNITIES),
             _ => match Simple::parse(word) {
                 Some(simple) => Self::Simple(simple),
-                None => bail!("[{text}] is no value"),
+                None => bail!("[{text}] is not a value"),
             },
         })
     }
 
-    /// The field type that fits.
+    /// Returns the matching field type.
     pub(crate) fn mapping(&self) -> Mapping {
         match self {
             Self::Pick { are_numbers: true, .. } | Self::Int { .. } | Self::Log { .. } => Mapping::Long,
@@ -214,7 +214,7 @@ impl Value {
         }
     }
 
-    /// Whether the value stands in quotes.
+    /// Whether the value is in quotes.
     pub(crate) fn is_quoted(&self) -> bool {
         !matches!(
             self.mapping(),
@@ -283,11 +283,11 @@ impl Value {
     }
 }
 
-/// A word of running text, frequent ones first.
+/// Writes a word of running text, frequent ones first.
 pub(crate) fn write_word(out: &mut Vec<u8>, random: &mut Random) {
     let stem = STEMS[random.skewed(STEMS.len())];
     out.extend_from_slice(stem.as_bytes());
-    // Most words stand as they are, and the little ones always.
+    // Most words have no ending, and the short ones never.
     if stem.len() > 4 && random.percent(40) {
         out.extend_from_slice(ENDINGS[random.skewed(ENDINGS.len())].as_bytes());
     }
@@ -311,7 +311,7 @@ impl Simple {
             Self::System => out.extend_from_slice(SYSTEMS[host.system].as_bytes()),
             Self::City => out.extend_from_slice(CITIES[site.city].0.as_bytes()),
             Self::Country => {
-                // Mostly the site's own.
+                // Mostly the city of the site.
                 let city = if random.percent(60) {
                     site.city
                 } else {
@@ -344,7 +344,7 @@ impl Simple {
                 }));
             }
             Self::Isp => {
-                // Mostly the one that the site is connected by.
+                // Mostly the provider of the site.
                 let isp = if random.percent(70) {
                     site.isp
                 } else {
@@ -409,7 +409,7 @@ impl Simple {
             Self::Device => out.extend_from_slice(&host.device),
             Self::Serial => out.extend_from_slice(&host.serial),
             Self::Hash => {
-                // Files come again, so their hashes do.
+                // Files recur, so their hashes do.
                 let file = if random.percent(70) {
                     random.skewed(3000) as u64
                 } else {
@@ -438,7 +438,7 @@ impl Simple {
     }
 }
 
-/// An address outside of private, loopback and multicast networks.
+/// Returns an address outside of private, loopback and multicast networks.
 pub(crate) fn public_address(bits: u64) -> u32 {
     const FIRST: [u32; 12] = [13, 20, 34, 45, 52, 78, 91, 104, 142, 151, 185, 203];
     FIRST[(bits >> 40) as usize % FIRST.len()] << 24 | (bits as u32 & 0x00ff_ffff)
@@ -446,7 +446,7 @@ pub(crate) fn public_address(bits: u64) -> u32 {
 
 fn write_groups6(out: &mut Vec<u8>, high: u64, skipped: u32) {
     for group in (skipped..4).rev() {
-        // Leading zeros of a group are left out, as in the canonical form.
+        // Leading zeros of a group are omitted, as in the canonical form.
         let value = high >> (group * 16) & 0xffff;
         let digits = (16 - (value as u16).leading_zeros()).div_ceil(4).max(1);
         write_hex(out, value, digits as usize);

@@ -1,19 +1,19 @@
-//! Web access log events: 14 fields and 465.6 bytes a line on average, the size that the figures of
-//! `bench/` are stated for.
+//! Web access log events: 14 fields and 465.6 bytes a line on average, the size for which the results in `bench/` are
+//! stated.
 
 use super::random::{Random, mix};
 use super::text::{write_ipv4, write_unsigned};
 use super::value::{Mapping, Scene, public_address, write_word};
 use super::words::{CITIES, STEMS};
 
-/// Bytes of a line with its newline, on average, in tenths.
+/// Average bytes of a line with its newline, in tenths.
 const LINE_BYTES_TENTHS: i64 = 4656;
-/// Clients that come again and again, and the share of events that are theirs.
+/// Number of recurring clients, and their share of the events.
 const CLIENTS: usize = 120_000;
 const RECURRING_PERCENT: u64 = 97;
-/// Lengths of the text before it is adjusted.
+/// Lengths of the text before the adjustment.
 const MESSAGE_BYTES: std::ops::Range<i64> = 15..66;
-/// What browsers call themselves, apart from the platform.
+/// User agents of browsers, without the platform.
 const BROWSERS: &[&str] = &[
     "AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Safari/537.36",
     "AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.5 Safari/605.1.15",
@@ -32,12 +32,12 @@ const PLATFORMS: &[&str] = &[
     "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) ",
     "Mozilla/5.0 (X11; Linux x86_64) ",
 ];
-/// Phrases that messages are made of.
+/// Number of phrases in messages.
 const PHRASES: usize = 150;
 const HOSTS: usize = 48;
 const REFERRERS: usize = 900;
 
-/// The fields in the order in which they stand.
+/// The fields in their order.
 pub(crate) const FIELDS: &[(&str, Mapping)] = &[
     ("@timestamp", Mapping::Date),
     ("tenant", Mapping::Keyword),
@@ -55,7 +55,7 @@ pub(crate) const FIELDS: &[(&str, Mapping)] = &[
     ("message", Mapping::Text),
 ];
 
-/// Keeps the average: how many tenths of a byte the lines so far are too long.
+/// Keeps the average: by how many tenths of a byte the lines so far are too long.
 #[derive(Debug, Default)]
 pub(crate) struct Weblog {
     excess_tenths: i64,
@@ -105,7 +105,7 @@ impl Weblog {
         // A client keeps its session.
         write_code(out, mix(client));
         out.extend_from_slice(b"\",\"city\":\"");
-        // A client stays where it is.
+        // A client keeps its city.
         let city = ((client >> 24) & 0xff) as usize * ((client >> 16) & 0xff) as usize * CITIES.len();
         out.extend_from_slice(CITIES[city >> 16].0.as_bytes());
         out.extend_from_slice(b"\",\"message\":\"");
@@ -114,8 +114,8 @@ impl Weblog {
         self.excess_tenths += (out.len() - line_start) as i64 * 10 - LINE_BYTES_TENTHS;
     }
 
-    /// Phrases, as programs repeat theirs, now and then a number, and so many that the lines keep
-    /// their average over some hundreds of events.
+    /// Writes phrases, which repeat as in the messages of programs, with a number now and then. Their count keeps the
+    /// average length of the lines over some hundreds of events.
     fn write_message(&self, out: &mut Vec<u8>, random: &mut Random) {
         let wanted = MESSAGE_BYTES.start + random.below((MESSAGE_BYTES.end - MESSAGE_BYTES.start) as u64) as i64;
         let correction = (self.excess_tenths / 10 / 32).clamp(-60, 60);
@@ -138,7 +138,7 @@ impl Weblog {
     }
 }
 
-/// Four to seven words that always stand together.
+/// Writes a fixed sequence of four to seven words.
 fn write_phrase(out: &mut Vec<u8>, bits: u64) {
     let mut own = Random::new(bits);
     for position in 0..4 + bits % 4 {
@@ -149,7 +149,7 @@ fn write_phrase(out: &mut Vec<u8>, bits: u64) {
     }
 }
 
-/// Seven capitals and digits, such as `K7XA42Q`.
+/// Writes seven capitals and digits, such as `K7XA42Q`.
 fn write_code(out: &mut Vec<u8>, mut bits: u64) {
     for _ in 0..7 {
         out.push(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"[(bits % 36) as usize]);
@@ -158,7 +158,7 @@ fn write_code(out: &mut Vec<u8>, mut bits: u64) {
 }
 
 fn write_path(out: &mut Vec<u8>, random: &mut Random) {
-    // Some 800 routes, some of which carry a number.
+    // Some 800 routes, some of which contain a number.
     let route = mix(random.skewed(800) as u64 ^ 0x7a7e);
     out.extend_from_slice([&b"/api/v1/"[..], b"/static/", b"/shop/", b"/account/", b"/"][(route % 5) as usize]);
     out.extend_from_slice(STEMS[(route >> 8) as usize % STEMS.len()].as_bytes());

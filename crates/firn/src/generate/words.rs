@@ -1,4 +1,4 @@
-//! Lists that generated values are picked from, the first entries most often.
+//! Word lists of generated values; the first entries are the most frequent.
 
 pub(crate) const FIRST_NAMES: &[&str] = &[
     "anna", "ben", "carla", "david", "elena", "frank", "grace", "hiro", "ines", "jonas", "karin", "liam", "mei",

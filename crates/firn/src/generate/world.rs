@@ -6,7 +6,7 @@ use super::words::{CITIES, DEPARTMENTS, FIRST_NAMES, HOST_KINDS, ISPS, LAST_NAME
 
 /// Share of the largest tenant, if there are enough tenants for it to be the largest.
 const LARGEST_SHARE: f64 = 0.2;
-/// Hosts of all tenants together, divided by their shares, apart from each tenant's first few.
+/// Hosts of all tenants together, divided by their shares, in addition to each tenant's first few.
 const HOSTS: f64 = 30_000.0;
 /// Slots of the table that tenants are drawn from.
 const DRAWS: usize = 1 << 16;
@@ -57,7 +57,7 @@ pub(crate) struct Host {
     pub(crate) user: usize,
 }
 
-/// Who an event is about.
+/// Subject of an event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Subject {
     pub(crate) tenant: usize,
@@ -160,7 +160,7 @@ impl World {
         self.draws[random.below(DRAWS as u64) as usize] as usize
     }
 
-    /// A host of the tenant, its site and, mostly, its own user.
+    /// Draws a host of the tenant, its site and, mostly, the host's user.
     pub(crate) fn draw_subject(&self, random: &mut Random, tenant: usize) -> Subject {
         let of = &self.tenants[tenant];
         let host = of.first_host + random.skewed(of.host_count);
@@ -182,8 +182,8 @@ impl World {
     }
 }
 
-/// The shares of `count` tenants, falling with rank to a power that gives the first one
-/// [`LARGEST_SHARE`]; all equal if they are too few for that.
+/// Returns the shares of `count` tenants, proportional to a power of the rank that gives the first one
+/// [`LARGEST_SHARE`]; all equal if there are too few tenants for that.
 fn zipf_shares(count: usize) -> Vec<f64> {
     let shares = |exponent: f64| -> Vec<f64> {
         let weights: Vec<f64> = (1..=count).map(|rank| (rank as f64).powf(-exponent)).collect();

@@ -1,4 +1,4 @@
-//! From lines to the bodies of bulk requests.
+//! Conversion of lines to the bodies of bulk requests.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::rejects::Rejects;
 
-/// What a request looks like.
+/// Format of the bulk requests.
 #[derive(Debug, Clone)]
 pub(super) struct Shape {
     /// `index` or `create`.
@@ -15,14 +15,14 @@ pub(super) struct Shape {
     pub(super) timestamp_field: Option<String>,
     pub(super) tenant_field: Option<String>,
     pub(super) id_field: Option<String>,
-    /// A batch is sent once it has so many bytes,
+    /// A batch is sent once it has this many bytes,
     pub(super) batch_bytes: usize,
-    /// or so many events.
+    /// or this many events.
     pub(super) batch_docs: usize,
 }
 
 impl Shape {
-    /// Whether sending an event a second time cannot make a second copy.
+    /// Whether sending an event a second time cannot create a second copy.
     pub(super) fn is_repeatable(&self) -> bool {
         self.id_field.is_some()
     }
@@ -39,29 +39,29 @@ pub(super) struct Batch {
 /// One event of a batch.
 #[derive(Debug)]
 pub(super) struct Item {
-    /// Of the input, from 1.
+    /// Line of the input, from 1.
     pub(super) line: u64,
-    /// Where its action line begins in the body,
+    /// Start of its action line in the body,
     start: usize,
-    /// where its source begins,
+    /// start of its source,
     source: usize,
-    /// and where the source ends, before its line feed.
+    /// and end of the source, before its line feed.
     end: usize,
     edit: Edit,
 }
 
-/// How the source differs from the line of the input.
+/// Difference between the source and the line of the input.
 #[derive(Debug)]
 enum Edit {
     None,
-    /// So many bytes were put in after the opening brace.
+    /// This many bytes were inserted after the opening brace.
     Inserted(usize),
-    /// A value was replaced; this is the line as it was.
+    /// A value was replaced; this is the original line.
     Replaced(Box<[u8]>),
 }
 
 impl Batch {
-    /// The line of the input that an item came from.
+    /// Returns the line of the input that an item came from.
     pub(super) fn raw_line(&self, item: &Item) -> Vec<u8> {
         let source = &self.body[item.source..item.end];
         match &item.edit {
@@ -74,7 +74,7 @@ impl Batch {
         }
     }
 
-    /// A batch of some of the items, by their position.
+    /// Returns a batch of some of the items, by their position.
     pub(super) fn subset(mut self, keep: &[usize]) -> Self {
         if keep.len() == self.items.len() {
             return self;
@@ -99,7 +99,7 @@ impl Batch {
         }
     }
 
-    /// Two halves, for a server that finds the whole too large.
+    /// Splits the batch in two halves, for a server that refuses the whole as too large.
     pub(super) fn halves(self) -> (Self, Self) {
         let middle = self.items.len() / 2;
         let second: Vec<usize> = (middle..self.items.len()).collect();
@@ -129,7 +129,7 @@ impl Item {
     }
 }
 
-/// Fills batches.
+/// Collects lines into batches.
 pub(super) struct Batcher<'a> {
     shape: &'a Shape,
     /// The action line of events without id and routing.
@@ -150,8 +150,8 @@ impl<'a> Batcher<'a> {
         }
     }
 
-    /// Adds a line and returns the batch that is full without it, if one is. The error is the
-    /// reason why the line cannot be sent.
+    /// Adds a line. If it does not fit, returns the batch that is full without it. The error is the reason why the line
+    /// cannot be sent.
     pub(super) fn add(&mut self, number: u64, line: &[u8]) -> Result<Option<Batch>, String> {
         let fields = Fields::read(self.shape, line)?;
         let full = !self.current.items.is_empty()
@@ -179,7 +179,7 @@ impl<'a> Batcher<'a> {
         Ok(batch)
     }
 
-    /// The last batch.
+    /// Returns the last batch.
     pub(super) fn finish(mut self) -> Option<Batch> {
         (!self.current.items.is_empty()).then(|| self.take())
     }
@@ -207,7 +207,7 @@ fn write_action(body: &mut Vec<u8>, operation: &str, fields: &Fields) {
     body.extend_from_slice(b"}}\n");
 }
 
-/// What the options take from an event.
+/// Values that the options extract from an event.
 #[derive(Default)]
 struct Fields {
     id: Option<String>,
@@ -215,7 +215,7 @@ struct Fields {
     timestamp: Option<Timestamp>,
 }
 
-/// The value for `@timestamp`, and where an older one stands in the line.
+/// The value for `@timestamp`, and the range of an existing value in the line.
 struct Timestamp {
     raw: Vec<u8>,
     existing: Option<std::ops::Range<usize>>,
@@ -241,7 +241,7 @@ impl Fields {
                         existing,
                     });
                 }
-                // An event that already says when it happened needs no copy.
+                // An event that has an `@timestamp` needs no copy.
                 None if existing.is_some() => {}
                 None => return Err(format!("the field [{name}] of --timestamp-field is missing")),
             }
@@ -250,10 +250,10 @@ impl Fields {
     }
 }
 
-/// Levels that the server takes.
+/// Maximum of nesting levels that the server accepts.
 const NESTING_MAX: usize = 1000;
 
-/// Where the value of a field stands: by its whole name, else by its dotted path.
+/// Returns the range of a field's value: by its whole name, else by its dotted path.
 fn find(line: &[u8], name: &str) -> Option<std::ops::Range<usize>> {
     if nests_deeper(line, NESTING_MAX) {
         return None;
@@ -273,7 +273,7 @@ fn scalar(name: &str, raw: &[u8]) -> Result<String, String> {
         Ok(Value::String(text)) if !text.is_empty() => Ok(text),
         Ok(Value::Number(number)) => Ok(number.to_string()),
         Ok(Value::Bool(value)) => Ok(value.to_string()),
-        _ => Err(format!("the field [{name}] is not a text, number or boolean")),
+        _ => Err(format!("the field [{name}] is not a string, number or boolean")),
     }
 }
 
@@ -354,7 +354,7 @@ mod tests {
         );
         check(&tenant, r#"{"t.id":"x"}"#, Err("[i] of --id-field is missing"));
         check(&tenant, r#"{"i":1}"#, Err("[t.id] of --tenant-field is missing"));
-        check(&tenant, r#"{"i":[1],"t.id":1}"#, Err("[i] is not a text"));
+        check(&tenant, r#"{"i":[1],"t.id":1}"#, Err("[i] is not a string"));
     }
 
     #[test]

@@ -1,15 +1,15 @@
-//! `firn ingest`: NDJSON files into any Elasticsearch-compatible server.
+//! `firn ingest`: sends NDJSON files to any Elasticsearch-compatible server.
 //!
-//! One thread reads and cuts batches, some send them, the main thread shows progress. Memory is
+//! One thread reads the input and builds batches, several threads send them, the main thread shows progress. Memory is
 //! bounded by the batches in flight: twice `--parallel` times `--batch-bytes`.
 //!
-//! **Nothing is lost in silence.** Every line ends as indexed, rejected, or unknown, and only if
-//! all are indexed the exit code is 0. What is repeated:
-//! - a request that never reached the server (refused connection), and events answered with 429
-//!   or 503, with growing pauses: always, since they had no effect;
-//! - a request whose answer broke off: only with `--id-field`, where a second try of the same
-//!   event cannot make a second copy. Without ids such events count as unknown, and are written
-//!   to the side file, because trying again might store them twice.
+//! **No event is lost without a report.** Every line ends as indexed, rejected, or unknown, and only if all are indexed
+//! the exit code is 0. Repeated are:
+//! - a request that never reached the server (refused connection), and events with status 429 or 503, with growing
+//!   pauses: always, since they had no effect;
+//! - a request whose response broke off: only with `--id-field`, where a second attempt of the same event cannot create
+//!   a second copy. Without ids such events count as unknown, and are written to the rejects file, because another
+//!   attempt might store them twice.
 
 mod batch;
 mod progress;
@@ -43,7 +43,7 @@ FILE.rejected.ndjson with their line number and the reason. The exit code is 0 o
 )]
 #[command(group = clap::ArgGroup::new("target").required(true))]
 pub(crate) struct IngestArgs {
-    /// Files of one JSON object a line (.ndjson, .gz, .zst); `-` is standard input
+    /// Files of one JSON object per line (.ndjson, .gz, .zst); `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// The server: firn, Elasticsearch or OpenSearch
@@ -66,31 +66,31 @@ pub(crate) struct IngestArgs {
     /// Take `_id` from this field; makes repeating a broken request safe
     #[arg(long, value_name = "FIELD")]
     pub(crate) id_field: Option<String>,
-    /// Bulk requests at the same time
+    /// Concurrent bulk requests
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) parallel: u16,
     /// Size of a bulk request, such as 5mb
     #[arg(long, default_value = "5mb", value_parser = parse_batch_bytes)]
     pub(crate) batch_bytes: usize,
-    /// Events of a bulk request at most
+    /// Maximum of events in a bulk request
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) batch_docs: u32,
     /// Compress requests
     #[arg(long)]
     pub(crate) gzip: bool,
-    /// How long a batch is tried again before it counts as rejected, such as 5m
+    /// How long a batch is retried before it counts as rejected, such as 5m
     #[arg(long, default_value = "5m", value_parser = parse_duration)]
     pub(crate) give_up_after: Duration,
-    /// Where rejected lines go instead of FILE.rejected.ndjson
+    /// Write rejected lines to this file instead of FILE.rejected.ndjson
     #[arg(long, value_name = "FILE")]
     pub(crate) rejects: Option<PathBuf>,
-    /// Print nothing but errors
+    /// Print only errors
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }
 
 fn parse_batch_bytes(text: &str) -> Result<usize, String> {
-    // A server takes 100 MB by default; a batch gains nothing beyond some megabytes.
+    // A server accepts 100 MB by default; a batch gains nothing beyond some megabytes.
     const RANGE: std::ops::RangeInclusive<u64> = 1024..=90 * 1024 * 1024;
     let bytes = firn_model::settings::parse_bytes(text).map_err(|error| error.reason().to_owned())?;
     if !RANGE.contains(&bytes) {
@@ -109,16 +109,16 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
         .map_err(|error| error.reason().to_owned())
 }
 
-/// What came of it.
+/// Result of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Summary {
-    /// Lines that hold something.
+    /// Lines that are not empty.
     pub(crate) events: u64,
     /// Acknowledged by the server.
     pub(crate) indexed: u64,
-    /// Refused by the server or unreadable, and in the side file.
+    /// Refused by the server or unreadable; in the rejects file.
     pub(crate) rejected: u64,
-    /// Sent, with no answer to tell; in the side file.
+    /// Sent without a complete response; in the rejects file.
     pub(crate) unknown: u64,
     /// Bytes of NDJSON after decompression.
     pub(crate) bytes: u64,
@@ -133,10 +133,10 @@ impl Summary {
     }
 }
 
-/// What all threads of a run see.
+/// State that all threads of a run share.
 struct Shared {
     counters: Counters,
-    /// The first reason to stop early: the server refuses us as a whole, the input broke, Ctrl-C.
+    /// The first reason to stop early: the server refuses all requests, the input is invalid, Ctrl-C.
     stopped: Mutex<Option<String>>,
     stopping: AtomicBool,
 }
@@ -148,7 +148,7 @@ impl Shared {
     }
 }
 
-/// Runs the command; the exit code is 0 only if nothing was lost.
+/// Runs the command; the exit code is 0 only if every line was indexed.
 pub(crate) fn run(args: &IngestArgs) -> anyhow::Result<std::process::ExitCode> {
     let interrupted = on_interrupt()?;
     let started = Instant::now();
@@ -163,7 +163,7 @@ pub(crate) fn run(args: &IngestArgs) -> anyhow::Result<std::process::ExitCode> {
     Ok(if summary.is_complete() { 0 } else { 1 }.into())
 }
 
-/// Raised by the first Ctrl-C, which lets running requests finish; the second ends the process.
+/// Returns a flag that the first Ctrl-C sets, so that running requests finish; the second ends the process.
 fn on_interrupt() -> anyhow::Result<Arc<AtomicBool>> {
     // `timeout` and some shells deliver one Ctrl-C twice; a person takes longer.
     const SECOND_AFTER: Duration = Duration::from_millis(300);
@@ -189,7 +189,7 @@ pub(crate) fn ingest(args: &IngestArgs, interrupted: &AtomicBool) -> anyhow::Res
         _ => bail!("give either --index or --data-stream"),
     };
     if args.rejects.is_some() && args.files.len() > 1 {
-        bail!("--rejects is for one FILE; each of several has a side file of its own");
+        bail!("--rejects needs exactly one FILE; with several, each has a separate rejects file");
     }
     let client = Client::new(&args.url, &args.credentials, args.gzip)?;
     client.json("GET", "/", None).context("the server does not answer")?;
@@ -256,10 +256,10 @@ pub(crate) fn ingest(args: &IngestArgs, interrupted: &AtomicBool) -> anyhow::Res
     Ok(shared.counters.summary(shared.stopped.into_inner()))
 }
 
-/// Takes batches until there are no more.
+/// Sends batches until there are no more.
 fn send_all(queue: &Mutex<Receiver<Batch>>, sender: &Sender, shared: &Shared) {
     loop {
-        // The lock is held while waiting, which is fine: whoever holds it gets the next batch.
+        // The lock is held while waiting, which is fine: its holder gets the next batch.
         let batch = match queue.lock().recv_timeout(Duration::from_millis(100)) {
             Ok(batch) => batch,
             Err(RecvTimeoutError::Timeout) => continue,
@@ -269,7 +269,7 @@ fn send_all(queue: &Mutex<Receiver<Batch>>, sender: &Sender, shared: &Shared) {
     }
 }
 
-/// Cuts one file into batches. `emit` is false once nobody takes them any more.
+/// Splits one file into batches. `emit` returns false once no thread takes them any more.
 fn read(
     file: &Path,
     rejects: &Arc<Rejects>,
@@ -312,7 +312,7 @@ fn read(
     Ok(())
 }
 
-/// Size of all files together; `None` if one is a stream.
+/// Returns the size of all files together; `None` if one is a stream.
 fn total_input_bytes(files: &[PathBuf]) -> Option<u64> {
     files
         .iter()

@@ -1,4 +1,4 @@
-//! What the user sees while events go in, and the counts behind it.
+//! Progress display of an ingest run, and its counters.
 
 use std::cell::Cell;
 use std::io::IsTerminal;
@@ -9,16 +9,16 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::Summary;
 
-/// Where there is no terminal, a line so often.
+/// Without a terminal, a line is printed at this interval.
 const LINE_INTERVAL: Duration = Duration::from_secs(5);
-/// The rate shown is that of the last seconds.
+/// The displayed rate is that of the last seconds.
 const RATE_WINDOW: Duration = Duration::from_secs(3);
 
-/// Counts of a run, shared by its threads.
+/// Counters of a run, shared by its threads.
 pub(super) struct Counters {
-    /// Bytes of the files as they are on disk; `None` for a stream.
+    /// Size of the files on disk; `None` for a stream.
     input_total: Option<u64>,
-    /// How many of them were read.
+    /// Bytes of them that were read.
     pub(super) input_read: AtomicU64,
     events: AtomicU64,
     bytes: AtomicU64,
@@ -59,7 +59,7 @@ impl Counters {
         self.unknown.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Senders that pause because the server asked for it.
+    /// Senders that pause because the server requested it.
     pub(super) fn waiting(&self) -> &AtomicU64 {
         &self.waiting
     }
@@ -76,7 +76,7 @@ impl Counters {
     }
 }
 
-/// Draws the counters: a bar on a terminal, else a line now and then.
+/// Shows the counters: a progress bar on a terminal, else a line at intervals.
 pub(super) struct Progress<'a> {
     counters: &'a Counters,
     started: Instant,
@@ -114,7 +114,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Draws anew. To be called some times a second.
+    /// Updates the display. Must be called several times a second.
     pub(super) fn tick(&self) {
         if let Some(bar) = &self.bar {
             bar.set_position(self.counters.input_read.load(Ordering::Relaxed));
@@ -148,7 +148,7 @@ impl<'a> Progress<'a> {
             state.push_str(&format!("  {} not indexed", grouped(lost)));
         }
         if self.counters.waiting.load(Ordering::Relaxed) > 0 {
-            state.push_str("  (the server asks to wait)");
+            state.push_str("  (waiting: the server is busy)");
         }
         state
     }
@@ -168,7 +168,7 @@ impl<'a> Progress<'a> {
     }
 }
 
-/// `96,150 of 96,150 events indexed …`.
+/// Returns `96,150 of 96,150 events indexed …`.
 pub(super) fn summary_line(summary: &Summary, seconds: f64) -> String {
     let seconds = seconds.max(0.001);
     let mut line = format!(
@@ -184,14 +184,14 @@ pub(super) fn summary_line(summary: &Summary, seconds: f64) -> String {
     }
     if summary.unknown > 0 {
         line.push_str(&format!(
-            ", {} with unknown outcome (the answer broke off; --id-field makes repeating safe)",
+            ", {} with unknown outcome (the response broke off; --id-field makes retries safe)",
             grouped(summary.unknown)
         ));
     }
     line
 }
 
-/// 1234567 as `1,234,567`.
+/// Prints 1234567 as `1,234,567`.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);

@@ -1,4 +1,4 @@
-//! Lines of a file that may be compressed.
+//! Reader of lines from a file that may be compressed.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Context;
 
-/// A longer line is rejected without being kept: it is a damaged file, not an event, and no
-/// server would take it.
+/// A longer line is rejected without being stored: it indicates a damaged file, and no server would accept it.
 pub(super) const LINE_LIMIT_BYTES: usize = 90 * 1024 * 1024;
 const BUFFER_BYTES: usize = 256 * 1024;
 
@@ -26,13 +25,12 @@ pub(crate) struct Line {
     pub(super) number: u64,
     /// With its line feed, after decompression.
     pub(super) bytes: u64,
-    /// More than [`LINE_LIMIT_BYTES`]; only its start is kept.
+    /// Longer than [`LINE_LIMIT_BYTES`]; only its start is stored.
     pub(super) too_long: bool,
 }
 
 impl<'a> Lines<'a> {
-    /// Opens a file, or standard input for `-`. `consumed` counts the bytes read from the file as
-    /// it is on disk.
+    /// Opens a file, or standard input for `-`. `consumed` counts the bytes read from the file on disk.
     pub(crate) fn open(path: &Path, consumed: &'a AtomicU64) -> anyhow::Result<Self> {
         let name = path.display().to_string();
         let raw: Box<dyn Read + Send> = if path == Path::new("-") {
@@ -45,7 +43,7 @@ impl<'a> Lines<'a> {
         Ok(Self { input, name, number: 0 })
     }
 
-    /// The next line into `line`, without its line feed; `None` at the end.
+    /// Reads the next line into `line`, without its line feed; `None` at the end.
     pub(crate) fn next(&mut self, line: &mut Vec<u8>) -> anyhow::Result<Option<Line>> {
         line.clear();
         let mut bytes = 0u64;
@@ -64,7 +62,7 @@ impl<'a> Lines<'a> {
             };
             if line.len() + part.len() > LINE_LIMIT_BYTES {
                 too_long = true;
-                // Enough to recognise it in the side file.
+                // Enough to recognise it in the rejects file.
                 line.truncate(1024);
             }
             if !too_long {
@@ -94,10 +92,10 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Looks at the first bytes and puts the right decoder in between.
+/// Detects the compression from the first bytes and inserts its decoder.
 fn decompress<'a>(input: impl Read + Send + 'a) -> io::Result<Box<dyn BufRead + Send + 'a>> {
     let mut input = BufReader::with_capacity(BUFFER_BYTES, input);
-    // A pipe may hand over its first bytes one by one, so the four of them are read for sure.
+    // A pipe may deliver its first bytes one by one, so this reads until it has four.
     let mut magic = Vec::with_capacity(4);
     input.by_ref().take(4).read_to_end(&mut magic)?;
     let kind = magic.clone();

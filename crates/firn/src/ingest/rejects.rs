@@ -1,4 +1,4 @@
-//! The side file of lines that were not indexed.
+//! Rejects file: the lines that were not indexed.
 
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind, Write};
@@ -8,22 +8,21 @@ use anyhow::Context;
 use parking_lot::Mutex;
 use serde_json::json;
 
-/// One side file. It is made with the first rejected line, so that no file means no rejects.
-/// May be written to by several threads.
+/// One rejects file. It is created with the first rejected line, so that no file means no rejects. Several threads may
+/// write to it.
 pub(super) struct Rejects {
     path: PathBuf,
     file: Mutex<Option<BufWriter<File>>>,
 }
 
 impl Rejects {
-    /// A side file at `path`. What an earlier run left there is removed: the file tells about
-    /// this run.
+    /// Creates a rejects file at `path`. Removes the file of an earlier run, because the file describes this run.
     pub(super) fn new(path: PathBuf) -> anyhow::Result<Self> {
         match std::fs::remove_file(&path) {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => {
-                return Err(error).with_context(|| format!("cannot replace the rejects in {}", path.display()));
+                return Err(error).with_context(|| format!("cannot replace the rejects file {}", path.display()));
             }
         }
         Ok(Self {
@@ -32,8 +31,8 @@ impl Rejects {
         })
     }
 
-    /// Adds a line: its number in the input, the server's status if it gave one, Elasticsearch's
-    /// error type, the reason, and the line as it was.
+    /// Adds a line: its number in the input, the server's status if there is one, Elasticsearch's error type, the
+    /// reason, and the original line.
     pub(super) fn write(
         &self,
         line: u64,
@@ -58,7 +57,7 @@ impl Rejects {
         writeln!(file, "{record}").with_context(|| self.cannot_write())
     }
 
-    /// Writes everything out; the path, if there is a file.
+    /// Flushes the file; returns its path, if it exists.
     pub(super) fn finish(&self) -> anyhow::Result<Option<&Path>> {
         match self.file.lock().as_mut() {
             Some(file) => {

@@ -1,4 +1,4 @@
-//! Delivering a batch: send, read the answer, repeat what may be repeated.
+//! Delivery of a batch: send, read the response, repeat if it is safe.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -22,11 +22,11 @@ pub(super) struct Sender {
     repeatable: bool,
     operation: &'static str,
     give_up_after: Duration,
-    /// Pauses are random, so that many senders do not come back at the same moment.
+    /// Pauses are random, so that many senders do not retry at the same moment.
     random: Mutex<fastrand::Rng>,
 }
 
-/// A bulk answer, as far as it is needed.
+/// The used part of a bulk response.
 #[derive(Deserialize)]
 struct BulkAnswer {
     items: Vec<ItemAnswer>,
@@ -55,13 +55,13 @@ impl ItemAnswer {
     }
 }
 
-/// What to do after one try.
+/// Action after one attempt.
 enum Next {
     /// Every item has its outcome.
     Done,
-    /// These had no effect, or may be repeated; come again after a pause.
+    /// These items had no effect, or may be repeated; retry after a pause.
     Again(Batch, Option<Duration>, String),
-    /// The server finds the request too large.
+    /// The server refuses the request as too large.
     Split(Batch),
 }
 
@@ -77,8 +77,8 @@ impl Sender {
         }
     }
 
-    /// Sends until every item is indexed, rejected or unknown. Problems of the whole run (no
-    /// permission, no such index) stop it.
+    /// Sends until every item is indexed, rejected or unknown. Problems of the whole run (no permission, no such index)
+    /// stop it.
     pub(super) fn deliver(&self, batch: Batch, shared: &Shared) {
         let mut todo = vec![batch];
         while let Some(mut batch) = todo.pop() {
@@ -114,7 +114,7 @@ impl Sender {
             .send("POST", &self.path, Some(("application/x-ndjson", &batch.body)));
         match sent {
             Ok(answer) if answer.status == 200 => self.read_answer(batch, &answer, repeated, shared),
-            // Elasticsearch refuses the whole request before it has done any of it.
+            // Elasticsearch refuses the whole request before it executes any part of it.
             Ok(answer) if matches!(answer.status, 429 | 503) => {
                 let reason = answer.problem();
                 Next::Again(batch, answer.retry_after, reason)
@@ -123,7 +123,7 @@ impl Sender {
             Ok(answer) if answer.status < 500 => {
                 let reason = answer.problem();
                 self.reject_all(&batch, Some(answer.status), "request_refused", &reason, shared);
-                // One event that is too large says nothing about the next one.
+                // One event that is too large does not affect the next one.
                 if answer.status != 413 {
                     shared.stop(reason);
                 }
@@ -138,11 +138,11 @@ impl Sender {
     fn read_answer(&self, batch: Batch, answer: &Answer, repeated: bool, shared: &Shared) -> Next {
         let parsed: BulkAnswer = match serde_json::from_slice(&answer.body) {
             Ok(parsed) => parsed,
-            Err(error) => return self.unknown(batch, &format!("the answer is no bulk answer: {error}"), shared),
+            Err(error) => return self.unknown(batch, &format!("the response is not a bulk response: {error}"), shared),
         };
         if parsed.items.len() != batch.items.len() {
             let reason = format!(
-                "the answer has {} items for {} events",
+                "the response has {} items for {} events",
                 parsed.items.len(),
                 batch.items.len()
             );
@@ -155,7 +155,7 @@ impl Sender {
             let outcome = answer.outcome();
             match outcome.status {
                 200..=299 => indexed += 1,
-                // The first try of a repeated request had arrived after all.
+                // The first attempt of a repeated request had arrived after all.
                 409 if repeated && self.repeatable && self.operation == "create" => indexed += 1,
                 429 | 503 => {
                     if again.is_empty() {
@@ -181,7 +181,7 @@ impl Sender {
         Next::Again(batch.subset(&again), None, reason)
     }
 
-    /// The request may have been done.
+    /// Handles a request that may have been executed.
     fn unknown(&self, batch: Batch, reason: &str, shared: &Shared) -> Next {
         if self.repeatable {
             return Next::Again(batch, None, reason.to_owned());
@@ -206,7 +206,7 @@ impl Sender {
         }
     }
 
-    /// Half of the pause is certain, half is random. Ends early when the run stops.
+    /// Waits; half of the pause is fixed, half is random. Ends early when the run stops.
     fn pause(&self, tries: u32, wish: Option<Duration>, shared: &Shared) {
         let full = PAUSE_MIN.saturating_mul(1 << tries.min(10)).min(PAUSE_MAX);
         let random = self.random.lock().f64();
@@ -226,7 +226,7 @@ impl Sender {
     }
 }
 
-/// Type and reason of an item's error, with its cause.
+/// Returns type and reason of an item's error, with its cause.
 fn describe(outcome: &Outcome) -> (String, String) {
     let Some(error) = &outcome.error else {
         return ("unknown".to_owned(), format!("status {}", outcome.status));

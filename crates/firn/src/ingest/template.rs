@@ -1,15 +1,14 @@
-//! A data stream needs an index template; this makes one where none matches.
+//! Creation of an index template for a data stream if none matches.
 
 use serde_json::{Value, json};
 
 use crate::client::{Client, encode_segment};
 
-/// Below the priority of templates that people make for the same names (Elasticsearch's own
-/// built-in templates have 100).
+/// Below the priority of users' templates for the same names (Elasticsearch's built-in templates have 100).
 const PRIORITY: u32 = 100;
 
-/// A template for events, in the spirit of Elasticsearch's built-in `logs`: texts are keywords,
-/// so that they sort and aggregate, `message` is searched by its words, addresses are addresses.
+/// Returns a template for events, similar to Elasticsearch's built-in `logs`: strings are keywords, so that they sort
+/// and aggregate, `message` is full text, addresses are IP addresses.
 fn event_template(name: &str) -> Value {
     json!({
         "index_patterns": [name],
@@ -33,19 +32,18 @@ fn event_template(name: &str) -> Value {
     })
 }
 
-/// Makes the data stream if nothing has its name: from a template that matches, else from one of
-/// our own. Without it the first bulk would make a plain index of that name, which nobody asked
-/// for. Returns what the user should know.
+/// Creates the data stream if its name is unused: from a matching template, else from a new one. Without it the first
+/// bulk would create a plain index of that name. Returns a message for the user.
 pub(super) fn ensure_data_stream(client: &Client, name: &str) -> anyhow::Result<Option<String>> {
     let encoded = encode_segment(name);
     match client.exists_if_told(&format!("/{encoded}"))? {
         Some(true) => return Ok(None),
         Some(false) => {}
-        // A key that may only send.
+        // An API key that may only write.
         None => {
             return Ok(Some(format!(
-                "these credentials may not look at {name} (403): events are sent to whatever it is; if it is not there, an index \
-                 template has to say that it is a data stream"
+                "these credentials may not read {name} (403): events are sent anyway; if it does not exist, an index \
+                 template must define it as a data stream"
             )));
         }
     }
@@ -60,6 +58,6 @@ pub(super) fn ensure_data_stream(client: &Client, name: &str) -> anyhow::Result<
     )?;
     client.json("PUT", &create, None)?;
     Ok(Some(format!(
-        "no index template matches the data stream {name}: made the template {name} (texts as keyword, message as text)"
+        "no index template matches the data stream {name}: created {name} (strings as keyword, message as text)"
     )))
 }

@@ -1,4 +1,4 @@
-//! Where a keystore lies, and who may read it.
+//! File of a keystore: its path and permissions.
 
 use std::fs;
 use std::io::{ErrorKind, Write as _};
@@ -22,8 +22,8 @@ pub(crate) struct KeystoreFile {
 }
 
 impl KeystoreFile {
-    /// Beside the configuration file if there is one, else in the data folder; where it exists if
-    /// it exists in one of them. Two of them are refused: the wrong one would be taken for gone.
+    /// Finds the keystore: beside the configuration file if there is one, else in the data folder. If it exists in one
+    /// of the two places, that one is used. Two keystores are refused, because the wrong one might be used.
     pub(crate) fn find(config: Option<&Path>, data: &Path) -> Result<Self, SettingsError> {
         let in_data = data.join(NAME);
         let beside_config = config.map(|config| config.with_file_name(NAME));
@@ -45,7 +45,7 @@ impl KeystoreFile {
         &self.path
     }
 
-    /// The bytes; `None` if there is no keystore. Refuses one that others may read or change.
+    /// Returns the bytes; `None` if there is no keystore. Refuses a file that other users may read or change.
     pub(crate) fn read(&self) -> Result<Option<Vec<u8>>, SettingsError> {
         let fail =
             |reason: String| SettingsError(format!("cannot read the keystore {}: {reason}", self.path.display()));
@@ -56,7 +56,7 @@ impl KeystoreFile {
         };
         if metadata.mode() & 0o077 != 0 {
             return Err(fail(format!(
-                "others than its owner may read or change it (mode {:03o}); run `chmod 600` on it",
+                "other users than its owner may read or change it (mode {:03o}); run `chmod 600` on it",
                 metadata.mode() & 0o777
             )));
         }
@@ -71,7 +71,7 @@ impl KeystoreFile {
         Ok(Some(bytes))
     }
 
-    /// The secrets in bytes that [`Self::read`] gave.
+    /// Decrypts the secrets in bytes that [`Self::read`] returned.
     pub(crate) fn open(&self, bytes: &[u8], password: &str) -> Result<Entries, SettingsError> {
         format::open(bytes, password)
             .map_err(|error| SettingsError(format!("cannot open the keystore {}: {error}", self.path.display())))
@@ -85,7 +85,7 @@ impl KeystoreFile {
         };
         getrandom::fill(&mut fresh.salt)
             .and_then(|()| getrandom::fill(&mut fresh.nonce))
-            .context("the system gives no random bytes")?;
+            .context("the operating system provides no random bytes")?;
         let bytes = format::seal(entries, password, fresh);
         if bytes.len() as u64 > FILE_BYTES_MAX {
             anyhow::bail!(
@@ -104,7 +104,7 @@ impl KeystoreFile {
         };
         fs::create_dir_all(folder)?;
         let beside = folder.join(format!("{NAME}.tmp"));
-        // Left by a crash; made anew, because it may have been made with other permissions.
+        // Left by a crash; created again, because it may have other permissions.
         match fs::remove_file(&beside) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             _ => {}

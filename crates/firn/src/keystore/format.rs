@@ -1,4 +1,4 @@
-//! The bytes of a keystore: [docs/formats/keystore.md](../../../../docs/formats/keystore.md).
+//! Format of a keystore: [docs/formats/keystore.md](../../../../docs/formats/keystore.md).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,7 +17,7 @@ const NONCE_BYTES: usize = 12;
 /// Magic, version, flags, three parameters, salt, nonce.
 const HEADER_BYTES: usize = 8 + 5 * 4 + SALT_BYTES + NONCE_BYTES;
 const CHECKSUM_BYTES: usize = 4;
-/// Bounds of what a file may make us do before we know that it is ours.
+/// Bounds for the work that a file can cause before it is authenticated.
 const MEMORY_KIB_MAX: u32 = 1 << 20;
 const PASSES_MAX: u32 = 16;
 const LANES_MAX: u32 = 16;
@@ -25,13 +25,13 @@ const LANES_MAX: u32 = 16;
 /// Secrets by name, wiped from memory when dropped.
 pub(crate) type Entries = BTreeMap<String, Zeroizing<String>>;
 
-/// Random bytes of one writing: never used twice.
+/// Random bytes of one write: never used twice.
 pub(crate) struct Fresh {
     pub(crate) salt: [u8; SALT_BYTES],
     pub(crate) nonce: [u8; NONCE_BYTES],
 }
 
-/// How much work it is to try a password.
+/// Cost of trying a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Cost {
     memory_kib: u32,
@@ -58,37 +58,37 @@ impl Cost {
     }
 }
 
-/// Why a keystore cannot be read.
+/// Reason why a keystore cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unreadable {
-    /// Some other file.
+    /// Another kind of file.
     Foreign,
-    /// Of a firn to come.
+    /// Written by a newer firn.
     Version(u32),
-    /// Cut, or with bytes that nobody wrote.
+    /// Truncated or changed.
     Damaged,
-    /// It needs one, and none was given.
+    /// It needs a password, and none was provided.
     NoPassword,
-    /// Another password, or somebody changed the file and its checksum.
+    /// The password is wrong, or the file and its checksum were changed.
     WrongPassword,
 }
 
 impl fmt::Display for Unreadable {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Foreign => formatter.write_str("it is no keystore"),
+            Self::Foreign => formatter.write_str("it is not a keystore"),
             Self::Version(version) => write!(
                 formatter,
-                "it has version {version}, and this firn knows versions up to {VERSION}"
+                "it has version {version}, this firn reads versions up to {VERSION}"
             ),
-            Self::Damaged => formatter.write_str("it is damaged (its checksum does not fit)"),
+            Self::Damaged => formatter.write_str("it is damaged (its checksum does not match)"),
             Self::NoPassword => formatter.write_str("it needs a password"),
             Self::WrongPassword => formatter.write_str("the password is wrong"),
         }
     }
 }
 
-/// What can be known without the password.
+/// The part that is readable without the password.
 pub(crate) struct Header {
     is_protected: bool,
     cost: Cost,
@@ -102,7 +102,7 @@ impl Header {
         self.is_protected
     }
 
-    /// Reads the header, and whether the file is whole.
+    /// Reads the header, and verifies the checksum of the file.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, Unreadable> {
         if bytes.get(..MAGIC.len()) != Some(MAGIC) {
             return Err(Unreadable::Foreign);
@@ -113,7 +113,7 @@ impl Header {
             at += 4;
             Some(u32::from_le_bytes(bytes))
         };
-        // Magic and version stand here in every version to come; all else may move.
+        // Magic and version have this place in every future version; all else may move.
         let version = number().ok_or(Unreadable::Damaged)?;
         if version != VERSION {
             return Err(Unreadable::Version(version));
@@ -170,7 +170,7 @@ impl Header {
     }
 }
 
-/// The bytes of a file. An empty password protects nothing but from a glance.
+/// Encrypts secrets to the bytes of a file. Without a password they are only obscured, not protected.
 pub(crate) fn seal(entries: &Entries, password: &str, fresh: Fresh) -> Vec<u8> {
     let is_protected = !password.is_empty();
     let header = Header {
@@ -203,13 +203,13 @@ pub(crate) fn seal(entries: &Entries, password: &str, fresh: Fresh) -> Vec<u8> {
     bytes
 }
 
-/// What a file holds. Slow on purpose if it has a password.
+/// Decrypts a file. Slow on purpose if it has a password.
 pub(crate) fn open(bytes: &[u8], password: &str) -> Result<Entries, Unreadable> {
     let header = Header::read(bytes)?;
     if header.is_protected && password.is_empty() {
         return Err(Unreadable::NoPassword);
     }
-    // Whoever has set a password for a keystore without one opens it all the same.
+    // A password that is configured for a keystore without one is ignored.
     let password = if header.is_protected { password } else { "" };
     let (aad, sealed) = bytes[..bytes.len() - CHECKSUM_BYTES].split_at(HEADER_BYTES);
     let cipher = header.cipher(password).ok_or(Unreadable::Damaged)?;
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(open(&sealed(""), "not needed"), Ok(entries()));
     }
 
-    /// The bytes of version 1 stay readable: these were written by its first program.
+    /// The bytes of version 1 stay readable: its first program wrote these.
     #[test]
     fn the_format_stays_what_it_is() {
         const FIRST: &str = "RklSTi1LRVkBAAAAAQAAAAAAAQADAAAABAAAAAEBAQEBAQEBAQEBAQEBAQECAgICAgICAgICAgL8ly3AGxsJQbUsO0u2jtRUXFh+8qpU\
@@ -299,7 +299,7 @@ mod tests {
         for at in [16, 20, 24] {
             assert_eq!(forge(at, u32::MAX), Err(Unreadable::Damaged));
         }
-        // Within the bounds, but not what the password was taken with.
+        // Within the bounds, but other parameters than those of the password.
         assert_eq!(forge(20, 1), Err(Unreadable::WrongPassword));
         assert_eq!(forge(16, 0), Err(Unreadable::Damaged));
     }

@@ -1,7 +1,6 @@
-//! `firn keystore`: secrets that stand in no settings file and no list of processes.
+//! `firn keystore`: secrets that are in no settings file and no process list.
 //!
-//! The commands are those of `elasticsearch-keystore`. What the server takes from the keystore are
-//! the settings that the table calls secret.
+//! The commands are those of `elasticsearch-keystore`. The server reads the settings of kind secret from the keystore.
 
 mod file;
 mod format;
@@ -21,7 +20,7 @@ use file::KeystoreFile;
 use format::Entries;
 use password::Ask;
 
-/// A secret is a password or a key, no document.
+/// A secret is a password or a key, not a document.
 const VALUE_BYTES_MAX: usize = 64 << 10;
 
 /// Arguments of `firn keystore`.
@@ -38,24 +37,24 @@ pub(crate) struct KeystoreArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Make an empty keystore
+    /// Create an empty keystore
     Create {
-        /// Protect it with a password: that of --password-file or FIRN_KEYSTORE_PASSWORD, else one that is asked for
+        /// Protect it with a password: that of --password-file or FIRN_KEYSTORE_PASSWORD, else a prompted one
         #[arg(short, long)]
         password: bool,
-        /// Replace one that exists without asking
+        /// Replace an existing keystore without a prompt
         #[arg(short, long)]
         force: bool,
     },
-    /// Add secrets, or replace them
+    /// Add or replace secrets
     Add {
         /// Names of settings
         #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
-        /// Read the values from the standard input, one a line, instead of asking
+        /// Read the values from standard input, one per line, instead of a prompt
         #[arg(short = 'x', long)]
         stdin: bool,
-        /// Replace values that exist, and make a missing keystore, without asking
+        /// Replace existing values, and create a missing keystore, without a prompt
         #[arg(short, long)]
         force: bool,
     },
@@ -67,7 +66,7 @@ enum Command {
         #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
     },
-    /// Set another password, asked for twice; an empty one takes it away
+    /// Change the password with a prompt; an empty one removes it
     Passwd,
     /// Succeed if the keystore has a password
     HasPasswd,
@@ -78,12 +77,12 @@ enum Command {
 pub(crate) struct Secrets(Entries);
 
 impl Secrets {
-    /// The value of a secret setting.
+    /// Returns the value of a secret setting.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(|value| value.as_str())
     }
 
-    /// Those of the clients of object stores, by name.
+    /// Returns the secrets of object store clients, by name.
     pub(crate) fn of_clients(&self) -> impl Iterator<Item = (&str, &str)> {
         let is_of_client = |name: &str| definitions::find(name).is_some_and(definitions::Definition::is_family);
         let all = self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()));
@@ -91,14 +90,14 @@ impl Secrets {
     }
 }
 
-/// Names only: the settings are printed for people to read.
+/// Prints only names: the settings are printed for people.
 impl std::fmt::Debug for Secrets {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_set().entries(self.0.keys()).finish()
     }
 }
 
-/// Reads the secrets; there are none if there is no keystore.
+/// Reads the secrets; without a keystore there are none.
 pub(crate) fn load(config: Option<&Path>, data: &Path) -> Result<Secrets, SettingsError> {
     let file = KeystoreFile::find(config, data)?;
     let Some(bytes) = file.read()? else {
@@ -136,7 +135,7 @@ struct Keystore<'a> {
     password_file: Option<&'a Path>,
 }
 
-/// An open one, to be changed.
+/// An open keystore for changes.
 struct Opened {
     entries: Entries,
     password: Zeroizing<String>,
@@ -177,7 +176,7 @@ impl Keystore<'_> {
         let entries = self.file.open(&bytes, &password)?;
         Ok(Some(Opened {
             entries,
-            // One that was given for a keystore without a password does not become its password.
+            // A password that was provided for a keystore without one does not become its password.
             password: if is_protected { password } else { Zeroizing::default() },
         }))
     }
@@ -185,7 +184,7 @@ impl Keystore<'_> {
     fn require(&self) -> anyhow::Result<Opened> {
         self.open()?.ok_or_else(|| {
             SettingsError(format!(
-                "there is no keystore at {}: `firn keystore create` makes one",
+                "there is no keystore at {}: run `firn keystore create`",
                 self.file.path().display()
             ))
             .into()
@@ -198,7 +197,7 @@ impl Keystore<'_> {
         }
         let mut opened = match self.open()? {
             Some(opened) => opened,
-            None if force || confirm("There is no keystore. Make one?")? => Opened {
+            None if force || confirm("There is no keystore. Create one?")? => Opened {
                 entries: Entries::new(),
                 password: Zeroizing::default(),
             },
@@ -212,7 +211,7 @@ impl Keystore<'_> {
             }
             let value = if stdin {
                 let mut line = Zeroizing::new(String::new());
-                lines.read_line(&mut line).context("cannot read the standard input")?;
+                lines.read_line(&mut line).context("cannot read standard input")?;
                 Zeroizing::new(line.trim_end_matches(['\r', '\n']).to_owned())
             } else {
                 Ask::Once(&format!("Value of [{name}]")).ask()?
@@ -267,12 +266,13 @@ impl Keystore<'_> {
     }
 }
 
-/// Only what some setting reads: a misspelt name would otherwise be noticed when it is missing.
+/// Accepts only secrets that a setting uses: a misspelt name would otherwise be noticed only when the secret is
+/// missing.
 fn check_name(name: &str) -> Result<(), SettingsError> {
     match definitions::find(name) {
         Some(definition) if matches!(definition.kind, Kind::Secret) => Ok(()),
         Some(_) => Err(SettingsError(format!(
-            "[{name}] is no secret: it belongs into the settings file"
+            "[{name}] is not a secret: set it in the settings file"
         ))),
         None => {
             let secrets = definitions::DEFINITIONS
@@ -281,7 +281,7 @@ fn check_name(name: &str) -> Result<(), SettingsError> {
                 .map(|definition| definition.name);
             let hint = match definitions::nearest(name, secrets.clone()) {
                 Some(near) => format!("did you mean [{near}]?"),
-                None => format!("there are {}", secrets.collect::<Vec<_>>().join(", ")),
+                None => format!("known are {}", secrets.collect::<Vec<_>>().join(", ")),
             };
             Err(SettingsError(format!("unknown secret setting [{name}]: {hint}")))
         }
@@ -301,7 +301,7 @@ fn check_value(name: &str, value: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Asks a person; without one the answer is no.
+/// Prompts for yes or no; without a terminal the answer is no.
 fn confirm(question: &str) -> anyhow::Result<bool> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
@@ -326,13 +326,13 @@ mod tests {
             let error = check_name(name).expect_err("an error").0;
             assert!(error.contains(words), "{error}");
         };
-        check("http.port", "is no secret");
-        check("s3.client.eu.endpoint", "is no secret");
+        check("http.port", "is not a secret");
+        check("s3.client.eu.endpoint", "is not a secret");
         check("bootstrap.pasword", "did you mean [bootstrap.password]?");
         check("qqq", "bootstrap.password, ");
     }
 
-    /// It would stand in the sources.
+    /// A default would be in the source code.
     #[test]
     fn secrets_have_no_default() {
         for definition in definitions::DEFINITIONS {

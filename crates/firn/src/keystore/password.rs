@@ -1,4 +1,4 @@
-//! Where the keystore's password and the values of secrets come from.
+//! Input of the keystore's password and of the values of secrets.
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use zeroize::Zeroizing;
 
-/// The variable that holds the password.
+/// The variable with the password.
 pub(crate) const VARIABLE: &str = "FIRN_KEYSTORE_PASSWORD";
 /// The variable that names a file with it, as container platforms mount secrets.
 pub(crate) const FILE_VARIABLE: &str = "FIRN_KEYSTORE_PASSWORD_FILE";
 
-/// The password that needs no person: of the flag's file, of the variable, of the variable's file.
+/// Returns the password without a prompt: from the file of the option, from the variable, or from the file of the
+/// variable.
 pub(crate) fn given(file: Option<&Path>) -> anyhow::Result<Option<Zeroizing<String>>> {
     if let Some(file) = file {
         return read(file).map(Some);
@@ -32,10 +33,10 @@ fn read(path: &Path) -> anyhow::Result<Zeroizing<String>> {
     Ok(Zeroizing::new(text.trim_end_matches(['\r', '\n']).to_owned()))
 }
 
-/// A question to a person whose answer does not show.
+/// A prompt whose input is not shown.
 pub(crate) enum Ask<'a> {
     Once(&'a str),
-    /// Typed blindly and needed later.
+    /// Typed without display and needed later.
     Twice(&'a str),
 }
 
@@ -43,7 +44,7 @@ impl Ask<'_> {
     pub(crate) fn ask(self) -> anyhow::Result<Zeroizing<String>> {
         if !std::io::stdin().is_terminal() {
             bail!(
-                "nobody is there to ask (values: --stdin; the keystore's password: --password-file, {VARIABLE} or \
+                "no terminal for a prompt (values: --stdin; the keystore's password: --password-file, {VARIABLE} or \
                  {FILE_VARIABLE})"
             );
         }
@@ -57,7 +58,7 @@ impl Ask<'_> {
             Self::Twice(question) => {
                 let first = prompt(format!("{question}: "))?;
                 if prompt("Again: ".to_owned())? != first {
-                    bail!("the two are not the same");
+                    bail!("the two inputs differ");
                 }
                 Ok(first)
             }

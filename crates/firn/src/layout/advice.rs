@@ -1,4 +1,4 @@
-//! The deciding: facts in, a layout with its reasons out. It asks nobody and reads no clock.
+//! Layout decision: computes a layout and its reasons from facts. Sends no requests and reads no clock.
 
 use std::collections::BTreeMap;
 
@@ -8,23 +8,22 @@ use serde::Serialize;
 
 use super::cost::Cost;
 
-/// Stored bytes of a shard: large enough that few are asked, small enough that merging or moving
-/// one takes minutes. Elasticsearch's own advice is 10 to 50 GB.
+/// Stored bytes of a shard: large enough that a search needs few shards, small enough that a merge or move takes
+/// minutes. Elasticsearch recommends 10 to 50 GB.
 const SHARD_BYTES_TARGET: f64 = 20e9;
-/// What one shard writes, about half of what a core was measured to take.
+/// Write rate of one shard, about half of what a core was measured to write.
 const SHARD_EVENTS_PER_SECOND: f64 = 20_000.0;
-/// The busiest second of a day by the mean one.
+/// The busiest second of a day, relative to the mean one.
 const BUSIEST_BY_MEAN: f64 = 3.0;
-/// Shards of a node: each has open files and memory of its own. `cluster.max_shards_per_node` of
-/// Elasticsearch is the same.
+/// Maximum of shards on a node: each has open files and memory. `cluster.max_shards_per_node` of Elasticsearch is the
+/// same.
 const SHARDS_KEPT_MAX: f64 = 1000.0;
-/// Whole indices are dropped, so up to one period more than the retention is kept: at most a quarter
-/// of it.
+/// Only whole indices are dropped, so up to one period more than the retention is kept: at most a quarter of it.
 const RETENTION_PARTS_MIN: f64 = 4.0;
-/// Less is within what measuring tells: the shorter period wins.
+/// Smaller differences are within the measurement error: the shorter period wins.
 const DIFFERENCE_MIN: f64 = 0.05;
 const DAY_SECONDS: f64 = 86_400.0;
-/// Tenants with fewer events say little about anything.
+/// Tenants with fewer events give no useful measurements.
 pub(super) const SMALL_EVENTS_MIN: u64 = 300;
 
 /// A tenant's volume.
@@ -32,57 +31,57 @@ pub(super) const SMALL_EVENTS_MIN: u64 = 300;
 pub(super) struct Tenant {
     pub(super) tenant: String,
     pub(super) events: u64,
-    /// Time that its questions took, ms; 0 without a traffic record.
+    /// Total time of its searches, ms; 0 without a traffic record.
     pub(super) asked_ms: f64,
 }
 
-/// What is known about the data.
+/// Facts about the data.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Facts {
-    /// The largest first; those that the list has no room for are missing.
+    /// The largest first; tenants beyond the limit of the list are missing.
     pub(super) tenants: Vec<Tenant>,
-    /// All tenants, about.
+    /// Approximate number of all tenants.
     pub(super) tenant_count: u64,
     pub(super) events: u64,
-    /// Stored.
+    /// Stored bytes.
     pub(super) bytes: u64,
-    /// Between the first event and the last.
+    /// Days between the first event and the last.
     pub(super) days: f64,
-    /// Events of the day that has most.
+    /// Events of the busiest day.
     pub(super) busiest_day_events: u64,
-    /// How long events are kept, if anybody said so.
+    /// How long events are kept, if that is configured.
     pub(super) retention_days: Option<f64>,
-    /// The span of time that questions are usually about.
+    /// Usual time range of searches.
     pub(super) question_days: f64,
-    /// Cost of the questions as measured.
+    /// Measured costs of searches.
     pub(super) costs: Costs,
 }
 
-/// Costs by kind of question.
+/// Costs by kind of search.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(super) struct Costs {
     pub(super) sample: Cost,
     pub(super) histogram: Cost,
 }
 
-/// A period, what it would come to, and why not if not.
+/// A period with its expected values, and the reason if it is refused.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Candidate {
     pub(super) period: &'static str,
     pub(super) shards: u32,
     /// Stored bytes of one shard when its period is over.
     pub(super) shard_bytes: f64,
-    /// Shards that a question about a tenant asks.
+    /// Shards that a search for one tenant reads.
     pub(super) shards_asked: f64,
     /// Shards at the end of the retention.
     pub(super) shards_kept: f64,
-    /// Of the middle tenant, by the measured costs.
+    /// Expected time for the middle tenant, from the measured costs.
     pub(super) sample_ms: f64,
     pub(super) histogram_ms: f64,
     pub(super) refused: Option<Refused>,
 }
 
-/// The rule that speaks against a candidate, in words.
+/// The rule that refuses a candidate, in words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub(super) enum Refused {
@@ -92,26 +91,26 @@ pub(super) enum Refused {
     Shards(String),
 }
 
-/// What to do, and why.
+/// The recommendation and its reasons.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Advice {
     pub(super) period: &'static str,
     pub(super) shards: u32,
-    /// By tenant; who is missing stays with its hash.
+    /// By tenant; a tenant that is missing is placed by its hash.
     pub(super) placement: BTreeMap<String, Vec<u32>>,
     pub(super) reasons: Vec<Reason>,
     pub(super) candidates: Vec<Candidate>,
 }
 
-/// A rule that spoke, by name.
+/// A rule that influenced the decision, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Reason {
     pub(super) rule: &'static str,
     pub(super) because: String,
 }
 
-/// The tenants that questions are asked about, with what is said of their size: of those that have events to speak of the
-/// largest, the middle and the smallest, each once. The largest is always there; without any tenant nothing is.
+/// Returns the tenants to measure, with a word for their size: of the tenants with enough events the largest, the
+/// middle and the smallest, each once. The largest is always included; without any tenant the result is empty.
 pub(super) fn sizes(tenants: &[Tenant]) -> Vec<(&'static str, &Tenant)> {
     let telling = telling(tenants);
     let names: &[(&'static str, usize)] = match telling.len() {
@@ -126,7 +125,7 @@ pub(super) fn sizes(tenants: &[Tenant]) -> Vec<(&'static str, &Tenant)> {
         .collect()
 }
 
-/// Those that have events to speak of, the largest first; the largest of all if none has.
+/// Returns the tenants with enough events, the largest first; only the largest of all if none has enough.
 fn telling(tenants: &[Tenant]) -> &[Tenant] {
     let count = tenants
         .iter()
@@ -138,7 +137,7 @@ fn telling(tenants: &[Tenant]) -> &[Tenant] {
     }
 }
 
-/// Decides. `None`: there is nothing to decide about.
+/// Computes the recommendation. `None`: there is no tenant.
 pub(super) fn advise(facts: &Facts) -> Option<Advice> {
     let telling = telling(&facts.tenants);
     let middle = telling.get(telling.len() / 2)?;
@@ -154,11 +153,11 @@ pub(super) fn advise(facts: &Facts) -> Option<Advice> {
             chosen = Some(candidate);
         }
     }
-    // Where every period needs more shards than a node should have, the fewest are the lesser evil.
+    // If every period needs more shards than a node should have, the one with the fewest shards is chosen.
     let keeps = |candidate: &&Candidate| !matches!(candidate.refused, Some(Refused::Retention(_)));
     let by_shards = |a: &&Candidate, b: &&Candidate| a.shards_kept.total_cmp(&b.shards_kept);
     let chosen = chosen.or_else(|| candidates.iter().filter(keeps).min_by(by_shards))?;
-    // One shard holds everybody: there is nothing to place.
+    // With one shard there is nothing to place.
     let proposal = (chosen.shards > 1).then(|| propose(&loads(facts), chosen.shards, None));
     let mut reasons = vec![
         period_reason(facts, &candidates, chosen),
@@ -166,7 +165,7 @@ pub(super) fn advise(facts: &Facts) -> Option<Advice> {
         Reason {
             rule: "shards asked",
             because: format!(
-                "a tenant's events of a period lie in one shard, so a question about {:.0} days asks {:.1} shards",
+                "a tenant's events of a period are in one shard, so a search over {:.0} days reads {:.1} shards",
                 facts.question_days, chosen.shards_asked
             ),
         },
@@ -174,8 +173,7 @@ pub(super) fn advise(facts: &Facts) -> Option<Advice> {
     if facts.retention_days.is_none() {
         reasons.push(Reason {
             rule: "retention",
-            because: "how long events are kept is not known (--retention-days says it); the advice is that for a year"
-                .to_owned(),
+            because: "the retention is unknown (set --retention-days); the recommendation assumes one year".to_owned(),
         });
     }
     reasons.push(placement_reason(facts, proposal.as_ref()));
@@ -194,18 +192,18 @@ fn candidate(facts: &Facts, middle: &Tenant, period: Period) -> Candidate {
     let bytes = facts.bytes as f64 / facts.days.max(1.0) * days;
     let by_bytes = (bytes / SHARD_BYTES_TARGET).ceil();
     let shards = by_bytes.max(shards_to_write(facts)).max(1.0);
-    // A window begins somewhere within a period, and so meets one more than fit into it.
+    // A window begins somewhere within a period, and so overlaps one more than fits into it.
     let asked = facts.question_days / days + 1.0;
     let events = middle.events as f64 / facts.days.max(1.0) * facts.question_days;
     let kept = shards * (retention_days / days + 1.0);
     let refused = if retention_days < days * RETENTION_PARTS_MIN && period != Period::Day {
         Some(Refused::Retention(format!(
-            "dropping whole indices would keep up to {:.0} % more than {retention_days:.0} days",
+            "the deletion of whole indices would keep up to {:.0} % more than {retention_days:.0} days",
             days / retention_days * 100.0
         )))
     } else if kept > SHARDS_KEPT_MAX {
         Some(Refused::Shards(format!(
-            "{kept:.0} shards are more than the {SHARDS_KEPT_MAX:.0} of a node"
+            "{kept:.0} shards are more than the maximum of {SHARDS_KEPT_MAX:.0} on a node"
         )))
     } else {
         None
@@ -222,7 +220,7 @@ fn candidate(facts: &Facts, middle: &Tenant, period: Period) -> Candidate {
     }
 }
 
-/// Shards that the busiest second needs.
+/// Returns the shards that the write rate of the busiest second needs.
 fn shards_to_write(facts: &Facts) -> f64 {
     let busiest = facts.busiest_day_events as f64 / DAY_SECONDS * BUSIEST_BY_MEAN;
     (busiest / SHARD_EVENTS_PER_SECOND).ceil()
@@ -237,7 +235,7 @@ fn period_days(period: Period) -> f64 {
     }
 }
 
-/// How heavy each tenant is. What it stores is estimated from its events.
+/// Returns the load of each tenant. Its stored bytes are estimated from its events.
 fn loads(facts: &Facts) -> Vec<TenantVolume> {
     let event_bytes = facts.bytes as f64 / (facts.events as f64).max(1.0);
     let load = |tenant: &Tenant| TenantVolume {
@@ -251,7 +249,7 @@ fn loads(facts: &Facts) -> Vec<TenantVolume> {
 
 fn period_reason(facts: &Facts, candidates: &[Candidate], chosen: &Candidate) -> Reason {
     let mut because = format!(
-        "with a {} an index, {:.0} days of the middle tenant are expected to take {:.2} ms (sample) and {:.2} ms \
+        "with a {} per index, a search over {:.0} days of the middle tenant should take {:.2} ms (sample) and {:.2} ms \
          (histogram)",
         chosen.period.replace('_', " "),
         facts.question_days,
@@ -277,7 +275,7 @@ fn shards_reason(facts: &Facts, chosen: &Candidate) -> Reason {
     let to_write = shards_to_write(facts);
     let because = match f64::from(chosen.shards) {
         shards if shards > 1.0 && to_write >= shards => format!(
-            "the busiest day has {} events; a shard writes {SHARD_EVENTS_PER_SECOND:.0} a second",
+            "the busiest day has {} events; a shard writes {SHARD_EVENTS_PER_SECOND:.0} per second",
             facts.busiest_day_events
         ),
         _ => format!(
@@ -296,7 +294,7 @@ fn placement_reason(facts: &Facts, proposal: Option<&Proposal>) -> Reason {
     let because = match proposal {
         None => "one shard holds every tenant of a period: there is nothing to place".to_owned(),
         Some(proposal) => format!(
-            "{} of {} tenants are placed, the others are left to their hash: the fullest shard gets {:.0} % of the mean \
+            "{} of {} tenants are placed, the others use their hash: the fullest shard gets {:.0} % of the mean \
              instead of {:.0} %",
             proposal.placement.tenants.len(),
             facts.tenant_count,
@@ -377,7 +375,7 @@ mod tests {
                 .iter()
                 .all(|candidate| candidate.shard_bytes <= SHARD_BYTES_TARGET)
         );
-        // Small events, but 35,000 a second at the busiest.
+        // Small events, but 35,000 per second in the busiest second.
         check(&facts(1e9, 1.0, 30.0, 0.1), "week", 2);
     }
 
@@ -397,7 +395,7 @@ mod tests {
         let quiet = advise(&facts).unwrap();
         assert!(!quiet.placement.is_empty());
         assert_eq!(quiet.reasons.last().unwrap().rule, "placement");
-        // Whoever asks most is heavy however few events it has, and is not spread where it has few.
+        // A tenant with most of the search time is heavy even with few events, and is not spread if it has few.
         facts.tenants[19].asked_ms = 1e6;
         let busy = advise(&facts).unwrap();
         assert_ne!(busy.placement, quiet.placement);
@@ -424,7 +422,7 @@ mod tests {
                 .map(|(size, tenant)| (size, tenant.events))
                 .collect();
             assert_eq!(found, expect);
-            // All days are asked about, so as many events are read as the middle tenant has.
+            // All days are searched, so the search reads as many events as the middle tenant has.
             let expected_ms = advise(&facts).unwrap().candidates[0].sample_ms;
             assert_eq!(expected_ms.round() as u64, middle);
         };

@@ -1,25 +1,25 @@
-//! What a question costs, from how long some took: `base + shards asked · a + events read · b`.
+//! Cost model of a search, fitted to measured times: `base + shards · a + events · b`.
 
 use serde::Serialize;
 
-/// A question as it was measured.
+/// A measured search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Point {
-    /// Shards that had to answer.
+    /// Shards that took part.
     pub(super) shards: f64,
-    /// Events that it was about.
+    /// Events in its range.
     pub(super) events: f64,
     pub(super) ms: f64,
 }
 
-/// What a question costs.
+/// Cost of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(super) struct Cost {
-    /// Whatever it is about.
+    /// Independent of its range.
     pub(super) base_ms: f64,
-    /// For each shard that is asked.
+    /// For each shard that takes part.
     pub(super) shard_ms: f64,
-    /// For each event that it is about.
+    /// For each event in its range.
     pub(super) event_ms: f64,
 }
 
@@ -27,13 +27,13 @@ pub(super) struct Cost {
 const PARTS: usize = 3;
 
 impl Cost {
-    /// The cost that explains the points best: least squares of the relative errors, no part of it
-    /// below 0. `None`: nothing was measured.
+    /// Fits the cost to the points: least squares of the relative errors, with no part below 0. `None`: there are no
+    /// measurements.
     pub(super) fn fit(points: &[Point]) -> Option<Self> {
         let points: Vec<&Point> = points.iter().filter(|point| point.ms > 0.0).collect();
         let mut best: Option<(f64, Self)> = None;
-        // With three parts, trying which of them are 0 is simpler than any other way to keep them
-        // from falling below it.
+        // With three parts, trying which of them are 0 is simpler than any other way to keep them from falling below
+        // it.
         for used in 1..1_usize << PARTS {
             let Some(cost) = Self::fit_parts(&points, used) else {
                 continue;
@@ -42,7 +42,7 @@ impl Cost {
                 .iter()
                 .map(|point| (cost.of(point.shards, point.events) / point.ms - 1.0).powi(2))
                 .sum();
-            // A simpler explanation of what is explained as well comes first.
+            // Of two equally good fits the simpler one wins.
             if best.is_none_or(|(least, _)| error < least - 1e-9) {
                 best = Some((error, cost));
             }
@@ -50,13 +50,13 @@ impl Cost {
         best.map(|(_, cost)| cost)
     }
 
-    /// What a question would take.
+    /// Returns the expected time of a search.
     pub(super) fn of(&self, shards: f64, events: f64) -> f64 {
         self.base_ms + self.shard_ms * shards + self.event_ms * events
     }
 
-    /// What a measured question would take if it asked `shards`, in proportion: what the fit leaves
-    /// unexplained stays. Nothing gets slower by asking no more than now.
+    /// Returns the expected time of a measured search if it used `shards`, in proportion, so that the residual of the
+    /// fit stays. Fewer shards never make it slower.
     pub(super) fn with_shards(&self, measured: Point, shards: f64) -> f64 {
         let now = self.of(measured.shards, measured.events);
         let then = self.of(shards.min(measured.shards), measured.events);
@@ -67,8 +67,8 @@ impl Cost {
         }
     }
 
-    /// The fit by the parts whose bit is set in `used`; `None` if one of them would be below 0, or if
-    /// the points do not tell them apart.
+    /// Fits the parts whose bit is set in `used`; `None` if one of them would be below 0, or if the points do not
+    /// separate them.
     fn fit_parts(points: &[&Point], used: usize) -> Option<Self> {
         let parts: Vec<usize> = (0..PARTS).filter(|part| used & 1 << part != 0).collect();
         let count = parts.len();
@@ -100,7 +100,7 @@ impl Cost {
     }
 }
 
-/// Solves linear equations whose right side is the last column; `None` if they have no one solution.
+/// Solves linear equations whose right side is the last column; `None` if there is no unique solution.
 fn solve(mut rows: Vec<Vec<f64>>) -> Option<Vec<f64>> {
     let count = rows.len();
     for step in 0..count {

@@ -1,4 +1,4 @@
-//! Reads the volumes of the data as it is, over the REST API that any server of its kind has.
+//! Collection of the data volumes, with requests that every Elasticsearch-compatible server supports.
 
 use std::collections::HashMap;
 
@@ -10,15 +10,15 @@ use serde_json::{Value, json};
 use super::advice::Tenant;
 use crate::client::{Client, encode_segment};
 
-/// Tenants that are told apart; the rest is tail, whose placement does not matter.
+/// Maximum of tenants that are counted separately; all smaller ones do not matter for the placement.
 const TENANTS_MAX: usize = 1000;
 const DAY_MS: f64 = 86_400_000.0;
-/// Where the traffic of a firn is recorded.
+/// The traffic record of a firn server.
 const TRAFFIC: &str = ".firn-traffic";
-/// What begins like this is the server's own and not part of the data.
+/// Prefixes of the server's internal indices, which are not part of the data.
 const OWN_NAMES: [&str; 2] = [".firn", ".ds-.firn"];
 
-/// Where to look.
+/// Source of the volumes.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     pub(super) client: &'a Client,
@@ -28,47 +28,47 @@ pub(super) struct Place<'a> {
     pub(super) time_field: &'a str,
 }
 
-/// What is there.
+/// Volumes of the data.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Volumes {
     pub(super) indices: usize,
     pub(super) shards: u64,
-    /// Stored, without replicas.
+    /// Stored bytes, without replicas.
     pub(super) bytes: u64,
-    /// Of events that have a tenant.
+    /// Events that have a tenant.
     pub(super) events: u64,
     pub(super) tenant_count: u64,
-    /// Those with most events first.
+    /// Tenants with most events first.
     pub(super) tenants: Vec<Tenant>,
-    /// First and last instant, ms.
+    /// First and last timestamp, ms.
     pub(super) time_ms: (i64, i64),
     pub(super) busiest_day_events: u64,
-    /// The shortest that a data stream of them has.
+    /// The shortest retention of their data streams.
     pub(super) retention_days: Option<f64>,
-    /// Whether the server has a record of who asked how much.
+    /// Whether the server has a traffic record.
     pub(super) traffic_known: bool,
 }
 
 impl Volumes {
-    /// Between the first event and the last.
+    /// Returns the days between the first event and the last.
     pub(super) fn days(&self) -> f64 {
         (self.time_ms.1 - self.time_ms.0) as f64 / DAY_MS
     }
 }
 
 impl Place<'_> {
-    /// `/EXPRESSION`, encoded.
+    /// Returns `/EXPRESSION`, encoded.
     fn path(&self) -> String {
         let parts: Vec<String> = self.expression.split(',').map(encode_expression).collect();
         format!("/{}", parts.join(","))
     }
 
-    /// Where questions go. The request cache would measure itself.
+    /// Returns the path of measured searches. With the request cache they would measure the cache.
     pub(super) fn search_path(&self) -> String {
         format!("{}/_search?request_cache=false", self.path())
     }
 
-    /// Reads everything.
+    /// Reads all volumes.
     pub(super) fn volumes(&self) -> anyhow::Result<Volumes> {
         let (indices, shards, bytes) = self.sizes()?;
         let mut volumes = self.counts()?;
@@ -85,7 +85,7 @@ impl Place<'_> {
         Ok(volumes)
     }
 
-    /// Indices, their shards, and bytes.
+    /// Returns the number of indices, their shards, and bytes.
     fn sizes(&self) -> anyhow::Result<(usize, u64, u64)> {
         let stats = self
             .client
@@ -97,19 +97,23 @@ impl Place<'_> {
         )?;
         let is_data = |name: &str| !OWN_NAMES.iter().any(|own| name.starts_with(own));
         let (mut indices, mut shards, mut bytes) = (0, 0, 0);
-        let list = stats["indices"].as_object().context("_stats names no indices")?;
+        let list = stats["indices"]
+            .as_object()
+            .context("the response of _stats has no indices")?;
         for (name, index) in list.iter().filter(|(name, _)| is_data(name)) {
             let store = index.pointer("/primaries/store/size_in_bytes");
-            bytes += store.and_then(Value::as_u64).context("_stats tells no size")?;
+            bytes += store
+                .and_then(Value::as_u64)
+                .context("the response of _stats has no sizes")?;
             let count = &settings[name.as_str()]["settings"]["index.number_of_shards"];
             shards += count.as_str().and_then(|count| count.parse::<u64>().ok()).unwrap_or(1);
             indices += 1;
         }
-        ensure!(indices > 0, "[{}] names no index", self.expression);
+        ensure!(indices > 0, "[{}] matches no index", self.expression);
         Ok((indices, shards, bytes))
     }
 
-    /// Events by tenant and by day. Sizes stay empty.
+    /// Counts events by tenant and by day. Sizes stay empty.
     fn counts(&self) -> anyhow::Result<Volumes> {
         let body = json!({
             "size": 0,
@@ -131,7 +135,7 @@ impl Place<'_> {
         let events = answer.pointer("/hits/total/value").and_then(Value::as_u64).unwrap_or(0);
         if events == 0 {
             bail!(
-                "no event of [{}] has both [{}] and [{}]: --tenant-field and --time-field name other fields",
+                "no event of [{}] has both [{}] and [{}]: use --tenant-field and --time-field to name other fields",
                 self.expression,
                 self.tenant_field,
                 self.time_field
@@ -149,7 +153,7 @@ impl Place<'_> {
             found[name]["value"]
                 .as_f64()
                 .map(|ms| ms as i64)
-                .context("the events have no times")
+                .context("the events have no timestamps")
         };
         Ok(Volumes {
             indices: 0,
@@ -168,7 +172,7 @@ impl Place<'_> {
         })
     }
 
-    /// The retention of the data streams, where the server has such and lets us see them.
+    /// Returns the retention of the data streams, if the server has any and the user may read them.
     fn retention_days(&self) -> Option<f64> {
         let path = format!("/_data_stream{}", self.path());
         let answer = self.client.send("GET", &path, None).ok()?;
@@ -183,11 +187,11 @@ impl Place<'_> {
         streams.iter().filter_map(retention).min_by(f64::total_cmp)
     }
 
-    /// Time that questions took by tenant, ms; `None`: nobody keeps a record.
+    /// Returns the total search time by tenant, ms; `None`: there is no traffic record.
     fn traffic(&self) -> anyhow::Result<Option<HashMap<String, f64>>> {
         let body = json!({
             "size": 0,
-            // What searches nothing says nothing about shards.
+            // Requests without a search contain no information about shards.
             "query": {"exists": {"field": "shards"}},
             "aggs": {"tenants": {
                 "terms": {"field": "tenant", "size": TENANTS_MAX},
@@ -200,7 +204,7 @@ impl Place<'_> {
             .client
             .send("POST", &path, Some(("application/json", body.as_bytes())));
         let answer = answer.map_err(|failure| anyhow::anyhow!("{path}: {failure}"))?;
-        // Not there, or not for us to see: the advice is given by volume alone.
+        // Missing or not readable: the recommendation uses volumes alone.
         if answer.status != 200 {
             return Ok(None);
         }
@@ -221,7 +225,7 @@ fn buckets<T>(aggregation: &Value, read: impl Fn(&Value, u64) -> T) -> Vec<T> {
         .collect()
 }
 
-/// As a segment of a path, with its wildcards.
+/// Encodes a segment of a path, but not its wildcards.
 fn encode_expression(text: &str) -> String {
     let parts: Vec<String> = text.split('*').map(encode_segment).collect();
     parts.join("*")

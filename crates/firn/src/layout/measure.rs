@@ -1,4 +1,4 @@
-//! Measures what questions about single tenants cost as the data lies now.
+//! Measurement of searches for single tenants in the current layout.
 
 use std::time::Instant;
 
@@ -13,40 +13,39 @@ use crate::client::encode_segment;
 
 const SAMPLE_HITS: u64 = 100;
 const DAY_MS: i64 = 86_400_000;
-/// Lengths of windows besides that of the usual question: how the costs depend on shards and events
-/// is read from their differences.
+/// Lengths of windows besides the usual one: the differences show how the costs depend on shards and events.
 const WINDOW_DAYS: [i64; 2] = [1, 7];
 
-/// A question about a tenant as it was measured.
+/// A measured search for a tenant.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Measured {
     /// `large`, `middle`, `small`.
     pub(super) size: &'static str,
     pub(super) tenant: String,
     pub(super) days: i64,
-    /// Whether only one shard of each index was asked, the one of the tenant's `routing`. In data
-    /// that is not routed the answer is then a part of the whole one; but it tells what shards cost.
+    /// Whether only one shard of each index was searched, that of the tenant's `routing`. In data without routing the
+    /// result is then incomplete, but it shows the cost of shards.
     pub(super) narrowed: bool,
     /// Events of the tenant that were found.
     pub(super) events: u64,
-    /// Shards that had to answer.
+    /// Shards that took part.
     pub(super) shards: u64,
     /// Medians.
     pub(super) sample_ms: f64,
     pub(super) histogram_ms: f64,
 }
 
-/// What is asked.
+/// The searches to measure.
 pub(super) struct Questions<'a> {
     pub(super) place: &'a Place<'a>,
     /// The field that splits the histogram, if any.
     pub(super) by: Option<&'a str>,
-    /// The span that questions are usually about.
+    /// Usual time range of searches.
     pub(super) question_days: u32,
     pub(super) repeats: usize,
 }
 
-/// One of them.
+/// One of the searches.
 struct Asked<'a> {
     size: &'static str,
     tenant: &'a str,
@@ -54,7 +53,7 @@ struct Asked<'a> {
     narrowed: bool,
 }
 
-/// What an answer tells about its cost.
+/// Measurements of one response.
 struct Answered {
     seconds: f64,
     shards: u64,
@@ -62,13 +61,13 @@ struct Answered {
 }
 
 impl Questions<'_> {
-    /// Asks about a large, a middle and a small tenant, or as many as there are.
+    /// Measures a large, a middle and a small tenant, or as many as there are.
     pub(super) fn run(&self, volumes: &Volumes) -> anyhow::Result<Vec<Measured>> {
         let chosen = sizes(&volumes.tenants);
         match chosen.len() {
             0 => bail!("there is no tenant"),
             1 | 2 => eprintln!(
-                "fewer than three tenants have at least {SMALL_EVENTS_MIN} events: what is measured about {} says less",
+                "fewer than three tenants have at least {SMALL_EVENTS_MIN} events: results of {} are less reliable",
                 if chosen.len() == 1 { "one" } else { "two" }
             ),
             _ => {}
@@ -80,7 +79,7 @@ impl Questions<'_> {
             for &(size, tenant) in &chosen {
                 let tenant = &tenant.tenant;
                 eprintln!(
-                    "asking for [{tenant}]{}",
+                    "measuring [{tenant}]{}",
                     if narrowed { ", one shard of each index" } else { "" }
                 );
                 for days in windows.clone() {
@@ -100,9 +99,9 @@ impl Questions<'_> {
     fn measure(&self, asked: &Asked<'_>, last_ms: i64) -> anyhow::Result<Measured> {
         let (mut samples, mut histograms) = (Vec::new(), Vec::new());
         let (mut events, mut shards) = (0, 0);
-        // The first one of each warms up.
+        // The first search of each kind is a warm-up.
         for number in 0..=self.repeats {
-            // Every window is another one, so that nothing kept from before answers it.
+            // Every window differs, so that no cached result answers it.
             let window = (last_ms + 1 - asked.days * DAY_MS - number as i64, last_ms + 1);
             let sample = self.ask(asked, window, false)?;
             let histogram = self.ask(asked, window, true)?;
@@ -184,7 +183,7 @@ impl Measured {
     }
 }
 
-/// The costs that explain what was measured.
+/// Returns the costs that explain the measurements.
 pub(super) fn costs(measured: &[Measured]) -> Option<Costs> {
     let fit = |point: fn(&Measured) -> Point| Cost::fit(&measured.iter().map(point).collect::<Vec<_>>());
     Some(Costs {

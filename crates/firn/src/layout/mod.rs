@@ -1,8 +1,8 @@
-//! `firn layout`: how data should lie, from how it lies and what that costs.
+//! `firn layout`: recommends an index layout from the current layout and its measured costs.
 //!
-//! `advise` asks a server for its volumes ([`gather`]), measures some questions ([`measure`]), and
-//! decides ([`advice`] and [`cost`], which ask nobody). It changes nothing: what it
-//! recommends is printed, with its reasons and the requests that would do it.
+//! `advise` reads the volumes of a server ([`gather`]), measures some searches ([`measure`]), and decides ([`advice`]
+//! and [`cost`], which send no requests). It changes nothing: it prints the recommendation with its reasons and the
+//! requests that would apply it.
 
 mod advice;
 mod cost;
@@ -36,7 +36,7 @@ enum LayoutCommand {
 /// Arguments of `firn layout advise`.
 #[derive(Debug, clap::Args)]
 struct AdviseArgs {
-    /// The server; it is only read
+    /// URL of the server; nothing is written to it
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9200")]
     url: String,
     #[command(flatten)]
@@ -44,22 +44,22 @@ struct AdviseArgs {
     /// Data streams and indices that belong together
     #[arg(long, value_name = "PATTERN", default_value = "*")]
     index: String,
-    /// The keyword field that says whose an event is
+    /// The keyword field with the tenant of an event
     #[arg(long, value_name = "FIELD", default_value = "tenant")]
     tenant_field: String,
-    /// When it happened
+    /// The field with the time of an event
     #[arg(long, value_name = "FIELD", default_value = "@timestamp")]
     time_field: String,
-    /// Measure histograms by the values of this field
+    /// Measure histograms that are split by this field
     #[arg(long, value_name = "FIELD")]
     by: Option<String>,
-    /// The span of time that questions are usually about
+    /// Usual time range of searches, in days
     #[arg(long, default_value_t = 21, value_parser = clap::value_parser!(u32).range(1..=3650))]
     question_days: u32,
-    /// How long events are kept [default: as the data streams say]
+    /// How long events are kept, in days [default: as in the data streams]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=36500))]
     retention_days: Option<u32>,
-    /// How often each question is measured
+    /// Repetitions of each measurement
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u16).range(1..=1000))]
     repeats: u16,
     /// Print JSON
@@ -67,7 +67,7 @@ struct AdviseArgs {
     json: bool,
 }
 
-/// All that was found.
+/// All results.
 #[derive(Debug, Serialize)]
 struct Found {
     url: String,
@@ -79,7 +79,7 @@ struct Found {
     expected: Vec<Expected>,
 }
 
-/// What the usual question about a tenant takes now, as measured, and with the advice, by the costs.
+/// Time of the usual search for a tenant: as measured now, and as expected with the recommendation.
 #[derive(Debug, Serialize)]
 struct Expected {
     size: &'static str,
@@ -88,7 +88,7 @@ struct Expected {
     histogram_ms: (f64, f64),
 }
 
-/// The effect of following the advice.
+/// Computes the effect of the recommendation.
 fn expected(facts: &Facts, advice: &Advice, measured: &[Measured]) -> Vec<Expected> {
     let chosen = advice
         .candidates
@@ -142,9 +142,9 @@ fn advise(args: &AdviseArgs) -> anyhow::Result<ExitCode> {
         busiest_day_events: volumes.busiest_day_events,
         retention_days: args.retention_days.map(f64::from).or(volumes.retention_days),
         question_days: f64::from(args.question_days),
-        costs: measure::costs(&measured).context("nothing was measured")?,
+        costs: measure::costs(&measured).context("there are no measurements")?,
     };
-    let advice = advice::advise(&facts).context("there is no tenant to advise about")?;
+    let advice = advice::advise(&facts).context("there is no tenant")?;
     let found = Found {
         url: client.base().to_owned(),
         index: args.index.clone(),

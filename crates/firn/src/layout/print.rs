@@ -1,4 +1,4 @@
-//! The advice for people.
+//! Recommendation as text.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use super::Found;
 use crate::ingest::grouped;
 
 impl Found {
-    /// Facts, measures, advice, reasons, and how to follow it.
+    /// Prints facts, measurements, recommendation, reasons, and how to apply it.
     pub(super) fn text(&self, tenant_field: &str) -> String {
         let mut text = String::new();
         // Writing to a string does not fail.
@@ -50,7 +50,7 @@ impl Found {
         for (name, cost) in [("sample", facts.costs.sample), ("histogram", facts.costs.histogram)] {
             writeln!(
                 text,
-                "a {name} costs about {:.2} ms, {:.4} ms for each shard asked, and {:.4} ms for each 1,000 events",
+                "a {name} costs about {:.2} ms, {:.4} ms per shard, and {:.4} ms per 1,000 events",
                 cost.base_ms,
                 cost.shard_ms,
                 cost.event_ms * 1000.0
@@ -71,15 +71,15 @@ impl Found {
             writeln!(text, "- {}: {}", reason.rule, reason.because)?;
         }
         let traffic = match volumes.traffic_known {
-            true => "volume and the time that questions took, from the traffic record, weigh the same",
-            false => "by volume alone: there is no traffic record to tell who asks how much",
+            true => "volume and search time (from the traffic record) have the same weight",
+            false => "only volume: there is no traffic record with the search time of tenants",
         };
         writeln!(text, "- load: {traffic}")?;
         self.write_effect(text)?;
         self.write_requests(tenant_field, text)
     }
 
-    /// What the usual question takes now and would take then.
+    /// Prints the time of the usual search now and with the recommendation.
     fn write_effect(&self, text: &mut String) -> std::fmt::Result {
         writeln!(
             text,
@@ -102,7 +102,7 @@ impl Found {
         Ok(())
     }
 
-    /// How to follow the advice.
+    /// Prints the requests that apply the recommendation.
     fn write_requests(&self, tenant_field: &str, text: &mut String) -> std::fmt::Result {
         let advice = &self.advice;
         let settings = json!({
@@ -113,10 +113,7 @@ impl Found {
         writeln!(text, "\nin the template of the data stream:\n{settings:#}")?;
         if !advice.placement.is_empty() {
             let table = json!({"number_of_shards": advice.shards, "tenants": advice.placement});
-            writeln!(
-                text,
-                "PUT /_firn/placement, for the indices made from then on:\n{table}"
-            )?;
+            writeln!(text, "PUT /_firn/placement, for indices created later:\n{table}")?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The clock of [`Life`]: drops what is too old, and goes on with deletions of tenants, beside the server.
+//! Clock of [`Life`]: drops expired data and continues deletions of tenants, beside the server.
 
 pub(crate) mod policies;
 
@@ -8,12 +8,13 @@ use firn_control::Life;
 
 use crate::serve::now_ms;
 
-/// Between two looks for deletions of tenants, each of which costs nothing if there is none.
+/// Interval between checks for deletions of tenants, which cost nothing if there are none.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Runs until the task is aborted. What is under way then is taken up again after the next start.
+/// Runs until the task is aborted. The next start continues interrupted work.
 pub(crate) async fn run(life: Life, poll_interval: Duration) {
-    // A deletion rewrites snapshots at the pace of their repository: what is too old does not wait for that.
+    // A deletion rewrites snapshots at the rate limit of their repository: the removal of expired data does not wait
+    // for that.
     let deletions = async {
         loop {
             life.delete_tenants(now_ms()).await;

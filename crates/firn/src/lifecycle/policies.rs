@@ -1,4 +1,4 @@
-//! The clock of lifecycle policies: of indices ([`Ilm`]) and of snapshots ([`Slm`]).
+//! Clock of lifecycle policies: of indices ([`Ilm`]) and of snapshots ([`Slm`]).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,16 +11,16 @@ use tokio::task::JoinSet;
 
 use crate::serve::now_ms;
 
-/// Between two looks. Most of them find nothing, in memory.
+/// Interval between checks. Most of them find nothing, in memory.
 const TICK: Duration = Duration::from_secs(1);
-/// Indices that take light steps at a time: each is a transaction of the catalog, which takes one at a time.
+/// Indices that take light steps concurrently: each step is a transaction of the catalog, which executes one at a time.
 const LIGHT_MAX: usize = 4;
-/// Indices that are merged, snapshotted or moved at a time; each may take all of a core for long.
+/// Indices that are merged, snapshotted or moved concurrently; each may use a whole core for long.
 const HEAVY_MAX: usize = 2;
-/// How often policies are looked at, unless a setting says otherwise; it may change while firn runs.
+/// Setting for the interval between checks of policies; it may change while firn runs.
 const POLL_INTERVAL: &str = "indices.lifecycle.poll_interval";
 
-/// The policies of an engine's indices; `list` lists what goes on in the background.
+/// Returns the policies of an engine's indices; `list` lists their background work.
 pub(crate) fn ilm(engine: &Arc<dyn Engine>, list: ListWork) -> Ilm {
     Ilm::new(IlmParts {
         effects: Arc::new(EngineEffects::new(Arc::clone(engine), Some(list))),
@@ -30,7 +30,7 @@ pub(crate) fn ilm(engine: &Arc<dyn Engine>, list: ListWork) -> Ilm {
     })
 }
 
-/// The policies of an engine's snapshots.
+/// Returns the policies of an engine's snapshots.
 pub(crate) fn slm(engine: &Arc<dyn Engine>) -> Slm {
     Slm::new(SlmParts {
         engine: Arc::clone(engine),
@@ -39,13 +39,12 @@ pub(crate) fn slm(engine: &Arc<dyn Engine>) -> Slm {
     })
 }
 
-/// Carries out index lifecycle policies until the task is aborted. A step that is under way then is taken
-/// again after the next start.
+/// Executes index lifecycle policies until the task is aborted. An interrupted step is repeated after the next start.
 pub(crate) async fn run_ilm(ilm: Ilm, engine: Arc<dyn Engine>, poll_interval: Duration) {
     let ilm = Arc::new(ilm);
     let mut turns = Turns::new(LIGHT_MAX, HEAVY_MAX);
     let orphans = Arc::new(Semaphore::new(1));
-    // Ends what it holds when it is dropped.
+    // Aborts its tasks when it is dropped.
     let mut running = JoinSet::new();
     let mut polled: Option<Instant> = None;
     loop {
@@ -63,7 +62,7 @@ pub(crate) async fn run_ilm(ilm: Ilm, engine: Arc<dyn Engine>, poll_interval: Du
                     turns.come(index, lane, occasion);
                 }
             }
-            Err(error) => tracing::warn!(%error, "cannot look for lifecycles that go on"),
+            Err(error) => tracing::warn!(%error, "cannot find indices whose lifecycle continues"),
         }
         if occasion == Occasion::Poll
             && let Ok(permit) = Arc::clone(&orphans).try_acquire_owned()
@@ -82,7 +81,7 @@ pub(crate) async fn run_ilm(ilm: Ilm, engine: Arc<dyn Engine>, poll_interval: Du
                 let ilm = Arc::clone(&ilm);
                 running.spawn(async move { ilm.advance(&turn.index, turn.lane, turn.occasion).await });
             }
-            // Whoever is done makes room for the next.
+            // A finished task frees a slot for the next one.
             tokio::select! {
                 () = tokio::time::sleep_until(next_look) => break,
                 Some(_) = running.join_next() => {}
@@ -91,7 +90,7 @@ pub(crate) async fn run_ilm(ilm: Ilm, engine: Arc<dyn Engine>, poll_interval: Du
     }
 }
 
-/// What `_cluster/settings` says.
+/// Returns the interval from `_cluster/settings`.
 async fn poll_interval_of(engine: &dyn Engine) -> Option<Duration> {
     let metadata = engine.metadata(&RequestContext::new()).await.ok()?;
     let text = metadata.cluster_setting(POLL_INTERVAL)?.as_str()?;
@@ -99,12 +98,12 @@ async fn poll_interval_of(engine: &dyn Engine) -> Option<Duration> {
     Some(Duration::from_millis(ms))
 }
 
-/// Carries out snapshot lifecycle policies until the task is aborted.
+/// Executes snapshot lifecycle policies until the task is aborted.
 pub(crate) async fn run_slm(slm: Arc<Slm>) {
     if let Err(error) = slm.note_interrupted().await {
-        tracing::warn!(%error, "cannot write down that snapshots were interrupted");
+        tracing::warn!(%error, "cannot record that snapshots were interrupted");
     }
-    // One at a time for each policy is kept by the policy itself, retention by this.
+    // Each policy runs at most one snapshot; this semaphore does the same for the retention.
     let retention = Arc::new(Semaphore::new(1));
     let mut running = JoinSet::new();
     loop {
@@ -125,7 +124,7 @@ pub(crate) async fn run_slm(slm: Arc<Slm>) {
                     });
                 }
             }
-            Err(error) => tracing::warn!(%error, "cannot look for snapshots that are due"),
+            Err(error) => tracing::warn!(%error, "cannot find snapshots that are due"),
         }
         while running.try_join_next().is_some() {}
         tokio::time::sleep(TICK).await;

@@ -1,7 +1,7 @@
-//! The audit log: who did what, when, from where, and whether it was allowed.
+//! Audit log: who did what, when, from where, and whether it was allowed.
 //!
-//! The names of events and fields are those of Elasticsearch's audit log. Reading and writing
-//! documents is not in it: that is the traffic's, where each request is.
+//! The names of events and fields are those of Elasticsearch's audit log. Reads and writes of documents are not in it:
+//! the traffic record contains every request.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -12,15 +12,16 @@ use serde_json::{Map, Value, json};
 
 use super::stream::Definition;
 
-/// Callers whose last sign-in is remembered. A place that is forgotten costs one event more.
+/// Callers whose last sign-in is remembered. A forgotten one costs one more event.
 const SIGNED_IN_MAX: usize = 10_000;
-/// A caller who was away for so long signs in anew.
+/// After this time without requests a caller's next request counts as a new sign-in.
 const SIGNED_IN_FOR_MS: i64 = 5 * 60 * 1000;
-/// The endpoint where somebody says by himself that he comes, whenever he did last.
+/// The endpoint of an explicit sign-in, which is an event even if the last one was recent.
 const SIGN_IN: &str = "create_session";
-/// Where the console asks whether it is signed in, before it shows anything. An endpoint is not looked up for strangers.
+/// Path that the console requests to find out whether it is signed in, before it shows anything. For unknown callers
+/// the endpoint is not resolved.
 const SESSION_PATH: &str = "/_firn/session";
-/// What only looks, or comes with every write, although its action has the name of administration.
+/// Actions that only read, or that accompany every write, although their names are those of administration.
 const NO_MANAGEMENT: &[&str] = &[
     "indices:admin/refresh",
     "indices:admin/validate/query",
@@ -29,7 +30,7 @@ const NO_MANAGEMENT: &[&str] = &[
     "indices:admin/index_template/simulate_index",
 ];
 
-/// The stream.
+/// Returns the definition of the stream.
 pub(super) fn definition() -> Definition {
     let keyword = || json!({"type": "keyword", "ignore_above": 1024});
     Definition {
@@ -60,16 +61,16 @@ pub(super) fn definition() -> Definition {
     }
 }
 
-/// What happened.
+/// Kind of event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
-    /// Somebody came whom nobody knows.
+    /// An unknown caller.
     AuthenticationFailed,
-    /// Somebody came for the first time in a while.
+    /// The first request of a caller in a while.
     AuthenticationSuccess,
-    /// Somebody who is known asked for what he may not, as a whole or in items of a bulk.
+    /// An authenticated caller requested something without the privilege, as a whole or in items of a bulk.
     AccessDenied,
-    /// Somebody changed something beside documents, or tried to; or an operator looked with a tenant's eyes.
+    /// A caller changed something other than documents, or tried to; or an operator viewed data as a tenant.
     AccessGranted,
 }
 
@@ -84,18 +85,18 @@ impl Event {
     }
 }
 
-/// Decides what is an event.
+/// Decides which requests are events.
 #[derive(Debug, Default)]
 pub(super) struct Audit {
-    /// When somebody was last heard of, by name and address.
+    /// Time of the last request, by name and address.
     signed_in: Mutex<HashMap<(String, Option<IpAddr>), i64>>,
 }
 
 impl Audit {
-    /// The event in a request, if there is one.
+    /// Returns the event of a request, if there is one.
     pub(super) fn event(&self, record: &RequestRecord) -> Option<Event> {
         if let Caller::Unknown { .. } = record.caller {
-            // What cannot be read is refused before anybody is asked who he is.
+            // A malformed request is refused before authentication.
             let is_refused = matches!(record.status, 401 | 429 | 499);
             return (is_refused && !is_session_probe(record)).then_some(Event::AuthenticationFailed);
         }
@@ -118,7 +119,7 @@ impl Audit {
             Caller::ApiKey { id, .. } => id.clone(),
         };
         let who = (name, record.peer.map(|peer| peer.ip()));
-        // A clock that went back makes nobody known for ever.
+        // After a clock that went back, no caller stays known forever.
         let is_recent = |seen: i64| (record.at_ms - seen).abs() < SIGNED_IN_FOR_MS;
         let mut signed_in = self.signed_in.lock();
         if signed_in.len() >= SIGNED_IN_MAX && !signed_in.contains_key(&who) {
@@ -132,7 +133,7 @@ impl Audit {
     }
 }
 
-/// Whether a page asks if it is signed in, without credentials: an answer of "no" is no failed attempt.
+/// Whether a page without credentials checks whether it is signed in: the answer "no" is not a failed attempt.
 fn is_session_probe(record: &RequestRecord) -> bool {
     let has_no_credentials = matches!(record.caller, Caller::Unknown { claimed: None });
     has_no_credentials && record.method == "GET" && record.path == SESSION_PATH
@@ -146,7 +147,7 @@ fn is_management(record: &RequestRecord) -> bool {
     is_of_administration && !only_looks
 }
 
-/// The event as it is kept.
+/// Returns the event as it is stored.
 pub(super) fn print(record: &RequestRecord, event: Event, node: &str) -> Value {
     let is_success = match event {
         Event::AuthenticationSuccess => true,
@@ -196,7 +197,7 @@ pub(super) fn print(record: &RequestRecord, event: Event, node: &str) -> Value {
     Value::Object(out)
 }
 
-/// Who asked, as both streams say it.
+/// Adds the caller, in the format of both streams.
 pub(super) fn print_caller(record: &RequestRecord, out: &mut Map<String, Value>) {
     let (user, kind) = match &record.caller {
         Caller::Anyone => (None, "ANONYMOUS"),
@@ -311,7 +312,7 @@ pub(super) mod tests {
         assert_eq!(probe(Some("ann")), Some(Event::AuthenticationFailed), "a guess");
         check(|r| r.error = Some("security_exception"), Some(Event::AccessDenied));
         check(|r| r.work.denied = 1, Some(Event::AccessDenied));
-        // A block on writes has a 403 too, and is nobody's attempt.
+        // A block on writes has a 403 too, and is not an access attempt.
         check(|r| (r.status, r.error) = (403, Some("cluster_block_exception")), None);
         check(
             |r| (r.method, r.action) = ("DELETE".to_owned(), "indices:admin/delete"),

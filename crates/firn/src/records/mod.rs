@@ -1,9 +1,9 @@
-//! What firn keeps of requests, in data streams of its own: who did what (`.firn-audit`), and what
-//! each request cost (`.firn-traffic`).
+//! Records of requests in firn's data streams: the audit log (`.firn-audit`), and the cost of each request
+//! (`.firn-traffic`).
 //!
-//! A request leaves a record in a bounded queue and goes on; a task writes what has come to the
-//! engine, once a second. Nothing waits for it: what does not fit is counted, and the count is kept
-//! where the records would be. Its own writes do not pass the HTTP edge and so leave no records.
+//! A request puts a record in a bounded queue and continues; a task writes the queued records to the engine, once a
+//! second. No request waits for it: records that do not fit are counted, and the count is stored in the same stream.
+//! The task's writes do not pass the HTTP API and so create no records.
 
 mod audit;
 mod stream;
@@ -23,7 +23,7 @@ use stream::{Definition, Stream, Writer};
 /// How long the last records may take to be written when the server stops.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Sorts records into streams.
+/// Distributes records to the streams.
 #[derive(Clone)]
 pub(crate) struct Records {
     node: Arc<str>,
@@ -34,7 +34,7 @@ pub(crate) struct Records {
 /// The tasks that write.
 pub(crate) struct Writers(Vec<(Arc<Stream>, tokio::task::JoinHandle<()>)>);
 
-/// Starts what the settings want; by default both where people have to say who they are.
+/// Starts the streams that the settings enable; by default both, if authentication is on.
 pub(crate) fn start(settings: &ServeSettings, authentication: bool, engine: &Arc<dyn Engine>) -> (Records, Writers) {
     let mut writers = Vec::new();
     let mut open = |keep: KeepRecords, definition: Definition| {
@@ -55,13 +55,13 @@ pub(crate) fn start(settings: &ServeSettings, authentication: bool, engine: &Arc
 }
 
 impl Records {
-    /// What takes the records; `None`: nobody wants them.
+    /// Returns the receiver of records; `None`: all streams are off.
     pub(crate) fn recorder(&self) -> Option<Arc<dyn Recorder>> {
         let is_on = self.audit.is_some() || self.traffic.is_some();
         is_on.then(|| Arc::new(self.clone()) as Arc<dyn Recorder>)
     }
 
-    /// Lines for `/metrics`.
+    /// Adds lines for `/metrics`.
     pub(crate) fn write_metrics(&self, text: &mut String) {
         let streams: Vec<&Arc<Stream>> = (self.audit.iter().map(|(stream, _)| stream))
             .chain(&self.traffic)
@@ -98,14 +98,14 @@ impl Recorder for Records {
 }
 
 impl Writers {
-    /// Writes what has come so far. To be called when no more requests come and before the engine is closed.
+    /// Writes the remaining records. Must be called when no more requests arrive and before the engine is closed.
     pub(crate) async fn close(self) {
         for (stream, _) in &self.0 {
             stream.close();
         }
         for (stream, task) in self.0 {
             if tokio::time::timeout(CLOSE_PATIENCE, task).await.is_err() {
-                tracing::error!(stream = stream.name(), "the last records could not be written in time");
+                tracing::error!(stream = stream.name(), "cannot write the last records in time");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! One data stream of records: its template, its queue, and the task that writes it.
+//! A data stream of records: its template, its queue, and the task that writes it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,27 +12,26 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::serve::now_ms;
 
-/// Records that wait to be written: some seconds of thousands of requests a second, 16 MB at most
-/// with records of 1 KB.
+/// Maximum of queued records: some seconds of thousands of requests a second, at most 16 MB with records of 1 KB.
 const QUEUE_MAX: usize = 16_384;
-/// Records written at once: they are a bulk of some MB.
+/// Maximum of records in one write: a bulk of some MB.
 const BATCH_MAX: usize = 4096;
 /// How long the first record of a batch waits for more.
 const BATCH_EVERY: Duration = Duration::from_secs(1);
-/// Between two tries to write what the engine does not take now.
+/// Pause before a refused write is repeated.
 const RETRY_EVERY: Duration = Duration::from_secs(1);
-/// More than users have: nobody's template for `*` or `.*` makes these streams something else.
+/// Higher than priorities of users, so that no template for `*` or `.*` changes these streams.
 const PRIORITY: u64 = 1_000_000;
 
-/// What a stream is.
+/// Definition of a stream.
 pub(super) struct Definition {
     pub(super) name: &'static str,
-    /// What is in it, for people who find it.
+    /// Description for people who find the stream.
     pub(super) description: &'static str,
     /// `index.period`.
     pub(super) period: &'static str,
     pub(super) properties: Value,
-    /// The record that so many were lost.
+    /// Creates the record that `count` records were lost.
     pub(super) lost: fn(count: u64) -> Value,
 }
 
@@ -48,7 +47,7 @@ impl Definition {
                     "index.hidden": true,
                     "index.period": self.period,
                 },
-                // What a later version adds and this one does not know is kept, and not searchable.
+                // Fields that a later version adds and this one does not know are stored, but not searchable.
                 "mappings": {"dynamic": false, "properties": self.properties},
                 "lifecycle": {"data_retention": print_retention(retention)},
             },
@@ -57,7 +56,7 @@ impl Definition {
     }
 }
 
-/// Where records are left for a stream.
+/// Queue of a stream.
 pub(super) struct Stream {
     name: &'static str,
     queue: mpsc::Sender<Vec<u8>>,
@@ -71,7 +70,7 @@ impl Stream {
         self.name
     }
 
-    /// Leaves a record, or counts it as lost: whoever does this has a request to answer.
+    /// Queues a record, or counts it as lost if the queue is full: the caller has a request to answer.
     pub(super) fn put(&self, record: Value) {
         let bytes = serde_json::to_vec(&record).expect("a tree is JSON");
         if self.queue.try_send(bytes).is_err() {
@@ -83,17 +82,17 @@ impl Stream {
         self.lost.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Records in the stream since the start.
+    /// Returns the records written since the start.
     pub(super) fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// Records that are not.
+    /// Returns the records lost since the start.
     pub(super) fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Lets the task write what waits, and end.
+    /// Makes the task write the queued records, and end.
     pub(super) fn close(&self) {
         self.closing.notify_one();
     }
@@ -104,15 +103,15 @@ pub(super) struct Writer {
     stream: Arc<Stream>,
     queue: mpsc::Receiver<Vec<u8>>,
     engine: Arc<dyn Engine>,
-    /// Sets the stream up before its first record is written; `None` afterwards.
+    /// Creates the stream before its first record is written; `None` afterwards.
     template: Option<Command>,
     lost: fn(count: u64) -> Value,
-    /// As many as the stream itself says.
+    /// Lost records that the stream already reports.
     lost_written: u64,
 }
 
 impl Writer {
-    /// A stream and what writes it. Nothing of it is in the engine before its first record.
+    /// Creates a stream and its writer. Nothing is created in the engine before the first record.
     pub(super) fn new(definition: Definition, retention: Duration, engine: Arc<dyn Engine>) -> (Arc<Stream>, Self) {
         let (sender, queue) = mpsc::channel(QUEUE_MAX);
         let stream = Arc::new(Stream {
@@ -137,7 +136,7 @@ impl Writer {
         (stream, writer)
     }
 
-    /// Writes until the stream is closed and nothing waits any more.
+    /// Writes until the stream is closed and the queue is empty.
     pub(super) async fn run(mut self) {
         let mut batch = Vec::new();
         while self.fill(&mut batch).await {
@@ -146,7 +145,7 @@ impl Writer {
         }
     }
 
-    /// Waits for records, and a while for more. False: there will be none.
+    /// Waits for records, and a while for more. Returns false if there will be none.
     async fn fill(&mut self, batch: &mut Vec<Vec<u8>>) -> bool {
         if self.receive(batch).await == 0 {
             return false;
@@ -164,7 +163,7 @@ impl Writer {
         true
     }
 
-    /// At least one record; 0 after the stream was closed and is empty.
+    /// Receives at least one record; returns 0 after the stream was closed and is empty.
     async fn receive(&mut self, batch: &mut Vec<Vec<u8>>) -> usize {
         let room = BATCH_MAX.saturating_sub(batch.len()).max(1);
         tokio::select! {
@@ -186,7 +185,7 @@ impl Writer {
         tracing::error!(
             stream = self.stream.name,
             lost = news,
-            "records of requests are lost: more came than could be written"
+            "records of requests are lost: they arrived faster than they could be written"
         );
         let mut record = (self.lost)(news);
         record["@timestamp"] = now_ms().into();
@@ -194,14 +193,14 @@ impl Writer {
         self.lost_written = lost;
     }
 
-    /// Tries until the engine takes the records or the server stops.
+    /// Retries until the engine accepts the records or the server stops.
     async fn write(&mut self, mut batch: Vec<Vec<u8>>) {
         loop {
             batch = match self.try_write(&batch).await {
                 Ok(again) if again.is_empty() => return,
                 Ok(again) => again,
                 Err(error) => {
-                    tracing::warn!(stream = self.stream.name, %error, "records of requests wait to be written");
+                    tracing::warn!(stream = self.stream.name, %error, "cannot write records of requests, retrying");
                     batch
                 }
             };
@@ -210,19 +209,19 @@ impl Writer {
                 tracing::error!(
                     stream = self.stream.name,
                     lost = batch.len(),
-                    "records of requests are lost: the server stops"
+                    "records of requests are lost: the server is stopping"
                 );
                 return;
             }
             tokio::select! {
                 () = tokio::time::sleep(RETRY_EVERY) => {}
-                // One more try, and no other after it.
+                // One more attempt, and no other after it.
                 () = self.stream.closing.notified() => self.queue.close(),
             }
         }
     }
 
-    /// What has to be tried again.
+    /// Writes a batch and returns the records that have to be retried.
     async fn try_write(&mut self, batch: &[Vec<u8>]) -> Result<Vec<Vec<u8>>> {
         let ctx = RequestContext::new();
         if let Some(template) = &self.template {
@@ -253,7 +252,7 @@ impl Writer {
                 Err(error) if may_pass(error.kind()) => again.push(source.clone()),
                 Err(error) => {
                     self.stream.lose(1);
-                    tracing::error!(stream = self.stream.name, %error, "a record of a request cannot be written");
+                    tracing::error!(stream = self.stream.name, %error, "cannot write a record of a request");
                 }
             }
         }
@@ -261,7 +260,7 @@ impl Writer {
     }
 }
 
-/// As Elasticsearch writes times: `30d`, or seconds for what is no whole number of days.
+/// Prints a retention in Elasticsearch's format: `30d`, or seconds if it is no whole number of days.
 fn print_retention(retention: Duration) -> String {
     const DAY_SECONDS: u64 = 24 * 60 * 60;
     match retention.as_secs().max(1) {

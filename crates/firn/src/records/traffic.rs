@@ -1,4 +1,4 @@
-//! The traffic: one record for each request, with what it asked and what that cost.
+//! Traffic record: one document for each request, with its content and cost.
 
 use firn_api::RequestRecord;
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::audit::print_caller;
 use super::stream::Definition;
 
-/// The stream.
+/// Returns the definition of the stream.
 pub(super) fn definition() -> Definition {
     let keyword = || json!({"type": "keyword", "ignore_above": 1024});
     let number = || json!({"type": "long"});
@@ -49,7 +49,7 @@ pub(super) fn definition() -> Definition {
     }
 }
 
-/// The record as it is kept. Zeros are left out: most requests search nothing or write nothing.
+/// Returns the record as it is stored. Zeros are omitted: most requests search nothing or write nothing.
 pub(super) fn print(record: &RequestRecord, node: &str) -> Value {
     let mut out = Map::new();
     out.insert("@timestamp".to_owned(), record.at_ms.into());
@@ -94,8 +94,8 @@ pub(super) fn print(record: &RequestRecord, node: &str) -> Value {
     Value::Object(out)
 }
 
-/// Which stages an answer had and how long each took, the slowest of those of one name; a stage that was only estimated
-/// did not run.
+/// Returns the stages of a response and their times, the slowest of those with one name; a stage that was only
+/// estimated did not run.
 fn stages(record: &RequestRecord) -> Value {
     let named = |outcome: &str| -> Vec<&str> {
         let stages = record.stages.iter().filter(|stage| stage.outcome == outcome);

@@ -1,19 +1,19 @@
-//! Settings of Elasticsearch 8 that firn takes without acting on them.
+//! Elasticsearch 8 settings that firn accepts without effect.
 //!
-//! An `elasticsearch.yml` that works elsewhere starts firn. What has no meaning on one node is warned of, one line each. What
-//! restricts access in Elasticsearch and is absent here stops the start: without it more people could get in. Names of
-//! security settings are whole, so that a misspelled one is refused instead of passed over.
+//! An `elasticsearch.yml` of another server starts firn. Settings without meaning on one node cause one warning each.
+//! Settings that restrict access in Elasticsearch and do not exist here stop the start: without them more people could
+//! get in. Names of security settings are listed in full, so that a misspelled one is refused instead of ignored.
 
-/// What a setting means here.
+/// Meaning of a setting for firn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Meaning {
-    /// Nothing; the sentence says why.
+    /// No effect; the sentence says why.
     Nothing(&'static str),
-    /// The start ends, with this sentence.
+    /// The start ends with this sentence.
     Refused(&'static str),
 }
 
-/// Settings with the same reason. A name with `*` at its end stands for all that begin like it.
+/// Settings with the same reason. A name with `*` at its end stands for all names with this prefix.
 pub(crate) struct Group {
     pub(crate) names: &'static [&'static str],
     pub(crate) why: &'static str,
@@ -23,7 +23,7 @@ const fn group(names: &'static [&'static str], why: &'static str) -> Group {
     Group { names, why }
 }
 
-/// What has no effect, in the order of Elasticsearch's reference.
+/// Settings without effect, in the order of Elasticsearch's reference.
 pub(crate) static WITHOUT_EFFECT: &[Group] = &[
     group(
         &[
@@ -42,7 +42,7 @@ pub(crate) static WITHOUT_EFFECT: &[Group] = &[
             "cluster.discovery_configuration_check.interval",
             "gateway.*",
         ],
-        "firn is one node: it looks for no others and elects no master",
+        "firn is a single node: there is no discovery and no master election",
     ),
     group(
         &[
@@ -64,7 +64,7 @@ pub(crate) static WITHOUT_EFFECT: &[Group] = &[
             "bootstrap.system_call_filter",
             "bootstrap.ctrlhandler",
         ],
-        "firn locks no memory; switch swap off on the machine where that matters",
+        "firn locks no memory; disable swap on the machine if that matters",
     ),
     group(
         &["path.logs", "path.conf", "path.shared_data", "path.scripts"],
@@ -110,7 +110,7 @@ pub(crate) static WITHOUT_EFFECT: &[Group] = &[
             "cluster.metadata.*",
             "slm.*",
         ],
-        "shards of one node are not allocated; what firn has of these is set with `_cluster/settings`",
+        "a single node has no shard allocation; set those that firn has with `_cluster/settings`",
     ),
     group(
         &[
@@ -124,7 +124,7 @@ pub(crate) static WITHOUT_EFFECT: &[Group] = &[
             "processors",
             "pidfile",
         ],
-        "firn maps its segments, uses all processors and makes its own id",
+        "firn maps its segments, uses all processors and generates its node id",
     ),
     group(
         &[
@@ -150,7 +150,7 @@ pub(crate) static WITHOUT_EFFECT: &[Group] = &[
             "http.client_stats.*",
             "rest.action.multi.allow_explicit_index",
         ],
-        "firn's HTTP server has its own bounds, compresses where clients ask for it, and answers no other origin",
+        "firn's HTTP server has other limits, compresses if the client requests it, and supports no CORS",
     ),
     group(
         &[
@@ -179,7 +179,7 @@ pub(crate) static WITHOUT_EFFECT: &[Group] = &[
             "thread_pool.warmer.*",
             "thread_pool.watcher.*",
         ],
-        "firn has no such pool: `search`, `write`, `snapshot` and `force_merge` are there",
+        "firn does not have this pool; it has `search`, `write`, `snapshot` and `force_merge`",
     ),
     group(
         &[
@@ -208,7 +208,7 @@ pub(crate) static WITHOUT_EFFECT: &[Group] = &[
             "indexing_pressure.memory.primary.*",
             "indexing_pressure.memory.replica.*",
         ],
-        "firn has no heap to divide; its own bounds are in `firn settings`",
+        "firn has no heap to divide; `firn settings` lists its memory limits",
     ),
     group(
         &[
@@ -222,7 +222,7 @@ pub(crate) static WITHOUT_EFFECT: &[Group] = &[
             "search.low_level_cancellation",
             "search.worker_threads_enabled",
         ],
-        "firn does what Elasticsearch does by default",
+        "firn always behaves like Elasticsearch's default",
     ),
     group(
         &[
@@ -278,7 +278,7 @@ pub(crate) static WITHOUT_EFFECT: &[Group] = &[
             "xpack.vectors.*",
             "xpack.watcher.*",
         ],
-        "firn has no such part, or it has no such knob",
+        "firn does not have this feature or this option",
     ),
     group(
         &[
@@ -305,11 +305,11 @@ pub(crate) static WITHOUT_EFFECT: &[Group] = &[
             "xpack.security.user",
             "xpack.security.crypto.*",
         ],
-        "firn knows its own users and API keys alone: nobody gets in by this",
+        "firn only has native users and API keys: this grants no access",
     ),
     group(
         &["xpack.security.audit.logfile.*", "xpack.security.audit.outputs"],
-        "firn's audit log is a data stream with fields of its own (xpack.security.audit.enabled)",
+        "firn's audit log is a data stream with fixed fields (xpack.security.audit.enabled)",
     ),
     group(
         &[
@@ -321,11 +321,11 @@ pub(crate) static WITHOUT_EFFECT: &[Group] = &[
             "xpack.security.http.ssl.supported_protocols",
             "xpack.security.http.ssl.verification_mode",
         ],
-        "firn reads its certificate from PEM files (xpack.security.http.ssl.certificate and .key) and speaks TLS 1.2 and 1.3",
+        "firn reads its certificate from PEM files (xpack.security.http.ssl.certificate and .key) and supports TLS 1.2 and 1.3",
     ),
 ];
 
-/// What keeps people out in Elasticsearch and is absent here, with the values that keep out none.
+/// Settings that restrict access in Elasticsearch and do not exist here, with the values that restrict nothing.
 const RESTRICTING: &[(&str, &[&str])] = &[
     ("xpack.security.http.ssl.client_authentication", &["none"]),
     ("xpack.security.http.ssl.certificate_authorities", &[""]),
@@ -336,13 +336,13 @@ const RESTRICTING: &[(&str, &[&str])] = &[
     ("xpack.security.fips_mode.enabled", &["false"]),
 ];
 
-/// What a setting means that firn does not act on; `None`: Elasticsearch does not know it either.
+/// Returns the meaning of a setting without effect; `None`: Elasticsearch does not have it either.
 pub(crate) fn find(name: &str, value: &str) -> Option<Meaning> {
     if let Some((_, harmless)) = RESTRICTING.iter().find(|(known, _)| *known == name) {
         return Some(match harmless.contains(&value.trim()) {
-            true => Meaning::Nothing("it asks for nothing"),
+            true => Meaning::Nothing("this value requests nothing"),
             false => Meaning::Refused(
-                "firn does not have it, so it would not refuse whom Elasticsearch would refuse by it: remove the setting, \
+                "firn does not have it and would admit clients that Elasticsearch refuses: remove the setting, \
                  and restrict access in front of firn",
             ),
         });
@@ -369,7 +369,11 @@ mod tests {
                 .iter()
                 .flat_map(|group| group.names)
                 .any(|name| *name == definition.name);
-            assert!(!whole, "[{}] acts and is said to have no effect", definition.name);
+            assert!(
+                !whole,
+                "[{}] has an effect, but is listed as without effect",
+                definition.name
+            );
         }
     }
 

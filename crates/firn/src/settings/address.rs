@@ -1,7 +1,7 @@
-//! Where the server listens, and whether it may.
+//! Listen address of the server, and the rules for it.
 //!
-//! On loopback a first try needs no password. What others can reach has to know who they are and
-//! to keep what they say to itself, unless the operator says that neither is wanted.
+//! A first try on loopback needs no password. An address that other machines can reach requires authentication and TLS,
+//! unless the operator disables this requirement.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
@@ -15,10 +15,10 @@ pub(crate) struct Address {
     pub(crate) is_exposed: bool,
 }
 
-/// What protects an address.
+/// Protection of an address.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Protection {
-    /// Who has no user or API key gets nothing.
+    /// Requests without a user or API key are refused.
     pub(crate) authentication: bool,
     pub(crate) tls: bool,
     /// `http.insecure_open_to_network`.
@@ -26,7 +26,7 @@ pub(crate) struct Protection {
 }
 
 impl Address {
-    /// The address of a host's name or number.
+    /// Resolves a host name or IP address.
     pub(crate) fn resolve(host: &str, port: u16) -> Result<Self, SettingsError> {
         let of_number = |ip: IpAddr| Self {
             socket: SocketAddr::new(ip, port),
@@ -54,12 +54,12 @@ impl Address {
             .ok_or_else(|| SettingsError(format!("setting [http.host]: [{host}] has no address")))?;
         Ok(Self {
             socket,
-            // A name may resolve to several addresses, differently tomorrow.
+            // A name may resolve to several addresses, and to others tomorrow.
             is_exposed: found.iter().any(|address| !is_loopback(address.ip())),
         })
     }
 
-    /// Whether to listen here: refuses, or gives the sentence that has to be said at start.
+    /// Decides whether the server may listen here: an error, or a warning to log at the start.
     pub(crate) fn judge(self, protection: Protection) -> Result<Option<String>, SettingsError> {
         let address = self.socket;
         let Protection {
@@ -70,8 +70,8 @@ impl Address {
         if !self.is_exposed {
             return Ok((!authentication).then(|| {
                 format!(
-                    "authentication is off: whoever can reach {address}, which is every user and program of this \
-                     machine, may read and change everything"
+                    "authentication is off: every user and program on this machine can reach {address}, \
+                     and may read and change everything"
                 )
             }));
         }
@@ -88,8 +88,8 @@ impl Address {
             )));
         }
         let consequence = match (authentication, tls) {
-            (true, _) => "whoever sees the network's traffic reads passwords, API keys and events",
-            (false, _) => "whoever can reach it may read and change everything",
+            (true, _) => "passwords, API keys and events are readable in the network traffic",
+            (false, _) => "every client that reaches it may read and change everything",
         };
         Ok(Some(format!(
             "listening on {address} without {missing}, because http.insecure_open_to_network allows it: {consequence}"
@@ -180,7 +180,7 @@ mod tests {
         };
         assert!(said(false, true).contains("read and change everything"));
         assert!(said(false, false).contains("without authentication and TLS"));
-        assert!(said(true, false).contains("reads passwords"));
+        assert!(said(true, false).contains("passwords, API keys"));
         assert_eq!(judge("::", true, true, true), Ok(None));
     }
 }

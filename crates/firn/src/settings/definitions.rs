@@ -1,4 +1,4 @@
-//! The table of settings: one entry each, everything else is printed or derived from it.
+//! Table of settings: one entry each; all other texts and checks are derived from it.
 
 pub(crate) use super::kinds::{DefaultValue, Kind};
 use super::kinds::{GIB, MIB};
@@ -6,14 +6,14 @@ use super::kinds::{GIB, MIB};
 /// A setting.
 #[derive(Debug)]
 pub(crate) struct Definition {
-    /// Elasticsearch's name where Elasticsearch has the setting. A `*` in it stands for one part that the user
-    /// chooses, such as the name of a client.
+    /// Elasticsearch's name if Elasticsearch has the setting. A `*` stands for one part that the user chooses, such as
+    /// the name of a client.
     pub(crate) name: &'static str,
-    /// Heading it stands under in the reference.
+    /// Its section in the reference.
     pub(crate) section: &'static str,
-    /// What values look like, and the check.
+    /// Format and validation of its values.
     pub(crate) kind: Kind,
-    /// What holds when nothing is typed.
+    /// Value if the setting is not set.
     pub(crate) default: DefaultValue,
     /// One or two sentences for the user.
     pub(crate) help: &'static str,
@@ -29,7 +29,7 @@ impl Definition {
         chosen.is_some_and(|chosen| !chosen.is_empty() && !chosen.contains('.'))
     }
 
-    /// Whether it stands for many settings, whose names the user completes.
+    /// Whether it is a family of settings, whose names the user completes.
     pub(crate) fn is_family(&self) -> bool {
         self.name.contains('*')
     }
@@ -56,120 +56,120 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         section: NODE,
         kind: Kind::Text,
         default: Fixed("firn"),
-        help: "Name that clients see in `GET /` and in health answers.",
+        help: "Name that clients see in `GET /` and in health responses.",
     },
     Definition {
         name: "node.name",
         section: NODE,
         kind: Kind::Text,
         default: Derived("the host's name"),
-        help: "Name of this node in answers and logs.",
+        help: "Name of this node in responses and logs.",
     },
     Definition {
         name: "node.roles",
         section: NODE,
         kind: Kind::Text,
         default: Derived("data, master"),
-        help: "Roles of the node as a list, of Elasticsearch's (`master`, `data_hot`, `data_frozen`, …). `_nodes` and `_cat/nodes` print them; this one node does everything whatever they are.",
+        help: "Elasticsearch roles of the node, as a list (`master`, `data_hot`, `data_frozen`, …). `_nodes` and `_cat/nodes` show them; they have no other effect.",
     },
     Definition {
         name: "node.attr.*",
         section: NODE,
         kind: Kind::Text,
         default: Derived("none"),
-        help: "An attribute of the node, such as `node.attr.rack`. `_nodes` and `_cat/nodeattrs` print it.",
+        help: "An attribute of the node, such as `node.attr.rack`. `_nodes` and `_cat/nodeattrs` show it.",
     },
     Definition {
         name: "path.data",
         section: PATHS,
         kind: Kind::Path,
         default: Fixed("data"),
-        help: "Folder of the catalog, the WAL and the segments; made if it is missing. One server at a time uses it.",
+        help: "Folder of the catalog, the WAL and the segments; created if it is missing. Only one server at a time may use it.",
     },
     Definition {
         name: "path.data.warm",
         section: PATHS,
         kind: Kind::Path,
         default: Derived("none"),
-        help: "Folder on another device for the shards of indices on the warm tier (see [tiers](tiers.md)). It belongs to this node alone, and to this tier.",
+        help: "Folder on another device for the shards of indices on the warm tier (see [tiers](tiers.md)). It belongs only to this node and this tier.",
     },
     Definition {
         name: "path.data.cold",
         section: PATHS,
         kind: Kind::Path,
         default: Derived("none"),
-        help: "The same for the cold tier, and for the copies of indices that are mounted as `full_copy`.",
+        help: "The same for the cold tier, and for the local copies of indices that are mounted as `full_copy`.",
     },
     Definition {
         name: "path.data.frozen",
         section: PATHS,
         kind: Kind::Path,
         default: Derived("`path.data`"),
-        help: "Folder of the cache that all indices share that are mounted as `shared_cache`.",
+        help: "Folder of the cache that all indices mounted as `shared_cache` share.",
     },
     Definition {
         name: "path.repo",
         section: PATHS,
         kind: Kind::Paths,
         default: Derived("none"),
-        help: "Folders that snapshot repositories of type `fs` may lie in. Without it there can be none.",
+        help: "Folders that may contain snapshot repositories of type `fs`. Without this setting such repositories are refused.",
     },
     Definition {
         name: "http.host",
         section: HTTP,
         kind: Kind::Host,
         default: Derived("`network.host`, or `127.0.0.1`"),
-        help: "Address to listen on. One that other machines can reach is refused without authentication and TLS (see [security](security.md)).",
+        help: "Address to listen on. An address that other machines can reach is refused without authentication and TLS (see [security](security.md)).",
     },
     Definition {
         name: "network.host",
         section: HTTP,
         kind: Kind::Host,
         default: Derived("`http.host`"),
-        help: "Address to listen on where `http.host` is not set, with the same conditions.",
+        help: "Address to listen on if `http.host` is not set, with the same conditions.",
     },
     Definition {
         name: "http.bind_host",
         section: HTTP,
         kind: Kind::Host,
         default: Derived("`http.host`"),
-        help: "Address to listen on, before `http.host`.",
+        help: "Address to listen on; overrides `http.host`.",
     },
     Definition {
         name: "network.bind_host",
         section: HTTP,
         kind: Kind::Host,
         default: Derived("`network.host`"),
-        help: "Address to listen on where `http.host` is not set, before `network.host`.",
+        help: "Address to listen on if `http.host` is not set; overrides `network.host`.",
     },
     Definition {
         name: "http.port",
         section: HTTP,
         kind: Kind::Port,
         default: Fixed("9200"),
-        help: "Port to listen on. 0 takes a free one; it is logged and written to `--ready-file`.",
+        help: "Port to listen on. 0 selects a free port, which is logged and written to `--ready-file`.",
     },
     Definition {
         name: "http.insecure_open_to_network",
         section: HTTP,
         kind: BOOLEAN,
         default: Fixed("false"),
-        help: "Listen on an address that other machines can reach although authentication or TLS is off. Anyone on the network may then read and change everything, or listen in.",
+        help: "Listen on an address that other machines can reach even if authentication or TLS is off. Every user of the network may then read and change all data, or eavesdrop.",
     },
     Definition {
         name: "http.max_content_length",
         section: HTTP,
-        // Bodies are held in memory while they are parsed; more than 2 GB is never an event batch.
+        // Bodies are in memory while they are parsed; an event batch never has more than 2 GB.
         kind: Kind::Bytes(1024, 2 * GIB),
         default: Fixed("100mb"),
-        help: "Largest request body, also after decompression. A larger one is answered with 413.",
+        help: "Maximum size of a request body, also after decompression. Larger requests get 413.",
     },
     Definition {
         name: "http.shutdown_grace_period",
         section: HTTP,
         kind: Kind::Duration,
         default: Fixed("10s"),
-        help: "How long requests that are running when the server is told to stop may take to finish.",
+        help: "How long running requests may take to finish when the server stops.",
     },
     Definition {
         name: "xpack.security.enabled",
@@ -178,14 +178,14 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         default: Derived(
             "true if there are users, or if other machines can reach `http.host` and `http.insecure_open_to_network` is not set",
         ),
-        help: "Whether requests have to sign in (see [tenants](tenants.md)). At the first start with it, the password of the operator `elastic` is made and printed once.",
+        help: "Whether requests must authenticate (see [tenants](tenants.md)). The first start with it generates the password of the operator `elastic` and prints it once.",
     },
     Definition {
         name: "operator.password_file",
         section: SECURITY,
         kind: Kind::Path,
         default: Derived("none"),
-        help: "File whose first line is the password of the operator `elastic`; he gets it at each start if he has another one. The variable `FIRN_OPERATOR_PASSWORD` holds the password itself.",
+        help: "File whose first line is the password of the operator `elastic`. Each start sets this password. The variable `FIRN_OPERATOR_PASSWORD` contains the password itself.",
     },
     Definition {
         name: "xpack.security.http.ssl.enabled",
@@ -199,56 +199,56 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         section: SECURITY,
         kind: Kind::Path,
         default: Derived("none"),
-        help: "PEM file with the server's certificate, followed by those that lead to its root. Read again when it changes.",
+        help: "PEM file with the server's certificate, followed by the intermediate certificates. Read again when it changes.",
     },
     Definition {
         name: "xpack.security.http.ssl.key",
         section: SECURITY,
         kind: Kind::Path,
         default: Derived("none"),
-        help: "PEM file with the certificate's private key, not encrypted. Read again when it changes.",
+        help: "PEM file with the unencrypted private key of the certificate. Read again when it changes.",
     },
     Definition {
         name: "xpack.security.session.idle_timeout",
         section: SECURITY,
         kind: Kind::Duration,
         default: Fixed("8h"),
-        help: "So long after its last request the session of somebody who signed in with a browser ends (see [security](security.md#sessions)).",
+        help: "Idle time after which a browser session ends (see [security](security.md#sessions)).",
     },
     Definition {
         name: "xpack.security.session.lifespan",
         section: SECURITY,
         kind: Kind::Duration,
         default: Fixed("7d"),
-        help: "So long after the sign-in it ends, however much it is used.",
+        help: "Maximum lifetime of a browser session, whether it is used or not.",
     },
     Definition {
         name: "xpack.security.audit.enabled",
         section: SECURITY,
         kind: BOOLEAN,
-        default: Derived("where authentication is on"),
-        help: "Keep sign-ins, refusals and changes in the data stream `.firn-audit` (see [security](security.md#the-audit-log)).",
+        default: Derived("true if authentication is on"),
+        help: "Record sign-ins, refusals and changes in the data stream `.firn-audit` (see [security](security.md#the-audit-log)).",
     },
     Definition {
         name: "xpack.security.audit.retention",
         section: SECURITY,
         kind: Kind::Duration,
         default: Fixed("365d"),
-        help: "How long they are kept.",
+        help: "How long these records are kept.",
     },
     Definition {
         name: "traffic.enabled",
         section: SECURITY,
         kind: BOOLEAN,
-        default: Derived("where authentication is on"),
-        help: "Keep a record of each request and its cost in the data stream `.firn-traffic` (see [security](security.md#the-traffic)).",
+        default: Derived("true if authentication is on"),
+        help: "Record each request and its cost in the data stream `.firn-traffic` (see [security](security.md#the-traffic)).",
     },
     Definition {
         name: "traffic.retention",
         section: SECURITY,
         kind: Kind::Duration,
         default: Fixed("30d"),
-        help: "How long they are kept.",
+        help: "How long these records are kept.",
     },
     Definition {
         name: "bootstrap.password",
@@ -262,56 +262,56 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         section: REPOSITORIES,
         kind: Kind::Text,
         default: Derived("none"),
-        help: "Addresses that snapshot repositories of type `url` may have, separated by commas; a `*` at the end stands for any rest.",
+        help: "Permitted addresses of snapshot repositories of type `url`, separated by commas; a `*` at the end matches any suffix.",
     },
     Definition {
         name: "repositories.max_requests",
         section: REPOSITORIES,
         kind: Kind::Count(1, 4096),
         default: Fixed("64"),
-        help: "Requests to object stores that are on their way at a time, of all repositories together. More wait.",
+        help: "Maximum of concurrent requests to object stores, over all repositories. Further requests wait.",
     },
     Definition {
         name: "indices.recovery.max_bytes_per_sec",
         section: REPOSITORIES,
         kind: Kind::Bytes(0, 1024 * GIB),
         default: Derived("no limit"),
-        help: "Bytes per second that restores and cold mounts read of each repository without a `max_restore_bytes_per_sec` of its own. `0` is no limit.",
+        help: "Bytes per second that restores and cold mounts read from each repository that does not set `max_restore_bytes_per_sec`. `0` is no limit.",
     },
     Definition {
         name: "s3.client.*.access_key",
         section: REPOSITORIES,
         kind: Kind::Secret,
         default: Derived("none"),
-        help: "Access key of the S3 client of this name; repositories use `default` unless their `client` names another. Without keys the variables of AWS decide (`AWS_ACCESS_KEY_ID` and its kind), then the role of the machine.",
+        help: "Access key of the S3 client of this name; repositories use `default` unless their `client` names another. Without keys, the AWS variables apply (`AWS_ACCESS_KEY_ID` and others), then the role of the machine.",
     },
     Definition {
         name: "s3.client.*.secret_key",
         section: REPOSITORIES,
         kind: Kind::Secret,
         default: Derived("none"),
-        help: "Its secret key.",
+        help: "Secret key of the S3 client.",
     },
     Definition {
         name: "s3.client.*.session_token",
         section: REPOSITORIES,
         kind: Kind::Secret,
         default: Derived("none"),
-        help: "Session token that belongs to temporary keys.",
+        help: "Session token of temporary keys.",
     },
     Definition {
         name: "s3.client.*.endpoint",
         section: REPOSITORIES,
         kind: Kind::Text,
         default: Derived("Amazon's"),
-        help: "Address of another store that speaks S3, such as `https://minio.example:9000`.",
+        help: "Address of an S3-compatible store, such as `https://minio.example:9000`.",
     },
     Definition {
         name: "s3.client.*.protocol",
         section: REPOSITORIES,
         kind: Kind::Choice(&["https", "http"]),
         default: Derived("https"),
-        help: "Of an endpoint that does not say.",
+        help: "Protocol of an endpoint without one in its address.",
     },
     Definition {
         name: "s3.client.*.region",
@@ -325,35 +325,35 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         section: REPOSITORIES,
         kind: BOOLEAN,
         default: Derived("true with an endpoint, else false"),
-        help: "Whether the bucket stands in the path of a request instead of in the name of its host.",
+        help: "Whether the bucket is in the path of the URL instead of in the host name.",
     },
     Definition {
         name: "s3.client.*.read_timeout",
         section: REPOSITORIES,
         kind: Kind::Duration,
         default: Derived("50s"),
-        help: "How long a store may be silent before a request counts as lost.",
+        help: "How long a store may send no data before a request fails.",
     },
     Definition {
         name: "s3.client.*.max_retries",
         section: REPOSITORIES,
         kind: Kind::Count(0, 20),
         default: Derived("6"),
-        help: "How often a request that failed is tried again.",
+        help: "How often a failed request is retried.",
     },
     Definition {
         name: "gcs.client.*.credentials_file",
         section: REPOSITORIES,
         kind: Kind::Secret,
         default: Derived("none"),
-        help: "JSON of a Google service account, in one line. Without it `GOOGLE_APPLICATION_CREDENTIALS` decides, then the role of the machine.",
+        help: "JSON of a Google service account, in one line. Without it, `GOOGLE_APPLICATION_CREDENTIALS` applies, then the role of the machine.",
     },
     Definition {
         name: "gcs.client.*.endpoint",
         section: REPOSITORIES,
         kind: Kind::Text,
         default: Derived("Google's"),
-        help: "Address of another store that speaks Google's protocol, such as an emulator.",
+        help: "Address of another store with Google's protocol, such as an emulator.",
     },
     Definition {
         name: "azure.client.*.account",
@@ -367,7 +367,7 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         section: REPOSITORIES,
         kind: Kind::Secret,
         default: Derived("none"),
-        help: "Its key. Without key and token the variables of Azure decide (`AZURE_CLIENT_ID` and its kind), then the identity of the machine.",
+        help: "Key of the storage account. Without key and token, the Azure variables apply (`AZURE_CLIENT_ID` and others), then the identity of the machine.",
     },
     Definition {
         name: "azure.client.*.sas_token",
@@ -381,63 +381,63 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         section: REPOSITORIES,
         kind: Kind::Text,
         default: Derived("Azure's"),
-        help: "Address of another store that speaks Azure's protocol, such as an emulator.",
+        help: "Address of another store with Azure's protocol, such as an emulator.",
     },
     Definition {
         name: "indices.memory.index_buffer_size",
         section: MEMORY,
         kind: Kind::MemoryShare(16 * MIB),
         default: Fixed("192mb"),
-        help: "Memory of all write buffers together. When it is full, the largest is turned into a segment.",
+        help: "Memory of all write buffers together. When it is full, the largest buffer is written as a segment.",
     },
     Definition {
         name: "indexing_pressure.memory.limit",
         section: MEMORY,
         kind: Kind::MemoryShare(MIB),
         default: Fixed("256mb"),
-        help: "Bytes of write requests being worked on at the same time. More are answered with 429.",
+        help: "Maximum bytes of write requests in progress. Further requests get 429.",
     },
     Definition {
         name: "indices.breaker.request.limit",
         section: MEMORY,
         kind: Kind::MemoryShare(MIB),
         default: Fixed("256mb"),
-        help: "Memory that one search may take for its aggregations and sorting. One that needs more is answered with 429.",
+        help: "Memory that one search may use for aggregations and sorting. A search that needs more gets 429.",
     },
     Definition {
         name: "indices.breaker.total.limit",
         section: MEMORY,
         kind: Kind::MemoryShare(MIB),
         default: Fixed("512mb"),
-        help: "Memory that all searches running at the same time may take for their aggregations and sorting. Those that come when it is used up are answered with 429.",
+        help: "Memory that all running searches together may use for aggregations and sorting. Searches beyond it get 429.",
     },
     Definition {
         name: "indices.requests.cache.size",
         section: MEMORY,
         kind: Kind::MemoryShare(0),
         default: Fixed("32mb"),
-        help: "Memory of what segments answered to aggregations and counts, for when the same is asked again. The least recently used goes first; a tenant that holds more than a quarter makes room among its own. 0 keeps nothing.",
+        help: "Memory of the segment result cache (aggregations and counts). It evicts the least recently used entry; a tenant with more than a quarter evicts its own entries. 0 disables the cache.",
     },
     Definition {
         name: "xpack.searchable.snapshot.open_splits.size",
         section: MEMORY,
         kind: Kind::MemoryShare(16 * MIB),
         default: Fixed("1gb"),
-        help: "About how much memory the splits of mounted indices may take that are open. What was used longest ago is closed when more are needed; a search that needs more at once is answered with 429. firn's own setting.",
+        help: "Approximate maximum memory of the open splits of mounted indices. The least recently used split is closed when more are needed; a search that needs more at once gets 429. Only in firn.",
     },
     Definition {
         name: "search.max_async_search_memory",
         section: MEMORY,
         kind: Kind::MemoryShare(MIB),
         default: Fixed("64mb"),
-        help: "Memory of all answers of `_async_search` that are kept. Where one more does not fit in, the oldest of the tenant that keeps most goes.",
+        help: "Memory of all retained results of `_async_search`. If a new result does not fit, the oldest result of the tenant with the most results is removed.",
     },
     Definition {
         name: "discover.max_memory",
         section: MEMORY,
         kind: Kind::MemoryShare(MIB),
         default: Fixed("128mb"),
-        help: "Memory of all answers of `_firn/discover` that are being told or are kept. Of those that are kept the oldest go first; a stage whose result does not fit in then fails with 429. firn's own setting.",
+        help: "Memory of all running and retained results of `_firn/discover`. The oldest retained results are removed first; a stage whose result still does not fit fails with 429. Only in firn.",
     },
     Definition {
         name: "thread_pool.write.size",
@@ -451,7 +451,7 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         section: MEMORY,
         kind: Kind::Count(1, 1_000_000),
         default: Fixed("10000"),
-        help: "Write tasks that may wait. More are answered with 429.",
+        help: "Maximum of waiting write tasks. Further tasks get 429.",
     },
     Definition {
         name: "thread_pool.search.size",
@@ -465,21 +465,21 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         section: MEMORY,
         kind: Kind::Count(1, 1_000_000),
         default: Fixed("1000"),
-        help: "Searches that may wait. More are answered with 429.",
+        help: "Maximum of waiting searches. Further searches get 429.",
     },
     Definition {
         name: "thread_pool.search.queue_wait_max",
         section: MEMORY,
         kind: Kind::Duration,
         default: Fixed("10s"),
-        help: "How long a search may wait for a search thread. One that waited longer is answered with 429. firn's own setting.",
+        help: "How long a search may wait for a search thread. After that it gets 429. Only in firn.",
     },
     Definition {
         name: "thread_pool.snapshot.max",
         section: MEMORY,
         kind: Kind::Count(1, 1024),
         default: Fixed("2"),
-        help: "Threads that make, read back and restore snapshots.",
+        help: "Threads that create, verify and restore snapshots.",
     },
     Definition {
         name: "thread_pool.force_merge.size",
@@ -493,208 +493,208 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         section: DISK,
         kind: Kind::Watermark,
         default: Fixed("95%"),
-        help: "When the disk of `path.data` is fuller than this, writes are refused with 429 and reads go on; writing resumes by itself when space returns. A size such as `5gb` is the space that must stay free.",
+        help: "If the disk of `path.data` is fuller than this, writes get 429 and reads continue; writes continue automatically when space returns. A size such as `5gb` is the space that must stay free.",
     },
     Definition {
         name: "cluster.routing.allocation.disk.watermark.flood_stage.max_headroom",
         section: DISK,
         kind: Kind::Bytes(0, 1024 * 1024 * GIB),
         default: Fixed("10gb"),
-        help: "Free space that is always enough for a flood stage given as a percentage, however large the disk.",
+        help: "Free space that is always enough if the flood stage is a percentage, however large the disk is.",
     },
     Definition {
         name: "indices.scrub.period",
         section: DISK,
         kind: Kind::DurationOrNever,
         default: Fixed("7d"),
-        help: "Within so long every byte of every segment is read against its checksums in the background, so that damage is found where nobody searches; -1 for never. firn's own setting.",
+        help: "Period in which every byte of every segment is verified against its checksums in the background, so that damage in rarely searched data is found; -1 for never. Only in firn.",
     },
     Definition {
         name: "xpack.searchable.snapshot.shared_cache.size",
         section: DISK,
         kind: Kind::BytesOrShare,
         default: Fixed("10%"),
-        help: "What the cache of searchable snapshots that are mounted as `shared_cache` may take, a percentage of the disk that it lies on (`path.data.frozen`) or bytes. It takes only what was read. 0 keeps nothing: everything is read from the repository each time.",
+        help: "Maximum size of the cache for indices mounted as `shared_cache`: a percentage of its disk (`path.data.frozen`), or bytes. The cache only contains data that was read. 0 disables it: every read goes to the repository.",
     },
     Definition {
         name: "xpack.searchable.snapshot.shared_cache.tenant_size",
         section: DISK,
         kind: Kind::BytesOrShare,
         default: Fixed("100%"),
-        help: "What the indices of one tenant may take of that cache, a percentage of it or bytes; past it the tenant makes room among its own. Counts for indices that belong to one tenant alone. firn's own setting.",
+        help: "Maximum part of that cache for the indices of one tenant: a percentage of the cache, or bytes; beyond it the tenant evicts its own data. Applies to indices that belong to a single tenant. Only in firn.",
     },
     Definition {
         name: "data_streams.lifecycle.poll_interval",
         section: DISK,
         kind: Kind::Duration,
         default: Fixed("5m"),
-        help: "How often firn looks for backing indices and events that are older than they are kept.",
+        help: "Interval between checks for backing indices and events that are older than their retention.",
     },
     Definition {
         name: "indices.lifecycle.poll_interval",
         section: DISK,
         kind: Kind::Duration,
         default: Fixed("10m"),
-        help: "How often conditions of lifecycle policies are looked at, and steps that failed are tried again. `_cluster/settings` changes it while firn runs.",
+        help: "Interval between checks of the conditions of lifecycle policies, and between retries of failed steps. `_cluster/settings` changes it while firn runs.",
     },
     Definition {
         name: "search.max_buckets",
         section: SEARCH,
         kind: Kind::Count(1, 10_000_000),
         default: Fixed("65536"),
-        help: "Buckets that the aggregations of one search may make together.",
+        help: "Maximum of buckets that the aggregations of one search may create together.",
     },
     Definition {
         name: "action.auto_create_index",
         section: SEARCH,
         kind: Kind::Text,
         default: Fixed("true"),
-        help: "Whether a write makes an index that is missing: `true`, `false`, or patterns such as `-secret*,+*`. `_cluster/settings` goes before it.",
+        help: "Whether a write creates a missing index: `true`, `false`, or patterns such as `-secret*,+*`. `_cluster/settings` overrides it.",
     },
     Definition {
         name: "action.destructive_requires_name",
         section: SEARCH,
         kind: BOOLEAN,
         default: Fixed("true"),
-        help: "Whether deleting indices needs their whole names. `_cluster/settings` goes before it.",
+        help: "Whether the deletion of indices requires their full names. `_cluster/settings` overrides it.",
     },
     Definition {
         name: "search.max_repository_bytes",
         section: SEARCH,
         kind: Kind::Bytes(0, 1024 * 1024 * GIB),
         default: Derived("no limit"),
-        help: "Bytes that one search may fetch from snapshot repositories. One that would fetch more is not run and answered with 400 and an estimate. Tenants may have less (`quotas.search_repository_bytes`). firn's own setting.",
+        help: "Maximum bytes that one search may fetch from snapshot repositories. A search that would fetch more is not executed and gets 400 with an estimate. Tenants may have a lower limit (`quotas.search_repository_bytes`). Only in firn.",
     },
     Definition {
         name: "search.max_open_scroll_context",
         section: SEARCH,
         kind: Kind::Count(1, 100_000),
         default: Fixed("500"),
-        help: "Scrolls that may be open. Further ones are answered with 429.",
+        help: "Maximum of open scrolls. Further ones get 429.",
     },
     Definition {
         name: "search.max_open_pit_context",
         section: SEARCH,
         kind: Kind::Count(1, 100_000),
         default: Fixed("300"),
-        help: "Points in time that may be open. Further ones are answered with 429.",
+        help: "Maximum of open points in time. Further ones get 429.",
     },
     Definition {
         name: "search.max_keep_alive",
         section: SEARCH,
         kind: Kind::Duration,
         default: Fixed("24h"),
-        help: "The longest time that a scroll or point in time may stay open unused. It holds files of merged and deleted segments until then.",
+        help: "Maximum idle time of a scroll or point in time. It keeps files of merged and deleted segments until then.",
     },
     Definition {
         name: "search.default_keep_alive",
         section: SEARCH,
         kind: Kind::Duration,
         default: Fixed("5m"),
-        help: "How long a point in time stays open whose client does not say.",
+        help: "Idle time of a point in time if the client does not set one.",
     },
     Definition {
         name: "search.max_async_searches",
         section: SEARCH,
         kind: Kind::Count(1, 100_000),
         default: Fixed("500"),
-        help: "Searches of `_async_search` that may run; further ones are answered with 429. As many are kept once they have ended: with one more, the oldest of the tenant that keeps most goes.",
+        help: "Maximum of running searches of `_async_search`; further ones get 429. The same number of results is retained: beyond it the oldest result of the tenant with the most results is removed.",
     },
     Definition {
         name: "search.max_async_search_response_size",
         section: SEARCH,
         kind: Kind::Bytes(1024, 4 * GIB),
         default: Fixed("10mb"),
-        help: "The largest answer of `_async_search` that is kept. One that completes while its client waits may be larger.",
+        help: "Maximum size of a retained result of `_async_search`. The response to a client that still waits may be larger.",
     },
     Definition {
         name: "discover.max_open",
         section: SEARCH,
         kind: Kind::Count(1, 100_000),
         default: Fixed("256"),
-        help: "Requests of `_firn/discover`, live tails and exports that may run; further ones are answered with 429. As many runs in the background are kept once they have ended: with one more, the oldest of the tenant that keeps most goes. firn's own setting.",
+        help: "Maximum of running requests of `_firn/discover`, live tails and exports; further ones get 429. The same number of ended background runs is retained: beyond it the oldest of the tenant with the most runs is removed. Only in firn.",
     },
     Definition {
         name: "discover.max_per_tenant",
         section: SEARCH,
         kind: Kind::Count(1, 100_000),
         default: Fixed("32"),
-        help: "Those of one tenant: so many may run, and so many are kept, the newest. firn's own setting.",
+        help: "The same limits for one tenant: the maximum of running requests, and of retained runs, the newest. Only in firn.",
     },
     Definition {
         name: "discover.frozen.ask_over",
         section: SEARCH,
         kind: Kind::Bytes(0, 1024 * 1024 * GIB),
         default: Fixed("32mb"),
-        help: "What a stage of `_firn/discover` may fetch from snapshot repositories without asking first. firn's own setting.",
+        help: "Maximum bytes that a stage of `_firn/discover` fetches from snapshot repositories without a confirmation. Only in firn.",
     },
     Definition {
         name: "discover.histogram.split_by",
         section: SEARCH,
         kind: Kind::Text,
         default: Fixed("event_class,event.kind,event.category,event.class"),
-        help: "Fields, separated by commas, that events over time are split by: the first that is in use. firn's own setting.",
+        help: "Fields, separated by commas, that split the histogram of events: the first one that is in use. Only in firn.",
     },
     Definition {
         name: "index.search.idle.after",
         section: SEARCH,
         kind: Kind::Duration,
         default: Fixed("30s"),
-        help: "An index that nobody searched for so long is refreshed by its next search instead of each second.",
+        help: "Time without searches after which an index is no longer refreshed each second, but by its next search.",
     },
     Definition {
         name: "index.search.slowlog.threshold.query.warn",
         section: SEARCH,
         kind: Kind::DurationOrNever,
         default: Fixed("5s"),
-        help: "Searches that take longer are logged with their index, time, hits and body.",
+        help: "Searches that take longer than this are logged with their index, time, hits and body.",
     },
     Definition {
         name: "logger.level",
         section: LOGGING,
         kind: Kind::Choice(&["error", "warn", "info", "debug", "trace"]),
         default: Fixed("info"),
-        help: "How much is logged. Logs go to standard error.",
+        help: "Level of the log, which goes to standard error.",
     },
     Definition {
         name: "logger.format",
         section: LOGGING,
         kind: Kind::Choice(&["text", "json"]),
         default: Fixed("text"),
-        help: "Lines for people, or one JSON object a line.",
+        help: "Readable lines, or one JSON object per line.",
     },
 ];
 
-/// The definition of a name.
+/// Returns the definition of a name.
 pub(crate) fn find(name: &str) -> Option<&'static Definition> {
     DEFINITIONS.iter().find(|definition| definition.is_called(name))
 }
 
-/// The name of the environment variable that sets it. `.` and `_` both become `_`; a test makes
-/// sure that no two settings share a variable, so the way back is a look into the table.
+/// Returns the name of the environment variable of a setting. `.` and `_` both become `_`; a test ensures that no two
+/// settings share a variable, so the reverse is a lookup in the table.
 pub(crate) fn environment_name(name: &str) -> String {
     format!("FIRN_{}", name.replace('.', "_").to_uppercase())
 }
 
-/// The setting that a variable of the environment names. None names one of a family: where `_` stands for `.`
-/// as well, what the user chose cannot be told from the rest.
+/// Returns the setting of an environment variable. Families have no variables: `_` also stands for `.`, so the part
+/// that the user chose would be ambiguous.
 pub(crate) fn find_by_environment(variable: &str) -> Option<&'static Definition> {
     DEFINITIONS
         .iter()
         .find(|definition| !definition.is_family() && environment_name(definition.name) == variable)
 }
 
-/// The name the user most likely meant, if one is near enough.
+/// Returns the name that the user most likely meant, if one is similar enough.
 pub(crate) fn suggestion(typed: &str) -> Option<&'static str> {
     nearest(typed, DEFINITIONS.iter().map(|definition| definition.name))
 }
 
-/// The nearest of `known` to what was typed. Jaro-Winkler favours a common start, which is what
+/// Returns the name among `known` that is most similar to the typed one. Jaro-Winkler favours a common start, which
 /// dotted names have; below 0.85 a suggestion is more often wrong than right.
 pub(crate) fn nearest<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     const NEAR: f64 = 0.85;
     let typed = typed.to_lowercase();
-    // The last word alone is what people remember of a long name ("max_buckets", "flood_stage").
+    // People often remember only the last word of a long name ("max_buckets", "flood_stage").
     let score = |name: &str| {
         let whole = strsim::jaro_winkler(&typed, name);
         let last = name.rsplit('.').next().unwrap_or(name);

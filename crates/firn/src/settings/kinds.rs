@@ -1,15 +1,15 @@
-//! What values of settings look like.
+//! Value formats of settings.
 
 /// The default of a setting.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum DefaultValue {
-    /// As if it had been typed.
+    /// A fixed text, as if it had been typed.
     Fixed(&'static str),
-    /// Found at start-up; the text says how.
+    /// Computed at the start; the text says how.
     Derived(&'static str),
 }
 
-/// The values a setting takes.
+/// Format of the values of a setting.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
     /// Any text that is not empty.
@@ -24,9 +24,9 @@ pub(crate) enum Kind {
     Paths,
     /// A size in bytes with Elasticsearch's units (`512mb`, powers of 1024), inclusive bounds.
     Bytes(u64, u64),
-    /// A size in bytes or a percentage of the machine's memory, at least so many bytes.
+    /// A size in bytes or a percentage of the machine's memory, at least this many bytes.
     MemoryShare(u64),
-    /// A size in bytes, or a percentage of what the help says.
+    /// A size in bytes, or a percentage of the quantity that the help names.
     BytesOrShare,
     /// A percentage or ratio of the disk that may be used, or the bytes that must stay free.
     Watermark,
@@ -38,12 +38,12 @@ pub(crate) enum Kind {
     Count(u64, u64),
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// Text that comes from the keystore and from nowhere else.
+    /// Text that is only read from the keystore.
     Secret,
 }
 
 impl Kind {
-    /// The unit or form, for the reference.
+    /// Returns the unit or format, for the reference.
     pub(crate) fn unit(self) -> String {
         match self {
             Self::Text => "text".to_owned(),

@@ -1,4 +1,4 @@
-//! What the user typed, from every source, by the setting's name.
+//! Loader of settings: collects the raw text of each setting from all sources.
 //!
 //! Later sources win: defaults, then the file, then `FIRN_…` variables, then `-E`, then flags.
 
@@ -12,10 +12,10 @@ use super::SettingsError;
 use super::accepted::{self, Meaning};
 use super::definitions::{self, Definition, Kind};
 
-/// A configuration file is a page of text; more is a mistake, not a configuration.
+/// A configuration file is a page of text; a larger file is a mistake.
 const FILE_LIMIT_BYTES: u64 = 1024 * 1024;
 
-/// Variables with the prefix of settings that say something else.
+/// Variables with the prefix of settings that are not settings.
 const OTHER_VARIABLES: &[&str] = &[
     "FIRN_API_KEY",
     "FIRN_KEYSTORE_PASSWORD",
@@ -23,7 +23,7 @@ const OTHER_VARIABLES: &[&str] = &[
     "FIRN_OPERATOR_PASSWORD",
 ];
 
-/// Where a value was typed.
+/// Source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
     /// In a configuration file.
@@ -32,7 +32,7 @@ pub(crate) enum Source {
     Environment(String),
     /// As `-E name=value`.
     Option,
-    /// As a flag of its own.
+    /// As a separate flag.
     Flag(&'static str),
 }
 
@@ -47,11 +47,11 @@ impl fmt::Display for Source {
     }
 }
 
-/// The text of each setting that was typed, not yet checked.
+/// The raw text of each setting, not yet validated.
 #[derive(Debug, Default)]
 pub(crate) struct Typed {
     values: BTreeMap<String, (String, Source)>,
-    /// Sentences for the log once it is up: what was seen and has no effect.
+    /// Warnings for the log after its start: settings without effect and unknown variables.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct Typed {
 pub(crate) struct Sources<'a> {
     /// `-c`.
     pub(crate) file: Option<&'a Path>,
-    /// The variables of the process.
+    /// The environment variables of the process.
     pub(crate) environment: Vec<(String, String)>,
     /// `-E`, in their order.
     pub(crate) options: &'a [String],
@@ -86,12 +86,12 @@ impl Typed {
         Ok(typed)
     }
 
-    /// What was typed for a setting, and where.
+    /// Returns the raw text of a setting, and its source.
     pub(crate) fn get(&self, name: &str) -> Option<(&str, &Source)> {
         self.values.get(name).map(|(value, source)| (value.as_str(), source))
     }
 
-    /// What was typed of families, by the name that the user completed.
+    /// Returns the settings of families that are set, by their completed name.
     pub(crate) fn of_families(&self) -> impl Iterator<Item = (&str, &'static Definition)> {
         self.values.keys().filter_map(|name| {
             let definition = definitions::find(name).filter(|definition| definition.is_family())?;
@@ -99,7 +99,7 @@ impl Typed {
         })
     }
 
-    /// A secret is refused at once: what is kept here is printed by `_nodes`.
+    /// Stores a value. A secret is refused, because `_nodes` shows these values.
     fn set(
         &mut self,
         definition: &'static Definition,
@@ -109,7 +109,7 @@ impl Typed {
     ) -> Result<(), SettingsError> {
         if matches!(definition.kind, Kind::Secret) {
             return Err(SettingsError(format!(
-                "setting [{name}] {source}: it is a secret and belongs into the keystore (`firn keystore add {name}`)"
+                "setting [{name}] {source}: it is a secret, store it in the keystore (`firn keystore add {name}`)"
             )));
         }
         self.values.insert(name.to_owned(), (value, source));
@@ -143,8 +143,8 @@ impl Typed {
         Ok(())
     }
 
-    /// A `FIRN_…` variable that names no setting is reported, not refused: Kubernetes puts
-    /// `FIRN_SERVICE_HOST` and its kind into every pod beside a service called `firn`.
+    /// A `FIRN_…` variable that is no setting causes a warning, not an error: Kubernetes sets `FIRN_SERVICE_HOST` and
+    /// similar variables in every pod beside a service called `firn`.
     fn read_environment(&mut self, environment: &[(String, String)]) -> Result<(), SettingsError> {
         for (variable, value) in environment {
             if !variable.starts_with("FIRN_") || OTHER_VARIABLES.contains(&variable.as_str()) {
@@ -161,13 +161,13 @@ impl Typed {
                         .filter(|definition| !definition.is_family())
                         .map(|definition| definitions::environment_name(definition.name))
                         .collect();
-                    // Lower case on both sides, because that is how names are compared.
+                    // Lower case on both sides, because names are compared like that.
                     let lower: Vec<String> = known.iter().map(|name| name.to_lowercase()).collect();
                     let hint = definitions::nearest(variable, lower.iter().map(String::as_str))
                         .map(|name| format!(", did you mean {}?", name.to_uppercase()))
                         .unwrap_or_default();
                     self.warnings
-                        .push(format!("the environment variable {variable} names no setting{hint}"));
+                        .push(format!("the environment variable {variable} is not a setting{hint}"));
                 }
             }
         }
@@ -184,7 +184,8 @@ impl Typed {
         }
     }
 
-    /// The setting of a name. `None`: Elasticsearch has it and firn takes it without effect, which is warned of.
+    /// Returns the setting of a name. `None`: firn accepts it as an Elasticsearch setting without effect, with a
+    /// warning.
     fn known(
         &mut self,
         name: &str,
@@ -204,7 +205,7 @@ impl Typed {
             None => {
                 let hint = match definitions::suggestion(name) {
                     Some(near) => format!(", did you mean [{near}]?"),
-                    None => "; `firn settings` lists all there are".to_owned(),
+                    None => "; `firn settings` lists all settings".to_owned(),
                 };
                 Err(SettingsError(format!("unknown setting [{name}] {source}{hint}")))
             }
@@ -212,12 +213,12 @@ impl Typed {
     }
 }
 
-/// Nested maps become dotted names. Lists become comma-separated text.
+/// Converts nested maps to dotted names, and lists to comma-separated text.
 fn flatten(prefix: &str, yaml: &Yaml, into: &mut BTreeMap<String, String>) -> Result<(), String> {
     let Yaml::Mapping(mapping) = yaml else {
         let text = scalar_or_list(yaml).map_err(|reason| format!("[{prefix}] {reason}"))?;
         if into.insert(prefix.to_owned(), text).is_some() {
-            return Err(format!("[{prefix}] is given twice"));
+            return Err(format!("[{prefix}] is set twice"));
         }
         return Ok(());
     };
@@ -245,7 +246,7 @@ fn scalar_or_list(yaml: &Yaml) -> Result<String, String> {
             let parts: Result<Vec<String>, String> = values
                 .iter()
                 .map(|value| match value {
-                    Yaml::Sequence(_) => Err("has a list in its list".to_owned()),
+                    Yaml::Sequence(_) => Err("contains a nested list".to_owned()),
                     other => scalar_or_list(other),
                 })
                 .collect();
@@ -255,7 +256,7 @@ fn scalar_or_list(yaml: &Yaml) -> Result<String, String> {
     }
 }
 
-/// `${NAME}` and `${NAME:default}` take the value of a variable, as in elasticsearch.yml.
+/// Replaces `${NAME}` and `${NAME:default}` with the value of a variable, as in elasticsearch.yml.
 fn substitute(text: &str, environment: &[(String, String)]) -> Result<String, String> {
     let mut result = String::with_capacity(text.len());
     let mut rest = text;
@@ -317,7 +318,7 @@ mod tests {
         assert_eq!(value("search.max_buckets"), None);
     }
 
-    /// As packages and the guides of the frozen tier have it.
+    /// Like the files in packages and in guides for the frozen tier.
     const ELASTICSEARCH_YML: &str = r#"
 # ======================== Elasticsearch Configuration =========================
 cluster.name: logs-prod
@@ -462,7 +463,7 @@ ingest.geoip.downloader.enabled: false
         };
         check("http.prot: 1\n", &[], "unknown setting [http.prot]");
         check("http.prot: 1\n", &[], "did you mean [http.port]?");
-        check("http.port: 1\nhttp:\n  port: 2\n", &[], "[http.port] is given twice");
+        check("http.port: 1\nhttp:\n  port: 2\n", &[], "[http.port] is set twice");
         check("- 1\n", &[], "not a list of");
         check("http: {port: {a: 1}}\n", &[], "unknown setting [http.port.a]");
         check("node.name: ${NOWHERE_AT_ALL}\n", &[], "NOWHERE_AT_ALL is not set");
@@ -472,7 +473,7 @@ ingest.geoip.downloader.enabled: false
         check(
             "xpack.security.http.ssl.client_authentication: required\n",
             &[],
-            "would not refuse whom Elasticsearch would refuse by it",
+            "would admit clients that Elasticsearch refuses",
         );
         check("bootstrap.password: x\n", &[], "firn keystore add bootstrap.password");
         check("", &["bootstrap.password=x"], "given with -E: it is a secret");

@@ -1,23 +1,23 @@
-//! The reference of all settings, for the manual and for `--help`.
+//! Reference of all settings, for the manual and for `--help`.
 
 use std::fmt::Write;
 
 use super::accepted::WITHOUT_EFFECT;
 use super::definitions::{DEFINITIONS, DefaultValue, Definition, Kind, environment_name};
 
-/// `docs/operate/settings.md`.
+/// Returns the text of `docs/operate/settings.md`.
 pub(crate) fn markdown() -> String {
     let mut page = String::from(
         "# Settings\n\n\
          <!-- Printed by `firn settings --markdown` from crates/firn/src/settings/definitions.rs; a test compares. -->\n\n\
-         A setting is typed in a YAML file (`firn serve -c firn.yml`, nested or with dotted names, `${NAME:default}` \
-         takes a variable), as an environment variable, or on the command line (`-E name=value`). Later ones win: \
+         Set a setting in a YAML file (`firn serve -c firn.yml`, nested or with dotted names, `${NAME:default}` \
+         reads a variable), as an environment variable, or on the command line (`-E name=value`). Later sources win: \
          default, file, environment, `-E`, flag. A name that neither firn nor Elasticsearch knows stops the start with a suggestion.\n",
     );
     for_each_section(|section, definitions| {
         let _ = write!(
             page,
-            "\n## {section}\n\n| setting | default | values | what it does |\n| --- | --- | --- | --- |\n"
+            "\n## {section}\n\n| setting | default | values | description |\n| --- | --- | --- | --- |\n"
         );
         for definition in definitions {
             let default = match definition.default {
@@ -39,8 +39,8 @@ pub(crate) fn markdown() -> String {
         }
     });
     page.push_str(
-        "\n## Without effect\n\nSo that an `elasticsearch.yml` that works elsewhere starts firn, these names of Elasticsearch are taken. \
-         Each is warned of in the log. A name with `*` stands for all that begin like it. Settings that restrict access and that \
+        "\n## Without effect\n\nfirn accepts these Elasticsearch settings, so that it starts with the `elasticsearch.yml` of another server. \
+         Each causes a warning in the log. A name with `*` stands for all names with this prefix. Settings that restrict access and that \
          firn does not have (client certificates, IP filters, FIPS mode) stop the start instead.\n\n\
          | settings | why |\n| --- | --- |\n",
     );
@@ -51,7 +51,7 @@ pub(crate) fn markdown() -> String {
     page
 }
 
-/// The section of `firn serve --help`, and what `firn settings` prints.
+/// Returns the settings section of `firn serve --help`, which `firn settings` prints too.
 pub(crate) fn help() -> String {
     let mut text = String::from(
         "Settings (in the file of -c, as -E name=value, or as FIRN_HTTP_PORT for http.port; `firn settings --markdown` \
@@ -85,7 +85,7 @@ fn for_each_section(mut print: impl FnMut(&str, &[Definition])) {
 mod tests {
     use super::*;
 
-    /// `UPDATE_DOCS=1 cargo test -p firn settings_page` writes the page anew.
+    /// `UPDATE_DOCS=1 cargo test -p firn settings_page` writes the page again.
     #[test]
     fn settings_page_is_in_step() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operate/settings.md");

@@ -1,9 +1,9 @@
-//! What a user may set, from where, and what the program makes of it.
+//! Settings of the server: their sources, values and validation.
 //!
-//! Two steps: [`load`] collects what was *typed* (file, environment, command line), then
-//! [`ServeSettings::validate`] turns it into what the program *uses*, once. The table in
-//! [`definitions`] is the only place that knows a setting's name, default, unit, help and check;
-//! `--help`, `docs/operate/settings.md` and the error messages are printed from it.
+//! Two steps: [`load`] collects the *raw* values (file, environment, command line), then [`ServeSettings::validate`]
+//! converts them once to the values that the program *uses*. The table in [`definitions`] is the only place with a
+//! setting's name, default, unit, help and validation; `--help`, `docs/operate/settings.md` and the error messages are
+//! printed from it.
 
 pub(crate) mod accepted;
 pub(crate) mod address;
@@ -18,8 +18,8 @@ pub(crate) use serve::{FloodStage, KeepRecords, LogFormat, ServeSettings};
 
 use std::fmt;
 
-/// What the user typed cannot be used. The program exits with 78 (`EX_CONFIG` of sysexits.h), so
-/// that a supervisor can tell it from a crash.
+/// The settings are invalid. The program exits with 78 (`EX_CONFIG` of sysexits.h), so that a supervisor can
+/// distinguish it from a crash.
 #[derive(Debug)]
 pub(crate) struct SettingsError(pub(crate) String);
 

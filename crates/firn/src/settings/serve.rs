@@ -1,4 +1,4 @@
-//! What the server uses: every setting checked and derived, once.
+//! Validated settings of the server: every setting checked and derived, once.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,16 +17,16 @@ use super::value::{self, Value};
 use crate::keystore::Secrets;
 use crate::tls::TlsFiles;
 
-/// How log lines look.
+/// Format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LogFormat {
     /// For people.
     Text,
-    /// One object a line.
+    /// One object per line.
     Json,
 }
 
-/// When the disk counts as full.
+/// Limit at which the disk counts as full.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum FloodStage {
     /// More than this part is used, 0 to 1.
@@ -35,17 +35,17 @@ pub(crate) enum FloodStage {
     FreeBytes(u64),
 }
 
-/// A size that may be given as a part of something.
+/// A size that may be a part of another one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Size {
-    /// So many bytes.
+    /// Bytes.
     Bytes(u64),
     /// This part, 0 to 1.
     Share(f64),
 }
 
 impl Size {
-    /// Bytes, where the whole has so many.
+    /// Returns the bytes if the whole has `whole` bytes.
     pub(crate) fn of(self, whole: u64) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes,
@@ -67,10 +67,10 @@ pub(crate) struct KeepRecords {
 pub(crate) struct ServeSettings {
     pub(crate) cluster_name: String,
     pub(crate) node_name: String,
-    /// `None`: those that a node has by itself.
+    /// `None`: the default roles of a node.
     pub(crate) node_roles: Option<Vec<String>>,
     pub(crate) node_attributes: BTreeMap<String, String>,
-    /// Settings of `_cluster/settings` that were typed.
+    /// Settings of `_cluster/settings` that are set.
     pub(crate) cluster_settings: SettingsMap,
     pub(crate) path_data: PathBuf,
     pub(crate) path_warm: Option<PathBuf>,
@@ -82,7 +82,7 @@ pub(crate) struct ServeSettings {
     pub(crate) insecure_open_to_network: bool,
     pub(crate) audit: KeepRecords,
     pub(crate) traffic: KeepRecords,
-    /// `xpack.security.enabled`; `None`: whatever the address and the record of users ask for.
+    /// `xpack.security.enabled`; `None`: depends on the address and the record of users.
     pub(crate) security_enabled: Option<bool>,
     pub(crate) operator_password_file: Option<PathBuf>,
     pub(crate) sessions: SessionLimits,
@@ -132,7 +132,7 @@ pub(crate) struct ServeSettings {
     pub(crate) flat: Map<String, Json>,
 }
 
-/// What snapshot repositories may reach, and how.
+/// Permitted targets and clients of snapshot repositories.
 #[derive(Debug, Clone)]
 pub(crate) struct RepositorySettings {
     pub(crate) path_repo: Vec<PathBuf>,
@@ -143,7 +143,7 @@ pub(crate) struct RepositorySettings {
 }
 
 impl ServeSettings {
-    /// Checks everything that was typed and derives the rest.
+    /// Validates all raw values and derives the rest.
     pub(crate) fn validate(typed: &Typed) -> Result<Self, SettingsError> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let values = Values(typed);
@@ -249,7 +249,7 @@ impl ServeSettings {
         Ok(settings)
     }
 
-    /// Limits that make sense only together.
+    /// Checks limits that depend on each other.
     fn check_relations(&self) -> Result<(), SettingsError> {
         if self.http_max_content_bytes > self.indexing_pressure_bytes {
             return Err(SettingsError(format!(
@@ -282,7 +282,7 @@ impl Values<'_> {
             .map_err(|reason| SettingsError(format!("setting [{name}]{place}: {reason}")))
     }
 
-    /// Texts separated by commas.
+    /// Returns texts separated by commas.
     fn list(&self, name: &str) -> Result<Vec<String>, SettingsError> {
         let text = self.text(name)?.unwrap_or_default();
         let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
@@ -320,7 +320,7 @@ impl Values<'_> {
         self.0.get(name).map(|(text, _)| text)
     }
 
-    /// The address to listen on, in Elasticsearch's order.
+    /// Returns the address to listen on, in Elasticsearch's order.
     fn host(&self) -> Result<String, SettingsError> {
         for name in ["http.bind_host", "http.host", "network.bind_host", "network.host"] {
             if let Some(host) = self.text(name)? {
@@ -340,7 +340,7 @@ impl Values<'_> {
         match roles.iter().find(|role| !firn_api::is_node_role(role)) {
             None => Ok(Some(roles)),
             Some(role) => Err(SettingsError(format!(
-                "setting [{NAME}] {source}: unknown role [{role}], it is none of Elasticsearch's"
+                "setting [{NAME}] {source}: unknown role [{role}], it is not an Elasticsearch role"
             ))),
         }
     }
@@ -374,7 +374,7 @@ impl Values<'_> {
         }
     }
 
-    /// Every setting that was typed or has a fixed default, by name.
+    /// Returns every setting that is set or has a fixed default, by name.
     fn flat(&self) -> Map<String, Json> {
         let families = self.0.of_families().filter_map(|(name, _)| {
             let (text, _) = self.0.get(name)?;
@@ -473,7 +473,7 @@ impl Values<'_> {
     }
 }
 
-/// The host's name, or `firn` where it cannot be read.
+/// Returns the host's name, or `firn` if it cannot be read.
 fn host_name() -> String {
     std::fs::read_to_string("/proc/sys/kernel/hostname")
         .ok()

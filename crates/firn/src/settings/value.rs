@@ -1,4 +1,4 @@
-//! From the text of a setting to its value.
+//! Conversion of the text of a setting to its value.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use firn_model::settings::parse_bytes;
 
 use super::definitions::{Definition, Kind};
 
-/// A checked value.
+/// A validated value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
     /// Text, host or choice.
@@ -26,8 +26,7 @@ pub(crate) enum Value {
     Paths(Vec<PathBuf>),
 }
 
-/// Reads `text` as the definition wants it. The error says what is wrong with the value, without
-/// the setting's name.
+/// Parses `text` as the definition requires. The error says what is wrong with the value, without the setting's name.
 pub(crate) fn check(definition: &Definition, text: &str) -> Result<Value, String> {
     let text = text.trim();
     match definition.kind {
@@ -87,7 +86,7 @@ fn host(text: &str) -> Result<String, String> {
     Ok(text)
 }
 
-/// Elasticsearch takes the first free one of a range such as `9200-9300`; firn takes the first.
+/// Elasticsearch uses the first free port of a range such as `9200-9300`; firn uses the first.
 fn first_port(text: &str) -> &str {
     match text.split_once('-') {
         Some((first, last)) if last.parse::<u16>().is_ok() => first,
@@ -159,7 +158,7 @@ fn paths(text: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Memory of this machine, or of the container that the process lives in, whichever is less.
+/// Returns the memory of this machine, or of the container of the process, whichever is less.
 pub(crate) fn total_memory_bytes() -> u64 {
     let machine = std::fs::read_to_string("/proc/meminfo")
         .ok()
@@ -176,7 +175,7 @@ pub(crate) fn total_memory_bytes() -> u64 {
     .find_map(|path| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok())
     .unwrap_or(u64::MAX);
     match machine.min(container) {
-        // Nothing could be read (not Linux): a size that every machine of today has.
+        // Nothing could be read (not Linux): a size that every current machine has.
         u64::MAX => 4 << 30,
         bytes => bytes,
     }

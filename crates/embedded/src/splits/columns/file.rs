@@ -1,4 +1,4 @@
-//! Tantivy's file of columns, as if it were there.
+//! Virtual file that looks like Tantivy's columnar file.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -19,7 +19,7 @@ use super::table::{ColumnTable, Runs, Stored, StoredColumn};
 /// See the module.
 pub(in super::super) struct ColumnsFile {
     pub(in super::super) files: Arc<SplitFiles>,
-    /// The part of columns.
+    /// Number of the part with the columns.
     pub(in super::super) part: usize,
 }
 
@@ -50,7 +50,7 @@ impl ColumnsFile {
         let beyond = || {
             Error::new(
                 ErrorKind::Repository,
-                "a split was asked for more columns than it holds",
+                "a read goes beyond the bytes of the columns of a split",
             )
         };
         let table = self.files.columns.as_ref().ok_or_else(beyond)?;
@@ -72,7 +72,7 @@ impl ColumnsFile {
             return self.files.read(self.part, &(start..start + (range.end - range.start)));
         };
         if *range == column.file && StoredRuns::tell(&self.files, self.part, number) {
-            return Err(Error::new(ErrorKind::Unavailable, "the column is kept in runs"));
+            return Err(Error::new(ErrorKind::Unavailable, "the column is stored in runs"));
         }
         let whole = whole(&self.files, self.part, column)?;
         let (start, end) = (range.start - column.file.start, range.end - column.file.start);
@@ -80,7 +80,7 @@ impl ColumnsFile {
     }
 }
 
-/// A column to the byte.
+/// Reproduces a column byte for byte.
 fn whole(files: &SplitFiles, part: usize, column: &StoredColumn) -> Result<Bytes> {
     let damaged = || Error::new(ErrorKind::Repository, "a column of a split is damaged");
     match &column.stored {
@@ -90,7 +90,7 @@ fn whole(files: &SplitFiles, part: usize, column: &StoredColumn) -> Result<Bytes
         }
         Stored::Runs(runs) => {
             let end = runs.ends.len().checked_sub(1).ok_or_else(damaged)?;
-            // All at once, of which the parts follow.
+            // One read for all runs.
             let all = files.read(part, &(column.start..column.run(runs, end).end))?;
             let piece = |range: Range<u64>| {
                 all.slice((range.start - column.start) as usize..(range.end - column.start) as usize)
@@ -124,7 +124,7 @@ fn index(runs: &Runs, packed: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Writes the whole file, as the segment had it.
+/// Writes the whole file, as in the segment.
 pub(in super::super) fn copy_to(
     files: &SplitFiles,
     part: usize,

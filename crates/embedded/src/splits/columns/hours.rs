@@ -1,7 +1,7 @@
-//! The instants of a split to the hour.
+//! Timestamps of a split rounded down to the hour.
 //!
-//! Instants to the ms are what dashboards would fetch most of, and where every interval of a histogram begins with an
-//! hour they need no more than the hour of each event: a hundredth of the bytes where rows are ordered by time.
+//! Dashboards would fetch mostly timestamps in ms. If every interval of a histogram begins on an hour, the hour of each
+//! event is enough: a hundredth of the bytes if rows are ordered by time.
 
 use std::io::Write;
 
@@ -15,19 +15,20 @@ use super::table::{ColumnTable, IndexPlace, Runs, Stored, StoredColumn};
 use crate::derived::is_full;
 use crate::varint::{self, Reader};
 
-/// The index of documents of a column in which each has one value, as Tantivy writes it.
+/// The document index of a column with one value per document, as Tantivy writes it.
 const FULL: [u8; 1] = [0];
 
-/// Where the hours are.
+/// Places of the hours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct Hours {
-    /// What an hour is in the units of the column.
+    /// Length of an hour in the unit of the column.
     unit: u64,
     pub(super) column: StoredColumn,
 }
 
 impl Hours {
-    /// Writes the hours of a column of `i64`; `None`, and nothing written: some document has not exactly one instant.
+    /// Writes the hours of a column of `i64`. `None`, and nothing written: some document does not have exactly one
+    /// timestamp.
     pub(in super::super) fn write(
         column: &Column<u64>,
         unit: i64,
@@ -48,7 +49,7 @@ impl Hours {
             stop()?;
             let mut values = vec![0; RUN_ROWS.min(rows - start) as usize];
             column.values.get_range(start.into(), &mut values);
-            // None is before the smallest one.
+            // No value is before the smallest one.
             values.iter_mut().for_each(|raw| *raw = hour_of(*raw).unwrap_or(min));
             let packed = numbers::pack(&values)?;
             out.write_all(&packed)?;
@@ -74,7 +75,7 @@ impl Hours {
         }))
     }
 
-    /// The unit, then a table of one column.
+    /// Encodes the unit, then a table of one column.
     pub(in super::super) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         varint::put(&mut bytes, self.unit);
@@ -86,7 +87,7 @@ impl Hours {
         bytes
     }
 
-    /// From [`Hours::encode`], of a part of so many bytes; `None`: these are not such bytes.
+    /// Decodes [`Hours::encode`] for a part of `part_len` bytes; `None`: the bytes are invalid.
     pub(in super::super) fn decode(bytes: &Bytes, part_len: u64) -> Option<Self> {
         let mut reader = Reader { rest: bytes };
         let unit = reader.number().filter(|unit| *unit > 0)?;
@@ -99,12 +100,12 @@ impl Hours {
         }
     }
 
-    /// What an hour is in the units of the column.
+    /// Returns the length of an hour in the unit of the column.
     pub(super) fn unit(&self) -> u64 {
         self.unit
     }
 
-    /// How many documents have one.
+    /// Returns the number of rows.
     pub(in super::super) fn rows(&self) -> u32 {
         match &self.column.stored {
             Stored::Runs(runs) => runs.rows,

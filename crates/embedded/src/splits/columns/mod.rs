@@ -1,11 +1,11 @@
-//! Columns of a split, of which a question fetches the rows that it is about.
+//! Columns of a split, in a layout that lets a search fetch only the rows that it needs.
 //!
-//! Tantivy reads a column whole. A split holds the same values in *runs* of [`RUN_ROWS`] rows, each packed by itself
-//! ([`firn_storage::split::numbers`]), and the footer tells where each begins ([`table`]). Searches open columns as
-//! [`RunValues`], which read a run when a row of it is asked for. What surprises: Tantivy's own file is not there, and yet
-//! can be read. Each column of it is made again from its runs, to the byte, which is proved when the split is written; one
-//! that cannot be is kept as it was. So whoever does not know of runs reads slowly and not wrongly, and a restore gets back
-//! the file that the segment had.
+//! Tantivy reads a column whole. A split stores the same values in *runs* of [`RUN_ROWS`] rows, each compressed
+//! separately ([`firn_storage::split::numbers`]), and the footer contains the place of each run ([`table`]). Searches
+//! open columns as [`RunValues`], which fetch a run when one of its rows is read. What surprises: Tantivy's file is not
+//! stored, but can still be read. Each of its columns is rebuilt from its runs byte for byte; the writer of the split
+//! proves this, and stores a column whole if it cannot be rebuilt. So code that does not know runs reads slowly but
+//! correctly, and a restore reproduces the file of the segment.
 
 mod file;
 mod hours;
@@ -22,6 +22,6 @@ pub(super) use self::table::ColumnTable;
 pub(crate) use self::values::RunValues;
 pub(super) use self::write::write;
 
-/// Rows of a run: few enough that the newest hits of a tenant cost some 20 KB of instants, and enough that a million
-/// documents have only 62 of each column.
+/// Rows of a run: few enough that the newest hits of a tenant cost some 20 KB of timestamps, and enough that a million
+/// documents have only 62 runs in each column.
 pub(crate) const RUN_ROWS: u32 = 1 << 14;

@@ -1,4 +1,4 @@
-//! Opens a column of a split by its runs.
+//! Opening of a column of a split by its runs.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -19,15 +19,15 @@ use super::table::{IndexPlace, Runs, Stored, StoredColumn};
 use super::values::RunValues;
 use crate::segment_cache::CacheKey;
 
-/// Dictionaries no longer than this are read whole, together with their columns: those that are shown in buckets are
+/// Dictionaries no longer than this are read whole, together with their column: the terms of the shown buckets are
 /// looked up at the end, which would be another round of requests.
 const DICTIONARY_BYTES: u64 = 32 << 10;
-/// The index of a dictionary is in its last part of so many, and of no fewer bytes than that.
+/// The index of a dictionary is in the last 1/64 of its bytes, and this read has at least `DICTIONARY_END_BYTES`.
 const DICTIONARY_END_SHARE: u64 = 64;
 const DICTIONARY_END_BYTES: u64 = 8 << 10;
 
 thread_local! {
-    /// `Some`: whoever reads a whole column now asks whether it is kept in runs.
+    /// `Some`: the next read of a whole column in this thread only finds out whether it is stored in runs.
     static ASKED: RefCell<Option<Option<StoredRuns>>> = const { RefCell::new(None) };
 }
 
@@ -35,30 +35,30 @@ thread_local! {
 #[derive(Clone)]
 pub(crate) struct StoredRuns {
     pub(super) files: Arc<SplitFiles>,
-    /// The part that it lies in.
+    /// Number of its part.
     pub(super) part: usize,
     which: Which,
 }
 
-/// Which column it is.
+/// Identifies a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Which {
-    /// That of this number in the table.
+    /// The column with this number in the table.
     OfTable(usize),
-    /// The instants to the hour.
+    /// The timestamps rounded down to the hour.
     Hours,
 }
 
 impl StoredRuns {
-    /// The column behind a slice of Tantivy's file of columns; `None`: it is not kept in runs. All that is known of a
-    /// slice is how to read it, so that is how it is asked.
+    /// Returns the column behind a slice of Tantivy's columnar file; `None`: it is not stored in runs. A slice offers
+    /// no way to ask for this but a read, so a thread-local variable carries the answer.
     pub(crate) fn behind(slice: &FileSlice) -> Option<Self> {
         ASKED.set(Some(None));
         let _ = slice.read_bytes();
         ASKED.take().flatten()
     }
 
-    /// Answers the question of [`StoredRuns::behind`] in the thread that asks; false: nobody does.
+    /// Answers a running [`StoredRuns::behind`] of this thread. Returns false if there is none.
     pub(super) fn tell(files: &Arc<SplitFiles>, part: usize, column: usize) -> bool {
         ASKED.with_borrow_mut(|asked| match asked {
             Some(answer) => {
@@ -73,7 +73,8 @@ impl StoredRuns {
         })
     }
 
-    /// The instants to the hour, in a column of which an hour is so many units; `None`: the split has none.
+    /// Returns the timestamps rounded down to the hour, if an hour has `unit` units in the column; `None`: the split
+    /// has none.
     pub(in super::super) fn hours(files: &Arc<SplitFiles>, unit: u64) -> Option<Self> {
         files.hours.as_ref().filter(|hours| hours.unit() == unit)?;
         let (part, _) = files.footer.part(names::HOURS)?;
@@ -84,7 +85,7 @@ impl StoredRuns {
         })
     }
 
-    /// What is known of the column over all documents.
+    /// Returns the statistics of the column over all documents.
     pub(crate) fn totals(&self) -> Option<&ColumnTotals> {
         match self.which {
             Which::OfTable(number) => self.files.totals.as_ref()?.column(number),
@@ -92,7 +93,7 @@ impl StoredRuns {
         }
     }
 
-    /// Where the values of another column are measured by those of this one.
+    /// Returns the place of the measures of another column by the values of this one.
     fn measures_place(&self, other: &Self) -> Option<&(usize, Range<u64>)> {
         let (Which::OfTable(_), Which::OfTable(other)) = (self.which, other.which) else {
             return None;
@@ -101,12 +102,12 @@ impl StoredRuns {
         measured.iter().find(|(column, _)| *column == other)
     }
 
-    /// Whether the values of another column are measured by those of this one.
+    /// Whether the split has measures of another column by the values of this one.
     pub(crate) fn measures(&self, other: &Self) -> bool {
         self.measures_place(other).is_some()
     }
 
-    /// Reads what is measured of another column, for each counted value of this one; `None`: nothing is.
+    /// Reads the measures of another column for each counted value of this one; `None`: there are none.
     pub(crate) fn measures_of(&self, other: &Self) -> Result<Option<Vec<Measure>>> {
         let (Some((_, range)), Some(totals)) = (self.measures_place(other), other.totals()) else {
             return Ok(None);
@@ -121,7 +122,7 @@ impl StoredRuns {
         measures.map(Some).ok_or_else(damaged)
     }
 
-    /// Opens the column without its documents: what it says of its values is there, and none of them.
+    /// Opens the column without its documents: its minimum and maximum are available, its values are not.
     pub(crate) fn without_documents(&self, key: CacheKey, max_doc: DocId) -> Column<u64> {
         Column {
             index: ColumnIndex::Empty { num_docs: max_doc },
@@ -140,16 +141,16 @@ impl StoredRuns {
     pub(super) fn runs(&self) -> &Runs {
         match &self.column().stored {
             Stored::Runs(runs) => runs,
-            Stored::Whole => unreachable!("only columns in runs are told"),
+            Stored::Whole => unreachable!("only columns in runs are found"),
         }
     }
 
-    /// A run, in the part.
+    /// Returns the place of a run in the part.
     pub(super) fn run(&self, number: usize) -> Range<u64> {
         self.column().run(self.runs(), number)
     }
 
-    /// Which documents have values, as Tantivy writes it.
+    /// Returns the encoded set of documents with values, as Tantivy writes it.
     pub(super) fn index(&self) -> Result<Vec<u8>> {
         let runs = self.runs();
         match &runs.index {
@@ -161,12 +162,12 @@ impl StoredRuns {
         }
     }
 
-    /// The place of the dictionary in the part, if these are strings.
+    /// Returns the place of the dictionary in the part, if this is a string column.
     pub(super) fn dictionary_range(&self) -> Option<Range<u64>> {
         self.column().dictionary(self.runs())
     }
 
-    /// Opens the values, which are kept under a name.
+    /// Opens the values. `key` names them in the cache.
     pub(crate) fn values(&self, key: CacheKey) -> Result<Column<u64>> {
         Ok(Column {
             index: open_column_index(OwnedBytes::new(self.index()?), CURRENT_VERSION)?,

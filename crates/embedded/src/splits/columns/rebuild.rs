@@ -1,4 +1,4 @@
-//! A column as Tantivy writes it, made of what a split keeps.
+//! Rebuilding of a column as Tantivy writes it, from the stored pieces.
 //!
 //! ```text
 //! (dictionary)  index of documents  codec  values  u32 bytes of the index  (u32 bytes of the dictionary)
@@ -8,17 +8,17 @@ use std::io;
 
 use tantivy::columnar::column_values::{CodecType, serialize_u64_based_column_values};
 
-/// The parts of a column.
+/// The pieces of a column.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pieces<'a> {
-    /// `None`: these are no strings.
+    /// `None`: not a string column.
     pub(super) dictionary: Option<&'a [u8]>,
     pub(super) index: &'a [u8],
     pub(super) codec: u8,
     pub(super) values: &'a [u64],
 }
 
-/// Tantivy's codec of a code; `None`: one that firn does not know.
+/// Returns Tantivy's codec for a code; `None`: firn does not know the code.
 pub(super) fn codec(code: u8) -> Option<CodecType> {
     match code {
         0 => Some(CodecType::Bitpacked),
@@ -28,7 +28,7 @@ pub(super) fn codec(code: u8) -> Option<CodecType> {
     }
 }
 
-/// The bytes of a column; `None`: its codec is unknown.
+/// Returns the bytes of a column; `None`: its codec is unknown.
 pub(super) fn column(pieces: &Pieces<'_>) -> io::Result<Option<Vec<u8>>> {
     let Some(codec) = codec(pieces.codec) else {
         return Ok(None);

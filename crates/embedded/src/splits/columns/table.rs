@@ -1,4 +1,4 @@
-//! Where the columns of a split are, as its footer says.
+//! Table of the columns of a split, stored in the footer.
 
 use std::ops::Range;
 
@@ -7,21 +7,21 @@ use bytes::Bytes;
 use super::RUN_ROWS;
 use crate::varint::{self, Reader};
 
-/// What is between Tantivy's columns and the end of its file is kept here: names, ends, checksums.
+/// Places of all columns, and the bytes between Tantivy's columns and the end of its file: names, ends, checksums.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct ColumnTable {
     /// In the order of the file, without gaps.
     pub(super) columns: Vec<StoredColumn>,
-    /// What follows them.
+    /// Bytes after the columns.
     pub(super) tail: Bytes,
 }
 
 /// A column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StoredColumn {
-    /// Its bytes in Tantivy's file.
+    /// Its range in Tantivy's file.
     pub(super) file: Range<u64>,
-    /// Where what is kept of it begins in the part.
+    /// Its start in the part.
     pub(super) start: u64,
     pub(super) stored: Stored,
 }
@@ -34,28 +34,28 @@ pub(super) enum Stored {
     Runs(Runs),
 }
 
-/// What is known of a column in runs.
+/// Description of a column in runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Runs {
-    /// Bytes of the dictionary; `None`: these are no strings.
+    /// Bytes of the dictionary; `None`: not a string column.
     pub(super) dictionary: Option<u64>,
-    /// The index of documents if it is but a byte or some.
+    /// The index of documents, inline if it has only a few bytes.
     pub(super) index: IndexPlace,
-    /// Tantivy's code for how it wrote the values.
+    /// Tantivy's code for the encoding of the values.
     pub(super) codec: u8,
     pub(super) rows: u32,
     pub(super) min: u64,
     pub(super) max: u64,
-    /// Where each run ends, from the start of the first.
+    /// End of each run, relative to the start of the first.
     pub(super) ends: Vec<u64>,
 }
 
-/// Which documents have values.
+/// The set of documents with values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum IndexPlace {
-    /// Here.
+    /// Stored in the table.
     Inline(Vec<u8>),
-    /// After the dictionary, packed with zstd: packed and unpacked bytes.
+    /// Stored after the dictionary, compressed with zstd: compressed and uncompressed bytes.
     Packed(u64, u64),
 }
 
@@ -65,12 +65,12 @@ const HAS_DICTIONARY: u8 = 2;
 const INLINE_INDEX: u8 = 4;
 
 impl StoredColumn {
-    /// The dictionary, in the part.
+    /// Returns the place of the dictionary in the part.
     pub(super) fn dictionary(&self, runs: &Runs) -> Option<Range<u64>> {
         runs.dictionary.map(|len| self.start..self.start + len)
     }
 
-    /// The packed index, in the part.
+    /// Returns the place of the compressed index in the part.
     pub(super) fn index(&self, runs: &Runs) -> Range<u64> {
         let start = self.start + runs.dictionary.unwrap_or_default();
         match runs.index {
@@ -79,14 +79,14 @@ impl StoredColumn {
         }
     }
 
-    /// A run, in the part.
+    /// Returns the place of a run in the part.
     pub(super) fn run(&self, runs: &Runs, number: usize) -> Range<u64> {
         let first = self.index(runs).end;
         let start = number.checked_sub(1).map_or(0, |before| runs.ends[before]);
         first + start..first + runs.ends[number]
     }
 
-    /// Bytes that it takes in the part.
+    /// Returns the bytes of the column in the part.
     fn len(&self) -> u64 {
         match &self.stored {
             Stored::Whole => self.file.end - self.file.start,
@@ -96,7 +96,7 @@ impl StoredColumn {
 }
 
 impl Runs {
-    /// The rows of a run.
+    /// Returns the rows of a run.
     pub(super) fn rows_of(&self, number: usize) -> Range<u32> {
         let start = number as u32 * RUN_ROWS;
         start..start.saturating_add(RUN_ROWS).min(self.rows)
@@ -104,12 +104,13 @@ impl Runs {
 }
 
 impl ColumnTable {
-    /// How many columns there are.
+    /// Returns the number of columns.
     pub(in super::super) fn column_count(&self) -> usize {
         self.columns.len()
     }
 
-    /// Where the dictionary of a column is in the part, and in Tantivy's file; `None`: it has none, or is kept whole.
+    /// Returns the place of a column's dictionary in the part and in Tantivy's file; `None`: it has no dictionary, or
+    /// is stored whole.
     pub(in super::super) fn dictionary(&self, number: usize) -> Option<(Range<u64>, Range<u64>)> {
         let column = self.columns.get(number)?;
         let Stored::Runs(runs) = &column.stored else {
@@ -120,12 +121,12 @@ impl ColumnTable {
         Some((range, in_file))
     }
 
-    /// Bytes of Tantivy's file.
+    /// Returns the length of Tantivy's file.
     pub(super) fn file_len(&self) -> u64 {
         self.columns_end() + self.tail.len() as u64
     }
 
-    /// Where its columns end.
+    /// Returns the end of the columns in Tantivy's file.
     pub(super) fn columns_end(&self) -> u64 {
         self.columns.last().map_or(0, |column| column.file.end)
     }
@@ -172,7 +173,7 @@ impl ColumnTable {
         bytes
     }
 
-    /// From [`ColumnTable::encode`], of columns that lie in a part of so many bytes; `None`: these are not such bytes.
+    /// Decodes [`ColumnTable::encode`] for a part of `part_len` bytes; `None`: the bytes are invalid.
     pub(in super::super) fn decode(bytes: &Bytes, part_len: u64) -> Option<Self> {
         let mut reader = Reader { rest: bytes };
         let mut columns = Vec::new();

@@ -1,4 +1,4 @@
-//! The values of a column, read by runs.
+//! Values of a column, read by runs.
 
 use std::fmt;
 use std::ops::{Range, RangeInclusive};
@@ -15,15 +15,15 @@ use super::open::StoredRuns;
 use crate::segment_cache::{CACHE, CacheKey};
 use crate::splits::reads::ReadFailed;
 
-/// Values of a column of a split. A run is read when a row of it is first asked for, and kept as long as the column is
-/// open.
+/// Values of a column of a split. A run is fetched when one of its rows is first read, and stays in memory while the
+/// column is open.
 ///
-/// Nobody who reads a value expects that to fail. Where a run cannot be read the reader ends by unwinding with
-/// [`ReadFailed`], which the search that runs it catches and answers with the error in it.
+/// The interface for reading a value has no errors. If a run cannot be read, the reader unwinds with [`ReadFailed`];
+/// the search catches it and returns the error inside.
 pub(crate) struct RunValues {
     stored: StoredRuns,
     loaded: Box<[OnceLock<Numbers>]>,
-    /// Under what the column is kept: its runs count there.
+    /// Cache key of the column; the memory of its runs is added there.
     key: CacheKey,
 }
 
@@ -43,7 +43,7 @@ impl RunValues {
         }
     }
 
-    /// Of a try ([`crate::splits::reads`]), notes what reading these rows would wait for.
+    /// In a dry run ([`crate::splits::reads`]), records the missing runs of these rows.
     pub(crate) fn note(&self, rows: Range<u32>) {
         if rows.is_empty() {
             return;
@@ -51,7 +51,7 @@ impl RunValues {
         let (first, last) = (rows.start / RUN_ROWS, (rows.end - 1) / RUN_ROWS);
         for number in first as usize..=(last as usize).min(self.loaded.len().saturating_sub(1)) {
             if self.loaded[number].get().is_none() {
-                // It fails where something is to be waited for, which is noted then.
+                // An error means that the run is missing, and it is recorded.
                 let _ = self.files().note(self.stored.part, &self.stored.run(number));
             }
         }
@@ -65,7 +65,7 @@ impl RunValues {
         if let Some(run) = self.loaded[number].get() {
             return run;
         }
-        // Not while the cell is locked: whoever waits for bytes lets others run, who may ask for the same.
+        // Not while the cell is locked: a thread that waits for bytes lets other jobs run, which may read the same run.
         match self.load(number) {
             Ok(run) => {
                 let bytes = run.memory_bytes();
@@ -95,7 +95,7 @@ impl ColumnValues<u64> for RunValues {
         assert_eq!(rows.len(), output.len());
         let mut at = 0;
         while at < rows.len() {
-            // Rows mostly ascend, so many follow each other in one run.
+            // Rows mostly ascend, so many consecutive rows are in one run.
             let number = rows[at] / RUN_ROWS;
             let run = self.run(number as usize);
             while let Some(row) = rows.get(at).filter(|row| **row / RUN_ROWS == number) {

@@ -1,4 +1,4 @@
-//! From Tantivy's file of columns to runs.
+//! Writer of columns: converts Tantivy's columnar file to runs.
 
 use std::io::Write;
 use std::ops::Range;
@@ -16,14 +16,14 @@ use super::RUN_ROWS;
 use super::rebuild::{self, Pieces};
 use super::table::{ColumnTable, IndexPlace, Runs, Stored, StoredColumn};
 
-/// An index of so few bytes is in the table: that of a column in which each document has one value is one byte.
+/// An index no longer than this is stored in the table. The index of a column with one value per document is one byte.
 const INLINE_INDEX_BYTES: usize = 16;
-/// Indexes are bit maps and lists of offsets.
+/// Indexes are bitmaps and lists of offsets.
 const COMPRESSION_LEVEL: i32 = 9;
 /// Bytes of the number at the end of a column.
 const LEN_BYTES: usize = 4;
 
-/// Writes the columns of Tantivy's file, and says where.
+/// Writes the columns of Tantivy's file and returns their places.
 pub(in super::super) fn write(file: &Bytes, out: &mut dyn Write, stop: &dyn Fn() -> Result<()>) -> Result<ColumnTable> {
     let (_, body) = Footer::extract_footer(FileSlice::new(std::sync::Arc::new(owned(file.clone()))))?;
     let version_is_known = version(&body)? == CURRENT_VERSION as u32;
@@ -59,7 +59,7 @@ pub(in super::super) fn write(file: &Bytes, out: &mut dyn Write, stop: &dyn Fn()
     })
 }
 
-/// The version that the end of a file of columns names.
+/// Returns the version at the end of a columnar file.
 fn version(body: &FileSlice) -> Result<u32> {
     const MAGIC_BYTES: usize = 4;
     let end = body.slice_from_end(LEN_BYTES + MAGIC_BYTES).read_bytes()?;
@@ -67,7 +67,7 @@ fn version(body: &FileSlice) -> Result<u32> {
     number.ok_or_else(|| Error::internal("a file of columns has no end"))
 }
 
-/// Writes one column in runs; `None`, and nothing written: it would not come back as it was.
+/// Writes one column in runs. `None`, and nothing written: the column could not be rebuilt byte for byte.
 fn write_runs(
     bytes: &[u8],
     column_type: ColumnType,
@@ -126,14 +126,14 @@ fn write_runs(
     Ok(Some((runs, dictionary.len() as u64 + packed_len + end)))
 }
 
-/// Where the parts of a column are in it.
+/// Ranges of the pieces of a column.
 struct Taken {
     dictionary: Option<Range<usize>>,
     index: Range<usize>,
     values: Range<usize>,
 }
 
-/// Takes a column apart; `None`: it is of a kind that is kept whole.
+/// Finds the pieces of a column; `None`: columns of this type are stored whole.
 fn take_apart(bytes: &[u8], column_type: ColumnType) -> Option<Taken> {
     let len_at = |end: usize| {
         let number = bytes.get(end.checked_sub(LEN_BYTES)?..end)?.first_chunk()?;

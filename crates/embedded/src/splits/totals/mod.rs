@@ -1,9 +1,9 @@
-//! What is known of the columns of a whole split.
+//! Statistics of the columns of a whole split.
 //!
-//! Most splits of a dashboard lie within its window as a whole. How many documents each value of a column has is then
-//! known without the column: the footer counts those of columns with few values, and the part `totals` holds, for
-//! each value of such a column, how many values of another column its documents have, the smallest, the largest and the
-//! sum. Deletes are no part of a split, so all of it is about the documents as they were written.
+//! The time window of a dashboard covers most splits completely. The number of documents for each value of a column is
+//! then known without the column: the footer counts the values of columns with few values. The part `totals` holds, for
+//! each value of such a column, the count, minimum, maximum and sum of another column over its documents. Deletes are
+//! not part of a split, so all statistics are about the documents as they were written.
 
 mod write;
 
@@ -12,44 +12,44 @@ use std::ops::Range;
 pub(super) use self::write::write;
 use crate::varint::{self, Reader};
 
-/// A column of more values is not counted.
+/// Columns with more values are not counted.
 pub(super) const VALUES_MAX: usize = 256;
 
-/// By the number of the column in the table of columns.
+/// Statistics by the number of the column in the table of columns.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Totals(pub(super) Vec<Option<ColumnTotals>>);
 
-/// What is known of a column.
+/// Statistics of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ColumnTotals {
     /// Documents with a value; never 0.
     pub(crate) docs: u64,
-    /// Values; strings that a document has several times count once.
+    /// Values; a string that a document has several times counts once.
     pub(crate) values: u64,
-    /// The sum of all values, which are integers: any of them add up exactly in `f64`, in any order.
+    /// The sum of all values, if they are integers whose sums are exact in `f64` in any order.
     pub(crate) sum: Option<i64>,
-    /// Documents by value, if there are few.
+    /// Documents by value, if there are few values.
     pub(crate) counted: Option<Counted>,
 }
 
 /// Documents by value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Counted {
-    /// Raw values, ascending, or ordinals, which are 0, 1, 2, ...; each with the documents that have it.
+    /// Raw values, ascending, or ordinals, which are 0, 1, 2, ...; each with the number of its documents.
     pub(crate) values: Vec<(u64, u64)>,
-    /// Columns that are measured by value, ascending, and where that is in the part.
+    /// Columns that are measured by value, ascending, and the place of the measures in the part.
     pub(super) measured: Vec<(usize, Range<u64>)>,
 }
 
-/// The values of a column in the documents that have a value of another column.
+/// Statistics of a column over the documents with one value of another column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Measure {
     pub(crate) count: u64,
-    /// Raw; 0 of nothing.
+    /// Raw; 0 if `count` is 0.
     pub(crate) min: u64,
-    /// Raw; 0 of nothing.
+    /// Raw; 0 if `count` is 0.
     pub(crate) max: u64,
-    /// 0 where the sum of the whole column is not known.
+    /// 0 if the sum of the whole column is unknown.
     pub(crate) sum: i64,
 }
 
@@ -72,7 +72,7 @@ impl Totals {
         self.0.get(number)?.as_ref()
     }
 
-    /// The columns whose values are counted.
+    /// Returns the columns whose values are counted.
     pub(super) fn counted(&self) -> impl Iterator<Item = usize> + '_ {
         let columns = self.0.iter().enumerate();
         columns.filter_map(|(number, column)| column.as_ref()?.counted.as_ref().map(|_| number))
@@ -90,7 +90,8 @@ impl Totals {
         bytes
     }
 
-    /// Of so many columns and documents, with a part of so many bytes; `None`: these are not such bytes.
+    /// Decodes the statistics of `column_count` columns and `docs` documents, with a part of `part_len` bytes; `None`:
+    /// the bytes are invalid.
     pub(super) fn decode(bytes: &[u8], column_count: usize, docs: u64, part_len: u64) -> Option<Self> {
         let mut reader = Reader { rest: bytes };
         if reader.small()? as usize != column_count {
@@ -145,7 +146,8 @@ impl ColumnTotals {
         }
     }
 
-    /// `Some(None)`: nothing is known of it. `end` is where its measures begin, and then where they end.
+    /// `Some(None)`: the column has no statistics. `end` is the start of its measures at the call, and their end
+    /// afterwards.
     fn decode(reader: &mut Reader<'_>, column_count: usize, end: &mut u64) -> Option<Option<Self>> {
         let flags = reader.byte()?;
         if flags == 0 {
@@ -202,7 +204,7 @@ impl Counted {
     }
 }
 
-/// Writes what was measured by value. `min` is the smallest value of all.
+/// Writes the measures by value. `min` is the smallest value of the column.
 fn encode_measures(measures: &[Measure], min: u64, has_sum: bool, bytes: &mut Vec<u8>) {
     for measure in measures {
         varint::put(bytes, measure.count);
@@ -216,7 +218,7 @@ fn encode_measures(measures: &[Measure], min: u64, has_sum: bool, bytes: &mut Ve
     }
 }
 
-/// From [`encode_measures`] of so many values; `None`: these are not such bytes.
+/// Decodes [`encode_measures`] of `count` values; `None`: the bytes are invalid.
 pub(super) fn decode_measures(bytes: &[u8], count: usize, min: u64, has_sum: bool) -> Option<Vec<Measure>> {
     let mut reader = Reader { rest: bytes };
     let mut measures = Vec::with_capacity(count);

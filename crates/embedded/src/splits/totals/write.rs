@@ -1,4 +1,4 @@
-//! From Tantivy's file of columns to what is known of each.
+//! Writer of the statistics of columns, computed from Tantivy's columnar file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -15,20 +15,20 @@ use super::super::directory::owned;
 use super::{ColumnTotals, Counted, Measure, Totals, VALUES_MAX, encode_measures};
 use crate::search::docs_with_value;
 
-/// A column is counted if its values have so many documents on average: where they have fewer, counts would be no
-/// shorter than the column.
+/// Minimum of documents per value, on average, for a column to be counted: with fewer, the counts would be no shorter
+/// than the column.
 const DOCS_PER_VALUE: u64 = 16;
-/// The same of columns by whose values others are measured, which takes some ten bytes a value.
+/// The same minimum for a column by whose values others are measured, which takes some ten bytes a value.
 const DOCS_PER_MEASURE: u64 = 64;
-/// So many columns with the fewest values have others measured by them, and so many with the most documents are
-/// measured: 256 pairs, each of which costs a walk over both.
+/// Measured are the `MEASURED_MAX` columns with the most documents, by the values of the `MEASURED_BY_MAX` columns with
+/// the fewest values: 256 pairs, each of which costs a pass over both columns.
 const MEASURED_BY_MAX: usize = 16;
 const MEASURED_MAX: usize = 16;
-/// Integers up to this one are `f64` exactly.
+/// Integers up to this value are exact in `f64`.
 const EXACT_MAX: u128 = 1 << 53;
 /// Values read at once.
 const BLOCK: u32 = 1 << 14;
-/// What the names of columns of numbers begin with, and of strings.
+/// Prefix of the names of number columns, and of string columns.
 const NUMBERS: &str = "num\u{1}";
 const STRINGS: [&str; 2] = ["kw\u{1}", "kwc\u{1}"];
 /// No value, in [`ranks`].
@@ -41,10 +41,10 @@ struct Source {
     integer: Option<Integer>,
 }
 
-/// Reads a raw value as an integer.
+/// Converts a raw value to an integer.
 type Integer = fn(u64) -> i128;
 
-/// Finds out what is known of the columns of a segment of so many documents, and writes what is measured by value.
+/// Computes the statistics of the columns of a segment with `max_doc` documents, and writes the measures by value.
 pub(in super::super) fn write(
     file: &Bytes,
     max_doc: DocId,
@@ -91,7 +91,7 @@ pub(in super::super) fn write(
     Ok(totals)
 }
 
-/// Whether a document has several values.
+/// Whether any document has several values.
 fn is_multivalued(column: &Column<u64>) -> bool {
     column.get_cardinality().is_multivalue()
 }
@@ -143,7 +143,7 @@ fn numbers(
         sum += number;
         magnitude += number.unsigned_abs();
     })?;
-    // What the column says of itself is what a reader goes by.
+    // Readers use the minimum and maximum that the column states.
     if docs == 0 || (min, max) != (column.min_value(), column.max_value()) {
         return Ok(None);
     }
@@ -172,7 +172,7 @@ fn numbers(
     }))
 }
 
-/// How raw values of a type are read as integers; `None`: they are none.
+/// Returns the conversion of raw values to integers; `None`: the type is not an integer.
 fn integer_of(column_type: ColumnType) -> Option<Integer> {
     match column_type {
         ColumnType::I64 => Some(|raw| i64::from_u64(raw).into()),
@@ -181,7 +181,7 @@ fn integer_of(column_type: ColumnType) -> Option<Integer> {
     }
 }
 
-/// The different values, as long as they are few.
+/// The distinct values, while they are few.
 #[derive(Default)]
 struct Few {
     values: BTreeSet<u64>,
@@ -241,7 +241,7 @@ fn each_value(
     Ok(())
 }
 
-/// Measures columns by the values of others. A document with several values of either is not measured.
+/// Measures columns by the values of other columns. A column in which a document has several values takes no part.
 fn measure(
     totals: &mut Totals,
     sources: &[Source],
@@ -300,7 +300,7 @@ fn measure(
     Ok(())
 }
 
-/// Calls `take` with each document that has a value and with it, in order. Documents have one at most.
+/// Calls `take` with each document that has a value, in order. A document has at most one value.
 fn each_doc(column: &Column<u64>, stop: &dyn Fn() -> Result<()>, mut take: impl FnMut(DocId, u64)) -> Result<()> {
     match &column.index {
         ColumnIndex::Optional(optional) => {
@@ -322,7 +322,7 @@ fn each_doc(column: &Column<u64>, stop: &dyn Fn() -> Result<()>, mut take: impl 
     }
 }
 
-/// Which of the counted values each document has.
+/// Returns the index of each document's value among the counted values.
 fn ranks(source: &Source, counted: &Counted, max_doc: DocId, stop: &dyn Fn() -> Result<()>) -> Result<Vec<u16>> {
     let mut ranks = vec![NONE; max_doc as usize];
     each_doc(&source.column, stop, |doc, value| {
@@ -354,7 +354,7 @@ fn measures_of(
         measure.count += 1;
         measure.min = measure.min.min(raw);
         measure.max = measure.max.max(raw);
-        // Where the sum of all is exact, that of some of them is far from the end of `i64`.
+        // If the sum of all values is exact, a sum of some of them is far from the limits of `i64`.
         measure.sum += integer.map_or(0, |integer| integer(raw) as i64);
     })?;
     Ok(measures)

@@ -1,4 +1,4 @@
-//! Asks both sides in turn, takes the times, and holds the answers against each other.
+//! Measurement of the queries: alternates between both sides, and compares their responses.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::bench::writing::percentile;
 use crate::client::encode_segment;
 use crate::generate::mix;
 
-/// What asks.
+/// Runs the queries.
 pub(super) struct Asker<'a> {
     pub(super) firn: &'a Side,
     pub(super) index: &'a str,
@@ -27,12 +27,12 @@ pub(super) struct Asker<'a> {
     pub(super) fields: Vec<String>,
 }
 
-/// The fields that firn itself would show, most used first.
+/// Returns the fields that firn would show, most used first.
 pub(super) fn fields(firn: &Side, index: &str, count: usize) -> anyhow::Result<Vec<String>> {
     let body = json!({"index": index});
     let answer = firn.client.json("POST", "/_firn/discover/fields", Some(&body))?;
     let fields: Vec<String> = (answer["fields"].as_array())
-        .context("the answer names no fields")?
+        .context("the response has no fields")?
         .iter()
         .filter(|field| field["aggregatable"] == true && field["in_use"] != false && field["type"] != "text")
         .filter_map(|field| field["name"].as_str())
@@ -45,7 +45,7 @@ pub(super) fn fields(firn: &Side, index: &str, count: usize) -> anyhow::Result<V
 }
 
 impl Asker<'_> {
-    /// All rows.
+    /// Measures all rows.
     pub(super) fn run(&self, source: &Source, chosen: [(Size, &Volume); 2]) -> anyhow::Result<Vec<Row>> {
         let mut questions = Vec::new();
         for (size, volume) in chosen {
@@ -88,7 +88,7 @@ impl Asker<'_> {
                     days: *days,
                     stage: question.stage,
                     mode,
-                    firn: times(&firn).context("nothing was asked")?,
+                    firn: times(&firn).context("there are no measurements")?,
                     peer: times(&peer),
                 });
             }
@@ -105,8 +105,8 @@ impl Asker<'_> {
         }
     }
 
-    /// Seconds of firn and, if there is one, of the peer, which is asked first every other time. Fails
-    /// where they answer differently.
+    /// Returns the seconds of firn and, if there is one, of the peer, which is first every other time. Fails if their
+    /// results differ.
     fn both(&self, question: &Question<'_>, turn: usize) -> anyhow::Result<(f64, Option<f64>)> {
         let Some(side) = self.peer else {
             return Ok((self.discover(question)?.1, None));
@@ -120,7 +120,7 @@ impl Asker<'_> {
         };
         if let Some(difference) = peer::difference(question.stage, &ours, &theirs) {
             bail!(
-                "the two answer differently to {} about {}: {difference}",
+                "the results differ for {} of {}: {difference}",
                 question.stage.id(),
                 question.tenant
             );
@@ -128,7 +128,7 @@ impl Asker<'_> {
         Ok((firn, Some(peer)))
     }
 
-    /// The stage's result, and the seconds until the last byte was there.
+    /// Returns the stage's result, and the seconds until the last byte arrived.
     fn discover(&self, question: &Question<'_>) -> anyhow::Result<(Value, f64)> {
         let body = question.body(self.index).to_string();
         let started = Instant::now();
@@ -157,29 +157,29 @@ impl Asker<'_> {
         let answer: Value = serde_json::from_slice(&answer.body)?;
         ensure!(
             answer["timed_out"] == false && answer["_shards"]["failed"] == json!(0),
-            "the answer to {body} is not whole"
+            "the response to {body} is partial"
         );
         Ok((answer, seconds))
     }
 }
 
-/// What the only stage of an answer of `_firn/discover` (NDJSON) found; an error if that is not whole.
+/// Returns the result of the only stage in a response of `_firn/discover` (NDJSON). Fails if it is partial.
 pub(in crate::bench) fn stage_result(answer: &[u8]) -> anyhow::Result<Value> {
     for line in answer.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-        let mut event: Value = serde_json::from_slice(line).context("an event of the stream is no JSON")?;
+        let mut event: Value = serde_json::from_slice(line).context("an event of the stream is not JSON")?;
         match event["event"].as_str() {
             Some("done") => {
-                ensure!(event["partial"] == false, "the answer is partial: {event}");
+                ensure!(event["partial"] == false, "the result is partial: {event}");
                 return Ok(event["result"].take());
             }
-            Some("failed" | "estimate") => bail!("no answer but {event}"),
+            Some("failed" | "estimate") => bail!("no result: {event}"),
             _ => {}
         }
     }
     bail!("the stream ended before the stage did")
 }
 
-/// Median and 95th percentile; `None` of nothing.
+/// Returns median and 95th percentile; `None` if there are no measurements.
 pub(super) fn times(seconds: &[f64]) -> Option<Times> {
     Some(Times {
         runs: seconds.len(),
@@ -188,7 +188,7 @@ pub(super) fn times(seconds: &[f64]) -> Option<Times> {
     })
 }
 
-/// What a stage must not take longer than, in ms, where nothing of it was kept.
+/// Returns the maximum time of a stage in ms without cached results.
 pub(super) fn bound_ms(stage: Stage) -> f64 {
     match stage {
         Stage::Sample => 100.0,

@@ -1,16 +1,16 @@
-//! What is to be reached, and whether it was.
+//! Targets of the benchmark, and whether they were met.
 
 use super::asking::bound_ms;
 use super::report::{Figure, Row, Times};
 use super::stages::{Mode, STAGES};
 
-/// Repeating must cost no more than this part of the first time.
+/// A repetition must take no more than this part of the limit for the first time.
 const REPEATED_PART: f64 = 0.5;
-/// From the acknowledgement of a bulk to the tail's showing its event.
+/// From the acknowledgement of a bulk to its event in the live tail.
 const TAIL_MS_MAX: f64 = 1500.0;
 
-/// By stage: the bound of the first time, and of repeating, which must stay under half of the bound (a
-/// repeated stage that takes less than that is as good as half of any time).
+/// Returns for each stage the limit of the first time, and of repetitions, which is half of it. (A repeated stage that
+/// meets this limit passes even if it takes more than half of its first time.)
 pub(super) fn figures(rows: &[Row], tail: Option<Times>) -> Vec<Figure> {
     let mut figures = Vec::new();
     for stage in STAGES {

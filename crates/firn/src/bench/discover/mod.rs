@@ -1,8 +1,8 @@
-//! `firn bench discover`: how long the four stages of Discover take over HTTP, for a large and a middle tenant
-//! over one day to four weeks, and the same four operations on another server beside it.
+//! `firn bench discover`: the time of the four stages of Discover over HTTP, for a large and a middle tenant over one
+//! day to four weeks, and of the same four operations on another server.
 //!
-//! The events are those of `firn bench layout` ([`super::layout`]), loaded before with `--load-only`: each side
-//! names the index expression that holds them.
+//! The events are those of `firn bench layout` ([`super::layout`]), loaded before with `--load-only`; an option for
+//! each side names the index expression with the events.
 
 mod asking;
 mod figures;
@@ -28,27 +28,27 @@ use crate::process::Hardware;
 /// Arguments of `firn bench discover`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DiscoverArgs {
-    /// The firn to ask
+    /// URL of the firn server
     #[arg(long, value_name = "URL")]
     url: String,
-    /// What holds the events there
+    /// Index expression of the events there
     #[arg(long, value_name = "INDEX", default_value = "bench-layout-own")]
     index: String,
-    /// An Elasticsearch or OpenSearch to ask the same operations
+    /// URL of an Elasticsearch or OpenSearch server for the same operations
     #[arg(long, value_name = "URL")]
     vs: Option<String>,
-    /// What holds the events there
+    /// Index expression of the events there
     #[arg(long, value_name = "INDEX", default_value = "bench-layout-daily-*")]
     vs_index: String,
     #[command(flatten)]
     credentials: Credentials,
-    /// How many events were loaded
+    /// Number of loaded events
     #[arg(long, default_value_t = 5_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     events: u64,
-    /// Of how many tenants
+    /// Number of their tenants
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u16).range(3..=10_000))]
     tenants: u16,
-    /// Over how many weeks
+    /// Number of weeks that they cover
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=520))]
     weeks: u32,
     /// Seed of the events
@@ -57,29 +57,29 @@ pub(crate) struct DiscoverArgs {
     /// Fields whose distinct values are counted
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u16).range(1..=200))]
     fields: u16,
-    /// How often each question is asked, each time about other bounds of time
+    /// Repetitions of each query, each with other time bounds
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     repeats: u16,
-    /// Events written beside a live tail; 0 leaves that out
+    /// Events that are written for the live tail; 0 skips this part
     #[arg(long, default_value_t = 30)]
     tail_events: usize,
-    /// Rounds over all questions before any counts
+    /// Warm-up rounds over all queries that are not measured
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(0..=100))]
     warm_up_rounds: u16,
-    /// Write all figures here
+    /// Write all results to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write the tables here as well as to the terminal
+    /// Write the tables to this file as well as to the terminal
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
 }
 
-/// Asks, and writes the report.
+/// Runs the queries and writes the report.
 pub(super) fn run(args: &DiscoverArgs) -> anyhow::Result<ExitCode> {
     let firn = Side::connect(&args.url, &args.credentials, None, None)?;
     ensure!(
         firn.server.version.starts_with("firn "),
-        "{} is no firn; only firn has the Discover API",
+        "{} is not firn; only firn has the Discover API",
         args.url
     );
     let peer = match &args.vs {

@@ -1,15 +1,15 @@
-//! The same operations as plain searches, and whether both sides found the same.
+//! Equivalent plain searches for the peer, and comparison of the results.
 
 use serde_json::{Value, json};
 
 use super::stages::{Question, SAMPLE_HITS, SPLIT_BY, Stage, TOP_FIELD, TOP_VALUES};
 
-/// Both may estimate the number of distinct values, each with an error of its own.
+/// Both may estimate the number of distinct values, each with a different error.
 const DISTINCT_TOLERANCE: f64 = 0.05;
-/// Few distinct values are counted wrongly by one or two even so.
+/// Even a small number of distinct values may be wrong by one or two.
 const DISTINCT_SLACK: f64 = 3.0;
 
-/// The search that does what a stage does.
+/// Returns the search that is equivalent to a stage.
 pub(super) fn body(question: &Question<'_>) -> Value {
     let mut body = json!({
         "track_total_hits": true,
@@ -48,7 +48,7 @@ pub(super) fn body(question: &Question<'_>) -> Value {
     body
 }
 
-/// About as many buckets as the console draws.
+/// Returns an interval with about as many buckets as the console draws.
 fn interval(span_ms: i64) -> &'static str {
     const HOUR_MS: i64 = 3_600_000;
     match span_ms / HOUR_MS {
@@ -58,7 +58,7 @@ fn interval(span_ms: i64) -> &'static str {
     }
 }
 
-/// In what firn's result and the peer's answer differ.
+/// Returns the difference between firn's result and the peer's response.
 pub(super) fn difference(stage: Stage, ours: &Value, theirs: &Value) -> Option<String> {
     let total = &theirs["hits"]["total"]["value"];
     let differ = |what: &str, a: &Value, b: &Value| (a != b).then(|| format!("{what} {a} and {b}"));
@@ -87,7 +87,8 @@ pub(super) fn difference(stage: Stage, ours: &Value, theirs: &Value) -> Option<S
     }
 }
 
-/// Counts of values differ. The peer leaves out what shards did not name, and says so: then it may only count less.
+/// Compares counts of values. The peer omits counts that shards did not return, and reports this; then it may only
+/// count less.
 fn counts_differ(ours: &Value, theirs: &Value) -> Option<String> {
     let counts = |list: &Value, count: &str| -> Vec<u64> { each(list).filter_map(|one| one[count].as_u64()).collect() };
     if theirs["doc_count_error_upper_bound"] == 0 {

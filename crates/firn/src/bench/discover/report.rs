@@ -1,4 +1,4 @@
-//! What a run found.
+//! Results of a run.
 
 use std::fmt::Write;
 
@@ -18,7 +18,7 @@ pub(super) struct Times {
     pub(super) p95_ms: f64,
 }
 
-/// A stage about one tenant and span in one mode.
+/// A stage for one tenant and time range in one mode.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Row {
     pub(super) tenant: Size,
@@ -29,7 +29,7 @@ pub(super) struct Row {
     pub(super) peer: Option<Times>,
 }
 
-/// A tenant that was asked for.
+/// A measured tenant.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Tenant {
     pub(super) size: Size,
@@ -37,7 +37,7 @@ pub(super) struct Tenant {
     pub(super) events: u64,
 }
 
-/// Something to reach: the slowest row's 95th percentile.
+/// A target, and the slowest row's 95th percentile.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Figure {
     pub(super) what: String,
@@ -46,7 +46,7 @@ pub(super) struct Figure {
     pub(super) reached: bool,
 }
 
-/// All of a run.
+/// All results of a run.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     pub(super) command: String,
@@ -59,12 +59,12 @@ pub(super) struct Report {
     pub(super) fields: Vec<String>,
     pub(super) figures: Vec<Figure>,
     pub(super) rows: Vec<Row>,
-    /// From the acknowledgement of a bulk to the live tail's showing its event.
+    /// From the acknowledgement of a bulk to its event in the live tail.
     pub(super) tail: Option<Times>,
 }
 
 impl Report {
-    /// The tables.
+    /// Returns the tables.
     pub(super) fn markdown(&self) -> String {
         let mut text = String::new();
         let _ = writeln!(

@@ -1,4 +1,4 @@
-//! The questions: a stage of Discover about one tenant and one span of time.
+//! Queries of the benchmark: a stage of Discover for one tenant and one time range.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -6,17 +6,17 @@ use serde_json::{Value, json};
 use crate::bench::layout::period::DAY_MS;
 use crate::generate::{Random, mix};
 
-/// Events of the sample, as the console asks for.
+/// Events of the sample, as the console requests them.
 pub(super) const SAMPLE_HITS: usize = 100;
 /// Values of a field that the console lists.
 pub(super) const TOP_VALUES: usize = 10;
 /// Pixels of the histogram on a laptop's screen.
 const WIDTH_PX: u32 = 1200;
-/// What the histogram is stacked by.
+/// Field that splits the histogram.
 pub(super) const SPLIT_BY: &str = "event_class";
-/// The field whose top values are asked: one with many.
+/// Field of the top values: one with many distinct values.
 pub(super) const TOP_FIELD: &str = "src_ip";
-/// How far the bounds of a span move inwards at most, as a part of the span.
+/// The bounds of a time range move inwards by at most 1/50 of it.
 const MOVED_PART: i64 = 50;
 
 /// A stage of Discover.
@@ -39,11 +39,11 @@ pub(super) enum Size {
     Middle,
 }
 
-/// Whether the same was asked before.
+/// Whether the same query ran before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Mode {
-    /// Other bounds of time at each request.
+    /// Other time bounds for each request.
     First,
     /// The same request again.
     Repeated,
@@ -52,14 +52,14 @@ pub(super) enum Mode {
 /// Days up to the end of the events.
 pub(super) const DAYS: [u32; 5] = [1, 7, 14, 21, 28];
 
-/// First and last instant, ms since the epoch, both belonging to it.
+/// First and last instant, ms since the epoch, both inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Window {
     pub(super) from_ms: i64,
     pub(super) to_ms: i64,
 }
 
-/// What is asked.
+/// One query.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Question<'a> {
     pub(super) stage: Stage,
@@ -80,7 +80,7 @@ impl Stage {
 }
 
 impl Window {
-    /// The last days before an instant.
+    /// Returns the last days before an instant.
     pub(super) fn last(days: u32, end_ms: i64) -> Self {
         Self {
             from_ms: end_ms - i64::from(days) * DAY_MS,
@@ -88,7 +88,7 @@ impl Window {
         }
     }
 
-    /// The same with bounds of its own for each number, a little inwards.
+    /// Returns the window with different bounds for each number, a little inwards.
     pub(super) fn moved(self, number: u64) -> Self {
         let mut random = Random::new(mix(number));
         let part = ((self.to_ms - self.from_ms) / MOVED_PART).max(2) as u64;
@@ -100,7 +100,7 @@ impl Window {
 }
 
 impl Question<'_> {
-    /// The body of `POST /_firn/discover`.
+    /// Returns the body of `POST /_firn/discover`.
     pub(super) fn body(&self, index: &str) -> Value {
         let stage = match self.stage {
             Stage::Sample => json!({"stage": "sample", "size": SAMPLE_HITS}),

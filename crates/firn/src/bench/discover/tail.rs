@@ -1,4 +1,4 @@
-//! How soon a live tail shows an event, counted from the moment its bulk was acknowledged.
+//! Latency of the live tail: from the acknowledgement of a bulk until its event is shown.
 
 use std::io::BufRead;
 use std::sync::mpsc::{Receiver, channel};
@@ -11,11 +11,11 @@ use super::asking::times;
 use super::report::Times;
 use crate::bench::core::Side;
 
-/// Made for the run and removed after it.
+/// Created for the run and deleted after it.
 const INDEX: &str = "bench-discover-tail";
-/// An event that is not shown by then never is.
+/// An event that is not shown by then counts as lost.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Between two events, so that they meet the server's refreshes at different moments.
+/// Pause between two events, so that they meet the server's refreshes at different moments.
 const PAUSE: Duration = Duration::from_millis(370);
 
 /// An event that was shown.
@@ -35,7 +35,7 @@ pub(super) fn run(firn: &Side, events: usize) -> anyhow::Result<Times> {
     )?;
     let shown = follow(firn)?;
     let mut seconds = Vec::new();
-    // The first tells that the tail is open; its delay says nothing.
+    // The first event shows that the tail is open; its delay is not measured.
     for number in 0..=events {
         let id = format!("event-{number}");
         let event = json!({"@timestamp": jiff::Timestamp::now().to_string(), "message": id});
@@ -60,7 +60,7 @@ pub(super) fn run(firn: &Side, events: usize) -> anyhow::Result<Times> {
     times(&seconds).context("no event was written")
 }
 
-/// Reads the tail in a thread of its own, which ends with the connection.
+/// Reads the tail in a separate thread, which ends with the connection.
 fn follow(firn: &Side) -> anyhow::Result<Receiver<Shown>> {
     let body = json!({"index": INDEX, "time": {"field": "@timestamp", "from": "now-15m", "to": "now"}}).to_string();
     let stream = firn.client.stream("/_firn/discover/tail", body.as_bytes())?;

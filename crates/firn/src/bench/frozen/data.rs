@@ -1,4 +1,4 @@
-//! The events of a run: written into one index of many shards, merged to a segment each, put into a snapshot.
+//! Events of a run: written into one index with many shards, merged to one segment per shard, and put into a snapshot.
 
 use std::time::Instant;
 
@@ -13,18 +13,18 @@ use crate::generate::{Format, Generator, GeneratorConfig, Kind, Span, index_temp
 
 /// 2026-01-01T00:00:00Z.
 pub(super) const START_MS: i64 = 1_767_225_600_000;
-/// The events lie in so long a time.
+/// Time span of the events.
 pub(super) const SPAN_MS: i64 = 28 * 24 * 60 * 60 * 1000;
 /// Tenants of the generated access logs.
 const TENANTS: usize = 13;
 /// Bytes of a bulk.
 const BATCH_BYTES: usize = 4 << 20;
-/// Bulks at the same time.
+/// Concurrent bulks.
 const PARALLEL: usize = 2;
-/// One in so many events is looked at for a client that no other event has.
+/// One in this many events is a candidate for a client that no other event has.
 const CANDIDATE_EVERY: u64 = 97;
 
-/// What to write.
+/// Amount of data to write.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct Amount {
     pub(super) events: u64,
@@ -32,7 +32,7 @@ pub(super) struct Amount {
     pub(super) seed: u64,
 }
 
-/// What was written.
+/// Result of the loading.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Loaded {
     pub(super) index: String,
@@ -44,13 +44,13 @@ pub(super) struct Loaded {
     pub(super) load_seconds: f64,
     pub(super) merge_seconds: f64,
     pub(super) snapshot_seconds: f64,
-    /// Clients that exactly one event has.
+    /// Clients with exactly one event.
     #[serde(skip)]
     pub(super) needles: Vec<String>,
 }
 
-/// Writes the events into a new index of a server that may be of another make; bytes of NDJSON, and clients that may
-/// be needles. `own` are settings that only firn has.
+/// Writes the events into a new index of any server. Returns the bytes of NDJSON, and clients that may be needles.
+/// `own` are settings that only firn has.
 pub(super) fn write(client: &Client, index: &str, amount: Amount, own: &Value) -> anyhow::Result<(u64, Vec<String>)> {
     let (_, mut template) = index_template(Kind::Weblog)?;
     let mut settings = json!({"index.number_of_shards": amount.shards, "index.number_of_replicas": 0});
@@ -127,7 +127,7 @@ pub(super) fn merge(client: &Client, index: &str) -> anyhow::Result<()> {
     client.json("POST", &format!("/{index}/_flush"), None).map(drop)
 }
 
-/// Makes a snapshot of one index.
+/// Creates a snapshot of one index.
 pub(super) fn snapshot(client: &Client, index: &str, snapshot: &str) -> anyhow::Result<()> {
     let path = format!("/_snapshot/{REPOSITORY}/{snapshot}?wait_for_completion=true");
     let body = json!({"indices": index, "include_global_state": false});
@@ -137,11 +137,11 @@ pub(super) fn snapshot(client: &Client, index: &str, snapshot: &str) -> anyhow::
     Ok(())
 }
 
-/// Writes, merges and keeps the events on a node, and finds needles among them.
+/// Writes and merges the events on a node, puts them into a snapshot, and finds needles among them.
 pub(super) fn load(node: &Node, index: &str, amount: Amount) -> anyhow::Result<Loaded> {
     let client = &node.client;
     let started = Instant::now();
-    // An index that tenants share says so, and merges lay it out by them.
+    // The setting says that tenants share the index, so that merges order documents by tenant.
     let own = json!({"index.tenant.field": "tenant"});
     let (ndjson_bytes, candidates) = write(client, index, amount, &own)?;
     let load_seconds = started.elapsed().as_secs_f64();
@@ -164,18 +164,18 @@ pub(super) fn load(node: &Node, index: &str, amount: Amount) -> anyhow::Result<L
     })
 }
 
-/// Bytes of an index on its node.
+/// Returns the bytes of an index on its node.
 pub(super) fn stored_bytes(client: &Client, index: &str) -> anyhow::Result<u64> {
     let stats = client.json("GET", &format!("/{index}/_stats/store"), None)?;
     let bytes = &stats["_all"]["primaries"]["store"]["size_in_bytes"];
-    bytes.as_u64().context("_stats tells no size")
+    bytes.as_u64().context("_stats returned no size")
 }
 
-/// Of these clients those that one event has.
+/// Returns those of the clients that have exactly one event.
 fn needles(client: &Client, index: &str, candidates: &[String]) -> anyhow::Result<Vec<String>> {
-    /// Clients that one question looks at.
+    /// Clients in one query.
     const AT_A_TIME: usize = 500;
-    /// Needles that a run may ask for.
+    /// Number of needles that a run may need.
     const ENOUGH: usize = 200;
     let mut found = Vec::new();
     for some in candidates.chunks(AT_A_TIME) {
@@ -201,17 +201,17 @@ fn needles(client: &Client, index: &str, candidates: &[String]) -> anyhow::Resul
         !found.is_empty(),
         "no client has exactly one event: there are too few events"
     );
-    // Neighbours in the list came from neighbours in time; spread, they lie in different shards.
+    // Adjacent entries of the list are adjacent in time; spread, they are in different shards.
     Ok(spread(found))
 }
 
-/// Every other one first, so that what follows on each other has nothing in common.
+/// Puts every other value first, so that consecutive values are unrelated.
 fn spread(values: Vec<String>) -> Vec<String> {
     let (even, odd): (Vec<_>, Vec<_>) = (0..).zip(values).partition(|(number, _): &(usize, _)| number % 2 == 0);
     even.into_iter().chain(odd).map(|(_, value)| value).collect()
 }
 
-/// The client of an event.
+/// Returns the client of an event.
 fn client_of(event: &[u8]) -> Option<String> {
     let event: Value = serde_json::from_slice(event).ok()?;
     event["client_ip"].as_str().map(str::to_owned)

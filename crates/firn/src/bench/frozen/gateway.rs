@@ -1,4 +1,4 @@
-//! The object store of a run: an S3 server that was there already, or versitygw, started for the run.
+//! Object store of a run: an existing S3 server, or versitygw, started for the run.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::bench::start::free_port;
 
 /// The bucket of a store that the run starts.
 const BUCKET: &str = "frozen";
-/// Its keys. It listens on this machine alone and ends with the run.
+/// Its keys. It listens only on this machine and ends with the run.
 const KEYS: (&str, &str) = ("firn-bench", "firn-bench-secret");
 /// It starts in a fifth of a second.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -27,11 +27,11 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// Starts versitygw over a folder.
+    /// Starts versitygw on a folder.
     pub(super) fn start(folder: &Path) -> anyhow::Result<Self> {
         // In this store a folder is a bucket.
         let bucket = folder.join(BUCKET);
-        std::fs::create_dir_all(&bucket).with_context(|| format!("cannot make {}", bucket.display()))?;
+        std::fs::create_dir_all(&bucket).with_context(|| format!("cannot create {}", bucket.display()))?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
         let mut child = Command::new("versitygw")
             .args(["--port", &address.to_string(), "--keep-alive", "--quiet"])
@@ -61,8 +61,8 @@ impl Store {
         })
     }
 
-    /// One that runs: `http://host:port`, without TLS, as the proxy has to look into requests. The keys are those of
-    /// the environment.
+    /// Uses a running server: `http://host:port`, without TLS, because the proxy must read requests. The keys are those
+    /// of the environment.
     pub(super) fn at(url: &str, bucket: &str) -> anyhow::Result<Self> {
         let host = url
             .strip_prefix("http://")
@@ -86,12 +86,12 @@ impl Store {
         })
     }
 
-    /// Access key and secret key.
+    /// Returns access key and secret key.
     pub(super) fn keys(&self) -> (&str, &str) {
         (&self.keys.0, &self.keys.1)
     }
 
-    /// A repository in this store, as `PUT _snapshot/{name}` takes it.
+    /// Returns a repository in this store, as the body of `PUT _snapshot/{name}`.
     pub(super) fn repository(&self, base_path: &str) -> Value {
         json!({
             "type": "s3",
@@ -110,7 +110,7 @@ impl Store {
 impl Drop for Store {
     fn drop(&mut self) {
         if let Some(child) = &mut self.started {
-            // It holds nothing that anybody wants after the run.
+            // Its data is not needed after the run.
             let _ = child.kill();
             let _ = child.wait();
         }

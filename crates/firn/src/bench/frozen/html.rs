@@ -1,4 +1,4 @@
-//! The report as one HTML page: charts and tables, no script, nothing from the network.
+//! Report as one HTML page: charts and tables, no script, nothing from the network.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ use crate::bench::page::{push_grid, push_legend, push_list, push_verdicts, wrapp
 const COLOURS: &str = ".s0{fill:#08519c}\n.s1{fill:#6baed6}\n.s2{fill:#74c476}\n";
 
 impl Report {
-    /// The page.
+    /// Returns the page.
     pub(super) fn html(&self) -> String {
         let mut page = format!(
             "<p>{}</p>\n<pre>{}</pre>\n",
@@ -63,7 +63,7 @@ impl Report {
     }
 }
 
-/// `1.00 M`.
+/// Returns `1.00 M`.
 fn size(events: u64) -> String {
     format!("{} M events", crate::bench::report::digits(events as f64 / 1e6))
 }

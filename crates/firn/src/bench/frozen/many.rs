@@ -1,5 +1,5 @@
-//! One snapshot mounted very often under different names, as the published record was made, and a needle over all of
-//! the mounts.
+//! One snapshot mounted very often under different names, like the published record, and a needle query over all of the
+//! mounts.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -13,14 +13,14 @@ use super::node::{Ask, Mount, Node};
 use super::questions;
 use super::tiers::{Tiers, cache_of};
 
-/// Requests to mount at the same time: whoever mounts so many does not wait for each.
+/// Concurrent mount requests: a client with so many mounts does not wait for each.
 const PARALLEL: usize = 8;
-/// How often the needle is repeated.
+/// Repetitions of the needle query.
 const REPEATS: usize = 3;
-/// Of the data of one mount: all mounts share the bytes of one snapshot.
+/// Cache size in percent of the data of one mount: all mounts share the bytes of one snapshot.
 const CACHE_PERCENT: f64 = 5.0;
 
-/// What many mounts cost.
+/// Cost of many mounts.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct ManyReport {
     pub(super) mounts: u64,
@@ -29,11 +29,11 @@ pub(super) struct ManyReport {
     pub(super) mount_seconds: f64,
     pub(super) first: Cost,
     pub(super) repeated: Cost,
-    /// Of the node, at most.
+    /// Maximum of the node.
     pub(super) resident_bytes: u64,
 }
 
-/// Mounts and asks on a fresh node.
+/// Mounts and queries on a fresh node.
 pub(super) fn run(tiers: &Tiers<'_>, shards: u64) -> anyhow::Result<ManyReport> {
     let loaded = tiers.loaded;
     let mounts = shards.div_ceil(u64::from(loaded.amount.shards));

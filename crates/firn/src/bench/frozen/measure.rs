@@ -1,4 +1,4 @@
-//! One question to one node: its time, what passed the proxy, and the CPU it took.
+//! Measurement of one query on one node: its time, the traffic at the proxy, and its CPU time.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::node::{Ask, Node};
 use super::proxy::Traffic;
 use super::questions;
 
-/// What a question cost.
+/// Cost of a query.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct Cost {
     /// At the client.
@@ -21,14 +21,14 @@ pub(super) struct Cost {
     pub(super) cpu_ms: f64,
 }
 
-/// Asks once; the answer must be whole.
+/// Runs one query; the result must be complete.
 pub(super) fn ask(node: &Node, store: &Store, path: &str, body: &Ask<'_>) -> anyhow::Result<(Value, Cost)> {
     let (answer, cost) = cost(node, store, || node.ask(path, body))?;
     questions::check(&answer).with_context(|| path.to_owned())?;
     Ok((answer, cost))
 }
 
-/// An answer of a node, which comes with its ms at the client, and what it cost.
+/// Returns a response of a node, which contains its ms at the client, and its cost.
 pub(super) fn cost<A>(
     node: &Node,
     store: &Store,
@@ -44,7 +44,7 @@ pub(super) fn cost<A>(
     Ok((answer, cost))
 }
 
-/// The median of each figure.
+/// Returns the median of each value.
 pub(super) fn median(costs: &[Cost]) -> Option<Cost> {
     let of = |figure: &dyn Fn(&Cost) -> f64| {
         let mut values: Vec<f64> = costs.iter().map(figure).collect();
@@ -62,13 +62,13 @@ pub(super) fn median(costs: &[Cost]) -> Option<Cost> {
     })
 }
 
-/// Bytes fetched by kind of file since the node started, as its cache counts them.
+/// Returns the bytes fetched by kind of file since the node started, as its cache counts them.
 pub(super) fn fetched_by_kind(node: &Node) -> anyhow::Result<BTreeMap<String, u64>> {
     let stats = node.client.json("GET", "/_searchable_snapshots/cache/stats", None)?;
     Ok(find_kinds(&stats).unwrap_or_default())
 }
 
-/// The first object in which kinds of files stand beside each other, each with the bytes fetched of it.
+/// Returns the first object with kinds of files side by side, each with its fetched bytes.
 fn find_kinds(value: &Value) -> Option<BTreeMap<String, u64>> {
     let object = value.as_object()?;
     if object.get("postings").is_some_and(Value::is_object) {

@@ -1,10 +1,10 @@
-//! `firn bench frozen`: the published comparison of tiers, made again on whatever machine doubts it.
+//! `firn bench frozen`: reproduces the published comparison of tiers on any machine.
 //!
-//! A store ([`gateway`]) behind a proxy that makes every request wait and counts what passes ([`proxy`]); nodes of firn
-//! that the run starts by itself ([`node`]); events that it writes, merges and puts into a snapshot ([`data`]). Then the
-//! same questions ([`questions`]) hot, cold and frozen ([`tiers`]), over very many mounts ([`many`]), to one split
-//! ([`split`]) with the model of larger ones ([`model`]), and to OpenSearch ([`peer`]). Everything is asked by REST and
-//! counted at the proxy: what the server says of itself is shown beside it and never used instead.
+//! The run starts a store ([`gateway`]) behind a proxy that delays every request and counts the traffic ([`proxy`]),
+//! and firn nodes ([`node`]). It writes events, merges them and puts them into a snapshot ([`data`]). Then the same
+//! queries ([`questions`]) run hot, cold and frozen ([`tiers`]), over very many mounts ([`many`]), on one split
+//! ([`split`]) with a model of larger ones ([`model`]), and on OpenSearch ([`peer`]). All queries use REST, and all
+//! traffic is counted at the proxy: statistics of the server are shown beside it and never used instead.
 
 mod data;
 mod gateway;
@@ -40,37 +40,38 @@ use crate::process::Hardware;
 /// Arguments of `firn bench frozen`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct FrozenArgs {
-    /// Everything of the run lies here, and is left there; must not exist
+    /// Folder for all data of the run, which stays there; must not exist
     #[arg(long, value_name = "DIR")]
     folder: PathBuf,
-    /// An S3 server without TLS that runs already, keys from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY [default: start versitygw]
+    /// URL of a running S3 server without TLS, keys from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY [default: start
+    /// versitygw]
     #[arg(long, value_name = "URL", requires = "bucket")]
     s3_url: Option<String>,
     /// An existing bucket there
     #[arg(long, value_name = "NAME")]
     bucket: Option<String>,
-    /// How long each request to the store waits
+    /// Delay of each request to the store
     #[arg(long, default_value_t = 30, value_name = "MS")]
     latency_ms: u64,
-    /// Events of the index that the tiers are about
+    /// Events of the index for the comparison of tiers
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1000..))]
     events: u64,
     /// Its shards
     #[arg(long, default_value_t = report::TIER_SHARDS, value_parser = clap::value_parser!(u32).range(1..=1024))]
     shards: u32,
-    /// Same seed, same events
+    /// Seed: the same seed gives the same events
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Caches of frozen tiers, in percent of the data
+    /// Cache sizes of frozen tiers, in percent of the data
     #[arg(long, value_delimiter = ',', value_name = "PERCENT", default_values_t = [5.0, 0.5])]
     cache_percent: Vec<f64>,
-    /// Leave out the tiers
+    /// Skip the tiers
     #[arg(long)]
     no_tiers: bool,
-    /// Shards mounted for the needle over very many; 0 leaves that out
+    /// Shards mounted for the needle query over very many mounts; 0 skips this part
     #[arg(long, default_value_t = report::MANY_SHARDS)]
     many_shards: u64,
-    /// Events of the splits asked alone, growing; an empty value leaves that out
+    /// Events of the single splits, ascending; an empty value skips this part
     #[arg(
         long,
         value_delimiter = ',',
@@ -78,32 +79,32 @@ pub(crate) struct FrozenArgs {
         default_value = "125000,250000,500000,1000000"
     )]
     split_events: Vec<String>,
-    /// The shard that the model extrapolates to
+    /// Shard size that the model extrapolates to
     #[arg(long, default_value_t = 80, value_name = "GB")]
     model_shard_gb: u64,
-    /// What the model takes a node to fetch from its store
+    /// Bandwidth of a node to its store in the model
     #[arg(long, default_value_t = 250.0, value_name = "MB/S")]
     model_bandwidth: f64,
-    /// An OpenSearch with the plugin repository-s3 and the keys of the store
+    /// URL of an OpenSearch server with the plugin repository-s3 and the keys of the store
     #[arg(long, value_name = "URL")]
     vs: Option<String>,
     #[command(flatten)]
     credentials: Credentials,
-    /// Write all figures here
+    /// Write all results to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write the tables here as well as to the terminal
+    /// Write the tables to this file as well as to the terminal
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
-    /// Write a page with charts here
+    /// Write a page with charts to this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
 
-/// Runs everything and writes the report.
+/// Runs all measurements and writes the report.
 pub(super) fn run(args: &FrozenArgs) -> anyhow::Result<ExitCode> {
     let sizes = sizes(&args.split_events)?;
-    std::fs::create_dir(&args.folder).with_context(|| format!("cannot make {}", args.folder.display()))?;
+    std::fs::create_dir(&args.folder).with_context(|| format!("cannot create {}", args.folder.display()))?;
     let store = match (&args.s3_url, &args.bucket) {
         (Some(url), Some(bucket)) => Store::at(url, bucket)?,
         _ => Store::start(&args.folder.join("store"))?,
@@ -159,13 +160,13 @@ pub(super) fn run(args: &FrozenArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The sizes of splits, in order.
+/// Parses the sizes of splits, in order.
 fn sizes(given: &[String]) -> anyhow::Result<Vec<u64>> {
     let mut sizes = Vec::new();
     for text in given.iter().filter(|text| !text.is_empty()) {
         sizes.push(
             text.parse()
-                .with_context(|| format!("[{text}] is no number of events"))?,
+                .with_context(|| format!("[{text}] is not a number of events"))?,
         );
     }
     sizes.sort_unstable();
@@ -177,7 +178,7 @@ fn set_latency(args: &FrozenArgs, store: &Store, is_on: bool) {
     store.proxy.set_latency(Duration::from_millis(latency_ms));
 }
 
-/// Hot, cold, frozen, restored, and mounted very often.
+/// Measures hot, cold, frozen, restored, and mounted very often.
 fn run_tiers(args: &FrozenArgs, store: &Store, report: &mut Report) -> anyhow::Result<()> {
     const BASE_PATH: &str = "tiers";
     let amount = Amount {
@@ -198,7 +199,7 @@ fn run_tiers(args: &FrozenArgs, store: &Store, report: &mut Report) -> anyhow::R
     };
     if !args.no_tiers {
         let mut truth = Truth::default();
-        eprintln!("asking the hot tier");
+        eprintln!("querying the hot tier");
         report.tiers.push(tiers.hot(&hot, &mut truth)?);
         drop(hot);
         let frozen = args.cache_percent.iter().map(|cache_percent| Tier::Frozen {
@@ -220,7 +221,7 @@ fn run_tiers(args: &FrozenArgs, store: &Store, report: &mut Report) -> anyhow::R
     Ok(())
 }
 
-/// The same million events as the figures for one split, in one shard.
+/// Measures the peer with the same million events as for one split, in one shard.
 fn run_peer(args: &FrozenArgs, url: &str, store: &Store, report: &Report) -> anyhow::Result<peer::PeerReport> {
     let split = report
         .splits

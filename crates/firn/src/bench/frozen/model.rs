@@ -1,23 +1,24 @@
-//! What shards too large to be held here would cost, from what smaller ones did.
+//! Model of shards that are too large for the run, from measurements of smaller ones.
 //!
-//! The model: a question on a split of `n` events fetches `a + b·n` bytes in as many requests and rounds whatever `n` is
-//! (columns grow with the events; the path to a needle does not), and takes `c + d·n` of CPU. `a` to `d` are a line
-//! through the two smallest splits of the run. Its time is that of the smallest split, plus the CPU that it takes more,
-//! plus what its further bytes take at the bandwidth given. The larger splits of the run say how far off that is.
+//! A query on a split of `n` events fetches `a + b·n` bytes, in a number of requests and rounds that does not depend on
+//! `n` (columns grow with the events; the path to a needle does not), and takes `c + d·n` of CPU. `a` to `d` are a line
+//! through the two smallest splits of the run. The modelled time is that of the smallest split, plus the additional CPU
+//! time, plus the time of the additional bytes at the given bandwidth. The larger splits of the run show the error of
+//! the model.
 
 use serde::Serialize;
 
 use super::split::{QUESTIONS, Question, SplitReport};
 
-/// A question, as the model has it.
+/// The model of one query.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Modelled {
     pub(super) question: Question,
     pub(super) bytes: Line,
     pub(super) cpu_ms: Line,
-    /// At the splits that the lines do not come from.
+    /// Comparison with the splits that the lines do not come from.
     pub(super) checks: Vec<Check>,
-    /// At a shard of so many bytes.
+    /// Extrapolation to a shard of the given bytes.
     pub(super) extrapolated: Extrapolated,
 }
 
@@ -28,7 +29,7 @@ pub(super) struct Line {
     pub(super) per_million: f64,
 }
 
-/// The model beside what was measured.
+/// Modelled and measured values.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct Check {
     pub(super) events: u64,
@@ -38,7 +39,7 @@ pub(super) struct Check {
     pub(super) ms_measured: f64,
 }
 
-/// What the model says of a shard.
+/// Modelled values of a shard.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct Extrapolated {
     pub(super) shard_bytes: u64,
@@ -48,7 +49,7 @@ pub(super) struct Extrapolated {
 }
 
 impl Line {
-    /// Through two points; not below zero anywhere.
+    /// Returns the line through two points; not below zero anywhere.
     fn through(first: (f64, f64), second: (f64, f64)) -> Self {
         let per_event = ((second.1 - first.1) / (second.0 - first.0)).max(0.0);
         Self {
@@ -62,7 +63,7 @@ impl Line {
     }
 }
 
-/// The model of each question; empty with fewer than two splits. `splits` grow.
+/// Returns the model of each query; empty with fewer than two splits. `splits` are in ascending size.
 pub(super) fn model(splits: &[SplitReport], shard_bytes: u64, megabytes_per_second: f64) -> Vec<Modelled> {
     let [first, second, rest @ ..] = splits else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! firn processes of a run's own: each measure begins on a node whose memory and cache know nothing.
+//! firn processes of a run: each measurement starts on a node with empty memory and cache.
 
 use std::fs::File;
 use std::net::Ipv4Addr;
@@ -25,14 +25,14 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// Starts this program on a folder of its own, with the repository at `base_path` registered.
+    /// Starts this program on a separate folder, with the repository at `base_path` registered.
     pub(super) fn start(
         folder: &Path,
         store: &Store,
         base_path: &str,
         settings: &[(&str, String)],
     ) -> anyhow::Result<Self> {
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
         let log = File::create(folder.join("firn.log"))?;
         let port = free_port()?;
         let (access, secret) = store.keys();
@@ -76,23 +76,23 @@ impl Node {
         self.client.json("POST", &path, Some(&body)).map(drop)
     }
 
-    /// Seconds of CPU so far.
+    /// Returns the CPU seconds so far.
     pub(super) fn cpu_seconds(&self) -> anyhow::Result<f64> {
         self.process.cpu_seconds_of_threads()
     }
 
-    /// Asks, and tells how long it took in ms.
+    /// Sends a query; returns the response and its time in ms.
     pub(super) fn ask(&self, path: &str, body: &Ask<'_>) -> anyhow::Result<(Value, f64)> {
         ask(&self.client, path, body)
     }
 
-    /// The same of an answer that is no single JSON object.
+    /// As [`Node::ask`], for a response that is not a single JSON object.
     pub(super) fn send(&self, path: &str, body: &Ask<'_>) -> anyhow::Result<(Vec<u8>, f64)> {
         send(&self.client, path, body)
     }
 }
 
-/// What to mount.
+/// Parameters of a mount.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mount<'a> {
     pub(super) snapshot: &'a str,
@@ -102,7 +102,7 @@ pub(super) struct Mount<'a> {
     pub(super) storage: &'static str,
 }
 
-/// A body and what it is.
+/// A request body and its format.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Ask<'a> {
     Json(&'a Value),
@@ -110,7 +110,7 @@ pub(super) enum Ask<'a> {
     Lines(&'a str),
 }
 
-/// Asks a server, and tells how long it took in ms.
+/// Sends a query to a server; returns the response and its time in ms.
 pub(super) fn ask(client: &Client, path: &str, body: &Ask<'_>) -> anyhow::Result<(Value, f64)> {
     let (answer, ms) = send(client, path, body)?;
     Ok((serde_json::from_slice(&answer)?, ms))
@@ -138,7 +138,7 @@ fn send(client: &Client, path: &str, body: &Ask<'_>) -> anyhow::Result<(Vec<u8>,
 
 impl Drop for Node {
     fn drop(&mut self) {
-        // Whatever it holds was made for the run.
+        // All its data was created for the run.
         if self.process.terminate(Duration::from_secs(30)).is_err() {
             let _ = self.child.kill();
         }

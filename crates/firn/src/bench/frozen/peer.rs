@@ -1,7 +1,8 @@
-//! OpenSearch with the same events in the same store behind the same proxy: its `remote_snapshot` beside firn's mount.
+//! OpenSearch with the same events in the same store behind the same proxy: its `remote_snapshot` compared with firn's
+//! mount.
 //!
-//! The server is the user's: it needs the plugin `repository-s3` with the keys of the store in its keystore, and a node
-//! with the role `search` (`warm` from 3.0 on) and a file cache.
+//! The user provides the server: it needs the plugin `repository-s3` with the keys of the store in its keystore, and a
+//! node with the role `search` (`warm` from 3.0 on) and a file cache.
 
 use std::time::{Duration, Instant};
 
@@ -20,10 +21,10 @@ use crate::client::Credentials;
 const INDEX: &str = "frozen-bench";
 const MOUNTED: &str = "frozen-bench-mounted";
 const SNAPSHOT: &str = "frozen-bench-1";
-/// How often a question is repeated.
+/// Repetitions of a query.
 const REPEATS: usize = 5;
 
-/// A question to it.
+/// Results of one query.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct Asked {
     pub(super) first_ms: f64,
@@ -32,7 +33,7 @@ pub(super) struct Asked {
     pub(super) repeated: Traffic,
 }
 
-/// What it cost.
+/// Results of the peer.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct PeerReport {
     pub(super) version: String,
@@ -41,11 +42,11 @@ pub(super) struct PeerReport {
     pub(super) mount_seconds: f64,
     pub(super) mount: Traffic,
     pub(super) needle: Asked,
-    /// Why there is none, if it failed: a query larger than the cache fails there.
+    /// `Err`: the error of the query; a query larger than the cache fails there.
     pub(super) dashboard: Result<Asked, String>,
 }
 
-/// Loads, mounts and asks.
+/// Loads, mounts and queries.
 pub(super) fn run(
     url: &str,
     credentials: &Credentials,
@@ -94,7 +95,7 @@ pub(super) fn run(
         None,
     )?;
     let mount_seconds = started.elapsed().as_secs_f64();
-    // What it opens in the background belongs to opening.
+    // Background work after the mount counts as part of it.
     std::thread::sleep(Duration::from_secs(2));
     let mount = store.proxy.traffic().since(before);
     let needle = questions::needle(needle);

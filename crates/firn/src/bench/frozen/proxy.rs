@@ -1,7 +1,7 @@
-//! A proxy in front of an object store that makes every request wait, as a store far away does, and counts what passes.
+//! Proxy in front of an object store that delays every request like a remote store, and counts the traffic.
 //!
-//! It speaks as much of HTTP/1.1 as clients of object stores do: connections that stay open, bodies with a length or in
-//! chunks, `Expect: 100-continue`. One thread for each connection; a request waits on its own.
+//! It supports the part of HTTP/1.1 that clients of object stores use: persistent connections, bodies with a length or
+//! in chunks, `Expect: 100-continue`. One thread for each connection; each request waits separately.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -12,21 +12,21 @@ use std::time::Duration;
 use anyhow::Context;
 use serde::Serialize;
 
-/// The longest head of a request or answer.
+/// The longest head of a request or response.
 const HEAD_BYTES_MAX: u64 = 64 << 10;
 
-/// What passed.
+/// Counted traffic.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Traffic {
     pub(super) requests: u64,
-    /// Of bodies, from the store.
+    /// Bytes of bodies from the store.
     pub(super) downloaded_bytes: u64,
-    /// Of bodies, to the store.
+    /// Bytes of bodies to the store.
     pub(super) uploaded_bytes: u64,
 }
 
 impl Traffic {
-    /// What passed after `earlier`.
+    /// Returns the traffic after `earlier`.
     pub(super) fn since(self, earlier: Self) -> Self {
         Self {
             requests: self.requests - earlier.requests,
@@ -71,19 +71,19 @@ impl Proxy {
         Ok(Self { address, shared })
     }
 
-    /// Host and port.
+    /// Returns host and port.
     pub(super) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// From now on each request waits so long before it reaches the store.
+    /// Sets the delay of each request before it reaches the store.
     pub(super) fn set_latency(&self, latency: Duration) {
         self.shared
             .latency_us
             .store(latency.as_micros() as u64, Ordering::Relaxed);
     }
 
-    /// What has passed so far.
+    /// Returns the traffic so far.
     pub(super) fn traffic(&self) -> Traffic {
         Traffic {
             requests: self.shared.requests.load(Ordering::Relaxed),
@@ -96,7 +96,7 @@ impl Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.shared.stopped.store(true, Ordering::Relaxed);
-        // Wakes the thread that accepts, which then ends.
+        // Wakes the accepting thread, which then ends.
         let _ = TcpStream::connect(self.address);
     }
 }
@@ -108,14 +108,14 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         }
         let Ok(client) = client else { continue };
         let shared = Arc::clone(shared);
-        // A connection that breaks is its client's to see; without a thread it just ends.
+        // The client sees a broken connection; if no thread can be started, the connection just ends.
         let _ = std::thread::Builder::new()
             .name("proxied".to_owned())
             .spawn(move || serve(client, &shared));
     }
 }
 
-/// Passes requests of one connection on, one after the other, until a side closes it.
+/// Forwards requests of one connection, one after the other, until a side closes it.
 fn serve(client: TcpStream, shared: &Shared) -> io::Result<()> {
     let store = TcpStream::connect(shared.target)?;
     for stream in [&client, &store] {
@@ -150,7 +150,7 @@ fn serve(client: TcpStream, shared: &Shared) -> io::Result<()> {
     Ok(())
 }
 
-/// How long a body is.
+/// Length of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Body {
     Length(u64),
@@ -158,13 +158,13 @@ enum Body {
     UntilClosed,
 }
 
-/// The head of a request or answer, as it came.
+/// The head of a request or response, unchanged.
 struct Head {
     bytes: Vec<u8>,
 }
 
 impl Head {
-    /// The next one; `None`: the connection was closed.
+    /// Reads the next head; `None`: the connection was closed.
     fn read(from: &mut BufReader<TcpStream>) -> io::Result<Option<Self>> {
         let mut bytes = Vec::new();
         while !bytes.ends_with(b"\r\n\r\n") {
@@ -196,7 +196,7 @@ impl Head {
         })
     }
 
-    /// Of an answer.
+    /// Returns the status of a response.
     fn status(&self) -> u16 {
         let status = self.first_line().split(' ').nth(1);
         status.and_then(|status| status.parse().ok()).unwrap_or(0)
@@ -207,7 +207,7 @@ impl Head {
             .is_some_and(|value| value.eq_ignore_ascii_case("close"))
     }
 
-    /// Of a request: without a length it has none.
+    /// Returns the body of a request: without a length it has none.
     fn body(&self) -> Body {
         match self.body_of_answer() {
             Body::UntilClosed => Body::Length(0),
@@ -261,7 +261,7 @@ fn copy_trailers(from: &mut BufReader<TcpStream>, to: &mut TcpStream) -> io::Res
     }
 }
 
-/// Counts before it passes on, so that whoever has an answer finds it counted.
+/// Counts before it forwards, so that a received response is counted already.
 fn copy(from: &mut BufReader<TcpStream>, to: &mut TcpStream, length: u64, counter: &AtomicU64) -> io::Result<()> {
     let mut left = length;
     while left > 0 {

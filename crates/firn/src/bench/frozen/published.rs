@@ -1,4 +1,4 @@
-//! What others published, as the figures to reach name it. Nothing here was measured by this program.
+//! Published results of other systems, for comparison with the targets. This program measured none of them.
 
 use super::split::Question;
 
@@ -10,7 +10,7 @@ pub(super) struct Record {
     /// The same with 0.5 %.
     pub(super) dashboard_small_cache_s: [f64; 3],
     pub(super) dashboard_fetched_percent: f64,
-    /// Mounting, and restoring.
+    /// Mount, and restore.
     pub(super) mount_s: f64,
     pub(super) restore_s: f64,
     /// A needle over 12,500 mounted shards: first, repeated.
@@ -27,7 +27,7 @@ pub(super) const RECORD: Record = Record {
     many_s: [554.0, 127.0],
 };
 
-/// Quickwit 0.9 on one split of a million web logs, 30 ms a request: requests, bytes, ms of a cold question.
+/// Quickwit 0.9 on one split of a million web logs, 30 ms a request: requests, bytes, ms of a cold query.
 pub(super) const fn quickwit(question: Question) -> (u64, u64, f64) {
     match question {
         Question::Needle => (6, 284_000, 153.0),
@@ -37,7 +37,7 @@ pub(super) const fn quickwit(question: Question) -> (u64, u64, f64) {
     }
 }
 
-/// What firn is to reach of the same: requests, bytes, ms.
+/// Targets of firn for the same: requests, bytes, ms.
 pub(super) const fn to_reach(question: Question) -> (u64, u64, f64) {
     match question {
         Question::Needle => (4, 40_000, 110.0),
@@ -47,5 +47,5 @@ pub(super) const fn to_reach(question: Question) -> (u64, u64, f64) {
     }
 }
 
-/// What OpenSearch's `remote_snapshot` fetched of 226 MB: to mount, and for the first needle.
+/// Bytes that OpenSearch's `remote_snapshot` fetched of 226 MB: to mount, and for the first needle.
 pub(super) const REMOTE_SNAPSHOT_BYTES: [u64; 2] = [67_000_000, 8_000_000];

@@ -1,15 +1,15 @@
-//! What is asked: a needle, and a dashboard of five visualisations as the published comparison has it.
+//! Queries of the benchmark: a needle, and a dashboard of five visualisations as in the published comparison.
 
 use serde_json::{Value, json};
 
 use super::data::{SPAN_MS, START_MS};
 
-/// The first hits about a client that one event has.
+/// Returns the search for the first hits of a client with one event.
 pub(super) fn needle(client_ip: &str) -> Value {
     json!({"size": 10, "query": {"term": {"client_ip": client_ip}}})
 }
 
-/// The newest hundred of a tenant.
+/// Returns the search for the newest hundred events of a tenant.
 pub(super) fn top_hundred(tenant: &str) -> Value {
     json!({
         "size": 100,
@@ -19,7 +19,7 @@ pub(super) fn top_hundred(tenant: &str) -> Value {
     })
 }
 
-/// Events by day and status, of a tenant or of all.
+/// Returns the histogram of events by day and status, of a tenant or of all.
 pub(super) fn histogram(tenant: Option<&str>) -> Value {
     let query = match tenant {
         Some(tenant) => json!({"term": {"tenant": tenant}}),
@@ -38,7 +38,7 @@ pub(super) fn histogram(tenant: Option<&str>) -> Value {
 /// Events of Discover's first page.
 pub(super) const SAMPLE_HITS: usize = 100;
 
-/// Discover's first page over all events, as the console asks for it.
+/// Returns the request for Discover's first page over all events, as the console sends it.
 pub(super) fn discover_sample(index: &str) -> Value {
     json!({
         "index": index,
@@ -47,16 +47,16 @@ pub(super) fn discover_sample(index: &str) -> Value {
     })
 }
 
-/// What part of the time a dashboard is about.
+/// Time range of a dashboard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Window {
-    /// All of it.
+    /// The whole time range.
     Whole,
-    /// The second half: another question about the same fields.
+    /// The second half: another query of the same fields.
     Later,
 }
 
-/// Five visualisations as the lines of one `_msearch`, as browsers ask for them: at the same time.
+/// Returns five visualisations as the lines of one `_msearch`, as browsers send them: concurrently.
 pub(super) fn dashboard(index: &str, window: Window) -> String {
     let from_ms = match window {
         Window::Whole => START_MS,
@@ -83,7 +83,7 @@ pub(super) fn dashboard(index: &str, window: Window) -> String {
     lines
 }
 
-/// Fails with the first of the answers of an `_msearch` that failed, and with shards that did.
+/// Fails if a response of an `_msearch` has an error or failed shards; returns the first one.
 pub(super) fn check(answer: &Value) -> anyhow::Result<()> {
     let answers = match answer["responses"].as_array() {
         Some(answers) => answers.iter().collect(),
@@ -98,7 +98,7 @@ pub(super) fn check(answer: &Value) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// An answer without what differs from one time to the next, to hold answers of tiers against each other.
+/// Returns a response without the parts that differ from run to run, to compare the responses of tiers.
 pub(super) fn comparable(answer: &Value) -> Value {
     match answer {
         Value::Object(object) => Value::Object(

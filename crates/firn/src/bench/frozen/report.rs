@@ -1,5 +1,5 @@
-//! What a run found, for programs and for the printed forms ([`super::table`], [`super::html`]), and whether it is what
-//! was to be reached.
+//! Results of a run, for programs and for the printed forms ([`super::table`], [`super::html`]), and comparison with
+//! the targets.
 
 use serde::Serialize;
 
@@ -13,14 +13,14 @@ use super::tiers::{Asked, Question, Tier, TierReport};
 use crate::bench::report::digits;
 use crate::process::Hardware;
 
-/// The events that the figures for one split are stated for.
+/// Number of events for which the targets of one split are stated.
 pub(super) const SPLIT_EVENTS: u64 = 1_000_000;
-/// The mounts that the figures for very many are stated for.
+/// Number of mounts for which the targets of very many mounts are stated.
 pub(super) const MANY_SHARDS: u64 = 12_500;
-/// The shards that the figures for the tiers are stated for.
+/// Number of shards for which the targets of the tiers are stated.
 pub(super) const TIER_SHARDS: u32 = 50;
 
-/// All of a run.
+/// All results of a run.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     pub(super) command: String,
@@ -28,12 +28,12 @@ pub(super) struct Report {
     pub(super) hardware: Hardware,
     pub(super) version: String,
     pub(super) latency_ms: u64,
-    /// The index of many shards; `None`: the run left it out, with all that is asked of it.
+    /// The index with many shards; `None`: the run skipped it and all its queries.
     pub(super) loaded: Option<Loaded>,
     pub(super) tiers: Vec<TierReport>,
     pub(super) restore_seconds: Option<f64>,
     pub(super) many: Option<ManyReport>,
-    /// They grow.
+    /// In ascending size.
     pub(super) splits: Vec<SplitReport>,
     pub(super) model: Vec<Modelled>,
     pub(super) peer: Option<PeerReport>,
@@ -41,12 +41,12 @@ pub(super) struct Report {
     pub(super) notes: Vec<String>,
 }
 
-/// Something to reach.
+/// A target and its result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Figure {
     pub(super) what: String,
     pub(super) unit: &'static str,
-    /// At most.
+    /// Maximum.
     pub(super) to_reach: f64,
     pub(super) found: f64,
     pub(super) reached: bool,
@@ -63,7 +63,7 @@ impl Figure {
         }
     }
 
-    /// In a line.
+    /// Returns the result in a line.
     pub(super) fn verdict(&self) -> String {
         let outcome = if self.reached { "reached" } else { "missed" };
         let Self { what, unit, .. } = self;
@@ -76,13 +76,13 @@ impl Figure {
 }
 
 impl Report {
-    /// What was asked of a tier.
+    /// Returns the results of a query on a tier.
     pub(super) fn asked(&self, of: impl Fn(Tier) -> bool, question: Question) -> Option<&Asked> {
         let tier = self.tiers.iter().find(|report| of(report.tier))?;
         tier.asked.iter().find(|asked| asked.question == question)
     }
 
-    /// Holds what was found against what is to be reached; only where the run is of the size that it is stated for.
+    /// Compares the results with the targets, if the run has the size for which they are stated.
     pub(super) fn judge(&mut self) {
         let mut figures = Vec::new();
         self.judge_tiers(&mut figures);
@@ -219,7 +219,7 @@ pub(super) mod tests {
         }
     }
 
-    /// A split whose figures are good.
+    /// A split that meets the targets.
     pub(in crate::bench::frozen) fn split(events: u64) -> SplitReport {
         SplitReport {
             loaded: loaded(events, 1),
@@ -235,7 +235,7 @@ pub(super) mod tests {
         }
     }
 
-    /// A report of all parts, whose needle took so long.
+    /// A report with all parts, and the given time of the needle query.
     pub(in crate::bench::frozen) fn example(needle_ms: f64) -> Report {
         let asked = |first_ms: f64| {
             [Question::Needle, Question::Dashboard].map(|question| Asked {

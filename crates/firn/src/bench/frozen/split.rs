@@ -1,5 +1,5 @@
-//! One shard of one segment, asked cold: each question on a node that knows nothing yet, beside what is published of
-//! Quickwit for the same data and latency. At several sizes, so that the model ([`super::model`]) has something to stand on.
+//! One shard with one segment, queried cold: each query runs on a fresh node, beside the published results of Quickwit
+//! for the same data and latency. At several sizes, as the basis of the model ([`super::model`]).
 
 use std::path::Path;
 
@@ -13,12 +13,12 @@ use super::measure::{self, Cost};
 use super::node::{Ask, Mount, Node};
 use super::questions;
 
-/// How often a question is repeated after the first time.
+/// Repetitions of a query after the first time.
 const REPEATS: usize = 5;
-/// The cache holds all of it: these questions are about what is fetched and not about what is kept.
+/// The cache holds the whole split: these queries measure fetching, not caching.
 const CACHE: &str = "2gb";
 
-/// A question.
+/// A query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Question {
@@ -55,7 +55,7 @@ impl Question {
     }
 }
 
-/// A question to one split.
+/// Results of a query on one split.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct Asked {
     pub(super) question: Question,
@@ -63,16 +63,16 @@ pub(super) struct Asked {
     pub(super) repeated: Cost,
 }
 
-/// A split of one size.
+/// Results of a split of one size.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct SplitReport {
     pub(super) loaded: Loaded,
-    /// What was fetched to mount it.
+    /// Cost of its mount.
     pub(super) mount: Cost,
     pub(super) asked: Vec<Asked>,
 }
 
-/// Makes a split of so many events and asks it.
+/// Creates a split of `events` events and queries it.
 pub(super) fn run(
     store: &Store,
     base_path: &str,
@@ -124,7 +124,7 @@ pub(super) fn run(
     }
     Ok(SplitReport {
         loaded,
-        mount: mount.context("nothing was mounted")?,
+        mount: mount.context("there is no mount")?,
         asked,
     })
 }

@@ -1,4 +1,4 @@
-//! The report as Markdown.
+//! Report as Markdown.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -11,7 +11,7 @@ use crate::bench::grid::Grid;
 use crate::bench::report::digits;
 use crate::ingest::grouped;
 
-/// A part of the report: a heading, a table, and what to know about it.
+/// A part of the report: a heading, a table, and notes about it.
 pub(super) struct Section {
     pub(super) title: String,
     pub(super) grid: Grid,
@@ -30,7 +30,7 @@ fn seconds(value: Option<f64>) -> String {
     value.map_or("–".to_owned(), digits)
 }
 
-/// `ms (requests, KB)`; without the parentheses where nothing was fetched.
+/// Returns `ms (requests, KB)`; without the parentheses if nothing was fetched.
 fn cell(cost: &Cost) -> String {
     let traffic = cost.traffic;
     match traffic.requests {
@@ -44,7 +44,7 @@ fn cell(cost: &Cost) -> String {
 }
 
 impl Report {
-    /// What the run was, in a sentence or two.
+    /// Describes the run in a sentence or two.
     pub(super) fn about(&self) -> String {
         let mut text = format!(
             "{}, {} ms a request to the object store. ",
@@ -65,7 +65,7 @@ impl Report {
         text
     }
 
-    /// All tables, in order.
+    /// Returns all tables, in order.
     pub(super) fn sections(&self) -> Vec<Section> {
         let mut sections: Vec<Section> = [Question::Needle, Question::Dashboard]
             .into_iter()
@@ -348,7 +348,7 @@ impl Report {
         })
     }
 
-    /// All of it.
+    /// Returns the whole report.
     pub(super) fn markdown(&self) -> String {
         let mut text = format!("{}\n\n    {}\n", self.about(), self.command);
         for section in self.sections() {
@@ -413,7 +413,7 @@ fn split_section(split: &super::split::SplitReport) -> Section {
     }
 }
 
-/// Bars for a chart: what each tier took, ms.
+/// Returns the bars of a chart: the time of each tier, ms.
 pub(super) fn bars(report: &Report, question: Question) -> (Vec<String>, Vec<Vec<f64>>) {
     let (mut groups, mut values) = (Vec::new(), Vec::new());
     for tier in &report.tiers {

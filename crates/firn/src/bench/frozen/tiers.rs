@@ -1,4 +1,4 @@
-//! The same events hot, cold and frozen with caches of several sizes: what the same questions cost in each.
+//! The same events hot, cold and frozen with caches of several sizes: the cost of the same queries in each tier.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,19 +16,19 @@ use super::proxy::Traffic;
 use super::questions::{self, Window};
 use crate::bench::discover::stage_result;
 
-/// Needles asked for one after the other, each of them another.
+/// Number of consecutive needle queries, each for another needle.
 const NEEDLES: usize = 7;
-/// How often a question is repeated.
+/// Repetitions of a query.
 const REPEATS: usize = 7;
-/// A copy that takes longer never comes.
+/// A copy that takes longer counts as failed.
 const COPY_PATIENCE: Duration = Duration::from_secs(1800);
 const COPY_POLL: Duration = Duration::from_millis(20);
-/// When nothing passed for so long, the copy is whole.
+/// After this time without traffic, the copy is complete.
 const COPY_QUIET: Duration = Duration::from_secs(2);
-/// A split is smaller than the segment that it was made of, but not so much smaller.
+/// A split is smaller than its segment, but not by more than this.
 const COPY_PART_MIN: f64 = 0.3;
 
-/// Where the events lie.
+/// Tier of the events.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Tier {
@@ -36,7 +36,7 @@ pub(super) enum Tier {
     Hot,
     /// A mount copied to local disk.
     Cold,
-    /// A mount read through a cache of so many percent of the data.
+    /// A mount read through a cache of this size in percent of the data.
     Frozen { cache_percent: f64 },
 }
 
@@ -50,17 +50,17 @@ impl Tier {
     }
 }
 
-/// A question on a tier.
+/// Results of a query on a tier.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Asked {
     pub(super) question: Question,
     pub(super) first: Cost,
     pub(super) repeated: Cost,
-    /// Of a similar question after it.
+    /// Of a similar query after it.
     pub(super) similar: Cost,
 }
 
-/// What is asked of each tier.
+/// Queries of each tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Question {
@@ -77,19 +77,19 @@ impl Question {
     }
 }
 
-/// What a tier cost.
+/// Results of a tier.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct TierReport {
     pub(super) tier: Tier,
-    /// Until the events could be asked for; nothing of it for those that were written there.
+    /// Time until the events could be queried; `None` for the tier where they were written.
     pub(super) mount_seconds: Option<f64>,
     pub(super) mount_traffic: Option<Traffic>,
-    /// Of a copy: until it was whole.
+    /// Time until a copy was complete.
     pub(super) copied_seconds: Option<f64>,
     pub(super) asked: Vec<Asked>,
-    /// Of a frozen tier: Discover's first page over all events, on a node that knows nothing yet.
+    /// For a frozen tier: Discover's first page over all events, on a fresh node.
     pub(super) discover_sample: Option<Cost>,
-    /// Bytes fetched in the end, by kind of file.
+    /// Bytes fetched in total, by kind of file.
     pub(super) fetched_by_kind: BTreeMap<String, u64>,
 }
 
@@ -101,14 +101,14 @@ pub(super) struct Tiers<'a> {
     pub(super) loaded: &'a Loaded,
 }
 
-/// Answers of the first tier, which the others have to give too.
+/// Responses of the first tier, which the other tiers must equal.
 #[derive(Default)]
 pub(super) struct Truth {
     answers: Vec<Value>,
 }
 
 impl Tiers<'_> {
-    /// The node that has the events.
+    /// Measures the node where the events were written.
     pub(super) fn hot(&self, node: &Node, truth: &mut Truth) -> anyhow::Result<TierReport> {
         Ok(TierReport {
             tier: Tier::Hot,
@@ -121,7 +121,7 @@ impl Tiers<'_> {
         })
     }
 
-    /// A mount on a fresh node.
+    /// Measures a mount on a fresh node.
     pub(super) fn mounted(&self, tier: Tier, truth: &mut Truth) -> anyhow::Result<TierReport> {
         let node = self.node(tier, "asked")?;
         let mount = self.mount(tier);
@@ -151,7 +151,7 @@ impl Tiers<'_> {
         })
     }
 
-    /// A fresh node for a tier; `purpose` tells its folder from others of the tier.
+    /// Starts a fresh node for a tier; `purpose` distinguishes the folders of one tier.
     fn node(&self, tier: Tier, purpose: &str) -> anyhow::Result<Node> {
         let settings = match tier {
             Tier::Frozen { cache_percent } => cache_of(self.loaded.stored_bytes, cache_percent),
@@ -178,7 +178,7 @@ impl Tiers<'_> {
         }
     }
 
-    /// The newest hundred events and how many there are.
+    /// Measures the newest hundred events and their exact number.
     fn discover_sample(&self, tier: Tier) -> anyhow::Result<Cost> {
         let node = self.node(tier, "discover")?;
         let mount = self.mount(tier);
@@ -193,12 +193,12 @@ impl Tiers<'_> {
         );
         ensure!(
             result["hits"].as_array().map(Vec::len) == Some(questions::SAMPLE_HITS),
-            "it lacks hits"
+            "hits are missing"
         );
         Ok(cost)
     }
 
-    /// Seconds that a restore of the snapshot takes on a fresh node.
+    /// Returns the seconds of a restore of the snapshot on a fresh node.
     pub(super) fn restore_seconds(&self) -> anyhow::Result<f64> {
         let node = Node::start(&self.folder.join("restored"), self.store, self.base_path, &[])?;
         let started = Instant::now();
@@ -220,7 +220,7 @@ impl Tiers<'_> {
         Ok(seconds)
     }
 
-    /// Seconds until the copy was whole: as much as the data has passed, and then nothing any more.
+    /// Returns the seconds until the copy was complete: enough bytes were transferred, and then no more.
     fn wait_for_copy(&self, started: Instant, before: Traffic) -> anyhow::Result<f64> {
         let (mut passed, mut changed) = (Traffic::default(), Instant::now());
         let enough = (self.loaded.stored_bytes as f64 * COPY_PART_MIN) as u64;
@@ -234,7 +234,7 @@ impl Tiers<'_> {
             }
             ensure!(
                 started.elapsed() < COPY_PATIENCE,
-                "no copy comes: {} bytes passed",
+                "the copy is incomplete: {} bytes",
                 passed.downloaded_bytes
             );
             std::thread::sleep(COPY_POLL);
@@ -260,14 +260,17 @@ impl Tiers<'_> {
         Ok(asked)
     }
 
-    /// The first is the very first question to the node; the similar ones are other needles.
+    /// The first is the very first query of the node; the similar ones are other needles.
     fn needle(&self, node: &Node, index: &str, answers: &mut Vec<Value>) -> anyhow::Result<Asked> {
         let path = format!("/{index}/_search");
         let ask = |needle: &str| measure::ask(node, self.store, &path, &Ask::Json(&questions::needle(needle)));
         let mut needles = self.loaded.needles.iter();
         let needle = needles.next().context("no needle")?;
         let (answer, first) = ask(needle)?;
-        ensure!(answer["hits"]["total"]["value"] == 1, "{needle} is no needle: {answer}");
+        ensure!(
+            answer["hits"]["total"]["value"] == 1,
+            "{needle} is not a needle: {answer}"
+        );
         answers.push(questions::comparable(&answer));
         let repeated = (0..REPEATS)
             .map(|_| Ok(ask(needle)?.1))
@@ -305,7 +308,7 @@ impl Tiers<'_> {
     }
 }
 
-/// The setting of a cache of so many percent of the data.
+/// Returns the setting for a cache of a percentage of the data.
 pub(super) fn cache_of(stored_bytes: u64, percent: f64) -> Vec<(&'static str, String)> {
     let bytes = (stored_bytes as f64 * percent / 100.0).ceil() as u64;
     vec![("xpack.searchable.snapshot.shared_cache.size", format!("{bytes}b"))]

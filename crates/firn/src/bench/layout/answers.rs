@@ -1,4 +1,4 @@
-//! What a server answered, and whether another one says the same.
+//! Parsed responses of a server, and their comparison with those of another one.
 
 use std::collections::BTreeMap;
 
@@ -7,32 +7,32 @@ use serde_json::Value;
 
 use super::questions::{Measure, SAMPLE_HITS};
 
-/// Servers estimate the number of distinct values, each with an error of its own.
+/// Servers estimate the number of distinct values, each with a different error.
 const DISTINCT_TOLERANCE: f64 = 0.03;
 
-/// An answer without what may differ.
+/// A response without the parts that may differ.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Answer {
     /// The times of the hits in order.
     Sample(Vec<Value>),
-    /// Events by day (ms) and class; days without any are left out, as servers differ in whether
-    /// they list those at the ends of the window.
+    /// Events by day (ms) and class. Days without events are omitted, because servers differ in whether they list those
+    /// at the ends of the window.
     Histogram(BTreeMap<i64, BTreeMap<String, u64>>),
     Distinct(f64),
     Top {
         counts: Vec<(String, u64)>,
-        /// By how much a count may be too low, as the server says.
+        /// Maximum by which a count may be too low, as the server reports.
         error: u64,
     },
 }
 
 impl Answer {
-    /// Reads an answer to a question about `tenant`; an error if it is not whole.
+    /// Parses a response for `tenant`. Fails if it is incomplete.
     pub(super) fn read(measure: Measure, tenant: &str, body: &[u8]) -> anyhow::Result<Self> {
         let answer: Value = serde_json::from_slice(body).context("not JSON")?;
         ensure!(
             answer["timed_out"] == false && answer.pointer("/_shards/failed") == Some(&Value::from(0)),
-            "the answer is not complete: {}",
+            "the response is incomplete: {}",
             answer["_shards"]
         );
         let asked = &answer["aggregations"]["asked"];
@@ -47,7 +47,7 @@ impl Answer {
         })
     }
 
-    /// In what two answers to the same question differ, beyond what their servers announce.
+    /// Returns the difference between two responses to the same query, beyond the errors that their servers announce.
     pub(super) fn difference(&self, other: &Self) -> Option<String> {
         let same = match (self, other) {
             (Self::Distinct(a), Self::Distinct(b)) => (a - b).abs() <= DISTINCT_TOLERANCE * a.max(*b),
@@ -69,7 +69,7 @@ impl Answer {
         (!same).then(|| format!("{self:?} and {other:?}"))
     }
 
-    /// Whether a histogram says what was generated, by day since `first_day_ms`.
+    /// Checks that a histogram equals the generated events, by day since `first_day_ms`.
     pub(super) fn check_days(&self, first_day_ms: i64, expected: &[u64]) -> anyhow::Result<()> {
         let Self::Histogram(days) = self else { return Ok(()) };
         let told = |day: usize| {
@@ -79,7 +79,7 @@ impl Answer {
         let told: Vec<u64> = (0..expected.len()).map(told).collect();
         ensure!(
             told == expected,
-            "the days have {told:?} events, generated were {expected:?}"
+            "the days have {told:?} events, but {expected:?} were generated"
         );
         Ok(())
     }
@@ -107,7 +107,7 @@ fn buckets(aggregation: &Value) -> anyhow::Result<&Vec<Value>> {
 fn counts(terms: &Value) -> anyhow::Result<Vec<(String, u64)>> {
     let count = |bucket: &Value| Some((bucket["key"].as_str()?.to_owned(), bucket["doc_count"].as_u64()?));
     let counts: Option<Vec<_>> = buckets(terms)?.iter().map(count).collect();
-    counts.context("a bucket lacks its key or its count")
+    counts.context("a bucket has no key or count")
 }
 
 fn histogram(days: &Value) -> anyhow::Result<BTreeMap<i64, BTreeMap<String, u64>>> {

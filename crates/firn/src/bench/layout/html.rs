@@ -1,4 +1,4 @@
-//! The report as one HTML page: charts and tables, no script, nothing from the network.
+//! Report as one HTML page: charts and tables, no script, nothing from the network.
 
 use std::fmt::Write;
 
@@ -9,13 +9,13 @@ use super::table::capitalised;
 use crate::bench::chart::{Chart, escape};
 use crate::bench::page::{push_grid, push_legend, push_list, push_verdicts, wrapped};
 
-/// Colours of series by server: the first one's own layout stands out.
+/// Colours of series by server: firn's layout stands out.
 const FIRST_SERVER: &[&str] = &["#9ecae1", "#6baed6", "#41ab9d", "#74c476", "#a1d99b"];
 const OWN: &str = "#08519c";
 const SECOND_SERVER: &[&str] = &["#f16913", "#fdae6b", "#e6550d", "#d94801", "#fdd0a2"];
 
 impl Report {
-    /// The page.
+    /// Returns the page.
     pub(super) fn html(&self) -> String {
         let series: Vec<String> = (0..self.subjects.len())
             .map(|subject| self.subject_title(subject))
@@ -69,7 +69,7 @@ impl Report {
         }
     }
 
-    /// The rules that colour the bars.
+    /// Returns the rules that colour the bars.
     fn colours(&self) -> String {
         let (mut first, mut second) = (FIRST_SERVER.iter().cycle(), SECOND_SERVER.iter().cycle());
         let mut rules = String::new();

@@ -1,8 +1,7 @@
-//! Brings the events into every subject that does not have them yet.
+//! Loading of the events into every subject that does not have them yet.
 //!
-//! All subjects are loaded in one pass over the generator: the same events in the same order, in
-//! the same batches, one server after the other. What was loaded is marked in the mappings, so that
-//! another run may find it again.
+//! All subjects are loaded in one pass over the generator: the same events in the same order, in the same batches, one
+//! server after the other. The loaded events are marked in the mappings, so that another run can find them.
 
 use std::time::{Duration, Instant};
 
@@ -17,13 +16,13 @@ use crate::bench::core::Side;
 use crate::bench::writing::{Batch, send_round};
 use crate::client::encode_segment;
 
-/// Between two reports of how far it is.
+/// Interval between progress reports.
 const REPORT_EVERY: Duration = Duration::from_secs(10);
 
-/// How the events get there.
+/// Parameters of the loading.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Manner {
-    /// Bulk requests at the same time.
+    /// Concurrent bulk requests.
     pub(super) parallel: usize,
     pub(super) batch_bytes: usize,
     /// Keep subjects that have all events.
@@ -35,12 +34,12 @@ pub(super) struct Manner {
 struct Target<'a> {
     subject: &'a Subject,
     side: &'a Side,
-    /// Indices by time; none for a data stream, which finds them by itself.
+    /// Indices by time; empty for a data stream, which selects its indices.
     spans: Vec<(Span, String)>,
     seconds: f64,
 }
 
-/// Loads what is missing; seconds by subject, `None` where it was there already.
+/// Loads the missing events; returns the seconds by subject, `None` for subjects that had them.
 pub(super) fn load(
     manner: &Manner,
     source: &Source,
@@ -49,13 +48,13 @@ pub(super) fn load(
     subjects: &[Subject],
 ) -> anyhow::Result<Vec<Option<f64>>> {
     let mut targets = Vec::new();
-    // Indices take the table when they are made, which is while they are loaded.
+    // Indices get the table when they are created, which happens while they are loaded.
     let mut placed = None;
     for subject in subjects {
         let side = &sides[subject.server];
         let context = || format!("preparing {} on {}", subject.name, side.server.version);
         if manner.reuse && is_there(source, side, subject).with_context(context)? {
-            eprintln!("{} on {} is there already", subject.name, side.server.version);
+            eprintln!("{} on {} exists already", subject.name, side.server.version);
             continue;
         }
         let spans = match subject.layout.cut() {
@@ -116,13 +115,13 @@ fn is_there(source: &Source, side: &Side, subject: &Subject) -> anyhow::Result<b
     Ok(!mappings.is_empty() && mappings.values().all(marked) && count(side, subject)? == source.events)
 }
 
-/// Events that can be found.
+/// Returns the number of searchable events.
 fn count(side: &Side, subject: &Subject) -> anyhow::Result<u64> {
     let answer = side.client.json("GET", &format!("{}/_count", subject.path()), None)?;
-    answer["count"].as_u64().context("_count tells no count")
+    answer["count"].as_u64().context("_count returned none")
 }
 
-/// Creates the indices of a layout whose server knows nothing of it, afresh.
+/// Creates the indices of a layout that the server does not support itself, empty.
 fn create_indices(source: &Source, side: &Side, subject: &Subject) -> anyhow::Result<Vec<(Span, String)>> {
     let Some((period, shards)) = subject.layout.cut() else {
         bail!("{} has no indices of its own", subject.name);
@@ -188,7 +187,7 @@ fn send_all(manner: &Manner, source: &Source, targets: &mut [Target<'_>]) -> any
 }
 
 impl Target<'_> {
-    /// The events with an action line each, as this layout wants them.
+    /// Returns the events, each with an action line for this layout.
     fn batch(&self, lines: &[u8]) -> anyhow::Result<Batch> {
         let mut body = Vec::with_capacity(lines.len() + lines.len() / 4);
         let mut events = 0;
@@ -209,8 +208,8 @@ fn action(layout: Layout, spans: &[(Span, String)], line: &[u8], body: &mut Vec<
     }
     let place = place(line)?;
     let number = spans.partition_point(|(span, _)| span.end_ms <= place.time_ms);
-    let (_, index) = spans.get(number).context("an event lies outside of its time")?;
-    // Neither names of indices nor of tenants need escapes.
+    let (_, index) = spans.get(number).context("an event is outside of its time")?;
+    // Names of indices and tenants need no escapes.
     body.extend_from_slice(b"{\"create\":{\"_index\":\"");
     body.extend_from_slice(index.as_bytes());
     if layout.is_routed() {
@@ -221,11 +220,11 @@ fn action(layout: Layout, spans: &[(Span, String)], line: &[u8], body: &mut Vec<
     Ok(())
 }
 
-/// The indices of a subject: those behind its name.
+/// Returns the indices of a subject: those behind its name.
 pub(super) fn indices(side: &Side, subject: &Subject) -> anyhow::Result<Vec<String>> {
     let path = format!("{}/_settings", subject.path());
     let answer = side.client.json("GET", &path, None)?;
-    let indices = answer.as_object().context("_settings names no indices")?;
+    let indices = answer.as_object().context("_settings has no indices")?;
     Ok(indices.keys().cloned().collect())
 }
 
@@ -242,7 +241,7 @@ pub(super) fn merge(side: &Side, subject: &Subject) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a subject came to be on its server.
+/// Stored form of a subject on its server.
 #[derive(Debug, Clone, serde::Serialize)]
 pub(super) struct Stored {
     pub(super) indices: usize,
@@ -251,7 +250,7 @@ pub(super) struct Stored {
     pub(super) bytes: Option<u64>,
 }
 
-/// Looks at what is stored.
+/// Reads the stored form.
 pub(super) fn look(side: &Side, subject: &Subject) -> anyhow::Result<Stored> {
     let stats = side
         .client
@@ -262,7 +261,7 @@ pub(super) fn look(side: &Side, subject: &Subject) -> anyhow::Result<Stored> {
         indices: indices.len(),
         shards: stats["_shards"]["successful"]
             .as_u64()
-            .context("_stats counts no shards")?,
+            .context("_stats has no shards")?,
         segments: primaries["segments"]["count"].as_u64(),
         bytes: primaries["store"]["size_in_bytes"].as_u64(),
     })

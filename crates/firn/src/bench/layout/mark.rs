@@ -1,14 +1,14 @@
-//! The mapping that all layouts share, and the mark in it that tells whose events an index holds.
+//! Mapping of all layouts, with a mark that identifies the events of an index.
 
 use serde_json::{Value, json};
 
 use super::volumes::Source;
 use crate::generate::{Kind, index_template};
 
-/// Where the mark stands in `_meta` of a mapping.
+/// Key of the mark in `_meta` of a mapping.
 const MARK: &str = "firn_bench_layout";
 
-/// What tells these events from others.
+/// Returns the mark, which identifies these events.
 fn mark(source: &Source) -> Value {
     json!({
         "kind": "events",
@@ -19,7 +19,7 @@ fn mark(source: &Source) -> Value {
     })
 }
 
-/// The mapping of the events, with the mark in it.
+/// Returns the mapping of the events with the mark.
 pub(super) fn mappings(source: &Source) -> anyhow::Result<Value> {
     let (_, mut template) = index_template(Kind::Events)?;
     let mut mappings = template["template"]["mappings"].take();
@@ -27,7 +27,7 @@ pub(super) fn mappings(source: &Source) -> anyhow::Result<Value> {
     Ok(mappings)
 }
 
-/// Whether a mapping was made for these events.
+/// Whether a mapping was created for these events.
 pub(super) fn is_of(source: &Source, mappings: &Value) -> bool {
     mappings["_meta"][MARK] == mark(source)
 }

@@ -1,9 +1,8 @@
-//! `firn bench layout`: the published comparison of layouts, made again on whatever machine doubts
-//! it.
+//! `firn bench layout`: reproduces the published comparison of layouts on any machine.
 //!
-//! The same events are laid out in several ways on one or two servers ([`subjects`], [`loading`]);
-//! then all of them answer the same questions about a large, a middle and a small tenant
-//! ([`questions`], [`timing`]), and what came out is printed ([`table`], [`html`]).
+//! The same events are stored in several layouts on one or two servers ([`subjects`], [`loading`]). Then all of them
+//! run the same queries for a large, a middle and a small tenant ([`questions`], [`timing`]), and the results are
+//! printed ([`table`], [`html`]).
 
 mod answers;
 mod html;
@@ -36,80 +35,80 @@ use crate::process::Hardware;
 /// Arguments of `firn bench layout`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LayoutArgs {
-    /// The first server
+    /// URL of the first server
     #[arg(long, value_name = "A")]
     url: String,
-    /// The server to compare with
+    /// URL of the server to compare with
     #[arg(long, value_name = "B")]
     vs: Option<String>,
     #[command(flatten)]
     credentials: Credentials,
-    /// Layouts on A, separated by commas [default: all; without `own` if A is no firn]
+    /// Layouts on A, separated by commas [default: all; without `own` if A is not firn]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "LAYOUTS")]
     subjects: Vec<Layout>,
     /// Layouts on B
     #[arg(long, value_enum, value_delimiter = ',', value_name = "LAYOUTS", default_values_t = [Layout::Daily, Layout::RoutedWeekly])]
     vs_subjects: Vec<Layout>,
-    /// How many events
+    /// Number of events
     #[arg(long, default_value_t = 5_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     events: u64,
-    /// Of how many tenants, the largest with about a fifth of the events
+    /// Number of tenants, the largest with about a fifth of the events
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u16).range(3..=10_000))]
     tenants: u16,
-    /// Over how many weeks
+    /// Number of weeks that the events cover
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(3..=520))]
     weeks: u32,
-    /// Same seed, same events
+    /// Seed: the same seed gives the same events
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Names of indices begin with this; those of an earlier run are deleted first, unless --reuse keeps them
+    /// Prefix of index names; indices of an earlier run are deleted first, unless --reuse keeps them
     #[arg(long, value_name = "PREFIX", default_value = "bench-layout")]
     index_prefix: String,
-    /// Do not load again what an earlier run with the same events has left whole
+    /// Reuse complete data of an earlier run with the same events
     #[arg(long)]
     reuse: bool,
-    /// Load, merge and look, but ask nothing
+    /// Load, merge and report the stored data, but run no queries
     #[arg(long)]
     load_only: bool,
-    /// Leave segments as loading left them, instead of merging each shard to one
+    /// Keep segments as they are after loading, instead of merging each shard to one
     #[arg(long)]
     no_merge: bool,
-    /// Seconds without requests between loading and asking
+    /// Seconds without requests between loading and queries
     #[arg(long, default_value_t = 10)]
     settle_seconds: u64,
-    /// Shards of a week in firn's own layout [default: by volume]
+    /// Shards of a week in firn's layout [default: by volume]
     #[arg(long, value_parser = clap::value_parser!(u32).range(2..=1024))]
     own_shards: Option<u32>,
-    /// Bulk requests at the same time, to one server at a time
+    /// Concurrent bulk requests, to one server at a time
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=64))]
     parallel: u16,
     /// Size of a bulk request in bytes of NDJSON
     #[arg(long, default_value_t = 5_000_000, value_parser = clap::value_parser!(u32).range(1000..=90_000_000))]
     batch_bytes: u32,
-    /// How often each layout answers each question at least
+    /// Minimum repetitions of each query on each layout
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     repeats: u16,
-    /// How often at most
+    /// Maximum repetitions
     #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     repeats_max: u16,
-    /// A question is repeated beyond --repeats while it has taken less than so many seconds
+    /// Seconds up to which a query is repeated beyond --repeats
     #[arg(long, default_value_t = 3)]
     row_seconds: u64,
-    /// Rounds over all questions before any counts
+    /// Warm-up rounds over all queries that are not measured
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(0..=10_000))]
     warm_up_rounds: u16,
-    /// Write all figures here
+    /// Write all results to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write the tables here as well as to the terminal
+    /// Write the tables to this file as well as to the terminal
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
-    /// Write a page with charts here
+    /// Write a page with charts to this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
 
-/// Loads, asks, and writes the report.
+/// Loads, queries, and writes the report.
 pub(super) fn run(args: &LayoutArgs) -> anyhow::Result<ExitCode> {
     ensure!(
         args.repeats <= args.repeats_max,
@@ -193,7 +192,7 @@ pub(super) fn run(args: &LayoutArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Which layouts take part.
+/// Returns the layouts that take part.
 fn subjects(args: &LayoutArgs, sides: &[Side]) -> anyhow::Result<Vec<Subject>> {
     let is_firn = |side: &Side| side.server.version.starts_with("firn ");
     let mut layouts = vec![args.subjects.clone()];
@@ -209,7 +208,7 @@ fn subjects(args: &LayoutArgs, sides: &[Side]) -> anyhow::Result<Vec<Subject>> {
     for (number, (side, layouts)) in sides.iter().zip(layouts).enumerate() {
         for layout in layouts {
             if layout == Layout::Own && !is_firn(side) {
-                bail!("{} has no layout of firn's own", side.server.version);
+                bail!("{} does not support the layout `own`", side.server.version);
             }
             let subject = Subject::new(number, layout, &args.index_prefix);
             if subjects
@@ -225,10 +224,10 @@ fn subjects(args: &LayoutArgs, sides: &[Side]) -> anyhow::Result<Vec<Subject>> {
 }
 
 fn effort(args: &LayoutArgs) -> anyhow::Result<Effort> {
-    // Moved windows must not come again in another run, whose answers servers may still hold.
+    // Moved windows must not repeat in another run, because servers may still have cached results.
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
-        .context("the clock stands before 1970")?;
+        .context("the clock is before 1970")?;
     Ok(Effort {
         repeats_min: usize::from(args.repeats),
         repeats_max: usize::from(args.repeats_max),

@@ -1,5 +1,5 @@
-//! firn's own layout: a data stream held by tenant, an index a week, shards by volume, and the
-//! placement table made from the volumes.
+//! firn's layout: a data stream by tenant, one index per week, shards by volume, and a placement table computed from
+//! the volumes.
 
 use anyhow::bail;
 use firn_control::placement::{TenantVolume, propose};
@@ -11,23 +11,23 @@ use super::volumes::{Source, Volume};
 use crate::bench::core::Side;
 use crate::client::encode_segment;
 
-/// Where the server's placement table is read and set.
+/// Path of the server's placement table.
 const PLACEMENT: &str = "/_firn/placement";
-/// NDJSON of a shard's week that is still merged and searched quickly by one thread.
+/// NDJSON of a shard's week that one thread can still merge and search quickly.
 const SHARD_WEEK_BYTES: u64 = 5_000_000_000;
-/// A placement table is for two shards or more.
+/// A placement table needs at least two shards.
 const SHARDS_MIN: u64 = 2;
-/// More would have to be asked for.
+/// More need an explicit option.
 const SHARDS_MAX: u64 = 64;
 
-/// How many shards a week's index needs for these events.
+/// Returns the number of shards of a week's index for these events.
 pub(super) fn shards(source: &Source, volumes: &[Volume]) -> u32 {
     let bytes: u64 = volumes.iter().map(|volume| volume.bytes).sum();
     let week = bytes / u64::from(source.weeks);
     week.div_ceil(SHARD_WEEK_BYTES).clamp(SHARDS_MIN, SHARDS_MAX) as u32
 }
 
-/// Where the tenants should lie, by what they weigh.
+/// Returns the placement of tenants by their volume.
 fn placement(volumes: &[Volume], shards: u32) -> Value {
     let weight = |volume: &Volume| TenantVolume {
         tenant: volume.tenant.clone(),
@@ -39,7 +39,7 @@ fn placement(volumes: &[Volume], shards: u32) -> Value {
     propose(&weights, shards, None).placement.print()
 }
 
-/// The placement table that the server has; `None`: it has none.
+/// Returns the placement table of the server; `None`: it has none.
 pub(super) fn present_placement(side: &Side) -> anyhow::Result<Option<Value>> {
     let answer = side.client.send("GET", PLACEMENT, None);
     let answer = answer.map_err(|failure| anyhow::anyhow!("{PLACEMENT}: {failure}"))?;
@@ -50,7 +50,7 @@ pub(super) fn present_placement(side: &Side) -> anyhow::Result<Option<Value>> {
     }
 }
 
-/// Gives the server back the table it had: indices keep the one they were made with.
+/// Restores the previous table of the server: indices keep the one they were created with.
 pub(super) fn restore_placement(side: &Side, earlier: Option<&Value>) -> anyhow::Result<()> {
     match earlier {
         Some(table) => side.client.json("PUT", PLACEMENT, Some(table)),
@@ -59,7 +59,7 @@ pub(super) fn restore_placement(side: &Side, earlier: Option<&Value>) -> anyhow:
     .map(|_| ())
 }
 
-/// Sets placement and template, and makes the empty data stream, afresh.
+/// Sets placement and template, and creates the empty data stream.
 pub(super) fn create(
     source: &Source,
     volumes: &[Volume],

@@ -1,4 +1,4 @@
-//! The spans of time that a layout has an index for.
+//! Time spans of the indices of a layout.
 
 use anyhow::Context;
 use firn_model::period::Period;
@@ -7,7 +7,7 @@ use jiff::Timestamp;
 /// A day in ms.
 pub(in crate::bench) const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// One span: from its first instant to before its last.
+/// One span, which ends before `end_ms`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) end_ms: i64,
@@ -15,7 +15,7 @@ pub(super) struct Span {
     pub(super) name: String,
 }
 
-/// All spans of a period that have an instant from `start_ms` on and before `end_ms`, in order.
+/// Returns all spans of a period with an instant from `start_ms` on and before `end_ms`, in order.
 pub(super) fn spans(period: Period, start_ms: i64, end_ms: i64) -> anyhow::Result<Vec<Span>> {
     let mut spans = Vec::new();
     let mut next_ms = start_ms;

@@ -1,4 +1,4 @@
-//! What is asked of every layout: the measures of the published tables, about one tenant.
+//! Queries of every layout: the measures of the published tables, for one tenant.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 use crate::generate::{Random, mix};
 
 const HOUR_MS: i64 = 60 * 60 * 1000;
-/// How far the bounds of a moved window go inwards at most.
+/// Maximum by which the bounds of a moved window move inwards.
 const MOVED_MS_MAX: u64 = 6 * HOUR_MS as u64;
 /// Hits of a sample.
 pub(super) const SAMPLE_HITS: usize = 100;
 /// Buckets of a top list.
 pub(super) const TOP_BUCKETS: usize = 5;
 
-/// A kind of question.
+/// A kind of query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Measure {
@@ -29,7 +29,7 @@ pub(super) enum Measure {
     LowTop,
 }
 
-/// Whether something may have been kept from an earlier request.
+/// Use of caches between requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Mode {
@@ -37,7 +37,7 @@ pub(super) enum Mode {
     First,
     /// Other bounds of the window each time.
     Moved,
-    /// The same request again and again, the server's caches as they are by default.
+    /// The same request repeated, with the server's default caches.
     Repeated,
 }
 
@@ -97,14 +97,14 @@ impl Size {
 /// From the first instant on and before the second, ms.
 pub(super) type Window = (i64, i64);
 
-/// The window with bounds of its own for each `number`, the same ones for the same number.
+/// Returns the window with different bounds for each `number`, the same ones for the same number.
 pub(super) fn moved(window: Window, number: u64) -> Window {
     let mut random = Random::new(mix(number));
     let mut part = || 1 + random.below(MOVED_MS_MAX) as i64;
     (window.0 + part(), window.1 - part())
 }
 
-/// The request.
+/// Returns the request body.
 pub(super) fn body(measure: Measure, tenant: &str, window: Window) -> Vec<u8> {
     let mut body = json!({
         "query": {"bool": {"filter": [

@@ -1,4 +1,4 @@
-//! What a run found, for programs and for the printed forms ([`super::table`], [`super::html`]).
+//! Results of a run, for programs and for the printed forms ([`super::table`], [`super::html`]).
 
 use serde::Serialize;
 
@@ -18,7 +18,7 @@ pub(super) struct Times {
     pub(super) min_ms: f64,
 }
 
-/// A question about one tenant in one mode.
+/// A query for one tenant in one mode.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Row {
     pub(super) tenant: Size,
@@ -42,7 +42,7 @@ pub(super) struct SubjectReport {
     pub(super) stored: Stored,
 }
 
-/// A tenant that was asked for.
+/// A measured tenant.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Asked {
     pub(super) size: Size,
@@ -52,20 +52,20 @@ pub(super) struct Asked {
     pub(super) share_percent: f64,
 }
 
-/// Something to reach.
+/// A target and its result.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Figure {
     pub(super) what: String,
-    /// How many times quicker it must be.
+    /// Minimum ratio by which it must be faster.
     pub(super) to_reach: f64,
-    /// The least found.
+    /// The smallest measured ratio.
     pub(super) found: f64,
     pub(super) reached: bool,
     /// Rows that miss it.
     pub(super) missed: Vec<String>,
 }
 
-/// All of a run.
+/// All results of a run.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     pub(super) command: String,
@@ -85,17 +85,17 @@ fn id<S: serde::Serializer>(layout: &Layout, serializer: S) -> Result<S::Ok, S::
     serializer.serialize_str(layout.id())
 }
 
-/// How a figure is derived: firn's own layout against a layout of the other server.
+/// Definition of a target: firn's layout against a layout of the other server.
 struct Goal {
     against: Layout,
     to_reach: f64,
-    /// Which rows count, in words and by what they are.
+    /// The rows that count, in words and as a predicate.
     what: &'static str,
     counts: fn(&Row) -> bool,
 }
 
-/// What firn's own layout is to reach beside the other server's: the rows that the published story
-/// is about, and that nothing is paid for elsewhere.
+/// Targets of firn's layout against those of the other server: the rows of the published story, and no losses
+/// elsewhere.
 const GOALS: &[Goal] = &[
     Goal {
         against: Layout::Daily,
@@ -128,7 +128,7 @@ fn is_story(row: &Row) -> bool {
 }
 
 impl Row {
-    /// In words.
+    /// Returns the row in words.
     pub(super) fn title(&self) -> String {
         format!(
             "{}, {}, {} tenant, {} weeks",
@@ -139,20 +139,20 @@ impl Row {
         )
     }
 
-    /// How many times quicker one subject was than another, by the median.
+    /// Returns how many times faster one subject was than another, by the median.
     pub(super) fn ratio(&self, subject: usize, other: usize) -> f64 {
         self.times[other].median_ms / self.times[subject].median_ms
     }
 }
 
-/// Position of a layout among the subjects of a server.
+/// Returns the position of a layout among the subjects of a server.
 pub(super) fn find(subjects: &[SubjectReport], server: usize, layout: Layout) -> Option<usize> {
     subjects
         .iter()
         .position(|subject| subject.server == server && subject.layout == layout)
 }
 
-/// Whether what is to reach was reached; empty if the run had no subjects to say so.
+/// Compares the results with the targets; empty if the run has no subjects for them.
 pub(super) fn figures(subjects: &[SubjectReport], rows: &[Row]) -> Vec<Figure> {
     let Some(own) = find(subjects, 0, Layout::Own) else {
         return Vec::new();
@@ -257,7 +257,7 @@ pub(super) mod tests {
             assert_eq!(found, reached);
             assert!(figures.iter().all(|figure| figure.reached == figure.missed.is_empty()));
         };
-        // Twenty times, and never slower, beside daily×3; weekly×7 took no part.
+        // Twenty times, and never slower, compared with daily×3; weekly×7 took no part.
         check(1.0, 20.0, &[true, true]);
         check(1.0, 19.0, &[false, true]);
         check(1.0, 0.9, &[false, false]);

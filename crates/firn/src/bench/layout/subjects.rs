@@ -1,29 +1,29 @@
-//! The layouts that are measured: the same events, cut into indices and shards in different ways.
+//! Measured layouts: the same events, divided into indices and shards in different ways.
 
 use clap::ValueEnum;
 use firn_model::period::Period;
 
 use crate::client::encode_segment;
 
-/// A way to lay events out.
+/// A layout of the events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Layout {
-    /// An index a day with 3 shards, events spread by the hash of their id
+    /// An index per day with 3 shards, events spread by the hash of their id
     Daily,
-    /// The same, a tenant's events of a day in one shard by `routing`
+    /// The same, with a tenant's events of a day in one shard by `routing`
     RoutedDaily,
-    /// An index a week with 7 shards, by `routing`
+    /// An index per week with 7 shards, by `routing`
     RoutedWeekly,
-    /// An index every two weeks with 14 shards, by `routing`
+    /// An index per two weeks with 14 shards, by `routing`
     RoutedTwoWeekly,
-    /// An index a month with 28 shards, by `routing`
+    /// An index per month with 28 shards, by `routing`
     RoutedMonthly,
-    /// firn's own: a data stream held by tenant, weekly, shards by volume, tenants placed
+    /// firn's layout: a data stream by tenant, weekly, shards by volume, tenants placed
     Own,
 }
 
 impl Layout {
-    /// The word for it on the command line and in names of indices.
+    /// Returns its name on the command line and in index names.
     pub(super) fn id(self) -> &'static str {
         match self {
             Self::Daily => "daily",
@@ -35,7 +35,7 @@ impl Layout {
         }
     }
 
-    /// As in a table's head.
+    /// Returns its name in a table's head.
     pub(super) fn title(self) -> &'static str {
         match self {
             Self::Daily => "daily×3",
@@ -47,7 +47,7 @@ impl Layout {
         }
     }
 
-    /// Time and shards of an index; `None`: the server decides.
+    /// Returns period and shards of an index; `None`: the server decides.
     pub(super) fn cut(self) -> Option<(Period, u32)> {
         match self {
             Self::Daily | Self::RoutedDaily => Some((Period::Day, 3)),
@@ -58,7 +58,7 @@ impl Layout {
         }
     }
 
-    /// Whether requests name the tenant as `routing`.
+    /// Whether requests set the tenant as `routing`.
     pub(super) fn is_routed(self) -> bool {
         !matches!(self, Self::Daily | Self::Own)
     }
@@ -70,7 +70,7 @@ pub(super) struct Subject {
     /// Position in the list of servers.
     pub(super) server: usize,
     pub(super) layout: Layout,
-    /// `PREFIX-LAYOUT`: the data stream, or the start of the indices' names.
+    /// `PREFIX-LAYOUT`: the data stream, or the prefix of the index names.
     pub(super) name: String,
 }
 
@@ -83,7 +83,7 @@ impl Subject {
         }
     }
 
-    /// `/` and the index expression of all its events, encoded.
+    /// Returns `/` and the index expression of all its events, encoded.
     pub(super) fn path(&self) -> String {
         let name = encode_segment(&self.name);
         match self.layout {
@@ -93,7 +93,7 @@ impl Subject {
         }
     }
 
-    /// Where questions about a tenant go.
+    /// Returns the path of queries for a tenant.
     pub(super) fn search_path(&self, tenant: &str) -> String {
         match self.layout.is_routed() {
             true => format!("{}/_search?routing={}", self.path(), encode_segment(tenant)),

@@ -1,4 +1,4 @@
-//! The report as Markdown.
+//! Report as Markdown.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use super::subjects::Layout;
 use crate::bench::grid::Grid;
 use crate::bench::report::digits;
 
-/// A time with its difference to another in percent: `1.23 (−87 %)`.
+/// Returns a time with its difference to another in percent: `1.23 (−87 %)`.
 pub(super) fn with_difference(ms: f64, base_ms: f64) -> String {
     let percent = (ms / base_ms - 1.0) * 100.0;
     let sign = if percent < 0.0 { '−' } else { '+' };
@@ -16,14 +16,14 @@ pub(super) fn with_difference(ms: f64, base_ms: f64) -> String {
 }
 
 impl Report {
-    /// The rows about a tenant and a window.
+    /// Returns the rows for a tenant and a window.
     pub(super) fn rows_of(&self, size: Size, weeks: u32) -> impl Iterator<Item = &Row> {
         self.rows
             .iter()
             .filter(move |row| row.tenant == size && row.weeks == weeks)
     }
 
-    /// Who was asked for, in words.
+    /// Returns the measured tenant in words.
     pub(super) fn tenant_title(&self, size: Size) -> String {
         match self.tenants.iter().find(|asked| asked.size == size) {
             Some(asked) => format!(
@@ -37,7 +37,7 @@ impl Report {
         }
     }
 
-    /// A subject's name in a table's head; the server's too where there are two.
+    /// Returns a subject's name in a table's head, with the server if there are two.
     pub(super) fn subject_title(&self, subject: usize) -> String {
         let of = &self.subjects[subject];
         match self.servers.len() {
@@ -50,7 +50,7 @@ impl Report {
         }
     }
 
-    /// Medians by subject with the difference to `daily×3` of the same server.
+    /// Returns medians by subject with the difference to `daily×3` of the same server.
     pub(super) fn medians(&self, size: Size, weeks: u32) -> Grid {
         let titles = (0..self.subjects.len()).map(|subject| self.subject_title(subject));
         let mut grid = Grid::new(["median, ms".to_owned()].into_iter().chain(titles));
@@ -70,7 +70,7 @@ impl Report {
         grid
     }
 
-    /// firn's own layout beside the other server's; `None` if one of them took no part.
+    /// Returns firn's layout compared with those of the other server; `None` if one of them took no part.
     pub(super) fn ratios(&self, size: Size, weeks: u32) -> Option<Grid> {
         let own = find(&self.subjects, 0, Layout::Own)?;
         let others: Vec<usize> = (0..self.subjects.len())
@@ -100,7 +100,7 @@ impl Report {
         Some(grid)
     }
 
-    /// What was stored how.
+    /// Returns the stored form of all subjects.
     pub(super) fn stored(&self) -> Grid {
         let head = ["layout", "indices", "shards", "segments", "stored, MB", "loaded in, s"];
         let mut grid = Grid::new(head.map(str::to_owned));
@@ -119,7 +119,7 @@ impl Report {
         grid
     }
 
-    /// What the run was, in a sentence or two.
+    /// Describes the run in a sentence or two.
     pub(super) fn about(&self) -> String {
         let servers: Vec<&str> = self.servers.iter().map(|server| server.version.as_str()).collect();
         format!(
@@ -135,7 +135,7 @@ impl Report {
         )
     }
 
-    /// Each figure to reach in a line.
+    /// Returns each target with its result in a line.
     pub(super) fn verdicts(&self) -> Vec<String> {
         let verdict = |figure: &super::report::Figure| {
             let outcome = if figure.reached { "reached" } else { "missed" };
@@ -153,7 +153,7 @@ impl Report {
         self.figures.iter().map(verdict).collect()
     }
 
-    /// All of it.
+    /// Returns the whole report.
     pub(super) fn markdown(&self) -> String {
         let mut text = format!(
             "{}\n\n    {}\n\n{}",
@@ -193,7 +193,7 @@ impl Report {
     }
 }
 
-/// With a large first letter.
+/// Capitalises the first letter.
 pub(super) fn capitalised(text: &str) -> String {
     let mut chars = text.chars();
     chars

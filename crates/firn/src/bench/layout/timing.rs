@@ -1,9 +1,8 @@
-//! Asks all subjects the same questions, in turn, and takes the times.
+//! Measurement of all subjects with the same queries, in rotation.
 //!
-//! A row is a question in a mode. Its repetitions go round the subjects, each round beginning with
-//! another one, so that whatever the machine does meanwhile meets all of them. Every answer is held
-//! against that of the first subject, and histograms against what was generated: a fast wrong one
-//! would be worth nothing, so the first difference ends the run.
+//! A row is a query in a mode. Its repetitions rotate over the subjects, and each round starts with another one, so
+//! that disturbances of the machine affect all of them. Every response is compared with that of the first subject, and
+//! histograms with the generated events: a fast wrong response is worthless, so the first difference ends the run.
 
 use std::time::{Duration, Instant};
 
@@ -19,22 +18,22 @@ use crate::bench::core::Side;
 use crate::bench::writing::percentile;
 use crate::generate::mix;
 
-/// How much is asked.
+/// Number of measurements.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Effort {
-    /// Each subject answers each row so often, even if it takes long.
+    /// Minimum of queries per subject and row, even if it takes long.
     pub(super) repeats_min: usize,
-    /// No more than this, even if it is quick.
+    /// Maximum, even if it is fast.
     pub(super) repeats_max: usize,
-    /// A row goes on to `repeats_max` while it has taken less.
+    /// A row continues up to `repeats_max` while it has taken less than this.
     pub(super) row_time: Duration,
-    /// Rounds over all questions before any counts.
+    /// Warm-up rounds over all queries.
     pub(super) warm_up_rounds: usize,
-    /// Of the moved windows.
+    /// Seed of the moved windows.
     pub(super) seed: u64,
 }
 
-/// A question about one tenant.
+/// A query for one tenant.
 struct Question<'a> {
     size: Size,
     volume: &'a Volume,
@@ -43,16 +42,16 @@ struct Question<'a> {
     measure: Measure,
 }
 
-/// How caches are passed by on a server.
+/// How caches of a server are avoided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Forgetting {
     /// `POST _cache/clear` before the request.
     Clear,
-    /// It has no such endpoint: `request_cache=false` with the request.
+    /// The server has no such endpoint: `request_cache=false` in the request.
     Bypass,
 }
 
-/// Asks whatever has to be asked, with what it has to know.
+/// Runs all queries.
 pub(super) struct Asker<'a> {
     pub(super) sides: &'a [Side],
     pub(super) subjects: &'a [Subject],
@@ -61,7 +60,7 @@ pub(super) struct Asker<'a> {
 }
 
 impl<'a> Asker<'a> {
-    /// Finds out how each server forgets.
+    /// Finds out how the caches of each server can be avoided.
     pub(super) fn new(sides: &'a [Side], subjects: &'a [Subject], effort: Effort) -> anyhow::Result<Self> {
         let mut forgetting = Vec::new();
         for (number, side) in sides.iter().enumerate() {
@@ -82,13 +81,13 @@ impl<'a> Asker<'a> {
         })
     }
 
-    /// Servers whose caches could only be passed by, not cleared.
+    /// Returns servers whose caches could only be bypassed, not cleared.
     pub(super) fn bypassing(&self) -> impl Iterator<Item = &Side> {
         let sides = self.sides.iter().zip(&self.forgetting);
         sides.filter_map(|(side, how)| (*how == Forgetting::Bypass).then_some(side))
     }
 
-    /// All rows. `chosen` are the tenants by [`SIZES`].
+    /// Measures all rows. `chosen` are the tenants by [`SIZES`].
     pub(super) fn run(&self, source: &Source, volumes: &[Volume], chosen: [usize; 3]) -> anyhow::Result<Vec<Row>> {
         let end_ms = source.end_ms();
         let mut questions = Vec::new();
@@ -105,7 +104,7 @@ impl<'a> Asker<'a> {
                 }
             }
         }
-        eprintln!("checking that all answer alike");
+        eprintln!("checking that all results are equal");
         for question in &questions {
             let first = self.ask_all(question, question.window, Mode::Repeated, 0)?.0;
             let days = question.volume.last_days(question.weeks);
@@ -129,7 +128,7 @@ impl<'a> Asker<'a> {
         Ok(rows)
     }
 
-    /// Another window each time, the same for all subjects.
+    /// Returns another window each time, the same for all subjects.
     fn moved(&self, question: &Question<'_>, number: usize, round: usize) -> Window {
         let number = (number as u64) << 32 | round as u64;
         moved(question.window, mix(self.effort.seed) ^ number)
@@ -138,7 +137,7 @@ impl<'a> Asker<'a> {
     fn row(&self, question: &Question<'_>, number: usize, mode: Mode) -> anyhow::Result<Row> {
         let mut times: Vec<Vec<f64>> = vec![Vec::new(); self.subjects.len()];
         if mode == Mode::Repeated {
-            // What is kept is kept from now on.
+            // Fills the caches before the measurement.
             self.ask_all(question, question.window, mode, 0)?;
         }
         let started = Instant::now();
@@ -147,7 +146,7 @@ impl<'a> Asker<'a> {
                 break;
             }
             let window = match mode {
-                // The rounds of warming up had the numbers before.
+                // The warm-up rounds used the previous numbers.
                 Mode::Moved => self.moved(question, number, self.effort.warm_up_rounds + round),
                 _ => question.window,
             };
@@ -165,11 +164,11 @@ impl<'a> Asker<'a> {
                 .iter()
                 .map(|times| summary(times))
                 .collect::<Option<_>>()
-                .context("nothing was asked")?,
+                .context("there are no measurements")?,
         })
     }
 
-    /// Asks every subject once, from number `turn` on; the first subject's answer, and seconds by
+    /// Queries every subject once, starting with number `turn`; returns the first subject's response, and seconds by
     /// subject.
     fn ask_all(
         &self,
@@ -189,7 +188,7 @@ impl<'a> Asker<'a> {
             let context = || {
                 let server = &self.sides[subject.server].server.version;
                 format!(
-                    "asking {} of {server}: {}",
+                    "querying {} of {server}: {}",
                     subject.name,
                     String::from_utf8_lossy(&body)
                 )
@@ -203,7 +202,7 @@ impl<'a> Asker<'a> {
         for (subject, answer) in self.subjects[1..].iter().zip(answers) {
             if let Some(difference) = first.difference(&answer) {
                 bail!(
-                    "{} and {} ({}) answer differently to {}: {}",
+                    "the results of {} and {} ({}) differ for {}: {}",
                     self.subjects[0].name,
                     subject.name,
                     self.sides[subject.server].server.version,

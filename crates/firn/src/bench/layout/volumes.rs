@@ -1,4 +1,4 @@
-//! The events, how many each tenant has on which day, and which tenants are asked for.
+//! The events, their number by tenant and day, and the measured tenants.
 
 use std::collections::HashMap;
 
@@ -7,15 +7,14 @@ use anyhow::{Context, bail, ensure};
 use super::period::DAY_MS;
 use crate::generate::{Format, Generator, GeneratorConfig, Kind, Span};
 
-/// 2026-01-05T00:00:00Z, a Monday: three weeks from here are three whole weekly indices and lie in
-/// one month.
+/// 2026-01-05T00:00:00Z, a Monday: three weeks from here are three whole weekly indices and are in one month.
 pub(in crate::bench) const START_MS: i64 = 1_767_571_200_000;
-/// A tenant with fewer events says little about a layout.
+/// A tenant with fewer events gives no useful results.
 const SMALL_EVENTS_MIN: u64 = 300;
-/// Events made at once.
+/// Events generated at once.
 const CHUNK_EVENTS: u64 = 1000;
 
-/// What makes the events. The same values give the same ones.
+/// Parameters of the generator. The same values give the same events.
 #[derive(Debug, Clone, Copy, serde::Serialize)]
 pub(in crate::bench) struct Source {
     pub(in crate::bench) seed: u64,
@@ -24,7 +23,7 @@ pub(in crate::bench) struct Source {
     pub(in crate::bench) weeks: u32,
 }
 
-/// An event's place in a layout.
+/// Time and tenant of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::bench) struct Place<'a> {
     pub(in crate::bench) time_ms: i64,
@@ -42,7 +41,7 @@ pub(in crate::bench) struct Volume {
 }
 
 impl Source {
-    /// The instant after the last event.
+    /// Returns the instant after the last event.
     pub(in crate::bench) fn end_ms(&self) -> i64 {
         START_MS + i64::from(self.weeks) * 7 * DAY_MS
     }
@@ -61,7 +60,7 @@ impl Source {
         })
     }
 
-    /// Makes all events once and counts: tenants with the most events first.
+    /// Generates all events once and counts them; tenants with the most events first.
     pub(in crate::bench) fn volumes(&self) -> anyhow::Result<Vec<Volume>> {
         let mut generator = self.generator()?;
         let mut volumes: HashMap<String, Volume> = HashMap::new();
@@ -80,7 +79,7 @@ impl Source {
                     }),
                 };
                 let day = usize::try_from((place.time_ms - START_MS).div_euclid(DAY_MS)).unwrap_or(usize::MAX);
-                *volume.days.get_mut(day).context("an event lies outside of its time")? += 1;
+                *volume.days.get_mut(day).context("an event is outside of its time")? += 1;
                 volume.events += 1;
                 volume.bytes += line.len() as u64;
             }
@@ -93,13 +92,13 @@ impl Source {
 }
 
 impl Volume {
-    /// Events of the last `weeks` weeks by day.
+    /// Returns the events of the last `weeks` weeks by day.
     pub(in crate::bench) fn last_days(&self, weeks: u32) -> &[u64] {
         &self.days[self.days.len() - 7 * weeks as usize..]
     }
 }
 
-/// Time and tenant of an event, which the generator always writes first and plainly.
+/// Returns time and tenant of an event, which the generator always writes first and without escapes.
 pub(in crate::bench) fn place(line: &[u8]) -> anyhow::Result<Place<'_>> {
     fn value<'a>(line: &'a [u8], start: &str) -> Option<(&'a str, &'a [u8])> {
         let rest = line.strip_prefix(start.as_bytes())?;
@@ -108,15 +107,15 @@ pub(in crate::bench) fn place(line: &[u8]) -> anyhow::Result<Place<'_>> {
     }
     let (time, rest) = value(line, r#"{"@timestamp":""#).context("an event does not begin with its time")?;
     let (tenant, _) = value(rest, r#","tenant":""#).context("an event's tenant does not follow its time")?;
-    let time: jiff::Timestamp = time.parse().context("an event's time is none")?;
+    let time: jiff::Timestamp = time.parse().context("an event's time is invalid")?;
     Ok(Place {
         time_ms: time.as_millisecond(),
         tenant,
     })
 }
 
-/// The tenants asked for, as positions in the volumes: the largest, the one in the middle of the
-/// ranks, and the smallest that still has some events.
+/// Chooses tenants by their position in the volumes: the largest, the one in the middle of the ranks, and the smallest
+/// with enough events.
 pub(in crate::bench) fn choose(volumes: &[Volume]) -> anyhow::Result<[usize; 3]> {
     ensure!(
         volumes.len() >= 3,

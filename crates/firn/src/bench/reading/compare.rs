@@ -1,20 +1,20 @@
-//! Whether two servers answered alike.
+//! Comparison of the responses of two servers.
 
 use serde_json::Value;
 
 use super::questions::{Answers, Question};
 
-/// Both estimate the number of distinct values, each with an error of its own.
+/// Both estimate the number of distinct values, each with a different error.
 const DISTINCT_TOLERANCE: f64 = 0.03;
-/// Scores are floats that each server adds up in its own order.
+/// Scores are floats that each server sums in a different order.
 const SCORE_TOLERANCE: f64 = 0.001;
 
-/// In what they differ.
+/// Returns the difference between two responses.
 pub(super) fn difference(question: &Question, a: &Value, b: &Value) -> Option<String> {
     let both = |what: &str, a: &Value, b: &Value| (a != b).then(|| format!("{what} {a} and {b}"));
     for answer in [a, b] {
         if answer["timed_out"] == true || answer.pointer("/_shards/failed") != Some(&Value::from(0)) {
-            return Some("an answer is not complete".to_owned());
+            return Some("a response is incomplete".to_owned());
         }
     }
     let total = |answer: &Value| answer.pointer("/hits/total").cloned().unwrap_or_default();
@@ -47,8 +47,8 @@ fn documents(answer: &Value) -> Value {
     sources.into()
 }
 
-/// Compares scores by the best one of each: OpenSearch 3 leaves out the factor k1 + 1 of BM25, by
-/// which Elasticsearch 8 multiplies all of them.
+/// Compares scores relative to the best one of each: OpenSearch 3 omits the factor k1 + 1 of BM25, by which
+/// Elasticsearch 8 multiplies all of them.
 fn scores(a: &Value, b: &Value) -> Option<String> {
     let (a, b) = (each_hit(a, "_score"), each_hit(b, "_score"));
     let parts = |scores: &Value| -> Vec<f64> {
@@ -72,7 +72,7 @@ fn near(a: &Value, b: &Value, tolerance: f64) -> bool {
     }
 }
 
-/// Everything but the bounds of what a shard may have missed, which depend on how it counts.
+/// Compares everything but the bounds of what a shard may have missed, which depend on how it counts.
 fn aggregations(path: &str, a: &Value, b: &Value) -> Option<String> {
     match (a, b) {
         (Value::Object(own), Value::Object(theirs)) => {
@@ -104,8 +104,8 @@ fn aggregations(path: &str, a: &Value, b: &Value) -> Option<String> {
     }
 }
 
-/// Buckets without the empty ones at both ends: OpenSearch lists those that the window of the query
-/// reaches into, Elasticsearch only those between documents.
+/// Returns the buckets without the empty ones at both ends: OpenSearch lists those that overlap the window of the
+/// query, Elasticsearch only those between documents.
 fn between_empty(buckets: &[Value]) -> &[Value] {
     let is_full = |bucket: &Value| bucket["doc_count"] != 0;
     let first = buckets.iter().position(is_full).unwrap_or(buckets.len());

@@ -1,4 +1,4 @@
-//! Which fields the questions are about.
+//! Choice of the fields for the queries.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -11,27 +11,27 @@ use super::super::events::Events;
 use crate::client::{Client, encode_segment};
 use crate::generate::Kind;
 
-/// Events looked at to get to know the fields.
+/// Events read to learn about the fields.
 const EVENTS_MAX: usize = 100_000;
-/// Distinct values of a field counted at most.
+/// Maximum of distinct values counted per field.
 const DISTINCT_MAX: usize = 50_000;
-/// Longer strings are no names of anything.
+/// Longer strings are not names.
 const NAME_BYTES_MAX: f64 = 64.0;
 
-/// The instant of an event.
+/// The time of an event.
 pub(super) const TIME: &str = "@timestamp";
 
-/// A field and where its values stand in an event: `host.keyword` reads `host`.
+/// A field and the path of its values in an event: `host.keyword` reads `host`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Role {
     pub(super) field: String,
     pub(super) path: String,
 }
 
-/// The fields by what they are good for.
+/// The fields by their use.
 #[derive(Debug, Clone)]
 pub(super) struct Roles {
-    /// Whose event it is: questions are mostly about one of its values.
+    /// The owner of an event: most queries are for one of its values.
     pub(super) tenant: Role,
     /// Few values, such as kinds of event.
     pub(super) few: Role,
@@ -54,7 +54,7 @@ impl Role {
     }
 }
 
-/// The types of an index's fields by full path, multi-fields included.
+/// Returns the types of an index's fields by full path, including multi-fields.
 pub(super) fn types(client: &Client, index: &str) -> anyhow::Result<BTreeMap<String, String>> {
     let answer = client.json("GET", &format!("/{}/_mapping", encode_segment(index)), None)?;
     let properties = answer.as_object().and_then(|indices| indices.values().next());
@@ -81,7 +81,7 @@ fn gather(prefix: &str, properties: &Map<String, Value>, types: &mut BTreeMap<St
     }
 }
 
-/// Those of web logs are known; those of other events are chosen by what stands in them.
+/// The fields of web logs are known; those of other events are chosen by their values.
 pub(super) fn choose(args: &CoreArgs, types: &BTreeMap<String, String>) -> anyhow::Result<Roles> {
     if args.file.is_none() && args.kind == Kind::Weblog {
         return Ok(Roles {
@@ -119,7 +119,7 @@ pub(super) fn choose(args: &CoreArgs, types: &BTreeMap<String, String>) -> anyho
     let number = found(&["long", "integer"], &within(4..=2000), &often);
     let text = found(&["text"], &|_| true, &|seen| seen.bytes as f64);
     let (Some(tenant), Some(few), Some(many), Some(number), Some(text)) = (tenant, few, many, number, text) else {
-        bail!("the events have too few kinds of field for questions about them");
+        bail!("the events have too few kinds of field for the queries");
     };
     Ok(Roles {
         tenant,
@@ -131,7 +131,7 @@ pub(super) fn choose(args: &CoreArgs, types: &BTreeMap<String, String>) -> anyho
     })
 }
 
-/// What stands in a field.
+/// Statistics of a field's values.
 #[derive(Default)]
 struct Seen {
     events: usize,
@@ -176,7 +176,7 @@ fn look(args: &CoreArgs) -> anyhow::Result<BTreeMap<String, Seen>> {
     Ok(all)
 }
 
-/// Calls `each` with every value that is no object, by path.
+/// Calls `each` with every value that is not an object, by path.
 fn visit(path: &str, value: &Value, each: &mut dyn FnMut(&str, &Value)) {
     match value {
         Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! Values for the questions, from the events themselves.
+//! Values for the queries, taken from the events.
 
 use std::collections::HashMap;
 
@@ -9,20 +9,20 @@ use super::super::core::CoreArgs;
 use super::super::events::Events;
 use super::fields::{Role, Roles, TIME};
 
-/// Events that values are drawn from. Sampling is even over the whole run.
+/// Maximum of sampled events. Sampling is even over the whole run.
 const SAMPLES_MAX: usize = 20_000;
-/// A value that so few events have is a needle.
+/// A value in at most this many events is a needle.
 const NEEDLE_EVENTS_MAX: u32 = 3;
-/// Shorter words stand in too many events to be asked for.
+/// Shorter words occur in too many events for a query.
 const WORD_LETTERS_MIN: usize = 4;
 
-/// What questions are made of.
+/// Values for queries.
 pub(super) struct Material {
-    /// First and last instant, ms.
+    /// First and last timestamp, ms.
     pub(super) time_ms: (i64, i64),
-    /// By event: values come as often as the events that have them.
+    /// By event: values are as frequent as in the events.
     pub(super) tenants: Vec<String>,
-    /// Values of the field of many that few events have.
+    /// Rare values of the field with many values.
     pub(super) needles: Vec<String>,
     pub(super) codes: Vec<String>,
     pub(super) numbers: Vec<i64>,
@@ -92,7 +92,7 @@ pub(super) fn collect(args: &CoreArgs, roles: &Roles) -> anyhow::Result<Material
         bail!("no value of [{}] is rare", roles.many.field);
     }
     if material.codes.is_empty() || material.texts.is_empty() || material.numbers.is_empty() {
-        bail!("the events have too few values for questions about them");
+        bail!("the events have too few values for the queries");
     }
     Ok(material)
 }
@@ -124,7 +124,7 @@ fn text(event: &Value, role: &Role) -> Option<String> {
     }
 }
 
-/// Words of letters only: how servers cut the rest differs.
+/// Returns words of letters only: servers differ in how they split the rest.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = text
         .split(|c: char| c.is_whitespace())

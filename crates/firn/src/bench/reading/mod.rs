@@ -1,10 +1,9 @@
-//! The reading half of `firn bench core`: the same questions to one or two servers, in turn.
+//! The reading half of `firn bench core`: the same queries on one or two servers, alternating.
 //!
-//! A round asks a few of every question, first the one server, then the other, the order changing
-//! from round to round: what the machine does meanwhile meets both. Every time a question is asked
-//! with other values, so that no cache of answers helps; asked again and again with the same ones
-//! it has a row of its own. The request cache is off. Answers are compared: a fast wrong one is
-//! worth nothing.
+//! A round runs a few requests of every query, first on one server, then on the other, in alternating order:
+//! disturbances of the machine affect both. Each request has other values, so that no response cache helps; queries
+//! with constant values have separate rows. The request cache is off. Responses are compared: a fast wrong one is
+//! worthless.
 
 mod compare;
 mod fields;
@@ -20,22 +19,22 @@ use super::core::{CoreArgs, Side};
 use super::report::{Asked, Better, QuestionRow, Row};
 use crate::client::Client;
 
-/// Requests of one question to one server in a row: enough to read the CPU time around them.
+/// Consecutive requests of one query to one server: enough to read the CPU time around them.
 const BATCH: usize = 5;
 
-/// A difference between two answers is shown up to here.
+/// Maximum length of a displayed difference between two responses.
 const EXAMPLE_CHARS: usize = 500;
 
-/// What came out.
+/// Results of the half.
 pub(super) struct Read {
     pub(super) questions: Vec<QuestionRow>,
     pub(super) notes: Vec<String>,
-    /// Resident memory of each server after all questions, bytes.
+    /// Resident memory of each server after all queries, bytes.
     pub(super) resident: Vec<Option<u64>>,
 }
 
 impl Read {
-    /// Resident memory as a row of the report.
+    /// Returns the resident memory as a row of the report.
     pub(super) fn resident_row(&self) -> Row {
         let side = |number: usize| {
             let bytes = self.resident.get(number).copied().flatten()?;
@@ -45,7 +44,7 @@ impl Read {
     }
 }
 
-/// Times of one question to one server.
+/// Times of one query on one server.
 #[derive(Default)]
 struct Times {
     seconds: Vec<f64>,
@@ -53,10 +52,10 @@ struct Times {
     cpu_known: bool,
 }
 
-/// Asks all sides and takes the figures.
+/// Queries all sides and measures.
 pub(super) fn run(args: &CoreArgs, sides: &[Side], index: &str) -> anyhow::Result<Read> {
     let first = sides.first().context("there is always a first server")?;
-    eprintln!("choosing questions");
+    eprintln!("choosing queries");
     let types = fields::types(&first.client, index)?;
     let roles = fields::choose(args, &types)?;
     let material = material::collect(args, &roles)?;
@@ -75,7 +74,7 @@ pub(super) fn run(args: &CoreArgs, sides: &[Side], index: &str) -> anyhow::Resul
             for turn in 0..sides.len() {
                 let side = (turn + round) % sides.len();
                 let asked = ask(&sides[side], index, &bodies)
-                    .with_context(|| format!("asking {} for {}", sides[side].server.version, question.name))?;
+                    .with_context(|| format!("querying {} for {}", sides[side].server.version, question.name))?;
                 if counts {
                     let times = &mut times[number][side];
                     times.seconds.extend(asked.seconds);
@@ -131,7 +130,7 @@ pub(super) fn run(args: &CoreArgs, sides: &[Side], index: &str) -> anyhow::Resul
     Ok(read)
 }
 
-/// What one batch gave.
+/// Results of one batch.
 struct Batch {
     seconds: Vec<f64>,
     cpu_seconds: Option<f64>,
@@ -155,7 +154,7 @@ fn ask(side: &Side, index: &str, bodies: &[&str]) -> anyhow::Result<Batch> {
     Ok(Batch {
         seconds,
         cpu_seconds: after.zip(before).map(|(after, before)| after - before),
-        answers: parsed.context("an answer is not JSON")?,
+        answers: parsed.context("a response is not JSON")?,
     })
 }
 

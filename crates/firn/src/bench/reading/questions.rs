@@ -1,4 +1,4 @@
-//! What is asked.
+//! Queries of the benchmark.
 
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -10,16 +10,16 @@ use crate::generate::Random;
 const HOUR_MS: i64 = 60 * 60 * 1000;
 const DAY_MS: i64 = 24 * HOUR_MS;
 
-/// A question with the bodies of all its requests.
+/// A query with the bodies of all its requests.
 pub(super) struct Question {
     pub(super) name: String,
     pub(super) answers: Answers,
-    /// Always the same body.
+    /// The body is always the same.
     pub(super) repeated: bool,
     bodies: Vec<String>,
 }
 
-/// What two servers must agree on.
+/// The part of a response that must be equal on both servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answers {
     /// The number of hits.
@@ -35,7 +35,7 @@ pub(super) enum Answers {
 }
 
 impl Question {
-    /// `count` bodies from a position on.
+    /// Returns `count` bodies from a position on.
     pub(super) fn bodies(&self, start: usize, count: usize) -> Vec<&str> {
         (start..start + count)
             .map(|position| self.bodies[position % self.bodies.len()].as_str())
@@ -43,14 +43,14 @@ impl Question {
     }
 }
 
-/// Draws values, and puts bodies together.
+/// Draws values and builds bodies.
 struct Asker<'a> {
     roles: &'a Roles,
     material: &'a Material,
     random: Random,
 }
 
-/// All questions, each with `count` different bodies, and once more with one body.
+/// Returns all queries, each with `count` different bodies, and once more with one body.
 pub(super) fn all(roles: &Roles, material: &Material, seed: u64, count: usize) -> anyhow::Result<Vec<Question>> {
     let (many, few, number, tenant) = (
         &roles.many.field,
@@ -148,15 +148,15 @@ pub(super) fn all(roles: &Roles, material: &Material, seed: u64, count: usize) -
             bodies: vec![draw(&mut asker, Window::All).to_string()],
         });
     }
-    let last = questions.last().context("there are questions")?;
+    let last = questions.last().context("there are queries")?;
     debug_assert!(last.repeated);
     Ok(questions)
 }
 
-/// The time of a question about everything.
+/// Time range of a query without a tenant.
 #[derive(Debug, Clone, Copy)]
 enum Window {
-    /// Without an hour or so at both ends, so that it is another one each time.
+    /// Without an hour or so at both ends, so that each one differs.
     Most,
     /// No condition.
     All,
@@ -173,7 +173,7 @@ impl Asker<'_> {
         json!({"term": {&self.roles.tenant.field: value}})
     }
 
-    /// Seven days (or half of all, if that is less) that end somewhere in the last quarter.
+    /// Returns seven days (or half of all, if that is less) that end somewhere in the last quarter.
     fn week(&mut self) -> Value {
         let (first, last) = self.material.time_ms;
         let span = last - first;
@@ -229,7 +229,7 @@ impl Asker<'_> {
         counting(json!({"term": {&self.roles.number.field: value}}))
     }
 
-    /// Of `K7XA42Q`: `*A42?`.
+    /// Returns `*A42?` for `K7XA42Q`.
     fn wildcard(&mut self) -> Value {
         let material = self.material;
         let code = self.draw(&material.codes);
@@ -262,7 +262,7 @@ impl Asker<'_> {
     }
 }
 
-/// `_count` has no switch for the request cache, so a search for no hits counts.
+/// `_count` has no parameter for the request cache, so a search without hits counts.
 fn counting(query: Value) -> Value {
     json!({"query": query, "size": 0, "track_total_hits": true})
 }
