@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use firn_engine::{Error, ErrorKind, Result, Share, Shares};
+use firn_engine::{Error, ErrorKind, FairPermit, FairSemaphore, Result};
 use firn_model::tenant::TenantId;
 use flate2::read::MultiGzDecoder;
 use http::{HeaderMap, StatusCode, header};
@@ -24,10 +24,10 @@ const INFLATE_ELSEWHERE_FROM_BYTES: usize = 64 << 10;
 const UNANNOUNCED_BYTES: u64 = 1 << 20;
 
 /// Budget of body bytes in memory, for all requests together.
-pub(crate) type BodyBudget = Shares<Option<TenantId>>;
+pub(crate) type BodyBudget = FairSemaphore<Option<TenantId>>;
 
 /// Share of one request in the budget; dropping it returns the bytes.
-pub(crate) type BodyShare = Share<Option<TenantId>>;
+pub(crate) type BodyShare = FairPermit<Option<TenantId>>;
 
 /// Limits of one body.
 #[derive(Debug, Clone, Copy)]

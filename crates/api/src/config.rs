@@ -10,7 +10,7 @@ use firn_engine::Error;
 use serde_json::{Map, Value};
 
 use crate::console::Assets;
-use crate::record::Recorder;
+use crate::request_record::Recorder;
 use crate::server::Tls;
 
 /// Appends lines in Prometheus' text format to `/metrics`.

@@ -45,7 +45,7 @@ pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
 
 /// `POST /_firn/placement/_propose`: computes a placement table and changes nothing.
 pub(crate) async fn propose_placement(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
-    let mut asked = Asked::read(call.object()?)?;
+    let mut asked = PlacementRequest::read(call.object()?)?;
     asked.refuse_rest()?;
     let measured = Measured::of(&edge, &call, &asked).await?;
     let proposal = measured.propose();
@@ -61,7 +61,7 @@ pub(crate) async fn apply(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
         store(&edge, &call, Some(placement)).await?;
         return Ok(Reply::ok(&answer));
     }
-    let mut asked = Asked::read(body)?;
+    let mut asked = PlacementRequest::read(body)?;
     asked.refuse_rest()?;
     let proposal = Measured::of(&edge, &call, &asked).await?.propose();
     let answer = applied(&proposal.placement);
@@ -85,7 +85,7 @@ async fn store(edge: &Edge, call: &Call, placement: Option<Placement>) -> Result
 }
 
 /// Options of a body.
-struct Asked {
+struct PlacementRequest {
     number_of_shards: Option<u32>,
     size: usize,
     /// Only events of the last so many ms count; `None`: all.
@@ -93,7 +93,7 @@ struct Asked {
     rest: Map<String, Value>,
 }
 
-impl Asked {
+impl PlacementRequest {
     fn read(mut body: Map<String, Value>) -> Result<Self, Error> {
         let horizon_ms = match body.remove("horizon") {
             None | Some(Value::Null) => None,
@@ -132,7 +132,7 @@ struct Measured {
 }
 
 impl Measured {
-    async fn of(edge: &Edge, call: &Call, asked: &Asked) -> Result<Self, ApiError> {
+    async fn of(edge: &Edge, call: &Call, asked: &PlacementRequest) -> Result<Self, ApiError> {
         let metadata = edge.metadata(call).await?;
         let number_of_shards = match asked.number_of_shards {
             Some(number) => number,

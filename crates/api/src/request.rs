@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 use bytes::Bytes;
 use firn_control::Identity;
 use firn_engine::search::IndexTarget;
-use firn_engine::{Engine, Error, ErrorKind, RequestContext, Shares};
+use firn_engine::{Engine, Error, ErrorKind, FairSemaphore, RequestContext};
 use firn_model::metadata::{IndexMetadata, Metadata};
 use firn_model::names::{self, IndicesOptions};
 use firn_model::tenant::TenantId;
@@ -20,15 +20,15 @@ use crate::auth::{Gate, OfSession};
 use crate::body::{BodyBudget, BodyShare};
 use crate::config::ApiConfig;
 use crate::discover::Discovers;
-use crate::elsewhere::Elsewhere;
 use crate::error::ApiError;
 use crate::filter_path::FilterPath;
 use crate::media_type::{Accept, Format};
 use crate::metrics::Metrics;
 use crate::nodes::host::HostMeter;
+use crate::offload::Offload;
 use crate::params::Params;
 use crate::quotas::Accounts;
-use crate::record::{Timings, Viewed};
+use crate::request_record::{Timings, Viewed};
 use crate::router::Captures;
 use crate::streaming::ResponseBody;
 use crate::tasks::Tasks;
@@ -50,17 +50,17 @@ pub(crate) struct Edge {
     /// Requests since the start, including those in progress.
     pub(crate) requests: AtomicU64,
     /// Permits of requests in progress.
-    pub(crate) permits: Arc<Shares<Option<TenantId>>>,
+    pub(crate) permits: Arc<FairSemaphore<Option<TenantId>>>,
     pub(crate) accounts: Accounts,
     /// Running and retained async searches.
     pub(crate) async_searches: Arc<AsyncSearches>,
     /// Permits of deletes by query that run in the background.
-    pub(crate) by_queries: Arc<Shares<Option<TenantId>>>,
+    pub(crate) by_queries: Arc<FairSemaphore<Option<TenantId>>>,
     /// Running and retained runs of `_firn/discover`.
     pub(crate) discovers: Arc<Discovers>,
     pub(crate) gate: Gate,
     /// Offload of requests with large bodies.
-    pub(crate) elsewhere: Elsewhere,
+    pub(crate) elsewhere: Offload,
     /// Identity of every caller while security is off.
     pub(crate) anybody: Arc<Identity>,
 }

@@ -20,7 +20,7 @@ use crate::request::{Call, Edge};
 use crate::{
     admin, aliases, analyze, bulk, by_query, cat, cluster, count, data_stream_lifecycle, data_streams, discover,
     document, field_caps, ilm, indices, mappings, metrics, mget, msearch, nodes, placement, point_in_time, quarantine,
-    recovery, resolve, root, saved, scroll, search, security, sessions, settings, slm, snapshots, stats, tasks,
+    recovery, resolve, root, saved_objects, scroll, search, security, sessions, settings, slm, snapshots, stats, tasks,
     templates, tenant_deletion, tenant_usage, tenants, terms_enum, validate,
 };
 
@@ -401,11 +401,11 @@ fn routes() -> Vec<Route> {
 
         // Tenants, sessions, users and saved objects.
         route!(GET, ["/_firn/tenants/{id}/usage"], "tenant_usage", "cluster:admin/firn/tenants/usage", ManageTenant, [], None, tenant_usage::usage),
-        route!(GET, ["/_firn/saved"], "list_saved_objects", "cluster:admin/firn/saved/list", Read, [saved::LIST_PARAMS], None, saved::list),
-        route!(POST, ["/_firn/saved/{type}"], "create_saved_object", "cluster:admin/firn/saved/create", Read, [], Json, saved::create),
-        route!(GET, ["/_firn/saved/{type}/{id}"], "get_saved_object", "cluster:admin/firn/saved/get", Read, [], None, saved::get),
-        route!(PUT, ["/_firn/saved/{type}/{id}"], "put_saved_object", "cluster:admin/firn/saved/put", Read, [saved::WRITE_PARAMS], Json, saved::put),
-        route!(DELETE, ["/_firn/saved/{type}/{id}"], "delete_saved_object", "cluster:admin/firn/saved/delete", Read, [saved::WRITE_PARAMS], None, saved::delete),
+        route!(GET, ["/_firn/saved"], "list_saved_objects", "cluster:admin/firn/saved/list", Read, [saved_objects::LIST_PARAMS], None, saved_objects::list),
+        route!(POST, ["/_firn/saved/{type}"], "create_saved_object", "cluster:admin/firn/saved/create", Read, [], Json, saved_objects::create),
+        route!(GET, ["/_firn/saved/{type}/{id}"], "get_saved_object", "cluster:admin/firn/saved/get", Read, [], None, saved_objects::get),
+        route!(PUT, ["/_firn/saved/{type}/{id}"], "put_saved_object", "cluster:admin/firn/saved/put", Read, [saved_objects::WRITE_PARAMS], Json, saved_objects::put),
+        route!(DELETE, ["/_firn/saved/{type}/{id}"], "delete_saved_object", "cluster:admin/firn/saved/delete", Read, [saved_objects::WRITE_PARAMS], None, saved_objects::delete),
         route!(GET, ["/_firn/session"], "get_session", "cluster:admin/firn/session/get", Any, [], None, sessions::get).always(),
         route!(POST, ["/_firn/session"], "create_session", "cluster:admin/firn/session/create", Any, [], Json, sessions::create).always(),
         route!(DELETE, ["/_firn/session"], "delete_session", "cluster:admin/firn/session/delete", Any, [], None, sessions::delete).always(),

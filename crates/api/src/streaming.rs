@@ -57,11 +57,11 @@ const PIECE_BYTES: usize = 256 << 10;
 pub struct ResponseBody(Kind);
 
 enum Kind {
-    Whole(Whole),
+    WholeBody(WholeBody),
     Stream(Box<Flow>),
 }
 
-struct Whole {
+struct WholeBody {
     /// Bytes not yet handed over.
     rest: Bytes,
     held: Vec<Box<dyn Any + Send>>,
@@ -80,7 +80,7 @@ struct Flow {
 impl ResponseBody {
     /// Creates a complete body.
     pub(crate) fn whole(bytes: Bytes) -> Self {
-        Self(Kind::Whole(Whole {
+        Self(Kind::WholeBody(WholeBody {
             rest: bytes,
             held: Vec::new(),
         }))
@@ -106,7 +106,7 @@ impl ResponseBody {
     /// Drops `what` with the body.
     pub(crate) fn hold(&mut self, what: impl Any + Send) {
         match &mut self.0 {
-            Kind::Whole(whole) => whole.held.push(Box::new(what)),
+            Kind::WholeBody(whole) => whole.held.push(Box::new(what)),
             Kind::Stream(flow) => flow.held.push(Box::new(what)),
         }
     }
@@ -141,8 +141,8 @@ impl Body for ResponseBody {
 
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let flow = match &mut self.get_mut().0 {
-            Kind::Whole(whole) if whole.rest.is_empty() => return Poll::Ready(None),
-            Kind::Whole(whole) => {
+            Kind::WholeBody(whole) if whole.rest.is_empty() => return Poll::Ready(None),
+            Kind::WholeBody(whole) => {
                 let piece = whole.rest.split_to(whole.rest.len().min(PIECE_BYTES));
                 return Poll::Ready(Some(Ok(Frame::data(piece))));
             }
@@ -169,14 +169,14 @@ impl Body for ResponseBody {
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Kind::Whole(whole) => whole.rest.is_empty(),
+            Kind::WholeBody(whole) => whole.rest.is_empty(),
             Kind::Stream(flow) => flow.ended.whole,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Kind::Whole(whole) => SizeHint::with_exact(whole.rest.len() as u64),
+            Kind::WholeBody(whole) => SizeHint::with_exact(whole.rest.len() as u64),
             Kind::Stream(_) => SizeHint::default(),
         }
     }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use firn_control::Privilege;
-use firn_engine::{Cancel, Error, ErrorKind, Lasting, RequestContext, Scope};
+use firn_engine::{BackgroundTask, Cancel, Error, ErrorKind, RequestContext, Scope};
 use firn_model::tenant::TenantId;
 use serde_json::{Map, Value, json};
 
@@ -118,13 +118,13 @@ impl Tasks {
         description: String,
         started_ms: i64,
         ctx: &RequestContext,
-    ) -> Lasting {
+    ) -> BackgroundTask {
         let own = RequestContext {
             cancel: Cancel::default(),
             ..ctx.clone()
         };
         let guard = self.start(action, description, started_ms, &own);
-        Lasting::new(own.cancel, guard)
+        BackgroundTask::new(own.cancel, guard)
     }
 
     /// Sets the progress of a task, as long as it is listed.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use firn_control::{Control, Deletion, IndexState, SnapshotLeft, SnapshotsRewritten};
+use firn_control::{Control, Deletion, IndexState, RemainingSnapshot, SnapshotsRewritten};
 use firn_engine::Error;
 use firn_model::metadata::Command;
 use firn_model::tenant::TenantId;
@@ -72,7 +72,7 @@ fn control(edge: &Edge) -> Result<&Arc<Control>, Error> {
 }
 
 /// Lists a snapshot that cannot be changed here until it is deleted.
-fn print_snapshot(left: &SnapshotLeft) -> Value {
+fn print_snapshot(left: &RemainingSnapshot) -> Value {
     json!({
         "repository": left.repository,
         "snapshot": left.snapshot,

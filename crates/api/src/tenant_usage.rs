@@ -68,13 +68,13 @@ fn round(rate: f64) -> f64 {
 
 /// Metrics of one tenant.
 #[derive(Clone)]
-struct Line {
+struct TenantLine {
     tenant: String,
     used: TenantUsage,
     ingest: Ingest,
 }
 
-impl Line {
+impl TenantLine {
     fn add(&mut self, other: &Self) {
         self.used.events += other.used.events;
         self.used.stored_bytes += other.used.stored_bytes;
@@ -94,9 +94,9 @@ pub(crate) async fn write_metrics(edge: &Edge, call: &Call, text: &mut String) -
     let used = edge.usage(now).await?;
     let mut ingest: std::collections::BTreeMap<TenantId, Ingest> =
         edge.accounts.meters.all_ingest(now).into_iter().collect();
-    let mut lines: Vec<Line> = used
+    let mut lines: Vec<TenantLine> = used
         .values()
-        .map(|used| Line {
+        .map(|used| TenantLine {
             tenant: used.tenant.to_string(),
             ingest: TenantId::parse(&used.tenant)
                 .ok()
@@ -105,7 +105,7 @@ pub(crate) async fn write_metrics(edge: &Edge, call: &Call, text: &mut String) -
             used: used.clone(),
         })
         .collect();
-    lines.extend(ingest.into_iter().map(|(id, ingest)| Line {
+    lines.extend(ingest.into_iter().map(|(id, ingest)| TenantLine {
         tenant: id.to_string(),
         used: TenantUsage::none(id.as_str()),
         ingest,
@@ -115,11 +115,11 @@ pub(crate) async fn write_metrics(edge: &Edge, call: &Call, text: &mut String) -
 }
 
 /// Returns the tenants with most events, and the sum of all others.
-fn bounded(mut lines: Vec<Line>) -> Vec<Line> {
+fn bounded(mut lines: Vec<TenantLine>) -> Vec<TenantLine> {
     lines.sort_by(|left, right| (right.used.events, &left.tenant).cmp(&(left.used.events, &right.tenant)));
     let rest = lines.split_off(lines.len().min(LABELLED_MAX));
     if let Some((first, more)) = rest.split_first() {
-        let mut others = Line {
+        let mut others = TenantLine {
             tenant: OTHERS.to_owned(),
             ..first.clone()
         };
@@ -132,7 +132,7 @@ fn bounded(mut lines: Vec<Line>) -> Vec<Line> {
 }
 
 /// Family of series: name, kind, help, value.
-type Family = (&'static str, &'static str, &'static str, fn(&Line) -> f64);
+type Family = (&'static str, &'static str, &'static str, fn(&TenantLine) -> f64);
 
 const FAMILIES: &[Family] = &[
     (
@@ -188,7 +188,7 @@ const FAMILIES: &[Family] = &[
     ),
 ];
 
-fn write_lines(lines: Vec<Line>, text: &mut String) {
+fn write_lines(lines: Vec<TenantLine>, text: &mut String) {
     if lines.is_empty() {
         return;
     }
@@ -212,8 +212,8 @@ mod tests {
 
     #[test]
     fn the_number_of_series_is_bounded() {
-        let lines: Vec<Line> = (0..250)
-            .map(|number| Line {
+        let lines: Vec<TenantLine> = (0..250)
+            .map(|number| TenantLine {
                 tenant: format!("t{number}"),
                 used: TenantUsage {
                     events: number,

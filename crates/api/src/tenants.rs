@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 
 use crate::config::Security;
 use crate::error::ApiError;
-use crate::fields::Fields;
+use crate::json_fields::Fields;
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
 use crate::security::change;

@@ -19,16 +19,16 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
 use crate::control::Control;
+use crate::entity_limits::{self, EntityLimit};
 use crate::identity::{Identity, Principal};
 use crate::privilege::Privilege;
 use crate::roles::{self, Grants, RoleDescriptor};
-use crate::room::{self, Room};
 use crate::users;
 
 /// Time for which invalidated and expired keys stay listed, as in Elasticsearch.
 const KEPT_AFTER_END_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 /// Maximum number of keys: all of them are in memory, and in the file that every change replaces (some 400 bytes each).
-const ROOM: Room = Room {
+const ROOM: EntityLimit = EntityLimit {
     what: "API key",
     all: 20_000,
     of_tenant: 1_000,
@@ -235,7 +235,7 @@ fn check_descriptors(descriptors: &BTreeMap<String, RoleDescriptor>) -> Result<(
             descriptors.len()
         )]));
     }
-    room::check_size("role_descriptors", descriptors, DESCRIPTORS_BYTES_MAX)?;
+    entity_limits::check_size("role_descriptors", descriptors, DESCRIPTORS_BYTES_MAX)?;
     descriptors.values().try_for_each(roles::check_own)
 }
 

@@ -10,10 +10,10 @@ use firn_model::tenant::TenantId;
 use crate::control::Control;
 use crate::identity::Identity;
 use crate::passwords;
-use crate::slowdown::Attempt;
+use crate::sign_in_throttle::Attempt;
 use crate::state::State;
 use crate::users::User;
-use crate::verified::SignIn;
+use crate::verified_passwords::SignIn;
 
 /// Bytes of a claimed name that are used.
 const PRINCIPAL_BYTES_MAX: usize = 128;

@@ -12,13 +12,13 @@ use parking_lot::Mutex;
 
 use crate::clock::{Over, Time};
 use crate::passwords;
-use crate::saved::SavedObjects;
+use crate::saved_objects::SavedObjects;
 use crate::sessions::SessionLimits;
-use crate::slowdown::{Slowdown, SlowdownLimits};
+use crate::sign_in_throttle::{SignInThrottle, SignInThrottleLimits};
 use crate::state::State;
 use crate::store::Store;
 use crate::users::{Hidden, OPERATOR, Password, User};
-use crate::verified::Verified;
+use crate::verified_passwords::Verified;
 
 /// Ms since epoch UTC.
 pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
@@ -41,7 +41,7 @@ pub struct Parts {
     /// Source of randomness for secrets.
     pub random: Random,
     /// Slowdown of password guessing.
-    pub slowdown: SlowdownLimits,
+    pub slowdown: SignInThrottleLimits,
     /// Lifetime of sessions.
     pub sessions: SessionLimits,
 }
@@ -58,7 +58,7 @@ pub struct Control {
     /// Whether a key or session was used since the last write of the file.
     pub(crate) is_use_unwritten: AtomicBool,
     random: Random,
-    pub(crate) slowdown: Mutex<Slowdown>,
+    pub(crate) slowdown: Mutex<SignInThrottle>,
     pub(crate) verified: Mutex<Verified>,
     pub(crate) session_limits: SessionLimits,
     /// Locked while a file of a saved object is written or read.
@@ -89,7 +89,7 @@ impl Control {
             over: Mutex::default(),
             is_use_unwritten: AtomicBool::new(false),
             random: parts.random,
-            slowdown: Mutex::new(Slowdown::new(parts.slowdown)),
+            slowdown: Mutex::new(SignInThrottle::new(parts.slowdown)),
             verified: Mutex::new(Verified::new(pepper)),
             session_limits: parts.sessions,
             saved: Mutex::new(saved),

@@ -2,7 +2,7 @@
 //! of what it removed.
 //!
 //! The change that closes the tenant also creates the record ([`Control::begin_deletion`]); from then on callers of the
-//! tenant are refused. [`crate::Life`] does the rest in idempotent steps.
+//! tenant are refused. [`crate::RetentionController`] does the rest in idempotent steps.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use firn_model::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::control::Control;
-use crate::deletion_snapshots::{SnapshotLeft, SnapshotsRewritten};
+use crate::erasure_statement::{RemainingSnapshot, SnapshotsRewritten};
 use crate::state::State;
 
 /// Maximum number of stored statements: the oldest is removed to make space. Each is some kilobytes of the control
@@ -38,7 +38,7 @@ pub struct Deletion {
     /// Snapshots with events of the tenant, as of the last check. Those that remain at the end are in repositories that
     /// are read-only on this node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub snapshots: Vec<SnapshotLeft>,
+    pub snapshots: Vec<RemainingSnapshot>,
     /// Places where that check could not read snapshots, and the reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snapshots_unread: Vec<(String, String)>,
@@ -264,7 +264,7 @@ mod tests {
     use super::*;
     use crate::control::Parts;
     use crate::sessions::SessionLimits;
-    use crate::slowdown::SlowdownLimits;
+    use crate::sign_in_throttle::SignInThrottleLimits;
 
     fn control() -> Control {
         let now_ms = AtomicI64::new(1000);
@@ -274,7 +274,7 @@ mod tests {
             now_ms: Arc::new(move || now_ms.fetch_add(1, Ordering::Relaxed)),
             stopwatch: Arc::new(std::time::Duration::default),
             random: Arc::new(|bytes| bytes.fill(1)),
-            slowdown: SlowdownLimits::default(),
+            slowdown: SignInThrottleLimits::default(),
             sessions: SessionLimits::default(),
         };
         Control::open(parts).unwrap()

@@ -5,8 +5,8 @@
 //! objects that users save for each other ([`Control::saved_objects`]). Its state is one small file, which every change
 //! replaces completely, and a snapshot in memory that readers never wait for.
 //!
-//! The crate also decides what happens to events with time: removal of old events ([`Life::drop_old`]), deletion of
-//! tenants ([`Life::delete_tenants`]) and placement of tenants ([`placement`]). It executes the lifecycle policies of
+//! The crate also decides what happens to events with time: removal of old events ([`RetentionController::drop_old`]), deletion of
+//! tenants ([`RetentionController::delete_tenants`]) and placement of tenants ([`placement`]). It executes the lifecycle policies of
 //! indices ([`ilm`]) and snapshots ([`slm`]).
 //!
 //! This state is beside the engine and not in its catalog: the edge must check access even if the engine runs on
@@ -21,40 +21,40 @@ mod clock;
 mod control;
 mod credential_changes;
 mod deletion;
-mod deletion_snapshots;
+mod entity_limits;
+mod erasure_statement;
 mod identity;
 pub mod ilm;
-mod life;
-mod life_snapshots;
 mod passwords;
 pub mod placement;
 mod privilege;
 mod quotas;
 mod retention;
+mod retention_controller;
 mod roles;
-mod room;
-mod saved;
+mod saved_objects;
 mod sessions;
+mod sign_in_throttle;
 pub mod slm;
-mod slowdown;
+mod snapshot_erasure;
 mod state;
 mod store;
 mod tenants;
 mod users;
-mod verified;
+mod verified_passwords;
 
 pub use api_keys::{ApiKey, CreatedApiKey, KeyFilter, NewApiKey};
 pub use authenticate::{Authentication, Credentials, PasswordCheck};
 pub use control::{Clock, Control, Parts, Random, Stopwatch};
 pub use deletion::{Deletion, IndexDeletion, IndexState};
-pub use deletion_snapshots::{SnapshotLeft, SnapshotRewritten, SnapshotsRewritten};
+pub use erasure_statement::{RemainingSnapshot, SnapshotRewritten, SnapshotsRewritten};
 pub use identity::{Identity, Principal};
-pub use life::Life;
 pub use privilege::{Privilege, PrivilegeSet};
 pub use quotas::{Exceeded, Ingest, Meters, SearchPermit};
+pub use retention_controller::RetentionController;
 pub use roles::{IndexEntry, Role, RoleDescriptor};
-pub use saved::{DamagedSaved, NewSaved, Saved, SavedKind};
+pub use saved_objects::{DamagedSaved, NewSaved, Saved, SavedKind};
 pub use sessions::{Session, SessionLimits, SessionToken, SignedIn, View};
-pub use slowdown::{Attempt, SlowdownLimits};
+pub use sign_in_throttle::{Attempt, SignInThrottleLimits};
 pub use tenants::TenantRecord;
 pub use users::{NewUser, Password, User};

@@ -1,5 +1,5 @@
 //! Retention rules: whole backing indices of data streams with a lifecycle, and events of tenants with a retention.
-//! Pure; [`crate::Life`] executes the result.
+//! Pure; [`crate::RetentionController`] executes the result.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::control::Control;
+use crate::entity_limits::{self, EntityLimit};
 use crate::identity::{Identity, Principal};
 use crate::privilege::Privilege;
-use crate::room::{self, Room};
 use crate::state::State;
 use crate::{passwords, roles};
 
@@ -20,7 +20,7 @@ pub(crate) const OPERATOR: &str = "elastic";
 /// Maximum length of a name in bytes, as in Elasticsearch.
 const NAME_BYTES_MAX: usize = 507;
 /// Maximum number of users: all of them are in memory and in the control file.
-const ROOM: Room = Room {
+const ROOM: EntityLimit = EntityLimit {
     what: "user",
     all: 10_000,
     of_tenant: 500,
@@ -117,7 +117,7 @@ impl Control {
         check_name(name)?;
         check_metadata(&new.metadata)?;
         let person = (&new.roles, &new.full_name, &new.email);
-        room::check_size("roles, full_name, email", &person, PERSON_BYTES_MAX)?;
+        entity_limits::check_size("roles, full_name, email", &person, PERSON_BYTES_MAX)?;
         let mut metadata = new.metadata;
         let tenant = claim(asker, &mut metadata)?;
         check_roles(&new.roles, tenant.as_ref())?;
@@ -312,7 +312,7 @@ fn bind(metadata: &mut Map<String, Value>, tenant: &TenantId) {
 pub(crate) fn check_metadata(metadata: &Map<String, Value>) -> Result<()> {
     match metadata.keys().find(|key| key.starts_with('_')) {
         Some(_) => Err(Error::validation(&["metadata keys may not start with [_]"])),
-        None => room::check_metadata_size(metadata),
+        None => entity_limits::check_metadata_size(metadata),
     }
 }
 

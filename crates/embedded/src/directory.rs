@@ -7,7 +7,7 @@
 //!
 //! Each block of a file is verified at its first read after the segment was opened. Tantivy unwraps errors of some
 //! reads and drops others, so a read of a damaged block does not return an error: it unwinds with
-//! [`ReadFailed`](crate::splits::reads::ReadFailed), which [`reads::catch`] converts to an error.
+//! [`ReadFailed`](crate::splits::dry_run::ReadFailed), which [`dry_run::catch`] converts to an error.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -29,7 +29,7 @@ use tantivy::directory::{
 
 use crate::block_checksums::{self, BlockVerifier, CHECKSUMS_FILE, ChecksumWriter, Checksums, FileChecksums, FileSum};
 use crate::shard::damaged;
-use crate::splits::reads;
+use crate::splits::dry_run;
 
 /// Write buffer in bytes.
 const WRITE_BUFFER_BYTES: usize = 128 << 10;
@@ -256,7 +256,7 @@ impl HasLen for VerifiedFile {
 impl FileHandle for VerifiedFile {
     fn read_bytes(&self, range: Range<usize>) -> io::Result<OwnedBytes> {
         if let Err(offset) = self.verifier.verify(&self.bytes, &range) {
-            reads::fail(self.shared.note_block(&self.name, offset));
+            dry_run::fail(self.shared.note_block(&self.name, offset));
         }
         Ok(self.bytes.slice(range))
     }
@@ -407,7 +407,7 @@ impl Directory for DiskDirectory {
             .get(&*name)
             .is_some_and(|sum| *sum != FileSum::of(&bytes))
         {
-            reads::fail(self.shared.note(&name, "its checksum does not match"));
+            dry_run::fail(self.shared.note(&name, "its checksum does not match"));
         }
         Ok(bytes.to_vec())
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use firn_model::ids::id_of_key;
 use tantivy::{DocId, SegmentReader};
 
-use crate::derived::Derived;
+use crate::segment_memo::SegmentMemo;
 use crate::tenants::SegmentTenants;
 
 /// Live documents of a segment, by document id: bit set = live.
@@ -36,7 +36,7 @@ pub struct Segment {
     /// Rows of each tenant; `None`: unknown, or the index does not separate tenants.
     pub tenants: Option<Arc<SegmentTenants>>,
     /// Data computed from it.
-    pub(crate) derived: Arc<Derived>,
+    pub(crate) derived: Arc<SegmentMemo>,
 }
 
 impl Segment {

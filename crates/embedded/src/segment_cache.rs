@@ -2,7 +2,7 @@
 //!
 //! A segment never changes, so data computed from all of it stays valid as long as it exists. A dashboard that is
 //! opened again computes only the part of the newest segments. When a segment is closed, its entries are removed
-//! ([`crate::derived::Derived`]): some keep its files open.
+//! ([`crate::segment_memo::SegmentMemo`]): some keep its files open.
 
 use std::any::Any;
 use std::collections::HashMap;

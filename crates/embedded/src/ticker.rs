@@ -10,9 +10,9 @@ use firn_model::ErrorKind;
 use parking_lot::{Condvar, Mutex};
 
 use crate::disk_watch::DiskWatch;
-use crate::due::{Policy, ShardView, due};
 use crate::engine::Core;
 use crate::engine::state::{IndexState, ShardSlot};
+use crate::maintenance::{Policy, ShardView, due};
 use crate::pool::Flow;
 use crate::shard::Shard;
 

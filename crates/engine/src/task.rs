@@ -169,13 +169,13 @@ impl Watch {
 /// Work that continues after its request is answered. It has a separate flag, which a disconnect of the client does not
 /// raise, and an entry in the task list, which stays until the last clone is dropped.
 #[derive(Debug, Clone)]
-pub struct Lasting {
+pub struct BackgroundTask {
     /// Raised when the task is cancelled.
     pub cancel: Cancel,
     _entry: Arc<dyn fmt::Debug + Send + Sync>,
 }
 
-impl Lasting {
+impl BackgroundTask {
     /// Creates work that `cancel` stops; `entry` is dropped with it.
     pub fn new(cancel: Cancel, entry: impl fmt::Debug + Send + Sync + 'static) -> Self {
         Self {
@@ -204,7 +204,7 @@ pub struct RequestContext {
     pub progress: Option<Arc<Progress>>,
     /// Task for work that the request starts and that outlives it (a snapshot, a restore); `None`: the work is in no
     /// task list and runs to its end.
-    pub lasting: Option<Lasting>,
+    pub lasting: Option<BackgroundTask>,
     /// Maximum bytes that one search of the caller may fetch from snapshot repositories; `None`: no limit for the
     /// caller.
     pub repository_bytes_max: Option<u64>,

@@ -23,8 +23,8 @@ use crate::recovery::ShardRecovery;
 use crate::search::{IndexTarget, QueryExplanation, SearchRequest, SearchResponse};
 use crate::snapshot::Snapshots;
 use crate::task::RequestContext;
+use crate::tenant_usage::TenantUsage;
 use crate::terms_enum::{TermsEnumRequest, TermsEnumResponse};
-use crate::usage::TenantUsage;
 
 /// Storage and search engine for events. Every method may be called concurrently.
 ///

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use firn_control::{Control, Parts, Password, SlowdownLimits};
+use firn_control::{Control, Parts, Password, SignInThrottleLimits};
 use firn_storage::RealDisk;
 
 use crate::serve::now_ms;
@@ -50,7 +50,7 @@ pub(crate) fn open(settings: &ServeSettings, is_on: bool) -> anyhow::Result<Arc<
         now_ms: Arc::new(now_ms),
         stopwatch: Arc::new(move || started.elapsed()),
         random: Arc::new(fill_random),
-        slowdown: SlowdownLimits::default(),
+        slowdown: SignInThrottleLimits::default(),
         sessions: settings.sessions,
     })?;
     if is_on {

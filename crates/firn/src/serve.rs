@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use firn_api::{ApiConfig, AsyncSearchLimits, Security};
-use firn_control::Life;
+use firn_control::RetentionController;
 use firn_embedded::{ContextLimits, Embedded, EmbeddedConfig, TierPaths, Watermark};
 use firn_engine::{Engine, RequestContext};
 use firn_model::tier::Tier;
@@ -243,7 +243,7 @@ pub(crate) fn serve(
         let give_back = tokio::spawn(allocator::give_back());
         let last_uses = tokio::spawn(security::write_last_uses(Arc::clone(&control)));
         let life = tokio::spawn(lifecycle::run(
-            Life::new(Arc::clone(&control), Arc::clone(&engine)),
+            RetentionController::new(Arc::clone(&control), Arc::clone(&engine)),
             settings.lifecycle_poll_interval,
         ));
         let policies = [

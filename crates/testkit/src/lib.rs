@@ -13,5 +13,5 @@ mod seed;
 pub use gateway::Gateway;
 pub use http::{Answer, Client};
 pub use node::{Node, NodeOptions};
-pub use proxy::{Asked, Fault, FaultProxy, Faults, Method, ProxyStats, Rule};
+pub use proxy::{Fault, FaultProxy, Faults, Method, ProxiedRequest, ProxyStats, Rule};
 pub use seed::seed;

@@ -16,7 +16,11 @@ const LARGER: &[(&str, usize, &str)] = &[
     ("api", 102, "state and endpoints share files"),
     ("control", 16, "authentication and lifecycle share one service"),
     ("embedded", 209, "search, shards and the engine are one crate"),
-    ("engine", 156, "queries and aggregations contain each other, and the trait imports all of them"),
+    (
+        "engine",
+        156,
+        "queries and aggregations contain each other, and the trait imports all of them",
+    ),
     ("firn", 25, "settings and commands share files"),
     ("model", 36, "metadata, names and settings import each other"),
     ("storage", 19, "object stores and their analysis import each other"),

@@ -14,14 +14,20 @@ use crate::request::Edge;
 use crate::search::{Printing, write_response};
 
 /// Options for printing an answer.
-pub(super) struct Looks {
+pub(super) struct AnswerForm {
     pub(super) printing: Printing,
     /// Prefix the names of aggregations with their types.
     pub(super) typed_keys: bool,
 }
 
 /// Builds the answer of a submit or get request. As in Elasticsearch, its status is that of a failed search.
-pub(super) fn answer(search: &AsyncSearch, has_id: bool, looks: &Looks, edge: &Edge, metadata: &Metadata) -> Reply {
+pub(super) fn answer(
+    search: &AsyncSearch,
+    has_id: bool,
+    looks: &AnswerForm,
+    edge: &Edge,
+    metadata: &Metadata,
+) -> Reply {
     // Read the progress before the completion, because the completion clears it.
     let latest = search.progress().latest();
     let completed = search.completed();
@@ -112,7 +118,7 @@ fn times(search: &AsyncSearch, completed_ms: Option<i64>, object: &mut Map<Strin
     }
 }
 
-fn print(response: &SearchResponse, looks: &Looks, edge: &Edge, metadata: &Metadata) -> Vec<u8> {
+fn print(response: &SearchResponse, looks: &AnswerForm, edge: &Edge, metadata: &Metadata) -> Vec<u8> {
     let node_id = &edge.config.node_id;
     match &response.aggregations {
         Some(typed) if !looks.typed_keys => {

@@ -24,7 +24,7 @@ use crate::reply::Reply;
 use crate::request::{Call, Edge};
 use crate::search::{self, Printing};
 use crate::tasks::TaskGuard;
-use answer::Looks;
+use answer::AnswerForm;
 use store::AsyncSearch;
 pub(crate) use store::AsyncSearches;
 
@@ -108,7 +108,7 @@ pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
         search.wait(wait).await;
     }
     let metadata = edge.metadata(&call).await?;
-    let looks = Looks {
+    let looks = AnswerForm {
         printing: Printing::param(&call.params)?,
         typed_keys: call.params.bool("typed_keys", false)?,
     };
@@ -139,7 +139,7 @@ fn find(edge: &Edge, call: &Call) -> Result<Arc<AsyncSearch>, ApiError> {
 }
 
 /// Parses the search. Parameters are those of `_search`; those that async search lacks are refused as in Elasticsearch.
-fn read(call: &Call, keep_alive: Duration) -> Result<(SearchRequest, Looks), ApiError> {
+fn read(call: &Call, keep_alive: Duration) -> Result<(SearchRequest, AnswerForm), ApiError> {
     let params = &call.params;
     let mut problems = Vec::new();
     if params.get("scroll").is_some() {
@@ -161,7 +161,7 @@ fn read(call: &Call, keep_alive: Duration) -> Result<(SearchRequest, Looks), Api
         return Err(ApiError::validation(&problems));
     }
     refuse_estimates(params)?;
-    let looks = Looks {
+    let looks = AnswerForm {
         printing: Printing::param(params)?,
         typed_keys: params.bool("typed_keys", false)?,
     };

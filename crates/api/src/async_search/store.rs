@@ -4,13 +4,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use firn_engine::search::SearchResponse;
-use firn_engine::{Cancel, Error, ErrorKind, Progress, Scope, Share};
+use firn_engine::{Cancel, Error, ErrorKind, FairPermit, Progress, Scope};
 use firn_model::tenant::TenantId;
 use tokio::sync::watch;
 
 use crate::config::AsyncSearchLimits;
 use crate::error::ApiError;
-use crate::kept::{self, Answers, Bounds, Kept};
+use crate::retained::{self, Answers, Bounds, RetainedResult};
 
 /// Prefix of an id.
 const PREFIX: &str = "firna";
@@ -19,7 +19,7 @@ const PREFIX: &str = "firna";
 pub(crate) type AsyncSearches = Answers<Search>;
 
 /// One async search.
-pub(crate) type AsyncSearch = Kept<Search>;
+pub(crate) type AsyncSearch = RetainedResult<Search>;
 
 /// State of an async search.
 pub(crate) struct Search {
@@ -34,7 +34,7 @@ struct State {
     /// The search stays available under its id, so its size counts against the limits.
     is_kept: bool,
     outcome: Option<Arc<Completed>>,
-    held: Option<Share<Option<TenantId>>>,
+    held: Option<FairPermit<Option<TenantId>>>,
 }
 
 /// Result of a search.
@@ -69,10 +69,10 @@ impl Answers<Search> {
             state: Mutex::default(),
             is_done: watch::Sender::new(false),
         };
-        let expires_ms = Some(kept::after(now_ms, keep_alive));
+        let expires_ms = Some(retained::after(now_ms, keep_alive));
         let added = self.add(scope, Cancel::default(), expires_ms, random, search);
         added.map_err(|full| {
-            let (kept::Full::All(held) | kept::Full::Tenant(held)) = full;
+            let (retained::Full::All(held) | retained::Full::Tenant(held)) = full;
             Error::new(
                 ErrorKind::Rejected,
                 format!(
@@ -148,7 +148,7 @@ impl Answers<Search> {
                 )),
             }
         };
-        let held = state.held.as_ref().map_or(0, Share::amount);
+        let held = state.held.as_ref().map_or(0, FairPermit::amount);
         state.outcome = Some(match refused {
             None => done,
             Some(error) => {
@@ -164,7 +164,7 @@ impl Answers<Search> {
     }
 }
 
-impl Kept<Search> {
+impl RetainedResult<Search> {
     /// Returns the partial results so far.
     pub(crate) fn progress(&self) -> &Arc<Progress> {
         &self.answer.progress

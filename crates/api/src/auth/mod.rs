@@ -4,9 +4,9 @@
 //! thread, few at a time. After wrong attempts for the same name, the check waits in a queue.
 
 mod header;
-mod line;
+mod password_queue;
+mod revocation;
 mod session;
-mod standing;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,12 +18,12 @@ use http::request::Parts;
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 
-pub(crate) use self::line::Origin;
-use self::line::{Line, Place};
+pub(crate) use self::password_queue::Origin;
+use self::password_queue::{PasswordQueue, QueuePlace};
 use crate::request::Peer;
 
+pub(crate) use revocation::Revocation;
 pub(crate) use session::{Cookies, Csrf, OfSession, takes_challenge};
-pub(crate) use standing::Standing;
 
 /// Accepted authentication schemes, for `WWW-Authenticate`.
 pub(crate) const CHALLENGES: [&str; 2] = [r#"Basic realm="security", charset="UTF-8""#, "ApiKey"];
@@ -38,10 +38,10 @@ const RETRY_AFTER_S: u64 = 10;
 pub(crate) struct Gate {
     pub(crate) cookies: Cookies,
     checks: Semaphore,
-    passwords: Line,
+    passwords: PasswordQueue,
     /// Separate queues for API keys: attackers can invent key ids faster than they learn user names, and must not block
     /// users.
-    keys: Line,
+    keys: PasswordQueue,
 }
 
 /// Authenticated caller.
@@ -67,8 +67,8 @@ impl Gate {
         Self {
             cookies: Cookies { is_secure },
             checks: Semaphore::new(CHECKS_AT_A_TIME),
-            passwords: Line::default(),
-            keys: Line::default(),
+            passwords: PasswordQueue::default(),
+            keys: PasswordQueue::default(),
         }
     }
 }
@@ -152,7 +152,7 @@ impl Gate {
         Ok(())
     }
 
-    fn join(&self, credentials: &Credentials, from: Origin) -> Result<Place, Error> {
+    fn join(&self, credentials: &Credentials, from: Origin) -> Result<QueuePlace, Error> {
         let line = match credentials {
             Credentials::Password { .. } => &self.passwords,
             Credentials::ApiKey { .. } => &self.keys,
@@ -166,7 +166,7 @@ impl Gate {
         control: &Arc<Control>,
         credentials: &Credentials,
         check: PasswordCheck,
-        place: &Place,
+        place: &QueuePlace,
         uri: &str,
     ) -> Result<Arc<Identity>, Error> {
         let principal = credentials.principal();
@@ -257,7 +257,7 @@ mod tests {
             secret: String::new(),
         };
         let peer = |number: usize| Origin::of(Some([10, 0, (number >> 8) as u8, number as u8].into()));
-        let taken: Vec<Place> = (0..)
+        let taken: Vec<QueuePlace> = (0..)
             .map_while(|number| gate.join(&key(number), peer(number)).ok())
             .collect();
         assert!(taken.len() > 100);

@@ -15,7 +15,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
 use super::unauthenticated;
 use crate::error::ApiError;
-use crate::form;
+use crate::form_urlencoded;
 use crate::media_type::is_form;
 use crate::sessions;
 
@@ -169,7 +169,7 @@ impl OfSession {
     /// Checks a form against the session.
     pub(crate) fn check_form(&self, form: &[u8]) -> Result<(), ApiError> {
         let text = std::str::from_utf8(form).unwrap_or("");
-        match form::field(text, CSRF_FIELD)? {
+        match form_urlencoded::field(text, CSRF_FIELD)? {
             Some(token) => self.check_token(Some(&token)),
             None => Err(self.no_token().into()),
         }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use firn_engine::document::{BulkItemResponse, Refresh};
 
 use crate::document::{check_pipeline, refresh_param, wait_for_active_shards};
-use crate::elsewhere;
 use crate::error::ApiError;
+use crate::offload;
 use crate::reply::{Body, Reply};
 use crate::request::{Call, Edge};
 
@@ -69,7 +69,7 @@ pub(crate) async fn bulk(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError>
     let filter = call.filter_path.clone();
     let print = move || respond::write(&response, &op_types, took_ms, filter.as_ref(), &metadata);
     let (bytes, filtered) = match op_types_count >= PRINT_ELSEWHERE_FROM_ITEMS {
-        true => elsewhere::print(print).await?,
+        true => offload::print(print).await?,
         false => print(),
     };
     Ok(Reply {

@@ -25,14 +25,14 @@ const KEYS: [&str; 11] = [
 const ALL_KEYS: u16 = (1 << KEYS.len()) - 1;
 
 /// Keys to write, by kind of operation.
-struct Wanted {
+struct ItemFields {
     /// Bit N: `KEYS[N]`.
     keys: [u16; 4],
     took: bool,
     errors: bool,
 }
 
-impl Wanted {
+impl ItemFields {
     /// Builds the key masks; `None`: the filter applies to values and must run over the whole text.
     fn new(filter: Option<&FilterPath>) -> Option<Self> {
         let Some(filter) = filter else {
@@ -87,9 +87,9 @@ pub(super) fn write(
     filter: Option<&FilterPath>,
     metadata: &Metadata,
 ) -> (Vec<u8>, bool) {
-    let wanted = Wanted::new(filter);
+    let wanted = ItemFields::new(filter);
     let filtered = filter.is_some() && wanted.is_some();
-    let wanted = wanted.unwrap_or(Wanted {
+    let wanted = wanted.unwrap_or(ItemFields {
         keys: [ALL_KEYS; 4],
         took: true,
         errors: true,

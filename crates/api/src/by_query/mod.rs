@@ -6,8 +6,8 @@
 //!
 //! The run sees only documents that the caller may both read and write.
 
-mod asked;
 mod progress;
+mod request;
 mod run;
 
 use std::panic::AssertUnwindSafe;
@@ -21,11 +21,11 @@ use serde_json::json;
 use crate::error::ApiError;
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
-use asked::Asked;
 pub(crate) use progress::Progress;
+use request::ByQueryRequest;
 use run::Run;
 
-pub(crate) use asked::PARAMS;
+pub(crate) use request::PARAMS;
 
 /// Action of the whole request in `_tasks`.
 pub(crate) const ACTION: &str = "indices:data/write/delete/byquery";
@@ -38,7 +38,7 @@ pub(crate) const BACKGROUND_MAX: u64 = 64;
 
 /// `POST /{index}/_delete_by_query`.
 pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
-    let asked = Asked::read(&call)?;
+    let asked = ByQueryRequest::read(&call)?;
     let waits = call.params.bool("wait_for_completion", true)?;
     let mut ctx = RequestContext {
         scope: Arc::new(scope(&call)?),

@@ -12,12 +12,12 @@ use firn_model::metadata::Metadata;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::asked::Asked;
 use super::progress::{Counts, Progress};
+use super::request::ByQueryRequest;
 use crate::error::{ApiError, error_object, status_and_type};
-use crate::moment::Moment;
 use crate::reply::Reply;
 use crate::request::Edge;
+use crate::shared_point_in_time::SharedPointInTime;
 
 /// Maximum failures that an answer lists; the counters include all.
 const FAILURES_MAX: usize = 100;
@@ -33,9 +33,9 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(super) struct Run {
     edge: Arc<Edge>,
     ctx: RequestContext,
-    asked: Asked,
+    asked: ByQueryRequest,
     progress: Arc<Progress>,
-    moment: Moment,
+    moment: SharedPointInTime,
     /// Smallest `index.max_result_window` of the searched indices.
     window: usize,
 }
@@ -59,13 +59,13 @@ impl Run {
     pub(super) async fn open(
         edge: &Arc<Edge>,
         ctx: RequestContext,
-        asked: Asked,
+        asked: ByQueryRequest,
         progress: Arc<Progress>,
     ) -> Result<Self, ApiError> {
         let metadata = edge.engine.metadata(&ctx).await?;
         let windows = edge.resolve(&asked.target, &metadata)?;
         let window = windows.iter().map(|index| index.settings.max_result_window).min();
-        let moment = Moment::open(edge, &ctx, &asked.target, asked.routing.clone(), None).await?;
+        let moment = SharedPointInTime::open(edge, &ctx, &asked.target, asked.routing.clone(), None).await?;
         Ok(Self {
             edge: Arc::clone(edge),
             ctx,

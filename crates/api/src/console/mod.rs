@@ -48,8 +48,8 @@ pub(crate) fn answer(config: &ApiConfig, parts: &Parts) -> Option<Response<Bytes
         _ => return None,
     };
     let mut response = match wanted(parts)? {
-        Wanted::Root => redirect(),
-        Wanted::File(path) => match config.console.get(path) {
+        ConsolePath::Root => redirect(),
+        ConsolePath::File(path) => match config.console.get(path) {
             Some(asset) if path != INDEX => file(asset, &parts.headers),
             // A page older than the binary may request a removed file; HTML would be an invalid script.
             None if path.starts_with(HASHED) && !config.console.is_empty() => missing(),
@@ -69,17 +69,17 @@ pub(crate) fn answer(config: &ApiConfig, parts: &Parts) -> Option<Response<Bytes
 
 /// Target of a path.
 #[derive(Debug, PartialEq, Eq)]
-enum Wanted<'a> {
+enum ConsolePath<'a> {
     /// `/`, requested by a browser.
     Root,
     /// File, or client-side route of the page.
     File(&'a str),
 }
 
-fn wanted(parts: &Parts) -> Option<Wanted<'_>> {
+fn wanted(parts: &Parts) -> Option<ConsolePath<'_>> {
     let path = parts.uri.path();
     if path == "/" {
-        return accepts(&parts.headers, "text/html").then_some(Wanted::Root);
+        return accepts(&parts.headers, "text/html").then_some(ConsolePath::Root);
     }
     let rest = path.strip_prefix(ROOT)?;
     let rest = match rest.strip_prefix('/') {
@@ -88,7 +88,7 @@ fn wanted(parts: &Parts) -> Option<Wanted<'_>> {
         Some(rest) => rest,
     };
     let is_of_index = rest.starts_with('_') || accepts(&parts.headers, "json") && !accepts(&parts.headers, "text/html");
-    (!is_of_index).then_some(Wanted::File(rest))
+    (!is_of_index).then_some(ConsolePath::File(rest))
 }
 
 /// Returns whether `Accept` names a type with these words in it; `*/*` does not count.

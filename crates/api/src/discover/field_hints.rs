@@ -9,7 +9,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::known::{KnownFields, is_object};
+use super::known_fields::{KnownFields, is_object};
 use super::language::Typed;
 
 /// Maximum unknown fields in the hints for one query.
@@ -29,9 +29,13 @@ struct UnknownField {
 
 /// Builds the event about unknown fields; `None`: all fields are known. `in_use` returns the fields with values, which
 /// win over equally near names; it is called only if a field is unknown.
-pub(super) async fn print<'a, Asked>(typed: &Typed, known: &KnownFields, in_use: impl Fn() -> Asked) -> Option<Bytes>
+pub(super) async fn print<'a, DiscoverRequest>(
+    typed: &Typed,
+    known: &KnownFields,
+    in_use: impl Fn() -> DiscoverRequest,
+) -> Option<Bytes>
 where
-    Asked: Future<Output = Option<&'a BTreeSet<String>>>,
+    DiscoverRequest: Future<Output = Option<&'a BTreeSet<String>>>,
 {
     let unknown = unknown_names(typed, known);
     if unknown.is_empty() {
@@ -156,7 +160,7 @@ fn edits(wanted: &[char], candidate: &str, edits_max: usize) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::known::KnownField;
+    use super::super::known_fields::KnownField;
     use super::super::language::Language;
     use super::*;
 

@@ -8,15 +8,15 @@ use firn_engine::RequestContext;
 use firn_model::metadata::Metadata;
 use serde_json::{Map, Value, json};
 
-use super::known::{self, KnownFields};
-use super::request::Question;
+use super::field_usage::{self, FieldUsage};
+use super::known_fields::{self, KnownFields};
+use super::request::EventSelection;
 use super::sources::TIMESTAMP;
 use super::stages::sample::hits_body;
-use super::uses::{self, Uses};
-use super::{body, known::default_split};
+use super::{body, known_fields::default_split};
 use crate::error::ApiError;
 use crate::field_caps::{Capability, leaves};
-use crate::fields::Fields;
+use crate::json_fields::Fields;
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
 use crate::search;
@@ -70,18 +70,18 @@ pub(crate) async fn fields(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
         }
     }
     asked.finish()?;
-    let question = Question::take(&mut Fields::new("discover request", place), edge.now_ms())?;
+    let question = EventSelection::take(&mut Fields::new("discover request", place), edge.now_ms())?;
     let metadata = edge.metadata_with_mappings(&call).await?;
     let indices = edge.resolve_names(&question.target, &metadata)?;
-    let in_use = known::in_use(&edge, &call.ctx, &question).await?;
-    let known = known::fields(&metadata, &indices);
+    let in_use = known_fields::in_use(&edge, &call.ctx, &question).await?;
+    let known = known_fields::fields(&metadata, &indices);
     let by_name = by_name(&metadata, &indices);
     let shown = shown(&by_name, &in_use);
     let times = time_fields(&by_name);
     let asked = question.time.as_ref().map(|time| time.field.as_str());
     let time_field = asked.filter(|field| times.contains(field)).or(times.first().copied());
     let mut columns: Vec<String> = well_known(&in_use).into_iter().map(str::to_owned).collect();
-    if columns.is_empty() && !known::any_mounted(&metadata, &indices) {
+    if columns.is_empty() && !known_fields::any_mounted(&metadata, &indices) {
         columns = most_used(&edge, &call.ctx, &question, &in_use, time_field).await;
     }
     let printed: Vec<Value> = shown
@@ -135,11 +135,11 @@ fn time_fields<'a>(fields: &'a BTreeMap<String, ByType<'_>>) -> Vec<&'a str> {
 async fn most_used(
     edge: &Edge,
     ctx: &RequestContext,
-    question: &Question,
+    question: &EventSelection,
     in_use: &BTreeSet<String>,
     time_field: Option<&str>,
 ) -> Vec<String> {
-    let newest = question.search(hits_body(question, uses::SAMPLE, None));
+    let newest = question.search(hits_body(question, field_usage::SAMPLE, None));
     let Ok(mut request) = newest else {
         return Vec::new();
     };
@@ -148,7 +148,7 @@ async fn most_used(
     let Ok(Ok(newest)) = tokio::time::timeout(2 * NEWEST_WITHIN, searching).await else {
         return Vec::new();
     };
-    let uses = Uses::of(&newest.hits);
+    let uses = FieldUsage::of(&newest.hits);
     let fields = in_use
         .iter()
         .filter(|name| uses.has(name) && time_field != Some(name.as_str()));

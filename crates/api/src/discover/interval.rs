@@ -3,7 +3,7 @@
 use firn_engine::{Error, Result};
 use firn_model::dates::{CalendarUnit, Interval, Rounding, Zone, parse_duration_ms};
 
-use super::time::TimeRange;
+use super::time_range::TimeRange;
 
 /// Minimum width of a bar with its gap.
 const BAR_PX: u64 = 8;

@@ -7,9 +7,9 @@ use firn_engine::query::{Query, kql, query_string};
 use firn_engine::{Error, Result};
 use serde_json::{Map, Value, json};
 
-use super::time::TimeRange;
+use super::time_range::TimeRange;
 use crate::error::ApiError;
-use crate::fields::Fields;
+use crate::json_fields::Fields;
 
 /// Maximum length of a text, more than users type.
 pub(super) const TEXT_BYTES_MAX: usize = 64 << 10;

@@ -11,28 +11,28 @@
 //! ([`suggest`]), one event ([`event`]), its neighbours ([`surrounding`]), and an export of all events as a file
 //! ([`export`]).
 
-mod board;
 mod csv;
+mod discover_store;
 mod event;
+mod event_stream;
 mod export;
 mod field_hints;
+mod field_usage;
 mod fields;
+mod highlights;
 mod interval;
-mod known;
+mod known_fields;
 mod language;
-mod marks;
+mod live_tail;
+mod partial_results;
 mod request;
 mod run;
 mod sources;
+mod stage_run;
 mod stages;
-mod step;
-mod store;
-mod stream;
 mod suggest;
 mod surrounding;
-mod tail;
-mod time;
-mod uses;
+mod time_range;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,23 +44,23 @@ use tokio::sync::OnceCell;
 use tokio::task::AbortHandle;
 
 use crate::error::ApiError;
-use crate::kept;
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
-use board::{News, Topic};
-use request::{Asked, BODY_BYTES_MAX, Frozen, Question};
+use crate::retained;
+use discover_store::Discover;
+use event_stream::Wire;
+use partial_results::{PartialResult, ResultKey};
+use request::{BODY_BYTES_MAX, DiscoverRequest, EventSelection, Frozen};
 use run::Run;
-use store::Discover;
-use stream::Wire;
 
+pub(crate) use discover_store::Discovers;
 pub(crate) use event::{PARAMS as EVENT_PARAMS, event};
 pub(crate) use export::export;
 pub(crate) use fields::fields;
+pub(crate) use live_tail::tail;
 pub(crate) use sources::{PARAMS as SOURCES_PARAMS, sources};
-pub(crate) use store::Discovers;
 pub(crate) use suggest::suggest;
 pub(crate) use surrounding::surrounding;
-pub(crate) use tail::tail;
 
 /// Action of a background run in `_tasks`.
 const RUN_ACTION: &str = "indices:data/read/firn/discover/run";
@@ -71,7 +71,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(3 * 86_400);
 pub(crate) async fn discover(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let wire = Wire::of(&call);
     let now_ms = edge.now_ms();
-    let asked = Asked::read(body(&call)?, now_ms)?;
+    let asked = DiscoverRequest::read(body(&call)?, now_ms)?;
     let (metadata, indices) = resolve(&edge, &call, &asked.question).await?;
     // The run counts as one search of its tenant until it ends, which may be after this request.
     let permit = edge.admit(&call.ctx.scope, "indices:data/read/search")?;
@@ -86,7 +86,7 @@ pub(crate) async fn discover(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiEr
     let discover = edge.discovers.open(
         Arc::clone(&ctx.scope),
         ctx.cancel.clone(),
-        goes_on.then(|| kept::after(now_ms, KEEP_ALIVE)),
+        goes_on.then(|| retained::after(now_ms, KEEP_ALIVE)),
         &*edge.config.random,
     )?;
     let mut claim = Claim {
@@ -95,9 +95,10 @@ pub(crate) async fn discover(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiEr
         run: None,
         goes_on,
     };
-    discover
-        .answer
-        .post(Topic::Opened, opened(&discover.id, &asked.question, &indices, now_ms))?;
+    discover.answer.post(
+        ResultKey::Opened,
+        opened(&discover.id, &asked.question, &indices, now_ms),
+    )?;
     let task = goes_on.then(|| {
         edge.tasks
             .start(RUN_ACTION, format!("POST {}", call.path), now_ms, &ctx)
@@ -143,8 +144,8 @@ pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
 
 /// Streams the events of a board; `held` is dropped with the connection.
 fn reply(discover: &Discover, wire: Wire, held: impl Send + 'static) -> Reply {
-    let pieces = stream::read(Arc::clone(&discover.answer), wire, held);
-    wire.reply(stream::kept_alive(pieces, wire), false)
+    let pieces = event_stream::read(Arc::clone(&discover.answer), wire, held);
+    wire.reply(event_stream::kept_alive(pieces, wire), false)
 }
 
 /// `DELETE /_firn/discover/{id}`: ends the run if it is still active. An admin of its tenant may do so too.
@@ -167,13 +168,17 @@ pub(crate) fn body(call: &Call) -> Result<serde_json::Map<String, Value>, ApiErr
 }
 
 /// Returns the concrete indices of a question; fails if one of its names does not exist.
-async fn resolve(edge: &Edge, call: &Call, question: &Question) -> Result<(Arc<Metadata>, Vec<String>), ApiError> {
+async fn resolve(
+    edge: &Edge,
+    call: &Call,
+    question: &EventSelection,
+) -> Result<(Arc<Metadata>, Vec<String>), ApiError> {
     let metadata = edge.metadata(call).await?;
     let indices = edge.resolve_names(&question.target, &metadata)?;
     Ok((metadata, indices))
 }
 
-fn opened(id: &str, question: &Question, indices: &[String], now_ms: i64) -> News {
+fn opened(id: &str, question: &EventSelection, indices: &[String], now_ms: i64) -> PartialResult {
     let time = question.time.as_ref().map(
         |time| json!({"field": time.field, "from_ms": time.from_ms, "to_ms": time.to_ms, "zone": time.zone.name()}),
     );
@@ -185,7 +190,7 @@ fn opened(id: &str, question: &Question, indices: &[String], now_ms: i64) -> New
         "now_ms": now_ms,
         "query_dsl": question.query_dsl,
     });
-    News {
+    PartialResult {
         event: "opened",
         json: json.to_string().into(),
     }

@@ -9,11 +9,11 @@ use firn_model::dates::parse_duration_ms;
 use firn_model::names::IndicesOptions;
 use serde_json::{Map, Value, json};
 
+use super::highlights;
 use super::language::{self, Typed};
-use super::marks;
-use super::time::TimeRange;
+use super::time_range::TimeRange;
 use crate::error::ApiError;
-use crate::fields::Fields;
+use crate::json_fields::Fields;
 use crate::params::split_list;
 
 /// Maximum stages of one request: each is one or more searches.
@@ -45,7 +45,7 @@ const WIDTH_PX: u64 = 1200;
 
 /// Selection and order of events.
 #[derive(Debug, Clone)]
-pub(crate) struct Question {
+pub(crate) struct EventSelection {
     pub(crate) target: IndexTarget,
     /// `None`: all times.
     pub(crate) time: Option<TimeRange>,
@@ -61,14 +61,14 @@ pub(crate) struct Question {
     pub(super) highlight: bool,
     /// Timeout of each search.
     pub(crate) timeout: Option<Duration>,
-    /// [`Question::query_dsl`] without the time range.
+    /// [`EventSelection::query_dsl`] without the time range.
     conditions: Vec<Value>,
 }
 
 /// Request of `_firn/discover`.
 #[derive(Debug)]
-pub(super) struct Asked {
-    pub(super) question: Question,
+pub(super) struct DiscoverRequest {
+    pub(super) question: EventSelection,
     /// Cheapest first.
     pub(super) stages: Vec<Stage>,
     pub(super) frozen: Frozen,
@@ -158,7 +158,7 @@ impl Stage {
     }
 }
 
-impl Question {
+impl EventSelection {
     /// Takes the selection of events from a body. `now_ms` is the time of the whole request.
     pub(crate) fn take(fields: &mut Fields, now_ms: i64) -> Result<Self, ApiError> {
         let expression = fields
@@ -218,7 +218,7 @@ impl Question {
         let mut request = SearchRequest::parse(self.target.clone(), Some(&body))?;
         request.timeout = self.timeout;
         if let Some(highlight) = &mut request.shape.highlight {
-            highlight.budget = Some(marks::BUDGET);
+            highlight.budget = Some(highlights::BUDGET);
         }
         // A repeated question hits the response cache: times are in ms, so the request text is the same.
         request.request_cache = Some(true);
@@ -287,10 +287,10 @@ impl Frozen {
     }
 }
 
-impl Asked {
+impl DiscoverRequest {
     pub(super) fn read(body: Map<String, Value>, now_ms: i64) -> Result<Self, ApiError> {
         let mut fields = Fields::new("discover request", body);
-        let mut question = Question::take(&mut fields, now_ms)?;
+        let mut question = EventSelection::take(&mut fields, now_ms)?;
         let mut stages = match fields.take("stages") {
             None => default_stages(),
             Some(Value::Array(stages)) => {
@@ -482,9 +482,9 @@ mod tests {
 
     const NOW_MS: i64 = 1_700_000_000_000;
 
-    fn read(body: Value) -> Result<Asked, String> {
+    fn read(body: Value) -> Result<DiscoverRequest, String> {
         let Value::Object(body) = body else { unreachable!() };
-        Asked::read(body, NOW_MS).map_err(|error| error.body(None, false)["error"]["reason"].to_string())
+        DiscoverRequest::read(body, NOW_MS).map_err(|error| error.body(None, false)["error"]["reason"].to_string())
     }
 
     fn check_refused(rest: Value, expect: &str) {

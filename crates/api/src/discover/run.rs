@@ -17,27 +17,27 @@ use futures_util::future::join_all;
 use serde_json::json;
 use tokio::sync::OnceCell;
 
-use super::board::{Board, News, Topic};
 use super::field_hints;
-use super::known::{self, KnownFields};
-use super::request::{Asked, Frozen, Question};
+use super::known_fields::{self, KnownFields};
+use super::partial_results::{PartialResult, ResultBoard, ResultKey};
+use super::request::{DiscoverRequest, EventSelection, Frozen};
+use super::stage_run::Step;
 use super::stages::{self, Outcome};
-use super::step::Step;
 use crate::error::ApiError;
-use crate::record::{StageTiming, Timings};
 use crate::request::Edge;
+use crate::request_record::{StageTiming, Timings};
 use crate::tasks::TaskGuard;
 
 /// Running request.
 pub(super) struct Run {
     pub(super) edge: Arc<Edge>,
     pub(super) ctx: RequestContext,
-    pub(super) question: Question,
+    pub(super) question: EventSelection,
     pub(super) frozen: Frozen,
     pub(super) metadata: Arc<Metadata>,
     /// Concrete indices of the request.
     pub(super) indices: Vec<String>,
-    pub(super) board: Arc<Board>,
+    pub(super) board: Arc<ResultBoard>,
     pub(super) timings: Arc<Timings>,
     pub(super) newest: OnceCell<SearchResponse>,
     pub(super) known: OnceCell<KnownFields>,
@@ -49,13 +49,13 @@ pub(super) struct Run {
 
 impl Run {
     /// Runs all stages and posts the end.
-    pub(super) async fn go(self, asked: Asked) {
+    pub(super) async fn go(self, asked: DiscoverRequest) {
         let steps = asked.stages.iter().enumerate();
         join_all(steps.map(|(number, stage)| self.step(Step::new(&self, number, stage)))).await;
         let took_ms = self.ctx.started.elapsed().as_millis() as u64;
         let json = json!({"event": "end", "took_ms": took_ms}).to_string().into();
         // A few bytes may fit where a result did not; if not, the end of the stream says it.
-        let _ = self.board.post(Topic::End, News { event: "end", json });
+        let _ = self.board.post(ResultKey::End, PartialResult { event: "end", json });
         self.board.close();
     }
 
@@ -98,7 +98,9 @@ impl Run {
         let in_use = || async { self.in_use().await.ok() };
         if let Some(json) = field_hints::print(typed, known, in_use).await {
             // If there is no memory for it, a stage fails for the same reason and reports it.
-            let _ = self.board.post(Topic::Hints, News { event: "hints", json });
+            let _ = self
+                .board
+                .post(ResultKey::Hints, PartialResult { event: "hints", json });
         }
     }
 
@@ -106,7 +108,7 @@ impl Run {
     pub(super) async fn known(&self) -> Result<&KnownFields, ApiError> {
         let ask = || async {
             let metadata = self.edge.engine.metadata_with_mappings(&self.ctx).await?;
-            Ok(known::fields(&metadata, &self.indices))
+            Ok(known_fields::fields(&metadata, &self.indices))
         };
         self.known.get_or_try_init(ask).await
     }
@@ -114,7 +116,7 @@ impl Run {
     /// Returns the fields with a value in some event, in indices that may match the time range. Read once for all
     /// stages.
     pub(super) async fn in_use(&self) -> Result<&BTreeSet<String>, ApiError> {
-        let ask = || known::in_use(&self.edge, &self.ctx, &self.question);
+        let ask = || known_fields::in_use(&self.edge, &self.ctx, &self.question);
         self.in_use.get_or_try_init(ask).await
     }
 
@@ -127,6 +129,6 @@ impl Run {
 
     /// Returns whether the request may fetch from a snapshot repository.
     pub(super) fn reads_repositories(&self) -> bool {
-        known::any_mounted(&self.metadata, &self.indices)
+        known_fields::any_mounted(&self.metadata, &self.indices)
     }
 }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use firn_engine::query::completion::{Slot, Wanted};
+use firn_engine::query::completion::{CompletionKind, Slot};
 use firn_engine::query::syntax_error::{byte_offset, utf16_offset};
 use firn_engine::search::{SearchRequest, SearchResponse};
 use firn_engine::{Error, ErrorKind, RequestContext};
@@ -16,11 +16,11 @@ use serde_json::{Map, Value, json};
 use tokio::time::error::Elapsed;
 
 use super::body;
-use super::known::{self, KnownField, KnownFields};
+use super::known_fields::{self, KnownField, KnownFields};
 use super::language::{Language, TEXT_BYTES_MAX};
-use super::request::{Question, number};
+use super::request::{EventSelection, number};
 use crate::error::ApiError;
-use crate::fields::Fields;
+use crate::json_fields::Fields;
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
 use crate::search;
@@ -44,15 +44,15 @@ pub(crate) async fn suggest(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErr
     let cursor = fields.number("cursor")?.unwrap_or(u64::MAX);
     let cursor = byte_offset(&text, usize::try_from(cursor).unwrap_or(usize::MAX));
     let size = number(&mut fields, "size", ITEMS, 1, ITEMS_MAX)? as usize;
-    let question = Question::take(&mut fields, edge.now_ms())?;
+    let question = EventSelection::take(&mut fields, edge.now_ms())?;
     fields.finish()?;
     let metadata = edge.metadata_with_mappings(&call).await?;
     let indices = edge.resolve_names(&question.target, &metadata)?;
     let slots = language.complete(&text, cursor);
     let begin = slots.iter().map(|slot| slot.replace.start).min().unwrap_or(cursor);
     let end = slots.iter().map(|slot| slot.replace.end).max().unwrap_or(cursor);
-    let mut asking = Asking {
-        known: known::fields(&metadata, &indices),
+    let mut asking = SuggestRun {
+        known: known_fields::fields(&metadata, &indices),
         edge: &edge,
         ctx: &call.ctx,
         metadata: &metadata,
@@ -67,7 +67,7 @@ pub(crate) async fn suggest(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErr
     for slot in &slots {
         // The text around the slot does not change.
         let (before, after) = (&text[begin..slot.replace.start], &text[slot.replace.end..end]);
-        let is_glued = slot.wanted == Wanted::Conjunction && !ends_open(&text[..slot.replace.start]);
+        let is_glued = slot.wanted == CompletionKind::Conjunction && !ends_open(&text[..slot.replace.start]);
         let space = if is_glued { " " } else { "" };
         let mut items = asking.items(slot).await?;
         for item in &mut items {
@@ -148,13 +148,13 @@ fn in_turn(kinds: Vec<Vec<Item>>, size: usize) -> Vec<Item> {
 }
 
 /// Running request.
-struct Asking<'a> {
+struct SuggestRun<'a> {
     edge: &'a Edge,
     ctx: &'a RequestContext,
     metadata: &'a Metadata,
     indices: &'a [String],
     known: KnownFields,
-    question: &'a Question,
+    question: &'a EventSelection,
     language: Language,
     size: usize,
     /// Some suggestions are missing, because they would have to be fetched from a repository or a shard failed.
@@ -163,13 +163,13 @@ struct Asking<'a> {
     timed_out: bool,
 }
 
-impl Asking<'_> {
+impl SuggestRun<'_> {
     async fn items(&mut self, slot: &Slot) -> Result<Vec<Item>, ApiError> {
         match &slot.wanted {
-            Wanted::Field => self.fields(&slot.typed).await,
-            Wanted::Value(field) => self.values(field, &slot.typed).await,
-            Wanted::Operator(field) => Ok(self.operators(field)),
-            Wanted::Conjunction => Ok(self.conjunctions(&slot.typed)),
+            CompletionKind::Field => self.fields(&slot.typed).await,
+            CompletionKind::Value(field) => self.values(field, &slot.typed).await,
+            CompletionKind::Operator(field) => Ok(self.operators(field)),
+            CompletionKind::Conjunction => Ok(self.conjunctions(&slot.typed)),
         }
     }
 
@@ -191,7 +191,7 @@ impl Asking<'_> {
     /// Returns field names that begin with the typed text, then those with a part that does, then those that contain
     /// it; within each group fields in use first.
     async fn fields(&mut self, typed: &str) -> Result<Vec<Item>, ApiError> {
-        let asking = known::in_use(self.edge, self.ctx, self.question);
+        let asking = known_fields::in_use(self.edge, self.ctx, self.question);
         let in_use = tokio::time::timeout(self.timeout(), asking).await;
         let in_use = self.in_time(in_use)?.unwrap_or_default();
         let typed = typed.to_lowercase();
@@ -291,7 +291,7 @@ impl Asking<'_> {
     /// Returns the field, or for a text field its keyword subfield, with its type.
     fn countable(&self, field: &str) -> Option<(String, &'static str)> {
         let is_listed = |known: &&KnownField| known.aggregatable && !known.field_type.starts_with("date");
-        [field.to_owned(), known::keyword_of(field)]
+        [field.to_owned(), known_fields::keyword_of(field)]
             .into_iter()
             .find_map(|name| {
                 let known = self.known.get(&name).filter(is_listed)?;

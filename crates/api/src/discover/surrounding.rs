@@ -10,13 +10,13 @@ use firn_engine::{Error, RequestContext};
 use serde_json::{Value, json};
 
 use super::event::{by_id, only};
-use super::request::{Question, fitting, number, write_hits};
+use super::request::{EventSelection, fitting, number, write_hits};
 use super::{body, resolve};
 use crate::error::ApiError;
-use crate::fields::Fields;
-use crate::moment::Moment;
+use crate::json_fields::Fields;
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
+use crate::shared_point_in_time::SharedPointInTime;
 
 /// Maximum events on one side.
 const SIDE_MAX: u64 = 100;
@@ -29,7 +29,7 @@ pub(crate) async fn surrounding(edge: Arc<Edge>, call: Call) -> Result<Reply, Ap
     let (index, id) = read_anchor(anchor)?;
     let before = number(&mut fields, "before", SIDE, 0, SIDE_MAX)?;
     let after = number(&mut fields, "after", SIDE, 0, SIDE_MAX)?;
-    let question = Question::take(&mut fields, edge.now_ms())?;
+    let question = EventSelection::take(&mut fields, edge.now_ms())?;
     fields.finish()?;
     resolve(&edge, &call, &question).await?;
     let around = Around::open(&edge, &call.ctx, question).await?;
@@ -57,15 +57,15 @@ fn read_anchor(anchor: Value) -> Result<(String, String), ApiError> {
 
 /// Point in time and sort order of the request.
 struct Around {
-    moment: Moment,
-    question: Question,
+    moment: SharedPointInTime,
+    question: EventSelection,
     time_field: String,
 }
 
 impl Around {
-    async fn open(edge: &Arc<Edge>, ctx: &RequestContext, question: Question) -> Result<Self, ApiError> {
+    async fn open(edge: &Arc<Edge>, ctx: &RequestContext, question: EventSelection) -> Result<Self, ApiError> {
         Ok(Self {
-            moment: Moment::open(edge, ctx, &question.target, Vec::new(), None).await?,
+            moment: SharedPointInTime::open(edge, ctx, &question.target, Vec::new(), None).await?,
             time_field: match &question.time {
                 Some(time) => time.field.clone(),
                 None => "@timestamp".to_owned(),

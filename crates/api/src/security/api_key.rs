@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{body, change, control};
 use crate::error::ApiError;
-use crate::fields::Fields;
+use crate::json_fields::Fields;
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
 

@@ -6,7 +6,7 @@ use firn_control::{IndexEntry, RoleDescriptor};
 use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;
-use crate::fields::Fields;
+use crate::json_fields::Fields;
 
 /// Restrictions to documents and fields of an index; firn has tenants instead.
 const LACKING_OF_ENTRY: &[&str] = &["field_security", "query"];

@@ -6,7 +6,7 @@ use firn_control::{Privilege, PrivilegeSet};
 use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;
-use crate::fields::Fields;
+use crate::json_fields::Fields;
 use crate::reply::Reply;
 use crate::request::{Call, Edge};
 

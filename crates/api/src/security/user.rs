@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::{change, control};
 use crate::error::ApiError;
-use crate::fields::Fields;
+use crate::json_fields::Fields;
 use crate::params::split_list;
 use crate::reply::Reply;
 use crate::request::{Call, Edge};

@@ -19,9 +19,9 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use super::patient::Patient;
-use super::places::{Activity, Open, Place};
+use super::connection_slots::{Activity, ConnectionSlot, Open};
 use super::tls::{self, Tls};
+use super::write_timeout::WriteTimeout;
 use crate::Api;
 use crate::request::Peer;
 use crate::streaming::ResponseBody;
@@ -94,7 +94,7 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
 }
 
 impl Connection {
-    pub(super) fn new(api: Api, peer: SocketAddr, place: &Place, stopping: watch::Receiver<bool>) -> Self {
+    pub(super) fn new(api: Api, peer: SocketAddr, place: &ConnectionSlot, stopping: watch::Receiver<bool>) -> Self {
         Self {
             requests: Requests {
                 api,
@@ -126,7 +126,7 @@ impl Connection {
     }
 
     async fn serve_tls(mut self, stream: TcpStream, tls: &Tls) -> Result<(), Ended> {
-        let stream = Patient::new(stream, self.requests.api.config().body_idle_timeout);
+        let stream = WriteTimeout::new(stream, self.requests.api.config().body_idle_timeout);
         let handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.acceptor().accept(stream));
         let accepted = tokio::select! {
             () = stopped(&mut self.stopping) => return Ok(()),
@@ -155,7 +155,7 @@ impl Connection {
         };
         let is_http2 = beginning == PREFACE;
         let (reader, writer) = stream.into_split();
-        let writer = Patient::new(writer, self.requests.api.config().body_idle_timeout);
+        let writer = WriteTimeout::new(writer, self.requests.api.config().body_idle_timeout);
         let stream = tokio::io::join(Cursor::new(beginning).chain(reader), writer);
         if is_http2 {
             self.http2(stream).await

@@ -1,11 +1,11 @@
 //! Connection server: accepts connections, enforces limits on each, and shuts down gracefully.
 
 mod connection;
-mod patient;
-mod places;
+mod connection_slots;
 mod tls;
+mod write_timeout;
 
-pub(crate) use places::Known;
+pub(crate) use connection_slots::SignedInFlag;
 pub use tls::Tls;
 
 use std::future::Future;
@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 use crate::Api;
 use connection::Connection;
-use places::Places;
+use connection_slots::ConnectionSlots;
 
 /// Pause after a failed `accept` (no file descriptors left), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -28,7 +28,7 @@ const CONNECTIONS_MAX: usize = 1 << 24;
 pub async fn serve(listener: TcpListener, api: Api, shutdown: impl Future<Output = ()>) -> std::io::Result<()> {
     let grace = api.config().shutdown_grace;
     let limit = api.config().max_connections.clamp(1, CONNECTIONS_MAX);
-    let places = Places::new(limit);
+    let places = ConnectionSlots::new(limit);
     let (stop, stopping) = watch::channel(false);
     let mut shutdown = std::pin::pin!(shutdown);
     loop {

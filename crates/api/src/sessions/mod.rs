@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::auth::OfSession;
 use crate::config::Security;
 use crate::error::ApiError;
-use crate::fields::Fields;
+use crate::json_fields::Fields;
 use crate::reply::{Body, Reply};
 use crate::request::{Call, Edge};
 use crate::security::change;

@@ -12,7 +12,7 @@ use super::PATH;
 use crate::body::BodyLimits;
 use crate::config::ApiConfig;
 use crate::error::ApiError;
-use crate::fields::Fields;
+use crate::json_fields::Fields;
 use crate::media_type::{self, Format};
 use crate::params::decode;
 use crate::request::{missing_body, parse_json};

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use firn_control::SlowdownLimits;
+use firn_control::SignInThrottleLimits;
 use serde_json::{Value, json};
 
 use crate::fake::{NOW_MS, Node};
@@ -12,7 +12,7 @@ const PASSWORD: &str = "correct horse";
 
 /// Returns a node and the credentials of its operator.
 fn node() -> (Node, String) {
-    let (node, _) = secure(SlowdownLimits::default());
+    let (node, _) = secure(SignInThrottleLimits::default());
     (node, basic("elastic", PASSWORD))
 }
 

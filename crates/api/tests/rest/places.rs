@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use firn_control::SlowdownLimits;
+use firn_control::SignInThrottleLimits;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Starts a node that requires authentication.
 async fn secured(change: impl FnOnce(&mut firn_api::ApiConfig)) -> (Served, String) {
-    let (node, control) = secure(SlowdownLimits::default());
+    let (node, control) = secure(SignInThrottleLimits::default());
     control
         .set_operator_password(&firn_control::Password("an operator's password".to_owned()))
         .unwrap();

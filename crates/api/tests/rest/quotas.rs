@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use firn_control::{Control, Identity, NewUser, Password, SlowdownLimits};
+use firn_control::{Control, Identity, NewUser, Password, SignInThrottleLimits};
 use firn_model::tenant::{Quotas, TenantId, TenantSettings};
 use serde_json::json;
 
@@ -26,7 +26,7 @@ fn limit(control: &Control, quotas: Quotas) {
 
 /// Returns a node with the tenant `acme` and its admin.
 fn with_tenant() -> (Node, Arc<Control>, String) {
-    let (node, control) = secure(SlowdownLimits::default());
+    let (node, control) = secure(SignInThrottleLimits::default());
     limit(&control, Quotas::default());
     control
         .put_tenant(&TenantId::parse("other").unwrap(), TenantSettings::default())

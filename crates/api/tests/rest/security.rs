@@ -7,7 +7,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use firn_api::Security;
-use firn_control::{Control, Parts, Password, SessionLimits, SlowdownLimits};
+use firn_control::{Control, Parts, Password, SessionLimits, SignInThrottleLimits};
 use firn_storage::sim::SimDisk;
 
 use crate::fake::{Answer, NOW_MS, Node};
@@ -15,7 +15,7 @@ use crate::fake::{Answer, NOW_MS, Node};
 const PASSWORD: &str = "correct horse";
 
 /// Returns a node whose only user is the operator.
-pub(crate) fn secure(slowdown: SlowdownLimits) -> (Node, Arc<Control>) {
+pub(crate) fn secure(slowdown: SignInThrottleLimits) -> (Node, Arc<Control>) {
     let counter = std::sync::atomic::AtomicU8::new(0);
     let control = Control::open(Parts {
         disk: Arc::new(SimDisk::new()),
@@ -59,7 +59,7 @@ fn reason(answer: &Answer) -> String {
 
 #[tokio::test]
 async fn requests_without_credentials_get_a_challenge() {
-    let (node, _) = secure(SlowdownLimits::default());
+    let (node, _) = secure(SignInThrottleLimits::default());
     let answer = node.send("GET", "/_search?size=0", "").await;
     assert_eq!(
         reason(&answer),
@@ -76,7 +76,7 @@ async fn requests_without_credentials_get_a_challenge() {
 
 #[tokio::test]
 async fn the_operator_signs_in_with_a_password() {
-    let (node, _) = secure(SlowdownLimits::default());
+    let (node, _) = secure(SignInThrottleLimits::default());
     let me = basic("elastic", PASSWORD);
     for _ in 0..2 {
         assert_eq!(ask(&node, &me, "GET", "/", "").await.status(), 200);
@@ -107,10 +107,10 @@ async fn the_operator_signs_in_with_a_password() {
 
 #[tokio::test]
 async fn guessing_takes_longer_and_longer() {
-    let (node, _) = secure(SlowdownLimits {
+    let (node, _) = secure(SignInThrottleLimits {
         free_failures: 2,
         first_wait: Duration::from_millis(200),
-        ..SlowdownLimits::default()
+        ..SignInThrottleLimits::default()
     });
     let good = basic("elastic", PASSWORD);
     assert_eq!(ask(&node, &good, "GET", "/", "").await.status(), 200);

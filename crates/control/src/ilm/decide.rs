@@ -4,7 +4,7 @@ use firn_model::ilm::{ERROR, Execution, OperationMode, PhaseName, Policies, Step
 use firn_model::metadata::IndexMetadata;
 use firn_model::{Error, ErrorKind};
 
-use super::{Lane, Occasion};
+use super::{Lane, WaitEnd};
 
 /// Next action of an index.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ const CHECKS: &[&str] = &[
     "wait-for-snapshot",
 ];
 
-pub(super) fn decide(index: &IndexMetadata, policies: &Policies, now_ms: i64, occasion: Occasion) -> Decision {
+pub(super) fn decide(index: &IndexMetadata, policies: &Policies, now_ms: i64, occasion: WaitEnd) -> Decision {
     let Some(policy_name) = index.lifecycle_policy() else {
         return Decision::Wait;
     };
@@ -53,8 +53,8 @@ pub(super) fn decide(index: &IndexMetadata, policies: &Policies, now_ms: i64, oc
     };
     if execution.key.step == ERROR {
         return match occasion {
-            Occasion::Poll => Decision::Record(Box::new(execution.clone().tried_again(now_ms))),
-            Occasion::Between => Decision::Wait,
+            WaitEnd::Poll => Decision::Record(Box::new(execution.clone().tried_again(now_ms))),
+            WaitEnd::Between => Decision::Wait,
         };
     }
     if execution.key.is_complete() {
@@ -81,7 +81,7 @@ pub(super) fn decide(index: &IndexMetadata, policies: &Policies, now_ms: i64, oc
     // A light step has always checked before, but a heavy step may not have run yet.
     let is_light = Lane::of(Some(&execution.key)) == Lane::Light;
     let has_looked = is_light || execution.step_info.is_some();
-    if occasion == Occasion::Between && has_looked && CHECKS.contains(&execution.key.step.as_str()) {
+    if occasion == WaitEnd::Between && has_looked && CHECKS.contains(&execution.key.step.as_str()) {
         return Decision::Wait;
     }
     Decision::Perform(Box::new(execution.clone()))
@@ -97,9 +97,9 @@ fn lost(execution: &Execution, now_ms: i64) -> Execution {
     execution.clone().at(key, now_ms)
 }
 
-fn note(execution: Option<&Execution>, occasion: Occasion, reason: String) -> Decision {
+fn note(execution: Option<&Execution>, occasion: WaitEnd, reason: String) -> Decision {
     // Once between two polls is enough.
-    if occasion == Occasion::Between && execution.is_some() {
+    if occasion == WaitEnd::Between && execution.is_some() {
         return Decision::Wait;
     }
     Decision::Note(Error::new(ErrorKind::IllegalArgument, reason))

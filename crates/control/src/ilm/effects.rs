@@ -7,13 +7,13 @@ use firn_engine::admin::ForceMergeRequest;
 use firn_engine::mounts::{MountSnapshot, Storage};
 use firn_engine::search::{IndexTarget, SearchRequest};
 use firn_engine::snapshot::{CreateSnapshot, SnapshotInfo, Verification, VerifySnapshot};
-use firn_engine::{Engine, Lasting, RequestContext};
+use firn_engine::{BackgroundTask, Engine, RequestContext};
 use firn_model::metadata::{Command, Metadata, Outcome};
 use firn_model::names::IndicesOptions;
 use firn_model::{Error, ErrorKind, Result};
 use serde_json::{Value, json};
 
-use super::verifying::begun;
+use super::snapshot_verification::begun;
 
 /// Effects of a lifecycle. When a call returns, its effect has happened or not; otherwise the process has ended. Each
 /// call can be repeated without harm.
@@ -84,7 +84,7 @@ pub struct IndexSize {
 }
 
 /// Lists a background task, by its action and its description.
-pub type ListWork = Arc<dyn Fn(&'static str, String) -> Lasting + Send + Sync>;
+pub type ListWork = Arc<dyn Fn(&'static str, String) -> BackgroundTask + Send + Sync>;
 
 /// Action of the task that verifies a snapshot. Elasticsearch has no equivalent.
 const VERIFY_ACTION: &str = "cluster:admin/snapshot/read_back";

@@ -12,10 +12,10 @@ mod decide;
 mod effects;
 mod perform;
 mod searchable;
+mod snapshot_verification;
 #[cfg(test)]
 mod tests;
-mod turns;
-mod verifying;
+mod work_queue;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,12 +27,12 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 pub use effects::{Effects, EngineEffects, IndexSize, ListWork, MountedAs};
-pub use turns::{Turn, Turns};
+pub use work_queue::{QueuedIndex, WorkQueue};
 
 use crate::control::Clock;
 use decide::{Decision, decide};
 use perform::{Outcome, perform};
-use verifying::Verifying;
+use snapshot_verification::Verifying;
 
 /// Maximum consecutive steps of one index. A policy has fewer, so an index with more is in a loop.
 const STEPS_MAX: usize = 128;
@@ -68,7 +68,7 @@ impl Lane {
 
 /// Reason for a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Occasion {
+pub enum WaitEnd {
     /// `indices.lifecycle.poll_interval` has passed: conditions are checked, failed steps are retried.
     Poll,
     /// Between two polls: only work that does not wait for a condition.
@@ -107,7 +107,7 @@ impl Ilm {
     }
 
     /// Returns the indices that have work now, with its lane. Completes a requested stop once nothing is in progress.
-    pub async fn due(&self, occasion: Occasion) -> Result<BTreeMap<String, Lane>> {
+    pub async fn due(&self, occasion: WaitEnd) -> Result<BTreeMap<String, Lane>> {
         let metadata = self.parts.effects.metadata().await?;
         if metadata.ilm.mode == OperationMode::Stopping && self.busy.lock().is_empty() {
             let mode = OperationMode::Stopped;
@@ -155,13 +155,13 @@ impl Ilm {
     }
 
     /// Executes the steps of an index while they are of this lane and wait for nothing.
-    pub async fn advance(&self, index: &str, lane: Lane, occasion: Occasion) {
+    pub async fn advance(&self, index: &str, lane: Lane, occasion: WaitEnd) {
         if let Err(error) = self.try_advance(index, lane, occasion).await {
             tracing::warn!(index, %error, "a lifecycle failed and is retried");
         }
     }
 
-    async fn try_advance(&self, name: &str, lane: Lane, occasion: Occasion) -> Result<()> {
+    async fn try_advance(&self, name: &str, lane: Lane, occasion: WaitEnd) -> Result<()> {
         let mut uuid: Option<Busy<'_>> = None;
         let mut occasion = occasion;
         for _ in 0..STEPS_MAX {
@@ -210,7 +210,7 @@ impl Ilm {
                 }
             }
             // The index has moved to another step, whose condition was not checked yet.
-            occasion = Occasion::Poll;
+            occasion = WaitEnd::Poll;
         }
         Err(Error::internal(format!(
             "the lifecycle of index [{name}] takes too many steps"

@@ -9,7 +9,7 @@ use firn_model::{Error, Result};
 use indexmap::IndexMap;
 use serde_json::{Value, json};
 
-use super::verifying::Verifying;
+use super::snapshot_verification::Verifying;
 use super::{IlmParts, searchable};
 
 /// Result of a step.
@@ -34,7 +34,7 @@ pub(super) enum Outcome {
 }
 
 /// Context of a step.
-pub(super) struct Place<'a> {
+pub(super) struct StepContext<'a> {
     pub(super) parts: &'a IlmParts,
     pub(super) verifying: &'a Verifying,
     pub(super) index: &'a IndexMetadata,
@@ -64,7 +64,7 @@ pub(super) async fn perform(
             )));
         }
     };
-    let place = Place {
+    let place = StepContext {
         parts,
         verifying,
         index,
@@ -75,7 +75,7 @@ pub(super) async fn perform(
     place.take().await
 }
 
-impl Place<'_> {
+impl StepContext<'_> {
     async fn take(&self) -> Result<Outcome> {
         match (self.action, self.execution.key.step.as_str()) {
             (Action::SetPriority(priority), _) => self.set("index.priority", json!(priority)).await,

@@ -9,8 +9,8 @@ use firn_model::{Error, ErrorKind, Result};
 use serde_json::json;
 
 use super::effects::MountedAs;
-use super::perform::{Outcome, Place};
-use super::verifying;
+use super::perform::{Outcome, StepContext};
+use super::snapshot_verification;
 
 /// Maximum documents of a split: a segment becomes a split, of which a column is read as a whole.
 const SPLIT_DOCS_MAX: u64 = 8_000_000;
@@ -46,7 +46,7 @@ pub(super) fn store_of(index: &IndexMetadata) -> Option<Store<'_>> {
 }
 
 /// Executes the steps that only `searchable_snapshot` has.
-pub(super) async fn take(place: &Place<'_>, action: &SearchableSnapshot) -> Result<Outcome> {
+pub(super) async fn take(place: &StepContext<'_>, action: &SearchableSnapshot) -> Result<Outcome> {
     let is_partial = place.execution.key.phase == PhaseName::Frozen.as_str();
     if store_of(place.index).is_some_and(|store| store.partial == is_partial) {
         return place.done();
@@ -66,7 +66,7 @@ pub(super) async fn take(place: &Place<'_>, action: &SearchableSnapshot) -> Resu
 /// Step to which an action returns if its result is unusable.
 const ANEW: &str = "cleanup-snapshot";
 
-fn generate_name(place: &Place<'_>, action: &SearchableSnapshot) -> Result<Outcome> {
+fn generate_name(place: &StepContext<'_>, action: &SearchableSnapshot) -> Result<Outcome> {
     let facts = |repository: &str, snapshot: String, index: &str| Execution {
         snapshot_repository: Some(repository.to_owned()),
         snapshot_name: Some(snapshot),
@@ -91,14 +91,14 @@ fn generate_name(place: &Place<'_>, action: &SearchableSnapshot) -> Result<Outco
 }
 
 /// Returns an unused name for a snapshot.
-fn fresh_name(place: &Place<'_>) -> Result<String> {
+fn fresh_name(place: &StepContext<'_>) -> Result<String> {
     let day = DateFormat::new("uuuu.MM.dd")?.print_ms((place.parts.now_ms)(), &Zone::utc());
     let chance = (place.parts.random)();
     Ok(format!("{day}-{}-{}-{chance:016x}", place.index.name, place.policy()).to_lowercase())
 }
 
 /// Returns repository, snapshot, and the index's name in it, as an earlier step chose them.
-fn chosen<'a>(place: &'a Place<'_>) -> Result<(&'a str, &'a str, &'a str)> {
+fn chosen<'a>(place: &'a StepContext<'_>) -> Result<(&'a str, &'a str, &'a str)> {
     let execution = place.execution;
     match (
         &execution.snapshot_repository,
@@ -116,7 +116,7 @@ fn chosen<'a>(place: &'a Place<'_>) -> Result<(&'a str, &'a str, &'a str)> {
 
 /// Removes the snapshot of an earlier attempt, complete or not: the index may have changed since. The next attempt uses
 /// another name.
-async fn remove_earlier(place: &Place<'_>) -> Result<Outcome> {
+async fn remove_earlier(place: &StepContext<'_>) -> Result<Outcome> {
     let (repository, name, _) = chosen(place)?;
     // A mounted index reads its snapshot, which must stay.
     if store_of(place.index).is_some() {
@@ -147,7 +147,7 @@ async fn remove_earlier(place: &Place<'_>) -> Result<Outcome> {
     }))
 }
 
-async fn create(place: &Place<'_>) -> Result<Outcome> {
+async fn create(place: &StepContext<'_>) -> Result<Outcome> {
     let (repository, name, index) = chosen(place)?;
     let effects = &place.parts.effects;
     let found = match effects.snapshot(repository, name).await {
@@ -191,7 +191,7 @@ fn is_whole(snapshot: &SnapshotInfo, index: &str) -> bool {
 }
 
 /// Verifies the index in the store. Only a complete copy is mounted and replaces the index.
-async fn verify(place: &Place<'_>, is_partial: bool) -> Result<Outcome> {
+async fn verify(place: &StepContext<'_>, is_partial: bool) -> Result<Outcome> {
     let request = verification_of(place)?;
     let now = match verified(place, &request).await {
         Err(error) if error.kind() == ErrorKind::SnapshotMissing && store_of(place.index).is_none() => {
@@ -203,7 +203,9 @@ async fn verify(place: &Place<'_>, is_partial: bool) -> Result<Outcome> {
         VerificationState::Whole => place.done(),
         VerificationState::Running => {
             let said = place.execution.step_info.as_ref();
-            Ok(Outcome::Waiting(Some(verifying::progress(&request, &now, said))))
+            Ok(Outcome::Waiting(Some(snapshot_verification::progress(
+                &request, &now, said,
+            ))))
         }
         VerificationState::Damaged(objects) => {
             // It may have been mounted by an earlier step, or by a firn that did not verify.
@@ -213,13 +215,13 @@ async fn verify(place: &Place<'_>, is_partial: bool) -> Result<Outcome> {
                 let names = vec![name];
                 place.parts.effects.execute(Command::DeleteIndices { names }).await?;
             }
-            let error = verifying::damaged(&request, objects, store_of(place.index).is_some());
+            let error = snapshot_verification::damaged(&request, objects, store_of(place.index).is_some());
             Ok(Outcome::Back { step: ANEW, error })
         }
     }
 }
 
-fn verification_of(place: &Place<'_>) -> Result<VerifySnapshot> {
+fn verification_of(place: &StepContext<'_>) -> Result<VerifySnapshot> {
     let (repository, snapshot, index) = chosen(place)?;
     Ok(VerifySnapshot {
         repository: repository.to_owned(),
@@ -228,7 +230,7 @@ fn verification_of(place: &Place<'_>) -> Result<VerifySnapshot> {
     })
 }
 
-async fn verified(place: &Place<'_>, request: &VerifySnapshot) -> Result<Verification> {
+async fn verified(place: &StepContext<'_>, request: &VerifySnapshot) -> Result<Verification> {
     place.verifying.note(&place.index.uuid, request);
     place.parts.effects.verify(request).await
 }
@@ -238,7 +240,7 @@ fn mounted_name(index: &str, is_partial: bool) -> String {
     format!("{}-{index}", if is_partial { "partial" } else { "restored" })
 }
 
-async fn mount(place: &Place<'_>, is_partial: bool) -> Result<Outcome> {
+async fn mount(place: &StepContext<'_>, is_partial: bool) -> Result<Outcome> {
     let (repository, snapshot, index) = chosen(place)?;
     let name = mounted_name(index, is_partial);
     let metadata = place.parts.effects.metadata().await?;
@@ -276,7 +278,7 @@ enum Mounted {
     Missing,
 }
 
-fn mounted(place: &Place<'_>, metadata: &Metadata, name: &str) -> Result<Mounted> {
+fn mounted(place: &StepContext<'_>, metadata: &Metadata, name: &str) -> Result<Mounted> {
     let chosen = chosen(place)?;
     Ok(match metadata.indices.get(name) {
         None => Mounted::Missing,
@@ -288,7 +290,7 @@ fn mounted(place: &Place<'_>, metadata: &Metadata, name: &str) -> Result<Mounted
 }
 
 /// Returns to an earlier step if the mounted index is missing or was replaced by another. `None`: it exists.
-async fn missing(place: &Place<'_>, name: &str) -> Result<Option<Outcome>> {
+async fn missing(place: &StepContext<'_>, name: &str) -> Result<Option<Outcome>> {
     let metadata = place.parts.effects.metadata().await?;
     let why = match mounted(place, &metadata, name)? {
         Mounted::Ours => return Ok(None),
@@ -307,7 +309,7 @@ async fn missing(place: &Place<'_>, name: &str) -> Result<Option<Outcome>> {
 
 /// Searches both: the mounted index must find every event before it replaces the local index. Otherwise it is deleted,
 /// and a new snapshot is created of the current index.
-async fn compare(place: &Place<'_>, is_partial: bool) -> Result<Outcome> {
+async fn compare(place: &StepContext<'_>, is_partial: bool) -> Result<Outcome> {
     let (_, _, index) = chosen(place)?;
     let name = mounted_name(index, is_partial);
     if let Some(back) = missing(place, &name).await? {
@@ -327,7 +329,7 @@ async fn compare(place: &Place<'_>, is_partial: bool) -> Result<Outcome> {
     Ok(Outcome::Back { step: ANEW, error })
 }
 
-async fn replace(place: &Place<'_>, is_partial: bool) -> Result<Outcome> {
+async fn replace(place: &StepContext<'_>, is_partial: bool) -> Result<Outcome> {
     let (repository, snapshot, index) = chosen(place)?;
     let new = mounted_name(index, is_partial);
     if let Some(back) = missing(place, &new).await? {
@@ -355,7 +357,7 @@ async fn replace(place: &Place<'_>, is_partial: bool) -> Result<Outcome> {
 }
 
 /// Returns the snapshot that a lifecycle created of the index, if no other index is mounted from it.
-pub(super) fn orphan_of(place: &Place<'_>, metadata: &Metadata) -> Option<(String, String)> {
+pub(super) fn orphan_of(place: &StepContext<'_>, metadata: &Metadata) -> Option<(String, String)> {
     let store = store_of(place.index)?;
     let execution = place.execution;
     let is_own = execution.snapshot_repository.as_deref() == Some(store.repository)
@@ -368,7 +370,7 @@ pub(super) fn orphan_of(place: &Place<'_>, metadata: &Metadata) -> Option<(Strin
 }
 
 /// Waits until a snapshot policy has created a snapshot with the index since the phase began.
-pub(super) async fn wait_for(place: &Place<'_>, policy: &str) -> Result<Outcome> {
+pub(super) async fn wait_for(place: &StepContext<'_>, policy: &str) -> Result<Outcome> {
     let effects = &place.parts.effects;
     let metadata = effects.metadata().await?;
     let Some(stored) = metadata.slm.by_id.get(policy) else {

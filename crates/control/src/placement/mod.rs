@@ -5,14 +5,14 @@
 //! shards until its older indices are deleted. It never makes the fullest shard fuller.
 
 mod balance;
-mod pack;
+mod bin_packing;
 #[cfg(test)]
 mod tests;
 
 use firn_model::placement::Placement;
 
 pub use self::balance::{Balance, ShardLoad};
-pub use self::pack::propose;
+pub use self::bin_packing::propose;
 
 /// Measured volume of a tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]

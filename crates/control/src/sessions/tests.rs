@@ -8,7 +8,7 @@ use serde_json::{Map, json};
 
 use super::*;
 use crate::control::Parts;
-use crate::slowdown::SlowdownLimits;
+use crate::sign_in_throttle::SignInThrottleLimits;
 use crate::users::{Hidden, NewUser, Password};
 
 const HOUR_MS: i64 = 60 * 60 * 1000;
@@ -33,7 +33,7 @@ fn open(disk: &SimDisk, now_ms: &Arc<AtomicI64>) -> Control {
             let digest = Sha256::digest(drawn.fetch_add(1, Ordering::Relaxed).to_le_bytes());
             bytes.iter_mut().zip(digest).for_each(|(byte, drawn)| *byte = drawn);
         }),
-        slowdown: SlowdownLimits::default(),
+        slowdown: SignInThrottleLimits::default(),
         sessions: SessionLimits::default(),
     };
     Control::open(parts).unwrap()

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use firn_control::{
     Authentication, Control, CreatedApiKey, Credentials, Identity, IndexEntry, KeyFilter, NewApiKey, NewUser, Parts,
-    Password, Principal, Privilege, RoleDescriptor, SessionLimits, SlowdownLimits,
+    Password, Principal, Privilege, RoleDescriptor, SessionLimits, SignInThrottleLimits,
 };
 use firn_model::tenant::{Quotas, TenantId, TenantSettings};
 use firn_model::{ErrorKind, Result};
@@ -37,7 +37,7 @@ fn parts(disk: &SimDisk, now_ms: &Arc<AtomicI64>, passed_ms: &Arc<AtomicI64>) ->
         stopwatch: Arc::new(move || Duration::from_millis(passed_ms.load(Ordering::Relaxed) as u64)),
         // Different bytes for each call, the same ones in each run.
         random: Arc::new(move |bytes| bytes.fill_with(|| next.fetch_add(1, Ordering::Relaxed))),
-        slowdown: SlowdownLimits::default(),
+        slowdown: SignInThrottleLimits::default(),
         sessions: SessionLimits::default(),
     }
 }

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use super::map_window::{Work, WorkItem};
 use super::update::Updating;
-use super::{Progress, Touched, source_of};
+use super::{Progress, WrittenShard, source_of};
 use crate::engine::Core;
 use crate::engine::state::{IndexState, ShardSlot, add_us};
 use crate::parallel::run_indexed;
@@ -90,7 +90,7 @@ fn record(applied: Applied, progress: &mut Progress) {
     };
     let instance = Arc::as_ptr(&shard) as usize;
     let key = (applied.index.metadata.uuid.clone(), applied.slot.number, instance);
-    let touched = progress.touched.entry(key).or_insert_with(|| Touched {
+    let touched = progress.touched.entry(key).or_insert_with(|| WrittenShard {
         index: applied.index,
         slot: applied.slot,
         shard,

@@ -6,14 +6,14 @@ use firn_engine::document::{BulkItemResponse, BulkResponse, Refresh};
 use firn_model::Error;
 use parking_lot::Mutex;
 
-use super::{Answer, Progress, Touched};
+use super::{Answer, Progress, WrittenShard};
 use crate::engine::Core;
 use crate::parallel::Countdown;
 use crate::pool::Flow;
 
 /// Sends the response once all writes are as durable as required and as searchable as requested.
 pub(super) fn complete(core: &Arc<Core>, refresh: Refresh, progress: Progress, answer: Answer) {
-    let touched: Arc<[Touched]> = progress.touched.into_values().collect();
+    let touched: Arc<[WrittenShard]> = progress.touched.into_values().collect();
     if touched.is_empty() {
         return answer(response(progress.responses, &[], &[], false));
     }
@@ -47,7 +47,12 @@ pub(super) fn complete(core: &Arc<Core>, refresh: Refresh, progress: Progress, a
 
 /// Calls `then` when the writes are searchable, if the request wants that. Runs on the thread
 /// that synced a WAL, so it does not refresh there. `then` is told whether a refresh was forced.
-fn refresh_then(core: &Arc<Core>, refresh: Refresh, touched: Arc<[Touched]>, then: impl FnOnce(bool) + Send + 'static) {
+fn refresh_then(
+    core: &Arc<Core>,
+    refresh: Refresh,
+    touched: Arc<[WrittenShard]>,
+    then: impl FnOnce(bool) + Send + 'static,
+) {
     match refresh {
         Refresh::No => then(false),
         Refresh::Now => refresh_now(core, touched, then),
@@ -72,7 +77,7 @@ fn refresh_then(core: &Arc<Core>, refresh: Refresh, touched: Arc<[Touched]>, the
     }
 }
 
-fn refresh_now(core: &Arc<Core>, touched: Arc<[Touched]>, then: impl FnOnce(bool) + Send + 'static) {
+fn refresh_now(core: &Arc<Core>, touched: Arc<[WrittenShard]>, then: impl FnOnce(bool) + Send + 'static) {
     let shared = Arc::clone(core);
     core.maintenance_pool.spawn_admitted(&Flow::node(), move || {
         for touched in touched.iter() {
@@ -87,7 +92,7 @@ fn refresh_now(core: &Arc<Core>, touched: Arc<[Touched]>, then: impl FnOnce(bool
 
 fn response(
     responses: Vec<Option<BulkItemResponse>>,
-    touched: &[Touched],
+    touched: &[WrittenShard],
     failures: &[Option<Error>],
     forced: bool,
 ) -> BulkResponse {

@@ -8,10 +8,10 @@ use firn_engine::document::BulkItem;
 use firn_model::mapping::Mapping;
 use firn_model::{Error, ErrorKind, Result};
 
-use super::owner::{check_owner, stamped};
 use super::periods::check_time;
 use super::plan::{Group, Planned};
-use super::{peek, source_of};
+use super::tenant_resolution::{check_owner, stamped};
+use super::{member_lookup, source_of};
 use crate::engine::Core;
 use crate::engine::mapping::{MAPPING_PASSES, unmapped_in};
 use crate::engine::state::{IndexState, ShardSlot};
@@ -38,7 +38,7 @@ pub(super) struct WorkItem {
 
 /// Document to map: its item and its index.
 #[derive(Clone)]
-struct Wanted {
+struct MapJob {
     position: usize,
     index: Arc<str>,
     /// Backing indices of data streams require a timestamp.
@@ -52,7 +52,7 @@ struct Wanted {
 struct Chunk {
     done: Vec<(usize, Result<MappedDocument>)>,
     /// Documents to map again once `new_fields` are in the mapping.
-    again: Vec<Wanted>,
+    again: Vec<MapJob>,
     new_fields: BTreeMap<Arc<str>, Mapping>,
 }
 
@@ -69,7 +69,7 @@ pub(super) fn map_groups(
         let by_tenant = group.index.metadata.settings.tenant_field.is_some();
         for planned in &group.items {
             if source_of(&items[planned.position]).is_some() {
-                wanted.push(Wanted {
+                wanted.push(MapJob {
                     position: planned.position,
                     index: Arc::clone(&group.index.name),
                     needs_timestamp,
@@ -105,7 +105,7 @@ fn map_documents(
     core: &Arc<Core>,
     scope: &Arc<Scope>,
     items: &Arc<Vec<BulkItem>>,
-    mut wanted: Vec<Wanted>,
+    mut wanted: Vec<MapJob>,
     first: usize,
 ) -> Vec<Option<Result<MappedDocument>>> {
     let end = wanted.iter().map(|wanted| wanted.position + 1).max().unwrap_or(first);
@@ -148,7 +148,7 @@ fn map_in_parallel(
     core: &Arc<Core>,
     scope: &Arc<Scope>,
     items: &Arc<Vec<BulkItem>>,
-    wanted: Vec<Wanted>,
+    wanted: Vec<MapJob>,
     pass: usize,
 ) -> Vec<Chunk> {
     let state = core.state();
@@ -179,7 +179,7 @@ fn map_one(
     scope: &Scope,
     index: Result<&Arc<IndexState>>,
     item: &BulkItem,
-    wanted: &Wanted,
+    wanted: &MapJob,
     pass: usize,
     chunk: &mut Chunk,
 ) {
@@ -232,7 +232,7 @@ fn add_to(new_fields: &mut BTreeMap<Arc<str>, Mapping>, index: &Arc<str>, fields
 /// Checks that a document of a data stream has exactly one `@timestamp`. The mapper has accepted the rest.
 fn check_timestamp(source: &bytes::Bytes) -> Result<()> {
     use sonic_rs::JsonValueTrait;
-    let reason = match peek::member(source, "@timestamp") {
+    let reason = match member_lookup::member(source, "@timestamp") {
         Ok(Some(value)) if value.is_array() => "data stream timestamp field [@timestamp] encountered multiple values",
         Ok(Some(value)) if !value.is_null() => return Ok(()),
         _ => "data stream timestamp field [@timestamp] is missing",

@@ -10,13 +10,13 @@
 mod apply;
 mod complete;
 mod map_window;
+mod member_lookup;
 mod merge_source;
-mod owner;
-mod peek;
 mod periods;
 mod plan;
 pub(crate) mod pressure;
-mod tenant;
+mod tenant_resolution;
+mod tenant_routing;
 mod update;
 
 use std::collections::BTreeMap;
@@ -29,8 +29,8 @@ use firn_model::{ErrorKind, Result};
 use firn_storage::wal::Position;
 use tokio::sync::oneshot;
 
-pub(crate) use self::owner::{Located, locate};
 pub(crate) use self::plan::shard_of_id;
+pub(crate) use self::tenant_resolution::{Located, locate};
 
 use crate::engine::state::{IndexState, ShardSlot};
 use crate::engine::{Core, panicked};
@@ -73,11 +73,11 @@ pub(crate) struct Progress {
     /// By position; `None`: not done yet.
     pub(crate) responses: Vec<Option<BulkItemResponse>>,
     /// Shards written to, by index uuid and number; a shard and its copy on another device are two entries.
-    pub(crate) touched: BTreeMap<(String, u32, usize), Touched>,
+    pub(crate) touched: BTreeMap<(String, u32, usize), WrittenShard>,
 }
 
 /// Shard that a bulk wrote to.
-pub(crate) struct Touched {
+pub(crate) struct WrittenShard {
     pub(crate) index: Arc<IndexState>,
     pub(crate) slot: Arc<ShardSlot>,
     /// The shard that took the writes; the slot may hold another one by now.

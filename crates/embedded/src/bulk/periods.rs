@@ -13,7 +13,7 @@ use firn_model::period::print_instant;
 use firn_model::{Error, ErrorKind, Result};
 use sonic_rs::JsonValueTrait;
 
-use super::{peek, source_of};
+use super::{member_lookup, source_of};
 use crate::engine::Core;
 use crate::engine::state::IndexState;
 use crate::mapper::MappedDocument;
@@ -23,11 +23,15 @@ const DAY_MS: i64 = 86_400_000;
 
 /// Index of an event, or the error. `None`: the write index of its name; if the event has no valid time,
 /// the mapper reports that.
-type Placed = Option<Result<Arc<str>>>;
+type EventIndex = Option<Result<Arc<str>>>;
 
 /// Returns the backing indices of a bulk's events by position, after creating missing ones; empty if no
 /// event goes to a data stream with periods.
-pub(super) fn place(core: &Core, items: &[BulkItem], targets: &HashMap<String, Result<WriteTarget>>) -> Vec<Placed> {
+pub(super) fn place(
+    core: &Core,
+    items: &[BulkItem],
+    targets: &HashMap<String, Result<WriteTarget>>,
+) -> Vec<EventIndex> {
     let metadata = Arc::clone(&core.state().metadata);
     let now_ms = core.now_ms();
     let mut streams: HashMap<&str, Stream> = HashMap::new();
@@ -42,7 +46,7 @@ pub(super) fn place(core: &Core, items: &[BulkItem], targets: &HashMap<String, R
     if streams.is_empty() {
         return Vec::new();
     }
-    let mut placed: Vec<Placed> = items.iter().map(|_| None).collect();
+    let mut placed: Vec<EventIndex> = items.iter().map(|_| None).collect();
     let mut waiting: Vec<(usize, i64)> = Vec::new();
     for (position, item) in items.iter().enumerate() {
         let Some(stream) = streams.get_mut(item.index.as_str()) else {
@@ -164,7 +168,7 @@ fn spans_of(metadata: &Metadata, stream: &DataStream) -> Vec<(Range<i64>, Arc<st
 /// Returns the time of an event, as the mapper will read it, ms; `None`: it has none, or the mapper
 /// will refuse it.
 fn event_time(source: &[u8], format: &DateFormat) -> Option<i64> {
-    let value = peek::member(source, TIMESTAMP).ok()??;
+    let value = member_lookup::member(source, TIMESTAMP).ok()??;
     if value.is_number() {
         return format.parse_ms(value.as_raw_str()).ok();
     }

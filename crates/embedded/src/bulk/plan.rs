@@ -12,8 +12,8 @@ use firn_model::names::{WriteTarget, resolve_date_math, resolve_write};
 use firn_model::routing::shard_for;
 use firn_model::{Error, ErrorKind, Result};
 
-use super::owner::{Located, locate, owner_of};
-use super::{Progress, periods, tenant};
+use super::tenant_resolution::{Located, locate, owner_of};
+use super::{Progress, periods, tenant_routing};
 use crate::engine::Core;
 use crate::engine::state::{IndexState, ShardSlot, State};
 
@@ -183,7 +183,7 @@ pub(super) fn plan(
             last = Some((&item.index, target, index, table));
             check(core, item, target, index)?;
             let place = place_of(scope, item, target, index, rounds)?;
-            tenant::check_open(place.1.as_deref(), index, &state.metadata)?;
+            tenant_routing::check_open(place.1.as_deref(), index, &state.metadata)?;
             Ok((index, table, place))
         });
         let (index, table, (number, routing, key)) = match planned {

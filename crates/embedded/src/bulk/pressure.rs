@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use firn_engine::document::{BulkItem, Operation};
-use firn_engine::{Share, Shares};
+use firn_engine::{FairPermit, FairSemaphore};
 use firn_model::{Error, ErrorKind, Result};
 
 use crate::pool::{Flow, FlowKey};
@@ -13,18 +13,18 @@ use crate::pool::{Flow, FlowKey};
 /// that uses most of it.
 #[derive(Debug)]
 pub(crate) struct Pressure {
-    bytes: Arc<Shares<FlowKey>>,
+    bytes: Arc<FairSemaphore<FlowKey>>,
     rejected: AtomicU64,
 }
 
 /// Admitted bytes; released when dropped.
-pub(crate) type Permit = Share<FlowKey>;
+pub(crate) type Permit = FairPermit<FlowKey>;
 
 impl Pressure {
     /// Creates a limit of `bytes_max`.
     pub(crate) fn new(bytes_max: u64) -> Arc<Self> {
         Arc::new(Self {
-            bytes: Shares::new(bytes_max),
+            bytes: FairSemaphore::new(bytes_max),
             rejected: AtomicU64::new(0),
         })
     }

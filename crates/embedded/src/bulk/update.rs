@@ -9,8 +9,8 @@ use firn_storage::wal::Position;
 use serde_json::{Map, Value};
 
 use super::merge_source::merge_source;
-use super::owner::{check_owner, stamped};
 use super::periods::check_time;
+use super::tenant_resolution::{check_owner, stamped};
 use crate::engine::Core;
 use crate::engine::state::IndexState;
 use crate::shard::{Shard, ShardOp};

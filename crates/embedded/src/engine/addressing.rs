@@ -13,15 +13,15 @@ use firn_model::names::{ResolvedIndex, resolve};
 use firn_model::{Error, ErrorKind, Result};
 
 use super::Core;
-use super::matches::{Matches, matching_shards};
+use super::can_match::{CanMatch, matching_shards};
 use super::state::{IndexState, Served, ShardSlot, State, for_readers};
-use crate::due::is_search_idle;
+use crate::maintenance::is_search_idle;
 use crate::mounts::{Conditions, MountedShard, Opened};
 use crate::pool::wait_for_others;
-use crate::request_cache::ShardCache;
-use crate::search::{FailedShard, NotOpened, ShardSearch, TenantRestriction, narrow};
+use crate::search::{FailedShard, NotOpened, ShardSearch, TenantRestriction, shard_conditions};
 use crate::segment::ShardSnapshot;
-use crate::splits::reads::metered;
+use crate::segment_result_cache::ShardCache;
+use crate::splits::dry_run::metered;
 use crate::ticker::{policy_of, view_of};
 
 /// Maximum number of name resolutions while indices of the expression are being deleted.
@@ -30,7 +30,7 @@ const ADDRESS_TRIES: usize = 5;
 const DELETION_PAUSE: Duration = Duration::from_millis(2);
 
 /// Selection of the shards of a request.
-pub(super) struct Wanted<'a> {
+pub(super) struct ShardSelection<'a> {
     target: &'a IndexTarget,
     /// Empty: all shards.
     routing: &'a [String],
@@ -39,14 +39,14 @@ pub(super) struct Wanted<'a> {
     /// Checked against the limit of each index.
     docvalue_fields: &'a [FieldSpec],
     /// Shards that hold no match of this query are left out. `None`: all shards.
-    query: Option<Matches<'a>>,
+    query: Option<CanMatch<'a>>,
     /// The search request, if there is one.
     request: Option<&'a SearchRequest>,
     /// The shards are held for later requests (scroll, point in time).
     is_held: bool,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> ShardSelection<'a> {
     /// Selects all shards of a scroll.
     pub(super) fn of(request: &'a SearchRequest) -> Self {
         Self {
@@ -59,7 +59,7 @@ impl<'a> Wanted<'a> {
     /// Selects the shards of a search, without those that its conditions on time and tenant exclude.
     pub(super) fn narrowed(request: &'a SearchRequest) -> Self {
         Self {
-            query: (!narrow::looks_past_query(&request.aggs)).then(|| Matches::of(request)),
+            query: (!shard_conditions::looks_past_query(&request.aggs)).then(|| CanMatch::of(request)),
             request: Some(request),
             is_held: false,
             ..Self::of(request)
@@ -114,18 +114,23 @@ impl Addressed {
 
 impl Core {
     /// Returns the selected shards in their current state.
-    pub(super) fn address(&self, ctx: &RequestContext, wanted: &Wanted<'_>, now_ms: i64) -> Result<Vec<Addressed>> {
+    pub(super) fn address(
+        &self,
+        ctx: &RequestContext,
+        wanted: &ShardSelection<'_>,
+        now_ms: i64,
+    ) -> Result<Vec<Addressed>> {
         self.address_narrowed(ctx, wanted, now_ms)
             .map(|(addressed, _)| addressed)
     }
 
-    /// Returns the selected shards in their current state, and how many of them [`Wanted::query`] left out. If the
+    /// Returns the selected shards in their current state, and how many of them [`ShardSelection::query`] left out. If the
     /// query leaves out every shard, one shard stays, so that the shape of the answer is known. If an index was deleted
     /// during the resolution, the names are resolved again: another index may have the name now.
     pub(super) fn address_narrowed(
         &self,
         ctx: &RequestContext,
-        wanted: &Wanted<'_>,
+        wanted: &ShardSelection<'_>,
         now_ms: i64,
     ) -> Result<(Vec<Addressed>, u32)> {
         for _ in 1..ADDRESS_TRIES {
@@ -146,7 +151,7 @@ impl Core {
     fn address_in(
         &self,
         ctx: &RequestContext,
-        wanted: &Wanted<'_>,
+        wanted: &ShardSelection<'_>,
         state: &Arc<State>,
         now_ms: i64,
     ) -> Result<(Vec<Addressed>, u32)> {
@@ -176,7 +181,7 @@ impl Core {
         now_ms: i64,
     ) -> Result<(u32, Failures)> {
         let state = self.state();
-        let (places, _) = self.places_in(ctx, &Wanted::of(request), &state, now_ms)?;
+        let (places, _) = self.places_in(ctx, &ShardSelection::of(request), &state, now_ms)?;
         let mut failures = Failures::new();
         for place in &places {
             if let Err(error) = place.index.shards[place.number as usize].served() {
@@ -187,14 +192,14 @@ impl Core {
         Ok((places.len() as u32, failures))
     }
 
-    /// Returns the selected shards, and those that [`Wanted::query`] leaves out.
+    /// Returns the selected shards, and those that [`ShardSelection::query`] leaves out.
     fn places_in<'a>(
         &self,
         ctx: &RequestContext,
-        wanted: &Wanted<'_>,
+        wanted: &ShardSelection<'_>,
         state: &'a Arc<State>,
         now_ms: i64,
-    ) -> Result<(Vec<Place<'a>>, Vec<Place<'a>>)> {
+    ) -> Result<(Vec<SearchableShard<'a>>, Vec<SearchableShard<'a>>)> {
         let view = self.view(state, &ctx.scope);
         let target = wanted.target;
         check_routing(ctx, wanted.routing)?;
@@ -216,7 +221,7 @@ impl Core {
                 if !wanted.only_shards.is_empty() && !wanted.only_shards.contains(&number) {
                     continue;
                 }
-                let place = Place {
+                let place = SearchableShard {
                     index,
                     number,
                     filters: filters.clone(),
@@ -237,10 +242,10 @@ impl Core {
     fn open_places<'a>(
         &self,
         ctx: &RequestContext,
-        places: Vec<Place<'a>>,
-        wanted: &Wanted<'_>,
+        places: Vec<SearchableShard<'a>>,
+        wanted: &ShardSelection<'_>,
         now_ms: i64,
-        skipped: &mut Vec<Place<'a>>,
+        skipped: &mut Vec<SearchableShard<'a>>,
     ) -> Result<Vec<Addressed>> {
         let matches = wanted.query;
         let mut mounted = Vec::new();
@@ -317,8 +322,8 @@ impl Core {
     }
 
     /// Makes one shard searchable. `opened` is the result of opening it, if it is mounted.
-    fn open_place(&self, place: Place<'_>, now_ms: i64, opened: Option<Result<Opened>>) -> Addressed {
-        let Place {
+    fn open_place(&self, place: SearchableShard<'_>, now_ms: i64, opened: Option<Result<Opened>>) -> Addressed {
+        let SearchableShard {
             index,
             number,
             filters,
@@ -435,7 +440,7 @@ impl Core {
 }
 
 /// Shard that may be searched.
-struct Place<'a> {
+struct SearchableShard<'a> {
     index: &'a Arc<IndexState>,
     number: u32,
     filters: Vec<Query>,
@@ -444,7 +449,7 @@ struct Place<'a> {
     left_out: NotOpened,
 }
 
-impl Place<'_> {
+impl SearchableShard<'_> {
     fn slot(&self) -> &ShardSlot {
         &self.index.shards[self.number as usize]
     }

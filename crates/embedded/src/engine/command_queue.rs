@@ -11,13 +11,13 @@ use firn_model::metadata::{Command, Outcome};
 use firn_model::{Error, Result};
 use parking_lot::Mutex;
 
-use super::commands::Gone;
+use super::commands::ClosingIndex;
 
 /// Maximum commands in one transaction: enough that the sync no longer dominates.
 const BATCH_MAX: usize = 256;
 
 /// Result of a command, and the indices whose shards must be ended because of it.
-pub(super) type Answer = Result<(Outcome, Vec<Gone>)>;
+pub(super) type Answer = Result<(Outcome, Vec<ClosingIndex>)>;
 
 /// Commands that no thread has taken yet, oldest first.
 #[derive(Default)]

@@ -13,7 +13,7 @@ use firn_model::{Error, Result};
 
 use super::cluster_settings::ClusterSettings;
 use super::command_queue::{Queued, Waiting, forgotten};
-use super::ids::fresh_uuid;
+use super::index_ids::fresh_uuid;
 use super::recovery_gate::recovering_error;
 use super::state::{IndexState, ShardSlot, State, closed_error};
 use super::{Commands, Core, closing_error};
@@ -209,7 +209,7 @@ impl Core {
 
     /// Applies the consequences of a change that is already durable and published. Nothing here fails the
     /// command; a start does all of it again. Returns the indices whose shards must be ended.
-    fn follow_up(&self, before: &State, next: &State) -> Vec<Gone> {
+    fn follow_up(&self, before: &State, next: &State) -> Vec<ClosingIndex> {
         let mut gone = Vec::new();
         for difference in before.differences(next) {
             let (old, new) = match difference {
@@ -221,12 +221,12 @@ impl Core {
                 None => {
                     take_away(old, || Error::index_not_found(&*old.name));
                     self.contexts.forget_index(&old.metadata.uuid);
-                    gone.push(Gone::Deleted(Arc::clone(old)));
+                    gone.push(ClosingIndex::Deleted(Arc::clone(old)));
                 }
                 Some(new) if new.metadata.closed && !old.metadata.closed => {
                     take_away(new, || closed_error(&new.name));
                     self.contexts.forget_index(&new.metadata.uuid);
-                    gone.push(Gone::Closed(Arc::clone(new)));
+                    gone.push(ClosingIndex::Closed(Arc::clone(new)));
                 }
                 Some(new) if !new.metadata.closed && old.metadata.closed => self.reopen_shards(new),
                 Some(new) if new.metadata.settings != old.metadata.settings => use_settings(new),
@@ -251,9 +251,9 @@ impl Core {
 
     /// Ends the shards of an index that was deleted or closed. The slots no longer hold them, so a concurrent
     /// reopening of the index waits for the same shards to end.
-    fn end_shards(&self, gone: &Gone) {
+    fn end_shards(&self, gone: &ClosingIndex) {
         match gone {
-            Gone::Deleted(index) => {
+            ClosingIndex::Deleted(index) => {
                 self.mounts.forget_index(&index.metadata.uuid);
                 for slot in index.shards.iter() {
                     slot.release_waiters();
@@ -263,7 +263,7 @@ impl Core {
                 }
                 self.factory.remove(&index.metadata.uuid);
             }
-            Gone::Closed(index) => {
+            ClosingIndex::Closed(index) => {
                 for slot in index.shards.iter() {
                     slot.release_waiters();
                     if let Err(error) = slot.close_retired() {
@@ -339,7 +339,7 @@ fn created<'a>(before: &'a State, next: &'a State) -> impl Iterator<Item = &'a A
 }
 
 /// Index whose shards take no more writes and must be ended.
-pub(super) enum Gone {
+pub(super) enum ClosingIndex {
     /// Its files are deleted too.
     Deleted(Arc<IndexState>),
     /// Its buffered documents are flushed to segments first.

@@ -16,7 +16,7 @@ use firn_model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 
 use super::addressing::Addressed;
-use super::ids::fresh_uuid;
+use super::index_ids::fresh_uuid;
 use super::state::{ContextCounters, ShardSlot, add_us};
 use crate::config::ContextLimits;
 use crate::search::{After, FailedShard, ShardSearch};

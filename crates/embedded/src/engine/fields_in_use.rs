@@ -7,7 +7,7 @@ use firn_engine::fields::{FieldsInUse, FieldsInUseRequest};
 use firn_model::Result;
 
 use super::Core;
-use super::addressing::Wanted;
+use super::addressing::ShardSelection;
 use crate::search::{can_match, has_values};
 
 impl Core {
@@ -17,7 +17,7 @@ impl Core {
         let now_ms = self.now_ms();
         let mut found: BTreeMap<String, FieldsInUse> = BTreeMap::new();
         let (mut served, mut unserved) = (0, None);
-        for shard in self.address(ctx, &Wanted::all_of(&request.target), now_ms)? {
+        for shard in self.address(ctx, &ShardSelection::all_of(&request.target), now_ms)? {
             ctx.check()?;
             let search = match shard.search {
                 Ok(search) => search,

@@ -25,7 +25,7 @@ const COPIES: usize = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mounted {
     Read,
-    LeftOut,
+    SampledOut,
 }
 
 /// Returns one result per request, in order. Documents of mounted indices are read on the search pool: a slow remote
@@ -44,7 +44,7 @@ pub(super) async fn get_all(
     let limits = core.search_limits();
     let memory = Memory::new(limits.memory_bytes_max, limits.node_memory, ctx.cancel.clone());
     let counted = memory.clone();
-    let here = move || shared.get_some(&its, all.iter(), Mounted::LeftOut, &counted);
+    let here = move || shared.get_some(&its, all.iter(), Mounted::SampledOut, &counted);
     let mut results = until_dropped(&ctx.cancel, run_on(&core.get_pool, ctx, here)).await?;
     let far: Vec<usize> = (0..results.len()).filter(|place| results[*place].is_none()).collect();
     if !far.is_empty() {
@@ -118,12 +118,12 @@ impl Core {
         let routing = request.routing.as_ref().or(resolved.routing.first());
         let located = find(ctx, index, routing.map(String::as_str), &request.id)?;
         let slot = &index.shards[located.shard as usize];
-        if slot.recovery.is_closed() && mounted == Mounted::LeftOut {
+        if slot.recovery.is_closed() && mounted == Mounted::SampledOut {
             return Ok(None);
         }
         self.wait_for_recovery(ctx, slot)?;
         let far = slot.mounted();
-        if far.is_some() && mounted == Mounted::LeftOut {
+        if far.is_some() && mounted == Mounted::SampledOut {
             return Ok(None);
         }
         slot.counters.get_total.fetch_add(1, Ordering::Relaxed);

@@ -8,17 +8,15 @@
 
 pub(crate) mod addressing;
 mod admin;
-mod answered;
+mod can_match;
 mod cluster_settings;
 mod command_queue;
 mod commands;
 mod contexts;
-mod costing;
 mod fields_in_use;
 mod get;
-pub(crate) mod ids;
+pub(crate) mod index_ids;
 pub(crate) mod mapping;
-mod matches;
 mod metadata_copies;
 mod mounting;
 mod open;
@@ -27,15 +25,17 @@ mod purge;
 mod quarantine;
 mod recoveries;
 pub(crate) mod recovery_gate;
+mod response_cache;
+mod scoped_view;
+mod search_cost;
 mod searching;
 mod snapshots;
 pub(crate) mod state;
 mod stats;
 mod tenant_fields;
+mod tenant_usage;
 mod terms_enum;
-mod unused;
-mod usage;
-mod view;
+mod unused_indices;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -66,16 +66,16 @@ use firn_storage::OverlayBudget;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-pub(crate) use self::answered::Answered;
 use self::command_queue::CommandQueue;
 use self::contexts::Contexts;
 use self::metadata_copies::IndexRecords;
 pub use self::open::{DamagedShard, RecoveryReport};
 use self::recovery_gate::RecoveringCount;
+pub(crate) use self::response_cache::CachedResponse;
+use self::scoped_view::Views;
 use self::searching::InTime;
 use self::state::{ShardFactory, State};
 use self::tenant_fields::NarrowedMappings;
-use self::view::Views;
 use crate::bulk::pressure::Pressure;
 use crate::catalog::Catalog;
 use crate::config::EmbeddedConfig;
@@ -84,11 +84,11 @@ use crate::disk_watch::DiskWatch;
 use crate::lock::NodeLock;
 use crate::mounts::Mounts;
 use crate::pool::{Flow, Pool};
-use crate::request_cache::RequestCache;
 use crate::scrub::{DamageCounters, Scrub};
 use crate::search::NodeMemory;
+use crate::segment_result_cache::RequestCache;
 use crate::snapshots::{Repositories, check_operator};
-use crate::splits::reads::catch;
+use crate::splits::dry_run::catch;
 use crate::ticker::{EVERYTHING_DUE, Ticker};
 use crate::tiers::Tiers;
 
@@ -318,7 +318,9 @@ impl Engine for Embedded {
             }
             Ok(outcome)
         });
-        let mut outcome = outcome.await.map_err(|error| ctx.tell(view::as_called(ctx, error)))?;
+        let mut outcome = outcome
+            .await
+            .map_err(|error| ctx.tell(scoped_view::as_called(ctx, error)))?;
         if !ctx.scope.is_unlimited() {
             let state = self.core.state();
             outcome.metadata = Some(self.core.view(&state, &ctx.scope));

@@ -22,7 +22,7 @@ use firn_storage::repository::State;
 use firn_storage::split::PartKind;
 use serde_json::json;
 
-use super::matches::Matches;
+use super::can_match::CanMatch;
 use super::state::{IndexState, Served, ShardSlot};
 use super::{Core, Embedded, panicked, run_on};
 use crate::mounts::{MountedIndex, MountedShard};
@@ -153,7 +153,7 @@ impl Core {
             "track_total_hits": false,
         });
         let mut request = SearchRequest::parse(IndexTarget::default(), Some(&body))?;
-        let conditions = self.conditions(ctx, index, &[], Some(Matches::of(&request)), self.now_ms());
+        let conditions = self.conditions(ctx, index, &[], Some(CanMatch::of(&request)), self.now_ms());
         let opened = self.open_mounted(&[(Arc::clone(shard), Arc::new(conditions))], ctx.waiting())?;
         let opened = opened.into_iter().next().ok_or_else(panicked)??;
         let Some(snapshot) = opened.snapshot else {

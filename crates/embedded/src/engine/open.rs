@@ -16,12 +16,12 @@ use parking_lot::{Condvar, Mutex};
 
 use super::command_queue::CommandQueue;
 use super::contexts::Contexts;
-use super::ids::fresh_uuid;
+use super::index_ids::fresh_uuid;
 use super::metadata_copies::IndexRecords;
 use super::recovery_gate::{RecoveringCount, recovering_error};
+use super::scoped_view::Views;
 use super::state::{IndexState, Served, ShardFactory, ShardSlot, State, closed_error};
 use super::tenant_fields::NarrowedMappings;
-use super::view::Views;
 use super::{Commands, Core};
 use crate::bulk::pressure::Pressure;
 use crate::catalog::{Catalog, Inspection};
@@ -32,12 +32,12 @@ use crate::data_folder::{
 use crate::disk_reserve::DiskReserve;
 use crate::disk_watch::DiskWatch;
 use crate::lock::NodeLock;
-use crate::merging::SEGMENTS_CALM_MAX;
+use crate::merge_schedule::SEGMENTS_CALM_MAX;
 use crate::mounts::{Mounts, open_regions};
 use crate::pool::{Pool, PoolConfig};
-use crate::request_cache::RequestCache;
 use crate::scrub::{DamageCounters, Scrub};
 use crate::search::NodeMemory;
+use crate::segment_result_cache::RequestCache;
 use crate::shard::{ReplayThreads, Shard, ShardConfig};
 use crate::snapshots::{Repositories, scratch_dir};
 use crate::tiers::{Tiers, no_device};
@@ -309,17 +309,17 @@ fn initial_state(metadata: Metadata, now_ms: i64) -> Result<State> {
 
 /// Shards that the start opens.
 struct Opening {
-    slots: Vec<Place>,
+    slots: Vec<OpeningShard>,
     /// Position of the next shard in `slots`.
     next: AtomicUsize,
     /// Shards with a long WAL.
-    long: Mutex<Vec<Place>>,
+    long: Mutex<Vec<OpeningShard>>,
     found: Mutex<Found>,
     /// Signalled when `found` changes.
     changed: Condvar,
 }
 
-type Place = (Arc<IndexState>, Arc<ShardSlot>);
+type OpeningShard = (Arc<IndexState>, Arc<ShardSlot>);
 
 struct Found {
     report: RecoveryReport,

@@ -9,7 +9,7 @@ use firn_engine::search::{SearchRequest, SearchResponse, SearchShards, TrackTota
 use firn_model::{Error, ErrorKind, Result};
 
 use super::Core;
-use super::addressing::{Addressed, Wanted, check_behind};
+use super::addressing::{Addressed, ShardSelection, check_behind};
 use super::contexts::{InUse, Scroll};
 use super::searching::with_failures;
 use crate::search::{FailedShard, can_match};
@@ -23,7 +23,7 @@ impl Core {
     ) -> Result<OpenedPointInTime> {
         let keep_alive_ms = self.contexts.keep_alive_ms(Some(request.keep_alive))?;
         let now_ms = self.now_ms();
-        let mut addressed = self.address(ctx, &Wanted::routed(&request.target, &request.routing), now_ms)?;
+        let mut addressed = self.address(ctx, &ShardSelection::routed(&request.target, &request.routing), now_ms)?;
         let mut shards = SearchShards {
             total: addressed.len() as u32,
             ..SearchShards::default()
@@ -87,7 +87,7 @@ impl Core {
         let mut first = request;
         // As in Elasticsearch, a scroll always counts all hits: a client that reads all of them wants the total.
         first.track_total_hits = TrackTotalHits::Exact;
-        let addressed = self.address(ctx, &Wanted::of(&first), now_ms)?;
+        let addressed = self.address(ctx, &ShardSelection::of(&first), now_ms)?;
         check_behind(&addressed, first.allow_partial_results)?;
         let later = SearchRequest {
             aggs: Aggregations::default(),

@@ -12,13 +12,13 @@ use firn_model::names::resolve;
 use firn_model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 
-use super::addressing::{Wanted, check_behind, split};
-use super::answered::Asked;
+use super::addressing::{ShardSelection, check_behind, split};
+use super::response_cache::ResponseKey;
 use super::state::{ShardSlot, add_us};
 use super::{Core, panicked, run_on};
 use crate::pool::yield_now;
 use crate::search::{After, FailedShard, SearchLimits, ShardSearch, describe, search_page};
-use crate::splits::reads::metered;
+use crate::splits::dry_run::metered;
 
 /// Cancels work when the future that waits for it is dropped: the client disconnected or stopped waiting.
 struct CancelOnDrop(Option<Cancel>);
@@ -165,7 +165,7 @@ impl Core {
     ) -> Result<Vec<QueryExplanation>> {
         let now_ms = self.now_ms();
         let mut explanations = Vec::new();
-        for shard in self.address(ctx, &Wanted::all_of(target), now_ms)? {
+        for shard in self.address(ctx, &ShardSelection::all_of(target), now_ms)? {
             ctx.check()?;
             explanations.push(match shard.search {
                 Ok(search) => QueryExplanation {
@@ -189,7 +189,7 @@ impl Core {
         &self,
         ctx: &RequestContext,
         mut request: SearchRequest,
-        asked: Option<Asked>,
+        asked: Option<ResponseKey>,
     ) -> Result<SearchResponse> {
         request.check_context()?;
         let patient = ctx.patient(request.timeout);
@@ -203,7 +203,7 @@ impl Core {
             return self.open_scroll(ctx, request);
         }
         let now_ms = self.now_ms();
-        let (addressed, skipped) = self.address_narrowed(ctx, &Wanted::narrowed(&request), now_ms)?;
+        let (addressed, skipped) = self.address_narrowed(ctx, &ShardSelection::narrowed(&request), now_ms)?;
         check_behind(&addressed, request.allow_partial_results)?;
         let asked = asked.zip(self.over(&addressed, &request));
         let (slots, shards, behind) = split(addressed);

@@ -23,7 +23,7 @@ use crate::data_folder::{CatalogVersion, IndexRecord, RecordState};
 use crate::mapper::CompiledMapping;
 use crate::mounts::MountedShard;
 use crate::pool::wait_for_others;
-use crate::request_cache::Account;
+use crate::segment_result_cache::Account;
 use crate::shard::{ReplayThreads, Shard, ShardConfig};
 use crate::tiers::{TierPaths, no_tier};
 

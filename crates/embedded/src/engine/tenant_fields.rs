@@ -24,18 +24,18 @@ const KEPT_MAX: usize = 4096;
 
 /// Cache of narrowed mappings.
 #[derive(Default)]
-pub(crate) struct NarrowedMappings(Mutex<HashMap<Key, Kept>>);
+pub(crate) struct NarrowedMappings(Mutex<HashMap<Key, CachedMappings>>);
 
 type Key = (String, TenantId);
 
-struct Kept {
+struct CachedMappings {
     /// The snapshots it was computed from.
     snapshots: Vec<Weak<ShardSnapshot>>,
     whole: Weak<Mapping>,
     narrowed: Arc<Mapping>,
 }
 
-impl Kept {
+impl CachedMappings {
     fn is_of(&self, snapshots: &[Arc<ShardSnapshot>], whole: &Arc<Mapping>) -> bool {
         let same = |(kept, snapshot): (&Weak<ShardSnapshot>, &Arc<ShardSnapshot>)| {
             std::ptr::eq(kept.as_ptr(), Arc::as_ptr(snapshot))
@@ -246,7 +246,7 @@ impl Core {
         {
             narrowed = Arc::clone(&before.narrowed);
         }
-        let entry = Kept {
+        let entry = CachedMappings {
             snapshots: snapshots.iter().map(Arc::downgrade).collect(),
             whole: Arc::downgrade(whole),
             narrowed: Arc::clone(&narrowed),

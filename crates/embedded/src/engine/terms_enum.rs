@@ -6,14 +6,14 @@ use firn_engine::terms_enum::{TermsEnumRequest, TermsEnumResponse};
 use firn_model::{ErrorKind, Result};
 
 use super::Core;
-use super::addressing::Wanted;
+use super::addressing::ShardSelection;
 use crate::search::{FoundTerms, can_match};
 
 impl Core {
     /// Enumerates terms, one shard after the other: each takes microseconds, except for case-insensitive requests.
     pub(super) fn terms_enum(&self, ctx: &RequestContext, request: &TermsEnumRequest) -> Result<TermsEnumResponse> {
         let now_ms = self.now_ms();
-        let addressed = self.address(ctx, &Wanted::all_of(&request.target), now_ms)?;
+        let addressed = self.address(ctx, &ShardSelection::all_of(&request.target), now_ms)?;
         let mut shards = SearchShards {
             total: addressed.len() as u32,
             ..SearchShards::default()

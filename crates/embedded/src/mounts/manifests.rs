@@ -17,7 +17,7 @@ use firn_storage::repository::{IndexManifest, Repository, SnapshotManifest, Snap
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
-use super::tables::{MountedTable, MountedTables};
+use super::filter_tables::{MountedTable, MountedTables};
 
 /// Snapshot manifests cached beyond their use: clients that mount one index of a snapshot often mount the next.
 const SNAPSHOTS_KEPT: usize = 4;

@@ -9,22 +9,22 @@
 //!
 //! What surprises: only full copies are durable here. After a crash a copy is used if it is complete.
 
-mod ahead;
-mod bytes;
-mod copying;
-mod filtering;
-mod following;
-mod left;
-mod local;
+mod copy_jobs;
+mod filter_pruning;
+mod filter_tables;
+mod footer_prefetch;
+mod local_copies;
+mod manifest_pruning;
 mod manifests;
 mod open_splits;
-mod opening;
 mod pinning;
-mod pruning;
-mod sampling;
 mod shard;
-mod switching;
-mod tables;
+mod snapshot_changes;
+mod snapshot_switch;
+mod split_bytes;
+mod split_opening;
+mod split_pruning;
+mod split_sampling;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -35,16 +35,16 @@ use firn_storage::regions::{CachedObject, ObjectId, RegionCache, RegionCacheOpti
 use firn_storage::repository::SnapshotSegment;
 use tokio::runtime::Handle;
 
-use self::bytes::{Missed, MountedBytes};
-pub(crate) use self::copying::Copying;
-use self::following::Following;
+pub(crate) use self::copy_jobs::Copying;
+pub(crate) use self::manifest_pruning::Conditions;
 pub(crate) use self::manifests::{Manifests, MountedIndex, file_name as manifest_file};
 use self::open_splits::{OpenSplits, SplitKey};
-pub(crate) use self::opening::Opened;
 use self::pinning::Pinned;
-pub(crate) use self::pruning::Conditions;
-pub(crate) use self::sampling::{LeftOut, sampled, sampled_alike};
 pub(crate) use self::shard::MountedShard;
+use self::snapshot_changes::SnapshotChanges;
+use self::split_bytes::{Missed, MountedBytes};
+pub(crate) use self::split_opening::Opened;
+pub(crate) use self::split_sampling::{SampledOut, sampled, sampled_alike};
 use crate::config::EmbeddedConfig;
 use crate::engine::Core;
 use crate::segment::Segment;
@@ -62,7 +62,7 @@ pub(crate) struct Mounts {
     pinned: Pinned,
     /// A read did not find an object in its repository.
     missed: Arc<Missed>,
-    following: Following,
+    following: SnapshotChanges,
     /// How often shards were replaced because their snapshot was rewritten.
     switched: AtomicU64,
 }
@@ -77,7 +77,7 @@ impl Mounts {
             copying: Copying::default(),
             pinned: Pinned::default(),
             missed: Arc::default(),
-            following: Following::new((config.now_ms)()),
+            following: SnapshotChanges::new((config.now_ms)()),
             switched: AtomicU64::new(0),
         }
     }

@@ -11,7 +11,7 @@ use firn_model::metadata::IndexMetadata;
 use firn_model::settings::SnapshotStore;
 use firn_storage::disk::Disk;
 
-use super::local::{LocalSplit, copy_name, is_copy};
+use super::local_copies::{LocalSplit, copy_name, is_copy};
 use super::manifests::{MountedIndex, MountedSegments};
 use crate::backoff::Backoff;
 use crate::segment::{Segment, ShardSnapshot};

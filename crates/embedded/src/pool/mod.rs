@@ -4,11 +4,11 @@
 //! their jobs ([`queue`]), so that a tenant with many requests waits for its own jobs only. Long jobs can be
 //! interrupted ([`yield_now`], [`workers`]), on as few threads as that needs ([`crew`]).
 
-mod crew;
 mod flow;
 mod queue;
 #[cfg(test)]
 mod tests;
+mod thread_set;
 mod workers;
 
 use std::sync::Arc;
@@ -21,8 +21,8 @@ pub use self::flow::Flow;
 pub(crate) use self::flow::FlowKey;
 pub(crate) use self::workers::{wait_for_far, wait_for_others, yield_now};
 
-use self::crew::{CrewSize, SPARE_IDLE};
 use self::queue::End;
+use self::thread_set::{SPARE_IDLE, ThreadSetSize};
 use self::workers::{Job, Lane, State, Workers, run_guarded};
 
 /// Maximum of spare threads per thread of a lane. Spare threads hold interrupted jobs. Two flows may have as many begun
@@ -77,7 +77,7 @@ impl Pool {
             threads,
             queue_limit,
         };
-        let size = CrewSize {
+        let size = ThreadSetSize {
             lasting: threads,
             max: threads,
             spare_idle: SPARE_IDLE,
@@ -108,7 +108,7 @@ impl Pool {
         let slots = slots.max(1);
         let spare: usize = configs.iter().map(|config| config.threads * SPARE_THREADS_FACTOR).sum();
         let lanes = configs.iter().copied().map(lane_of).collect();
-        let size = CrewSize {
+        let size = ThreadSetSize {
             lasting: slots,
             max: slots + spare,
             spare_idle,
@@ -256,7 +256,7 @@ fn lane_of(config: PoolConfig) -> Lane {
 }
 
 impl Threads {
-    fn start(name: &'static str, lanes: Vec<Lane>, size: CrewSize) -> Self {
+    fn start(name: &'static str, lanes: Vec<Lane>, size: ThreadSetSize) -> Self {
         let workers = Workers::start(name, lanes, size, thread_cpu_time);
         Self {
             workers: workers.expect("the operating system starts a thread"),

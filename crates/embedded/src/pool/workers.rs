@@ -20,9 +20,9 @@ use firn_model::tenant::TenantId;
 use firn_model::{Error, ErrorKind, Result};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::crew::{AWAY_MAX, Crew, CrewSize, Order, Seat};
 use super::flow::{Flow, FlowKey};
 use super::queue::{Candidate, End, FairQueue, Place};
+use super::thread_set::{AWAY_MAX, Order, ParkedThread, ThreadSet, ThreadSetSize};
 
 pub(super) type Job = Box<dyn FnOnce() + Send>;
 
@@ -81,7 +81,7 @@ pub(super) struct State {
     pub(super) lanes: Vec<Lane>,
     /// Jobs that run.
     running: usize,
-    pub(super) crew: Crew<Assigned>,
+    pub(super) crew: ThreadSet<Assigned>,
     /// When the first of the waiting jobs began to wait, or the last one returned.
     away_since: Option<Instant>,
     /// CPU time of jobs by flow and lane, ns. As many entries as tenants were authenticated.
@@ -144,7 +144,7 @@ pub(crate) fn yield_now() {
 /// must not wait for those that do. A job with a timeout gives up then ([`Cancel::give_up`]), and continues with local
 /// data. `waiting` ends the wait in any case; `wait` must check it too.
 pub(crate) fn wait_for_far<T>(waiting: &Cancel, wait: impl FnOnce() -> Result<T>) -> Result<T> {
-    let Some(mut apart) = Apart::begin() else {
+    let Some(mut apart) = PausedJob::begin() else {
         return wait();
     };
     let went = apart.go_far(waiting);
@@ -155,7 +155,7 @@ pub(crate) fn wait_for_far<T>(waiting: &Cancel, wait: impl FnOnce() -> Result<T>
 
 /// Runs `wait`, which only waits for other threads, without occupying a slot.
 pub(crate) fn wait_for_others<T>(wait: impl FnOnce() -> T) -> T {
-    let waiting = Apart::begin();
+    let waiting = PausedJob::begin();
     let result = wait();
     if let Some(waiting) = waiting {
         waiting.end();
@@ -164,13 +164,13 @@ pub(crate) fn wait_for_others<T>(wait: impl FnOnce() -> T) -> T {
 }
 
 /// The job of this thread while it waits.
-struct Apart {
+struct PausedJob {
     workers: Arc<Workers>,
     place: Place,
     is_away: bool,
 }
 
-impl Apart {
+impl PausedJob {
     /// Releases the slot; `None`: this thread has no job.
     fn begin() -> Option<Self> {
         CURRENT.with_borrow_mut(|current| {
@@ -327,7 +327,7 @@ impl Workers {
     pub(super) fn start(
         name: &'static str,
         lanes: Vec<Lane>,
-        size: CrewSize,
+        size: ThreadSetSize,
         cpu_clock: fn() -> Duration,
     ) -> io::Result<Arc<Self>> {
         let workers = Arc::new(Self {
@@ -335,7 +335,7 @@ impl Workers {
                 queue: FairQueue::new(lanes.len()),
                 lanes,
                 running: 0,
-                crew: Crew::new(name, size),
+                crew: ThreadSet::new(name, size),
                 away_since: None,
                 cpu: BTreeMap::new(),
                 over: false,
@@ -356,7 +356,7 @@ impl Workers {
     }
 
     /// Returns the main function of a thread.
-    fn thread(self: &Arc<Self>) -> impl FnOnce(Arc<Seat<Assigned>>) + Send + 'static {
+    fn thread(self: &Arc<Self>) -> impl FnOnce(Arc<ParkedThread<Assigned>>) + Send + 'static {
         let workers = Arc::clone(self);
         move |seat| workers.work(&seat)
     }
@@ -415,7 +415,7 @@ impl Workers {
     }
 
     /// Main loop of a thread.
-    fn work(self: &Arc<Self>, seat: &Arc<Seat<Assigned>>) {
+    fn work(self: &Arc<Self>, seat: &Arc<ParkedThread<Assigned>>) {
         let mut patience = None;
         loop {
             match seat.wait(patience) {

@@ -13,8 +13,8 @@ use firn_engine::search::{
 use firn_model::{Error, Result};
 use serde_json::Value;
 
-use super::execute::{Ready, Task};
-use super::fetch::{self, Place, Shown};
+use super::execute::{PreparedShard, Task};
+use super::fetch::{self, RowAddress, Shown};
 use super::inner_hits::Surroundings;
 use super::segment_run::{Row, Shared, Top};
 use super::{After, SearchLimits};
@@ -22,7 +22,7 @@ use crate::pool::Pool;
 
 /// The inputs of an answer.
 pub(super) struct Answering<'a> {
-    pub(super) ready: &'a Arc<Vec<Ready>>,
+    pub(super) ready: &'a Arc<Vec<PreparedShard>>,
     pub(super) tasks: &'a Arc<Vec<Task>>,
     pub(super) shared: &'a Shared,
     pub(super) request: &'a SearchRequest,
@@ -77,7 +77,7 @@ impl Answering<'_> {
     }
 
     fn profile(&self) -> Profile {
-        let one = |shard: &Ready| Some(shard.times()?.report(&shard.search, &self.request.aggs));
+        let one = |shard: &PreparedShard| Some(shard.times()?.report(&shard.search, &self.request.aggs));
         Profile {
             query: self.request.query.print(),
             shards: self.ready.iter().filter_map(one).collect(),
@@ -100,7 +100,7 @@ impl Answering<'_> {
     }
 
     fn constant_score(&self) -> Option<f32> {
-        self.ready.first().and_then(Ready::constant_score)
+        self.ready.first().and_then(PreparedShard::constant_score)
     }
 
     /// Returns the hits of the page.
@@ -147,7 +147,7 @@ impl Answering<'_> {
         }
     }
 
-    fn fetch(&self, places: Vec<Place>, shape: &HitShape) -> Result<Vec<Option<Hit>>> {
+    fn fetch(&self, places: Vec<RowAddress>, shape: &HitShape) -> Result<Vec<Option<Hit>>> {
         let (query, post_filter) = (&self.request.query, self.request.post_filter.as_ref());
         let orders: HashSet<u32> = places.iter().map(|place| place.order).collect();
         let with_hits = self.tasks.iter().filter(|task| orders.contains(&task.order));
@@ -160,7 +160,7 @@ impl Answering<'_> {
     }
 
     fn aggregations(&self) -> Result<Value> {
-        self.finish(self.ready.iter().map(Ready::take_partials).collect())
+        self.finish(self.ready.iter().map(PreparedShard::take_partials).collect())
     }
 
     /// Finishes the aggregations from the partial results of the shards.
@@ -196,7 +196,7 @@ impl Answering<'_> {
                 .collect();
             let rows = same.iter().flat_map(|&page| &wanted[page].rows);
             let places = rows
-                .map(|row| Place {
+                .map(|row| RowAddress {
                     order: row.segment,
                     doc: row.doc,
                 })
@@ -219,8 +219,8 @@ impl Answering<'_> {
 }
 
 impl Row {
-    fn place(&self) -> Place {
-        Place {
+    fn place(&self) -> RowAddress {
+        RowAddress {
             order: self.order,
             doc: self.doc,
         }

@@ -14,14 +14,14 @@ use tantivy::columnar::{Column, ColumnIndex, ColumnType, MonotonicallyMappableTo
 use tantivy::directory::error::OpenReadError;
 use tantivy::{DocId, SegmentReader, TantivyError};
 
-use super::prune::TIMESTAMP;
+use super::segment_pruning::TIMESTAMP;
 use super::strings::StrColumn;
 use super::{paths, presence};
-pub(super) use crate::derived::is_full;
 use crate::schema::Class;
 use crate::segment::Segment;
 use crate::segment_cache::{CACHE, CacheKey};
-use crate::splits::reads::{self, Rows};
+pub(super) use crate::segment_memo::is_full;
+use crate::splits::dry_run::{self, Rows};
 use crate::splits::{RunValues, StoredRuns, read_bytes};
 
 /// Converts an error of the segment library into ours.
@@ -363,14 +363,14 @@ fn known_key(reader: &SegmentReader, name: &str) -> CacheKey {
     }
 }
 
-/// Records, in a dry-run prefetch ([`crate::splits::reads`]), the reads that the values of the
+/// Records, in a dry-run prefetch ([`crate::splits::dry_run`]), the reads that the values of the
 /// current rows need.
 fn note_rows(column: &Column<u64>) {
-    if !reads::is_collecting() {
+    if !dry_run::is_collecting() {
         return;
     }
     if let Some(values) = column.values.downcast_ref::<RunValues>() {
-        match reads::rows() {
+        match dry_run::rows() {
             Rows::All => values.note(0..column.values.num_vals()),
             Rows::Of(docs) => docs
                 .iter()

@@ -8,11 +8,11 @@ use firn_model::mapping::Mapping;
 use tantivy::query::EnableScoring;
 use tantivy::schema::Field;
 
-use super::guard::Guard;
-use super::marks::Marks;
+use super::compile_limits::Guard;
+use super::highlight_terms::HighlightTerms;
+use super::preemption::in_turn;
 use super::query::text::Kind;
 use super::statistics::{FieldStatistics, Statistics};
-use super::turns::in_turn;
 use super::weight::Compiled;
 use super::{TenantRestriction, field, query};
 use crate::schema;
@@ -33,7 +33,7 @@ pub(super) struct Compiler<'a> {
     /// Statistics for scores; `None`: the query only selects documents.
     pub(super) statistics: Option<&'a Statistics>,
     /// Records the terms that the query looks for; `None`: not needed.
-    pub(super) marks: Option<&'a Marks>,
+    pub(super) marks: Option<&'a HighlightTerms>,
 }
 
 impl Compiler<'_> {

@@ -1,7 +1,7 @@
 //! Cost estimate of a search of splits, by a dry run: it fetches nothing and searches nothing.
 
-mod asking;
 pub(super) mod documents;
+mod lookups;
 pub(super) mod tenant;
 
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use firn_engine::search::SearchRequest;
 use firn_model::Result;
 use firn_storage::split::PartKind;
 
-use self::asking::Asking;
 use self::documents::{Candidates, SplitDocuments};
+use self::lookups::Lookups;
+use super::cached_segments::RepeatableRequest;
+use super::compile_limits::{Deadline, Stop};
 use super::execute::is_searched;
-use super::guard::{Deadline, Stop};
 use super::memory::Memory;
+use super::prefetch::{self, Reading};
 use super::prepare::prepare;
-use super::repeat::Asked;
-use super::warm::{self, Reading};
 use super::{SearchLimits, ShardSearch};
-use crate::splits::reads::{Reads, collect};
+use crate::splits::dry_run::{CollectedReads, collect};
 
 /// The reads that a search of some splits would make.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub(super) fn cost(
 ) -> Result<SearchReads> {
     let memory = Memory::new(limits.memory_bytes_max, limits.node_memory.clone(), ctx.cancel.clone());
     let stop = Stop::new(ctx, Deadline::NONE, &memory);
-    let asked = Asked::of(request);
+    let asked = RepeatableRequest::of(request);
     let reading = Reading::estimated(request);
     // Scores need term lookups in all segments, which the dry run cannot do. The set of matching
     // documents does not depend on them.
@@ -83,8 +83,8 @@ pub(super) fn cost(
                 if is_searched(&plan, segment, bounds) {
                     stored.0 += split.document_bytes();
                     stored.1 += u64::from(segment.max_doc);
-                    warm::segment(shard, &plan, segment, &reading);
-                    let reach = warm::reach(&plan, segment).ok();
+                    prefetch::segment(shard, &plan, segment, &reading);
+                    let reach = prefetch::reach(&plan, segment).ok();
                     candidates.push(Candidates::new(number, segment, &plan, reach.as_ref(), request));
                 }
             }
@@ -102,7 +102,7 @@ pub(super) fn cost(
             split.try_columns(&shards[split.shard], request);
         }
     });
-    let terms = Asking::of(request, shards).terms;
+    let terms = Lookups::of(request, shards).terms;
     let mut reads = SearchReads::of(first, &candidates, terms);
     reads.stored = stored;
     reads.documents = documents::of_splits(&candidates, request);
@@ -142,7 +142,7 @@ impl SearchReads {
     /// Builds the estimate from the first reads of a search, and adds the most that the postings
     /// found by them can take. `asked` is the number of terms to look up: several of them may be in
     /// the same page.
-    fn of(first: Reads, candidates: &[Candidates], asked: u64) -> Self {
+    fn of(first: CollectedReads, candidates: &[Candidates], asked: u64) -> Self {
         let mut found = Self {
             splits: candidates.iter().filter(|split| split.is_far()).count() as u64,
             ..Self::default()

@@ -11,30 +11,30 @@ use firn_model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 
 use super::answer::Answering;
+use super::cached_aggregations::CachedAggregations;
+use super::cached_segments::RepeatableRequest;
 use super::collapse::GroupField;
-use super::guard::{Deadline, Stop};
+use super::compile_limits::{Deadline, Stop};
 use super::memory::Memory;
+use super::prefetch;
 use super::prepare::prepare;
 use super::profile::{Part, ShardTimes, Stopwatch};
 use super::progress::Reporter;
-use super::repeat::Asked;
-use super::second_run::second_run;
-use super::segment_run::{self, Known, ShardPlan, Shared, Top, fails_request};
+use super::second_pass::second_run;
+use super::segment_run::{self, SegmentFacts, ShardPlan, Shared, Top, fails_request};
 use super::sort::ShardKey;
-use super::warm;
-use super::whole::Whole;
-use super::{After, FailedShard, SearchLimits, ShardSearch, prune};
+use super::{After, FailedShard, SearchLimits, ShardSearch, segment_pruning};
 use crate::parallel::run_indexed_within;
 use crate::pool::Pool;
 use crate::segment::Segment;
-use crate::splits::reads::{catch, metered};
+use crate::splits::dry_run::{catch, metered};
 
 /// Elasticsearch checks time ranges up front from this number of shards on, and reports skipped shards only then
 /// (`pre_filter_shard_size`).
 const PRE_FILTER_SHARDS: usize = 128;
 
 /// A shard with its compiled plan and its partial results.
-pub(super) struct Ready {
+pub(super) struct PreparedShard {
     pub(super) search: ShardSearch,
     /// The number of its first segment.
     first_segment: u32,
@@ -75,7 +75,7 @@ pub(super) fn search(
     check_window(&healthy, &request)?;
     // A shard that fails midway has already added hits and counts that cannot be separated, so the other shards are
     // searched again without it. Such failures come from damaged files, and are rare.
-    let asking = Asking {
+    let asking = ShardRequest {
         request: &request,
         pool,
         ctx,
@@ -213,7 +213,7 @@ enum Attempt {
 }
 
 /// The inputs of a search, the same for each attempt.
-struct Asking<'a> {
+struct ShardRequest<'a> {
     request: &'a Arc<SearchRequest>,
     pool: &'a Arc<Pool>,
     ctx: &'a RequestContext,
@@ -222,8 +222,8 @@ struct Asking<'a> {
     after: Option<&'a After>,
 }
 
-fn attempt(shards: &[ShardSearch], deadline: Deadline, asking: &Asking<'_>) -> Result<Attempt> {
-    let Asking {
+fn attempt(shards: &[ShardSearch], deadline: Deadline, asking: &ShardRequest<'_>) -> Result<Attempt> {
+    let ShardRequest {
         request,
         pool,
         ctx,
@@ -245,8 +245,8 @@ fn attempt(shards: &[ShardSearch], deadline: Deadline, asking: &Asking<'_>) -> R
     );
     let stop = Stop::new(ctx, deadline, &memory);
     let mut timed_out = false;
-    let asked = Asked::of(request);
-    warm::statistics(shards, request, ctx, |shard| {
+    let asked = RepeatableRequest::of(request);
+    prefetch::statistics(shards, request, ctx, |shard| {
         // The shard is prepared again below; only that outcome counts.
         let _ = prepare(shard, request, &asked, now_ms, after, &stop);
     })?;
@@ -281,7 +281,7 @@ fn attempt(shards: &[ShardSearch], deadline: Deadline, asking: &Asking<'_>) -> R
                     order,
                 });
             } else if let Some(times) = &times {
-                match prune::lacks(segment, plan.selection.tenant()) {
+                match segment_pruning::lacks(segment, plan.selection.tenant()) {
                     true => times.segment_pruned_by_tenant(),
                     false => times.segment_pruned(),
                 }
@@ -292,7 +292,7 @@ fn attempt(shards: &[ShardSearch], deadline: Deadline, asking: &Asking<'_>) -> R
         plan.times = times;
         plan.single_segment = tasks.len() == before + 1;
         skipped += u32::from(tasks.len() == before && bounds.is_some());
-        ready.push(Ready {
+        ready.push(PreparedShard {
             search: shard.clone(),
             first_segment,
             stop: stop.clone(),
@@ -334,7 +334,7 @@ fn attempt(shards: &[ShardSearch], deadline: Deadline, asking: &Asking<'_>) -> R
         reporter.begin(&shared);
     }
     let ready = Arc::new(ready);
-    let whole = Whole::of(&ready, &tasks, request, limits.buckets_max)?;
+    let whole = CachedAggregations::of(&ready, &tasks, request, limits.buckets_max)?;
     let known = whole.as_ref().and_then(|whole| whole.get(&ready));
     match &known {
         Some((total, _)) => shared.count(*total),
@@ -383,14 +383,14 @@ fn attempt(shards: &[ShardSearch], deadline: Deadline, asking: &Asking<'_>) -> R
 /// Returns whether a segment must be searched, if every match is within these time bounds.
 pub(super) fn is_searched(plan: &ShardPlan, segment: &Segment, bounds: Option<(i64, i64)>) -> bool {
     let tenant = plan.selection.tenant();
-    let in_time = prune::overlaps(prune::time_range_of(segment, tenant), bounds);
-    let may_match = !plan.selection.is_none() && !prune::lacks(segment, tenant) && in_time;
+    let in_time = segment_pruning::overlaps(segment_pruning::time_range_of(segment, tenant), bounds);
+    let may_match = !plan.selection.is_none() && !segment_pruning::lacks(segment, tenant) && in_time;
     segment.max_doc > segment.deleted_count && (may_match || plan.aggs.wants_zeros())
 }
 
 /// Returns the shards that failed midway.
-fn failed_of(ready: &[Ready]) -> Vec<FailedShard> {
-    let failed = |shard: &Ready| Some(failed_shard(&shard.search, shard.failure.lock().take()?));
+fn failed_of(ready: &[PreparedShard]) -> Vec<FailedShard> {
+    let failed = |shard: &PreparedShard| Some(failed_shard(&shard.search, shard.failure.lock().take()?));
     ready.iter().filter_map(failed).collect()
 }
 
@@ -424,7 +424,7 @@ fn failed_shard(shard: &ShardSearch, error: Error) -> FailedShard {
 }
 
 /// Orders the segments so that those with the first hits come first; later ones can then be skipped.
-fn sort_tasks(tasks: &mut [Task], shard: Option<&Ready>) {
+fn sort_tasks(tasks: &mut [Task], shard: Option<&PreparedShard>) {
     let Some(key) = shard.and_then(|shard| shard.plan.keys.first()) else {
         return;
     };
@@ -432,7 +432,7 @@ fn sort_tasks(tasks: &mut [Task], shard: Option<&Ready>) {
         return;
     }
     let tenant = shard.and_then(|shard| shard.plan.selection.tenant());
-    let range = |task: &Task| prune::time_range_of(&task.segment, tenant);
+    let range = |task: &Task| segment_pruning::time_range_of(&task.segment, tenant);
     if key.descending {
         tasks.sort_by_key(|task| std::cmp::Reverse(range(task).map(|range| range.1)));
     } else {
@@ -441,8 +441,8 @@ fn sort_tasks(tasks: &mut [Task], shard: Option<&Ready>) {
 }
 
 /// Returns every segment of all shards, including those in which the query cannot match.
-fn all_tasks(ready: &[Ready]) -> Vec<Task> {
-    let of_shard = |(shard, ready): (usize, &Ready)| {
+fn all_tasks(ready: &[PreparedShard]) -> Vec<Task> {
+    let of_shard = |(shard, ready): (usize, &PreparedShard)| {
         let segments = ready.search.snapshot.segments.iter();
         let task = |(order, segment)| Task {
             shard,
@@ -459,30 +459,30 @@ const SPREAD_ROWS_MIN: u64 = 1 << 14;
 
 /// Searches all segments, except those with cached partial results.
 fn run_segments(
-    ready: &Arc<Vec<Ready>>,
+    ready: &Arc<Vec<PreparedShard>>,
     tasks: &Arc<Vec<Task>>,
     request: &SearchRequest,
     shared: &Arc<Shared>,
     pool: &Arc<Pool>,
 ) -> Result<()> {
-    warm::reaches(ready, tasks, &shared.ctx)?;
+    prefetch::reaches(ready, tasks, &shared.ctx)?;
     let mut unknown = Vec::with_capacity(tasks.len());
     let mut rows = 0;
     for task in tasks.iter() {
         let shard = &ready[task.shard];
         match catch(|| segment_run::run_again(shared, &shard.plan, &task.segment)) {
-            Ok(Known::Partials(partials)) => {
+            Ok(SegmentFacts::Partials(partials)) => {
                 shard.merge(partials, shared)?;
                 report(ready, task, shared);
             }
-            Ok(Known::RowCount(count)) => {
+            Ok(SegmentFacts::RowCount(count)) => {
                 rows += count;
                 unknown.push(task.clone());
             }
             Err(error) => shard.fail_with(Err(error))?,
         }
     }
-    warm::segments(ready, &unknown, request, &shared.ctx)?;
+    prefetch::segments(ready, &unknown, request, &shared.ctx)?;
     if rows < SPREAD_ROWS_MIN {
         for task in &unknown {
             run_in(ready, task, shared, segment_run::run)?;
@@ -497,7 +497,7 @@ pub(super) type Step = fn(&Shared, &ShardPlan, &Segment, u32) -> Result<Option<P
 
 /// Runs all tasks; fails only with errors that fail the whole request.
 pub(super) fn run(
-    ready: &Arc<Vec<Ready>>,
+    ready: &Arc<Vec<PreparedShard>>,
     tasks: &Arc<Vec<Task>>,
     shared: &Arc<Shared>,
     pool: &Arc<Pool>,
@@ -513,7 +513,7 @@ pub(super) fn run(
 }
 
 /// Runs one task, unless its shard has already failed.
-fn run_in(ready: &Arc<Vec<Ready>>, task: &Task, shared: &Shared, step: Step) -> Result<()> {
+fn run_in(ready: &Arc<Vec<PreparedShard>>, task: &Task, shared: &Shared, step: Step) -> Result<()> {
     let shard = &ready[task.shard];
     if shard.failure.lock().is_some() {
         return Ok(());
@@ -526,14 +526,14 @@ fn run_in(ready: &Arc<Vec<Ready>>, task: &Task, shared: &Shared, step: Step) -> 
 }
 
 /// Reports the results so far, if the request asked for progress.
-fn report(ready: &Arc<Vec<Ready>>, task: &Task, shared: &Shared) {
+fn report(ready: &Arc<Vec<PreparedShard>>, task: &Task, shared: &Shared) {
     if let Some(reporter) = &shared.reporter {
         reporter.segment_done(ready, task.shard, shared);
     }
 }
 
 /// Runs one task. A panic is a bug, or a damaged file that the checks missed: it fails the shard, not the process.
-fn run_task(shared: &Shared, shard: &Ready, task: &Task, step: Step) -> Result<()> {
+fn run_task(shared: &Shared, shard: &PreparedShard, task: &Task, step: Step) -> Result<()> {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         catch(|| step(shared, &shard.plan, &task.segment, task.order))
     }));
@@ -556,7 +556,7 @@ fn run_task(shared: &Shared, shard: &Ready, task: &Task, step: Step) -> Result<(
     }
 }
 
-impl Ready {
+impl PreparedShard {
     /// Returns its sort keys.
     pub(super) fn keys(&self) -> &[ShardKey] {
         &self.plan.keys

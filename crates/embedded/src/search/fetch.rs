@@ -23,21 +23,21 @@ use tantivy::{DocId, SegmentReader};
 
 pub(crate) use self::stored::Stored;
 use super::column::{NumColumn, failed};
-use super::execute::{Ready, Task};
-use super::guard::Stop;
+use super::compile_limits::Stop;
+use super::execute::{PreparedShard, Task};
 use super::highlight::HighlightPlan;
-use super::matched::{Matched, NamedQueries};
+use super::matched_queries::{Matched, NamedQueries};
 use super::memory::Memory;
 use super::profile::{Part, Stopwatch};
 use super::segment_run::Shared;
-use super::{ShardSearch, warm};
+use super::{ShardSearch, prefetch};
 use crate::parallel::run_indexed;
 use crate::pool::{Pool, yield_now};
 use crate::schema;
 use crate::segment::Segment;
 use crate::segment_cache::{CACHE, CacheKey};
 use crate::splits::OpenSplit;
-use crate::splits::reads::{catch, collect, metered};
+use crate::splits::dry_run::{catch, collect, metered};
 
 /// Decompressed store blocks that are cached while a segment's hits are read. Hits are read in document order, so
 /// one would almost suffice.
@@ -57,7 +57,7 @@ const HEAP_BYTES: usize = 32;
 
 /// Position of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct RowAddress {
     /// The segment's number in the search.
     pub(super) order: u32,
     pub(super) doc: DocId,
@@ -66,9 +66,9 @@ pub(super) struct Place {
 /// Reads hits, in the order of `places`. The caller adds scores and sort values. `None`: the hit could not be read
 /// before the timeout (the search then reports it), or its shard failed.
 pub(super) fn fetch(
-    ready: &Arc<Vec<Ready>>,
+    ready: &Arc<Vec<PreparedShard>>,
     tasks: &Arc<Vec<Task>>,
-    places: Vec<Place>,
+    places: Vec<RowAddress>,
     shown: &Arc<Shown>,
     pool: &Arc<Pool>,
     shared: &Shared,
@@ -101,7 +101,7 @@ pub(super) fn fetch(
         }
     }
     let runs = Arc::new(runs);
-    warm::documents(tasks, &by_order, &places, &shared.ctx)?;
+    prefetch::documents(tasks, &by_order, &places, &shared.ctx)?;
     let work = {
         let (ready, tasks, runs, shown) = (
             Arc::clone(ready),
@@ -229,7 +229,7 @@ impl Shown {
     /// that they match.
     pub(super) fn new(
         shape: &HitShape,
-        ready: &[Ready],
+        ready: &[PreparedShard],
         with_hits: &HashSet<usize>,
         query: &Query,
         post_filter: Option<&Query>,
@@ -239,7 +239,7 @@ impl Shown {
         let scores = shape.named_query_scores;
         let spent = Arc::default();
         let timed_out = AtomicBool::new(false);
-        let one = |number: usize, shard: &Ready| -> Result<ShownShard> {
+        let one = |number: usize, shard: &PreparedShard| -> Result<ShownShard> {
             let highlight = shape.highlight.as_ref().filter(|_| with_hits.contains(&number));
             let plan = |highlight| HighlightPlan::compile(&shard.search, highlight, query, now_ms, &shard.stop, &spent);
             Ok(ShownShard {
@@ -334,7 +334,12 @@ fn store_of(reader: &SegmentReader) -> Result<Arc<StoreReader>> {
 }
 
 impl<'a> HitReader<'a> {
-    fn open(ready: &'a Ready, segment: &'a Segment, shown: &'a Shown, of_shard: &'a ShownShard) -> Result<Self> {
+    fn open(
+        ready: &'a PreparedShard,
+        segment: &'a Segment,
+        shown: &'a Shown,
+        of_shard: &'a ShownShard,
+    ) -> Result<Self> {
         let reader = &segment.reader;
         let (search, shape, timed_out) = (&ready.search, &shown.shape, &shown.timed_out);
         let shown = of_shard;

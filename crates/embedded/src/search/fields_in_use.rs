@@ -5,7 +5,7 @@ use firn_model::mapping::FieldType;
 
 use super::column::{NumColumn, failed, open_strings};
 use super::field::{self, Target};
-use super::{ShardSearch, owned, paths};
+use super::{ShardSearch, paths, tenant_docs};
 use crate::schema::{self, Class};
 
 /// Returns whether some document of a shard has a value for a leaf field. It reads only columns and dictionaries,
@@ -15,7 +15,7 @@ pub fn has_values(shard: &ShardSearch, path: &str) -> Result<bool> {
         return Ok(false);
     };
     if let Some(restriction) = &shard.tenant {
-        return owned::has_own_value(&shard.snapshot, &shard.mapping, restriction, path);
+        return tenant_docs::has_own_value(&shard.snapshot, &shard.mapping, restriction, path);
     }
     for segment in &shard.snapshot.segments {
         let reader = &segment.reader;

@@ -80,12 +80,12 @@ impl Drop for Inner {
 }
 
 /// Bytes that are released on drop.
-pub(super) struct Lent<'a> {
+pub(super) struct MemoryLoan<'a> {
     memory: &'a Memory,
     bytes: usize,
 }
 
-impl Drop for Lent<'_> {
+impl Drop for MemoryLoan<'_> {
     fn drop(&mut self) {
         self.memory.give(self.bytes);
     }
@@ -140,14 +140,14 @@ impl Memory {
     }
 
     /// Reserves `bytes` until the returned value is dropped.
-    pub(super) fn lend(&self, bytes: usize) -> Result<Lent<'_>> {
+    pub(super) fn lend(&self, bytes: usize) -> Result<MemoryLoan<'_>> {
         self.take(bytes)?;
-        Ok(Lent { memory: self, bytes })
+        Ok(MemoryLoan { memory: self, bytes })
     }
 
     /// Reserves as much again as is in use, for a copy of the results so far; `None`: the limits do not allow it,
     /// which is no failure of the search.
-    pub(super) fn lend_copy(&self) -> Option<Lent<'_>> {
+    pub(super) fn lend_copy(&self) -> Option<MemoryLoan<'_>> {
         let own = &self.0;
         let bytes = own.used.load(Ordering::Relaxed);
         take(&own.used, bytes, own.limit).ok()?;
@@ -157,7 +157,7 @@ impl Memory {
             own.used.fetch_sub(bytes, Ordering::Relaxed);
             return None;
         }
-        Some(Lent {
+        Some(MemoryLoan {
             memory: self,
             bytes: bytes as usize,
         })

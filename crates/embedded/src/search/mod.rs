@@ -7,55 +7,55 @@
 
 mod aggs;
 mod answer;
+mod cached_aggregations;
+mod cached_segments;
 mod collapse;
 mod column;
 mod compile;
+mod compile_limits;
 mod conditions;
 mod cost;
-mod describe;
-mod docs;
-pub(crate) mod exact;
 mod execute;
+mod explanation;
 mod fetch;
 mod field;
 mod fields_in_use;
 mod format;
-mod guard;
 mod highlight;
+mod highlight_terms;
 mod inner_hits;
-mod kept;
-mod marks;
-mod matched;
+mod matched_queries;
+mod matching_docs;
 mod memory;
-pub(crate) mod narrow;
-mod newest;
-mod own_terms;
-mod owned;
+mod newest_first;
 mod paths;
 mod phrase;
+mod preemption;
+mod prefetch;
 mod prepare;
 mod presence;
 mod profile;
 mod progress;
-mod prune;
 mod query;
-mod repeat;
+pub(crate) mod required_terms;
 mod scored_term;
-mod second_run;
+mod second_pass;
+mod segment_pruning;
 mod segment_run;
+pub(crate) mod shard_conditions;
 mod slice;
 mod sort;
 mod statistics;
+mod string_scan;
 mod strings;
+mod tenant_docs;
 mod tenant_rows;
+mod tenant_terms;
 mod terms_enum;
 mod text;
-mod texts;
 mod time_window;
-mod turns;
-mod warm;
+mod top_k;
 mod weight;
-mod whole;
 
 #[cfg(test)]
 mod tests;
@@ -71,22 +71,22 @@ use firn_model::{Error, Result};
 
 pub(crate) use self::column::{NumColumn, docs_with_value, failed};
 use self::compile::Compiler;
+use self::compile_limits::{Deadline, Guard, Stop};
 pub use self::cost::SearchReads;
 pub(crate) use self::cost::tenant::Unopened;
 pub(crate) use self::fetch::Stored;
 pub use self::fields_in_use::has_values;
-use self::guard::{Deadline, Guard, Stop};
 pub(crate) use self::memory::Memory;
 pub use self::memory::NodeMemory;
-pub use self::owned::{count as count_of_tenant, fields_of};
 pub(crate) use self::paths::{column_name, end_of, term as path_term};
-pub(crate) use self::prune::TIMESTAMP;
+pub(crate) use self::segment_pruning::TIMESTAMP;
 pub(crate) use self::strings::StrColumn;
+pub use self::tenant_docs::{count as count_of_tenant, fields_of};
 pub use self::terms_enum::FoundTerms;
 use crate::pool::Pool;
-use crate::request_cache::ShardCache;
 use crate::segment::ShardSnapshot;
-use crate::splits::reads::catch;
+use crate::segment_result_cache::ShardCache;
+use crate::splits::dry_run::catch;
 
 /// One shard to search: a fixed view with the settings that the search needs.
 #[derive(Clone)]
@@ -228,7 +228,7 @@ pub fn can_match(shard: &ShardSearch, filter: &Query, now_ms: i64, ctx: &Request
     if matches!(compiler.compile(filter)?, weight::Compiled::None) {
         return Ok(false);
     }
-    let bounds = prune::time_bounds(&compiler, filter);
+    let bounds = segment_pruning::time_bounds(&compiler, filter);
     // The result must not depend on documents of other tenants, not even on their times.
     let tenant = shard
         .tenant
@@ -237,8 +237,8 @@ pub fn can_match(shard: &ShardSearch, filter: &Query, now_ms: i64, ctx: &Request
     let segments = &shard.snapshot.segments;
     Ok(bounds.is_none()
         || segments.iter().any(|segment| {
-            !prune::lacks(segment, tenant.as_ref())
-                && prune::overlaps(prune::time_range_of(segment, tenant.as_ref()), bounds)
+            !segment_pruning::lacks(segment, tenant.as_ref())
+                && segment_pruning::overlaps(segment_pruning::time_range_of(segment, tenant.as_ref()), bounds)
         }))
 }
 

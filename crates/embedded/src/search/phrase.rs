@@ -6,8 +6,8 @@
 //! checks inside a document whether to stop. Matches and counts are the same, except for phrases with slop: Tantivy
 //! adds up the moves from one word to the next, and ignores them without scores.
 
-mod near;
-mod places;
+mod exact_phrase;
+mod sloppy_phrase;
 #[cfg(test)]
 mod tests;
 
@@ -23,18 +23,18 @@ use tantivy::query::{Bm25Weight, EmptyScorer, Explanation, Scorer, Weight};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED, Term};
 
-use self::near::{Near, PLACE_BYTES};
-use self::places::Exact;
+use self::exact_phrase::Exact;
+use self::sloppy_phrase::{Near, PLACE_BYTES};
 use super::column::into_tantivy;
-use super::guard::{LastingPace, Stop};
+use super::compile_limits::{OwnedPace, Stop};
+use super::preemption::LOOKUP_STEPS;
 use super::statistics::Norms;
-use super::turns::LOOKUP_STEPS;
 use super::weight::no_explanation;
-use crate::splits::reads::{ReadFailed, is_collecting};
+use crate::splits::dry_run::{ReadFailed, is_collecting};
 
 /// Bytes of an open postings list with its blocks of documents, counts and positions.
 const POSTINGS_BYTES: usize = 2048;
-/// Occurrences of words that are read in one step of a [`LastingPace`].
+/// Occurrences of words that are read in one step of a [`OwnedPace`].
 const OCCURRENCES_PER_STEP: usize = 16;
 /// Documents without some word that are skipped between two steps of the pace.
 const MISSES_AT_ONCE: usize = 1024;
@@ -105,7 +105,7 @@ impl Phrase {
     }
 
     /// Opens the postings of the words on a segment, the rarest first; `None`: some word is not in the segment.
-    fn open(&self, reader: &SegmentReader, pace: &mut LastingPace) -> tantivy::Result<Option<Vec<Word>>> {
+    fn open(&self, reader: &SegmentReader, pace: &mut OwnedPace) -> tantivy::Result<Option<Vec<Word>>> {
         // In a dry-run prefetch, all postings are requested here; otherwise each list of a split would need its own
         // round of reads.
         for (term, _) in self.words.iter().filter(|_| is_collecting()) {
@@ -223,7 +223,7 @@ struct PhraseDocs {
     words: Vec<Word>,
     search: Search,
     scores: Option<(Bm25Weight, FieldNormReader)>,
-    pace: LastingPace,
+    pace: OwnedPace,
 }
 
 impl PhraseDocs {

@@ -9,18 +9,18 @@ use firn_engine::search::SearchRequest;
 use firn_model::Result;
 
 use super::aggs::Plan;
+use super::cached_segments::{Repeatable, RepeatableRequest};
 use super::collapse::GroupField;
 use super::compile::Compiler;
-use super::docs::Selection;
-use super::guard::{Guard, Stop};
-use super::repeat::{Asked, Repeatable};
+use super::compile_limits::{Guard, Stop};
+use super::matching_docs::Selection;
 use super::segment_run::ShardPlan;
 use super::sort::ShardKey;
 use super::statistics::Statistics;
-use super::tenant_rows::{self, Whose};
+use super::tenant_rows::{self, TenantCondition};
 use super::time_window::Window;
 use super::weight::Compiled;
-use super::{After, ShardSearch, prune, slice, time_window};
+use super::{After, ShardSearch, segment_pruning, slice, time_window};
 
 /// Inclusive bounds of `@timestamp`, ms.
 pub(super) type TimeBounds = Option<(i64, i64)>;
@@ -29,7 +29,7 @@ pub(super) type TimeBounds = Option<(i64, i64)>;
 pub(super) fn prepare(
     shard: &ShardSearch,
     request: &SearchRequest,
-    asked: &Asked,
+    asked: &RepeatableRequest,
     now_ms: i64,
     after: Option<&After>,
     stop: &Stop,
@@ -65,11 +65,11 @@ pub(super) fn prepare(
     };
     let conditions = Conditions::of(&filter, shard, &query, scoring);
     let mut compiled = compiler.compile(&conditions.query)?.boost(boost, scoring);
-    let mut bounds = prune::time_bounds(&filter, &query);
+    let mut bounds = segment_pruning::time_bounds(&filter, &query);
     if !conditions.filters.is_empty() {
         let filters = any_of(&filter, &conditions.filters)?.constant(0.0, scoring);
         compiled = Compiled::all(vec![compiled, filters], scoring);
-        if let Some((min, max)) = prune::any_bounds(&filter, &shard.filters) {
+        if let Some((min, max)) = segment_pruning::any_bounds(&filter, &shard.filters) {
             bounds = Some(bounds.map_or((min, max), |own| (own.0.max(min), own.1.min(max))));
         }
     }
@@ -80,7 +80,7 @@ pub(super) fn prepare(
             // A tenant or an alias filter restricts everything that the search reads, so it is a filter like any
             // other.
             compiled = Compiled::all(vec![compiled, allowed.constant(0.0, scoring)], scoring);
-            if let Some((min, max)) = prune::time_bounds(&filter, query) {
+            if let Some((min, max)) = segment_pruning::time_bounds(&filter, query) {
                 bounds = Some(bounds.map_or((min, max), |own| (own.0.max(min), own.1.min(max))));
             }
         } else {
@@ -135,16 +135,16 @@ pub(super) fn prepare(
 fn repeatable(
     shard: &ShardSearch,
     request: &SearchRequest,
-    asked: &Asked,
+    asked: &RepeatableRequest,
     conditions: &Conditions,
 ) -> Option<Repeatable> {
     if !request.request_cache.unwrap_or(shard.caches_by_default) {
         return None;
     }
     let tenant = match &conditions.whose {
-        Whose::Anybody => None,
-        Whose::One(tenant) => Some(tenant),
-        Whose::Several(_) => return None,
+        TenantCondition::Anybody => None,
+        TenantCondition::One(tenant) => Some(tenant),
+        TenantCondition::Several(_) => return None,
     };
     let (query, filters) = (&conditions.query, &conditions.filters);
     Repeatable::of(shard.cache.as_ref()?, asked, query, filters, tenant, &shard.mapping)
@@ -168,7 +168,7 @@ fn select(
     }
     let term = Compiled::all(terms, false);
     Ok(match &conditions.whose {
-        Whose::One(tenant) if tenant_rows::are_counted(filter, field) => {
+        TenantCondition::One(tenant) if tenant_rows::are_counted(filter, field) => {
             Selection::new(compiled, conditions.window).of_tenant(Arc::clone(tenant), term, scoring)
         }
         _ => {
@@ -187,7 +187,7 @@ struct Conditions {
     /// The time range that the documents must be in.
     window: Option<Window>,
     /// The tenants that the documents must belong to.
-    whose: Whose,
+    whose: TenantCondition,
 }
 
 impl Conditions {
@@ -196,7 +196,7 @@ impl Conditions {
             query: query.clone(),
             filters: shard.filters.clone(),
             window: None,
-            whose: Whose::Anybody,
+            whose: TenantCondition::Anybody,
         };
         if let Some((rest, window)) = time_window::split(filter, query, scoring) {
             (conditions.query, conditions.window) = (rest, Some(window));

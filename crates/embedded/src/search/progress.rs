@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::SearchLimits;
 use super::answer::Answering;
-use super::execute::{Ready, Task};
+use super::execute::{PreparedShard, Task};
 use super::segment_run::Shared;
 use crate::pool::Pool;
 
@@ -85,7 +85,7 @@ impl Reporter {
     }
 
     /// Counts a searched segment and publishes a report if one is due. Call it without holding a lock.
-    pub(super) fn segment_done(&self, ready: &Arc<Vec<Ready>>, shard: usize, shared: &Shared) {
+    pub(super) fn segment_done(&self, ready: &Arc<Vec<PreparedShard>>, shard: usize, shared: &Shared) {
         let left = self.left[shard].fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
         if left.is_err() || elapsed_ms(shared) < self.pace.due_ms.load(Ordering::Relaxed) {
             return;
@@ -104,13 +104,16 @@ impl Reporter {
 
     /// Returns the aggregations so far; `None`: there are none, or they are not available now (another thread is
     /// merging some, a second run over the segments follows, or a copy needs too much memory).
-    fn aggregations(&self, ready: &Arc<Vec<Ready>>, shared: &Shared) -> Option<Value> {
+    fn aggregations(&self, ready: &Arc<Vec<PreparedShard>>, shared: &Shared) -> Option<Value> {
         let looks_twice = ready.iter().any(|shard| shard.plan().aggs.looks_twice());
         if self.request.aggs.0.is_empty() || looks_twice {
             return None;
         }
         let _lent = shared.memory.lend_copy()?;
-        let partials = ready.iter().map(Ready::copy_partials).collect::<Option<Vec<_>>>()?;
+        let partials = ready
+            .iter()
+            .map(PreparedShard::copy_partials)
+            .collect::<Option<Vec<_>>>()?;
         let answering = Answering {
             ready,
             tasks: &self.tasks,

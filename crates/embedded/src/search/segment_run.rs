@@ -14,23 +14,23 @@ use tantivy::query::Weight;
 use tantivy::{DocId, DocSet, Score};
 
 use super::After;
-use super::aggs::{Background, Counted, Manner, Plan, Wanted};
+use super::aggs::{Background, BackgroundCount, Counted, DocumentOrder, Plan};
+use super::cached_segments::Repeatable;
 use super::collapse::{Group, GroupField, SegmentGroups};
 use super::column::failed;
-use super::docs::{BLOCK, Docs, Reach, Selection};
-use super::guard::Deadline;
-use super::kept::{Entry, Kept};
+use super::compile_limits::Deadline;
+use super::matching_docs::{BLOCK, DocRange, Docs, Selection};
 use super::memory::Memory;
-use super::newest;
+use super::newest_first;
 use super::profile::{Part, ShardTimes, Stopwatch};
 use super::progress::Reporter;
-use super::repeat::Repeatable;
 use super::sort::{SegmentKey, ShardKey, SortValue};
 use super::tenant_rows::count_alive;
+use super::top_k::{Entry, TopK};
 use crate::pool::yield_now;
-use crate::request_cache::Found;
 use crate::segment::Segment;
-use crate::splits::reads::catch;
+use crate::segment_result_cache::Found;
+use crate::splits::dry_run::catch;
 
 /// Approximate bytes of a hit that is retained until the end.
 const ROW_BYTES: usize = 96;
@@ -248,7 +248,7 @@ pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
     if let Some(own) = &mut hits
         && !all_needed
         && plan.may_read_newest_first()
-        && newest::collect(shared, plan, segment, &reach, own)?
+        && newest_first::collect(shared, plan, segment, &reach, own)?
     {
         watch.lap(Part::Collect);
         count_only(shared, plan, segment, reach)?;
@@ -266,7 +266,7 @@ pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
     };
     let mut aggs = match has_aggs {
         true => {
-            let manner = Manner {
+            let manner = DocumentOrder {
                 whole_shard: plan.single_segment,
                 newest_first: docs.newest_first,
             };
@@ -366,7 +366,7 @@ pub(super) fn run(shared: &Shared, plan: &ShardPlan, segment: &Segment, order: u
 }
 
 /// The result of the cache lookup for a segment.
-pub(super) enum Known {
+pub(super) enum SegmentFacts {
     /// The cached partial result; its hits are already counted.
     Partials(Partials),
     /// Approximate number of rows to read.
@@ -374,7 +374,7 @@ pub(super) enum Known {
 }
 
 /// Looks up the cached partial result of a segment.
-pub(super) fn run_again(shared: &Shared, plan: &ShardPlan, segment: &Segment) -> Result<Known> {
+pub(super) fn run_again(shared: &Shared, plan: &ShardPlan, segment: &Segment) -> Result<SegmentFacts> {
     let reach = plan.selection.reach(segment)?;
     let has_aggs = !plan.aggs.is_empty();
     let is_plain = shared.keep == 0 && has_aggs && shared.min_score.is_none() && shared.terminate_after == 0;
@@ -387,11 +387,11 @@ pub(super) fn run_again(shared: &Shared, plan: &ShardPlan, segment: &Segment) ->
         if let Some(times) = &plan.times {
             times.segment_from_cache();
         }
-        return Ok(Known::Partials(partials.clone()));
+        return Ok(SegmentFacts::Partials(partials.clone()));
     }
     let rows = reach.row_count(segment);
     let stops_early = !has_aggs && plan.may_read_newest_first() && plan.selection.rows(&reach).is_some();
-    Ok(Known::RowCount(match stops_early {
+    Ok(SegmentFacts::RowCount(match stops_early {
         true => rows.min(shared.keep as u64),
         false => rows,
     }))
@@ -418,7 +418,7 @@ pub(super) fn run_background(
     shared: &Shared,
     plan: &ShardPlan,
     segment: &Segment,
-    wanted: &[Wanted],
+    wanted: &[BackgroundCount],
 ) -> Result<Vec<Counted>> {
     let mut backgrounds = plan.aggs.open_backgrounds(segment, wanted)?;
     let mut docs = plan.everything.open(segment, false)?;
@@ -435,7 +435,7 @@ pub(super) fn run_background(
 }
 
 /// Counts the hits of a segment, if the request needs nothing else.
-fn count_only(shared: &Shared, plan: &ShardPlan, segment: &Segment, reach: Reach) -> Result<()> {
+fn count_only(shared: &Shared, plan: &ShardPlan, segment: &Segment, reach: DocRange) -> Result<()> {
     if shared.counted_enough() {
         shared.total_cut.store(true, Ordering::Relaxed);
         return Ok(());
@@ -499,7 +499,7 @@ pub(super) struct Hits {
     first_doc: DocId,
     /// Hits whose first key is larger are not among the first hits of the search.
     bound: u128,
-    kept: Kept,
+    kept: TopK,
     groups: Option<SegmentGroups>,
     keep: usize,
     order: u32,
@@ -559,7 +559,7 @@ impl Hits {
             after,
             first_doc,
             bound,
-            kept: Kept::new(plan.collapse.is_some(), keep, keep.min(BLOCK)),
+            kept: TopK::new(plan.collapse.is_some(), keep, keep.min(BLOCK)),
             groups: plan
                 .collapse
                 .as_ref()

@@ -13,12 +13,12 @@ use tantivy::schema::Field;
 use tantivy::{Index, Searcher, Term};
 
 use super::column::{self, failed};
-use super::guard::Stop;
+use super::compile_limits::Stop;
 use super::paths;
-use super::turns::LOOKUP_STEPS;
+use super::preemption::LOOKUP_STEPS;
 use crate::schema::{self, Class};
 use crate::segment::Segment;
-use crate::splits::reads::or_later;
+use crate::splits::dry_run::or_later;
 
 /// Scoring needs a Tantivy searcher, and reads only its schema. Segments of a shard are separate indices, so no
 /// searcher covers them. This one is empty.

@@ -20,15 +20,15 @@ use super::column::{NumColumn, NumRange};
 use super::compile::Compiler;
 use super::conditions::take_out;
 use super::field::{Field, Target, scalar_text};
-use super::prune::TIMESTAMP;
 use super::query::term::normalized;
+use super::segment_pruning::TIMESTAMP;
 use super::time_window::Window;
 use crate::schema::Class;
 use crate::segment::Segment;
 
 /// The tenants whose documents a request selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Whose {
+pub(super) enum TenantCondition {
     /// All documents.
     Anybody,
     /// The documents of one tenant.
@@ -37,7 +37,7 @@ pub(super) enum Whose {
     Several(Vec<Arc<str>>),
 }
 
-impl Whose {
+impl TenantCondition {
     /// Adds a condition.
     pub(super) fn and(&mut self, tenant: Arc<str>) {
         match self {
@@ -64,7 +64,7 @@ pub(super) fn split(
     tenant_field: &str,
     query: &Query,
     scoring: bool,
-    whose: &mut Whose,
+    whose: &mut TenantCondition,
 ) -> Option<Query> {
     let field = tenant_keyword(compiler, tenant_field)?;
     take_out(query, scoring, &mut |query| match tenant_of(compiler, &field, query) {

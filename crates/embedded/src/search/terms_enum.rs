@@ -9,11 +9,11 @@ use firn_model::mapping::FieldType;
 use firn_model::{Error, Result};
 
 use super::field::{self, Field, Meta, Target, parse_ip_or_block};
-use super::own_terms::OwnTerms;
-use super::{ShardSearch, TenantRestriction, column, owned, paths};
+use super::tenant_terms::OwnTerms;
+use super::{ShardSearch, TenantRestriction, column, paths, tenant_docs};
 use crate::schema::{self, Class};
 use crate::segment::Segment;
-use crate::splits::reads::catch;
+use crate::splits::dry_run::catch;
 
 /// Terms between two checks for timeout and cancellation.
 const CHECK_EVERY: u64 = 4096;
@@ -87,7 +87,7 @@ impl<'a> FoundTerms<'a> {
         let reader = &segment.reader;
         let strings = column::open_strings(reader, field.class, &field.path)?;
         let own = match (tenant, &strings) {
-            (Some(tenant), Some(strings)) => Some(owned::ordinals(segment, tenant, strings)?),
+            (Some(tenant), Some(strings)) => Some(tenant_docs::ordinals(segment, tenant, strings)?),
             _ => None,
         };
         let own_terms = OwnTerms::new(segment, tenant)?;

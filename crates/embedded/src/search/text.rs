@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use firn_model::Result;
 use firn_model::mapping::Analyzer;
 
-use super::guard::Guard;
+use super::compile_limits::Guard;
 use crate::analysis;
 
 /// Returns the terms of a text with their positions. Each term counts as a clause, so their number is limited.

@@ -1,7 +1,7 @@
 //! Extraction of the `@timestamp` condition, which nearly every request has, from its query.
 //!
 //! Inside the query it would be tested document by document. As a window over a segment with zones
-//! ([`crate::derived::Zones`]), it mostly becomes a few runs of documents that need no test; the rest of the query
+//! ([`crate::segment_memo::Zones`]), it mostly becomes a few runs of documents that need no test; the rest of the query
 //! is evaluated only for those runs.
 
 use std::cmp::Ordering;
@@ -16,8 +16,8 @@ use super::column::{NumColumn, NumRange, Number, is_full, read_values};
 use super::compile::Compiler;
 use super::conditions::take_out;
 use super::field::Target;
-use super::prune::TIMESTAMP;
 use super::query::range;
+use super::segment_pruning::TIMESTAMP;
 use super::tenant_rows::count_alive;
 use crate::segment::Segment;
 

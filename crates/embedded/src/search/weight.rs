@@ -16,7 +16,7 @@ use tantivy::{
 
 use super::column::is_full;
 use super::presence;
-use crate::splits::reads::{is_collecting, or_later};
+use crate::splits::dry_run::{is_collecting, or_later};
 
 /// A compiled query of one shard.
 pub(super) enum Compiled {
@@ -174,7 +174,7 @@ pub(super) fn combine(
     }))
 }
 
-/// One weight of several. In a dry-run prefetch ([`crate::splits::reads`]), a weight that fails does not stop the
+/// One weight of several. In a dry-run prefetch ([`crate::splits::dry_run`]), a weight that fails does not stop the
 /// next ones from recording their reads.
 struct PartWeight(Box<dyn Weight>);
 

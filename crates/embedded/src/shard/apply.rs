@@ -7,8 +7,8 @@ use bytes::Bytes;
 use firn_engine::document::{Effect, Expectation, Written};
 use firn_model::{Error, ErrorKind, Result};
 
-use super::buffer::{Buffer, BufferedId, Kept};
-use super::live::made_seq_no;
+use super::buffer::{Buffer, BufferedId, StoredOp};
+use super::live_segments::made_seq_no;
 use super::state::{State, TOMBSTONES_MAX};
 use super::versions::{Found, Tombstone, check};
 use super::{Applied, Shard, ShardOp};
@@ -98,7 +98,7 @@ impl Shard {
         target: usize,
         write: IndexWrite,
         mut document: MappedDocument,
-        record: &mut super::record::RecordWriter,
+        record: &mut super::wal_record::RecordWriter,
         documents: &mut Vec<MappedDocument>,
     ) -> Result<Written> {
         let (found, version) = match &write.id {
@@ -168,7 +168,7 @@ impl Shard {
         state: &mut State,
         id: &str,
         expect: Expectation,
-        record: &mut super::record::RecordWriter,
+        record: &mut super::wal_record::RecordWriter,
     ) -> Result<Written> {
         let found = state.find(&self.config, id)?;
         let version = check(&self.config, id, expect, found, state.tombstones.get(id).copied())?;
@@ -230,7 +230,7 @@ pub(super) fn place(
     let size = document.source().len();
     let kept = (buffer.kept_bytes + size <= KEPT_BYTES_MAX).then(|| {
         buffer.kept_bytes += size;
-        Arc::new(Kept {
+        Arc::new(StoredOp {
             // A copy: a slice would keep the whole bulk body in memory.
             source: Bytes::copy_from_slice(document.source()),
             routing: routing.map(Into::into),

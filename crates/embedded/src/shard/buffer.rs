@@ -18,7 +18,7 @@ use crate::analysis;
 use crate::directory::{DiskDirectory, NO_SPACE};
 use crate::mapper::MappedDocument;
 use crate::schema::fields;
-use crate::splits::reads::catch;
+use crate::splits::dry_run::catch;
 
 /// Initial size of the hash table of terms, which grows as needed. Small, because most buffers hold only the documents
 /// of one second.
@@ -69,11 +69,11 @@ pub(super) struct BufferedId {
     pub(super) seq_no: u64,
     pub(super) version: u64,
     /// For reads by id; `None`: not retained, a read refreshes first.
-    pub(super) kept: Option<Arc<Kept>>,
+    pub(super) kept: Option<Arc<StoredOp>>,
 }
 
 /// Content of a read by id.
-pub(super) struct Kept {
+pub(super) struct StoredOp {
     pub(super) source: Bytes,
     pub(super) routing: Option<Box<str>>,
     pub(super) ignored: Vec<String>,

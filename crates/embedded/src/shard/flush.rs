@@ -12,8 +12,8 @@ use super::commit::{
     write_deletes,
 };
 use super::deletes::DeleteSet;
-use super::filter::{self, IdFilter};
-use super::live::{LiveSegment, OpenSegment, open_reader};
+use super::id_filter::{self, IdFilter};
+use super::live_segments::{LiveSegment, OpenSegment, open_reader};
 use super::state::State;
 use super::{Published, Shard};
 use crate::segment::ShardSnapshot;
@@ -131,7 +131,7 @@ impl Shard {
         meta.time_range_ms = found.time_range_ms;
         meta.without_time = found.without_time;
         meta.seq_no_range = found.seq_no_range.unwrap_or((0, 0));
-        let hashes = found.ids.keys().map(|id| filter::hash(id)).collect();
+        let hashes = found.ids.keys().map(|id| id_filter::hash(id)).collect();
         (meta, hashes)
     }
 
@@ -272,7 +272,7 @@ impl Shard {
                 .iter()
                 .filter(|buffer| buffer.sealed)
                 .map(|buffer| (buffer.buffer.generation, buffer.deletes.clone()));
-            Cut {
+            FlushPoint {
                 parts: segments.chain(buffers).collect(),
                 held: state.segments.iter().map(|segment| Arc::clone(&segment.open)).collect(),
                 sealed,
@@ -299,7 +299,7 @@ impl Shard {
         result.map(|()| true)
     }
 
-    fn commit(&self, cut: Cut, committed: &mut CommitPoint) -> Result<()> {
+    fn commit(&self, cut: FlushPoint, committed: &mut CommitPoint) -> Result<()> {
         // A buffer that was sealed earlier may be in use by another thread: `finish` waits for it.
         for buffer in &cut.sealed {
             self.finish(buffer)?;
@@ -473,7 +473,7 @@ impl Shard {
 }
 
 /// Data that a flush makes durable.
-struct Cut {
+struct FlushPoint {
     parts: Vec<(u64, DeleteSet)>,
     /// The segments at the cut; a merge may replace them meanwhile.
     held: Vec<Arc<OpenSegment>>,

@@ -4,9 +4,9 @@ use firn_engine::document::StoredDocument;
 use firn_model::Result;
 
 use super::Shard;
-use super::filter;
-use super::live::made_seq_no;
-use super::versions::Place;
+use super::id_filter;
+use super::live_segments::made_seq_no;
+use super::versions::DocAddress;
 
 impl Shard {
     pub(super) fn get_realtime(&self, id: &str) -> Result<Option<StoredDocument>> {
@@ -18,8 +18,8 @@ impl Shard {
                     return Ok(None);
                 };
                 match found.place {
-                    Place::Segment(index) => (Some(state.segments[index].open.clone()), found.doc),
-                    Place::Buffer(index) => {
+                    DocAddress::Segment(index) => (Some(state.segments[index].open.clone()), found.doc),
+                    DocAddress::Buffer(index) => {
                         let entry = state.buffers[index].ids.get(id).filter(|entry| entry.doc == found.doc);
                         if let Some(kept) = entry.and_then(|entry| entry.kept.as_ref()) {
                             return Ok(Some(StoredDocument {
@@ -45,7 +45,7 @@ impl Shard {
 
     pub(super) fn get_searchable(&self, id: &str) -> Result<Option<StoredDocument>> {
         let published = self.published.load_full();
-        let hash = filter::hash(id);
+        let hash = id_filter::hash(id);
         let made = made_seq_no(&self.config, id);
         for segment in &published.snapshot.segments {
             let generation = segment.generation;

@@ -6,7 +6,7 @@
 //! *clustering*: they order documents by tenant and time, may write several segments, and record
 //! the new place of each document.
 
-mod choose;
+mod merge_policy;
 mod order;
 mod postings;
 mod reorder;
@@ -22,17 +22,17 @@ use firn_storage::disk::Disk;
 use tantivy::SegmentReader;
 use tantivy::columnar::ColumnIndex;
 
-use self::choose::{choose, choose_forced};
+use self::merge_policy::{choose, choose_forced};
 use self::order::Order;
 use self::reorder::Rewritten;
 use super::Shard;
 use super::buffer::{guarded, index_settings, tantivy_error};
 use super::commit::{SegmentMeta, segment_dir};
 use super::deletes::{DeleteSet, Ranks};
-use super::filter::{self, IdFilter};
-use super::live::{LiveSegment, OpenSegment, open_reader};
+use super::id_filter::{self, IdFilter};
+use super::live_segments::{LiveSegment, OpenSegment, open_reader};
 use super::state::State;
-use super::stoppable::StoppableDisk;
+use super::stoppable_disk::StoppableDisk;
 use super::tenant_count;
 use crate::directory::DiskDirectory;
 use crate::schema::fields;
@@ -436,7 +436,7 @@ fn build_filter(reader: &SegmentReader, meta: &SegmentMeta) -> Result<Option<IdF
     let mut stream = inverted.terms().stream()?;
     while stream.advance() {
         if let Ok(id) = std::str::from_utf8(stream.key()) {
-            hashes.push(filter::hash(id));
+            hashes.push(id_filter::hash(id));
         }
     }
     Ok(Some(IdFilter::build(hashes.iter().copied(), hashes.len())))

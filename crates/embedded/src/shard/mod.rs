@@ -13,29 +13,29 @@ mod checksums;
 mod commit;
 mod config;
 mod deletes;
-mod filter;
 mod flush;
-mod frozen;
+mod from_splits;
 mod get;
-mod live;
+mod held_segments;
+mod id_filter;
+mod live_segments;
 mod merge;
-mod moving;
 mod purge;
-mod record;
 mod recovery;
+mod relocation;
 mod repair;
 mod replay;
-mod restored;
 mod scrub;
 mod seq_nos;
 mod state;
-mod stoppable;
+mod stoppable_disk;
 mod tenant_count;
 mod tenant_file;
+mod tenant_removal;
 #[cfg(test)]
 mod tests;
 mod versions;
-mod without;
+mod wal_record;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -54,13 +54,13 @@ use self::commit::CommitPoint;
 pub(crate) use self::commit::{SegmentMeta, damaged};
 pub use self::config::ShardConfig;
 pub(crate) use self::deletes::DeleteSet;
-pub use self::frozen::FrozenSegment;
-use self::live::OpenSegment;
-pub use self::moving::ShardCopy;
+pub use self::from_splits::RestoredSegment;
+pub use self::held_segments::FrozenSegment;
+use self::live_segments::OpenSegment;
 pub use self::purge::Purged;
+pub use self::relocation::ShardCopy;
 pub use self::repair::{CommittedId, Replacement};
 pub use self::replay::ReplayThreads;
-pub use self::restored::RestoredSegment;
 pub use self::scrub::{ScrubPosition, Scrubbed};
 use self::state::{Flags, State};
 #[cfg(test)]
@@ -69,7 +69,7 @@ pub(crate) use self::tenant_file::{TENANTS_FILE, decode as decode_tenants};
 use crate::data_folder::NotedVersion;
 use crate::mapper::MappedDocument;
 use crate::segment::ShardSnapshot;
-use crate::splits::reads::catch;
+use crate::splits::dry_run::catch;
 
 /// One shard of an index. All methods may be called from several threads. Methods that do heavy
 /// work block the calling thread, so none may be called on an async thread.

@@ -15,7 +15,7 @@ use tantivy::schema::IndexRecordOption;
 use super::Shard;
 use super::buffer::tantivy_error;
 use super::commit::{segment_dir, segments_dir};
-use super::live::OpenSegment;
+use super::live_segments::OpenSegment;
 use super::merge::Purpose;
 use crate::schema::fields;
 use crate::search::{column_name, path_term};

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use super::commit::{CommitPoint, damaged, file_name, read_deletes, segments_dir};
 use super::config::ShardConfig;
-use super::live::{LiveSegment, OpenSegment};
+use super::live_segments::{LiveSegment, OpenSegment};
 use super::state::State;
 use super::{Counters, Published, ReplayMapper, Shard};
 use crate::segment::ShardSnapshot;

@@ -17,8 +17,8 @@ use parking_lot::{Condvar, Mutex};
 
 use super::apply::{bury, place};
 use super::buffer::{Buffer, guarded};
-use super::record::{self, Operation};
 use super::recovery::open_wal;
+use super::wal_record::{self, Operation};
 use super::{ReplayMapper, Shard};
 use crate::mapper::MappedDocument;
 
@@ -280,7 +280,7 @@ impl<'a> Replay<'a> {
     fn mapped(&self, window: &Window) -> Result<Vec<Mapped>> {
         let mut mapped = Vec::new();
         for payload in &window.records {
-            record::read(payload, &mut |seq_no, version, operation| {
+            wal_record::read(payload, &mut |seq_no, version, operation| {
                 let change = match operation {
                     Operation::Delete { id } => Change::Delete { id: id.to_owned() },
                     Operation::Index { id, routing, source } => Change::Index {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use firn_model::{Error, Result};
 
 use super::commit::segment_dir;
-use super::live::OpenSegment;
+use super::live_segments::OpenSegment;
 use super::{Shard, checksums};
 use crate::block_checksums::{CHECKSUMS_FILE, Checksums};
 

@@ -6,7 +6,7 @@ use tantivy::SegmentReader;
 use tantivy::columnar::Column;
 
 use super::buffer::tantivy_error;
-use crate::splits::reads;
+use crate::splits::dry_run;
 
 /// Documents of a zone. In a clustered segment the documents of a tenant are in time order, which is
 /// nearly the order of their sequence numbers, so a number is within the bounds of about one zone for
@@ -34,11 +34,11 @@ impl SeqNos {
         }
     }
 
-    /// Unwinds with [`reads::ReadFailed`] if the column cannot be read.
+    /// Unwinds with [`dry_run::ReadFailed`] if the column cannot be read.
     fn column(&self) -> &Column<u64> {
         self.column.get_or_init(|| {
             let column = self.reader.fast_fields().u64("_seq_no");
-            column.unwrap_or_else(|error| reads::fail(tantivy_error(error)))
+            column.unwrap_or_else(|error| dry_run::fail(tantivy_error(error)))
         })
     }
 

@@ -8,9 +8,9 @@ use firn_model::{Error, ErrorKind, Result};
 
 use super::buffer::{Buffer, BufferState};
 use super::config::ShardConfig;
-use super::live::LiveSegment;
-use super::record::RecordWriter;
+use super::live_segments::LiveSegment;
 use super::versions::Tombstone;
+use super::wal_record::RecordWriter;
 
 /// Maximum number of tombstones for version checks. Above it the older half is dropped, and a document of
 /// that half that is written again starts from version 1, as in Elasticsearch after `index.gc_deletes`.

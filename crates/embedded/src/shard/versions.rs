@@ -4,15 +4,15 @@ use firn_engine::document::Expectation;
 use firn_model::{Error, ErrorKind, Result};
 
 use super::config::ShardConfig;
-use super::filter;
-use super::live::made_seq_no;
+use super::id_filter;
+use super::live_segments::made_seq_no;
 use super::state::State;
-use crate::splits::reads::catch;
+use crate::splits::dry_run::catch;
 
 /// Live document.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Found {
-    pub(super) place: Place,
+    pub(super) place: DocAddress,
     pub(super) doc: u32,
     pub(super) seq_no: u64,
     pub(super) version: u64,
@@ -20,7 +20,7 @@ pub(super) struct Found {
 
 /// Index into the state's buffers or segments.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Place {
+pub(super) enum DocAddress {
     Buffer(usize),
     Segment(usize),
 }
@@ -45,7 +45,7 @@ impl State {
                 && !buffer.deletes.contains(entry.doc)
             {
                 return Ok(Some(Found {
-                    place: Place::Buffer(index),
+                    place: DocAddress::Buffer(index),
                     doc: entry.doc,
                     seq_no: entry.seq_no,
                     version: entry.version,
@@ -57,7 +57,7 @@ impl State {
         {
             return Ok(Some(found));
         }
-        let hash = filter::hash(id);
+        let hash = id_filter::hash(id);
         for (index, segment) in self.segments.iter().enumerate().rev() {
             let is_alive = |doc| !segment.deletes.contains(doc);
             if let Some(doc) = segment.open.find_id(id, hash, &is_alive)? {
@@ -73,7 +73,7 @@ impl State {
                 && !buffer.deletes.contains(doc)
             {
                 return Ok(Some(Found {
-                    place: Place::Buffer(index),
+                    place: DocAddress::Buffer(index),
                     doc,
                     seq_no,
                     version: 1,
@@ -92,7 +92,7 @@ impl State {
     fn in_segment(&self, index: usize, doc: u32) -> Found {
         let open = &self.segments[index].open;
         Found {
-            place: Place::Segment(index),
+            place: DocAddress::Segment(index),
             doc,
             seq_no: open.seq_no(doc),
             version: open.version(doc),
@@ -102,8 +102,8 @@ impl State {
     /// Deletes a document that [`Self::find`] found.
     pub(super) fn delete(&mut self, found: Found) {
         let deletes = match found.place {
-            Place::Buffer(index) => &mut self.buffers[index].deletes,
-            Place::Segment(index) => &mut self.segments[index].deletes,
+            DocAddress::Buffer(index) => &mut self.buffers[index].deletes,
+            DocAddress::Segment(index) => &mut self.segments[index].deletes,
         };
         deletes.insert(found.doc);
     }

@@ -18,8 +18,8 @@ use firn_storage::repository::{
     SnapshotSegment, Writing,
 };
 
-use super::known::{Known, known};
-use super::running::{Running, RunningList};
+use super::existing_objects::{ExistingObjects, known};
+use super::running_snapshots::{Running, RunningList};
 use super::status::info_of;
 use super::{Use, Work, aborted, check_operator, status};
 use crate::engine::Core;
@@ -391,7 +391,7 @@ impl Core {
         plan: &Plan,
         uuid: &str,
         held: &mut [HeldShard],
-        known: &mut Known,
+        known: &mut ExistingObjects,
         needed: &mut HashSet<String>,
     ) -> Result<BTreeMap<String, Vec<ShardManifest>>> {
         let mut indices: BTreeMap<String, Vec<ShardManifest>> = BTreeMap::new();
@@ -436,7 +436,7 @@ impl Core {
         uuid: &str,
         shard: &HeldShard,
         segments: &[FrozenSegment],
-        known: &mut Known,
+        known: &mut ExistingObjects,
     ) -> Result<ShardManifest> {
         let io = self.io()?;
         let (running, repository) = (&plan.running, &plan.repository);
@@ -490,7 +490,7 @@ impl Core {
         metadata: &[Arc<IndexMetadata>],
         held: &[HeldShard],
         shards: &BTreeMap<String, Vec<ShardManifest>>,
-        known: &Known,
+        known: &ExistingObjects,
     ) -> Result<SnapshotManifest> {
         let io = self.io()?;
         let running = &plan.running;

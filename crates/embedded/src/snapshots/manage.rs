@@ -19,9 +19,9 @@ use firn_storage::repository::{Repository, SnapshotEntry, SnapshotManifest, Stat
 use serde_json::{Map, Value};
 
 use super::Work;
+use super::repository_leases::{Changing, Removal};
 use super::select::select;
 use super::status::{info_of, status_of};
-use super::uses::{Changing, Removal};
 use crate::engine::Core;
 
 /// How often a lookup of snapshots is repeated while other writers delete them.

@@ -5,22 +5,22 @@
 //! restart. A snapshot that was not committed never existed, and the next snapshot removes its uploaded objects.
 
 mod create;
-mod failed;
-mod known;
+mod existing_objects;
+mod failed_snapshots;
+mod filter_tables;
 mod manage;
 mod remount;
 mod repair;
+mod repository_leases;
 mod restore;
 mod restores;
 mod rewrite;
-mod rewritten;
-mod running;
+mod rewrite_memo;
+mod running_snapshots;
 mod select;
 mod status;
-mod tables;
 mod tenant;
-mod uploading;
-mod uses;
+mod upload;
 mod verify;
 
 use std::collections::HashMap;
@@ -36,17 +36,17 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 pub(crate) use self::create::scratch_dir;
-use self::failed::FailedList;
+use self::failed_snapshots::FailedList;
 pub(crate) use self::remount::check_holds_events;
+use self::repository_leases::RepositoryLeases;
+pub(crate) use self::repository_leases::{Reading, Use, Work};
 use self::restores::Restores;
 pub(crate) use self::restores::with_restored;
-use self::rewritten::Rewritten;
-use self::running::{Running, RunningList};
-use self::uses::Uses;
-pub(crate) use self::uses::{Reading, Use, Work};
+use self::rewrite_memo::Rewritten;
+use self::running_snapshots::{Running, RunningList};
 use self::verify::Verifications;
 use crate::engine::Core;
-use crate::engine::ids::fresh_uuid;
+use crate::engine::index_ids::fresh_uuid;
 
 /// Returns an error if a long task should stop.
 type GoOn<'a> = &'a dyn Fn() -> Result<()>;
@@ -70,7 +70,7 @@ pub(crate) struct Repositories {
     failed: FailedList,
     verifications: Verifications,
     pub(crate) restores: Restores,
-    pub(crate) uses: Arc<Uses>,
+    pub(crate) uses: Arc<RepositoryLeases>,
     /// Splits that were rewritten for the deletion of a tenant.
     rewritten: Mutex<Rewritten>,
     /// Repositories in use, also after they were unregistered or registered again.

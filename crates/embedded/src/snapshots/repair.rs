@@ -15,7 +15,7 @@ use firn_storage::repository::{Repository, SnapshotSegment};
 use firn_storage::split::SplitRef;
 
 use super::create::Scratch;
-use super::known::known;
+use super::existing_objects::known;
 use super::{Use, Work};
 use crate::engine::Core;
 use crate::engine::state::{IndexState, ShardSlot};

@@ -340,7 +340,7 @@ impl Core {
         manifest: &IndexManifest,
         request: &RestoreSnapshot,
         rename: &Rename,
-        wanted: &Wanted,
+        wanted: &RestoreSelection,
     ) -> Result<IndexMetadata> {
         let mut index = IndexMetadata::from_json(&manifest.index)?;
         let mut typed = index.settings.typed.clone();
@@ -389,12 +389,12 @@ impl Core {
 }
 
 /// Names of the wanted indices and data streams in the snapshot.
-struct Wanted {
+struct RestoreSelection {
     indices: BTreeSet<String>,
     data_streams: BTreeSet<String>,
 }
 
-fn wanted(manifest: &SnapshotManifest, request: &RestoreSnapshot) -> Result<Wanted> {
+fn wanted(manifest: &SnapshotManifest, request: &RestoreSnapshot) -> Result<RestoreSelection> {
     let backing =
         |stream: &str| -> Result<Vec<String>> { Ok(DataStream::from_json(&manifest.data_streams[stream])?.indices) };
     let all_backing = manifest
@@ -429,7 +429,7 @@ fn wanted(manifest: &SnapshotManifest, request: &RestoreSnapshot) -> Result<Want
             }
         }
     }
-    Ok(Wanted { indices, data_streams })
+    Ok(RestoreSelection { indices, data_streams })
 }
 
 /// Rename rule of a restore.

@@ -21,13 +21,13 @@ use firn_storage::filters::{FilterTable, FilterTableRef};
 use firn_storage::object::LocalFile;
 use firn_storage::regions::ObjectId;
 use firn_storage::repository::{
-    Basis, IndexManifest, Replaced, Repository, ShardManifest, SnapshotManifest, SnapshotSegment, State,
+    IndexManifest, Replaced, Repository, ShardManifest, SnapshotManifest, SnapshotSegment, State, WriteDependencies,
 };
 use firn_storage::split::SplitRef;
 
 use super::create::ScratchFolder;
-use super::known::Known;
-use super::rewritten::RewrittenSplit;
+use super::existing_objects::ExistingObjects;
+use super::rewrite_memo::RewrittenSplit;
 use super::tenant::holds;
 use super::{GoOn, Work};
 use crate::engine::Core;
@@ -52,7 +52,7 @@ struct Place<'a> {
 }
 
 /// The new state of a snapshot.
-struct Made {
+struct RewrittenSnapshotContent {
     manifest: SnapshotManifest,
     /// Keys of objects that the old manifest did not name.
     needed: HashSet<String>,
@@ -91,7 +91,7 @@ impl Core {
         outcome
     }
 
-    fn rewrite_snapshot(&self, place: &Place<'_>, mut basis: Basis) -> Result<RewrittenSnapshot> {
+    fn rewrite_snapshot(&self, place: &Place<'_>, mut basis: WriteDependencies) -> Result<RewrittenSnapshot> {
         let io = self.io()?;
         let (repository, snapshot) = (place.repository, place.snapshot);
         let missing = || snapshot_missing(repository.name(), snapshot);
@@ -139,9 +139,14 @@ impl Core {
 
     /// Writes the objects of a snapshot without a tenant and returns its new state; `None`: it holds no events of the
     /// tenant.
-    fn without_tenant(&self, place: &Place<'_>, before: &SnapshotManifest, state: &State) -> Result<Option<Made>> {
+    fn without_tenant(
+        &self,
+        place: &Place<'_>,
+        before: &SnapshotManifest,
+        state: &State,
+    ) -> Result<Option<RewrittenSnapshotContent>> {
         let io = self.io()?;
-        let mut made = Made {
+        let mut made = RewrittenSnapshotContent {
             manifest: before.clone(),
             needed: HashSet::new(),
             replaced: HashSet::new(),
@@ -177,7 +182,7 @@ impl Core {
         place: &Place<'_>,
         index: &IndexManifest,
         state: &State,
-        made: &mut Made,
+        made: &mut RewrittenSnapshotContent,
     ) -> Result<Option<Vec<ShardManifest>>> {
         if !index
             .segments()
@@ -392,7 +397,7 @@ impl Core {
         }
         let mut seen = HashSet::new();
         tables.retain(|table| seen.insert(table.id.clone()));
-        let mut known = Known::default();
+        let mut known = ExistingObjects::default();
         known.tables.insert(name.to_owned(), tables);
         let indices = BTreeMap::from([(name.to_owned(), shards.to_vec())]);
         self.make_tables(place.repository, place.go_on, &indices, &mut known)?;

@@ -12,7 +12,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use firn_engine::snapshot::{DamagedObject, Verification, VerificationState, VerifySnapshot};
-use firn_engine::{Cancel, Lasting};
+use firn_engine::{BackgroundTask, Cancel};
 use firn_model::repository::{RepositoryMetadata, snapshot_missing};
 use firn_model::{Error, ErrorKind, Result};
 use firn_storage::object::{ObjectInfo, Objects};
@@ -45,13 +45,13 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 #[derive(Default)]
 pub(crate) struct Verifications {
     jobs: Mutex<HashMap<VerifySnapshot, Arc<Job>>>,
-    turns: Turns,
+    turns: VerifyQueue,
     checked: Mutex<Checked>,
 }
 
-struct Turns(Arc<Semaphore>);
+struct VerifyQueue(Arc<Semaphore>);
 
-impl Default for Turns {
+impl Default for VerifyQueue {
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(RUNNING_MAX)))
     }
@@ -61,7 +61,7 @@ struct Job {
     request: VerifySnapshot,
     cancel: Cancel,
     /// Entry in the task list while the job runs.
-    task: Mutex<Option<Lasting>>,
+    task: Mutex<Option<BackgroundTask>>,
     bytes_verified: AtomicU64,
     bytes_total: AtomicU64,
     objects_verified: AtomicU64,
@@ -205,7 +205,7 @@ impl Core {
     pub(crate) fn begin_verification(
         self: &Arc<Self>,
         request: VerifySnapshot,
-        lasting: Option<Lasting>,
+        lasting: Option<BackgroundTask>,
     ) -> Result<()> {
         self.repository(&request.repository)?;
         let io = self.io()?.clone();

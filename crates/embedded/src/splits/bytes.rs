@@ -10,7 +10,7 @@ use firn_storage::split::{PartKind, pages};
 use tokio::runtime::Handle;
 
 /// A range of a split that will be read.
-pub type Wanted = (PartKind, Range<u64>);
+pub type ReadRange = (PartKind, Range<u64>);
 
 /// Reads the bytes of one split by logical range (see [`pages`]). Methods may be called from several threads at once.
 #[async_trait]
@@ -20,16 +20,16 @@ pub trait SplitBytes: Send + Sync + fmt::Debug {
 
     /// Prefetches ranges, so that later reads do not wait: adjacent ranges in one request, all requests concurrently.
     /// Bytes that the cache cannot store are dropped without an error and read again later.
-    async fn fetch(&self, wanted: &[Wanted]) -> Result<()>;
+    async fn fetch(&self, wanted: &[ReadRange]) -> Result<()>;
 
     /// Returns the requests and bytes that [`SplitBytes::fetch`] would need now. Fetches nothing.
-    fn missing(&self, wanted: &[Wanted]) -> (u64, u64);
+    fn missing(&self, wanted: &[ReadRange]) -> (u64, u64);
 
     /// As [`SplitBytes::missing`], by kind in the order of [`PartKind::ALL`]. A request for several kinds counts for
     /// one of them.
-    fn missing_by_kind(&self, wanted: &[Wanted]) -> [(u64, u64); PartKind::ALL.len()] {
+    fn missing_by_kind(&self, wanted: &[ReadRange]) -> [(u64, u64); PartKind::ALL.len()] {
         PartKind::ALL.map(|kind| {
-            let own: Vec<Wanted> = wanted.iter().filter(|(other, _)| *other == kind).cloned().collect();
+            let own: Vec<ReadRange> = wanted.iter().filter(|(other, _)| *other == kind).cloned().collect();
             self.missing(&own)
         })
     }
@@ -70,11 +70,11 @@ impl SplitBytes for WholeSplit {
         Ok(pages::payload(range.start, &bytes, &logical))
     }
 
-    async fn fetch(&self, _: &[Wanted]) -> Result<()> {
+    async fn fetch(&self, _: &[ReadRange]) -> Result<()> {
         Ok(())
     }
 
-    fn missing(&self, _: &[Wanted]) -> (u64, u64) {
+    fn missing(&self, _: &[ReadRange]) -> (u64, u64) {
         (0, 0)
     }
 

@@ -15,9 +15,9 @@ use tantivy::HasLen;
 use tantivy::directory::error::{DeleteError, OpenReadError, OpenWriteError};
 use tantivy::directory::{Directory, FileHandle, OwnedBytes, WatchCallback, WatchHandle, WritePtr};
 
+use super::column_totals::Totals;
 use super::columns::{ColumnTable, ColumnsFile, Hours};
-use super::totals::Totals;
-use super::{SplitBytes, names, reads};
+use super::{SplitBytes, dry_run, names};
 
 thread_local! {
     static READ_BYTES: Cell<u64> = const { Cell::new(0) };
@@ -80,13 +80,13 @@ impl SplitFiles {
         let beyond = || Error::new(ErrorKind::Repository, "a read goes beyond the end of a split");
         let own = self.footer.parts.get(part).ok_or_else(beyond)?;
         let logical = own.locate(range).ok_or_else(beyond)?;
-        reads::note(&self.bytes, own.kind, &logical)?;
+        dry_run::note(&self.bytes, own.kind, &logical)?;
         let bytes = self.bytes.read(own.kind, logical)?;
         READ_BYTES.set(READ_BYTES.get() + bytes.len() as u64);
         Ok(bytes)
     }
 
-    /// Records the read of a range if it would have to wait ([`super::reads`]).
+    /// Records the read of a range if it would have to wait ([`super::dry_run`]).
     pub(super) fn note(&self, part: usize, range: &Range<u64>) -> Result<()> {
         match self
             .footer
@@ -94,7 +94,9 @@ impl SplitFiles {
             .get(part)
             .and_then(|own| Some((own.kind, own.locate(range)?)))
         {
-            Some((kind, logical)) if self.footer.hot(part, range).is_none() => reads::note(&self.bytes, kind, &logical),
+            Some((kind, logical)) if self.footer.hot(part, range).is_none() => {
+                dry_run::note(&self.bytes, kind, &logical)
+            }
             _ => Ok(()),
         }
     }

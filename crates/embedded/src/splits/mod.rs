@@ -6,23 +6,24 @@
 //! whole columns: documents contain their sequence numbers ([`document`]), and zones of `@timestamp` and lengths of
 //! texts, which a segment on disk computes when they are first needed, are stored. The format: `docs/formats/split.md`.
 
-mod about;
 mod bytes;
+mod column_totals;
 mod columns;
 mod directory;
 mod document;
-mod extent;
+pub(crate) mod dry_run;
 mod filters;
 mod lengths;
 mod open;
-pub(crate) mod reads;
-mod recorder;
+mod open_recorder;
+mod read_extent;
 mod restore;
+mod split_info;
 mod terms;
-mod totals;
 mod write;
 
-pub use self::bytes::{SplitBytes, Wanted, WholeSplit};
+pub use self::bytes::{ReadRange, SplitBytes, WholeSplit};
+pub(crate) use self::column_totals::{ColumnTotals, Counted, Measure};
 pub(crate) use self::columns::{RUN_ROWS, RunValues, StoredRuns};
 pub(crate) use self::directory::read_bytes;
 pub(crate) use self::document::SplitDocument;
@@ -30,7 +31,6 @@ pub use self::filters::{ID_FIELD, shared_hash, value_hash};
 pub(crate) use self::open::OpenSplit;
 pub use self::open::open_split;
 pub(crate) use self::restore::restore_segment;
-pub(crate) use self::totals::{ColumnTotals, Counted, Measure};
 pub use self::write::write_split;
 
 /// Names of the parts of a split; Tantivy's files are named by their extension.

@@ -14,13 +14,13 @@ use tantivy::index::SegmentId;
 use tantivy::schema::Field;
 use tantivy::{DocId, Index, SegmentReader};
 
-use super::about::About;
 use super::directory::{SplitDirectory, SplitFiles};
+use super::split_info::About;
 use super::{SplitBytes, SplitDocument, StoredRuns, lengths, names};
 use crate::analysis;
-use crate::derived::{Derived, Zones};
-use crate::lengths::PathLengths;
+use crate::field_lengths::PathLengths;
 use crate::segment::Segment;
+use crate::segment_memo::{SegmentMemo, Zones};
 use crate::shard::{DeleteSet, TENANTS_FILE, decode_tenants};
 
 /// The part of an open segment that is read differently in a split than on disk.
@@ -85,7 +85,7 @@ pub fn open_split(split: &SplitRef, bytes: Arc<dyn SplitBytes>, deletes: Option<
         size_bytes: split.len,
         committed: true,
         tenants: tenants.map(Arc::new),
-        derived: Arc::new(Derived::of_split(
+        derived: Arc::new(SegmentMemo::of_split(
             &reader,
             OpenSplit {
                 made_from: split.segment.clone(),
@@ -186,7 +186,7 @@ impl OpenSplit {
     pub(crate) fn lengths(&self, field: Field, start: &[u8]) -> Result<Option<PathLengths>> {
         let name = crate::schema::fields().schema.get_field_name(field);
         let is_wanted =
-            |about: &&super::about::PathLengthsAbout| about.field == name && about.start.as_bytes() == start;
+            |about: &&super::split_info::PathLengthsAbout| about.field == name && about.start.as_bytes() == start;
         let found = self.about.lengths.iter().find(is_wanted);
         found
             .map(|about| lengths::read(&self.files, about, self.about.segment.docs))
@@ -210,7 +210,7 @@ impl OpenSplit {
         })
     }
 
-    /// Records what reading a document waits for ([`super::reads`]).
+    /// Records what reading a document waits for ([`super::dry_run`]).
     pub(crate) fn note_document(&self, doc: DocId) -> Result<()> {
         let place = self.place(doc)?;
         self.files.note(self.part(names::STORE)?, &place.bytes)

@@ -14,10 +14,10 @@ use tantivy::index::SegmentComponent;
 use tantivy::store::StoreWriter;
 use tantivy::{Index, TantivyDocument};
 
-use super::about::About;
 use super::columns;
 use super::directory::SplitFiles;
 use super::open::{damaged, places};
+use super::split_info::About;
 use super::write::COPIED;
 use super::{SplitBytes, SplitDocument, names, terms};
 use crate::block_checksums::CHECKSUMS_FILE;

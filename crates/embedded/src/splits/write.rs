@@ -14,13 +14,13 @@ use tantivy::columnar::{ColumnType, ColumnarReader, DynamicColumn};
 use tantivy::directory::FileSlice;
 use tantivy::directory::footer::Footer;
 
-use super::about::About;
 use super::columns::{ColumnTable, Hours};
 use super::directory::owned;
-use super::{SplitDocument, columns, filters, lengths, names, recorder, terms, totals};
-use crate::derived::Zones;
+use super::split_info::About;
+use super::{SplitDocument, column_totals, columns, filters, lengths, names, open_recorder, terms};
 use crate::schema::{IGNORED, fields};
 use crate::search::{NumColumn, Stored, TIMESTAMP, docs_with_value};
+use crate::segment_memo::Zones;
 use crate::shard::{FrozenSegment, TENANTS_FILE};
 
 /// Files of a segment that a split reproduces byte for byte. Columns and terms are converted; the others are stored as
@@ -76,7 +76,7 @@ pub fn write_split(segment: &FrozenSegment, out: &mut dyn Write, stop: &dyn Fn()
     if let Some(paged) = paged {
         files.insert(format!("{}.{}", segment.id(), names::TERMS), paged);
     }
-    let mut reads = recorder::reads_of_open(&files)?;
+    let mut reads = open_recorder::reads_of_open(&files)?;
     for (name, kind) in COPIED {
         let Some(file) = files.get(&format!("{}.{name}", segment.id())) else {
             continue;
@@ -202,7 +202,7 @@ fn write_totals<W: Write>(
     stop: &dyn Fn() -> Result<()>,
 ) -> Result<()> {
     let mut bytes = Vec::new();
-    let totals = totals::write(file, docs, &mut bytes, stop)?;
+    let totals = column_totals::write(file, docs, &mut bytes, stop)?;
     writer.part(names::TOTALS, PartKind::Columns, |out| Ok(out.write_all(&bytes)?))?;
     writer.inline(names::TOTAL_TABLE, totals.encode().into());
     let bytes = Bytes::from(bytes);

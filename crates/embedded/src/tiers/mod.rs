@@ -5,8 +5,8 @@
 //! unfinished copy or one that was not removed yet, and the next start removes it. `moving.rs` moves shards between
 //! devices.
 
-mod moving;
 mod paths;
+mod relocations;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -277,7 +277,7 @@ fn a_failed_restore_is_not_reported() {
     let node = store.node();
     store.hold(Rule::next(Fault::Hold, 1).of(Method::Get).at("/splits/"));
     let cancel = firn_engine::Cancel::default();
-    let lasting = firn_engine::Lasting::new(cancel.clone(), ());
+    let lasting = firn_engine::BackgroundTask::new(cancel.clone(), ());
     let context = RequestContext {
         lasting: Some(lasting),
         ..ctx()
@@ -345,7 +345,7 @@ fn a_failed_restore_releases_its_names() {
     store.hold(Rule::next(Fault::Hold, 1).of(Method::Get).at("/splits/"));
     let cancel = firn_engine::Cancel::default();
     let context = RequestContext {
-        lasting: Some(firn_engine::Lasting::new(cancel.clone(), ())),
+        lasting: Some(firn_engine::BackgroundTask::new(cancel.clone(), ())),
         ..ctx()
     };
     let engine = Arc::clone(&node.engine);

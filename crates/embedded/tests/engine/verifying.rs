@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use firn_engine::mounts::Storage;
 use firn_engine::snapshot::{DamagedObject, Snapshots, Verification, VerificationState, VerifySnapshot};
-use firn_engine::{Cancel, ErrorKind, Lasting, RequestContext, Result, Scope};
+use firn_engine::{BackgroundTask, Cancel, ErrorKind, RequestContext, Result, Scope};
 use firn_model::tenant::TenantId;
 use serde_json::json;
 
@@ -259,7 +259,7 @@ fn a_cancelled_verification_ends() {
         std::sync::Arc::strong_count(listed) > 1
     });
     let ctx_of_task = RequestContext {
-        lasting: Some(Lasting::new(cancel.clone(), std::sync::Arc::clone(&listed))),
+        lasting: Some(BackgroundTask::new(cancel.clone(), std::sync::Arc::clone(&listed))),
         ..ctx()
     };
     node.run(node.engine.begin_verification(&ctx_of_task, request("first")))

@@ -6,7 +6,7 @@ use std::ops::Range;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slot {
     /// Kind of text.
-    pub wanted: Wanted,
+    pub wanted: CompletionKind,
     /// Typed part up to the cursor; escapes are resolved.
     pub typed: String,
     /// Byte range of the text that a completion replaces.
@@ -15,7 +15,7 @@ pub struct Slot {
 
 /// Kind of text that may stand at the cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wanted {
+pub enum CompletionKind {
     /// The name of a field.
     Field,
     /// A value of the field of this name.
@@ -27,7 +27,7 @@ pub enum Wanted {
 }
 
 impl Slot {
-    pub(super) fn new(wanted: Wanted, typed: impl Into<String>, replace: Range<usize>) -> Self {
+    pub(super) fn new(wanted: CompletionKind, typed: impl Into<String>, replace: Range<usize>) -> Self {
         Self {
             wanted,
             typed: typed.into(),
@@ -56,10 +56,10 @@ pub(super) fn check(complete: impl Fn(&str, usize) -> Vec<Slot>, text: &str, exp
         .into_iter()
         .map(|slot| {
             let kind = match slot.wanted {
-                Wanted::Field => "field".to_owned(),
-                Wanted::Value(name) => format!("value of {name}"),
-                Wanted::Operator(name) => format!("operator of {name}"),
-                Wanted::Conjunction => "conjunction".to_owned(),
+                CompletionKind::Field => "field".to_owned(),
+                CompletionKind::Value(name) => format!("value of {name}"),
+                CompletionKind::Operator(name) => format!("operator of {name}"),
+                CompletionKind::Conjunction => "conjunction".to_owned(),
             };
             format!("{kind}<{}>{}..{}", slot.typed, slot.replace.start, slot.replace.end)
         })

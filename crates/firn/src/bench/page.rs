@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::chart::escape;
-use super::grid::Grid;
+use super::markdown_table::Grid;
 
 const STYLE: &str = "\
 :root{color-scheme:light dark;--text:#1c2430;--soft:#5b6675;--line:#d9dee5;--back:#fff;--head:#f4f6f8}

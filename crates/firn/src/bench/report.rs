@@ -57,7 +57,7 @@ impl Row {
 
 /// Time of one query on one server.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Asked {
+pub(super) struct AskedOnce {
     pub(super) runs: usize,
     pub(super) median_ms: f64,
     pub(super) p99_ms: f64,
@@ -71,8 +71,8 @@ pub(super) struct QuestionRow {
     pub(super) question: String,
     /// Always the same values.
     pub(super) repeated: bool,
-    pub(super) a: Asked,
-    pub(super) b: Option<Asked>,
+    pub(super) a: AskedOnce,
+    pub(super) b: Option<AskedOnce>,
     /// How many times less A needs: by the median, and by CPU time.
     pub(super) ratio_median: Option<f64>,
     pub(super) ratio_cpu: Option<f64>,
@@ -85,8 +85,8 @@ impl QuestionRow {
     pub(super) fn new(
         question: String,
         repeated: bool,
-        a: Asked,
-        b: Option<Asked>,
+        a: AskedOnce,
+        b: Option<AskedOnce>,
         differences: Option<usize>,
     ) -> Self {
         let ratio = |a: Option<f64>, b: Option<f64>| a.zip(b).filter(|(a, _)| *a > 0.0).map(|(a, b)| b / a);
@@ -192,7 +192,7 @@ impl Report {
         }
         let columns = if self.b.is_some() { 8 } else { 3 };
         let _ = writeln!(text, "\n| --- |{}", " ---: |".repeat(columns));
-        let cells = |asked: &Asked| {
+        let cells = |asked: &AskedOnce| {
             format!(
                 " {} | {} | {} |",
                 cell(Some(asked.median_ms), "ms"),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use firn_model::nesting::nests_deeper;
+use firn_model::json_depth::nests_deeper;
 use serde_json::Value;
 
 use super::rejects::Rejects;

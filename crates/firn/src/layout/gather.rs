@@ -20,7 +20,7 @@ const OWN_NAMES: [&str; 2] = [".firn", ".ds-.firn"];
 
 /// Source of the volumes.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct MeasuredIndices<'a> {
     pub(super) client: &'a Client,
     /// An index expression.
     pub(super) expression: &'a str,
@@ -56,7 +56,7 @@ impl Volumes {
     }
 }
 
-impl Place<'_> {
+impl MeasuredIndices<'_> {
     /// Returns `/EXPRESSION`, encoded.
     fn path(&self) -> String {
         let parts: Vec<String> = self.expression.split(',').map(encode_expression).collect();

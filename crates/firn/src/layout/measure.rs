@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::advice::{Costs, SMALL_EVENTS_MIN, sizes};
 use super::cost::{Cost, Point};
-use super::gather::{Place, Volumes};
+use super::gather::{MeasuredIndices, Volumes};
 use crate::client::encode_segment;
 
 const SAMPLE_HITS: u64 = 100;
@@ -37,7 +37,7 @@ pub(super) struct Measured {
 
 /// The searches to measure.
 pub(super) struct Questions<'a> {
-    pub(super) place: &'a Place<'a>,
+    pub(super) place: &'a MeasuredIndices<'a>,
     /// The field that splits the histogram, if any.
     pub(super) by: Option<&'a str>,
     /// Usual time range of searches.
@@ -46,7 +46,7 @@ pub(super) struct Questions<'a> {
 }
 
 /// One of the searches.
-struct Asked<'a> {
+struct TenantSearch<'a> {
     size: &'static str,
     tenant: &'a str,
     days: i64,
@@ -54,7 +54,7 @@ struct Asked<'a> {
 }
 
 /// Measurements of one response.
-struct Answered {
+struct SearchTiming {
     seconds: f64,
     shards: u64,
     events: u64,
@@ -83,7 +83,7 @@ impl Questions<'_> {
                     if narrowed { ", one shard of each index" } else { "" }
                 );
                 for days in windows.clone() {
-                    let asked = Asked {
+                    let asked = TenantSearch {
                         size,
                         tenant,
                         days,
@@ -96,7 +96,7 @@ impl Questions<'_> {
         Ok(measured)
     }
 
-    fn measure(&self, asked: &Asked<'_>, last_ms: i64) -> anyhow::Result<Measured> {
+    fn measure(&self, asked: &TenantSearch<'_>, last_ms: i64) -> anyhow::Result<Measured> {
         let (mut samples, mut histograms) = (Vec::new(), Vec::new());
         let (mut events, mut shards) = (0, 0);
         // The first search of each kind is a warm-up.
@@ -123,7 +123,7 @@ impl Questions<'_> {
         })
     }
 
-    fn ask(&self, asked: &Asked<'_>, window: (i64, i64), histogram: bool) -> anyhow::Result<Answered> {
+    fn ask(&self, asked: &TenantSearch<'_>, window: (i64, i64), histogram: bool) -> anyhow::Result<SearchTiming> {
         let (place, time) = (self.place, self.place.time_field);
         let mut body = json!({"query": {"bool": {"filter": [
             {"term": {place.tenant_field: asked.tenant}},
@@ -157,7 +157,7 @@ impl Questions<'_> {
         }
         let answer: Value = serde_json::from_slice(&answer.body).with_context(|| format!("{path}: not JSON"))?;
         let shards = |name: &str| answer["_shards"][name].as_u64().unwrap_or(0);
-        Ok(Answered {
+        Ok(SearchTiming {
             seconds,
             shards: shards("total") - shards("skipped").min(shards("total")),
             events: answer.pointer("/hits/total/value").and_then(Value::as_u64).unwrap_or(0),

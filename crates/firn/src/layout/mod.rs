@@ -16,7 +16,7 @@ use anyhow::Context;
 use serde::Serialize;
 
 use self::advice::{Advice, Facts};
-use self::gather::{Place, Volumes};
+use self::gather::{MeasuredIndices, Volumes};
 use self::measure::{Measured, Questions};
 use crate::client::{Client, Credentials};
 
@@ -119,7 +119,7 @@ pub(crate) fn run(args: &LayoutArgs) -> anyhow::Result<ExitCode> {
 
 fn advise(args: &AdviseArgs) -> anyhow::Result<ExitCode> {
     let client = Client::new(&args.url, &args.credentials, false)?;
-    let place = Place {
+    let place = MeasuredIndices {
         client: &client,
         expression: &args.index,
         tenant_field: &args.tenant_field,

@@ -1,10 +1,10 @@
-//! Clock of [`Life`]: drops expired data and continues deletions of tenants, beside the server.
+//! Clock of [`RetentionController`]: drops expired data and continues deletions of tenants, beside the server.
 
 pub(crate) mod policies;
 
 use std::time::Duration;
 
-use firn_control::Life;
+use firn_control::RetentionController;
 
 use crate::serve::now_ms;
 
@@ -12,7 +12,7 @@ use crate::serve::now_ms;
 const TICK: Duration = Duration::from_secs(1);
 
 /// Runs until the task is aborted. The next start continues interrupted work.
-pub(crate) async fn run(life: Life, poll_interval: Duration) {
+pub(crate) async fn run(life: RetentionController, poll_interval: Duration) {
     // A deletion rewrites snapshots at the rate limit of their repository: the removal of expired data does not wait
     // for that.
     let deletions = async {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use firn_control::ilm::{EngineEffects, Ilm, IlmParts, ListWork, Occasion, Turns};
+use firn_control::ilm::{EngineEffects, Ilm, IlmParts, ListWork, WaitEnd, WorkQueue};
 use firn_control::slm::{Slm, SlmParts, SlmWork};
 use firn_engine::{Engine, RequestContext};
 use tokio::sync::Semaphore;
@@ -42,7 +42,7 @@ pub(crate) fn slm(engine: &Arc<dyn Engine>) -> Slm {
 /// Executes index lifecycle policies until the task is aborted. An interrupted step is repeated after the next start.
 pub(crate) async fn run_ilm(ilm: Ilm, engine: Arc<dyn Engine>, poll_interval: Duration) {
     let ilm = Arc::new(ilm);
-    let mut turns = Turns::new(LIGHT_MAX, HEAVY_MAX);
+    let mut turns = WorkQueue::new(LIGHT_MAX, HEAVY_MAX);
     let orphans = Arc::new(Semaphore::new(1));
     // Aborts its tasks when it is dropped.
     let mut running = JoinSet::new();
@@ -50,10 +50,10 @@ pub(crate) async fn run_ilm(ilm: Ilm, engine: Arc<dyn Engine>, poll_interval: Du
     loop {
         let interval = poll_interval_of(engine.as_ref()).await.unwrap_or(poll_interval);
         let occasion = match polled {
-            Some(polled) if polled.elapsed() < interval => Occasion::Between,
+            Some(polled) if polled.elapsed() < interval => WaitEnd::Between,
             _ => {
                 polled = Some(Instant::now());
-                Occasion::Poll
+                WaitEnd::Poll
             }
         };
         match ilm.due(occasion).await {
@@ -64,7 +64,7 @@ pub(crate) async fn run_ilm(ilm: Ilm, engine: Arc<dyn Engine>, poll_interval: Du
             }
             Err(error) => tracing::warn!(%error, "cannot find indices whose lifecycle continues"),
         }
-        if occasion == Occasion::Poll
+        if occasion == WaitEnd::Poll
             && let Ok(permit) = Arc::clone(&orphans).try_acquire_owned()
         {
             let ilm = Arc::clone(&ilm);

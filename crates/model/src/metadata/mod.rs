@@ -20,13 +20,13 @@ mod print;
 mod private_indices;
 mod repository_commands;
 mod rollover;
+mod scoped_view;
 mod slm_commands;
 mod template_commands;
 mod templates;
 mod tenant_indices;
-mod tenant_room;
+mod tenant_shard_limits;
 mod tiers;
-mod view;
 
 #[cfg(test)]
 mod tests;
@@ -43,9 +43,9 @@ pub use ilm_commands::IlmCommand;
 pub use indices::{Indices, OpenShards};
 pub use periods::{NEW_PERIODS_MAX, event_times};
 pub use private_indices::PRIVATE_INDICES_MAX;
+pub use scoped_view::Viewer;
 pub use slm_commands::SlmCommand;
 pub use templates::TIMESTAMP;
-pub use view::Viewer;
 
 use crate::ilm::{Execution, Policies};
 use crate::lifecycle::Lifecycle;

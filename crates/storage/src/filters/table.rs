@@ -43,14 +43,14 @@ pub struct FilterTable {
 }
 
 /// Slice of a group that a lookup needs.
-struct Asked<'a> {
+struct SectionLookup<'a> {
     question: usize,
     hash: u64,
     group: &'a Group,
     slice: u32,
 }
 
-impl Asked<'_> {
+impl SectionLookup<'_> {
     /// Converts a range relative to the section to a logical range.
     fn place(&self, range: &Range<u64>) -> Range<u64> {
         let start = self.group.sections[self.slice as usize];
@@ -114,7 +114,7 @@ impl FilterTable {
     /// document with the value. A split whose filter the table lacks may have one.
     pub async fn without(&self, cache: &RegionCache, questions: &[Question]) -> Result<Vec<Vec<bool>>, ObjectError> {
         let mut without = vec![vec![false; self.directory.splits.len()]; questions.len()];
-        let asked: Vec<Asked<'_>> = (0..)
+        let asked: Vec<SectionLookup<'_>> = (0..)
             .zip(questions)
             .flat_map(|(number, own)| self.asked(number, own))
             .collect();
@@ -142,9 +142,9 @@ impl FilterTable {
         Ok(without)
     }
 
-    fn asked<'a>(&'a self, question: usize, own: &Question) -> impl Iterator<Item = Asked<'a>> {
+    fn asked<'a>(&'a self, question: usize, own: &Question) -> impl Iterator<Item = SectionLookup<'a>> {
         let groups = self.directory.groups.iter().filter(|group| group.field == own.field);
-        groups.map(move |group| Asked {
+        groups.map(move |group| SectionLookup {
             question,
             hash: own.hash,
             group,
@@ -153,7 +153,7 @@ impl FilterTable {
     }
 
     /// Returns the shape numbers of splits in each of these slices.
-    async fn numbers(&self, cache: &RegionCache, asked: &[Asked<'_>]) -> Result<Vec<Bytes>, ObjectError> {
+    async fn numbers(&self, cache: &RegionCache, asked: &[SectionLookup<'_>]) -> Result<Vec<Bytes>, ObjectError> {
         let ranges = || asked.iter().map(|asked| asked.group.numbers_of(asked.slice));
         if let Some(held) = &self.numbers_held {
             let place = |range: Range<u64>| {
@@ -165,7 +165,12 @@ impl FilterTable {
         try_join_all(ranges().map(|range| async move { read(cache, &self.object, &range).await })).await
     }
 
-    async fn rows(&self, cache: &RegionCache, asked: &Asked<'_>, rows: &Rows) -> Result<[Bytes; 3], ObjectError> {
+    async fn rows(
+        &self,
+        cache: &RegionCache,
+        asked: &SectionLookup<'_>,
+        rows: &Rows,
+    ) -> Result<[Bytes; 3], ObjectError> {
         let [a, b, c] = rows.ranges.each_ref().map(|range| asked.place(range));
         Ok([
             read(cache, &self.object, &a).await?,

@@ -66,14 +66,14 @@ pub struct Guarded {
 }
 
 /// Running request; if it is dropped, the breaker learns that it was cancelled.
-struct Asking<'a> {
+struct TurnGuard<'a> {
     breaker: &'a Breaker,
     stopwatch: Stopwatch,
     admission: Admission,
     is_over: bool,
 }
 
-impl<'a> Asking<'a> {
+impl<'a> TurnGuard<'a> {
     fn begin(breaker: &'a Breaker) -> Self {
         let stopwatch = Stopwatch::start();
         Self {
@@ -93,7 +93,7 @@ impl<'a> Asking<'a> {
     }
 }
 
-impl Drop for Asking<'_> {
+impl Drop for TurnGuard<'_> {
     fn drop(&mut self) {
         if !self.is_over {
             self.breaker.abandon(self.admission);
@@ -166,7 +166,7 @@ impl Guarded {
                 let _turn = self.guard.limit.turn().await;
                 // Admission is decided after the wait for a permit, so that queued requests fail at once when the
                 // breaker opens.
-                let asking = Asking::begin(&self.breaker);
+                let asking = TurnGuard::begin(&self.breaker);
                 let admission = asking.admission;
                 if admission == Admission::Refused {
                     return Err(silent());

@@ -68,7 +68,7 @@ pub struct ObjectStores {
 }
 
 /// Parsed location of a repository.
-enum Place {
+enum RepositoryKind {
     S3(S3Options),
     Gcs(GcsOptions),
     Azure(AzureOptions),
@@ -96,19 +96,19 @@ impl ObjectStores {
     /// Opens the objects of a repository. Sends no request to a store; creates a missing folder.
     pub fn open(&self, name: &str, kind: &str, settings: &SettingsMap) -> Result<Guarded> {
         let (place, common, part_len) = self.parse(name, kind, settings)?;
-        let is_readonly = common.is_readonly || matches!(place, Place::Url(..));
+        let is_readonly = common.is_readonly || matches!(place, RepositoryKind::Url(..));
         let store: Arc<dyn Requests> = match &place {
-            Place::S3(options) => options.open(),
-            Place::Gcs(options) => options.open(),
-            Place::Azure(options) => options.open(),
-            Place::Fs(place) | Place::Url(_, Some(place)) if is_readonly => {
+            RepositoryKind::S3(options) => options.open(),
+            RepositoryKind::Gcs(options) => options.open(),
+            RepositoryKind::Azure(options) => options.open(),
+            RepositoryKind::Fs(place) | RepositoryKind::Url(_, Some(place)) if is_readonly => {
                 FsObjects::open_readonly(place.clone()).map(|store| Arc::new(store) as _)
             }
-            Place::Fs(place) | Place::Url(_, Some(place)) => {
+            RepositoryKind::Fs(place) | RepositoryKind::Url(_, Some(place)) => {
                 FsObjects::open(place.clone()).map(|store| Arc::new(store) as _)
             }
-            Place::Url(url, None) => UrlObjects::open(url),
-            Place::Memory(store) => Ok(Arc::clone(store)),
+            RepositoryKind::Url(url, None) => UrlObjects::open(url),
+            RepositoryKind::Memory(store) => Ok(Arc::clone(store)),
         }
         .map_err(|error| refused(name, format!("failed to create repository: {}", error.reason)))?;
         let meter = Arc::clone(self.meters.lock().entry(name.to_owned()).or_default());
@@ -139,7 +139,7 @@ impl ObjectStores {
         &self.limit
     }
 
-    fn parse(&self, name: &str, kind: &str, settings: &SettingsMap) -> Result<(Place, Common, Option<u64>)> {
+    fn parse(&self, name: &str, kind: &str, settings: &SettingsMap) -> Result<(RepositoryKind, Common, Option<u64>)> {
         let mut fields = Fields::new(name, kind, settings, &self.config.clients)?;
         let common = fields.common()?;
         let environment = &self.config.environment;
@@ -147,16 +147,16 @@ impl ObjectStores {
         let place = match kind {
             "s3" => {
                 part_len = part_len_of(&mut fields)?;
-                Place::S3(S3Options::parse(&mut fields, environment)?)
+                RepositoryKind::S3(S3Options::parse(&mut fields, environment)?)
             }
-            "gcs" => Place::Gcs(GcsOptions::parse(&mut fields, environment)?),
-            "azure" => Place::Azure(AzureOptions::parse(&mut fields, environment)?),
-            "fs" => Place::Fs(self.folder(&mut fields)?),
+            "gcs" => RepositoryKind::Gcs(GcsOptions::parse(&mut fields, environment)?),
+            "azure" => RepositoryKind::Azure(AzureOptions::parse(&mut fields, environment)?),
+            "fs" => RepositoryKind::Fs(self.folder(&mut fields)?),
             "url" => {
                 let (url, folder) = self.url(&mut fields)?;
-                Place::Url(url, folder)
+                RepositoryKind::Url(url, folder)
             }
-            "memory" if let Some(store) = &self.config.memory => Place::Memory(Arc::clone(store)),
+            "memory" if let Some(store) = &self.config.memory => RepositoryKind::Memory(Arc::clone(store)),
             _ => return Err(refused(name, format!("repository type [{kind}] does not exist"))),
         };
         fields.end()?;

@@ -1,7 +1,7 @@
 //! Interface of the region cache for readers.
 
 mod fetching;
-mod keeping;
+mod slot_io;
 
 use std::collections::HashSet;
 use std::io;
@@ -15,11 +15,11 @@ use futures_util::future::join_all;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
-use super::flights::{Flight, Flights};
 use super::index::{Index, Limits, Place, mask, offset};
 use super::journal::Journal;
 use super::object::{CachedObject, ObjectId};
 use super::plan::{self, Cost, REQUEST_PAGES_MAX, Request, Run};
+use super::single_flight::{Flight, Flights};
 use super::stats::{RegionCacheStats, number};
 use super::{REGION_BYTES, REGION_PAGES};
 use crate::disk::{Disk, RandomFile};
@@ -94,7 +94,7 @@ enum Purpose {
 
 /// Status of wanted pages at one moment.
 #[derive(Debug, Default)]
-struct Survey {
+struct PageLookup {
     hits: Vec<(Run, Place)>,
     joined: Vec<(Run, Flight)>,
     requests: Vec<Request>,
@@ -135,7 +135,7 @@ impl RegionCache {
             .min(Semaphore::MAX_PERMITS as u64);
         let mut journal = Journal::new(disk, &folder.join("regions.journal"));
         let mut index = Index::restore(limits, options.owner_bytes_max / PAGE_BYTES, &journal.read());
-        keeping::give_back_unused(&index, file.as_ref())?;
+        slot_io::give_back_unused(&index, file.as_ref())?;
         if let Err(error) = journal.rewrite(&index.write_all()) {
             tracing::warn!(%error, "cannot write the journal of the region cache: cached regions are lost at the next start");
         }
@@ -327,7 +327,7 @@ impl RegionCache {
     }
 
     /// Locates pages, and starts flights for pages that are neither cached nor in flight.
-    fn look(&self, object: &Arc<CachedObject>, runs: &[Run], purpose: Purpose) -> (Survey, Vec<Lead<'_>>) {
+    fn look(&self, object: &Arc<CachedObject>, runs: &[Run], purpose: Purpose) -> (PageLookup, Vec<Lead<'_>>) {
         let is_read = purpose == Purpose::Read;
         let mut state = self.state.lock();
         let mut survey = state.survey(object, runs);
@@ -377,8 +377,8 @@ impl RegionCache {
 }
 
 impl State {
-    fn survey(&self, object: &CachedObject, runs: &[Run]) -> Survey {
-        let mut survey = Survey::default();
+    fn survey(&self, object: &CachedObject, runs: &[Run]) -> PageLookup {
+        let mut survey = PageLookup::default();
         let mut missing = Vec::new();
         for run in runs {
             for span in self.index.spans(object.id, &run.pages) {

@@ -5,8 +5,8 @@
 
 #[cfg(test)]
 mod check;
+mod eviction;
 mod restore;
-mod room;
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -14,14 +14,14 @@ use std::ops::Range;
 use firn_model::tenant::TenantId;
 
 use super::journal::{Entry, Log};
-use super::levels::Levels;
+use super::lfu::LfuList;
 use super::object::{CachedObject, ObjectId};
-use super::owners::{OwnerNumber, Owners};
 use super::plan::Run;
 use super::stats::{RegionCacheStats, number};
+use super::tenant_quotas::{OwnerNumber, TenantQuotas};
 use super::{PAGE_BYTES, REGION_BYTES, REGION_PAGES};
 use crate::split::PartKind;
-pub(super) use room::Reservation;
+pub(super) use eviction::Reservation;
 
 /// Limits of the index.
 #[derive(Debug, Clone, Copy)]
@@ -106,8 +106,8 @@ pub(super) struct Index {
     slots: Vec<Slot>,
     regions: HashMap<(u32, u32), u32>,
     free_slots: Vec<u32>,
-    levels: Levels,
-    owners: Owners,
+    levels: LfuList,
+    owners: TenantQuotas,
     taken_pages: u64,
     pinned_pages: u64,
     /// Entries for the journal.
@@ -150,8 +150,8 @@ impl Index {
             slots: Vec::new(),
             regions: HashMap::new(),
             free_slots: Vec::new(),
-            levels: Levels::default(),
-            owners: Owners::new(owner_pages_max),
+            levels: LfuList::default(),
+            owners: TenantQuotas::new(owner_pages_max),
             taken_pages: 0,
             pinned_pages: 0,
             log: Log::default(),

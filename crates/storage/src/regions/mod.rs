@@ -18,14 +18,14 @@
 //! another thread. So its futures belong on threads that may block, never on those that serve HTTP.
 
 mod cache;
-mod flights;
 mod index;
 mod journal;
-mod levels;
+mod lfu;
 mod object;
-mod owners;
 mod plan;
+mod single_flight;
 mod stats;
+mod tenant_quotas;
 #[cfg(test)]
 pub(crate) mod testing {
     pub(crate) use super::tests::{Bed, block_on, object_of};

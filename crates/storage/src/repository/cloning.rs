@@ -8,7 +8,7 @@ use firn_model::{Error, ErrorKind, Result};
 use super::log::SnapshotEntry;
 use super::manifest::SnapshotManifest;
 use super::references::content_of;
-use super::{Added, Basis, Repository};
+use super::{Added, Repository, WriteDependencies};
 
 /// Maximum attempts of a clone whose needed objects are removed.
 const SWEPT_MAX: usize = 16;
@@ -34,7 +34,7 @@ impl Repository {
         &self,
         source: &str,
         clone: impl Fn(SnapshotManifest) -> Result<SnapshotManifest>,
-        mut basis: Basis,
+        mut basis: WriteDependencies,
     ) -> Result<()> {
         let missing = || snapshot_missing(self.name(), source);
         let first = basis.state().snapshots.get(source).ok_or_else(missing)?.clone();
@@ -53,7 +53,7 @@ impl Repository {
                     if state.snapshots.get(source) == Some(&entry) {
                         return Err(error);
                     }
-                    basis = Basis::of(state);
+                    basis = WriteDependencies::of(state);
                     continue;
                 }
             };
@@ -63,7 +63,7 @@ impl Repository {
                 // exist again: the commit of the source guarantees its objects, so they need not be written.
                 Added::Condemned(condemned) => {
                     self.wait_for_sweeps(condemned).await?;
-                    basis = Basis::of(self.state().await?);
+                    basis = WriteDependencies::of(self.state().await?);
                 }
             }
         }

@@ -10,7 +10,7 @@ use firn_model::Result;
 use serde::{Deserialize, Serialize};
 
 use super::references::Named;
-use super::{Basis, Repository, Swept, body};
+use super::{Repository, Swept, WriteDependencies, body};
 use crate::object::{ObjectInfo, PutMode};
 
 const FOLDER: &str = "pending/";
@@ -33,7 +33,7 @@ struct Mark {
 pub struct Writing {
     key: String,
     /// Basis at the start of the writing.
-    pub basis: Basis,
+    pub basis: WriteDependencies,
 }
 
 impl Repository {
@@ -53,7 +53,7 @@ impl Repository {
         }
     }
 
-    async fn leave_mark(&self, key: &str) -> Result<Basis> {
+    async fn leave_mark(&self, key: &str) -> Result<WriteDependencies> {
         if self.has_dead_marks_of_own().await? {
             self.cleanup().await?;
         }
@@ -67,7 +67,7 @@ impl Repository {
             .write(key, body::encode("mark", &mark)?, PutMode::Create)
             .await;
         written.map_err(|error| self.failed("write", error))?;
-        Ok(Basis::of(self.state().await?))
+        Ok(WriteDependencies::of(self.state().await?))
     }
 
     /// Removes the mark. If the removal fails, the mark is dead and the next cleanup removes it.

@@ -17,7 +17,6 @@
 //! commit condemns garbage before it is removed, see [`sweep`](Repository::sweep). `docs/formats/repository.md`
 //! describes the format.
 
-mod basis;
 mod body;
 mod cloning;
 mod leftovers;
@@ -30,6 +29,7 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 mod verifying;
+mod write_dependencies;
 mod writers;
 
 use std::collections::BTreeSet;
@@ -40,7 +40,6 @@ use std::sync::atomic::AtomicU64;
 use firn_model::{Error, ErrorKind, Result};
 use tokio::sync::{Mutex, OnceCell};
 
-pub use self::basis::{Basis, Condemned};
 pub use self::leftovers::Writing;
 pub use self::log::{Change, Commit, OpenSweep, SnapshotEntry, State};
 pub use self::manifest::{
@@ -52,6 +51,7 @@ pub use self::references::Added;
 pub use self::replacing::Replaced;
 pub use self::sweep::Swept;
 pub use self::verifying::{GoOn, NamedObject, ReadBack};
+pub use self::write_dependencies::{Condemned, WriteDependencies};
 use self::writers::Instance;
 pub use self::writers::{Instances, Writer};
 use crate::object::{ObjectError, ObjectErrorKind, Objects, verify};

@@ -9,7 +9,7 @@ use futures_util::stream::{self, Stream, StreamExt, TryStreamExt};
 
 use super::log::{ATTEMPTS_MAX, Change, SnapshotEntry};
 use super::manifest::{IndexEntry, IndexManifest, SnapshotManifest, snapshot_key};
-use super::{Basis, Condemned, Repository, Swept};
+use super::{Condemned, Repository, Swept, WriteDependencies};
 use crate::object::ObjectErrorKind;
 
 /// Manifests to read concurrently; the store has a separate limit for all requests.
@@ -34,7 +34,12 @@ pub enum Added {
 impl Repository {
     /// Commits a snapshot. `needed` contains the key of every object that it names, except its manifest. `basis` is the
     /// state on which its writer began to rely.
-    pub async fn add_snapshot(&self, entry: &SnapshotEntry, needed: &HashSet<String>, basis: &Basis) -> Result<Added> {
+    pub async fn add_snapshot(
+        &self,
+        entry: &SnapshotEntry,
+        needed: &HashSet<String>,
+        basis: &WriteDependencies,
+    ) -> Result<Added> {
         self.check_writable("create snapshot")?;
         let manifest = snapshot_key(&entry.manifest);
         let mut condemned = basis.condemned(|key| needed.contains(key) || *key == manifest);

@@ -10,7 +10,7 @@ use firn_model::Result;
 use super::log::{ATTEMPTS_MAX, Change, SnapshotEntry};
 use super::manifest::{IndexManifest, snapshot_key};
 use super::references::content_of;
-use super::{Basis, Condemned, Repository, Swept};
+use super::{Condemned, Repository, Swept, WriteDependencies};
 
 /// Outcome of a manifest replacement.
 #[derive(Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl Repository {
         old: &SnapshotEntry,
         manifest: String,
         needed: &HashSet<String>,
-        basis: &Basis,
+        basis: &WriteDependencies,
     ) -> Result<Replaced> {
         self.check_writable("rewrite snapshot")?;
         let new = SnapshotEntry {

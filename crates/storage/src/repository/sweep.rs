@@ -13,7 +13,7 @@ use futures_util::stream;
 
 use super::log::{ATTEMPTS_MAX, Change, OpenSweep};
 use super::references::Named;
-use super::{Basis, Condemned, Repository};
+use super::{Condemned, Repository, WriteDependencies};
 
 /// Maximum number of objects per sweep. One commit names them all, 80 bytes each.
 const KEYS_MAX: usize = 10_000;
@@ -122,7 +122,7 @@ impl Repository {
     /// Waits until no open sweep condemns any of these objects. Returns the basis for writing them again. Open sweeps
     /// of this writer from before a restart are dead, and so is a sweep that exceeded its maximum duration during the
     /// wait.
-    pub async fn wait_for_sweeps(&self, Condemned { keys, checked }: Condemned) -> Result<Basis> {
+    pub async fn wait_for_sweeps(&self, Condemned { keys, checked }: Condemned) -> Result<WriteDependencies> {
         {
             let _sweeping = self.sweeping.lock().await;
             self.end_own_sweeps().await?;
@@ -137,7 +137,7 @@ impl Repository {
                 .map(|(id, _)| id.clone())
                 .collect();
             if in_the_way.is_empty() {
-                return Ok(Basis::again(state, checked));
+                return Ok(WriteDependencies::again(state, checked));
             }
             if watched >= SWEEP_PATIENCE {
                 for sweep in &in_the_way {

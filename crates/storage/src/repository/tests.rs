@@ -246,8 +246,8 @@ async fn add(repository: &Repository, name: &str, splits: &[u8]) -> Added {
     repository.add_snapshot(&entry, &keys_of(splits), &basis).await.unwrap()
 }
 
-async fn basis(repository: &Repository) -> Basis {
-    Basis::of(repository.state().await.unwrap())
+async fn basis(repository: &Repository) -> WriteDependencies {
+    WriteDependencies::of(repository.state().await.unwrap())
 }
 
 async fn names(repository: &Repository) -> Vec<String> {

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use super::message::{Body, Message};
-use super::stats::{Asked, Method};
+use super::stats::{Method, ProxiedRequest};
 use super::{Fault, Shared};
 
 /// Maximum number of written keys to remember for stale listings.
@@ -45,7 +45,7 @@ fn try_serve(shared: &Shared, client: TcpStream) -> io::Result<()> {
 /// Request with its outcome.
 struct Exchange<'a> {
     shared: &'a Shared,
-    asked: Asked,
+    asked: ProxiedRequest,
     is_counted: bool,
 }
 
@@ -69,7 +69,7 @@ impl<'a> Exchange<'a> {
             .draw(&mut state.random, method, &target, !request.body.is_empty());
         Self {
             shared,
-            asked: Asked {
+            asked: ProxiedRequest {
                 method,
                 target,
                 range: request.header("range").map(str::to_owned),

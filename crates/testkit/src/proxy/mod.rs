@@ -17,7 +17,7 @@ use std::thread::JoinHandle;
 use anyhow::Result;
 
 pub use faults::{Fault, Faults, Rule};
-pub use stats::{Asked, Method, ProxyStats};
+pub use stats::{Method, ProxiedRequest, ProxyStats};
 
 use faults::Pace;
 

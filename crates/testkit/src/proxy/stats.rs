@@ -24,7 +24,7 @@ pub enum Method {
 
 /// Recorded request.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct ProxiedRequest {
     /// Kind of the request.
     pub method: Method,
     /// Path and query.
@@ -53,7 +53,7 @@ pub struct ProxyStats {
     /// Requests with an injected fault.
     pub faults: u64,
     /// Recorded requests, in the order of their ends.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<ProxiedRequest>,
 }
 
 impl ProxyStats {
@@ -67,7 +67,7 @@ impl ProxyStats {
         self.asked.iter().filter(|asked| asked.fault == Some(fault)).count()
     }
 
-    pub(super) fn add(&mut self, asked: Asked) {
+    pub(super) fn add(&mut self, asked: ProxiedRequest) {
         self.requests += 1;
         self.sent += asked.sent;
         self.received += asked.received;

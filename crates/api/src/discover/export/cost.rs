@@ -7,8 +7,8 @@ use firn_engine::search::SearchRequest;
 use firn_engine::{Error, ErrorKind, RequestContext, Work};
 use serde_json::{Map, Value, json};
 
-use super::super::request::{Frozen, Question};
-use super::super::step::{estimate_of, is_free};
+use super::super::request::{EventSelection, Frozen};
+use super::super::stage_run::{estimate_of, is_free};
 use super::reading::BATCH_MAX;
 use crate::error::ApiError;
 use crate::request::Edge;
@@ -86,7 +86,7 @@ fn limit(name: &str, max: u64) -> Map<String, Value> {
 pub(super) async fn agree(
     edge: &Edge,
     ctx: &RequestContext,
-    question: &Question,
+    question: &EventSelection,
     frozen: Frozen,
     reads_repositories: bool,
 ) -> Result<Allowance, ApiError> {
@@ -115,7 +115,7 @@ fn asks(cost: &SearchCost) -> Error {
 
 /// Estimates the cost of finding the positions of the events and of reading them in batches. It counts the events as a
 /// sample would.
-async fn estimate(edge: &Edge, ctx: &RequestContext, question: &Question) -> Result<SearchCost, ApiError> {
+async fn estimate(edge: &Edge, ctx: &RequestContext, question: &EventSelection) -> Result<SearchCost, ApiError> {
     let count_all = || json!({"size": 0, "track_total_hits": true});
     let events = count(edge, ctx, question.search(count_all())?).await?;
     // Reading an event also fetches other events in its block, but none outside the time range.

@@ -23,17 +23,17 @@ use indexmap::IndexSet;
 use serde_json::{Map, Value};
 
 use super::csv::Table;
-use super::known;
-use super::request::{BODY_BYTES_MAX, Frozen, Question};
+use super::known_fields;
+use super::request::{BODY_BYTES_MAX, EventSelection, Frozen};
 use crate::error::ApiError;
-use crate::fields::Fields;
-use crate::form;
-use crate::moment::Moment;
+use crate::form_urlencoded;
+use crate::json_fields::Fields;
 use crate::reply::{Body, Reply};
 use crate::request::{Call, Edge, parse_json};
+use crate::shared_point_in_time::SharedPointInTime;
 use crate::streaming::Streamed;
 use format::{Columns, Format};
-use reading::{Asked, Export};
+use reading::{Export, ExportRequest};
 
 /// Header with the number of events, for progress displays.
 const TOTAL_HEADER: &str = "x-firn-total";
@@ -54,7 +54,7 @@ pub(crate) async fn export(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
         let reason = "[frozen] of an export must be one of [ask, run], found [background]: exports need a client";
         return Err(Error::illegal_argument(reason).into());
     }
-    let question = Question::take(&mut fields, now_ms)?;
+    let question = EventSelection::take(&mut fields, now_ms)?;
     fields.finish()?;
     let metadata = edge.metadata_with_mappings(&call).await?;
     let indices = edge.resolve_names(&question.target, &metadata)?;
@@ -74,12 +74,13 @@ pub(crate) async fn export(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
         &*edge.config.random,
     )?;
     let place = edge.discovers.place(discover);
-    let reads_repositories = known::any_mounted(&metadata, &indices);
+    let reads_repositories = known_fields::any_mounted(&metadata, &indices);
     let allowance = cost::agree(&edge, &call.ctx, &question, frozen, reads_repositories).await?;
-    let moment = Moment::open(&edge, &call.ctx, &question.target, Vec::new(), question.time_query()?).await?;
+    let moment =
+        SharedPointInTime::open(&edge, &call.ctx, &question.target, Vec::new(), question.time_query()?).await?;
     let content_type = format.content_type();
     let disposition = disposition(&question, now_ms, &format)?;
-    let export = Export::begin(Asked {
+    let export = Export::begin(ExportRequest {
         edge,
         ctx: call.ctx.clone(),
         moment,
@@ -120,7 +121,7 @@ fn asked(call: &Call) -> Result<Map<String, Value>, ApiError> {
         return Err(Error::new(ErrorKind::TooLarge, reason).into());
     }
     let body = std::str::from_utf8(&call.body).map_err(|_| Error::illegal_argument("the form is not UTF-8"))?;
-    let request = form::field(body, "request")?
+    let request = form_urlencoded::field(body, "request")?
         .ok_or_else(|| Error::illegal_argument("a form must have the request in its field [request]"))?;
     match parse_json(request.as_bytes())? {
         Value::Object(request) => Ok(request),
@@ -132,7 +133,7 @@ fn asked(call: &Call) -> Result<Map<String, Value>, ApiError> {
 async fn columns(
     edge: &Edge,
     call: &Call,
-    question: &Question,
+    question: &EventSelection,
     metadata: &Metadata,
     indices: &[String],
 ) -> Result<Columns, ApiError> {
@@ -148,7 +149,10 @@ async fn columns(
             let indices = indices.iter().filter_map(|name| metadata.indices.get(name));
             indices.map(|index| &index.mapping)
         };
-        let mut in_use: Vec<String> = known::in_use(edge, &call.ctx, question).await?.into_iter().collect();
+        let mut in_use: Vec<String> = known_fields::in_use(edge, &call.ctx, question)
+            .await?
+            .into_iter()
+            .collect();
         in_use.retain(|path| mappings().any(|mapping| is_own(mapping, path)));
         let time = question.time.as_ref().map(|time| &time.field);
         in_use.sort_by_key(|path| Some(path) != time);
@@ -190,7 +194,7 @@ fn is_constant(mapping: &Mapping, path: &str) -> bool {
 }
 
 /// Builds a file name with the source and the time of the request.
-fn disposition(question: &Question, now_ms: i64, format: &Format) -> Result<HeaderValue, Error> {
+fn disposition(question: &EventSelection, now_ms: i64, format: &Format) -> Result<HeaderValue, Error> {
     const NAME_CHARS_MAX: usize = 100;
     let source: String = question
         .target
@@ -218,7 +222,7 @@ mod tests {
     fn a_file_has_a_name_that_every_system_takes() {
         let body = json!({"index": "logs-*,<é\"\r\n/>"});
         let mut fields = Fields::new("discover request", body.as_object().unwrap().clone());
-        let question = Question::take(&mut fields, 0).unwrap();
+        let question = EventSelection::take(&mut fields, 0).unwrap();
         let name = disposition(&question, 1_774_787_696_789, &Format::Ndjson).unwrap();
         assert_eq!(name, "attachment; filename=\"logs-_________-20260329T123456Z.ndjson\"");
     }

@@ -10,14 +10,14 @@ use firn_engine::{Error, ErrorKind, RequestContext};
 use futures_util::{Stream, stream};
 use serde_json::{Value, json};
 
-use super::super::request::Question;
-use super::super::store::Place;
+use super::super::discover_store::ReaderSlot;
+use super::super::request::EventSelection;
 use super::cost::Allowance;
 use super::format::Format;
 use crate::error::ApiError;
-use crate::moment::Moment;
-use crate::record::{StageTiming, Timings};
 use crate::request::Edge;
+use crate::request_record::{StageTiming, Timings};
+use crate::shared_point_in_time::SharedPointInTime;
 
 /// Ids that one search returns: each search goes over all matches.
 const PLACES: usize = 2000;
@@ -37,15 +37,15 @@ struct Key {
 }
 
 /// Inputs of an export.
-pub(super) struct Asked {
+pub(super) struct ExportRequest {
     pub(super) edge: Arc<Edge>,
     pub(super) ctx: RequestContext,
-    pub(super) moment: Moment,
+    pub(super) moment: SharedPointInTime,
     /// Concrete indices of the events.
     pub(super) indices: Vec<String>,
     /// Slot, which also says whether a delete request ended the export.
-    pub(super) place: Place,
-    pub(super) question: Question,
+    pub(super) place: ReaderSlot,
+    pub(super) question: EventSelection,
     pub(super) format: Format,
     pub(super) allowance: Allowance,
     pub(super) timings: Arc<Timings>,
@@ -53,7 +53,7 @@ pub(super) struct Asked {
 
 /// Running export.
 pub(super) struct Export {
-    asked: Asked,
+    asked: ExportRequest,
     /// Unsent part of the lines before the first event.
     head: Vec<u8>,
     total: u64,
@@ -80,7 +80,7 @@ enum Stage {
 
 impl Export {
     /// Counts the events and reads the first ids, so that an invalid question still gets an error status.
-    pub(super) async fn begin(asked: Asked) -> Result<Self, ApiError> {
+    pub(super) async fn begin(asked: ExportRequest) -> Result<Self, ApiError> {
         let total = count(&asked).await?;
         let mut export = Self {
             head: asked.format.head(),
@@ -261,7 +261,7 @@ fn next_batch(count: usize, bytes: usize) -> usize {
         .min(2 * count.max(BATCH_FIRST / 2))
 }
 
-async fn count(asked: &Asked) -> Result<u64, ApiError> {
+async fn count(asked: &ExportRequest) -> Result<u64, ApiError> {
     let body = json!({"size": 0, "track_total_hits": true});
     let mut request = asked.moment.request(&asked.question.query_dsl, body)?;
     request.allow_partial_results = false;

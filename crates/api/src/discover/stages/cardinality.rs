@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::sample::hits_body;
 use super::{Outcome, aggregations, is_whole, number};
-use crate::discover::known::{KnownField, KnownFields, is_object};
-use crate::discover::step::Step;
-use crate::discover::uses::{self, Uses};
+use crate::discover::field_usage::{self, FieldUsage};
+use crate::discover::known_fields::{KnownField, KnownFields, is_object};
+use crate::discover::stage_run::Step;
 use crate::error::ApiError;
 
 /// Fields per search. Smaller batches give the first results earlier; larger ones match the events less often.
@@ -139,11 +139,11 @@ async fn most_used(step: &Step<'_>, known: &KnownFields) -> Result<Vec<String>, 
     let newest = || async {
         // The sample uses the default order too, unless the table is sorted otherwise, so the search is shared.
         let question = step.run.question.in_default_order();
-        let request = question.search(hits_body(&question, uses::SAMPLE, None))?;
+        let request = question.search(hits_body(&question, field_usage::SAMPLE, None))?;
         step.search(request, &|_| {}).await
     };
     let newest = step.run.newest.get_or_try_init(newest).await?;
-    let uses = Uses::of(&newest.hits);
+    let uses = FieldUsage::of(&newest.hits);
     let used = in_use
         .iter()
         .filter(|field| known.get(*field).is_some_and(|known| known.aggregatable));

@@ -6,13 +6,13 @@ use firn_engine::Error;
 use firn_engine::search::{SearchRequest, SearchResponse};
 use serde_json::{Map, Value, json};
 
-use super::counted::{self, Counted};
+use super::exact_counts::{self, Counted};
 use super::{Outcome, aggregations, buckets, is_whole, number, text};
 use crate::discover::interval::Buckets;
-use crate::discover::known;
+use crate::discover::known_fields;
 use crate::discover::request::SplitBy;
-use crate::discover::step::Step;
-use crate::discover::time::TimeRange;
+use crate::discover::stage_run::Step;
+use crate::discover::time_range::TimeRange;
 use crate::error::ApiError;
 
 /// Minimum values per shard: for most breakdown fields that is all of them.
@@ -42,7 +42,7 @@ pub(super) async fn run(
             // If one end is open, `at_ms` stands for both ends in the estimate; nothing is counted before the estimate
             // is accepted.
             let at_ms = from_ms.or(to_ms).unwrap_or(0);
-            let drawn = Drawn {
+            let drawn = HistogramPlan {
                 buckets: Buckets::new(interval, width_px, at_ms, at_ms, time)?,
                 split_by: split_by.as_deref(),
                 splits,
@@ -55,7 +55,7 @@ pub(super) async fn run(
             ends(step, time).await?.unwrap_or((at_ms, at_ms))
         }
     };
-    let drawn = Drawn {
+    let drawn = HistogramPlan {
         buckets: Buckets::new(interval, width_px, from_ms, to_ms, time)?,
         split_by: split_by.as_deref(),
         splits,
@@ -75,7 +75,7 @@ pub(super) async fn run(
     let again = match split_by.as_deref() {
         Some(field) => {
             let below = json!({"time": drawn.over_time(time)});
-            counted::again(step, field, split, splits, Some(below)).await?
+            exact_counts::again(step, field, split, splits, Some(below)).await?
         }
         None => None,
     };
@@ -92,7 +92,7 @@ pub(super) async fn run(
 /// Returns the first configured field that is in use.
 async fn default_split(step: &Step<'_>) -> Result<Option<String>, ApiError> {
     let (known, in_use) = (step.run.known().await?, step.run.in_use().await?);
-    Ok(known::default_split(
+    Ok(known_fields::default_split(
         &step.run.edge.config.discover.split_by,
         known,
         in_use,
@@ -117,19 +117,19 @@ fn ends_request(step: &Step<'_>, time: &TimeRange) -> Result<SearchRequest, Erro
 }
 
 /// Specification of the histogram.
-struct Drawn<'a> {
+struct HistogramPlan<'a> {
     buckets: Buckets,
     split_by: Option<&'a str>,
     /// Maximum values of the breakdown.
     splits: u64,
 }
 
-impl Drawn<'_> {
+impl HistogramPlan<'_> {
     fn request(&self, step: &Step<'_>, time: &TimeRange) -> Result<SearchRequest, Error> {
         let over_time = self.over_time(time);
         let mut aggs = json!({"time": over_time});
         if let Some(field) = self.split_by {
-            let terms = counted::terms(field, self.splits + BEYOND, SHARD_SPLITS);
+            let terms = exact_counts::terms(field, self.splits + BEYOND, SHARD_SPLITS);
             aggs["split"] = json!({"terms": terms, "aggs": {"time": over_time}});
         }
         step.run.question.search(aggregations(aggs))
@@ -235,8 +235,8 @@ mod tests {
         TimeRange::read(object.as_object().unwrap().clone(), 0).unwrap()
     }
 
-    fn hours(zone: &str) -> Drawn<'static> {
-        Drawn {
+    fn hours(zone: &str) -> HistogramPlan<'static> {
+        HistogramPlan {
             buckets: Buckets::new(Some("1h"), 1200, HOUR / 2, 3 * HOUR, &range(zone)).unwrap(),
             split_by: Some("f"),
             splits: 5,

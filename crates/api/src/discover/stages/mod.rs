@@ -1,7 +1,7 @@
 //! Stages of a Discover request: one file per stage, with its searches and its result.
 
 mod cardinality;
-mod counted;
+mod exact_counts;
 mod histogram;
 pub(super) mod sample;
 mod top_values;
@@ -11,7 +11,7 @@ use firn_engine::search::SearchResponse;
 use serde_json::{Value, json};
 
 use super::request::Stage;
-use super::step::Step;
+use super::stage_run::Step;
 use crate::error::ApiError;
 
 /// Outcome of a stage.

@@ -9,16 +9,16 @@ use firn_engine::search::{SearchResponse, TotalHits};
 use serde_json::{Value, json};
 
 use super::Outcome;
-use crate::discover::marks;
-use crate::discover::request::{Question, write_hits};
-use crate::discover::step::Step;
+use crate::discover::highlights;
+use crate::discover::request::{EventSelection, write_hits};
+use crate::discover::stage_run::Step;
 use crate::error::ApiError;
 
 /// Additional wait for the count: so short a delay is not visible.
 const GRACE: Duration = Duration::from_millis(15);
 
 /// Returns the body of the search for the hits, without the query.
-pub(in crate::discover) fn hits_body(question: &Question, size: u64, search_after: Option<&Value>) -> Value {
+pub(in crate::discover) fn hits_body(question: &EventSelection, size: u64, search_after: Option<&Value>) -> Value {
     let mut body = json!({
         "size": size,
         "sort": question.sort,
@@ -30,7 +30,7 @@ pub(in crate::discover) fn hits_body(question: &Question, size: u64, search_afte
     if !question.columns.is_empty() {
         body["fields"] = question.columns.clone().into();
     }
-    if let Some(highlight) = marks::highlight(question, None) {
+    if let Some(highlight) = highlights::highlight(question, None) {
         body["highlight"] = highlight;
     }
     body

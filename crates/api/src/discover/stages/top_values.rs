@@ -4,10 +4,10 @@ use firn_engine::Error;
 use firn_engine::search::SearchResponse;
 use serde_json::{Map, Value, json};
 
-use super::counted::{self, Counted};
+use super::exact_counts::{self, Counted};
 use super::{Outcome, aggregations, is_whole, number, text};
-use crate::discover::known::is_object;
-use crate::discover::step::Step;
+use crate::discover::known_fields::is_object;
+use crate::discover::stage_run::Step;
 use crate::error::ApiError;
 
 /// Minimum values per shard, so that the counts of different shards add up exactly.
@@ -33,13 +33,13 @@ pub(super) async fn run(step: &Step<'_>, field: &str, size: u64) -> Result<Outco
     }
     let asked = size + BEYOND;
     let request = step.run.question.search(aggregations(json!({
-        "values": {"terms": counted::terms(field, asked, SHARD_VALUES_MIN.max(size * 10))},
+        "values": {"terms": exact_counts::terms(field, asked, SHARD_VALUES_MIN.max(size * 10))},
         "with": {"filter": {"exists": {"field": field}}},
     })))?;
     if let Some(cost) = step.too_dear(vec![request.clone()]).await? {
         return Ok(Outcome::Estimated(cost));
     }
-    let told = Told {
+    let told = FieldValues {
         field,
         field_type: known.map(|known| known.field_type),
         size,
@@ -53,7 +53,7 @@ pub(super) async fn run(step: &Step<'_>, field: &str, size: u64) -> Result<Outco
         })
         .await?;
     let terms = found.aggregations.as_deref().map_or(&Value::Null, |all| &all["values"]);
-    let again = match counted::again(step, field, terms, size, None).await? {
+    let again = match exact_counts::again(step, field, terms, size, None).await? {
         Some(request) => {
             step.partial(&told.print(&found, None, false));
             Some(step.search(request, &|_| {}).await?)
@@ -64,7 +64,7 @@ pub(super) async fn run(step: &Step<'_>, field: &str, size: u64) -> Result<Outco
 }
 
 /// Parameters of the result.
-struct Told<'a> {
+struct FieldValues<'a> {
     field: &'a str,
     field_type: Option<&'a str>,
     /// Values in the result.
@@ -73,7 +73,7 @@ struct Told<'a> {
     asked: u64,
 }
 
-impl Told<'_> {
+impl FieldValues<'_> {
     fn print(&self, found: &SearchResponse, again: Option<&SearchResponse>, ended: bool) -> Vec<u8> {
         self.result(found, again, ended).to_string().into_bytes()
     }
@@ -156,7 +156,7 @@ mod tests {
             }))),
             ..SearchResponse::default()
         };
-        let told = Told {
+        let told = FieldValues {
             field: "f",
             field_type: Some("conflict"),
             size: 10,

@@ -11,7 +11,7 @@ use firn_model::metadata::{Command, IlmCommand, SlmCommand};
 use serde_json::{Value, json};
 
 use self::world::{HOUR_MS, World, now};
-use super::Occasion;
+use super::WaitEnd;
 use super::decide::{Decision, decide};
 
 /// Example of the documentation, with a retention short enough for a test.
@@ -293,7 +293,7 @@ fn run_up_to(world: &World, ilm: &super::Ilm, step: &str) {
             return;
         }
         let index = world.state().indices["logs"].clone();
-        let execution = match decide(&index, &world.state().ilm, world::START_MS, Occasion::Poll) {
+        let execution = match decide(&index, &world.state().ilm, world::START_MS, WaitEnd::Poll) {
             Decision::Record(to) => {
                 now(ilm.record(&index, *to)).unwrap();
                 continue;
@@ -459,10 +459,10 @@ fn the_last_index_of_a_stream_takes_the_stream_with_it() {
     world.pass(HOUR_MS);
     let first = world.state().data_streams["s"].indices[0].clone();
     let second = world.state().data_streams["s"].indices[1].clone();
-    let due = now(ilm.due(Occasion::Poll)).unwrap();
+    let due = now(ilm.due(WaitEnd::Poll)).unwrap();
     assert_eq!(due.len(), 2);
     for _ in 0..2 {
-        now(ilm.advance(&second, super::Lane::Light, Occasion::Poll));
+        now(ilm.advance(&second, super::Lane::Light, WaitEnd::Poll));
     }
     let reason = world.info(&second)["reason"].as_str().unwrap_or_default().to_owned();
     assert!(

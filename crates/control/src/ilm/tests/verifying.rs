@@ -8,7 +8,7 @@ use firn_model::ilm::OperationMode;
 use firn_model::metadata::{Command, IlmCommand};
 use serde_json::json;
 
-use super::super::{Ilm, Lane, Occasion};
+use super::super::{Ilm, Lane, WaitEnd};
 use super::world::{SNAPSHOT_BYTES, World, now};
 use super::{about_to_freeze, run_up_to};
 
@@ -16,9 +16,9 @@ const AT_IT: &str = "frozen/searchable_snapshot/verify-snapshot";
 
 /// One check between two polls, as the timer makes one each second.
 fn look(ilm: &Ilm) {
-    let due = now(ilm.due(Occasion::Between)).unwrap();
+    let due = now(ilm.due(WaitEnd::Between)).unwrap();
     for (name, lane) in due {
-        now(ilm.advance(&name, lane, Occasion::Between));
+        now(ilm.advance(&name, lane, WaitEnd::Between));
     }
 }
 
@@ -117,7 +117,7 @@ fn an_unverified_snapshot_replaces_no_index() {
         drop(ilm);
         world.read_back_speed.store(SNAPSHOT_BYTES / 10, Ordering::Relaxed);
         let ilm = world.process();
-        now(ilm.advance("logs", Lane::Heavy, Occasion::Poll));
+        now(ilm.advance("logs", Lane::Heavy, WaitEnd::Poll));
         assert_eq!(world.at("logs"), AT_IT, "{step}");
         assert!(world.state().indices.contains_key("logs"));
         assert!(world.info("logs").get("type").is_none(), "nothing is wrong");
@@ -137,7 +137,7 @@ fn a_mount_of_what_is_damaged_goes() {
         reason: "it is missing".to_owned(),
     }];
     let ilm = world.process();
-    now(ilm.advance("logs", Lane::Heavy, Occasion::Poll));
+    now(ilm.advance("logs", Lane::Heavy, WaitEnd::Poll));
     assert_eq!(world.at("logs"), "frozen/searchable_snapshot/ERROR");
     assert!(!world.state().indices.contains_key("partial-logs"));
     assert!(world.state().indices.contains_key("logs"));

@@ -15,7 +15,7 @@ use firn_model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::super::{Effects, Ilm, IlmParts, IndexSize, MountedAs, Occasion};
+use super::super::{Effects, Ilm, IlmParts, IndexSize, MountedAs, WaitEnd};
 
 pub(super) const HOUR_MS: i64 = 3_600_000;
 pub(super) const START_MS: i64 = 1_767_225_600_000;
@@ -176,7 +176,7 @@ impl World {
         let clock = Arc::clone(self);
         let ids = Arc::clone(self);
         Ilm::new(IlmParts {
-            effects: Arc::new(Hands(Arc::clone(self), Mutex::default())),
+            effects: Arc::new(RecordedEffects(Arc::clone(self), Mutex::default())),
             now_ms: Arc::new(move || clock.now_ms.load(Ordering::Relaxed)),
             random: Arc::new(move || ids.ids.fetch_add(1, Ordering::Relaxed)),
             type_of: |_| "an_exception",
@@ -185,7 +185,7 @@ impl World {
 
     /// Executes all due work, until nothing is due.
     pub(super) fn run(self: &Arc<Self>, ilm: &Ilm) {
-        let mut occasion = Occasion::Poll;
+        let mut occasion = WaitEnd::Poll;
         for _ in 0..20 {
             let Ok(due) = now(ilm.due(occasion)) else { return };
             for (name, lane) in &due {
@@ -195,7 +195,7 @@ impl World {
             if due.is_empty() {
                 return;
             }
-            occasion = Occasion::Between;
+            occasion = WaitEnd::Between;
         }
         panic!("it never comes to rest");
     }
@@ -262,9 +262,9 @@ pub(super) fn now<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// Effects with a moment before and one after each. The map holds the bytes that this process has verified.
-struct Hands(Arc<World>, Mutex<BTreeMap<VerifySnapshot, u64>>);
+struct RecordedEffects(Arc<World>, Mutex<BTreeMap<VerifySnapshot, u64>>);
 
-impl Hands {
+impl RecordedEffects {
     fn does<T>(&self, effect: impl FnOnce(&World) -> Result<T>) -> Result<T> {
         self.0.moment()?;
         let done = effect(&self.0)?;
@@ -274,7 +274,7 @@ impl Hands {
 }
 
 #[async_trait]
-impl Effects for Hands {
+impl Effects for RecordedEffects {
     async fn metadata(&self) -> Result<Arc<Metadata>> {
         match self.0.has_ended.load(Ordering::Relaxed) {
             true => Err(Error::internal("the process has ended")),

@@ -18,7 +18,7 @@ use super::super::compile::Compiler;
 use super::super::memory::Memory;
 use super::components::{Component, ComponentPlan, Place};
 use super::multi_terms::{Combinations, PAUSE_EVERY, resolve};
-use super::score_board::ScoreBoard;
+use super::score_table::ScoreBoard;
 use super::{Collector, Level, Scope};
 
 /// Fewest pending documents for the sub-aggregations before they are filtered; they are filtered whenever their

@@ -15,13 +15,13 @@ use super::super::column::{NumColumn, Number, ValueBlock};
 use super::super::compile::Compiler;
 use super::super::field::Numeric;
 use super::super::memory::Memory;
-use super::super::prune::TIMESTAMP;
-use super::counted::OrderedRows;
+use super::super::segment_pruning::TIMESTAMP;
+use super::row_order_counts::OrderedRows;
 use super::source::{self, Source, unsupported};
 use super::table::Table;
 use super::{Collector, Level, Scope};
-use crate::derived::Zones;
 use crate::segment::Segment;
+use crate::segment_memo::Zones;
 
 /// Up to this number of intervals between the first and the last date of a segment, all intervals are listed up
 /// front.
@@ -90,9 +90,9 @@ impl HistogramPlan {
                 (Source::Numbers { path, .. }, Some(column))
                     if path == TIMESTAMP && self.hard_bounds == (None, None) =>
                 {
-                    Known::of(scope, &column.column)
+                    SegmentFacts::of(scope, &column.column)
                 }
-                _ => Known::Nothing,
+                _ => SegmentFacts::Nothing,
             },
             column,
             units_per_ms,
@@ -268,14 +268,14 @@ impl Starts {
 }
 
 /// The source of the time bounds of a block of documents, without reading all of its timestamps.
-enum Known {
+enum SegmentFacts {
     Nothing,
     /// Documents are ordered by time: the first and the last one give the bounds.
     Order,
     Zones(Arc<Zones>),
 }
 
-impl Known {
+impl SegmentFacts {
     fn of(scope: Scope, column: &Column<u64>) -> Self {
         if scope.manner.newest_first && !column.get_cardinality().is_multivalue() {
             return Self::Order;
@@ -303,7 +303,7 @@ struct HistogramCollector {
     missing_ms: Option<i64>,
     hard_bounds: (Option<i64>, Option<i64>),
     multivalued: bool,
-    known: Known,
+    known: SegmentFacts,
     table: Table,
     format: ValueFormat,
     sub: Level,

@@ -10,9 +10,9 @@ use firn_engine::aggs::{Bucket, KeyBytes, Partial, Partials, Sampled};
 use firn_model::Result;
 use tantivy::{DocId, Score};
 
-use super::score_board::ScoreBoard;
+use super::score_table::ScoreBoard;
 use super::significant_terms::Background;
-use super::{Kind, Manner, Node, Plan, Scope};
+use super::{DocumentOrder, Kind, Node, Plan, Scope};
 use crate::search::memory::Memory;
 use crate::segment::Segment;
 
@@ -21,11 +21,11 @@ const BLOCK: usize = 1024;
 
 /// A request to count a background: the candidates of one aggregation, in order.
 #[derive(Clone)]
-pub(in super::super) struct Wanted {
+pub(in super::super) struct BackgroundCount {
     pub(in super::super) candidates: Vec<KeyBytes>,
 }
 
-/// The result of a [`Wanted`].
+/// The result of a [`BackgroundCount`].
 #[derive(Clone, Default)]
 pub(in super::super) struct Counted {
     /// By candidate.
@@ -79,7 +79,7 @@ impl Plan {
     }
 
     /// Collects the backgrounds that `levels` need, in the order of the tree.
-    pub(in super::super) fn wanted(&self, levels: Vec<&mut Partials>, wanted: &mut Vec<Wanted>) {
+    pub(in super::super) fn wanted(&self, levels: Vec<&mut Partials>, wanted: &mut Vec<BackgroundCount>) {
         let mut levels = levels;
         for node in &self.0 {
             let found: Vec<&mut Partial> = levels
@@ -95,7 +95,7 @@ impl Plan {
                 }
                 let mut candidates: Vec<KeyBytes> = candidates.into_iter().cloned().collect();
                 candidates.sort_unstable();
-                wanted.push(Wanted { candidates });
+                wanted.push(BackgroundCount { candidates });
             }
             let below = found
                 .into_iter()
@@ -106,13 +106,17 @@ impl Plan {
     }
 
     /// Opens the backgrounds on a segment, in the order of the tree.
-    pub(in super::super) fn open_backgrounds(&self, segment: &Segment, wanted: &[Wanted]) -> Result<Vec<Background>> {
+    pub(in super::super) fn open_backgrounds(
+        &self,
+        segment: &Segment,
+        wanted: &[BackgroundCount],
+    ) -> Result<Vec<Background>> {
         let mut open = Vec::with_capacity(wanted.len());
         self.open_each(segment, wanted, &mut open)?;
         Ok(open)
     }
 
-    fn open_each(&self, segment: &Segment, wanted: &[Wanted], open: &mut Vec<Background>) -> Result<()> {
+    fn open_each(&self, segment: &Segment, wanted: &[BackgroundCount], open: &mut Vec<Background>) -> Result<()> {
         for node in &self.0 {
             if let (Kind::SignificantTerms(plan), Some(wanted)) = (&node.kind, wanted.get(open.len())) {
                 open.push(plan.open_background(segment, &wanted.candidates)?);
@@ -126,7 +130,7 @@ impl Plan {
     pub(in super::super) fn fill(
         &self,
         levels: Vec<&mut Partials>,
-        results: &mut dyn Iterator<Item = (Wanted, Counted)>,
+        results: &mut dyn Iterator<Item = (BackgroundCount, Counted)>,
     ) {
         let mut levels = levels;
         for node in &self.0 {
@@ -209,7 +213,7 @@ impl Node {
         let scope = Scope {
             segment,
             memory,
-            manner: Manner::default(),
+            manner: DocumentOrder::default(),
             order,
             scores: &scores,
         };

@@ -11,7 +11,6 @@ mod buckets;
 mod cardinality;
 mod components;
 mod composite;
-mod counted;
 mod date_histogram;
 mod deferred;
 mod filter;
@@ -25,18 +24,19 @@ mod multi_terms;
 mod numbers;
 mod ranges;
 mod rare_terms;
+mod row_order_counts;
 mod sampler;
-mod score_board;
+mod score_table;
 mod significant_terms;
 mod single;
 mod source;
+mod split_totals;
 mod string_stats;
 mod table;
 mod terms;
 mod top_hits;
 mod top_metrics;
 mod weighted_avg;
-mod whole;
 
 use std::sync::Arc;
 
@@ -45,8 +45,8 @@ use firn_engine::aggs::{AggregationKind, Aggregations, Partial, Partials};
 use firn_model::{ErrorKind, Result};
 use tantivy::{DocId, Score};
 
-pub(super) use self::deferred::{Counted, Wanted};
-use self::score_board::ScoreBoard;
+pub(super) use self::deferred::{BackgroundCount, Counted};
+use self::score_table::ScoreBoard;
 pub(super) use self::significant_terms::Background;
 use super::compile::Compiler;
 use super::memory::Memory;
@@ -108,7 +108,7 @@ impl Kind {
 struct Scope<'a> {
     segment: &'a Segment,
     memory: &'a Memory,
-    manner: Manner,
+    manner: DocumentOrder,
     /// The segment's number in the search.
     order: u32,
     /// Provides the scores of a block, if the plan [wants](Plan::wants_scores) them.
@@ -117,7 +117,7 @@ struct Scope<'a> {
 
 /// The order and completeness of the documents of a segment.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Manner {
+pub(super) struct DocumentOrder {
     /// The segment is the only one of its shard: `terms` may cut its result to the size that a shard reports.
     pub(super) whole_shard: bool,
     /// Documents are ordered by `@timestamp`, newest first, if no document has several; those without one are last.
@@ -271,7 +271,13 @@ impl Plan {
     }
 
     /// Opens the collectors of a segment.
-    pub(super) fn open(&self, segment: &Segment, order: u32, memory: &Memory, manner: Manner) -> Result<SegmentAggs> {
+    pub(super) fn open(
+        &self,
+        segment: &Segment,
+        order: u32,
+        memory: &Memory,
+        manner: DocumentOrder,
+    ) -> Result<SegmentAggs> {
         let scores = Arc::new(ScoreBoard::default());
         let scope = Scope {
             segment,
@@ -292,7 +298,7 @@ impl Plan {
         let scope = Scope {
             segment,
             memory,
-            manner: Manner::default(),
+            manner: DocumentOrder::default(),
             order,
             scores: &scores,
         };

@@ -9,7 +9,7 @@ use super::super::field::Numeric;
 use super::super::memory::Memory;
 use super::source::Source;
 use super::terms::TermsPlan;
-use super::{Collector, Level, Manner, Scope};
+use super::{Collector, DocumentOrder, Level, Scope};
 
 /// `rare_terms`, compiled.
 pub(super) struct RareTermsPlan {
@@ -44,7 +44,7 @@ impl RareTermsPlan {
         let memory = scope.memory.clone();
         // Rare values are known only after all are counted, so nothing may be cut before.
         let scope = Scope {
-            manner: Manner {
+            manner: DocumentOrder {
                 whole_shard: false,
                 ..scope.manner
             },

@@ -14,7 +14,7 @@ use tantivy::columnar::Column;
 use super::super::column::{self, NumColumn};
 use super::super::compile::Compiler;
 use super::super::memory::Memory;
-use super::score_board::ScoreBoard;
+use super::score_table::ScoreBoard;
 use super::source::Source;
 use super::{Collector, Scope};
 use crate::search::StrColumn;

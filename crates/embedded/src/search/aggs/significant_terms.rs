@@ -18,7 +18,7 @@ use super::filters::matches;
 use super::source::{self, Source};
 use super::table::Mixer;
 use super::terms::TermsPlan;
-use super::{Collector, Level, Manner, Scope};
+use super::{Collector, DocumentOrder, Level, Scope};
 use crate::schema;
 use crate::segment::Segment;
 
@@ -56,7 +56,7 @@ impl SignificantTermsPlan {
         let memory = scope.memory.clone();
         // Scores need the background, so nothing may be cut yet.
         let scope = Scope {
-            manner: Manner {
+            manner: DocumentOrder {
                 whole_shard: false,
                 ..scope.manner
             },

@@ -7,10 +7,10 @@ use firn_model::Result;
 use tantivy::DocId;
 
 use super::super::compile::Compiler;
-use super::super::kept::{Entry, Kept};
 use super::super::memory::Memory;
 use super::super::sort::{SegmentKey, ShardKey};
-use super::score_board::ScoreBoard;
+use super::super::top_k::{Entry, TopK};
+use super::score_table::ScoreBoard;
 use super::{Collector, Scope};
 
 /// Approximate bytes of a retained row.
@@ -76,7 +76,7 @@ struct TopHitsCollector {
 struct Bucket {
     total: u64,
     max_score: f32,
-    kept: Kept,
+    kept: TopK,
 }
 
 impl Collector for TopHitsCollector {
@@ -88,7 +88,7 @@ impl Collector for TopHitsCollector {
             self.buckets.resize_with(needed, || Bucket {
                 total: 0,
                 max_score: f32::NEG_INFINITY,
-                kept: Kept::new(false, keep, 0),
+                kept: TopK::new(false, keep, 0),
             });
         }
         let Some((first_key, rest_keys)) = self.keys.split_first() else {

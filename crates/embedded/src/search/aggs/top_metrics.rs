@@ -10,7 +10,7 @@ use super::super::column::{self, NumColumn};
 use super::super::compile::Compiler;
 use super::super::field::Numeric;
 use super::super::memory::Memory;
-use super::score_board::ScoreBoard;
+use super::score_table::ScoreBoard;
 use super::source::Source;
 use super::terms::{stored_key, string_key};
 use super::{Collector, Scope, paced};

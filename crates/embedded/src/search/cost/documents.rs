@@ -12,11 +12,11 @@ use firn_engine::search::{SearchRequest, SortBy, SortKey, SortMissing};
 use firn_storage::regions::GAP_BYTES_MAX;
 use tantivy::DocId;
 
-use super::super::docs::Reach;
+use super::super::matching_docs::DocRange;
 use super::super::segment_run::ShardPlan;
-use super::super::{ShardSearch, newest, warm};
+use super::super::{ShardSearch, newest_first, prefetch};
 use crate::segment::Segment;
-use crate::splits::reads::{Rows, on_rows};
+use crate::splits::dry_run::{Rows, on_rows};
 use crate::splits::{OpenSplit, SplitBytes};
 
 /// Stored units of `@timestamp` per ms: of dates, and of dates with nanoseconds.
@@ -43,7 +43,7 @@ impl Candidates {
         shard: usize,
         segment: &Arc<Segment>,
         plan: &ShardPlan,
-        reach: Option<&Reach>,
+        reach: Option<&DocRange>,
         request: &SearchRequest,
     ) -> Self {
         let all = || std::iter::once(0..segment.max_doc).collect();
@@ -78,7 +78,7 @@ impl Candidates {
     /// with.
     pub(super) fn try_columns(&self, shard: &ShardSearch, request: &SearchRequest) {
         let rows = match self.newest_first {
-            Some(_) => newest::widened(&self.rows, self.segment.max_doc),
+            Some(_) => newest_first::widened(&self.rows, self.segment.max_doc),
             None => self.rows.clone(),
         };
         let rows = Rows::Of(rows.into());
@@ -88,7 +88,7 @@ impl Candidates {
         });
         let shown = request.shape.docvalue_fields.iter().map(|spec| &spec.field);
         for path in sorted.chain(shown) {
-            let _ = on_rows(&rows, || warm::open_column(shard, &self.segment, path));
+            let _ = on_rows(&rows, || prefetch::open_column(shard, &self.segment, path));
         }
     }
 

@@ -17,12 +17,12 @@ use firn_storage::regions::GAP_BYTES_MAX;
 use firn_storage::split::PartKind;
 
 use super::super::{SearchLimits, ShardSearch};
-use super::asking::Asking;
 use super::documents::{self, DOCUMENT_BYTES};
+use super::lookups::Lookups;
 use super::{POSTINGS_BYTES, SearchReads, cost};
 use crate::segment::Segment;
 use crate::splits::RUN_ROWS;
-use crate::splits::reads::cold;
+use crate::splits::dry_run::cold;
 
 /// Bytes of the footer of a split with many fields.
 const FOOTER_BYTES: u64 = 64 << 10;
@@ -213,7 +213,7 @@ impl Words {
         fields.extend(request.shape.docvalue_fields.iter().map(|spec| spec.field.clone()));
         fields.sort_unstable();
         fields.dedup();
-        let asking = Asking::of(request, shards);
+        let asking = Lookups::of(request, shards);
         Self {
             terms: asking.terms.saturating_add(TERMS_OF_ALL),
             looks_through: asking.looks_through,

@@ -13,9 +13,9 @@ use super::super::field::{read_number, scalar_text};
 use super::super::format;
 
 /// The requested fields.
-pub(super) struct Fields(Vec<Asked>);
+pub(super) struct Fields(Vec<RequestedFields>);
 
-struct Asked {
+struct RequestedFields {
     /// The name in the answer.
     name: String,
     /// The path of the values in the source: the parent's path for a multi-field.
@@ -41,7 +41,7 @@ impl Fields {
                 continue;
             };
             let custom = spec.format.as_deref().filter(|format| *format != "use_field_mapping");
-            asked.push(Asked {
+            asked.push(RequestedFields {
                 path: source_path(mapping, path),
                 name,
                 mapping: Arc::clone(field),
@@ -119,7 +119,7 @@ pub(in super::super) fn walk(value: &Value, path: &str, found: &mut dyn FnMut(&V
     }
 }
 
-impl Asked {
+impl RequestedFields {
     /// Formats the value by its type; `None` for null and for values that do not fit the type.
     fn print(&self, value: &Value) -> Option<Value> {
         let field = &self.mapping;

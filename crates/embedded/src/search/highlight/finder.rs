@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use firn_model::Result;
 
-use super::super::guard::Pace;
-use super::super::marks::{Mark, TermTest};
+use super::super::compile_limits::Pace;
+use super::super::highlight_terms::{HighlightTerm, TermTest};
 use super::text::{FieldText, Token};
 
 /// Cost of testing a token in addition to reading it, in steps of a [`Pace`].
@@ -37,13 +37,13 @@ pub(super) struct Match {
 }
 
 impl Finder {
-    pub(super) fn new(marks: impl Iterator<Item = Mark>) -> Self {
+    pub(super) fn new(marks: impl Iterator<Item = HighlightTerm>) -> Self {
         let mut finder = Self::default();
         for mark in marks {
             match mark {
-                Mark::Term(term) => drop(finder.terms.insert(term)),
-                Mark::Test(test) => finder.tests.push(test),
-                Mark::Phrase { terms, slop } => finder.phrases.push(Phrase {
+                HighlightTerm::Term(term) => drop(finder.terms.insert(term)),
+                HighlightTerm::Test(test) => finder.tests.push(test),
+                HighlightTerm::Phrase { terms, slop } => finder.phrases.push(Phrase {
                     terms,
                     slop: slop as usize,
                 }),
@@ -195,7 +195,7 @@ mod tests {
     use super::super::unbounded;
     use super::*;
 
-    fn check(marks: Vec<Mark>, values: &[&str], expected: &str) {
+    fn check(marks: Vec<HighlightTerm>, values: &[&str], expected: &str) {
         let values: Vec<String> = values.iter().map(|value| (*value).to_owned()).collect();
         let stop = unbounded();
         let text = FieldText::new(&values, Analyzer::Standard, None, &stop.pace()).unwrap();
@@ -208,8 +208,8 @@ mod tests {
         assert_eq!(shown.join(" "), expected);
     }
 
-    fn phrase(terms: &[(usize, &str)], slop: u32) -> Mark {
-        Mark::Phrase {
+    fn phrase(terms: &[(usize, &str)], slop: u32) -> HighlightTerm {
+        HighlightTerm::Phrase {
             terms: terms.iter().map(|(at, term)| (*at, (*term).to_owned())).collect(),
             slop,
         }
@@ -218,11 +218,11 @@ mod tests {
     #[test]
     fn terms_and_tests() {
         check(
-            vec![Mark::Term("fox".to_owned())],
+            vec![HighlightTerm::Term("fox".to_owned())],
             &["a Fox and a fox"],
             "- fox - - fox",
         );
-        let test = Mark::Test(Arc::new(|term| term.starts_with('f')));
+        let test = HighlightTerm::Test(Arc::new(|term| term.starts_with('f')));
         check(vec![test], &["fo bar fix"], "fo - fix");
     }
 
@@ -231,7 +231,7 @@ mod tests {
         let ab = || phrase(&[(0, "a"), (1, "b")], 0);
         check(vec![ab()], &["a b a x b"], "a b - - -");
         check(vec![ab()], &["a", "b"], "- -");
-        check(vec![ab(), Mark::Term("x".to_owned())], &["b x a b"], "- x a b");
+        check(vec![ab(), HighlightTerm::Term("x".to_owned())], &["b x a b"], "- x a b");
         check(vec![phrase(&[(3, "a"), (5, "b")], 0)], &["a b a x b"], "- - a - b");
         check(vec![phrase(&[(0, "a"), (1, "b")], 1)], &["a x b y y a"], "a - b - - -");
         check(vec![phrase(&[(0, "a"), (1, "b")], 1)], &["b a"], "b a");

@@ -23,11 +23,11 @@ use self::finder::Finder;
 use self::text::FieldText;
 use super::ShardSearch;
 use super::compile::Compiler;
+use super::compile_limits::{Guard, Pace, Stop};
 use super::fetch::{source_path, walk};
 use super::field::{self, Field, Target, scalar_text};
-use super::guard::{Guard, Pace, Stop};
-use super::marks::{Mark, Marks};
-use super::memory::Lent;
+use super::highlight_terms::{HighlightTerm, HighlightTerms};
+use super::memory::MemoryLoan;
 use crate::schema::Class;
 
 /// Cost of looking for a field in a document, in steps of a [`Pace`].
@@ -71,7 +71,7 @@ impl HighlightPlan {
         let of_query = marks_of(shard, query, now_ms, stop)?;
         let mut fields: Vec<FieldPlan> = Vec::new();
         // Mostly all fields have the same query.
-        let mut own: Option<(&Query, Vec<(String, Mark)>)> = None;
+        let mut own: Option<(&Query, Vec<(String, HighlightTerm)>)> = None;
         for asked in &highlight.fields {
             let marks = match (asked.options.query.as_deref(), &own) {
                 (None, _) => &of_query,
@@ -200,7 +200,7 @@ fn cut(values: &mut Vec<String>, chars_max: usize) -> usize {
 }
 
 /// Reserves memory for the tags around matches while fragments are built; retained fragments are counted by length.
-fn lend_tags<'a>(matches: usize, options: &HighlightOptions, pace: &Pace<'a>) -> Result<Lent<'a>> {
+fn lend_tags<'a>(matches: usize, options: &HighlightOptions, pace: &Pace<'a>) -> Result<MemoryLoan<'a>> {
     let tags = options.pre_tag.len() + options.post_tag.len();
     pace.stop.lend(matches.saturating_mul(tags))
 }
@@ -212,13 +212,13 @@ fn unbounded() -> Stop {
 
     let ctx = firn_engine::RequestContext::new();
     let memory = Memory::new(u64::MAX, None, ctx.cancel.clone());
-    Stop::new(&ctx, super::guard::Deadline::NONE, &memory)
+    Stop::new(&ctx, super::compile_limits::Deadline::NONE, &memory)
 }
 
 /// Returns the marks of a query on a shard.
-fn marks_of(shard: &ShardSearch, query: &Query, now_ms: i64, stop: &Stop) -> Result<Vec<(String, Mark)>> {
+fn marks_of(shard: &ShardSearch, query: &Query, now_ms: i64, stop: &Stop) -> Result<Vec<(String, HighlightTerm)>> {
     let guard = Guard::new(stop);
-    let marks = Marks::default();
+    let marks = HighlightTerms::default();
     let compiler = Compiler {
         marks: Some(&marks),
         ..shard.compiler(now_ms, &guard)
@@ -245,7 +245,7 @@ impl FieldPlan {
         name: String,
         field: &Field,
         options: &HighlightOptions,
-        marks: &[(String, Mark)],
+        marks: &[(String, HighlightTerm)],
         stop: &Stop,
     ) -> Result<Option<Self>> {
         let Some(own) = &field.mapping else {

@@ -9,7 +9,7 @@ use std::ops::Range;
 use firn_engine::search::HighlightOptions;
 use firn_model::Result;
 
-use super::super::guard::Pace;
+use super::super::compile_limits::Pace;
 use super::finder::Finder;
 use super::text::{self, FieldText, Token};
 

@@ -5,7 +5,7 @@ use std::ops::{ControlFlow, Range};
 use firn_model::Result;
 use firn_model::mapping::Analyzer;
 
-use super::super::guard::Pace;
+use super::super::compile_limits::Pace;
 use crate::analysis;
 
 /// Positions between the last token of a value and the first of the next one, so that no phrase spans values

@@ -12,7 +12,7 @@ use std::ops::Range;
 use firn_engine::search::{BoundaryScanner, HighlightOptions};
 use firn_model::Result;
 
-use super::super::guard::Pace;
+use super::super::compile_limits::Pace;
 use super::boundaries;
 use super::finder::{Finder, Match};
 use super::text::{self, FieldText};

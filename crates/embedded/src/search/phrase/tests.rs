@@ -9,7 +9,7 @@ use tantivy::query::{EnableScoring, PhraseQuery, Query as _};
 use tantivy::schema::{Field, IndexRecordOption, Schema, TextFieldIndexing, TextOptions};
 use tantivy::{Index, Searcher, TantivyDocument};
 
-use super::super::guard::Deadline;
+use super::super::compile_limits::Deadline;
 use super::super::memory::Memory;
 use super::*;
 

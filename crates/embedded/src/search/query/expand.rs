@@ -8,7 +8,7 @@ use firn_model::{Error, Result};
 use tantivy::schema::IndexRecordOption;
 
 use super::super::compile::Compiler;
-use super::super::marks::Mark;
+use super::super::highlight_terms::HighlightTerm;
 use super::super::weight::Compiled;
 use super::term;
 
@@ -89,7 +89,7 @@ pub(in super::super) fn scored(
     }
     if !scoring || rewrite == Rewrite::Constant {
         for (_, term) in &found.terms {
-            compiler.mark(terms.path, || Mark::Term(term.clone()));
+            compiler.mark(terms.path, || HighlightTerm::Term(term.clone()));
         }
         let keys = found.terms.iter().map(|(_, term)| term.as_str());
         return Ok(term::any_term(compiler, terms.field, terms.path, keys).constant(1.0, scoring));

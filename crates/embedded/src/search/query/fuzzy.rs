@@ -14,10 +14,10 @@ use tantivy_fst::Automaton;
 
 use super::super::column::failed;
 use super::super::compile::Compiler;
+use super::super::compile_limits::Walk;
 use super::super::field::{Field, Target};
-use super::super::guard::Walk;
-use super::super::own_terms::OwnTerms;
 use super::super::paths;
+use super::super::tenant_terms::OwnTerms;
 use super::super::weight::Compiled;
 use super::expand::{self, Nearest, TermsOf};
 use super::{pattern, term};

@@ -13,8 +13,8 @@ use tantivy::schema::Field;
 
 use super::super::column::{self, NumColumn, Number, Place};
 use super::super::compile::Compiler;
-use super::super::guard::Stop;
-use super::super::turns::look_up;
+use super::super::compile_limits::Stop;
+use super::super::preemption::look_up;
 use super::super::weight::{ColumnWeight, Compiled, TermFinder, TermsWeight, Test};
 use crate::schema;
 

@@ -9,11 +9,11 @@ use tantivy::schema::IndexRecordOption;
 
 use super::super::column::failed;
 use super::super::compile::Compiler;
-use super::super::marks::Mark;
-use super::super::own_terms::OwnTerms;
+use super::super::highlight_terms::HighlightTerm;
 use super::super::paths;
 use super::super::phrase::{Phrase, Scores};
 use super::super::statistics::OfField;
+use super::super::tenant_terms::OwnTerms;
 use super::super::weight::Compiled;
 use super::term;
 
@@ -30,7 +30,7 @@ pub(in super::super) fn phrase(
         [] => Ok(Compiled::None),
         [(_, token)] => term::terms_weight(compiler, field, IndexRecordOption::WithFreqs, path, token),
         tokens => {
-            compiler.mark(path, || Mark::Phrase {
+            compiler.mark(path, || HighlightTerm::Phrase {
                 terms: tokens.to_vec(),
                 slop,
             });

@@ -16,17 +16,17 @@ use tantivy::SegmentReader;
 
 use super::super::column::{self, failed, into_tantivy};
 use super::super::compile::Compiler;
+use super::super::compile_limits::{Stop, Walk};
 use super::super::field::Field;
-use super::super::guard::{Stop, Walk};
-use super::super::marks::Mark;
-use super::super::own_terms::OwnTerms;
+use super::super::highlight_terms::HighlightTerm;
 use super::super::paths;
-use super::super::texts::Texts;
+use super::super::string_scan::Texts;
+use super::super::tenant_terms::OwnTerms;
 use super::super::weight::{ColumnWeight, Compiled, TermsWeight, Test};
 use super::expand::{self, Nearest, TermsOf};
 use super::lucene_regexp::{self, Expression, push_literal};
 use crate::schema::Class;
-use crate::splits::reads::or_later;
+use crate::splits::dry_run::or_later;
 
 /// Longer patterns are rejected, as in Elasticsearch (`index.max_regex_length`).
 const PATTERN_CHARS_MAX: usize = 1000;
@@ -410,7 +410,7 @@ pub(in super::super) fn on_field(compiler: &Compiler, field: &Field, pattern: &P
 fn mark(compiler: &Compiler, field: &Field, prefix: &str, matcher: &Arc<Matcher>) {
     compiler.mark(&field.path, || {
         let (prefix, matcher) = (prefix.to_owned(), Arc::clone(matcher));
-        Mark::Test(Arc::new(move |term| {
+        HighlightTerm::Test(Arc::new(move |term| {
             term.starts_with(&prefix) && matcher.is_match(term.as_bytes())
         }))
     });

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::super::column::{self, NumColumn, NumRange, Number};
 use super::super::compile::Compiler;
 use super::super::field::{Field, Meta, Numeric, Target, parse_ip_or_block, scalar_text};
-use super::super::marks::Mark;
+use super::super::highlight_terms::HighlightTerm;
 use super::super::paths;
 use super::super::weight::{ColumnWeight, Compiled, TermsWeight, Test};
 use super::term;
@@ -80,7 +80,7 @@ fn on_field(compiler: &Compiler, field: &Field, range: &Range) -> Result<Compile
             let (lower, upper) = (bound(range.lower.as_ref()), bound(range.upper.as_ref()));
             compiler.mark(&field.path, || {
                 let (lower, upper) = (lower.clone(), upper.clone());
-                Mark::Test(Arc::new(move |term| is_between(term, &lower, &upper)))
+                HighlightTerm::Test(Arc::new(move |term| is_between(term, &lower, &upper)))
             });
             on_strings(compiler, field, lower, upper)
         }

@@ -14,10 +14,10 @@ use tantivy::schema::{Field as TantivyField, IndexRecordOption};
 use super::super::column::{NumColumn, NumRange, Number, failed};
 use super::super::compile::Compiler;
 use super::super::field::{Field, Meta, Numeric, Parsed, Target, parse_ip_or_block, scalar_text};
-use super::super::marks::Mark;
+use super::super::highlight_terms::HighlightTerm;
+use super::super::preemption::{LOOKUP_STEPS, in_turn, look_up};
 use super::super::scored_term::ScoredTerm;
 use super::super::statistics::OfField;
-use super::super::turns::{LOOKUP_STEPS, in_turn, look_up};
 use super::super::weight::{ColumnWeight, Compiled, TermsWeight, Test};
 use super::super::{column, paths, text};
 use super::expand::TermsOf;
@@ -176,7 +176,7 @@ pub(in super::super) fn whole_value(compiler: &Compiler, field: &Field, value: &
     if field.class != Class::KeywordColumn {
         return Ok(Compiled::None);
     }
-    compiler.mark(&field.path, || Mark::Term(value.to_owned()));
+    compiler.mark(&field.path, || HighlightTerm::Term(value.to_owned()));
     let (path, value) = (field.path.clone(), value.to_owned());
     let weight = ColumnWeight(Box::new(move |reader| {
         let Some(strings) = column::open_strings(reader, Class::KeywordColumn, &path).map_err(column::into_tantivy)?
@@ -209,7 +209,7 @@ pub(in super::super) fn scored(
     value: &str,
     doc_freq: Option<u64>,
 ) -> Result<Compiled> {
-    compiler.mark(terms.path, || Mark::Term(value.to_owned()));
+    compiler.mark(terms.path, || HighlightTerm::Term(value.to_owned()));
     let key = paths::term(terms.field, terms.path, value);
     let query = TermQuery::new(key.clone(), terms.option);
     // A text may have very many terms, and each is looked up again when it is opened.

@@ -11,9 +11,9 @@ use serde_json::Value;
 use super::super::column::{self, NumColumn, Number, Place};
 use super::super::compile::Compiler;
 use super::super::field::{Field, Meta, Parsed, Target, parse_ip_or_block, scalar_text};
-use super::super::marks::Mark;
+use super::super::highlight_terms::HighlightTerm;
 use super::super::paths;
-use super::super::turns::in_turn;
+use super::super::preemption::in_turn;
 use super::super::weight::{ColumnWeight, Compiled, Test};
 use super::{ids, term};
 use crate::schema;
@@ -64,7 +64,7 @@ fn on_field(compiler: &Compiler, field: &Field, values: &[Value]) -> Result<Comp
                 }
             }
             for text in &texts {
-                compiler.mark(&field.path, || Mark::Term(text.clone()));
+                compiler.mark(&field.path, || HighlightTerm::Term(text.clone()));
             }
             parts.push(any_string(compiler, field, texts));
         }

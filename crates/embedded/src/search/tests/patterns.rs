@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::support::{LIMITS, NOW_MS, Shard, mapping, shard};
 use crate::pool::{Flow, Pool, PoolConfig};
-use crate::search::guard::{Deadline, Guard, Stop};
+use crate::search::compile_limits::{Deadline, Guard, Stop};
 use crate::search::memory::Memory;
 use crate::search::{NodeMemory, SearchLimits, search};
 

@@ -80,7 +80,7 @@ fn shard(events: &[Event], cuts: &[usize]) -> Shard {
 /// A query and its meaning.
 #[derive(Debug, Clone)]
 enum Question {
-    Name(&'static str),
+    CacheKey(&'static str),
     Tags(Vec<&'static str>),
     Number(Option<i64>, Option<i64>),
     Since(i64, i64),
@@ -94,7 +94,7 @@ fn question() -> impl Strategy<Value = Question> {
     let word = prop::sample::select(vec!["a", "b", "c", "d", "e"]);
     let bound = || prop::option::of(prop_oneof![-4i64..5, Just(i64::MAX), Just(i64::MIN)]);
     let leaf = prop_oneof![
-        word.clone().prop_map(Question::Name),
+        word.clone().prop_map(Question::CacheKey),
         prop::collection::vec(word, 0..3).prop_map(Question::Tags),
         (bound(), bound()).prop_map(|(from, to)| Question::Number(from, to)),
         (0i64..96, 0i64..96).prop_map(|(from, to)| Question::Since(
@@ -116,7 +116,7 @@ impl Question {
     fn query(&self) -> Value {
         let each = |parts: &[Question]| -> Vec<Value> { parts.iter().map(Question::query).collect() };
         match self {
-            Self::Name(name) => json!({"term": {"name": name}}),
+            Self::CacheKey(name) => json!({"term": {"name": name}}),
             Self::Tags(tags) => json!({"terms": {"tags": tags}}),
             Self::Number(from, to) => {
                 let mut range = json!({});
@@ -138,7 +138,7 @@ impl Question {
 
     fn holds(&self, event: &Event) -> bool {
         match self {
-            Self::Name(name) => event.name == Some(name),
+            Self::CacheKey(name) => event.name == Some(name),
             Self::Tags(tags) => tags.iter().any(|tag| event.tags.contains(tag)),
             Self::Number(from, to) => event
                 .number

@@ -19,7 +19,7 @@ use super::splits::split_of;
 use super::support::*;
 use crate::search::{ShardSearch, cost};
 use crate::segment::ShardSnapshot;
-use crate::splits::{ID_FIELD, RUN_ROWS, SplitBytes, Wanted, WholeSplit, open_split, shared_hash, value_hash};
+use crate::splits::{ID_FIELD, RUN_ROWS, ReadRange, SplitBytes, WholeSplit, open_split, shared_hash, value_hash};
 
 /// A remote store: a page is local after it was fetched.
 #[derive(Debug)]
@@ -28,9 +28,9 @@ struct Remote {
     io: Handle,
     here: Mutex<BTreeSet<u64>>,
     /// The ranges that each call fetched.
-    rounds: Mutex<Vec<Vec<Wanted>>>,
+    rounds: Mutex<Vec<Vec<ReadRange>>>,
     /// The ranges that were read separately.
-    alone: Mutex<Vec<Wanted>>,
+    alone: Mutex<Vec<ReadRange>>,
     is_down: bool,
 }
 
@@ -54,7 +54,7 @@ impl SplitBytes for Remote {
         self.whole.read(kind, logical)
     }
 
-    async fn fetch(&self, wanted: &[Wanted]) -> Result<()> {
+    async fn fetch(&self, wanted: &[ReadRange]) -> Result<()> {
         self.rounds.lock().push(wanted.to_vec());
         if self.is_down {
             return Err(Error::new(ErrorKind::Unavailable, "the store is out of reach"));
@@ -64,9 +64,9 @@ impl SplitBytes for Remote {
         Ok(())
     }
 
-    fn missing(&self, wanted: &[Wanted]) -> (u64, u64) {
+    fn missing(&self, wanted: &[ReadRange]) -> (u64, u64) {
         let here = self.here.lock();
-        let lacking = |(_, range): &&Wanted| pages_of(range).any(|page| !here.contains(&page));
+        let lacking = |(_, range): &&ReadRange| pages_of(range).any(|page| !here.contains(&page));
         let pages: BTreeSet<u64> = wanted.iter().flat_map(|(_, range)| pages_of(range)).collect();
         let bytes = pages.iter().filter(|page| !here.contains(page)).count() as u64 * PAGE_BYTES;
         (wanted.iter().filter(lacking).count() as u64, bytes)
@@ -148,7 +148,7 @@ fn far_of(shard: &Shard, is_down: bool) -> Far {
 
 impl Far {
     /// Returns the most rounds of a split, and the separate reads.
-    fn waits(&self) -> (usize, Vec<Wanted>) {
+    fn waits(&self) -> (usize, Vec<ReadRange>) {
         let rounds = self.stores.iter().map(|store| store.rounds.lock().len()).max();
         let alone = self
             .stores

@@ -22,7 +22,7 @@ use crate::block_checksums::FileSum;
 use crate::search::ShardSearch;
 use crate::segment::{Segment, ShardSnapshot};
 use crate::shard::{DeleteSet, FrozenSegment, SegmentMeta};
-use crate::splits::{SplitBytes, Wanted, WholeSplit, open_split, write_split};
+use crate::splits::{ReadRange, SplitBytes, WholeSplit, open_split, write_split};
 
 /// Returns a Tantivy file with the footer that Tantivy opens it by: a text, its length and a magic number.
 /// Tantivy's directory strips the footer before callers see the file.
@@ -251,7 +251,7 @@ fn a_damaged_segment_becomes_no_split() {
 #[derive(Debug)]
 struct Watched {
     whole: WholeSplit,
-    reads: Mutex<Vec<Wanted>>,
+    reads: Mutex<Vec<ReadRange>>,
     left: AtomicU64,
 }
 
@@ -264,7 +264,7 @@ impl Watched {
         })
     }
 
-    fn take_reads(&self) -> Vec<Wanted> {
+    fn take_reads(&self) -> Vec<ReadRange> {
         std::mem::take(&mut *self.reads.lock())
     }
 }
@@ -284,11 +284,11 @@ impl SplitBytes for Watched {
         self.whole.read(kind, logical)
     }
 
-    async fn fetch(&self, _: &[Wanted]) -> Result<()> {
+    async fn fetch(&self, _: &[ReadRange]) -> Result<()> {
         Ok(())
     }
 
-    fn missing(&self, _: &[Wanted]) -> (u64, u64) {
+    fn missing(&self, _: &[ReadRange]) -> (u64, u64) {
         (0, 0)
     }
 
@@ -332,7 +332,7 @@ fn opening_reads_the_footer_alone_and_a_needle_little_more() {
     assert_eq!(opened[0].0, PartKind::Footer);
     let found = run(vec![splits], &json!({"query": {"ids": {"values": ["id-4321"]}}})).unwrap();
     assert_eq!(ids(&found), "id-4321");
-    let read = |(kind, range): &Wanted| (*kind, range.start);
+    let read = |(kind, range): &ReadRange| (*kind, range.start);
     let reads: BTreeSet<(PartKind, u64)> = bytes.take_reads().iter().map(read).collect();
     let kinds: Vec<PartKind> = reads.into_iter().map(|(kind, _)| kind).collect();
     assert_eq!(kinds, [PartKind::Terms, PartKind::Postings, PartKind::Store]);

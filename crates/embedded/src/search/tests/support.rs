@@ -16,9 +16,9 @@ use tantivy::{BitSet, Index};
 
 use crate::mapper::{CompiledMapping, MappedDocument, Unmapped, map_document};
 use crate::pool::Pool;
-use crate::request_cache::{Account, RequestCache, ShardCache};
 use crate::search::{FailedShard, SearchLimits, ShardSearch, search};
 use crate::segment::{Segment, ShardSnapshot};
+use crate::segment_result_cache::{Account, RequestCache, ShardCache};
 use crate::tenants::{SegmentTenants, TenantRows};
 use crate::{analysis, schema};
 
@@ -86,7 +86,7 @@ impl Shard {
         let index = writer.finalize().unwrap();
         let reader = index.reader().unwrap().searcher().segment_reader(0).clone();
         let alive = alive_without(documents.len() as u32, deleted);
-        let derived = Arc::new(crate::derived::Derived::new(&reader));
+        let derived = Arc::new(crate::segment_memo::SegmentMemo::new(&reader));
         self.segments.push(Arc::new(Segment {
             generation: self.segments.len() as u64,
             reader,

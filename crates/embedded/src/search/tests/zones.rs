@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::support::{Shard, mapping, run};
-use crate::derived::ZONE_DOCS;
+use crate::segment_memo::ZONE_DOCS;
 
 const START_MS: i64 = 1_718_000_000_000;
 

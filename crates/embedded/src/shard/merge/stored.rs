@@ -36,7 +36,7 @@ pub(super) fn write(
     disk: &dyn Disk,
     scratch: PathBuf,
 ) -> Result<()> {
-    let mut aside = Aside::new(outputs, disk, scratch);
+    let mut aside = SpilledDocs::new(outputs, disk, scratch);
     for (reader, places) in readers.iter().zip(places) {
         // A cache of one decompressed block is enough: documents are read in storage order.
         let store = reader.get_store_reader(1)?;
@@ -80,7 +80,7 @@ enum Chunk {
     File(Range<usize>),
 }
 
-struct Aside<'a> {
+struct SpilledDocs<'a> {
     disk: &'a dyn Disk,
     path: PathBuf,
     file: Option<Box<dyn AppendFile>>,
@@ -89,7 +89,7 @@ struct Aside<'a> {
     memory_bytes: usize,
 }
 
-impl<'a> Aside<'a> {
+impl<'a> SpilledDocs<'a> {
     fn new(outputs: &[(&Segment, Range<u32>)], disk: &'a dyn Disk, path: PathBuf) -> Self {
         let starts = outputs.iter().flat_map(|(_, places)| {
             let pieces = places.clone().step_by(PIECE_DOCS as usize);

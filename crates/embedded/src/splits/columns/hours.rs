@@ -12,7 +12,7 @@ use tantivy::columnar::{Column, MonotonicallyMappableToU64};
 
 use super::RUN_ROWS;
 use super::table::{ColumnTable, IndexPlace, Runs, Stored, StoredColumn};
-use crate::derived::is_full;
+use crate::segment_memo::is_full;
 use crate::varint::{self, Reader};
 
 /// The document index of a column with one value per document, as Tantivy writes it.

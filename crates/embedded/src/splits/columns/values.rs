@@ -13,7 +13,7 @@ use super::super::directory::SplitFiles;
 use super::RUN_ROWS;
 use super::open::StoredRuns;
 use crate::segment_cache::{CACHE, CacheKey};
-use crate::splits::reads::ReadFailed;
+use crate::splits::dry_run::ReadFailed;
 
 /// Values of a column of a split. A run is fetched when one of its rows is first read, and stays in memory while the
 /// column is open.
@@ -43,7 +43,7 @@ impl RunValues {
         }
     }
 
-    /// In a dry run ([`crate::splits::reads`]), records the missing runs of these rows.
+    /// In a dry run ([`crate::splits::dry_run`]), records the missing runs of these rows.
     pub(crate) fn note(&self, rows: Range<u32>) {
         if rows.is_empty() {
             return;

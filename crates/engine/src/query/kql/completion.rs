@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::lexer::{Lexeme, Token, lex, quote};
 use super::syntax::{Expected, expected_after};
 use super::{Pattern, lexer};
-use crate::query::completion::{Slot, Wanted, before};
+use crate::query::completion::{CompletionKind, Slot, before};
 
 /// Returns what may stand at a byte position of the text. It reads only the text before the cursor, and the end of the
 /// word at the cursor.
@@ -62,19 +62,19 @@ fn between(left: &str) -> Vec<Slot> {
     let here = left.len()..left.len();
     let mut slots = Vec::new();
     if let Some(name) = field.as_ref().and_then(Pattern::as_text) {
-        slots.push(Slot::new(Wanted::Value(name.to_owned()), "", here.clone()));
+        slots.push(Slot::new(CompletionKind::Value(name.to_owned()), "", here.clone()));
     }
     if may.contains(&Expected::Colon)
         && let Some(Token::Word(name)) = lex(left).lexemes.pop().map(|lexeme| lexeme.token)
         && let Some(name) = name.as_text()
     {
-        slots.push(Slot::new(Wanted::Operator(name.to_owned()), "", here.clone()));
+        slots.push(Slot::new(CompletionKind::Operator(name.to_owned()), "", here.clone()));
     }
     if may.contains(&Expected::And) {
-        slots.push(Slot::new(Wanted::Conjunction, "", here.clone()));
+        slots.push(Slot::new(CompletionKind::Conjunction, "", here.clone()));
     }
     if may.contains(&Expected::Field) {
-        slots.push(Slot::new(Wanted::Field, "", here));
+        slots.push(Slot::new(CompletionKind::Field, "", here));
     }
     slots
 }
@@ -93,18 +93,22 @@ fn word(text: &str, lexemes: &[Lexeme], last: Range<usize>, cursor: usize) -> Ve
     if let Some((may, field)) = expected_after(&text[..start]) {
         if let Some(name) = field.as_ref().and_then(Pattern::as_text) {
             let typed = unescaped(&text[start..cursor]);
-            slots.push(Slot::new(Wanted::Value(name.to_owned()), typed, start..last.end));
+            slots.push(Slot::new(
+                CompletionKind::Value(name.to_owned()),
+                typed,
+                start..last.end,
+            ));
         } else if words == 0 && may.contains(&Expected::Field) {
             let typed = unescaped(&text[last.start..cursor]);
-            slots.push(Slot::new(Wanted::Field, typed.clone(), last.clone()));
+            slots.push(Slot::new(CompletionKind::Field, typed.clone(), last.clone()));
             if last.end == cursor {
-                slots.push(Slot::new(Wanted::Operator(typed), "", cursor..cursor));
+                slots.push(Slot::new(CompletionKind::Operator(typed), "", cursor..cursor));
             }
         }
     }
     let follows = expected_after(&text[..last.start]);
     if follows.is_some_and(|(may, _)| may.contains(&Expected::And)) {
-        slots.push(Slot::new(Wanted::Conjunction, &text[last.start..cursor], last));
+        slots.push(Slot::new(CompletionKind::Conjunction, &text[last.start..cursor], last));
     }
     slots
 }
@@ -121,8 +125,8 @@ fn quoted(text: &str, start: usize, cursor: usize) -> Vec<Slot> {
     };
     let replace = start..word_end(text, start, cursor);
     match field.as_ref().and_then(Pattern::as_text) {
-        Some(name) => vec![Slot::new(Wanted::Value(name.to_owned()), typed, replace)],
-        None if may.contains(&Expected::Field) => vec![Slot::new(Wanted::Field, typed, replace)],
+        Some(name) => vec![Slot::new(CompletionKind::Value(name.to_owned()), typed, replace)],
+        None if may.contains(&Expected::Field) => vec![Slot::new(CompletionKind::Field, typed, replace)],
         None => Vec::new(),
     }
 }

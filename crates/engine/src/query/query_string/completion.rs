@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::lexer::{Lexed, Token, lex};
 use super::syntax::unescape;
-use crate::query::completion::{Slot, Wanted, before};
+use crate::query::completion::{CompletionKind, Slot, before};
 
 /// Returns what may stand at a byte position of the text. It reads only the text before the cursor, and the end of the
 /// word at the cursor.
@@ -14,7 +14,7 @@ pub fn complete(text: &str, cursor: usize) -> Vec<Slot> {
     let Lexed { mut tokens, error } = lex(left);
     if let Some(error) = error {
         let start = error.at.start;
-        let place = Place::after(&tokens);
+        let place = Position::after(&tokens);
         return match left[start..].strip_prefix('"').and_then(unescape) {
             Some(typed) => place.slots(false, &typed, start..token_end(text, start, cursor)),
             None => Vec::new(),
@@ -22,17 +22,17 @@ pub fn complete(text: &str, cursor: usize) -> Vec<Slot> {
     }
     let is_typed = |(at, token): &(Range<usize>, Token<'_>)| at.end == cursor && is_word(token);
     let Some((at, _)) = tokens.pop_if(|token| is_typed(token)) else {
-        let place = Place::after(&tokens);
+        let place = Position::after(&tokens);
         return place.slots(true, "", cursor..cursor);
     };
     let Some(typed) = unescape(&text[at.clone()]) else {
         return Vec::new();
     };
-    let place = Place::after(&tokens);
+    let place = Position::after(&tokens);
     let is_field = place.field.is_none();
     let mut slots = place.slots(true, &typed, at.start..token_end(text, at.start, cursor));
     if is_field && token_end(text, at.start, cursor) == cursor {
-        slots.push(Slot::new(Wanted::Operator(typed), "", cursor..cursor));
+        slots.push(Slot::new(CompletionKind::Operator(typed), "", cursor..cursor));
     }
     slots
 }
@@ -68,14 +68,14 @@ fn token_end(text: &str, start: usize, cursor: usize) -> usize {
 }
 
 /// Parser state at the cursor.
-struct Place {
+struct Position {
     /// Field whose value comes next.
     field: Option<String>,
     /// The last clause is complete.
     is_complete: bool,
 }
 
-impl Place {
+impl Position {
     fn after(tokens: &[(Range<usize>, Token<'_>)]) -> Self {
         // Fields before the open parentheses, and before the next value.
         let mut outer: Vec<Option<String>> = Vec::new();
@@ -113,14 +113,14 @@ impl Place {
     fn slots(self, with_conjunctions: bool, typed: &str, replace: Range<usize>) -> Vec<Slot> {
         let mut slots = Vec::new();
         if self.is_complete && with_conjunctions {
-            slots.push(Slot::new(Wanted::Conjunction, typed, replace.clone()));
+            slots.push(Slot::new(CompletionKind::Conjunction, typed, replace.clone()));
         }
         match self.field {
             // A new value may start only after an operator.
             Some(_) if self.is_complete && typed.is_empty() => {}
-            Some(field) => slots.push(Slot::new(Wanted::Value(field), typed, replace)),
+            Some(field) => slots.push(Slot::new(CompletionKind::Value(field), typed, replace)),
             None if self.is_complete && typed.is_empty() => {}
-            None => slots.push(Slot::new(Wanted::Field, typed, replace)),
+            None => slots.push(Slot::new(CompletionKind::Field, typed, replace)),
         }
         slots
     }

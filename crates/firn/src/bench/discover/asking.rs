@@ -15,7 +15,7 @@ use crate::client::encode_segment;
 use crate::generate::mix;
 
 /// Runs the queries.
-pub(super) struct Asker<'a> {
+pub(super) struct QuestionRunner<'a> {
     pub(super) firn: &'a Side,
     pub(super) index: &'a str,
     pub(super) peer: Option<&'a Side>,
@@ -44,7 +44,7 @@ pub(super) fn fields(firn: &Side, index: &str, count: usize) -> anyhow::Result<V
     Ok(fields)
 }
 
-impl Asker<'_> {
+impl QuestionRunner<'_> {
     /// Measures all rows.
     pub(super) fn run(&self, source: &Source, chosen: [(Size, &Volume); 2]) -> anyhow::Result<Vec<Row>> {
         let mut questions = Vec::new();

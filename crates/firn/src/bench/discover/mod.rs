@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
 
-use self::asking::Asker;
+use self::asking::QuestionRunner;
 pub(super) use self::asking::stage_result;
 use self::report::{Report, Tenant};
 use self::stages::Size;
@@ -98,7 +98,7 @@ pub(super) fn run(args: &DiscoverArgs) -> anyhow::Result<ExitCode> {
         (Size::Large, volumes.first().context("there are no tenants")?),
         (Size::Middle, &volumes[volumes.len() / 2]),
     ];
-    let asker = Asker {
+    let asker = QuestionRunner {
         firn: &firn,
         index: &args.index,
         peer: peer.as_ref(),
@@ -113,7 +113,7 @@ pub(super) fn run(args: &DiscoverArgs) -> anyhow::Result<ExitCode> {
         0 => None,
         events => Some(tail::run(&firn, events).context("the live tail")?),
     };
-    let Asker { fields, .. } = asker;
+    let QuestionRunner { fields, .. } = asker;
     let report = Report {
         command: command_line(),
         time: jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string(),

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::stages::{Mode, Size, Stage};
-use crate::bench::grid::Grid;
 use crate::bench::layout::volumes::Source;
+use crate::bench::markdown_table::Grid;
 use crate::bench::report::Server;
 use crate::process::Hardware;
 

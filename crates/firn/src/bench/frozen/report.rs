@@ -9,7 +9,7 @@ use super::model::Modelled;
 use super::peer::PeerReport;
 use super::published::{REMOTE_SNAPSHOT_BYTES, to_reach};
 use super::split::SplitReport;
-use super::tiers::{Asked, Question, Tier, TierReport};
+use super::tiers::{AskedOnce, Question, Tier, TierReport};
 use crate::bench::report::digits;
 use crate::process::Hardware;
 
@@ -77,7 +77,7 @@ impl Figure {
 
 impl Report {
     /// Returns the results of a query on a tier.
-    pub(super) fn asked(&self, of: impl Fn(Tier) -> bool, question: Question) -> Option<&Asked> {
+    pub(super) fn asked(&self, of: impl Fn(Tier) -> bool, question: Question) -> Option<&AskedOnce> {
         let tier = self.tiers.iter().find(|report| of(report.tier))?;
         tier.asked.iter().find(|asked| asked.question == question)
     }
@@ -226,7 +226,7 @@ pub(super) mod tests {
             mount: cost(90.0, 3, 100_000),
             asked: split::QUESTIONS
                 .into_iter()
-                .map(|question| split::Asked {
+                .map(|question| split::AskedOnce {
                     question,
                     first: cost(100.0, 3, 10_000 + events / 100),
                     repeated: cost(2.0, 0, 0),
@@ -238,7 +238,7 @@ pub(super) mod tests {
     /// A report with all parts, and the given time of the needle query.
     pub(in crate::bench::frozen) fn example(needle_ms: f64) -> Report {
         let asked = |first_ms: f64| {
-            [Question::Needle, Question::Dashboard].map(|question| Asked {
+            [Question::Needle, Question::Dashboard].map(|question| AskedOnce {
                 question,
                 first: cost(first_ms, 60, 1_000_000),
                 repeated: cost(5.0, 0, 0),

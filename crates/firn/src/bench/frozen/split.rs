@@ -57,7 +57,7 @@ impl Question {
 
 /// Results of a query on one split.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(super) struct Asked {
+pub(super) struct AskedOnce {
     pub(super) question: Question,
     pub(super) first: Cost,
     pub(super) repeated: Cost,
@@ -69,7 +69,7 @@ pub(super) struct SplitReport {
     pub(super) loaded: Loaded,
     /// Cost of its mount.
     pub(super) mount: Cost,
-    pub(super) asked: Vec<Asked>,
+    pub(super) asked: Vec<AskedOnce>,
 }
 
 /// Creates a split of `events` events and queries it.
@@ -116,7 +116,7 @@ pub(super) fn run(
         let ask = || Ok(measure::ask(&node, store, "/mounted/_search", &Ask::Json(&body))?.1);
         let first = ask()?;
         let repeated = (0..REPEATS).map(|_| ask()).collect::<anyhow::Result<Vec<_>>>()?;
-        asked.push(Asked {
+        asked.push(AskedOnce {
             question,
             first,
             repeated: measure::median(&repeated).context("not repeated")?,

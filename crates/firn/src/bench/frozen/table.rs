@@ -7,7 +7,7 @@ use super::measure::Cost;
 use super::published::{RECORD, REMOTE_SNAPSHOT_BYTES, quickwit};
 use super::report::Report;
 use super::tiers::{Question, Tier};
-use crate::bench::grid::Grid;
+use crate::bench::markdown_table::Grid;
 use crate::bench::report::digits;
 use crate::ingest::grouped;
 

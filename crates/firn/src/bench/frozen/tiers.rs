@@ -52,7 +52,7 @@ impl Tier {
 
 /// Results of a query on a tier.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Asked {
+pub(super) struct AskedOnce {
     pub(super) question: Question,
     pub(super) first: Cost,
     pub(super) repeated: Cost,
@@ -86,7 +86,7 @@ pub(super) struct TierReport {
     pub(super) mount_traffic: Option<Traffic>,
     /// Time until a copy was complete.
     pub(super) copied_seconds: Option<f64>,
-    pub(super) asked: Vec<Asked>,
+    pub(super) asked: Vec<AskedOnce>,
     /// For a frozen tier: Discover's first page over all events, on a fresh node.
     pub(super) discover_sample: Option<Cost>,
     /// Bytes fetched in total, by kind of file.
@@ -241,7 +241,7 @@ impl Tiers<'_> {
         }
     }
 
-    fn ask_all(&self, node: &Node, index: &str, truth: &mut Truth) -> anyhow::Result<Vec<Asked>> {
+    fn ask_all(&self, node: &Node, index: &str, truth: &mut Truth) -> anyhow::Result<Vec<AskedOnce>> {
         let mut answers = Vec::new();
         let asked = vec![
             self.needle(node, index, &mut answers)?,
@@ -261,7 +261,7 @@ impl Tiers<'_> {
     }
 
     /// The first is the very first query of the node; the similar ones are other needles.
-    fn needle(&self, node: &Node, index: &str, answers: &mut Vec<Value>) -> anyhow::Result<Asked> {
+    fn needle(&self, node: &Node, index: &str, answers: &mut Vec<Value>) -> anyhow::Result<AskedOnce> {
         let path = format!("/{index}/_search");
         let ask = |needle: &str| measure::ask(node, self.store, &path, &Ask::Json(&questions::needle(needle)));
         let mut needles = self.loaded.needles.iter();
@@ -279,7 +279,7 @@ impl Tiers<'_> {
             .take(NEEDLES)
             .map(|needle| Ok(ask(needle)?.1))
             .collect::<anyhow::Result<Vec<_>>>()?;
-        Ok(Asked {
+        Ok(AskedOnce {
             question: Question::Needle,
             first,
             repeated: measure::median(&repeated).context("not repeated")?,
@@ -287,7 +287,7 @@ impl Tiers<'_> {
         })
     }
 
-    fn dashboard(&self, node: &Node, index: &str, answers: &mut Vec<Value>) -> anyhow::Result<Asked> {
+    fn dashboard(&self, node: &Node, index: &str, answers: &mut Vec<Value>) -> anyhow::Result<AskedOnce> {
         let ask = |window| {
             let lines = questions::dashboard(index, window);
             measure::ask(node, self.store, "/_msearch", &Ask::Lines(&lines))
@@ -299,7 +299,7 @@ impl Tiers<'_> {
             .collect::<anyhow::Result<Vec<_>>>()?;
         let (answer, similar) = ask(Window::Later)?;
         answers.push(questions::comparable(&answer));
-        Ok(Asked {
+        Ok(AskedOnce {
             question: Question::Dashboard,
             first,
             repeated: measure::median(&repeated).context("not repeated")?,

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::period::{Span, spans};
 use super::subjects::{Layout, Subject};
 use super::volumes::{START_MS, Source, Volume, place};
-use super::{mark, own};
+use super::{firn_layout, mark};
 use crate::bench::core::Side;
 use crate::bench::writing::{Batch, send_round};
 use crate::client::encode_segment;
@@ -60,8 +60,8 @@ pub(super) fn load(
         let spans = match subject.layout.cut() {
             Some(_) => create_indices(source, side, subject),
             None => {
-                placed = Some((side, own::present_placement(side).with_context(context)?));
-                own::create(source, volumes, manner.own_shards, side, subject).map(|()| Vec::new())
+                placed = Some((side, firn_layout::present_placement(side).with_context(context)?));
+                firn_layout::create(source, volumes, manner.own_shards, side, subject).map(|()| Vec::new())
             }
         };
         targets.push(Target {
@@ -77,7 +77,7 @@ pub(super) fn load(
         send_all(manner, source, &mut targets)
     };
     if let Some((side, earlier)) = placed {
-        own::restore_placement(side, earlier.as_ref())?;
+        firn_layout::restore_placement(side, earlier.as_ref())?;
     }
     sent?;
     for target in &mut targets {

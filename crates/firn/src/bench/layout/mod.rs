@@ -5,10 +5,10 @@
 //! printed ([`table`], [`html`]).
 
 mod answers;
+mod firn_layout;
 mod html;
 mod loading;
 mod mark;
-mod own;
 pub(super) mod period;
 mod questions;
 mod report;
@@ -24,9 +24,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, bail, ensure};
 
 use self::questions::SIZES;
-use self::report::{Asked, Report, SubjectReport};
+use self::report::{AskedOnce, Report, SubjectReport};
 use self::subjects::{Layout, Subject};
-use self::timing::{Asker, Effort};
+use self::timing::{Effort, QuestionRunner};
 use self::volumes::{Source, Volume};
 use super::core::{Side, command_line};
 use crate::client::Credentials;
@@ -132,7 +132,9 @@ pub(super) fn run(args: &LayoutArgs) -> anyhow::Result<ExitCode> {
         parallel: usize::from(args.parallel),
         batch_bytes: args.batch_bytes as usize,
         reuse: args.reuse,
-        own_shards: args.own_shards.unwrap_or_else(|| own::shards(&source, &volumes)),
+        own_shards: args
+            .own_shards
+            .unwrap_or_else(|| firn_layout::shards(&source, &volumes)),
     };
     let load_seconds = loading::load(&manner, &source, &volumes, &sides, &subjects)?;
     let mut reports = Vec::new();
@@ -157,7 +159,7 @@ pub(super) fn run(args: &LayoutArgs) -> anyhow::Result<ExitCode> {
     if !args.load_only {
         eprintln!("{} s without requests", args.settle_seconds);
         std::thread::sleep(Duration::from_secs(args.settle_seconds));
-        let asker = Asker::new(&sides, &subjects, effort(args)?)?;
+        let asker = QuestionRunner::new(&sides, &subjects, effort(args)?)?;
         rows = asker.run(&source, &volumes, chosen)?;
         notes.push(manner_note(args));
         notes.extend(asker.bypassing().map(|side| {
@@ -237,8 +239,8 @@ fn effort(args: &LayoutArgs) -> anyhow::Result<Effort> {
     })
 }
 
-fn asked(size: questions::Size, volume: &Volume, events: u64) -> Asked {
-    Asked {
+fn asked(size: questions::Size, volume: &Volume, events: u64) -> AskedOnce {
+    AskedOnce {
         size,
         tenant: volume.tenant.clone(),
         events: volume.events,

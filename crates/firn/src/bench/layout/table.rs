@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::questions::{MODES, SIZES, Size, WINDOW_WEEKS};
 use super::report::{Report, Row, find};
 use super::subjects::Layout;
-use crate::bench::grid::Grid;
+use crate::bench::markdown_table::Grid;
 use crate::bench::report::digits;
 
 /// Returns a time with its difference to another in percent: `1.23 (−87 %)`.

@@ -52,14 +52,14 @@ enum Forgetting {
 }
 
 /// Runs all queries.
-pub(super) struct Asker<'a> {
+pub(super) struct QuestionRunner<'a> {
     pub(super) sides: &'a [Side],
     pub(super) subjects: &'a [Subject],
     pub(super) effort: Effort,
     forgetting: Vec<Forgetting>,
 }
 
-impl<'a> Asker<'a> {
+impl<'a> QuestionRunner<'a> {
     /// Finds out how the caches of each server can be avoided.
     pub(super) fn new(sides: &'a [Side], subjects: &'a [Subject], effort: Effort) -> anyhow::Result<Self> {
         let mut forgetting = Vec::new();

@@ -16,7 +16,7 @@ use anyhow::{Context, bail};
 use serde_json::Value;
 
 use super::core::{CoreArgs, Side};
-use super::report::{Asked, Better, QuestionRow, Row};
+use super::report::{AskedOnce, Better, QuestionRow, Row};
 use crate::client::Client;
 
 /// Consecutive requests of one query to one server: enough to read the CPU time around them.
@@ -169,9 +169,9 @@ fn send(client: &Client, path: &str, body: &str) -> anyhow::Result<Vec<u8>> {
 }
 
 impl Times {
-    fn asked(self) -> Option<Asked> {
+    fn asked(self) -> Option<AskedOnce> {
         let runs = self.seconds.len();
-        Some(Asked {
+        Some(AskedOnce {
             runs,
             median_ms: super::writing::percentile(&self.seconds, 0.5)?,
             p99_ms: super::writing::percentile(&self.seconds, 0.99)?,

@@ -44,7 +44,7 @@ impl Question {
 }
 
 /// Draws values and builds bodies.
-struct Asker<'a> {
+struct QuestionRunner<'a> {
     roles: &'a Roles,
     material: &'a Material,
     random: Random,
@@ -64,7 +64,7 @@ pub(super) fn all(roles: &Roles, material: &Material, seed: u64, count: usize) -
     } else {
         "hour"
     };
-    type Draw = fn(&mut Asker<'_>, Window) -> Value;
+    type Draw = fn(&mut QuestionRunner<'_>, Window) -> Value;
     let list: Vec<(String, Answers, Draw)> = vec![
         (
             format!("needle on {many}, with the document"),
@@ -126,7 +126,7 @@ pub(super) fn all(roles: &Roles, material: &Material, seed: u64, count: usize) -
             asker.best()
         }),
     ];
-    let mut asker = Asker {
+    let mut asker = QuestionRunner {
         roles,
         material,
         random: Random::new(seed ^ 0x0a5_0be),
@@ -162,7 +162,7 @@ enum Window {
     All,
 }
 
-impl Asker<'_> {
+impl QuestionRunner<'_> {
     fn draw<'b, T>(&mut self, list: &'b [T]) -> &'b T {
         &list[self.random.below(list.len() as u64) as usize]
     }

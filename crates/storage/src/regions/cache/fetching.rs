@@ -1,7 +1,7 @@
 //! Single-flight fetching from the store.
 
 use super::*;
-use crate::regions::flights::Landing;
+use crate::regions::single_flight::FlightResult;
 
 /// Maximum number of answers for damaged pages. The wrappers of a store retry failures; only here is damage of the
 /// content detected.
@@ -13,11 +13,11 @@ pub(super) struct Lead<'a> {
     cache: &'a RegionCache,
     object: ObjectId,
     request: Request,
-    landing: Landing,
+    landing: FlightResult,
 }
 
 impl<'a> Lead<'a> {
-    pub(super) fn new(cache: &'a RegionCache, object: ObjectId, request: Request, landing: Landing) -> Self {
+    pub(super) fn new(cache: &'a RegionCache, object: ObjectId, request: Request, landing: FlightResult) -> Self {
         Self {
             cache,
             object,

@@ -314,7 +314,7 @@ async fn create_on(
     repository: &Repository,
     name: &str,
     splits: &[u8],
-    mut basis: Basis,
+    mut basis: WriteDependencies,
     seen: &Seen,
 ) -> firn_model::Result<()> {
     let mut known = HashSet::new();
@@ -376,7 +376,7 @@ async fn replace_on(
     repository: &Repository,
     name: &str,
     splits: &[u8],
-    mut basis: Basis,
+    mut basis: WriteDependencies,
     seen: &Seen,
 ) -> firn_model::Result<Option<SnapshotEntry>> {
     let Some(old) = basis.state().snapshots.get(name).cloned() else {

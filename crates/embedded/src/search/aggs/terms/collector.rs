@@ -8,7 +8,7 @@ use tantivy::DocId;
 
 use super::super::super::column::ValueBlock;
 use super::super::super::field::Numeric;
-use super::super::super::{TenantRestriction, owned};
+use super::super::super::{TenantRestriction, tenant_docs};
 use super::super::table::{Entry, Table};
 use super::super::{Collector, Level, PACE};
 use super::stored::{Origin, SegmentCounts};
@@ -424,7 +424,7 @@ pub(super) enum Zeros {
 pub(super) fn own_values(segment: &Segment, tenant: &TenantRestriction, keys: &Keys) -> Result<BTreeSet<u64>> {
     let mut values = BTreeSet::new();
     if let Some(column) = keys.column() {
-        owned::for_each(segment, tenant, |doc| {
+        tenant_docs::for_each(segment, tenant, |doc| {
             values.extend(column.values_for_doc(doc));
             Ok(true)
         })?;

@@ -8,7 +8,7 @@ use firn_model::Result;
 use tantivy::SegmentReader;
 
 use super::super::super::memory::Memory;
-use super::super::super::texts::Texts;
+use super::super::super::string_scan::Texts;
 use super::super::table::Table;
 use super::collector::cut_row;
 use super::{Cut, string_key};
