@@ -1,4 +1,4 @@
-/** A table as RFC 4180 has it. Of a field that was quoted the text, of an empty one that was not null: it is not there. */
+/** Parses CSV of RFC 4180. An empty field is null if unquoted, and empty text if quoted. */
 export function readCsv(text: string): (string | null)[][] {
   const rows: (string | null)[][] = [];
   let row: (string | null)[] = [];
@@ -26,7 +26,7 @@ export function readCsv(text: string): (string | null)[][] {
     row.push(field);
     if (text[at] === ',') {
       at += 1;
-      // A line that ends with a comma ends with a field that is not there.
+      // A trailing comma is followed by a missing field.
       if (/^(\r?\n|$)/.test(text.slice(at, at + 2))) row.push(null);
       else continue;
     }
