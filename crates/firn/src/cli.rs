@@ -40,7 +40,7 @@ enum Command {
     Keystore(keystore::KeystoreArgs),
     /// Look into the catalog of a data folder, or make it again
     Catalog(catalog::CatalogArgs),
-    /// Recommend how the data of a server should lie
+    /// Recommend an index layout
     Layout(layout::LayoutArgs),
     /// List the settings of the server
     Settings(SettingsArgs),
