@@ -19,7 +19,7 @@ export function readCsv(text: string): (string | null)[][] {
     } else {
       const end = /[,\r\n]|$/.exec(text.slice(at))?.index ?? 0;
       field = text.slice(at, at + end);
-      if (field.includes('"')) throw new Error(`a quote stands in a field that is not quoted: ${field.slice(0, 100)}`);
+      if (field.includes('"')) throw new Error(`a quote in an unquoted field: ${field.slice(0, 100)}`);
       at += end;
       if (field === '') field = null;
     }
@@ -32,7 +32,7 @@ export function readCsv(text: string): (string | null)[][] {
     }
     if (text.startsWith('\r\n', at)) at += 2;
     else if (text[at] === '\n') at += 1;
-    else if (at < text.length) throw new Error(`after a field stands ${JSON.stringify(text[at])}`);
+    else if (at < text.length) throw new Error(`unexpected text after a field: ${JSON.stringify(text[at])}`);
     rows.push(row);
     row = [];
   }
