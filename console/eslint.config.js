@@ -13,7 +13,7 @@ export default tseslint.config(
     rules: {
       'react-hooks/rules-of-hooks': 'error',
       'react-hooks/exhaustive-deps': 'error',
-      // Events are not ours: whatever they hold is text.
+      // Events come from outside: their content is always text.
       'no-restricted-syntax': [
         'error',
         { selector: 'JSXAttribute[name.name="dangerouslySetInnerHTML"]', message: 'events are text, never HTML' },
@@ -25,9 +25,9 @@ export default tseslint.config(
       eqeqeq: 'error',
     },
   },
-  // What runs under node: builds and tools.
+  // Node scripts: builds and tools.
   {
-    // Functions of these also run in the page.
+    // Some functions of these also run in the page.
     files: ['e2e/**/*.mjs'],
     languageOptions: {
       globals: Object.fromEntries(

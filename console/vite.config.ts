@@ -3,15 +3,15 @@ import { defineConfig } from 'vitest/config';
 import { firstLoad } from './build/first-load';
 import { iconImports } from './build/icon-imports';
 
-/** Where `npm run dev` sends everything that is not the console's own: a running firn. */
+/** Running firn to which `npm run dev` forwards all requests outside of the console. */
 const FIRN_URL = process.env['FIRN_URL'] ?? 'http://127.0.0.1:9200';
 
-/** Node before 21 has JSON.rawJSON, which every browser of today has, behind a flag. */
+/** Node before 21 has JSON.rawJSON, which all current browsers have, only behind a flag. */
 const NODE_FLAGS = 'rawJSON' in JSON ? [] : ['--harmony-json-parse-with-source'];
 
 export default defineConfig({
   base: '/app/',
-  // The server replaces this word by a fresh nonce in every index.html it sends (docs/operate/console.md).
+  // The server replaces this placeholder by a fresh nonce in every index.html that it sends (docs/operate/console.md).
   html: { cspNonce: '__FIRN_CSP_NONCE__' },
   plugins: [iconImports(), react(), firstLoad({ page: 'src/pages/discover/index.tsx', gzipBytesMax: 350 * 1024 })],
   build: { target: 'es2022', assetsInlineLimit: 0, chunkSizeWarningLimit: 1024 },

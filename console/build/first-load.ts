@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import type { Plugin, Rollup } from 'vite';
 
-/** Bytes after gzip of what a browser fetches before `page` is usable, file by file. */
+/** Returns the gzipped size of each file that a browser fetches before `page` is usable. */
 export function firstLoadSizes(bundle: Rollup.OutputBundle, page: string): Map<string, number> {
   const chunks = Object.values(bundle).filter((file) => file.type === 'chunk');
   const byName = new Map(chunks.map((chunk) => [chunk.fileName, chunk]));
@@ -25,7 +25,9 @@ export function firstLoadSizes(bundle: Rollup.OutputBundle, page: string): Map<s
   return sizes;
 }
 
-/** Fails the build when the first load of `page` passes `gzipBytesMax`: a console that is usable in under a second. */
+/**
+ * Fails the build if the first load of `page` exceeds `gzipBytesMax`, so that the console is usable in under a second.
+ */
 export function firstLoad({ page, gzipBytesMax }: { page: string; gzipBytesMax: number }): Plugin {
   return {
     name: 'firn-first-load',

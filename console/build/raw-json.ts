@@ -1,6 +1,6 @@
 /**
- * For tests under Node 20: its `JSON.stringify` misprints a `JSON.rawJSON` beside text that is not Latin-1. What tests see here
- * is what browsers of today do; where nothing is misprinted nothing is changed.
+ * Polyfill for tests under Node 20, whose `JSON.stringify` misprints `JSON.rawJSON` next to text that is not Latin-1. It makes
+ * tests behave like current browsers, and does nothing if the bug is absent.
  */
 const json = JSON as unknown as { rawJSON?: (text: string) => object; isRawJSON?: (value: unknown) => value is { rawJSON: string } };
 const { rawJSON, isRawJSON } = json;

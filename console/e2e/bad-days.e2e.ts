@@ -14,18 +14,18 @@ describe('a server that is empty, or refuses', () => {
 
   afterAll(() => firn.stop());
 
-  test('each page of an empty server says what to do', async ({ windows }) => {
+  test('each page of an empty server has an empty state', async ({ windows }) => {
     const page = await windows.open(firn, '/dashboard');
-    await page.getByText('There are no events yet').waitFor();
+    await page.getByText('No events yet').waitFor();
     for (const [path, text] of [
-      ['/indices', 'There are no data streams'],
-      ['/indices/all', 'There are no indices here'],
-      ['/tenants', 'No tenant is declared'],
-      ['/tasks', 'Nothing runs now'],
+      ['/indices', 'No data streams yet'],
+      ['/indices/all', 'No indices found'],
+      ['/tenants', 'No tenants yet'],
+      ['/tasks', 'No running tasks'],
       ['/queries', 'Traffic is not recorded'],
-      ['/snapshots', 'No repository is registered'],
-      ['/snapshots/policies', 'There are no policies'],
-      ['/snapshots/repository/none', 'There is no such repository'],
+      ['/snapshots', 'No repositories'],
+      ['/snapshots/policies', 'No snapshot policies'],
+      ['/snapshots/repository/none', 'Repository not found'],
     ] as const) {
       await page.goto(`${firn.url}/app${path}`);
       await page.getByText(text).waitFor();
@@ -33,9 +33,9 @@ describe('a server that is empty, or refuses', () => {
     await look(page, 'empty');
   });
 
-  test('each page whose question fails says so in the server’s words, and asks again', async ({ windows }) => {
+  test('each page shows the server’s error of a failed request, and retries', async ({ windows }) => {
     const page = await windows.open(firn, '/indices', { routes: true });
-    await page.getByText('There are no data streams').waitFor();
+    await page.getByText('No data streams yet').waitFor();
     for (const [path, asked] of [
       ['/indices', /\/_cat\/indices/],
       ['/tenants', /\/_firn\/tenants/],
@@ -53,7 +53,7 @@ describe('a server that is empty, or refuses', () => {
       if (path === '/tasks') await look(page, 'failed');
       await page.unroute(asked);
       const again = page.getByRole('button', { name: 'Try again' });
-      // A page that asks every few seconds may have done so already: then the button is gone before it is clicked.
+      // A page that refreshes every few seconds may have recovered: then the button is gone before it is clicked.
       if ((await again.count()) > 0) await again.first().click({ timeout: 2000 }).catch(() => undefined);
       await page.getByText(`no room for ${path}`).first().waitFor({ state: 'detached' });
     }
@@ -71,7 +71,7 @@ describe('a server that is slow, or gone', () => {
 
   afterAll(() => firn.stop());
 
-  test('a task is cancelled, and whoever asked for it learns of it', async ({ windows }) => {
+  test('a task is cancelled, and its client notices', async ({ windows }) => {
     const tail = await fetch(`${firn.url}/_firn/discover/tail`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', accept: 'application/x-ndjson', 'x-opaque-id': 'the-tail' },
@@ -86,24 +86,24 @@ describe('a server that is slow, or gone', () => {
     await row.waitFor();
     await look(page, 'tasks');
     await row.getByRole('button', { name: /^Cancel task/ }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Cancel the task' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel task' }).click();
     await row.waitFor({ state: 'detached' });
     expect(['ended', 'broken off']).toContain(await ended);
   });
 
-  test('a slow line shows what is being waited for, and then the answer', async ({ windows }) => {
+  test('a slow connection shows what is loading, and then the response', async ({ windows }) => {
     const page = await windows.open(firn, '/indices');
     await page.getByRole('link', { name: 'web-shop' }).waitFor();
     await slowLine(page, { latencyMs: 600, bytesPerSecond: 60_000 });
     await page.getByRole('link', { name: 'Tenants' }).click();
     await page.getByRole('status').filter({ hasText: 'Tenants…' }).waitFor();
-    await page.getByText('No tenant is declared').waitFor();
+    await page.getByText('No tenants yet').waitFor();
     await page.getByRole('link', { name: 'Dashboard' }).click();
     await page.getByRole('status').filter({ hasText: /…/ }).first().waitFor();
     await page.getByRole('region', { name: 'Clients', exact: true }).getByRole('list').waitFor();
   });
 
-  test('a server that dies in mid-stream is missed, and the stream goes on when it is back', async ({ windows }) => {
+  test('the page reports a server that dies, and the live tail reconnects when it is back', async ({ windows }) => {
     const page = await windows.open(firn, '/discover?i=web-shop&t=now-2d,now&live=1', { allow: /ERR_|net::|Unable to preload/ });
     const found = page.getByText('GET /');
     await found.first().waitFor();
@@ -112,7 +112,7 @@ describe('a server that is slow, or gone', () => {
     await look(page, 'discover-server-gone');
     await firn.go();
     await firn.index('web-shop', [{ '@timestamp': new Date().toISOString(), tenant: 'acme', message: 'back from the dead' }]);
-    // What was on its way when the server died is asked for again by whoever looks; the live tail goes on by itself.
+    // Requests that failed with the server are retried with a button; the live tail reconnects automatically.
     const again = page.getByRole('button', { name: 'Try again' });
     if ((await again.count()) > 0) await again.first().click();
     await page.getByText('back from the dead').first().waitFor({ timeout: 20_000 });

@@ -4,20 +4,20 @@ import { Firn, OPERATOR } from './support/firn';
 import { expect, test } from './support/test';
 import { WEB_TEMPLATE, webEvents } from './support/web-events';
 
-/** What opens a dialog, and the dialog. */
+/** A dialog and its opener. */
 interface Case {
   opener: (page: Page) => Locator;
-  /** The opener is a menu, of which this is chosen. */
+  /** Menu item that opens the dialog, if the opener is a menu. */
   item?: string | RegExp;
   dialog: string | RegExp;
-  /** Buttons that close it without a deed. */
+  /** Buttons that close it without an action. */
   closing?: (string | RegExp)[];
 }
 
 const button = (name: string | RegExp) => (page: Page) => page.getByRole('button', { name, exact: typeof name === 'string' }).first();
 const inFocus = (locator: Locator) => locator.evaluate((element) => element === document.activeElement || element.contains(document.activeElement));
 
-/** What has the focus, for whoever reads why a test failed. */
+/** Describes the focused element, for failure messages. */
 const focused = (page: Page) => page.evaluate(() => document.activeElement?.outerHTML.slice(0, 160) ?? 'nothing');
 
 async function isGivenBack(page: Page, opener: Locator, how: string): Promise<void> {
@@ -29,7 +29,7 @@ async function open(page: Page, { opener, item, dialog }: Case): Promise<Locator
   await opener(page).focus();
   await page.keyboard.press('Enter');
   if (item !== undefined) {
-    // As people do it by keys: down to the item, and Enter.
+    // As keyboard users do: arrow down to the item, and Enter.
     await page.getByRole('menuitem', { name: item }).waitFor();
     for (let at = 0; at < 12 && !(await inFocus(page.getByRole('menuitem', { name: item }))); at += 1) await page.keyboard.press('ArrowDown');
     await page.keyboard.press('Enter');
@@ -40,17 +40,17 @@ async function open(page: Page, { opener, item, dialog }: Case): Promise<Locator
   return opened;
 }
 
-/** Opens it by keys, goes around in it, and closes it in each way: the focus is where it was. */
+/** Opens a dialog by keyboard, tabs through it, and closes it in each way: the focus returns to the opener. */
 async function check(page: Page, one: Case): Promise<void> {
   const name = String(one.dialog);
   const dialog = await open(page, one);
-  // All that has a turn has it, in the order in which it is read, and nothing outside.
+  // Tab cycles through the dialog and never leaves it.
   for (const key of [...Array<string>(8).fill('Tab'), ...Array<string>(10).fill('Shift+Tab')]) {
     await page.keyboard.press(key);
     expect(await inFocus(dialog), `${name}: ${key} stays in it, but is at ${await focused(page)}`).toBe(true);
   }
   await page.keyboard.press('Escape');
-  // A list of choices that was open is closed first.
+  // The first Escape may close an open list.
   if (await dialog.isVisible()) await page.keyboard.press('Escape');
   await dialog.waitFor({ state: 'detached' });
   await isGivenBack(page, one.opener(page), `Esc in ${name}`);
@@ -62,7 +62,7 @@ async function check(page: Page, one: Case): Promise<void> {
   }
 }
 
-describe('dialogs give the focus back', () => {
+describe('dialogs return the focus', () => {
   let firn: Firn;
 
   beforeAll(async () => {
@@ -86,7 +86,7 @@ describe('dialogs give the focus back', () => {
     await page.getByRole('list', { name: 'Fields' }).getByRole('button', { name: /values in/ }).first().waitFor();
     await page.getByRole('row').nth(1).getByRole('button', { name: 'Open this event' }).click();
     for (const one of [
-      { opener: button('Keys'), dialog: 'Keys' },
+      { opener: button('Keyboard shortcuts'), dialog: 'Keyboard shortcuts' },
       { opener: button('Export'), dialog: 'Export events', closing: ['Close'] },
       { opener: button('Add filter'), dialog: 'Add filter', closing: ['Cancel'] },
       { opener: button('Filter: tenant is acme'), item: 'Edit', dialog: 'Edit filter', closing: ['Cancel'] },
@@ -98,14 +98,14 @@ describe('dialogs give the focus back', () => {
     ] satisfies Case[]) {
       await check(page, one);
     }
-    // By a key, too.
+    // Also with the keyboard shortcut.
     await page.keyboard.press('t');
     await page.getByRole('dialog', { name: /^Time: / }).waitFor();
     await page.keyboard.press('Escape');
     await isGivenBack(page, page.getByRole('button', { name: /^Time: / }), 'Esc after t');
   });
 
-  test('but not to whoever clicks elsewhere', async ({ windows }) => {
+  test('but not after a click outside', async ({ windows }) => {
     const page = await windows.open(firn, DISCOVER, { as: OPERATOR });
     await page.locator('[data-total="200"]').waitFor();
     const fields = page.getByRole('list', { name: 'Fields' });
@@ -128,14 +128,14 @@ describe('dialogs give the focus back', () => {
         await page.locator('.mantine-Popover-dropdown[role="dialog"], .mantine-Menu-dropdown').waitFor();
         await place.click();
         await page.locator('.mantine-Popover-dropdown[role="dialog"], .mantine-Menu-dropdown').waitFor({ state: 'detached' });
-        // "l" would follow what is written, "t" open the times.
+        // As shortcuts, "l" would toggle the live tail and "t" open the time picker.
         await page.keyboard.type('let thr');
         const typed = () => place.evaluate((element) => (element instanceof HTMLInputElement ? element.value : (element.textContent ?? '')));
         expect(await typed(), name).toBe('let thr');
         await place.fill('');
       }
     }
-    // To another of its kind.
+    // From one field to another.
     const second = fields.getByRole('button', { name: /values in/ }).nth(1);
     await field.click();
     const dialog = page.getByRole('dialog', { name: /values in/ });
@@ -147,7 +147,7 @@ describe('dialogs give the focus back', () => {
     await isGivenBack(page, second, 'Esc in the second');
   });
 
-  test('of Discover when they have done what they are for', async ({ windows }) => {
+  test('of Discover when they are submitted', async ({ windows }) => {
     const page = await windows.open(firn, DISCOVER, { as: OPERATOR });
     await page.locator('[data-total="200"]').waitFor();
     const add = button('Add filter')(page);
@@ -183,13 +183,13 @@ describe('dialogs give the focus back', () => {
     await page.keyboard.press('Enter');
     await dialog.getByText('Saved.').waitFor();
     await expect.poll(() => inFocus(dialog.getByLabel('Save this search as'))).toBe(true);
-    // Within it: back to what was pressed, and when that is gone to where one begins.
+    // Within the popover: back to the pressed button; if that is gone, to the first input.
     await dialog.getByRole('button', { name: 'Rename logins' }).press('Enter');
     await page.keyboard.insertText('s');
     await page.keyboard.press('Enter');
     await expect.poll(() => inFocus(dialog.getByRole('button', { name: /^Rename logins?s?$/ }))).toBe(true);
     await dialog.getByRole('button', { name: /^Delete logins?s?$/ }).press('Enter');
-    await expect.poll(() => inFocus(dialog.getByRole('button', { name: 'Keep' }))).toBe(true);
+    await expect.poll(() => inFocus(dialog.getByRole('button', { name: 'Cancel' }))).toBe(true);
     await page.keyboard.press('Enter');
     await expect.poll(() => inFocus(dialog.getByRole('button', { name: /^Delete logins?s?$/ }))).toBe(true);
     await dialog.getByRole('button', { name: /^logins?s? / }).press('Enter');
@@ -199,7 +199,7 @@ describe('dialogs give the focus back', () => {
     dialog = await open(page, { opener: () => saved, dialog: 'Saved' });
     await dialog.getByRole('button', { name: /^Delete logins?s?$/ }).press('Enter');
     await dialog.getByRole('button', { name: 'Delete', exact: true }).press('Enter');
-    await dialog.getByText('No search is saved yet.').waitFor();
+    await dialog.getByText('No saved searches yet.').waitFor();
     await expect.poll(() => inFocus(dialog.getByLabel('Save this search as'))).toBe(true);
     await page.keyboard.press('Escape');
     await isGivenBack(page, saved, 'Esc after a search was deleted');
@@ -225,38 +225,38 @@ describe('dialogs give the focus back', () => {
         '/dashboard?i=web-shop&t=now-2d,now',
         'Clients',
         [
-          { opener: button('Add a panel'), dialog: 'Add a panel', closing: ['Cancel'] },
-          { opener: button('Dashboards'), item: 'Open…', dialog: 'Open a dashboard' },
-          { opener: button('Dashboards'), item: 'Save…', dialog: 'Save the dashboard', closing: ['Cancel'] },
-          { opener: button('What to do with panel Clients'), item: 'Change…', dialog: 'Change the panel', closing: ['Cancel'] },
+          { opener: button('Add panel'), dialog: 'Add panel', closing: ['Cancel'] },
+          { opener: button('Dashboards'), item: 'Open…', dialog: 'Open dashboard' },
+          { opener: button('Dashboards'), item: 'Save…', dialog: 'Save dashboard', closing: ['Cancel'] },
+          { opener: button('Actions for panel Clients'), item: 'Edit', dialog: 'Edit panel', closing: ['Cancel'] },
         ],
       ],
-      ['/snapshots', 'archive', [{ opener: button('Register a repository'), dialog: 'Register a repository', closing: ['Cancel'] }]],
+      ['/snapshots', 'archive', [{ opener: button('Register repository'), dialog: 'Register repository', closing: ['Cancel'] }]],
       [
         '/snapshots/repository/archive',
         'first',
         [
-          { opener: button('Take a snapshot'), dialog: /snapshot/, closing: ['Cancel'] },
-          { opener: button('Forget'), dialog: /archive/, closing: ['Keep'] },
+          { opener: button('Take snapshot'), dialog: /snapshot/, closing: ['Cancel'] },
+          { opener: button('Unregister'), dialog: /archive/, closing: ['Cancel'] },
           { opener: button('first'), dialog: 'first' },
-          { opener: button('What to do with snapshot first'), item: 'Restore…', dialog: /first/, closing: ['Cancel'] },
-          { opener: button('What to do with snapshot first'), item: 'Mount an index…', dialog: /first/, closing: ['Cancel'] },
-          { opener: button('What to do with snapshot first'), item: 'Delete…', dialog: 'Delete this snapshot', closing: ['Keep'] },
+          { opener: button('Actions for snapshot first'), item: 'Restore…', dialog: /first/, closing: ['Cancel'] },
+          { opener: button('Actions for snapshot first'), item: 'Mount index…', dialog: /first/, closing: ['Cancel'] },
+          { opener: button('Actions for snapshot first'), item: 'Delete…', dialog: 'Delete snapshot', closing: ['Cancel'] },
         ],
       ],
       [
         '/snapshots/policies',
         'nightly',
         [
-          { opener: button('Make a policy'), dialog: /policy/, closing: ['Cancel'] },
-          { opener: button('Delete policy nightly'), dialog: /nightly/, closing: ['Keep'] },
+          { opener: button('Create policy'), dialog: /policy/, closing: ['Cancel'] },
+          { opener: button('Delete policy nightly'), dialog: /nightly/, closing: ['Cancel'] },
         ],
       ],
-      ['/tenants', 'acme', [{ opener: button('Declare a tenant'), dialog: 'Declare a tenant', closing: ['Cancel'] }]],
-      ['/tenants/acme/keys', 'This tenant has no keys', [
-        { opener: button('Make a key'), dialog: 'Make a key for acme', closing: ['Cancel'] },
-        { opener: button('See what it sees'), dialog: 'See what tenant acme sees', closing: ['Cancel'] },
-        { opener: button('Delete'), dialog: 'Delete tenant acme', closing: ['Keep'] },
+      ['/tenants', 'acme', [{ opener: button('Create tenant'), dialog: 'Create tenant', closing: ['Cancel'] }]],
+      ['/tenants/acme/keys', 'No API keys', [
+        { opener: button('Create API key'), dialog: 'Create API key for acme', closing: ['Cancel'] },
+        { opener: button('View as tenant'), dialog: 'View as tenant acme', closing: ['Cancel'] },
+        { opener: button('Delete'), dialog: 'Delete tenant acme', closing: ['Cancel'] },
       ]],
     ];
     for (const [path, shown, all] of cases) {
@@ -266,22 +266,22 @@ describe('dialogs give the focus back', () => {
     }
   });
 
-  test('and to the page where what opened them is gone', async ({ windows }) => {
+  test('and to the page if their opener is gone', async ({ windows }) => {
     const page = await windows.open(firn, '/snapshots/policies', { as: OPERATOR });
     const dialog = await open(page, { opener: button('Delete policy nightly'), dialog: /nightly/ });
-    await dialog.getByRole('button', { name: 'Delete the policy' }).press('Enter');
-    await page.getByText('There are no policies').waitFor();
+    await dialog.getByRole('button', { name: 'Delete policy' }).press('Enter');
+    await page.getByText('No snapshot policies').waitFor();
     await expect.poll(() => inFocus(page.getByRole('main'))).toBe(true);
 
     await page.goto(`${firn.url}/app/tenants/acme/keys`);
-    const make = button('Make a key')(page);
-    const key = await open(page, { opener: () => make, dialog: 'Make a key for acme' });
-    await key.getByRole('button', { name: 'Make the key' }).press('Enter');
-    const made = page.getByRole('dialog', { name: /^The key/ });
+    const make = button('Create API key')(page);
+    const key = await open(page, { opener: () => make, dialog: 'Create API key for acme' });
+    await key.getByRole('button', { name: 'Create', exact: true }).press('Enter');
+    const made = page.getByRole('dialog', { name: /^API key/ });
     await made.waitFor();
-    await expect.poll(() => inFocus(made.getByRole('button', { name: 'I have it' }))).toBe(true);
+    await expect.poll(() => inFocus(made.getByRole('button', { name: 'Done' }))).toBe(true);
     await page.keyboard.press('Enter');
     await made.waitFor({ state: 'detached' });
-    await isGivenBack(page, make, 'a key that was made');
+    await isGivenBack(page, make, 'a key that was created');
   });
 });

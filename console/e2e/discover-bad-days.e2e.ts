@@ -15,7 +15,7 @@ async function query(page: Page, text: string): Promise<void> {
 
 const SCRIPT = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>';
 
-/** Events that somebody sent who wishes nobody well. */
+/** Malicious events. */
 function hostile(): object[] {
   const at = (seconds: number) => new Date(Date.now() - seconds * 1000).toISOString();
   return [
@@ -39,7 +39,7 @@ describe('Discover on bad days', () => {
 
   afterAll(() => firn.stop());
 
-  test('does not let the answer before look like the one that is awaited', async ({ windows }) => {
+  test('marks previous results while a request is running', async ({ windows }) => {
     const page = await windows.open(firn, '/discover?i=events-demo&t=now-7d,now', { routes: true });
     await totalIs(page, 500);
     const fields = page.getByRole('list', { name: 'Fields' });
@@ -65,7 +65,7 @@ describe('Discover on bad days', () => {
     await expect.poll(() => old.count()).toBe(0);
   });
 
-  test('marks where a query stops making sense, and leaves the page as it is', async ({ windows }) => {
+  test('marks a syntax error, and keeps the page', async ({ windows }) => {
     const page = await windows.open(firn, '/discover?i=events-demo&t=now-7d,now');
     await totalIs(page, 500);
     await page.locator('.u-over').waitFor();
@@ -77,7 +77,7 @@ describe('Discover on bad days', () => {
     expect(await page.locator(`[id="${messageId}"]`).innerText()).not.toBe('');
     expect(await page.getByRole('row').count()).toBeGreaterThan(5);
     await page.getByRole('slider').waitFor();
-    await page.getByText('The answer before').waitFor();
+    await page.getByText('Previous results').waitFor();
     await look(page, 'discover-syntax-error');
     await query(page, 'severity: *');
     await totalIs(page, 500);
@@ -100,41 +100,41 @@ describe('Discover on bad days', () => {
     for (const one of [page, columns]) expect(await one.evaluate(() => (window as { hacked?: unknown }).hacked)).toBeUndefined();
   });
 
-  test('says so when a field is not there, and when an address cannot be read', async ({ windows }) => {
+  test('reports missing fields, indices and invalid URL parameters', async ({ windows }) => {
     const page = await windows.open(firn, '/discover?i=events-demo&t=now-7d,now&c=nowhere,host&s=nowhere&f=%5B7%5D');
     await totalIs(page, 500);
-    await page.getByText('Part of this address cannot be read').waitFor();
+    await page.getByText('Some URL parameters are invalid').waitFor();
     await page.getByRole('columnheader', { name: /nowhere/ }).waitFor();
     const missing = await windows.open(firn, '/discover?i=not-there');
     await missing.getByRole('alert').getByText(/no such index \[not-there\]/).first().waitFor();
     await look(missing, 'discover-no-index');
   });
 
-  test('leads from a time without events to one with some', async ({ windows }) => {
+  test('leads from a time range without events to one with events', async ({ windows }) => {
     const page = await windows.open(firn, '/discover?i=events-demo&t=2001-01-01T00:00:00.000Z,2001-01-02T00:00:00.000Z');
-    await page.getByText('No events match in this time').waitFor();
-    await page.getByText(/At other times 500 do/).waitFor();
+    await page.getByText('No events match in this time range').waitFor();
+    await page.getByText(/500 matches outside this range/).waitFor();
     await look(page, 'discover-no-hits');
-    await page.getByRole('button', { name: /up to it$/ }).click();
+    await page.getByRole('button', { name: 'Show the day before it' }).click();
     await page.getByRole('row').nth(1).waitFor();
     await query(page, 'severity: "such a severity there is not"');
-    await page.getByText('At no other time either.').waitFor();
-    await page.getByRole('button', { name: 'Without the query and the filters' }).click();
+    await page.getByText('No matches at any time').waitFor();
+    await page.getByRole('button', { name: 'Clear query and filters' }).click();
     await page.locator('[data-total]:not([data-total="0"])').waitFor();
   });
 
   test('lets one stage fail while others succeed', async ({ windows }) => {
     const page = await windows.open(firn, '/discover?i=events-demo&t=now-7d,now&g=1ms');
     await totalIs(page, 500);
-    await page.getByText('The histogram: no answer').waitFor();
+    await page.getByText('Histogram: request failed').waitFor();
     await page.getByText(/more than \[2048\] buckets/).waitFor();
     await page.getByRole('list', { name: 'Fields' }).getByRole('button', { name: /values in/ }).first().waitFor();
     await look(page, 'discover-stage-failed');
-    await page.getByLabel('Width of bars').selectOption('');
+    await page.getByLabel('Interval').selectOption('');
     await page.locator('.u-over').waitFor();
   });
 
-  test('takes broken JSON for what it is', async ({ windows }) => {
+  test('marks invalid JSON', async ({ windows }) => {
     const page = await windows.open(firn, '/discover?i=events-demo&t=now-7d,now&l=dsl');
     await totalIs(page, 500);
     await query(page, '{"term": {"severity": critical}}');
@@ -144,7 +144,7 @@ describe('Discover on bad days', () => {
     await totalIs(page, 500);
   });
 
-  test('writes times in zones of half hours and on days that clocks change', async ({ windows }) => {
+  test('shows times in zones with half-hour offsets and on days of a clock change', async ({ windows }) => {
     await firn.ask('PUT', '/clocks', { mappings: { properties: { '@timestamp': { type: 'date' } } } });
     await firn.index('clocks', [{ '@timestamp': '2026-03-29T00:59:59.999Z' }, { '@timestamp': '2026-03-29T01:00:00.000Z' }]);
     const range = 't=2026-03-28T23:00:00.000Z,2026-03-29T21:59:59.999Z';
@@ -160,17 +160,17 @@ describe('Discover on bad days', () => {
     }
   });
 
-  test('stays when a file of it does not arrive, and says which part is not there', async ({ windows }) => {
+  test('keeps working if one of its files fails to load, and names the missing part', async ({ windows }) => {
     const page = await windows.open(firn, '/tasks', { routes: true, allow: /preload|dynamically imported/ });
     await page.getByRole('heading', { name: 'Tasks' }).waitFor();
     const chart = /\/assets\/(HistogramChart|QueryEditor)[^/]*\.js/;
     await page.route(chart, (route) => route.abort());
     await page.goto(`${firn.url}/app/discover?i=events-demo&t=now-7d,now`);
     await totalIs(page, 500);
-    const alert = page.getByRole('alert').filter({ hasText: 'The chart is not there' });
+    const alert = page.getByRole('alert').filter({ hasText: 'Failed to load the chart' });
     await alert.waitFor();
     expect(await page.getByRole('row').count()).toBeGreaterThan(5);
-    // A query is asked without the editor as well.
+    // A query runs without the editor as well.
     await page.getByLabel('Query in KQL').fill('severity: nowhere');
     await page.keyboard.press('Enter');
     await totalIs(page, 0);
@@ -181,7 +181,7 @@ describe('Discover on bad days', () => {
     await page.locator('.u-over').waitFor();
   });
 
-  test('says where to begin when there is nothing', async ({ windows }) => {
+  test('shows how to send events if there are none', async ({ windows }) => {
     const empty = await Firn.start();
     try {
       const page = await windows.open(empty, '/discover');

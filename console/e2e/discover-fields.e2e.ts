@@ -8,7 +8,7 @@ const totalIs = (page: Page, count: number) => page.locator(`[data-total="${coun
 const OPEN = '/discover?i=app&t=now-1h,now';
 const LEVELS = ['info', 'info', 'info', 'warning', 'error'];
 
-describe('fields whose mapping nobody wrote', () => {
+describe('fields of a dynamic mapping', () => {
   let firn: Firn;
 
   beforeAll(async () => {
@@ -19,7 +19,7 @@ describe('fields whose mapping nobody wrote', () => {
       ...(number < 30 && { level: LEVELS[number % LEVELS.length] }),
       service: `Service ${String.fromCharCode(65 + ((number * 7) % 20))}`,
       status: number % 4 === 0 ? 500 : 200,
-      // Longer than a keyword of a dynamic mapping may be.
+      // Longer than `ignore_above` of a keyword in dynamic mappings.
       ...(number < 5 && { trace: 'frame '.repeat(100) }),
     }));
     await firn.index('app', events);
@@ -27,7 +27,7 @@ describe('fields whose mapping nobody wrote', () => {
 
   afterAll(() => firn.stop());
 
-  test('a text and the keyword beside it are one field, with top values', async ({ windows }) => {
+  test('a text and its keyword sub-field are one field, with top values', async ({ windows }) => {
     const page = await windows.open(firn, OPEN);
     await totalIs(page, 40);
     const list = page.getByRole('list', { name: 'Fields' });
@@ -35,15 +35,15 @@ describe('fields whose mapping nobody wrote', () => {
     await field('level').waitFor();
     expect(await list.getByText('keyword').count()).toBe(0);
     expect(await field('level').innerText()).toMatch(/level\s*3/);
-    // Bars are split by it, as they are by a keyword.
-    const split = page.getByRole('combobox', { name: 'Split by' });
+    // The breakdown offers it like a keyword.
+    const split = page.getByRole('combobox', { name: 'Break down by' });
     expect(await split.locator('option:checked').innerText()).toBe('level');
 
     await field('level').click();
     const values = page.getByRole('list', { name: 'Top values of level' });
     await values.getByText('warning').waitFor();
     await look(page, 'discover-text-values');
-    await values.getByRole('button', { name: 'Without events where level is info' }).click();
+    await values.getByRole('button', { name: 'Exclude level: info' }).click();
     await totalIs(page, 22);
     await page.getByRole('dialog').getByRole('button', { name: 'Has a value' }).click();
     await totalIs(page, 12);
@@ -51,7 +51,7 @@ describe('fields whose mapping nobody wrote', () => {
     await page.getByRole('button', { name: 'Clear' }).click();
     await totalIs(page, 40);
 
-    // Long texts are not counted, but they are there.
+    // Long texts are not counted, but they exist.
     await page.keyboard.press('Escape');
     await page.getByLabel('Find a field').fill('trace');
     const trace = list.getByRole('button', { name: /^\S+ trace$/ });
@@ -63,7 +63,7 @@ describe('fields whose mapping nobody wrote', () => {
     await totalIs(page, 5);
   });
 
-  test('a text is a column that is sorted by whole values', async ({ windows }) => {
+  test('a text column is sorted by whole values', async ({ windows }) => {
     const page = await windows.open(firn, OPEN);
     await totalIs(page, 40);
     await page.getByRole('button', { name: 'Add column service' }).click();
@@ -81,7 +81,7 @@ describe('fields whose mapping nobody wrote', () => {
   test.for([
     ['kql', 'stauts: 500 and service: *', 'status: 500 and service: *'],
     ['lucene', 'stauts:500', 'status:500'],
-  ] as const)('a misspelled field in %s is told, and a click corrects it', async ([language, text, corrected], { windows }) => {
+  ] as const)('a misspelled field in %s is reported, and a click corrects it', async ([language, text, corrected], { windows }) => {
     const page = await windows.open(firn, `${OPEN}&l=${language}&q=${encodeURIComponent(text)}`);
     await totalIs(page, 0);
     const hint = page.getByRole('status').filter({ hasText: 'No field stauts. Did you mean status?' });
@@ -94,7 +94,7 @@ describe('fields whose mapping nobody wrote', () => {
     await hint.waitFor({ state: 'detached' });
   });
 
-  test('a field that resembles none has no suggestion', async ({ windows }) => {
+  test('an unknown field without a similar name has no suggestion', async ({ windows }) => {
     const page = await windows.open(firn, `${OPEN}&q=${encodeURIComponent('elsewhere: 1')}`);
     await page.getByRole('status').filter({ hasText: /^No field elsewhere\.$/ }).waitFor();
   });

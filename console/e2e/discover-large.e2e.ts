@@ -22,28 +22,28 @@ describe('Discover over many events', () => {
 
   afterAll(() => firn.stop());
 
-  test('scrolls through 100,000 events, and has each once', { timeout: 300_000 }, async ({ windows }) => {
+  test('scrolls through 100,000 events, each once', { timeout: 300_000 }, async ({ windows }) => {
     const page = await windows.open(firn, '/discover?i=many&c=number');
     await page.locator(`[data-total="${EVENTS}"]`).waitFor();
     const grid = page.getByRole('treegrid', { name: 'Events' });
-    const ends = page.getByText('The table ends after 100,000 events.');
+    const ends = page.getByText('The table shows at most 100,000 events.');
     const seen = new Set<string>();
     while (!(await ends.isVisible())) {
       await grid.evaluate((element) => element.parentElement?.scrollTo(0, element.parentElement.scrollHeight));
       await page.waitForTimeout(20);
       for (const text of await grid.getByRole('row').locator('[role="gridcell"]:last-child').allInnerTexts()) seen.add(text);
     }
-    // Only what is on screen is drawn, however far it is scrolled.
+    // Only the rows on screen are rendered.
     expect(await grid.getByRole('row').count()).toBeLessThan(80);
     await page.keyboard.press('e');
     await page.keyboard.press('End');
     const last = Number((await page.locator('[id="event-99999"]').innerText()).split('\n').at(-1)?.replaceAll(/\D/g, ''));
-    // The newest has the highest number; what shares an instant may come in any order.
+    // The newest has the highest number; events of one instant may come in any order.
     expect(Math.abs(last - (EVENTS - 100_000))).toBeLessThanOrEqual(2);
     expect(seen.size).toBeGreaterThan(1000);
   });
 
-  test('cancels an export, and keeps no file of it', async ({ windows }) => {
+  test('cancels an export without saving a file', async ({ windows }) => {
     const page = await windows.open(firn, '/discover?i=many');
     await page.locator(`[data-total="${EVENTS}"]`).waitFor();
     let downloads = 0;
@@ -53,27 +53,27 @@ describe('Discover over many events', () => {
     await dialog.getByRole('button', { name: 'Export', exact: true }).click();
     await dialog.getByText(/of 100,500 events/).last().waitFor();
     await dialog.getByRole('button', { name: 'Cancel' }).click();
-    await dialog.getByText('Cancelled. No file was kept.').waitFor();
+    await dialog.getByText('Cancelled. No file was saved.').waitFor();
     expect(downloads).toBe(0);
   });
 
   test('cancels a search', async ({ windows }) => {
     const page = await windows.open(firn, '/discover?i=many', { routes: true });
     await page.locator(`[data-total="${EVENTS}"]`).waitFor();
-    // An answer that never comes.
+    // A response that never arrives.
     await page.route('**/_firn/discover', () => undefined);
     await page.keyboard.press('r');
     await page.getByRole('button', { name: 'Cancel' }).click();
-    await page.getByText(/^The table: cancelled/).waitFor();
+    await page.getByText(/^Events: cancelled/).waitFor();
     await page.unroute('**/_firn/discover');
-    await page.getByRole('button', { name: 'Ask again' }).first().click();
+    await page.getByRole('button', { name: 'Refresh' }).first().click();
     await page.locator(`[data-total="${EVENTS}"]`).waitFor();
   });
 
-  test('says of what was not answered that it broke off when the server goes away', async ({ windows }) => {
+  test('reports an unreachable server, and keeps the rows', async ({ windows }) => {
     const page = await windows.open(firn, '/discover?i=many');
     await page.locator(`[data-total="${EVENTS}"]`).waitFor();
-    // All its files are there.
+    // All its files have loaded.
     await page.locator('.u-over').waitFor();
     await firn.kill();
     await page.keyboard.press('r');

@@ -6,12 +6,12 @@ import { Firn } from './support/firn';
 import { look } from './support/look';
 import { expect, test } from './support/test';
 
-/** Events on screen say how many there are. */
+/** Element with the total number of events. */
 const total = (page: Page) => page.locator('[data-total]');
 
 const totalIs = (page: Page, count: number) => page.locator(`[data-total="${count}"]`).waitFor();
 
-/** Events in the bars; null: there are none yet. */
+/** Number of events in the bars; null if there are no bars yet. */
 async function bars(page: Page): Promise<number | null> {
   const [label] = await page.getByRole('slider').evaluateAll((sliders) => sliders.map((slider) => slider.getAttribute('aria-label') ?? ''));
   const count = /Events over time: ([\d,]+) in/.exec(label ?? '')?.[1];
@@ -25,7 +25,7 @@ async function query(page: Page, text: string): Promise<void> {
   await page.keyboard.press('Enter');
 }
 
-/** The button of a field, wherever in the list it is. */
+/** Finds a field in the list and returns its button. */
 async function field(page: Page, name: string) {
   await page.getByLabel('Find a field').fill(name);
   return page.getByRole('list', { name: 'Fields' }).getByRole('button', { name: new RegExp(`^\\S+ ${name} `) });
@@ -67,24 +67,24 @@ describe('Discover', () => {
     const values = page.getByRole('dialog');
     await values.getByRole('list', { name: 'Top values of event_class' }).getByText('Security').waitFor();
     await look(page, 'discover-field');
-    await values.getByRole('button', { name: 'Only events where event_class is Security' }).click();
+    await values.getByRole('button', { name: 'Include event_class: Security' }).click();
     const both = await count({ bool: { filter: [{ term: { severity: 'critical' } }, { term: { event_class: 'Security' } }] } });
     await totalIs(page, both);
     await values.waitFor({ state: 'hidden' });
 
     const pill = page.getByRole('button', { name: 'Filter: event_class is Security', exact: true });
     await pill.click();
-    await page.getByRole('menuitem', { name: 'Without these events' }).click();
+    await page.getByRole('menuitem', { name: 'Change to exclude' }).click();
     await totalIs(page, (await count({ term: { severity: 'critical' } })) - both);
     await page.getByRole('button', { name: /^Filter: event_class is not Security/ }).click();
-    await page.getByRole('menuitem', { name: 'Switch off' }).click();
+    await page.getByRole('menuitem', { name: 'Disable' }).click();
     await totalIs(page, await count({ term: { severity: 'critical' } }));
     await page.getByRole('button', { name: /^Remove filter: event_class/ }).click();
     await page.goBack();
-    await page.getByRole('button', { name: /switched off/ }).waitFor();
+    await page.getByRole('button', { name: /, disabled/ }).waitFor();
   });
 
-  test('another query, or the same again, begins at its newest events', async ({ windows }) => {
+  test('another query, or a refresh, scrolls to the newest events', async ({ windows }) => {
     const page = await windows.open(firn, WEEK);
     await totalIs(page, 5000);
     const scroller = page.getByRole('treegrid', { name: 'Events' }).locator('..');
@@ -128,7 +128,7 @@ describe('Discover', () => {
     await page.locator('.cm-tooltip-autocomplete:not(.cm-tooltip-autocomplete-disabled)').getByText('severity').waitFor();
     await page.keyboard.press('Tab');
     await page.keyboard.type(': crit', { delay: 30 });
-    // Values have a fifth of a second to be found: on a busy machine it takes another key.
+    // Value suggestions have a timeout of a fifth of a second: on a busy machine it takes another key.
     const critical = page.locator('.cm-tooltip-autocomplete:not(.cm-tooltip-autocomplete-disabled)').getByText('critical');
     for (let tries = 0; tries < 10 && !(await critical.isVisible()); tries += 1) {
       await page.waitForTimeout(500);
@@ -141,7 +141,7 @@ describe('Discover', () => {
     await totalIs(page, await count({ term: { severity: 'critical' } }));
   });
 
-  test('zooms by a brush, and by keys', async ({ windows }) => {
+  test('zooms with a brush, and with the keyboard', async ({ windows }) => {
     const page = await windows.open(firn, WEEK);
     await totalIs(page, 5000);
     const chart = page.locator('.u-over');
@@ -169,7 +169,7 @@ describe('Discover', () => {
     await page.getByRole('region', { name: 'Events over time as a table' }).waitFor();
   });
 
-  test('opens an event, its link, and what was around it', async ({ windows }) => {
+  test('opens an event, its link, and its surrounding events', async ({ windows }) => {
     const page = await windows.open(firn, WEEK);
     await totalIs(page, 5000);
     const first = page.getByRole('row').nth(1);
@@ -188,16 +188,16 @@ describe('Discover', () => {
     await look(page, 'discover-surrounding');
 
     const alone = await windows.open(firn, new URL(link).pathname.replace('/app', '') + new URL(link).search);
-    await alone.getByRole('heading', { name: 'One event' }).waitFor();
+    await alone.getByRole('heading', { name: 'Event', exact: true }).waitFor();
     await alone.getByRole('cell', { name: json._id }).waitFor();
   });
 
-  test('has columns that sort, move and resize', async ({ windows }) => {
+  test('sorts, moves and resizes columns', async ({ windows }) => {
     const page = await windows.open(firn, WEEK);
     await totalIs(page, 5000);
     for (const name of ['host', 'severity']) {
       await page.getByLabel('Find a field').fill(name);
-      // By key: the list still moves, and a click goes to where the button was.
+      // By keyboard: the list still moves, so a click could miss the button.
       await page.getByRole('button', { name: `Add column ${name}`, exact: true }).press('Enter');
       await page.getByRole('columnheader', { name: new RegExp(name) }).waitFor();
     }
@@ -212,7 +212,7 @@ describe('Discover', () => {
     await look(page, 'discover-columns');
   });
 
-  test('is walked through by keys', async ({ windows }) => {
+  test('can be used with the keyboard', async ({ windows }) => {
     const page = await windows.open(firn, WEEK);
     await totalIs(page, 5000);
     await page.keyboard.press('e');
@@ -223,14 +223,14 @@ describe('Discover', () => {
     await page.keyboard.press('End');
     await page.locator('#event-99[data-active]').waitFor();
     await page.keyboard.press('?');
-    await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+    await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor();
     await look(page, 'discover-keys');
   });
 
-  test('chooses times', async ({ windows }) => {
+  test('selects time ranges', async ({ windows }) => {
     const page = await windows.open(firn, '/discover');
     await page.getByRole('button', { name: 'Time: Last 24 hours' }).click();
-    await page.getByRole('dialog').getByText('Between').waitFor();
+    await page.getByRole('dialog').getByText('Custom range').waitFor();
     await look(page, 'discover-time');
     await page.getByRole('button', { name: 'Last 7 days' }).click();
     await totalIs(page, 5000);
@@ -249,7 +249,7 @@ describe('Discover', () => {
     await page.getByRole('button', { name: 'Saved', exact: true }).click();
     await page.getByLabel('Save this search as').fill('Blocked <b>threats</b>');
     await page.getByRole('button', { name: 'Save', exact: true }).click();
-    await page.getByText('Save over “Blocked <b>threats</b>”').waitFor();
+    await page.getByText('Update “Blocked <b>threats</b>”').waitFor();
     await look(page, 'discover-saved');
 
     const other = await windows.open(firn, '/discover');
@@ -260,21 +260,21 @@ describe('Discover', () => {
 
     await other.getByRole('button', { name: 'Saved', exact: true }).click();
     await other.getByRole('button', { name: 'Rename Blocked <b>threats</b>' }).click();
-    await other.getByLabel('New name of').fill('Threats');
+    await other.getByLabel('New name for').fill('Threats');
     await other.getByRole('button', { name: 'Rename', exact: true }).click();
     await other.getByRole('button', { name: 'Delete Threats' }).click();
     await other.getByRole('button', { name: 'Delete', exact: true }).click();
-    await other.getByText('No search is saved yet.').waitFor();
+    await other.getByText('No saved searches yet.').waitFor();
   });
 
-  test('shares what it shows by its address', async ({ windows }) => {
+  test('shares its state as a link', async ({ windows }) => {
     const page = await windows.open(firn, WEEK);
     await totalIs(page, 5000);
     await query(page, 'severity: critical');
     const critical = await count({ term: { severity: 'critical' } });
     await totalIs(page, critical);
     await page.getByRole('button', { name: 'Share' }).click();
-    await page.getByRole('menuitem', { name: 'Copy link with these very times' }).click();
+    await page.getByRole('menuitem', { name: 'Copy link with fixed times' }).click();
     const link = new URL(await page.evaluate(() => navigator.clipboard.readText()));
     expect(link.searchParams.get('t')).toMatch(/^20/);
     const other = await windows.open(firn, link.pathname.replace('/app', '') + link.search);
@@ -306,8 +306,8 @@ describe('Discover', () => {
     }
   });
 
-  test('shows events as they come', async ({ windows }) => {
-    // From a fixed time on: of a moving hour the oldest event may go while the newest comes.
+  test('shows new events live', async ({ windows }) => {
+    // With a fixed start: in a moving range the oldest event may drop out while a new one arrives.
     const from = new Date(Date.now() - 3_600_000).toISOString();
     const page = await windows.open(firn, `/discover?t=${from},now&c=message`);
     await total(page).waitFor();
@@ -327,7 +327,7 @@ describe('Discover', () => {
     console.info(`live tail: written in ${acknowledged - began} ms, on screen ${seen} ms after`);
     expect(seen).toBeLessThan(3000);
     await page.locator('[data-fresh="1"]').waitFor();
-    // The bars have it soon after.
+    // The bars include it soon after.
     await page.getByRole('slider', { name: new RegExp(`Events over time: ${before + 1} in`) }).waitFor();
     await page.waitForTimeout(1000);
     expect(tails).toBe(1);

@@ -7,7 +7,7 @@ import { look } from './support/look';
 import { slowLine } from './support/network';
 import { expect, test } from './support/test';
 
-/** Each is a value, and the same in a file: what programs that calculate take for a formula, too. */
+/** Values that an export must keep unchanged, also those that spreadsheets take for formulas. */
 const ODD = [
   '=1+1',
   '=HYPERLINK("http://127.0.0.1/?"&A1,"click")',
@@ -26,7 +26,7 @@ const ODD = [
   'separators \u2028 and \u2029',
 ];
 
-/** Newest first, as the table has them. */
+/** Newest first, as in the table. */
 const ODD_EVENTS = ODD.map((text, at) => ({
   '@timestamp': new Date(Date.now() - 60_000 - at * 1000).toISOString(),
   text,
@@ -58,7 +58,7 @@ async function exported(page: Page, format: 'CSV' | 'NDJSON'): Promise<{ text: s
   return { text, download };
 }
 
-describe('what is in an exported file', () => {
+describe('the content of an exported file', () => {
   let firn: Firn;
 
   beforeAll(async () => {
@@ -70,7 +70,7 @@ describe('what is in an exported file', () => {
 
   afterAll(() => firn.stop());
 
-  test('a table: every value as it was sent, in the columns and the order of the page', async ({ windows }) => {
+  test('CSV: every value unchanged, in the columns and the order of the page', async ({ windows }) => {
     const page = await windows.open(firn, '/discover?i=odd&c=text,list,number,nested.deep,nowhere');
     await page.locator(`[data-total="${ODD.length}"]`).waitFor();
     const { text, download } = await exported(page, 'CSV');
@@ -88,13 +88,13 @@ describe('what is in an exported file', () => {
     const unpacked = rows.map((row) => row.map((value, at) => (at === 2 && value ? JSON.stringify(JSON.parse(value)) : value)));
     expect(unpacked).toEqual(expected);
 
-    // In another order, and narrowed.
+    // In another order, and with a query.
     const narrowed = await windows.open(firn, `/discover?i=odd&c=number&s=number:asc&q=${encodeURIComponent('number >= 4')}`);
     await narrowed.locator('[data-total="6"]').waitFor();
     expect(readCsv((await exported(narrowed, 'CSV')).text).map((row) => row[1])).toEqual(['number', '4', '6', '8', '10', '12', '14']);
   });
 
-  test('a table without chosen columns: all fields that are in use, the time first', async ({ windows }) => {
+  test('CSV without selected columns: all fields in use, the time first', async ({ windows }) => {
     const page = await windows.open(firn, '/discover?i=odd');
     await page.locator(`[data-total="${ODD.length}"]`).waitFor();
     const [head, ...rows] = readCsv((await exported(page, 'CSV')).text);
@@ -104,7 +104,7 @@ describe('what is in an exported file', () => {
     expect(rows.map((row) => row[at])).toEqual(ODD);
   });
 
-  test('lines of JSON: each event as it was sent, whatever the columns', async ({ windows }) => {
+  test('NDJSON: each event as it was sent, for any columns', async ({ windows }) => {
     const page = await windows.open(firn, '/discover?i=odd&c=text');
     await page.locator(`[data-total="${ODD.length}"]`).waitFor();
     const { text, download } = await exported(page, 'NDJSON');
@@ -116,7 +116,7 @@ describe('what is in an exported file', () => {
   });
 });
 
-describe('an export that takes its time', () => {
+describe('a slow export', () => {
   let firn: Firn;
   const fill = async () => {
     await firn.ask('PUT', '/large', { mappings: { properties: { '@timestamp': { type: 'date' }, number: { type: 'long' }, pad: { type: 'keyword', index: false, doc_values: false } } } });
@@ -133,7 +133,10 @@ describe('an export that takes its time', () => {
 
   afterAll(() => firn.stop());
 
-  /** A window on all of them, on a line so slow that the file takes about ten seconds, with the files that it was given. */
+  /**
+   * Opens a window with all events on a connection so slow that the file takes about ten seconds, and records
+   * downloads.
+   */
   async function opened(windows: { open: (firn: Firn, path: string, options?: { allow: RegExp }) => Promise<Page> }, allow?: RegExp) {
     const page = await windows.open(firn, '/discover?i=large&c=number,pad&t=now-1d,now', allow && { allow });
     await page.locator(`[data-total="${LARGE}"]`).waitFor();
@@ -144,14 +147,14 @@ describe('an export that takes its time', () => {
     return { page, files };
   }
 
-  /** Percent, and events, as the dialog tells them. */
+  /** Percent and events, as shown in the dialog. */
   async function progress(page: Page): Promise<[percent: number, events: number]> {
     const percent = Number(await dialog(page).getByRole('progressbar').getAttribute('aria-valuenow'));
     const told = await dialog(page).getByRole('status').innerText();
     return [percent, Number(/^(?:Done: )?([\d,]+) of 300 events/.exec(told)?.[1]?.replaceAll(',', ''))];
   }
 
-  /** It is under way, neither at its beginning nor at its end. */
+  /** Waits until the export is running, neither at its start nor at its end. */
   async function isUnderWay(page: Page): Promise<number> {
     await expect.poll(async () => (await progress(page))[1], { timeout: 20_000 }).toBeGreaterThan(10);
     const [percent, events] = await progress(page);
@@ -160,26 +163,26 @@ describe('an export that takes its time', () => {
     return events;
   }
 
-  /** Exports that the server still reads for. */
+  /** Number of exports that the server is still running. */
   const running = async () => {
     const { tasks } = await firn.ask<{ tasks: { action: string }[] }>('GET', '/_tasks?group_by=none');
     return tasks.filter(({ action }) => action.includes('export')).length;
   };
 
-  test('tells how far it is, and can be cancelled and begun again', async ({ windows }) => {
+  test('shows its progress, and can be cancelled and restarted', async ({ windows }) => {
     const { page, files } = await opened(windows);
     await openDialog(page, 'CSV');
     await start(page);
     const first = await isUnderWay(page);
     await expect.poll(async () => (await progress(page))[1]).toBeGreaterThan(first);
-    // Nobody closes it by a slip beside it.
+    // A click outside does not close it.
     await page.mouse.click(5, 400);
     await look(page, 'discover-export-running');
     expect(await running()).toBe(1);
     await dialog(page).getByRole('button', { name: 'Cancel' }).click();
-    await dialog(page).getByText('Cancelled. No file was kept.').waitFor();
+    await dialog(page).getByText('Cancelled. No file was saved.').waitFor();
     await look(page, 'discover-export-cancelled');
-    // The server has stopped reading for it.
+    // The server has stopped the export.
     await expect.poll(running, { timeout: 15_000 }).toBe(0);
     expect(files).toEqual([]);
 
@@ -203,7 +206,7 @@ describe('an export that takes its time', () => {
     expect(files).toEqual([]);
   });
 
-  test('that is refused says why, and keeps what was chosen', async ({ windows }) => {
+  test('that is refused shows the reason, and keeps the selected format', async ({ windows }) => {
     const page = await windows.open(firn, '/discover?i=large&c=number&t=now-1d,now', { routes: true });
     await page.locator(`[data-total="${LARGE}"]`).waitFor();
     const refusal = { error: { type: 'es_rejected_execution_exception', reason: 'too many exports [4] of this tenant', quota: 'x' }, status: 429 };
@@ -219,16 +222,16 @@ describe('an export that takes its time', () => {
   });
 
   for (const format of ['CSV', 'NDJSON'] as const) {
-    test(`as ${format} that breaks off says why in the server’s words, and keeps no file`, async ({ windows }) => {
+    test(`as ${format} that fails shows the server’s reason, and saves no file`, async ({ windows }) => {
       const { page, files } = await opened(windows, /ERR_|net::/);
       await openDialog(page, format);
       await start(page);
       await isUnderWay(page);
       await firn.ask('DELETE', '/large');
       try {
-        // A line that is slow to the end may lose the last words: browsers drop what is not read yet when a connection breaks off.
+        // On a slow connection the reason may be lost: browsers drop unread data when a connection breaks.
         await slowLine(page, { latencyMs: 0, bytesPerSecond: -1 });
-        await dialog(page).getByText('The export broke off, and no file was kept').waitFor({ timeout: 30_000 });
+        await dialog(page).getByText('Export failed; no file was saved').waitFor({ timeout: 30_000 });
         await dialog(page).getByRole('alert').getByText(/no such index \[large\]: it was deleted while its events were read/).waitFor();
         await look(page, `discover-export-broken-${format}`);
         expect(files).toEqual([]);
@@ -238,14 +241,14 @@ describe('an export that takes its time', () => {
     });
   }
 
-  test('breaks off with its server, and can be begun again when that is back', async ({ windows }) => {
+  test('fails with its server, and can be restarted when the server is back', async ({ windows }) => {
     const { page, files } = await opened(windows, /ERR_|net::/);
     await openDialog(page, 'NDJSON');
     await start(page);
     await isUnderWay(page);
     await firn.kill();
-    await dialog(page).getByText('The export broke off, and no file was kept').waitFor({ timeout: 30_000 });
-    await dialog(page).getByText(/^the connection broke off after \d+ of 300 events$/).waitFor();
+    await dialog(page).getByText('Export failed; no file was saved').waitFor({ timeout: 30_000 });
+    await dialog(page).getByText(/^connection lost after \d+ of 300 events$/).waitFor();
     expect(files).toEqual([]);
     await firn.go();
     await slowLine(page, { latencyMs: 0, bytesPerSecond: -1 });

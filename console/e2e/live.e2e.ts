@@ -4,9 +4,9 @@ import { Firn } from './support/firn';
 import { look } from './support/look';
 import { expect, test } from './support/test';
 
-/** From the acknowledgement of a bulk to the event on screen. */
+/** Maximum time from the acknowledgement of a bulk request to the event on screen. */
 const SHOWN_MS = 1500;
-/** How much longer a single one may take where other programs take the processor. */
+/** Timeout of a single event on a busy machine. */
 const PATIENCE_MS = 15_000;
 
 const number = async (page: Page, attribute: string) => Number((await page.locator(`[${attribute}]`).first().getAttribute(attribute)) ?? Number.NaN);
@@ -14,10 +14,10 @@ const total = (page: Page) => number(page, 'data-total');
 const fresh = (page: Page) => number(page, 'data-fresh');
 const live = (page: Page) => page.getByRole('button', { name: 'Live' });
 
-/** Switches the live tail on; it is told what is written from then on. */
+/** Switches the live tail on, and waits until it is connected. */
 async function follow(page: Page): Promise<void> {
   const connected = page.waitForResponse((response) => response.url().endsWith('/tail') && response.status() === 200);
-  // The page asks once more when the tail has begun.
+  // The page refreshes once when the tail has connected.
   const asked = page.waitForResponse((response) => response.url().endsWith('/_firn/discover'));
   await live(page).click();
   await connected;
@@ -26,7 +26,7 @@ async function follow(page: Page): Promise<void> {
   await page.getByRole('slider').waitFor();
 }
 
-/** The sum of the bars, as they say it. */
+/** Sum of the bars, from the label of the chart. */
 async function bars(page: Page): Promise<number> {
   const label = await page.getByRole('slider').getAttribute('aria-label');
   return Number(/Events over time: ([\d,]+) in/.exec(label ?? '')?.[1]?.replaceAll(',', '') ?? Number.NaN);
@@ -37,7 +37,7 @@ describe('the live tail', () => {
   const OPEN = '/discover?i=web&t=now-1h,now';
   const event = (message: string) => ({ '@timestamp': new Date().toISOString(), host: 'web-1', message });
 
-  /** Sends one event as shippers do, without waiting until it can be found. */
+  /** Sends one event as shippers do, without waiting for a refresh of the index. */
   const write = async (message: string) => {
     const { errors } = await firn.ask<{ errors: boolean }>('POST', '/web/_bulk', `{"create":{}}\n${JSON.stringify(event(message))}\n`);
     expect(errors).toBe(false);
@@ -65,21 +65,21 @@ describe('the live tail', () => {
     times.sort((one, other) => one - other);
     console.info(`live tail: on screen ${times.join(', ')} ms after the acknowledgement`);
     expect(times[3]).toBeLessThan(SHOWN_MS);
-    // What the query found is marked in what comes, too.
+    // Matches are also marked in new events.
     expect(await page.getByRole('row').nth(1).locator('mark').allInnerTexts()).toEqual(['fresh']);
-    // The total and the bars follow, and say the same.
+    // Total and bars follow, and are equal.
     await page.locator('[data-total="27"]').waitFor();
     await expect.poll(() => bars(page)).toBe(27);
     expect([await fresh(page), await page.locator('[data-bars]').count()]).toEqual([7, 0]);
     await look(page, 'discover-live');
 
-    // Those that do not match are not shown.
+    // Events that do not match are not shown.
     await write('something else');
     await page.waitForTimeout(2500);
     expect([await fresh(page), await total(page)]).toEqual([7, 27]);
   });
 
-  test('can be paused: what came stays to be read, and nothing else comes until it goes on', async ({ windows }) => {
+  test('can be paused: its events stay, and no new ones appear until it resumes', async ({ windows }) => {
     const page = await windows.open(firn, `${OPEN}&q=message:paused`);
     await page.locator('[data-total="0"]').waitFor();
     await follow(page);
@@ -87,7 +87,7 @@ describe('the live tail', () => {
     await page.getByRole('row').nth(1).getByText('first').waitFor({ timeout: PATIENCE_MS });
     await live(page).click();
     await page.getByText('paused: 1 new').waitFor();
-    // It was counted though the tail was stopped right after it.
+    // It was counted although the tail stopped right after it.
     await page.locator('[data-total="1"]').waitFor();
     await write('paused second');
     await page.waitForTimeout(3000);
@@ -106,7 +106,7 @@ describe('the live tail', () => {
     await page.locator('[data-fresh]').waitFor({ state: 'detached' });
   });
 
-  test('holds new events back while somebody reads, and counts them', async ({ windows }) => {
+  test('holds new events back while the user is busy, and counts them', async ({ windows }) => {
     await firn.index('web', Array.from({ length: 80 }, (_, at) => event(`held ${at}`)));
     const page = await windows.open(firn, `${OPEN}&q=message:held`);
     await page.locator('[data-total="80"]').waitFor();
@@ -117,14 +117,14 @@ describe('the live tail', () => {
     const topOf = async (text: string) => (await table.getByText(text, { exact: true }).boundingBox())?.y;
     const newest = (text: string) => page.getByRole('row').nth(1).getByText(text).waitFor({ timeout: PATIENCE_MS });
     let written = 80;
-    /** Writes events and waits until they are counted: shown or not. */
+    /** Writes events and waits until they are counted, shown or not. */
     const writeMore = async (...messages: string[]) => {
       for (const message of messages) await write(`held ${message}`);
       written += messages.length;
       await page.locator(`[data-total="${written}"]`).waitFor({ timeout: PATIENCE_MS });
     };
 
-    // Scrolled: the rows stay where they are, the counts go on.
+    // Scrolled: the rows stay, the counts continue.
     await scroller.evaluate((element) => element.scrollTo({ top: 460 }));
     await table.getByText('held 65', { exact: true }).waitFor();
     const before = await topOf('held 65');
@@ -139,7 +139,7 @@ describe('the live tail', () => {
     expect(await scroller.evaluate((element) => element.scrollTop)).toBe(0);
     await resume(2).waitFor({ state: 'detached' });
 
-    // Whoever scrolls back sees what is new at once.
+    // Scrolling back to the top shows new events at once.
     await scroller.evaluate((element) => element.scrollTo({ top: 460 }));
     await writeMore('unseen');
     await resume(1).waitFor();
@@ -169,27 +169,27 @@ describe('the live tail', () => {
     await newest('at once');
   });
 
-  test('is missed when the server dies, and goes on by itself when it is back', async ({ windows }) => {
+  test('reports a disconnect when the server dies, and reconnects when it is back', async ({ windows }) => {
     const page = await windows.open(firn, `${OPEN}&q=message:restart`, { allow: /ERR_|net::/ });
     await page.locator('[data-total="0"]').waitFor();
     await follow(page);
     await write('restart one');
     await page.getByRole('row').nth(1).getByText('one').waitFor({ timeout: PATIENCE_MS });
     await firn.kill();
-    await page.getByText('The live tail is broken off, and is tried again').waitFor();
-    // What was there stays to be read.
+    await page.getByText('Live tail disconnected; reconnecting').waitFor();
+    // Its events stay.
     await page.getByRole('row').nth(1).getByText('one').waitFor();
     await look(page, 'discover-live-broken');
     await firn.go();
     // Written before the page has found the server again: it is not lost.
     await write('restart two');
-    await page.getByText('The live tail is broken off, and is tried again').waitFor({ state: 'detached' });
+    await page.getByText('Live tail disconnected; reconnecting').waitFor({ state: 'detached' });
     await page.getByRole('row').nth(1).getByText('two').waitFor({ timeout: PATIENCE_MS });
     await page.locator('[data-total="2"]').waitFor();
     await write('restart three');
     await page.getByRole('row').nth(1).getByText('three').waitFor({ timeout: PATIENCE_MS });
     await page.locator('[data-total="3"]').waitFor();
-    // Each once, the newest first: also what came while nobody was told.
+    // Each once, the newest first, including the events written during the disconnect.
     expect((await page.getByRole('treegrid').locator('dd bdi').allInnerTexts()).filter((text) => text.startsWith('restart'))).toEqual(['restart three', 'restart two', 'restart one']);
     await expect.poll(() => bars(page)).toBe(3);
   });

@@ -9,14 +9,14 @@ const WEEK = '/discover?t=now-7d,now';
 
 const totalIs = (page: Page, count: number) => page.locator(`[data-total="${count}"]`).waitFor();
 
-/** How much further than the window the page goes; the table and the navigation scroll by themselves. */
+/** Horizontal overflow of the page in pixels; the table and the navigation scroll separately. */
 const beyond = (page: Page) =>
   page.evaluate(() => {
     const main = document.querySelector('main');
     return [document.documentElement, ...(main ? [main] : [])].map((part) => part.scrollWidth - part.clientWidth);
   });
 
-/** What of the page's controls is cut off, or lies outside the window. */
+/** Controls of the page that are partly or completely outside of the window. */
 const outside = (page: Page) =>
   page.evaluate(() =>
     [...document.querySelectorAll<HTMLElement>('main button, main input, main select, main [role="textbox"]')]
@@ -45,7 +45,7 @@ describe('a narrow window', () => {
     await page.getByRole('row').nth(3).waitFor();
     expect(await beyond(page)).toEqual([0, 0]);
     expect(await outside(page)).toEqual([]);
-    // There is room to read events.
+    // There is enough height for events.
     const table = await page.getByRole('treegrid', { name: 'Events' }).locator('..').boundingBox();
     expect(table?.height).toBeGreaterThan(250);
     const editor = await page.locator('.cm-editor').boundingBox();
@@ -54,7 +54,7 @@ describe('a narrow window', () => {
 
     await page.getByRole('button', { name: 'Time: Last 7 days' }).tap();
     const menu = page.getByRole('dialog');
-    await menu.getByText('Between').waitFor();
+    await menu.getByText('Custom range').waitFor();
     const box = await menu.boundingBox();
     expect([(box?.x ?? -1) >= 0, (box?.x ?? 0) + (box?.width ?? 0) <= 390, (box?.y ?? 0) + (box?.height ?? 0) <= 844]).toEqual([true, true, true]);
     await look(page, 'narrow-time');
@@ -62,7 +62,7 @@ describe('a narrow window', () => {
     await page.waitForURL(/t=now-15m/);
   });
 
-  test('has the fields in a drawer, by touch', async ({ windows }) => {
+  test('shows the fields in a drawer, by touch', async ({ windows }) => {
     const page = await windows.open(firn, WEEK, PHONE);
     await totalIs(page, 2000);
     expect(await page.getByLabel('Find a field').count()).toBe(0);
@@ -77,12 +77,12 @@ describe('a narrow window', () => {
     const box = await values.boundingBox();
     expect([(box?.x ?? -1) >= 0, (box?.x ?? 0) + (box?.width ?? 0) <= 390]).toEqual([true, true]);
     await look(page, 'narrow-values');
-    await values.getByRole('button', { name: 'Only events where event_class is Security' }).tap();
+    await values.getByRole('button', { name: 'Include event_class: Security' }).tap();
     const { count } = await firn.ask<{ count: number }>('POST', '/events-demo/_count', { query: { term: { event_class: 'Security' } } });
     await totalIs(page, count);
   });
 
-  test('has the fields in a drawer, by keys', async ({ windows }) => {
+  test('shows the fields in a drawer, by keyboard', async ({ windows }) => {
     const page = await windows.open(firn, WEEK, PHONE);
     await totalIs(page, 2000);
     const focused = () => page.evaluate(() => document.activeElement?.getAttribute('aria-label') ?? document.activeElement?.textContent?.slice(0, 50));
@@ -105,7 +105,7 @@ describe('a narrow window', () => {
     await page.keyboard.press('f');
     await expect.poll(focused).toBe('Find a field');
 
-    // In a wide window they are beside the events again.
+    // In a wide window they are next to the events again.
     await page.setViewportSize({ width: 1440, height: 900 });
     await page.getByRole('dialog').waitFor({ state: 'detached' });
     await page.getByRole('region', { name: 'Fields' }).getByLabel('Find a field').waitFor();

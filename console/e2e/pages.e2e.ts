@@ -4,7 +4,7 @@ import { look } from './support/look';
 import { expect, test } from './support/test';
 import { WEB_TEMPLATE, webEvents } from './support/web-events';
 
-/** Every page but Discover, filled: what it shows, how it looks in both colours, and that everybody can use it. */
+/** Every page but Discover, with data: content, screenshots in both color schemes, and accessibility. */
 describe('pages of a server with events', () => {
   let firn: Firn;
 
@@ -65,19 +65,19 @@ describe('pages of a server with events', () => {
 
   test('tasks', async ({ windows }) => {
     const page = await windows.open(firn, '/tasks');
-    await page.getByText('Nothing runs now').waitFor();
+    await page.getByText('No running tasks').waitFor();
     await look(page, 'tasks-empty');
   });
 
-  test('queries', async ({ windows }) => {
+  test('activity', async ({ windows }) => {
     const page = await windows.open(firn, '/queries');
     await page.getByText('Traffic is not recorded').waitFor();
     await look(page, 'queries-empty');
   });
 
-  test('a page that there is not', async ({ windows }) => {
+  test('an unknown page', async ({ windows }) => {
     const page = await windows.open(firn, '/nowhere');
-    await page.getByText('There is no such page').waitFor();
+    await page.getByText('Page not found').waitFor();
     expect(await page.getByRole('link', { name: 'Discover' }).count()).toBe(1);
   });
 });

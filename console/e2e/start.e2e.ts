@@ -17,9 +17,9 @@ describe('the first visit to an empty server', () => {
 
   afterAll(() => firn.stop());
 
-  test('what is copied sends events, and they are seen to come', async ({ windows }) => {
+  test('the copied examples send events, and the page counts them', async ({ windows }) => {
     const page = await windows.open(firn, '/start');
-    await page.getByText('Nothing in logs yet').waitFor();
+    await page.getByText('No events in logs yet').waitFor();
     await look(page, 'start');
 
     await page.getByRole('button', { name: 'Copy curl block' }).click();
@@ -28,9 +28,9 @@ describe('the first visit to an empty server', () => {
     await page.getByText('1 event is in logs.').waitFor();
     expect(await page.getByRole('link', { name: 'Open in Discover' }).getAttribute('href')).toContain('i=logs');
 
-    // An index of its own is seen where its sender looks first.
+    // The index page lists an index without a data stream too.
     const other = await windows.open(firn, '/indices');
-    await other.getByText('There are no data streams').waitFor();
+    await other.getByText('No data streams yet').waitFor();
     await other.getByRole('link', { name: 'logs', exact: true }).waitFor();
 
     await page.getByLabel('Data stream or index').fill('from-a-file');

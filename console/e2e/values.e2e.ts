@@ -11,7 +11,7 @@ const totalIs = (page: Page, count: number) => page.locator(`[data-total="${coun
 const marks = (page: Page) => page.getByRole('row').nth(1).locator('mark').allInnerTexts();
 const url = (query: string, rest = '') => `/discover?i=odd&t=now-1h,now&q=${encodeURIComponent(query)}${rest}`;
 
-describe('what the query found, and what can be done with a value', () => {
+describe('marks of the query, and actions on a value', () => {
   let firn: Firn;
 
   beforeAll(async () => {
@@ -32,11 +32,11 @@ describe('what the query found, and what can be done with a value', () => {
 
   afterAll(() => firn.stop());
 
-  test('marks what was found in summaries, cells and open events', async ({ windows }) => {
+  test('marks matches in summaries, cells and open events', async ({ windows }) => {
     const page = await windows.open(firn, url('message: failed and kind: plain'));
     await totalIs(page, 1);
     await expect.poll(() => marks(page)).toEqual(['plain', 'Failed']);
-    // What was found stands first.
+    // Matching fields come first.
     expect((await page.getByRole('row').nth(1).locator('dl').innerText()).startsWith('kind plain message Failed password')).toBe(true);
     await page.getByRole('row').nth(1).getByRole('button', { name: 'Open this event' }).click();
     await expect.poll(() => page.locator('td mark').allInnerTexts()).toEqual(['plain', 'Failed']);
@@ -62,14 +62,14 @@ describe('what the query found, and what can be done with a value', () => {
     await cells.getByRole('row').nth(1).getByText('ssh, auth').waitFor();
   });
 
-  test('marks nothing where there is nothing to find', async ({ windows }) => {
+  test('marks nothing without a query', async ({ windows }) => {
     const page = await windows.open(firn, '/discover?i=odd&t=now-1h,now');
     await totalIs(page, 5);
     await page.getByRole('row').nth(5).waitFor();
     expect(await page.locator('mark').count()).toBe(0);
   });
 
-  test('shows a long value around what was found, and never takes markup from an event', async ({ windows }) => {
+  test('shows a long value around the match, and never renders markup of an event', async ({ windows }) => {
     const page = await windows.open(firn, url('message: needle'));
     await totalIs(page, 1);
     await expect.poll(() => marks(page)).toEqual(['needle']);
@@ -78,7 +78,7 @@ describe('what the query found, and what can be done with a value', () => {
     const hostile = await windows.open(firn, url('message: (failed or img or huge or itself)'));
     await totalIs(hostile, 4);
     await hostile.getByRole('row').nth(2).getByText(SCRIPT).waitFor();
-    // Marks that an event has itself are text, and its own are not told from them.
+    // Highlight tags in an event itself stay text, and such a value gets no marks.
     await hostile.getByText('failed @firn-mark@by itself@/firn-mark@').waitFor();
     expect(await hostile.locator('mark').allInnerTexts()).toEqual(['Failed', 'failed', 'img', 'huge']);
     expect(await hostile.locator('dl img').count()).toBe(0);
@@ -86,7 +86,7 @@ describe('what the query found, and what can be done with a value', () => {
     await look(hostile, 'discover-marks-hostile');
   });
 
-  test('offers filters and a copy where a value of an open event is clicked, or by keys', async ({ windows }) => {
+  test('offers filters and copy for a value of an open event, by click or keyboard', async ({ windows }) => {
     const page = await windows.open(firn, '/discover?i=odd&t=now-1h,now');
     await totalIs(page, 5);
     await page.getByRole('row').nth(1).getByRole('button', { name: 'Open this event' }).click();
@@ -98,7 +98,7 @@ describe('what the query found, and what can be done with a value', () => {
     await expect.poll(() => page.evaluate(() => navigator.clipboard.readText())).toBe('plain');
     await expect.poll(() => value.evaluate((element) => element === document.activeElement)).toBe(true);
 
-    // Whoever selects part of it wants to have that. A menu that still fades away lies over it.
+    // Selecting part of the text opens no menu. The previous menu has to fade out first, because it covers the text.
     await page.getByRole('menu').waitFor({ state: 'hidden' });
     const box = await page.getByRole('cell').getByRole('button', { name: /^Failed password/ }).boundingBox();
     if (!box) throw new Error('there is no message');
@@ -111,7 +111,7 @@ describe('what the query found, and what can be done with a value', () => {
 
     await value.focus();
     await page.keyboard.press('Enter');
-    const only = page.getByRole('menuitem', { name: 'Only these events' });
+    const only = page.getByRole('menuitem', { name: 'Include' });
     await expect.poll(() => only.evaluate((element) => element === document.activeElement)).toBe(true);
     await page.keyboard.press('Enter');
     await totalIs(page, 1);
@@ -119,7 +119,7 @@ describe('what the query found, and what can be done with a value', () => {
     await page.goBack();
     await totalIs(page, 5);
     await value.press(' ');
-    await page.getByRole('menuitem', { name: 'Without these events' }).click();
+    await page.getByRole('menuitem', { name: 'Exclude' }).click();
     await totalIs(page, 4);
   });
 

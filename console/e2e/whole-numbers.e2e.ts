@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe } from 'vitest';
 import { Firn } from './support/firn';
 import { expect, test } from './support/test';
 
-/** Neighbours that a browser's own numbers take for one and the same. */
+/** Adjacent integers that are equal as JavaScript numbers. */
 const SAME = ['9007199254740992', '9007199254740993'] as const;
 const SMALLEST = '-9223372036854775808';
 const LARGEST = '18446744073709551615';
@@ -11,14 +11,14 @@ const LARGEST = '18446744073709551615';
 const totalIs = (page: Page, count: number) => page.locator(`[data-total="${count}"]`).waitFor();
 const clipboard = (page: Page) => page.evaluate(() => navigator.clipboard.readText());
 
-describe('whole numbers that a browser cannot count to', () => {
+describe('integers beyond 2^53', () => {
   let firn: Firn;
 
   beforeAll(async () => {
     firn = await Firn.start();
     await firn.ask('PUT', '/ids', { mappings: { properties: { '@timestamp': { type: 'date' }, id: { type: 'long' }, counter: { type: 'unsigned_long' }, name: { type: 'keyword' } } } });
     const event = (name: string, id: string, counter: string, at: number) => `{"index":{"_id":"${name}"}}\n{"@timestamp":"${new Date(Date.now() - at * 1000).toISOString()}","name":"${name}","id":${id},"counter":${counter}}\n`;
-    // Text that is not Latin-1 beside them, too.
+    // Also next to text that is not Latin-1.
     const body = event('Łódź', SAME[1], LARGEST, 60) + event('even', SAME[0], '1', 120) + event('least', SMALLEST, '18446744073709551614', 180);
     const { errors } = await firn.ask<{ errors: boolean }>('POST', '/ids/_bulk?refresh=true', body);
     expect(errors).toBe(false);
@@ -46,7 +46,7 @@ describe('whole numbers that a browser cannot count to', () => {
     await page.getByRole('tab', { name: 'Table' }).click();
     const asked: string[] = [];
     page.on('request', (request) => request.url().endsWith('/_firn/discover') && asked.push(request.postData() ?? ''));
-    await page.getByRole('button', { name: 'Only events where id is this' }).click();
+    await page.getByRole('button', { name: 'Include this value of id' }).click();
     await page.getByRole('button', { name: `Filter: id is ${SAME[1]}`, exact: true }).waitFor();
     await totalIs(page, 1);
     expect(asked.at(-1)).toContain(`{"match_phrase":{"id":${SAME[1]}}}`);
@@ -56,7 +56,7 @@ describe('whole numbers that a browser cannot count to', () => {
     await totalIs(other, 1);
     await other.getByRole('row').filter({ hasText: 'Łódź' }).first().waitFor();
     await other.getByRole('button', { name: `Filter: id is ${SAME[1]}`, exact: true }).click();
-    await other.getByRole('menuitem', { name: 'Without these events' }).click();
+    await other.getByRole('menuitem', { name: 'Change to exclude' }).click();
     await totalIs(other, 2);
     await other.getByRole('row').filter({ hasText: 'even' }).first().waitFor();
   });
@@ -76,7 +76,7 @@ describe('whole numbers that a browser cannot count to', () => {
     expect(await page.getByRole('textbox', { name: 'Value', exact: true }).inputValue()).toBe(LARGEST);
   });
 
-  test('are where the next page begins', async ({ windows }) => {
+  test('are exact as the start of the next page', async ({ windows }) => {
     const ids = Array.from({ length: 300 }, (_, at) => String(2n ** 53n + BigInt(at)));
     await firn.ask('PUT', '/rising', { mappings: { properties: { '@timestamp': { type: 'date' }, id: { type: 'long' } } } });
     await firn.ask('POST', '/rising/_bulk?refresh=true', ids.map((id) => `{"index":{}}\n{"@timestamp":"${new Date().toISOString()}","id":${id}}\n`).join(''));
@@ -92,14 +92,14 @@ describe('whole numbers that a browser cannot count to', () => {
     for (const at of [280, 290]) await page.locator(`#event-${at}`).getByText(ids[at] ?? '', { exact: true }).waitFor();
   });
 
-  test('are counted as values of their own', async ({ windows }) => {
+  test('are counted as distinct values', async ({ windows }) => {
     const page = await windows.open(firn, '/discover?i=ids&t=now-1h,now');
     await totalIs(page, 3);
     await page.getByLabel('Find a field').fill('id');
     await page.getByRole('list', { name: 'Fields' }).getByRole('button', { name: /^\S+ id / }).click();
     const values = page.getByRole('list', { name: 'Top values of id' });
     for (const digits of [...SAME, SMALLEST]) await values.getByText(digits, { exact: true }).waitFor();
-    await values.getByRole('button', { name: `Only events where id is ${SAME[1]}` }).click();
+    await values.getByRole('button', { name: `Include id: ${SAME[1]}` }).click();
     await totalIs(page, 1);
     await page.getByRole('row').filter({ hasText: 'Łódź' }).first().waitFor();
   });

@@ -1,7 +1,7 @@
 import '@mantine/core/styles.css';
 import '@mantine/notifications/styles.css';
 import './app/global.css';
-// Dialogs are loaded when they are opened: what opened them is known by then.
+// Loaded first, because dialogs load on demand: their opener must be recorded by then.
 import './components/return-focus';
 import { setNonce } from 'get-nonce';
 import { StrictMode } from 'react';
@@ -9,7 +9,7 @@ import { createRoot } from 'react-dom/client';
 import { App } from './app/App';
 import { styleNonce } from './app/nonce';
 
-// The lock that keeps the page from scrolling behind a dialog makes a style element of its own.
+// The scroll lock behind dialogs creates a style element, which needs the nonce.
 setNonce(styleNonce());
 
 const root = document.getElementById('root');

@@ -1,6 +1,6 @@
 //! Finds the files of the console, so that the binary carries them.
 //!
-//! `scripts/console.sh` makes `console/dist`; whoever builds with cargo alone may have none, and gets a binary
+//! `scripts/console.sh` makes `console/dist`; a build with cargo alone may have none, and makes a binary
 //! without a console. Compressed forms lie beside a file as `NAME.gz` and `NAME.br`.
 
 use std::fmt::Write as _;

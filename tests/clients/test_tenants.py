@@ -132,6 +132,6 @@ def test_other_clients_sign_in_too(secure_url, acme, operator):
     assert nine.security.authenticate()["username"] == "elastic"
     opensearch = opensearchpy.OpenSearch(secure_url, http_auth=("acme-admin", "correct horse"))
     assert opensearch.count(index="tenant-events")["count"] >= 0
-    nobody = elasticsearch.Elasticsearch(secure_url)
+    anonymous = elasticsearch.Elasticsearch(secure_url)
     with pytest.raises(elasticsearch.AuthenticationException):
-        nobody.info()
+        anonymous.info()

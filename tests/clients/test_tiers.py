@@ -58,7 +58,7 @@ class Writer(threading.Thread):
                 elasticsearch.helpers.bulk(self.client, actions, refresh=True)
                 self.sent.append(sent)
                 time.sleep(0.25)
-        except Exception as failure:  # told by whoever waits for it
+        except Exception as failure:  # raised by the thread that waits for it
             self.failure = failure
 
     def __enter__(self):

@@ -1,4 +1,4 @@
-/** A table as RFC 4180 has it. Of a field that was quoted the text, of an empty one that was not null: it is not there. */
+/** Parses CSV of RFC 4180. An empty field is null if unquoted, and empty text if quoted. */
 export function readCsv(text: string): (string | null)[][] {
   const rows: (string | null)[][] = [];
   let row: (string | null)[] = [];
@@ -19,20 +19,20 @@ export function readCsv(text: string): (string | null)[][] {
     } else {
       const end = /[,\r\n]|$/.exec(text.slice(at))?.index ?? 0;
       field = text.slice(at, at + end);
-      if (field.includes('"')) throw new Error(`a quote stands in a field that is not quoted: ${field.slice(0, 100)}`);
+      if (field.includes('"')) throw new Error(`a quote in an unquoted field: ${field.slice(0, 100)}`);
       at += end;
       if (field === '') field = null;
     }
     row.push(field);
     if (text[at] === ',') {
       at += 1;
-      // A line that ends with a comma ends with a field that is not there.
+      // A trailing comma is followed by a missing field.
       if (/^(\r?\n|$)/.test(text.slice(at, at + 2))) row.push(null);
       else continue;
     }
     if (text.startsWith('\r\n', at)) at += 2;
     else if (text[at] === '\n') at += 1;
-    else if (at < text.length) throw new Error(`after a field stands ${JSON.stringify(text[at])}`);
+    else if (at < text.length) throw new Error(`unexpected text after a field: ${JSON.stringify(text[at])}`);
     rows.push(row);
     row = [];
   }

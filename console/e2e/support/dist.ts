@@ -4,7 +4,7 @@ import type { BrowserContext } from 'playwright-core';
 
 const TYPES: Record<string, string> = { '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml' };
 
-/** Answers with the console in a folder instead of the one in the binary, under the headers of the server. */
+/** Serves the console from a folder instead of the binary, with the headers of the server. */
 export async function serveFrom(folder: string, context: BrowserContext): Promise<void> {
   await context.route(/^https?:\/\/[^/]+\/app(\/|$|\?)/, async (route) => {
     const { pathname } = new URL(route.request().url());

@@ -10,18 +10,18 @@ export interface Account {
   password: string;
 }
 
-/** The operator of a server with security. */
+/** Operator of a server with security. */
 export const OPERATOR: Account = { username: 'elastic', password: 'operator of the tests' };
 
 export interface FirnOptions {
-  /** Whether it asks who comes; `OPERATOR` is known then. */
+  /** Whether authentication is on, with `OPERATOR` as its operator. */
   security?: boolean;
   settings?: Record<string, string>;
 }
 
 const START_MS_MAX = 30_000;
 
-/** A firn of its own: on a free port of the loopback, with data in a temporary folder. */
+/** A firn process on a free loopback port, with data in a temporary folder. */
 export class Firn {
   private child: ChildProcess | null = null;
   private port = 0;
@@ -39,7 +39,7 @@ export class Firn {
     return firn;
   }
 
-  /** Folder that `fs` repositories may lie in. */
+  /** Folder of `fs` repositories. */
   get repositories(): string {
     return join(this.folder, 'repositories');
   }
@@ -79,7 +79,7 @@ export class Firn {
     this.port = Number(new URL(this.url).port);
   }
 
-  /** As a power cut would. */
+  /** Kills the process, like a power cut. */
   async kill(): Promise<void> {
     await this.end('SIGKILL');
   }
@@ -99,7 +99,7 @@ export class Firn {
     await exited;
   }
 
-  /** Its answer as JSON; an answer that is not 2xx fails, with the server's words. */
+  /** Sends a request and returns the JSON of the response. Throws with the server's text if the response is not 2xx. */
   async ask<T = unknown>(method: string, path: string, body?: unknown, who: Account | null = this.options.security ? OPERATOR : null): Promise<T> {
     const isText = typeof body === 'string';
     const response = await fetch(this.url + path, {
@@ -115,14 +115,14 @@ export class Firn {
     return (text.startsWith('{') || text.startsWith('[') ? JSON.parse(text) : text) as T;
   }
 
-  /** Appends events to an index or data stream; they are found when this ends. */
+  /** Appends events to an index or data stream and makes them searchable. */
   async index(name: string, events: object[]): Promise<void> {
     const lines = events.map((event) => `{"create":{}}\n${JSON.stringify(event)}\n`);
     const { errors, items } = await this.ask<{ errors: boolean; items: unknown[] }>('POST', `/${name}/_bulk?refresh=true`, lines.join(''));
     if (errors) throw new Error(`not all of ${events.length} events were indexed: ${JSON.stringify(items).slice(0, 2000)}`);
   }
 
-  /** Data stream `name` with what `firn generate` makes, the same for the same arguments. */
+  /** Creates data stream `name` with events of `firn generate`, which are equal for equal arguments. */
   async generate(name: string, { kind = 'events', events, days = 7, tenants = 3, seed = 1 }: Generated): Promise<void> {
     const generate = (args: string[]) => execFileSync(firnBinary(), ['generate', '--kind', kind, ...args], { encoding: 'utf8', maxBuffer: 1 << 30 });
     const template = JSON.parse(generate(['--template'])) as { template: object };
@@ -138,7 +138,7 @@ export class Firn {
     if (errors) throw new Error('not all generated events were indexed');
   }
 
-  /** A tenant, and somebody who belongs to it. */
+  /** Creates a tenant with one user. */
   async addTenant(id: string, account: Account, role: 'tenant_reader' | 'tenant_admin' = 'tenant_reader'): Promise<void> {
     await this.ask('PUT', `/_firn/tenants/${id}`, { quotas: {} });
     await this.ask('PUT', `/_security/user/${account.username}`, { password: account.password, roles: [role], metadata: { tenant: id } });

@@ -7,10 +7,10 @@ import { ARTIFACTS } from './paths';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** What WCAG 2.2 asks at level AA, as far as a program can see it. */
+/** WCAG 2.2 rules of level AA that can be checked automatically. */
 const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
 
-/** Takes `NAME-light.png` and `NAME-dark.png` of what a window shows, and fails if either is hard to see or to use. */
+/** Takes the screenshots `NAME-light.png` and `NAME-dark.png`, and fails on accessibility violations in either. */
 export async function look(page: Page, name: string): Promise<void> {
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme });
@@ -21,12 +21,12 @@ export async function look(page: Page, name: string): Promise<void> {
   }
 }
 
-/** Charts are drawn anew in other colours one frame later. */
+/** Waits two frames: charts render in the new colors one frame later. */
 async function settle(page: Page): Promise<void> {
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 }
 
-/** Fails with what axe-core finds, each with the element. */
+/** Throws if axe-core finds violations, and lists each with its element. */
 export async function checkAccess(page: Page, what: string): Promise<void> {
   await page.evaluate(AXE);
   const results = (await page.evaluate(`axe.run(document, { runOnly: ${JSON.stringify(RULES)}, resultTypes: ['violations'] })`)) as AxeResults;

@@ -1,15 +1,15 @@
 import type { CDPSession, Page } from 'playwright-core';
 
-/** One session for each page: what one sets another would not take back. */
+/** One session per page: another session could not reset the conditions. */
 const sessions = new WeakMap<Page, Promise<CDPSession>>();
 
 interface Line {
   latencyMs: number;
-  /** -1: as fast as it goes. */
+  /** -1 for no limit. */
   bytesPerSecond: number;
 }
 
-/** A line as slow as this, from now on. */
+/** Limits the network of a page from now on. */
 export async function slowLine(page: Page, { latencyMs, bytesPerSecond }: Line): Promise<void> {
   const known = sessions.get(page) ?? page.context().newCDPSession(page);
   sessions.set(page, known);

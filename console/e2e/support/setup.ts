@@ -1,9 +1,9 @@
 import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { ARTIFACTS, chromium, firnBinary } from './paths';
 
-/** Before all tests: what they need is there, and pictures of an earlier run are not. */
+/** Runs before all tests: checks that binary and browser exist, and deletes screenshots of earlier runs. */
 export default function setup(): void {
-  for (const path of [firnBinary(), chromium()]) if (!existsSync(path)) throw new Error(`there is no ${path}`);
+  for (const path of [firnBinary(), chromium()]) if (!existsSync(path)) throw new Error(`${path} does not exist`);
   rmSync(ARTIFACTS, { recursive: true, force: true });
   mkdirSync(ARTIFACTS, { recursive: true });
 }

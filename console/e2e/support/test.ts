@@ -19,27 +19,27 @@ afterAll(async () => {
 });
 
 export interface OpenOptions {
-  /** Who signs in first; nobody without it. */
+  /** User to sign in first; no sign-in without it. */
   as?: Account;
-  /** What the console may complain about in this test, such as an answer that the test breaks. */
+  /** Browser errors that this test accepts, such as those of a response that it breaks. */
   allow?: RegExp;
-  /** The test answers requests in the server's place. To begin with that while a page is there misses some of its requests. */
+  /** The test mocks responses. Interception has to start before the page loads, or it misses some requests. */
   routes?: boolean;
   context?: BrowserContextOptions;
 }
 
-/** Messages that Chromium itself writes for an answer that is not 2xx: the page shows those. */
+/** Messages that Chromium logs for a response that is not 2xx: the page shows these errors. */
 const OF_ANSWERS = /^Failed to load resource: /;
 
 /**
- * The browser windows of one test. Each is a session of its own. A test fails if one of them asks another host than
- * the server's, breaks the Content-Security-Policy, throws, or writes an error to the log.
+ * Browser windows of one test, each in a separate context. A test fails if one of them contacts another host than the
+ * server, violates the Content-Security-Policy, throws, or logs an error.
  */
 export class Windows {
   private readonly open_: BrowserContext[] = [];
   private readonly complaints: string[] = [];
 
-  /** A window with the console at `path`, such as `/tasks?kind=searches`. */
+  /** Opens a window with the console at `path`, such as `/tasks?kind=searches`. */
   async open(firn: Firn, path: string, { as, allow, routes = false, context: options }: OpenOptions = {}): Promise<Page> {
     const context = await browser.newContext({
       viewport: { width: 1440, height: 900 },
@@ -56,19 +56,19 @@ export class Windows {
     const { host } = new URL(firn.url);
     context.on('request', (request) => {
       const url = new URL(request.url());
-      if (!['data:', 'blob:'].includes(url.protocol) && url.host !== host) complain(`asked another host: ${url.href}`);
+      if (!['data:', 'blob:'].includes(url.protocol) && url.host !== host) complain(`contacted another host: ${url.href}`);
     });
-    // The browser says only that the policy was broken, this says where.
+    // The browser reports only that the policy was violated; this reports where.
     await context.addInitScript(() => {
       document.addEventListener('securitypolicyviolation', ({ effectiveDirective, blockedURI, sourceFile, lineNumber, columnNumber }) => {
-        console.error(`broke the policy: ${effectiveDirective} by ${blockedURI} at ${sourceFile}:${lineNumber}:${columnNumber}, in ${document.activeElement?.tagName ?? 'nothing'}`);
+        console.error(`violated the policy: ${effectiveDirective} by ${blockedURI} at ${sourceFile}:${lineNumber}:${columnNumber}, in ${document.activeElement?.tagName ?? 'nothing'}`);
       });
     });
     context.on('weberror', (error) => complain(`threw: ${error.error().stack ?? error.error().message}`));
     context.on('console', (message) => {
-      if (message.type() === 'error' && !OF_ANSWERS.test(message.text())) complain(`wrote an error: ${message.text()}`);
+      if (message.type() === 'error' && !OF_ANSWERS.test(message.text())) complain(`logged an error: ${message.text()}`);
     });
-    if (routes) await context.route('**/asked-by-nobody', (route) => route.abort());
+    if (routes) await context.route('**/never-requested', (route) => route.abort());
     const folder = distFolder();
     if (folder) await serveFrom(folder, context);
     const page = await context.newPage();
@@ -78,7 +78,7 @@ export class Windows {
     return page;
   }
 
-  /** Closes all; what went wrong in them fails the test. */
+  /** Closes all windows; errors in them fail the test. */
   async close(picture: string | null): Promise<void> {
     for (const [at, context] of this.open_.entries()) {
       if (picture) {
@@ -91,7 +91,7 @@ export class Windows {
   }
 }
 
-/** Fills in the page that asks who comes, and waits for what lies behind it. */
+/** Fills in the sign-in form, and waits for the console. */
 export async function signIn(page: Page, { username, password }: Account): Promise<void> {
   await page.getByLabel('Username').fill(username);
   await page.getByLabel(/^Password/).fill(password);
@@ -99,7 +99,10 @@ export async function signIn(page: Page, { username, password }: Account): Promi
   await page.getByRole('navigation', { name: 'Pages' }).waitFor();
 }
 
-/** A test with browser windows: `test('…', async ({ windows }) => { const page = await windows.open(firn, '/tasks'); … })`. */
+/**
+ * Test with browser windows: `test('…', async ({ windows }) => { const page = await windows.open(firn, '/tasks'); …
+ * })`.
+ */
 export const test = base.extend<{ windows: Windows }>({
   windows: async ({ task, onTestFinished }, provide) => {
     const windows = new Windows();

@@ -1,6 +1,6 @@
-/** Web access logs with ECS names, the same each time but for the clock. */
+/** Web access logs with ECS names, deterministic except for the time. */
 
-/** What the first panels of an investigation are about: one client that tries paths. */
+/** Client that probes paths: the subject of the default dashboard panels. */
 export const SCANNER = '203.0.113.66';
 
 const PATHS = ['/', '/login', '/cart', '/products/17', '/api/orders', '/static/app.js'];
@@ -28,14 +28,14 @@ export const WEB_TEMPLATE = {
   },
 };
 
-/** `count` requests over the last `hours`, oldest first; every fifth is a scanner's that finds nothing. */
+/** Returns `count` requests over the last `hours`, oldest first; every fifth is a failed probe of the scanner. */
 export function webEvents(count: number, { hours = 24, tenant = 'acme' }: { hours?: number; tenant?: string } = {}): object[] {
   const end = Date.now() - 60_000;
   const step = (hours * 3_600_000) / count;
   const pick = <T>(from: readonly T[], at: number): T => from[at % from.length] as T;
   return Array.from({ length: count }, (_, at) => {
     const scanner = at % 5 === 4;
-    // Strides that share no factor with the lengths: all values occur, the first ones more often.
+    // Strides that are coprime to the lengths: all values occur, the first ones more often.
     const draw = (at * 7 + ((at * at) % 11)) % 97;
     const status = scanner ? 404 : draw < 78 ? 200 : draw < 86 ? 302 : draw < 93 ? 403 : 500;
     const path = scanner ? pick(PROBES, Math.floor(at / 5) % 9 < 6 ? 0 : Math.floor(at / 5)) : pick(PATHS, draw % 4 === 0 ? 0 : draw);

@@ -1,22 +1,24 @@
-// How long it takes in a real browser from pressing Enter to the first row on screen, and how long the page's main thread
-// computes for it: the first depends on what else the machine does, the second hardly.
+// Benchmark in a real browser: time from pressing Enter to the first row on screen, and CPU time of the page's main
+// thread.
+// The first depends on other load of the machine, the second hardly.
 //
 // usage: node e2e/timing/main.mjs --url URL [--index NAME] [--tenants A,B] [--days 1,7,14,21,28] [--repeats 20]
 //                                 [--field tenant] [--user NAME:PASSWORD] [--json FILE]
 //
-// Without --tenants it takes the one with the most events and the one in the middle. Each repetition asks a question that
-// was never asked (other bounds of time), and then the same one once more.
+// Without --tenants it uses the tenant with the most events and the median one. Each repetition sends a new request
+// (with
+// another time range), and then the same one once more.
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { chromium } from 'playwright-core';
 
 const DAY_MS = 86_400_000;
-/** Completion has come and gone when Enter is pressed: people read what they typed. */
+/** Delay before Enter, in which completion finishes: users read what they typed. */
 const SETTLE_MS = 400;
-/** A run that waits longer than this says so and ends. */
+/** Timeout of a response; a longer wait fails the run. */
 const ANSWER_MS_MAX = 30_000;
-/** Asked before any counts: code is compiled, connections are open. */
+/** Repetitions before the measurement: they compile code and open connections. */
 const WARM_UP = 2;
 
 const { values: options } = parseArgs({
@@ -31,7 +33,7 @@ const { values: options } = parseArgs({
     json: { type: 'string' },
   },
 });
-if (!options.url) throw new Error('--url names the server');
+if (!options.url) throw new Error('--url is required');
 const server = options.url.replace(/\/$/, '');
 
 async function search(body) {
@@ -41,7 +43,7 @@ async function search(body) {
   return response.json();
 }
 
-/** The tenants to ask for, and when the newest event was. */
+/** Returns the tenants to search, and the time of the newest event. */
 async function prepare() {
   const { aggregations } = await search({ size: 0, aggs: { newest: { max: { field: '@timestamp' } }, tenants: { terms: { field: options.field, size: 10_000 } } } });
   const all = aggregations.tenants.buckets;
@@ -51,7 +53,7 @@ async function prepare() {
   return { newestMs: aggregations.newest.value, tenants: names.map((name) => ({ name, events: events.get(name) ?? 0 })) };
 }
 
-/** In the page: the time from the next Enter to the frame that has the rows of its answer. */
+/** Runs in the page: measures the time from the next Enter to the frame with the rows of its response. */
 function watch() {
   window.firnTiming = new Promise((resolve, reject) => {
     const table = document.querySelector('[data-events]');
@@ -63,7 +65,7 @@ function watch() {
       if (table.getAttribute('aria-busy') === 'true') busy = true;
       else if (busy && table.querySelector('[role=row][aria-rowindex], [data-index]')) {
         observer.disconnect();
-        // A task behind the frame: it has been painted.
+        // In a task after the frame, which has then been painted.
         requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - pressed)));
       }
     });
@@ -77,14 +79,17 @@ function watch() {
   });
 }
 
-/** Milliseconds that the page's main thread has computed since `Performance.enable`, by what: all tasks, scripts, styles, layout. */
+/**
+ * Returns the CPU milliseconds of the page's main thread since `Performance.enable`: all tasks, scripts, styles,
+ * layout.
+ */
 async function computed(session) {
   const { metrics } = await session.send('Performance.getMetrics');
   const seconds = new Map(metrics.map(({ name, value }) => [name, value]));
   return ['TaskDuration', 'ScriptDuration', 'RecalcStyleDuration', 'LayoutDuration'].map((name) => (seconds.get(name) ?? Number.NaN) * 1000);
 }
 
-/** Asks as a reader does; how long it took, and what the main thread computed until the row was there. */
+/** Runs a query like a user. Returns the elapsed time, and the CPU time of the main thread until the first row. */
 async function ask(page, session, text) {
   const editor = page.locator('[data-query][contenteditable]');
   await editor.click();
@@ -118,10 +123,10 @@ try {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, timezoneId: 'UTC', reducedMotion: 'reduce' });
   const page = await context.newPage();
   const session = await context.newCDPSession(page);
-  // Time that the thread was on a core: what it waits for one belongs to others.
+  // CPU time of the thread, without waiting for a core.
   await session.send('Performance.enable', { timeDomain: 'threadTicks' });
   let signedIn = !options.user;
-  // No two questions of a run have the same bounds.
+  // No two requests of a run have the same time range.
   let step = 0;
   for (const { name, events } of tenants) {
     for (const days of options.days.split(',').map(Number)) {
@@ -155,8 +160,8 @@ try {
   await browser.close();
 }
 
-console.log('From Enter to the first row on screen, ms; what the main thread computed of it, medians:\n');
-console.log('| tenant | events | days | new: median | p95 | computed | of it scripts | repeated: median | p95 | computed |');
+console.log('From Enter to the first row on screen, ms; median CPU time of the main thread:\n');
+console.log('| tenant | events | days | new: median | p95 | CPU | scripts | repeated: median | p95 | CPU |');
 console.log('|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|');
 for (const { tenant, events, days, new: asked, repeated } of rows) {
   const thread = asked.main_thread;

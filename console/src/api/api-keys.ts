@@ -14,7 +14,7 @@ export interface ApiKey {
   role_descriptors: Record<string, unknown>;
 }
 
-/** The only answer that ever holds a key's secret. */
+/** Response of the create request: the only one that contains the secret. */
 export interface CreatedApiKey {
   id: string;
   name: string;
@@ -26,18 +26,18 @@ export interface CreatedApiKey {
 
 export interface NewApiKey {
   name: string;
-  /** A time such as `365d`; without one the key does not expire. */
+  /** Duration such as `365d`; without it the key does not expire. */
   expiration?: string;
-  /** Whose it is; an operator's own without one. */
+  /** Owner of the key; an operator key without it. */
   tenant?: string;
-  /** What it may do of what its maker may; everything without one. */
+  /** Restricts the key to part of its creator's privileges; all of them without it. */
   role_descriptors?: Record<string, unknown>;
 }
 
 export const listApiKeys = async (signal?: AbortSignal): Promise<ApiKey[]> =>
   (await request<{ api_keys: ApiKey[] }>('/_security/api_key', { ...(signal && { signal }) })).api_keys;
 
-/** Whether whoever asks may make keys of his own: a reader of events may not. */
+/** Returns whether the caller may create API keys. A user who may only read events may not. */
 export const mayCreateApiKey = async (signal?: AbortSignal): Promise<boolean> =>
   (await request<{ cluster: Record<string, boolean> }>('/_security/user/_has_privileges', { body: { cluster: ['manage_own_api_key'] }, ...(signal && { signal }) })).cluster['manage_own_api_key'] === true;
 

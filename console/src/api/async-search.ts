@@ -2,9 +2,9 @@ import type { ErrorObject } from './errors';
 import { request } from './request';
 import type { SearchResponse } from './search';
 
-/** The answer of `_async_search`: what was found so far. */
+/** Response of `_async_search`: the results so far. */
 export interface AsyncSearch {
-  /** Absent when the search ended before it was answered. */
+  /** Absent if the search completed within the first request. */
   id?: string;
   is_partial: boolean;
   is_running: boolean;
@@ -12,16 +12,16 @@ export interface AsyncSearch {
   error?: ErrorObject;
 }
 
-/** How long the server keeps a search that nobody asks for any more: a closed tab leaves little behind. */
+/** Retention of a search that no request polls any more. Short, because a closed tab does not delete its search. */
 const KEEP_ALIVE = '60s';
-/** How long one question waits for more: short enough that progress is seen. */
+/** How long one poll waits for new results: short enough to show progress. */
 const WAIT = '700ms';
 
 const path = (id: string) => `/_async_search/${encodeURIComponent(id)}`;
 
 /**
- * Runs a search in the background of the server and yields what is known, again and again until it is whole. Whoever
- * stops listening, by `signal` or by leaving the loop, ends the search on the server too.
+ * Runs an async search and yields its results repeatedly until it is complete. Aborting `signal` or leaving the loop
+ * deletes the search on the server.
  */
 export async function* asyncSearch(index: string, body: object, signal: AbortSignal): AsyncGenerator<AsyncSearch> {
   let state = await request<AsyncSearch>(`/${index.split(',').map(encodeURIComponent).join(',')}/_async_search`, {
@@ -38,7 +38,7 @@ export async function* asyncSearch(index: string, body: object, signal: AbortSig
       yield state;
     }
   } finally {
-    // What is done was not kept, unless it became done after its first answer.
+    // The server stores a completed search only if it completed after the first response.
     if (id) void request(path(id), { method: 'DELETE', on401: 'fail' }).catch(() => undefined);
   }
 }

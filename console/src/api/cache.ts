@@ -1,6 +1,6 @@
 import { request } from './request';
 
-/** Of one kind of part of splits, in the cache that all frozen indices share. */
+/** Statistics of one kind of split part in the region cache, which all frozen indices share. */
 export interface CacheKind {
   requested_in_bytes: number;
   hit_in_bytes: number;
@@ -12,7 +12,7 @@ export interface CacheKind {
   evicted_in_bytes: number;
 }
 
-/** `GET /_searchable_snapshots/cache/stats`, of this node. */
+/** `GET /_searchable_snapshots/cache/stats` of this node. */
 export interface CacheStats {
   shared_cache: {
     size_in_bytes: number;

@@ -1,9 +1,10 @@
 /**
- * What requests need to know of the session, outside of React: the CSRF token, and whether the session has expired.
- * A request that meets a 401 waits here until somebody has signed in again, then goes on; the page keeps its state.
+ * Session state that requests need outside of React: the CSRF token, and whether the session has expired.
+ * A request that gets a 401 waits here until the user has signed in again, then continues; the page keeps its state.
  *
- * The token is of one user and one view: with it a request says whose eyes it believes to have. Other tabs share the
- * cookie and may have changed that; what is refused for it waits until the session was looked at anew.
+ * The token belongs to one user and one tenant view: it states the identity that the request expects. Other tabs share
+ * the cookie and may have changed the session. A request that is refused for that reason waits until the session is
+ * fetched again.
  */
 class Credentials {
   private csrf: string | null = null;
@@ -14,26 +15,26 @@ class Credentials {
   private waiting: { promise: Promise<void>; resolve: () => void } | null = null;
   private readonly listeners = new Set<() => void>();
 
-  /** The header to send with what may change something; empty when the session needs none. */
+  /** Headers of a request that may change something; empty if the session needs no CSRF token. */
   headers(): Record<string, string> {
     return this.csrf ? { 'x-firn-csrf': this.csrf } : {};
   }
 
-  /** How often another view was taken here: what was asked before that is not asked again. */
+  /** Number of view changes in this tab. A request sent before a change is not retried after it. */
   view(): number {
     return this.views;
   }
 
-  /** Who looks whose session it is now, and then renews what is known here or ends it. */
+  /** Sets the callback that fetches the current session and then renews or ends the credentials. */
   onDoubt(look: () => Promise<void>): void {
     this.look = look;
   }
 
-  /** Looks whose session it is now; whoever asks meanwhile waits for the same answer. */
+  /** Fetches the current session. Single flight: concurrent callers wait for the same response. */
   readonly lookAgain = async (): Promise<void> => {
     this.looking ??= this.look().finally(() => (this.looking = null));
     await this.looking;
-    // The page is about to be loaded anew.
+    // The page is about to reload.
     if (this.ended) await new Promise<never>(() => {});
   };
 
@@ -45,7 +46,7 @@ class Credentials {
     return () => this.listeners.delete(listener);
   };
 
-  /** Resolves after the next `renew`. Rejects with the signal's reason if that comes first. */
+  /** Resolves after the next `renew`. Rejects with the signal's reason if the signal aborts first. */
   async signedInAgain(signal?: AbortSignal): Promise<void> {
     if (!this.waiting) {
       let resolve = () => {};
@@ -68,7 +69,7 @@ class Credentials {
     }
   }
 
-  /** A session was made or looked at: its token counts from now on, and whoever waits goes on. */
+  /** Stores the token of a new or fetched session and resumes the waiting requests. */
   renew(csrf: string | null): void {
     if (this.ended) return;
     this.csrf = csrf;
@@ -78,13 +79,16 @@ class Credentials {
     if (waiting) this.notify();
   }
 
-  /** Another view was taken here, and this is its token. */
+  /** Stores the token of a view that this tab has switched to. */
   takeView(csrf: string | null): void {
     this.views += 1;
     this.renew(csrf);
   }
 
-  /** Somebody else has signed in, and the page is about to be loaded anew: whoever waits never goes on. */
+  /**
+   * Ends the credentials because another user has signed in and the page is about to reload: waiting requests never
+   * resume.
+   */
   end(): void {
     this.ended = true;
   }

@@ -6,10 +6,10 @@ import { stream } from './stream';
 
 export type Language = 'kql' | 'lucene' | 'dsl';
 
-/** Which events, and in which order: what every request of Discover begins with. */
+/** Selection and order of events: the common part of every Discover request. */
 export interface Question {
   index: string;
-  /** Dates, date math or milliseconds; both ends belong to it. */
+  /** Dates, date math or milliseconds; both ends are inclusive. */
   time?: { field: string; from?: string | number; to?: string | number; zone: string };
   query?: { language: Language; text?: string; dsl?: unknown };
   filters?: object[];
@@ -24,20 +24,20 @@ export interface Hit {
   _source?: Record<string, unknown>;
   fields?: Record<string, unknown[]>;
   highlight?: Record<string, string[]>;
-  /** The place of the hit in the order: what the next page begins after. */
+  /** Sort values of the hit: `search_after` of the next page. */
   sort?: unknown[];
 }
 
 export interface Sample {
   total: { value: number; relation: 'eq' | 'gte' };
   hits: Hit[];
-  /** Hits at the end that were too large together. */
+  /** Number of hits cut from the end because the response would be too large. */
   omitted: number;
 }
 
 export interface HistogramBucket {
   from_ms: number;
-  /** Not part of the bucket. */
+  /** Exclusive. */
   to_ms: number;
   count: number;
   splits: Record<string, number>;
@@ -87,7 +87,7 @@ export interface TopValues {
 }
 
 export type StageRequest =
-  /** With `highlight` hits tell what the query found in all of their fields. */
+  /** With `highlight`, each hit contains the matches of the query in all of its fields. */
   | { stage: 'sample'; size?: number; search_after?: unknown[]; highlight?: boolean }
   | { stage: 'histogram'; split_by?: string | null; width_px?: number; interval?: string }
   | { stage: 'cardinality'; fields?: string[] }
@@ -95,7 +95,7 @@ export type StageRequest =
 
 export type StageName = StageRequest['stage'];
 
-/** What to do with stages that have to fetch much from snapshot repositories. */
+/** How to run stages that have to fetch much from snapshot repositories. */
 export type Frozen = 'ask' | 'run' | 'background';
 
 export interface ShardsDone {
@@ -134,7 +134,7 @@ export interface Done extends OfStage {
   timed_out: boolean;
   cached: boolean;
   shards: { total: number; successful: number; skipped: number; failed: number; failures?: ShardFailure[] };
-  /** Of operators' questions alone. */
+  /** Only in responses to operators. */
   cost?: { requests: number; bytes: number };
   result: unknown;
 }
@@ -142,7 +142,7 @@ export interface Done extends OfStage {
 /** A field of the query that no index of the source has. */
 export interface UnknownField {
   field: string;
-  /** The nearest name of a field, and the query with it; null: none is near. */
+  /** Nearest field name, and the query with that name; null if no name is near. */
   suggestion: string | null;
   corrected: string | null;
 }
@@ -163,24 +163,24 @@ export type TailEvent =
   | { event: 'failed'; error: ErrorObject; status?: number }
   | { event: 'end'; took_ms: number };
 
-/** Runs stages of a question. Whoever stops reading, or aborts, ends them on the server. */
+/** Runs the stages of a request. The server stops them when the reader stops or aborts. */
 export const discover = (question: Question, stages: StageRequest[], frozen: Frozen, signal: AbortSignal) =>
   stream<DiscoverEvent>('/_firn/discover', { body: { ...question, stages, frozen }, signal });
 
-/** What a run in the background knows, and what follows. */
+/** Events of a background run: those so far, then new ones. */
 export const discoverRun = (id: string, signal: AbortSignal) => stream<DiscoverEvent>(`/_firn/discover/${encodeURIComponent(id)}`, { signal });
 
-/** Ends a run in the background. */
+/** Deletes a background run. */
 export const endDiscoverRun = (id: string) => request<void>(`/_firn/discover/${encodeURIComponent(id)}`, { method: 'DELETE' });
 
-/** Events as they come, with what the query found in them. */
+/** Live tail: new events with the matches of the query. */
 export const tail = (question: Question, signal: AbortSignal) => stream<TailEvent>('/_firn/discover/tail', { body: { ...question, highlight: true }, signal });
 
-/** One stage alone, to its end. */
+/** Runs one stage and returns its final result. */
 export async function discoverStage<Result>(question: Question, stage: StageRequest, signal: AbortSignal, frozen: Frozen = 'run'): Promise<Done & { result: Result }> {
   for await (const event of discover(question, [stage], frozen, signal)) {
     if (event.event === 'done') return event as Done & { result: Result };
     if (event.event === 'failed') throw errorFromObject(event.error, event.status);
   }
-  throw unreachable('the answer broke off');
+  throw unreachable('the response ended early');
 }

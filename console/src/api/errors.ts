@@ -1,4 +1,4 @@
-/** Where in a query text something is wrong: UTF-16 code units, half open. */
+/** Position of an error in a query text: half-open range of UTF-16 code units. */
 export interface Position {
   start: number;
   end: number;
@@ -9,29 +9,29 @@ interface ErrorCause {
   reason?: string;
   index?: string;
   caused_by?: ErrorCause;
-  /** Of a search that failed: why, of each shard. */
+  /** Reason of each shard of a failed search. */
   failed_shards?: { reason?: ErrorCause }[];
 }
 
-/** The member `error` of an Elasticsearch error answer. */
+/** Member `error` of an Elasticsearch error response. */
 export interface ErrorObject extends ErrorCause {
   root_cause?: ErrorCause[];
   position?: Position;
   expected?: string[];
 }
 
-/** What firn, or the way to it, refused. `message` is the server's own text, unchanged. */
+/** Failed request, either refused by firn or lost on the network. `message` is the server's text, unchanged. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
 
   constructor(
     message: string,
-    /** HTTP status; 0 when no answer came at all. */
+    /** HTTP status; 0 without a response. */
     readonly status: number,
-    /** Elasticsearch's name of the kind of error, such as `index_not_found_exception`. */
+    /** Elasticsearch error type, such as `index_not_found_exception`. */
     readonly type: string,
     readonly detail: ErrorObject = {},
-    /** Seconds the server asks to wait (`Retry-After`), if it does. */
+    /** Seconds of the `Retry-After` header, if present. */
     readonly retryAfterSeconds: number | null = null,
   ) {
     super(message);
@@ -46,13 +46,13 @@ export class ApiError extends Error {
   }
 }
 
-/** Nothing answered, or the answer broke off before its end. */
+/** Error of a request without a response, or with an incomplete one. */
 export function unreachable(cause: unknown): ApiError {
   const detail = cause instanceof Error ? cause.message : String(cause);
   return new ApiError(`firn cannot be reached: ${detail}`, 0, 'unreachable');
 }
 
-/** From `error` of a body, of a `failed` event of a stream or of an asynchronous search. */
+/** Converts `error` of a response body, of a `failed` stream event or of an async search. */
 export function errorFromObject(error: ErrorObject, status: number): ApiError {
   const root = error.root_cause?.[0];
   const told = toldOf(error, root);
@@ -60,17 +60,18 @@ export function errorFromObject(error: ErrorObject, status: number): ApiError {
   return new ApiError(message, status, told.type ?? 'error', error);
 }
 
-/** The one of an error's causes that says what is wrong. */
+/** Returns the cause that explains the error. */
 function toldOf(error: ErrorCause, root?: ErrorCause): ErrorCause {
-  // An asynchronous search says only that it failed, and as in Elasticsearch has no root cause.
+  // The error of an async search says only that it failed; as in Elasticsearch, it has no root cause.
   if (error.type === 'status_exception' && error.caused_by) return toldOf(error.caused_by);
   if (error.type !== 'search_phase_execution_exception') return error;
-  // Of a search that failed on every shard the error itself says no more than that; one that failed afterwards has no shards to blame.
+  // If all shards failed, the error itself says no more than that. If the reduce phase failed, there are no failed
+  // shards.
   const causes = [root, error.failed_shards?.[0]?.reason, error.caused_by];
   return causes.find((cause) => cause?.reason) ?? error;
 }
 
-/** From an answer that is not 2xx: Elasticsearch's error body if it has one, else its text as it is. */
+/** Converts a response that is not 2xx: from Elasticsearch's error body if present, else from the plain text. */
 export async function errorFromResponse(response: Response): Promise<ApiError> {
   const text = await response.text();
   const retryAfter = Number.parseInt(response.headers.get('retry-after') ?? '', 10);
@@ -84,7 +85,7 @@ export async function errorFromResponse(response: Response): Promise<ApiError> {
       return new ApiError(made.message, made.status, made.type, detail, wait);
     }
   } catch {
-    // Not JSON: a proxy's page, or plain text. It is shown as it came.
+    // Not JSON: the page of a proxy, or plain text. It is shown unchanged.
   }
   return new ApiError(text.trim() || response.statusText || `status ${response.status}`, response.status, 'error', {}, wait);
 }
@@ -93,7 +94,7 @@ export function isAbort(error: unknown): boolean {
   return error instanceof DOMException && error.name === 'AbortError';
 }
 
-/** The text to show for anything caught. */
+/** Text to show for a caught value. */
 export function errorText(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,7 +1,7 @@
 import type { Hit, Question } from './discover';
 import { request } from './request';
 
-/** How one event is named for good. */
+/** Permanent identifier of one event. */
 export interface EventName {
   index: string;
   id: string;
@@ -11,10 +11,10 @@ export interface EventName {
 export const fetchEvent = ({ index, id, routing }: EventName, signal?: AbortSignal) =>
   request<Hit>('/_firn/discover/event', { query: { index, id, routing }, values: true, ...(signal && { signal }) });
 
-/** The events of a source before and after one of them. */
+/** Events of a source before and after one event. */
 export interface Surrounding {
   anchor: Hit;
-  /** Oldest first: the last one came just before the anchor. */
+  /** Oldest first: the last one directly precedes the anchor. */
   before: Hit[];
   after: Hit[];
   partial?: boolean;

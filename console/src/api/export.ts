@@ -4,15 +4,15 @@ import { send } from './request';
 
 export type ExportFormat = 'csv' | 'ndjson';
 
-/** An answer of `_firn/discover/export` on its way. */
+/** Response of `_firn/discover/export` whose body is still arriving. */
 export interface Export {
   filename: string;
-  /** Events to come; null if the server does not say. */
+  /** Number of events to come; null if the server does not send it. */
   total: number | null;
   body: ReadableStream<Uint8Array>;
 }
 
-/** What an export of frozen data would fetch, about. */
+/** Estimated cost of an export of frozen data. */
 export interface ExportEstimate {
   requests: number;
   bytes: number;
@@ -20,26 +20,26 @@ export interface ExportEstimate {
   splits: number;
 }
 
-/** Begins an export; `frozen` says what to do if much of it has to be fetched from snapshot repositories. */
+/** Starts an export; `frozen` says what to do if much has to be fetched from snapshot repositories. */
 export async function startExport(question: Question, format: ExportFormat, frozen: 'ask' | 'run', signal: AbortSignal): Promise<Export> {
   const response = await send('/_firn/discover/export', { body: { ...question, format, frozen }, signal, headers: { accept: '*/*' } });
-  if (!response.body) throw unreachable('the answer is empty');
+  if (!response.body) throw unreachable('the response is empty');
   const total = Number.parseInt(response.headers.get('x-firn-total') ?? '', 10);
   const filename = /filename="([^"]+)"/.exec(response.headers.get('content-disposition') ?? '')?.[1];
   return { filename: filename ?? `events.${format}`, total: Number.isNaN(total) ? null : total, body: response.body };
 }
 
-/** What an export that was not begun would fetch; null if it was refused for anything else. */
+/** Returns the estimate of an export that the server has not started; null if it was refused for another reason. */
 export function estimateOf(error: unknown): ExportEstimate | null {
   if (!(error instanceof ApiError) || error.status !== 409) return null;
   const { estimate } = error.detail as ErrorObject & { estimate?: ExportEstimate };
   return estimate ?? null;
 }
 
-/** What a table's last line begins with if events are missing after it. */
+/** Prefix of the last CSV line of an incomplete export. */
 const BROKE_OFF = '# the export broke off';
 
-/** Why an export ended before its end, as the last line of what came of it says; null if that is an event. */
+/** Returns the error in the last line of an incomplete export; null if the last line is an event. */
 export function failureOf(end: string, format: ExportFormat): Error | null {
   const line = end.trimEnd().split('\n').at(-1) ?? '';
   if (format === 'csv') {

@@ -1,11 +1,11 @@
 import { request } from './request';
 
-/** `GET /{index}/_field_caps`: what can be done with fields, by type. */
+/** `GET /{index}/_field_caps`: capabilities of fields by type. */
 interface FieldCaps {
   fields: Record<string, Record<string, { type: string; aggregatable: boolean }>>;
 }
 
-/** Which of these fields an index has whose values can be counted, in all its types. */
+/** Returns those of `names` that exist and are aggregatable in all of their types. */
 export async function fetchAggregatable(index: string, names: string[], signal?: AbortSignal): Promise<Set<string>> {
   const path = `/${index.split(',').map(encodeURIComponent).join(',')}/_field_caps`;
   const { fields } = await request<FieldCaps>(path, { query: { fields: names.join(','), ignore_unavailable: true }, ...(signal && { signal }) });

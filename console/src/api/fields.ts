@@ -1,15 +1,15 @@
 import type { Question } from './discover';
 import { request } from './request';
 
-/** A field of a source, of all its indices together. */
+/** Field of a source, merged from all of its indices. */
 export interface Field {
   name: string;
   type: string;
   searchable: boolean;
   aggregatable: boolean;
-  /** Indices by type, where they disagree. */
+  /** Indices by type, if they disagree. */
   conflict?: Record<string, string[]>;
-  /** Some event of the time asked for may have a value. */
+  /** Whether some event in the requested time range may have a value. */
   in_use: boolean;
 }
 
@@ -19,9 +19,9 @@ export interface Fields {
   time_fields: string[];
   /** Shown first in the summary of an event. */
   columns: string[];
-  /** What the histogram is split by unless the reader chooses. */
+  /** Default field of the histogram breakdown. */
   split_by: string | null;
-  /** There are more. */
+  /** The list is incomplete. */
   truncated: boolean;
 }
 

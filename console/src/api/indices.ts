@@ -1,6 +1,6 @@
 import { request } from './request';
 
-/** A row of `_cat/indices`: every cell is text, absent for a closed index. */
+/** Row of `_cat/indices`. Every cell is text; cells that a closed index lacks are null. */
 export interface CatIndex {
   index: string;
   health: string;
@@ -13,7 +13,7 @@ export interface CatIndex {
   tier: string | null;
 }
 
-/** A row of `_cat/shards`. */
+/** Row of `_cat/shards`. */
 export interface CatShard {
   index: string;
   shard: string;
@@ -30,7 +30,7 @@ export interface CatShard {
   'unassigned.details': string | null;
 }
 
-/** One of `GET /_data_stream`. */
+/** Item of `GET /_data_stream`. */
 export interface DataStream {
   name: string;
   indices: { index_name: string; ilm_policy?: string }[];
@@ -41,7 +41,7 @@ export interface DataStream {
   hidden: boolean;
 }
 
-/** One of `_nodes/stats/fs`: a folder on a device, and the tier it is for. */
+/** Item of `_nodes/stats/fs`: data folder on a device, with its tier. */
 export interface DataPath {
   path: string;
   tier: string;
@@ -49,7 +49,7 @@ export interface DataPath {
   available_in_bytes: number;
   shards: number;
   shards_in_bytes: number;
-  /** Why nothing can be written there. */
+  /** Reason why writes to this folder are blocked. */
   write_block: string | null;
 }
 
@@ -60,7 +60,7 @@ interface NodesFs {
 const INDEX_COLUMNS = 'index,health,status,pri,docs.count,store.size,dataset.size,creation.date,tier';
 const SHARD_COLUMNS = 'index,shard,prirep,state,docs,store,dataset,node,tier,tier.target,segments.count,unassigned.reason,unassigned.details';
 
-/** All of them, hidden ones too: those of data streams are hidden. */
+/** Lists all indices, including hidden ones: backing indices of data streams are hidden. */
 export const listIndices = (signal?: AbortSignal) =>
   request<CatIndex[]>('/_cat/indices', { query: { format: 'json', bytes: 'b', h: INDEX_COLUMNS, expand_wildcards: 'all' }, ...(signal && { signal }) });
 

@@ -1,6 +1,6 @@
 import { request } from './request';
 
-/** One of `GET /{index}/_ilm/explain`. */
+/** Item of `GET /{index}/_ilm/explain`. */
 export interface LifecycleState {
   index: string;
   managed: boolean;
@@ -10,19 +10,19 @@ export interface LifecycleState {
   action?: string;
   step?: string;
   step_time_millis?: number;
-  /** The step that failed, where `step` is `ERROR`. */
+  /** Failed step, if `step` is `ERROR`. */
   failed_step?: string;
   failed_step_retry_count?: number;
-  /** Why it waits, or why it failed. */
-  /** Of the step, or the try, before. */
+  /** Info of the previous step or attempt. */
   previous_step_info?: { type?: string; reason?: string } & Record<string, unknown>;
+  /** Reason why the step waits or failed. */
   step_info?: { type?: string; reason?: string; message?: string } & Record<string, unknown>;
   repository_name?: string;
   snapshot_name?: string;
   phase_execution?: { policy: string; phase_definition?: unknown; version?: number };
 }
 
-/** One of `GET /_ilm/policy`. */
+/** Item of `GET /_ilm/policy`. */
 export interface LifecyclePolicy {
   version: number;
   policy: { phases: Record<string, { min_age?: string; actions: Record<string, unknown> }> };
@@ -40,14 +40,14 @@ export const explainLifecycle = async (index: string, signal?: AbortSignal): Pro
   return Object.values(answer.indices)[0] ?? null;
 };
 
-/** Of all indices that have a policy, by name. */
+/** Explains all managed indices, by name. */
 export const explainAll = async (signal?: AbortSignal): Promise<Record<string, LifecycleState>> =>
   (
     await request<{ indices: Record<string, LifecycleState> }>('/*/_ilm/explain', {
       query: {
         only_managed: true,
         expand_wildcards: 'all',
-        // What a table of thousands shows; the rest is asked for one by one.
+        // Only the columns of the table, which may have thousands of rows. The index page requests the rest.
         filter_path: 'indices.*.index,indices.*.managed,indices.*.policy,indices.*.phase,indices.*.action,indices.*.step,indices.*.failed_step',
       },
       ...(signal && { signal }),

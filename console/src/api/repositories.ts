@@ -1,13 +1,13 @@
 import { request } from './request';
 
-/** One of `GET /_snapshot`. */
+/** Item of `GET /_snapshot`. */
 export interface Repository {
   type: string;
   uuid?: string;
   settings: Record<string, unknown>;
 }
 
-/** Of one kind of request in the report of `_analyze`. */
+/** Statistics of one kind of request in the report of `_analyze`. */
 export interface AnalyzedRequests {
   count: number;
   total_size_bytes: number;
@@ -22,9 +22,9 @@ export interface Analysis {
   blob_count: number;
   concurrency: number;
   max_blob_size_bytes: number;
-  /** Promises that the store broke: none is what one wants. */
+  /** Failed consistency checks; empty for a correct store. */
   issues_detected: string[];
-  /** What is unusual and harmless. */
+  /** Unusual but harmless behaviour. */
   notes: string[];
   summary: Record<string, { count: number; total_size_bytes: number; total_elapsed_nanos: number }>;
   requests: Record<string, AnalyzedRequests>;
@@ -46,7 +46,7 @@ export const listRepositories = (signal?: AbortSignal) => request<Record<string,
 export const putRepository = (name: string, type: string, settings: Record<string, unknown>, verify: boolean) =>
   request<{ acknowledged: boolean }>(path(name), { method: 'PUT', body: { type, settings }, query: { verify } });
 
-/** Forgets it; what it holds stays. */
+/** Unregisters the repository; its contents stay in the store. */
 export const deleteRepository = (name: string) => request<{ acknowledged: boolean }>(path(name), { method: 'DELETE' });
 
 export const verifyRepository = (name: string) =>
@@ -55,6 +55,6 @@ export const verifyRepository = (name: string) =>
 export const analyzeRepository = (name: string, options: AnalyzeOptions, signal?: AbortSignal) =>
   request<Analysis>(`${path(name)}/_analyze`, { method: 'POST', query: { ...options }, ...(signal && { signal }) });
 
-/** Removes objects that no snapshot names. */
+/** Deletes objects that no snapshot references. */
 export const cleanupRepository = (name: string) =>
   request<{ results: { deleted_bytes: number; deleted_blobs: number } }>(`${path(name)}/_cleanup`, { method: 'POST' });

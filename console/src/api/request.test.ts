@@ -34,7 +34,7 @@ describe('request', () => {
     expect((caught as ApiError).position).toEqual({ start: 3, end: 4 });
   });
 
-  it('says why a search failed on all shards, not only that it did', async () => {
+  it('reports the cause when a search failed on all shards', async () => {
     const cause = { type: 'query_shard_exception', reason: 'failed to create query: For input string: "abc"', index: 'i' };
     const error = { type: 'search_phase_execution_exception', reason: 'all shards failed', root_cause: [cause] };
     fetched.mockResolvedValueOnce(answer({ error, status: 400 }, 400)).mockResolvedValueOnce(answer({ error: { ...error, root_cause: [] }, status: 503 }, 503));
@@ -42,30 +42,30 @@ describe('request', () => {
     await expect(request('/x')).rejects.toMatchObject({ message: 'all shards failed', type: error.type });
   });
 
-  it('says why a search in the background failed', () => {
+  it('reports the cause when an async search failed', () => {
     const reason = { type: 'illegal_argument_exception', reason: 'Text fields are not optimised' };
     const failed = { type: 'search_phase_execution_exception', reason: 'all shards failed', failed_shards: [{ shard: 0, index: 'i', reason }] };
     const wrapped = (cause: object) => errorFromObject({ type: 'status_exception', reason: 'error while executing search', caused_by: cause }, 400);
     expect(wrapped(failed)).toMatchObject({ message: reason.reason, type: reason.type });
     expect(wrapped(reason)).toMatchObject({ message: reason.reason, type: reason.type });
-    // In what brings the shards' answers together.
+    // Failure in the reduce phase.
     const after = { type: 'search_phase_execution_exception', reason: '', failed_shards: [], caused_by: { type: 'script_exception', reason: 'no such variable' } };
     expect(wrapped(after)).toMatchObject({ message: 'no such variable', type: 'script_exception' });
     expect(wrapped({ ...failed, failed_shards: [] })).toMatchObject({ message: 'all shards failed' });
     expect(errorFromObject({ type: 'status_exception', reason: 'of something else' }, 500)).toMatchObject({ message: 'of something else' });
   });
 
-  it('shows an answer that is not JSON as it came, and how long to wait', async () => {
+  it('keeps the text of a response that is not JSON, and its Retry-After', async () => {
     fetched.mockResolvedValueOnce(answer('bad gateway', 502, { 'retry-after': '7' }));
     await expect(request('/x')).rejects.toMatchObject({ message: 'bad gateway', status: 502, retryAfterSeconds: 7 });
   });
 
-  it('says so when nothing answers', async () => {
+  it('reports an unreachable server', async () => {
     fetched.mockRejectedValueOnce(new TypeError('Failed to fetch'));
     await expect(request('/x')).rejects.toMatchObject({ status: 0, type: 'unreachable' });
   });
 
-  it('waits for a new sign-in after a 401, then goes on with the new token', async () => {
+  it('waits for a new sign-in after a 401, then continues with the new token', async () => {
     credentials.renew('old');
     fetched.mockResolvedValueOnce(answer({ error: { reason: 'expired' } }, 401)).mockResolvedValueOnce(answer({ ok: 1 }));
     const pending = request('/x', { body: {} });
@@ -77,7 +77,7 @@ describe('request', () => {
 
   const CHANGED = { error: { type: 'session_changed_exception', reason: 'look anew' }, status: 403 };
 
-  it('looks anew when the session is another one, and goes on with its token', async () => {
+  it('fetches the session again when it has changed, and continues with its token', async () => {
     credentials.renew('old');
     const look = vi.fn(() => Promise.resolve(credentials.renew('new')));
     credentials.onDoubt(look);
@@ -86,7 +86,7 @@ describe('request', () => {
     expect(look).toHaveBeenCalledOnce();
   });
 
-  it('fails when looking anew changes nothing', async () => {
+  it('fails when fetching the session again changes nothing', async () => {
     credentials.renew('same');
     credentials.onDoubt(() => Promise.resolve());
     fetched.mockImplementation(() => Promise.resolve(answer(CHANGED, 403)));
@@ -94,7 +94,7 @@ describe('request', () => {
     expect(fetched).toHaveBeenCalledOnce();
   });
 
-  it('never asks again what was asked before another view was taken', async () => {
+  it('does not retry a request that was sent before a view change', async () => {
     credentials.renew('own');
     fetched.mockImplementationOnce(() => {
       credentials.takeView('of acme');
@@ -113,7 +113,7 @@ describe('request', () => {
     await expect(pending).rejects.toMatchObject({ name: 'AbortError' });
   });
 
-  it('fails with a 401 at once where it is told to', async () => {
+  it('fails with a 401 at once if `on401` is `fail`', async () => {
     fetched.mockResolvedValueOnce(answer({ error: { reason: 'wrong password' } }, 401));
     await expect(request('/x', { on401: 'fail' })).rejects.toMatchObject({ message: 'wrong password', status: 401 });
     expect(credentials.expired()).toBe(false);

@@ -6,24 +6,27 @@ export interface RequestOptions {
   method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** Sent as JSON. */
   body?: unknown;
-  /** Appended to the path; what is undefined is left out. */
+  /** Appended to the path; undefined values are left out. */
   query?: Record<string, string | number | boolean | undefined>;
   headers?: Record<string, string>;
   signal?: AbortSignal;
-  /** The answer holds values of events: whole numbers too long for a `number` come as `WholeNumber`. */
+  /** The response contains event values: integers too long for a `number` are parsed as `WholeNumber`. */
   values?: true;
-  /** What a 401 means here: by default that the session ended, and the request waits for a new sign-in. */
+  /** Reaction to a 401. By default the session has ended and the request waits for a new sign-in. */
   on401?: 'wait' | 'fail';
-  /** What it means that the session is of another user or view: by default that the session is looked at anew. */
+  /** Reaction to a session of another user or view. By default the session is fetched again. */
   onOtherSession?: 'look' | 'fail';
-  /** The question whose session it is: it goes without a token, and so is answered whoever is there. */
+  /** For the request that fetches the session: it carries no token, so it succeeds for any user. */
   withoutToken?: true;
 }
 
-/** The session is another one, or has another view, than that of the token which the request brought. */
+/** Error type: the session has another user or view than the token of the request. */
 export const SESSION_CHANGED = 'session_changed_exception';
 
-/** Every request of the console goes through here: same origin, CSRF header, errors with the server's own text. */
+/**
+ * Sends a request: same origin, CSRF header, errors with the server's text. Every request of the console goes through
+ * here.
+ */
 export async function send(path: string, options: RequestOptions = {}): Promise<Response> {
   const { body, signal, on401 = 'wait', onOtherSession = 'look' } = options;
   const method = options.method ?? (body === undefined ? 'GET' : 'POST');
@@ -55,19 +58,22 @@ export async function send(path: string, options: RequestOptions = {}): Promise<
       if (error.type !== SESSION_CHANGED || onOtherSession === 'fail') throw error;
       await renewed(token, error);
     }
-    // What was asked with the eyes of before is never asked with others.
+    // A request of the previous view is never repeated in another view.
     if (signal?.aborted || credentials.view() !== view) throw new DOMException('the view has changed', 'AbortError');
   }
 }
 
-/** Looks whose session it is now. Throws if that changes nothing. */
+/** Fetches the session again. Throws if the token stays the same. */
 async function renewed(refused: Record<string, string>, error: ApiError): Promise<void> {
   const token = JSON.stringify(refused);
   if (JSON.stringify(credentials.headers()) === token) await credentials.lookAgain();
   if (JSON.stringify(credentials.headers()) === token) throw error;
 }
 
-/** The JSON of an answer. `T` is a promise of the server's, kept by one file per response shape in this folder. */
+/**
+ * Sends a request and returns the JSON of its response. `T` is not validated; this folder has one file per response
+ * shape.
+ */
 export async function request<T>(path: string, options: RequestOptions = {}): Promise<T> {
   const response = await send(path, options);
   try {

@@ -2,7 +2,7 @@ import { request } from './request';
 
 export type SavedType = 'search' | 'dashboard';
 
-/** A saved search or dashboard, without what it holds. */
+/** Saved search or dashboard without its state. */
 export interface SavedEntry {
   type: SavedType;
   id: string;
@@ -24,7 +24,7 @@ interface Body<State> {
   state: State;
 }
 
-/** Of a saved search: the query string of its address. */
+/** State of a saved search: the query string of its URL. */
 export interface SavedSearchState {
   search: string;
 }
@@ -38,7 +38,7 @@ export const fetchSaved = <State>(type: SavedType, id: string, signal?: AbortSig
 
 export const createSaved = <State>(type: SavedType, body: Body<State>) => request<Saved<State>>(`/_firn/saved/${type}`, { method: 'POST', body });
 
-/** Refused with `version_conflict` if somebody else was faster. */
+/** Fails with `version_conflict` if another user has changed the object meanwhile. */
 export const updateSaved = <State>(type: SavedType, id: string, version: number, body: Body<State>) =>
   request<Saved<State>>(path(type, id), { method: 'PUT', body, query: { version } });
 

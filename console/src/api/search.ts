@@ -10,7 +10,7 @@ export interface Shards {
   failures?: ShardFailure[];
 }
 
-/** What events of a bucket have in common. */
+/** Value that the events of a bucket share. */
 export type BucketKey = string | number | WholeNumber;
 
 export interface Bucket {
@@ -20,7 +20,7 @@ export interface Bucket {
   [aggregation: string]: unknown;
 }
 
-/** An aggregation of any kind: buckets, or values. */
+/** Result of any aggregation: buckets or values. */
 export interface Aggregation {
   buckets?: Bucket[];
   sum_other_doc_count?: number;
@@ -29,7 +29,7 @@ export interface Aggregation {
   doc_count?: number;
 }
 
-/** The answer of `_search`. */
+/** Response of `_search`. */
 export interface SearchResponse<Source = Record<string, unknown>> {
   took: number;
   timed_out: boolean;

@@ -6,17 +6,17 @@ export interface User {
   roles: string[];
 }
 
-/** `GET /_firn/session`: who is signed in, and what they may see. */
+/** `GET /_firn/session`: the signed-in user and their scope. */
 export interface Session {
-  /** False when the server asks nobody to sign in. */
+  /** False if authentication is off. */
   security: boolean;
   user: User | null;
-  /** The tenant whose view every request of this session has; null for operators. */
+  /** Tenant that limits every request of this session; null for operators. */
   tenant: string | null;
   operator: boolean;
-  /** The tenant whose view an operator has taken, for a stated reason and with a line in the audit log. */
+  /** Tenant that an operator views as, with a reason in the audit log. */
   view_as: string | null;
-  /** Of this user with this view. */
+  /** CSRF token of this user and this view. */
   csrf: string | null;
   expires_in_s?: number;
   name?: string;
@@ -31,6 +31,6 @@ export const signIn = (username: string, password: string) =>
 
 export const signOut = () => request<void>('/_firn/session', { method: 'DELETE', on401: 'fail' });
 
-/** Takes the view of a tenant, or with null gives it back. Operators only; the audit log keeps the reason. */
+/** Starts viewing as a tenant, or ends it with null. Operators only; the audit log records the reason. */
 export const viewAs = (tenant: string | null, reason: string) =>
   request<Session>('/_firn/session/view', { method: 'POST', body: { tenant, reason }, onOtherSession: 'fail' });

@@ -1,32 +1,32 @@
 import { request } from './request';
 
-/** A snapshot that a policy took, or tried to. Times are milliseconds since the epoch. */
+/** Snapshot attempt of a policy. Times are milliseconds since the epoch. */
 export interface SnapshotInvocation {
   snapshot_name: string;
   start_time?: number;
   time: number;
-  /** Why it failed. */
+  /** Reason of the failure. */
   details?: string;
 }
 
-/** What is sent with `PUT /_slm/policy/{id}`. */
+/** Body of `PUT /_slm/policy/{id}`. */
 export interface SnapshotPolicyBody {
-  /** Six fields of cron, or an interval such as `1h`. */
+  /** Cron expression of six fields, or an interval such as `1h`. */
   schedule: string;
-  /** With date math, such as `<nightly-{now/d}>`; the server adds a unique end. */
+  /** Name with date math, such as `<nightly-{now/d}>`; the server appends a unique suffix. */
   name: string;
   repository: string;
   config?: { indices?: string | string[] } & Record<string, unknown>;
   retention?: { expire_after?: string; min_count?: number; max_count?: number };
 }
 
-/** One of `GET /_slm/policy`. */
+/** Item of `GET /_slm/policy`. */
 export interface SnapshotPolicy {
   version: number;
   policy: SnapshotPolicyBody;
   last_success?: SnapshotInvocation;
   last_failure?: SnapshotInvocation;
-  /** Below zero: never. */
+  /** Negative: never. */
   next_execution_millis: number;
   in_progress?: { name: string; state: string };
   stats: { snapshots_taken: number; snapshots_failed: number; snapshots_deleted: number; snapshot_deletion_failures: number };
@@ -38,13 +38,13 @@ export const listSnapshotPolicies = (signal?: AbortSignal) => request<Record<str
 
 export const putSnapshotPolicy = (id: string, policy: SnapshotPolicyBody) => request<{ acknowledged: boolean }>(path(id), { method: 'PUT', body: policy });
 
-/** Its snapshots stay. */
+/** Deletes the policy; its snapshots stay. */
 export const deleteSnapshotPolicy = (id: string) => request<{ acknowledged: boolean }>(path(id), { method: 'DELETE' });
 
-/** Begins a snapshot now. */
+/** Starts a snapshot now. */
 export const runSnapshotPolicy = (id: string) => request<{ snapshot_name: string }>(`${path(id)}/_execute`, { method: 'POST' });
 
-/** Begins to remove what policies keep no longer. */
+/** Starts deleting the snapshots whose retention has ended. */
 export const runRetention = () => request<{ acknowledged: boolean }>('/_slm/_execute_retention', { method: 'POST' });
 
 export const fetchSnapshotPoliciesMode = async (signal?: AbortSignal): Promise<string> =>
@@ -52,5 +52,5 @@ export const fetchSnapshotPoliciesMode = async (signal?: AbortSignal): Promise<s
 
 export const startSnapshotPolicies = () => request<{ acknowledged: boolean }>('/_slm/start', { method: 'POST' });
 
-/** A snapshot that has begun is finished, none begins. */
+/** Stops all policies. A running snapshot completes; no new one starts. */
 export const stopSnapshotPolicies = () => request<{ acknowledged: boolean }>('/_slm/stop', { method: 'POST' });

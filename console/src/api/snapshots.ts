@@ -1,6 +1,6 @@
 import { request } from './request';
 
-/** One of `GET /_snapshot/{repository}/{snapshot}`. */
+/** Item of `GET /_snapshot/{repository}/{snapshot}`. */
 export interface Snapshot {
   snapshot: string;
   uuid: string;
@@ -30,7 +30,7 @@ export interface MountRequest {
   renamed_index?: string;
 }
 
-/** What restoring and mounting answer when they were waited for. */
+/** Response of restore and mount with `wait_for_completion`. */
 export interface Restored {
   snapshot?: { snapshot: string; indices: string[]; shards: { total: number; failed: number; successful: number } };
   accepted?: boolean;
@@ -51,7 +51,7 @@ export const createSnapshot = (repository: string, snapshot: string, indices: st
 export const deleteSnapshot = (repository: string, snapshot: string) =>
   request<{ acknowledged: boolean }>(path(repository, snapshot), { method: 'DELETE' });
 
-/** Goes on after it answered; `_tasks` shows it meanwhile. */
+/** Starts a restore. It continues after the response; `_tasks` lists it. */
 export const restoreSnapshot = (repository: string, snapshot: string, body: RestoreRequest) =>
   request<Restored>(`${path(repository, snapshot)}/_restore`, { method: 'POST', body });
 

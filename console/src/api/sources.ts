@@ -1,11 +1,11 @@
 import { request } from './request';
 
-/** What can be asked about: a data stream, an alias or an index. */
+/** Searchable source: a data stream, an alias or an index. */
 export interface Source {
   name: string;
   kind: 'data_stream' | 'alias' | 'index';
   indices: number;
-  /** Null: its events have no time. */
+  /** Null if its events have no time. */
   time_field: string | null;
   tier: string[];
   hidden: boolean;

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { serverSentEvents } from './stream';
 
-/** A body that arrives in pieces of the given sizes, whatever they cut through. */
+/** Body that arrives in chunks of the given sizes; chunks may split characters and lines. */
 function inPieces(text: string, sizes: number[]): ReadableStream<Uint8Array> {
   const bytes = new TextEncoder().encode(text);
   let at = 0;
@@ -24,20 +24,20 @@ async function all(body: ReadableStream<Uint8Array>): Promise<string[]> {
 }
 
 describe('serverSentEvents', () => {
-  it('reads data, and passes over comments, ids and names', async () => {
+  it('reads data and ignores comments, ids and names', async () => {
     const text = ': hello\n\nid: 1\nevent: opened\ndata: {"a":1}\n\n: keep-alive\n\ndata:{"b":2}\r\n\r\n';
     expect(await all(inPieces(text, [1000]))).toEqual(['{"a":1}', '{"b":2}']);
   });
 
-  it('puts lines of data together as lines', async () => {
+  it('joins data lines with newlines', async () => {
     expect(await all(inPieces('data: {"a":\ndata: 1}\n\n', [3]))).toEqual(['{"a":\n1}']);
   });
 
-  it('leaves out an event that never ended', async () => {
+  it('drops an incomplete event', async () => {
     expect(await all(inPieces('data: 1\n\ndata: 2', [1000]))).toEqual(['1']);
   });
 
-  it('reads the same however the bytes are cut', async () => {
+  it('does not depend on chunk boundaries', async () => {
     const sizes = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1 });
     await fc.assert(
       fc.asyncProperty(fc.array(fc.jsonValue({ stringUnit: 'binary' })), sizes, async (values, cuts) => {

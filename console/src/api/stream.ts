@@ -2,14 +2,14 @@ import { parseJson } from '../lib/json';
 import { isAbort, unreachable } from './errors';
 import { type RequestOptions, send } from './request';
 
-/** Bytes of one event of a stream at most. A page of 1,000 events of 1 MB does not fit, and should not. */
+/** Maximum size of one stream event. A page of 1,000 events of 1 MB does not fit, and should not. */
 const EVENT_CHARS_MAX = 256 * 1024 * 1024;
 
-/** The `data` of server-sent events, one by one. Comments, ids and event names are passed over: `data` repeats them. */
+/** Yields the `data` of server-sent events. Comments, ids and event names are ignored: `data` repeats them. */
 export async function* serverSentEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   const reader = body.getReader();
-  // Pieces of the line that has not ended yet: joined once, so that a long line costs no more than its length.
+  // Chunks of the incomplete line, joined once, so that the cost of a long line stays linear.
   let open: string[] = [];
   let openChars = 0;
   let data: string[] = [];
@@ -34,17 +34,17 @@ export async function* serverSentEvents(body: ReadableStream<Uint8Array>): Async
       if (start < text.length) {
         open.push(text.slice(start));
         openChars += text.length - start;
-        if (openChars > EVENT_CHARS_MAX) throw new Error('an event of the stream is too long');
+        if (openChars > EVENT_CHARS_MAX) throw new Error('an event in the stream is too long');
       }
       if (done) return;
     }
   } finally {
-    // Whoever stops reading closes the connection: the server then stops working for it.
+    // Closes the connection when the consumer stops, so that the server stops too.
     await reader.cancel().catch(() => {});
   }
 }
 
-/** Sends a request whose answer is a stream of objects, and yields them as they come. */
+/** Sends a request with a streamed response and yields its objects as they arrive. */
 export async function* stream<Event>(path: string, options: RequestOptions): AsyncGenerator<Event> {
   const response = await send(path, { ...options, headers: { accept: 'text/event-stream', ...options.headers } });
   if (!response.body) return;

@@ -5,7 +5,7 @@ afterEach(() => vi.unstubAllGlobals());
 
 const item = { kind: 'value', text: '"a"', label: 'a' };
 
-/** Answers one request after the other, and remembers what was asked. */
+/** Stubs `fetch` with one response per request, and records the request bodies. */
 function answers(...all: object[]): { timeout?: string }[] {
   const asked: { timeout?: string }[] = [];
   vi.stubGlobal('fetch', (_path: string, { body }: { body: string }) => {
@@ -17,13 +17,13 @@ function answers(...all: object[]): { timeout?: string }[] {
 
 const ask = async () => (await suggest({ index: 'a' }, 0, new AbortController().signal)).items;
 
-it('asks a busy server once more, with time', async () => {
+it('retries a busy server once with a longer timeout', async () => {
   const asked = answers({ items: [], timed_out: true }, { items: [item], timed_out: false });
   expect(await ask()).toEqual([item]);
   expect(asked.map(({ timeout }) => timeout)).toEqual([undefined, '5s']);
 });
 
-it('takes what is there, and nothing for nothing', async () => {
+it('accepts partial suggestions, and an empty complete list', async () => {
   for (const answer of [
     { items: [item], timed_out: true },
     { items: [], timed_out: false },

@@ -4,7 +4,7 @@ import { request } from './request';
 
 export interface Suggestion {
   kind: 'field' | 'value' | 'operator' | 'conjunction';
-  /** What is put in, quoted and escaped as the language asks. */
+  /** Text to insert, quoted and escaped for the query language. */
   text: string;
   label: string;
   detail?: string | number | null;
@@ -15,14 +15,17 @@ export interface Suggestions {
   replace: { from: number; to: number };
   items: Suggestion[];
   error: ErrorObject | null;
-  /** There was no time to look for more. */
+  /** The timeout ended the lookup early. */
   timed_out?: boolean;
 }
 
-/** How long it is looked for suggestions where the time that a typist does not notice was too short for any. */
+/** Timeout of the second attempt, if the default timeout was too short to find any suggestion. */
 const PATIENT = '5s';
 
-/** What may stand at `cursor`, a UTF-16 offset in the question's text. A server that is busy is given more time, as long as nobody types on. */
+/**
+ * Fetches completions for `cursor`, a UTF-16 offset in the query text. A busy server gets more time until the user
+ * types on.
+ */
 export async function suggest(question: Question, cursor: number, signal: AbortSignal): Promise<Suggestions> {
   const ask = (more: object) => request<Suggestions>('/_firn/discover/suggest', { body: { ...question, ...more, cursor, size: 30 }, signal });
   const quick = await ask({});

@@ -1,6 +1,6 @@
 import { request } from './request';
 
-/** One of `GET /_tasks`. */
+/** Item of `GET /_tasks`. */
 export interface Task {
   node: string;
   id: number;
@@ -13,10 +13,10 @@ export interface Task {
   headers: Record<string, string>;
 }
 
-/** The action of the request that lists tasks: a task of its own that nobody wants to see. */
+/** Action of the list request itself, which the list hides. */
 const LISTING = 'cluster:monitor/tasks/lists';
 
-/** Longest running first. */
+/** Lists tasks, longest running first. */
 export const listTasks = async (signal?: AbortSignal): Promise<Task[]> => {
   const { tasks } = await request<{ tasks: Task[] }>('/_tasks', { query: { detailed: true, group_by: 'none' }, ...(signal && { signal }) });
   return tasks.filter((task) => task.action !== LISTING).sort((left, right) => right.running_time_in_nanos - left.running_time_in_nanos);

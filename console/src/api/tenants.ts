@@ -1,6 +1,6 @@
 import { request } from './request';
 
-/** What a tenant may use; what is absent is inherited from `_default`, or not limited. */
+/** Quotas of a tenant. An absent quota is inherited from `_default`, or unlimited. */
 export interface Quotas {
   ingest_events_per_second?: number;
   ingest_bytes_per_second?: number;
@@ -11,10 +11,10 @@ export interface Quotas {
   shared_cache_bytes?: number;
 }
 
-/** What an operator declares about a tenant. */
+/** Settings of a tenant. */
 export interface TenantSettings {
   display_name?: string;
-  /** A time such as `90d`. */
+  /** Duration such as `90d`. */
   retention?: string;
   quotas: Quotas;
 }
@@ -38,9 +38,9 @@ export interface Tenant extends TenantSettings {
   /** Milliseconds since the epoch. */
   created?: number;
   deleting_since?: number;
-  /** With what it inherits. */
+  /** Settings including inherited ones. */
   effective: TenantSettings;
-  /** Where it was asked for. */
+  /** Only with `?usage=true`. */
   usage?: TenantUsage;
 }
 
@@ -55,7 +55,7 @@ export interface TenantDeletion {
   snapshots_not_read?: { snapshots_of: string; error: string }[];
 }
 
-/** The tenant whose settings all others inherit. */
+/** Pseudo tenant whose settings all tenants inherit. */
 export const DEFAULTS_ID = '_default';
 
 const path = (id: string) => `/_firn/tenants/${encodeURIComponent(id)}`;
@@ -67,11 +67,11 @@ export const fetchTenant = (id: string, signal?: AbortSignal) => request<Tenant>
 
 export const fetchUsage = (id: string, signal?: AbortSignal) => request<TenantUsage>(`${path(id)}/usage`, { ...(signal && { signal }) });
 
-/** Declares a tenant, or replaces what was declared. Quotas may be sizes with units. */
+/** Creates a tenant or replaces its settings. Quotas may be sizes with units. */
 export const putTenant = (id: string, settings: Record<string, unknown>) =>
   request<{ acknowledged: boolean; created?: boolean }>(path(id), { method: 'PUT', body: settings });
 
-/** Ends its keys and users at once; its events are removed in the background. */
+/** Deletes a tenant: its keys and users stop working at once, its events are removed in the background. */
 export const deleteTenant = (id: string) => request<{ acknowledged: boolean }>(path(id), { method: 'DELETE' });
 
 export const fetchDeletion = (id: string, signal?: AbortSignal) =>

@@ -13,7 +13,7 @@ import { SessionProvider } from './SessionProvider';
 import { Shell } from './Shell';
 import { cssVariables, theme } from './theme';
 
-/** Asked again only if nothing answered: an error of the server's is shown, not repeated. */
+/** Retries only without a response: a server error is shown, not retried. */
 const RETRIES_MAX = 1;
 
 const queryClient = new QueryClient({
@@ -33,7 +33,7 @@ export function App({ nonce }: { nonce: string }) {
       <QueryClientProvider client={queryClient}>
         <Formats>
           <SessionProvider>
-            {/* A step to another address is drawn at once: what is asked by it leaves before anything else is drawn. */}
+            {/* Navigation renders synchronously, so that requests of the new URL leave before the next paint. */}
             <BrowserRouter basename="/app" useTransitions={false}>
               <Routes>
                 <Route element={<Shell />}>
@@ -49,7 +49,7 @@ export function App({ nonce }: { nonce: string }) {
                       }
                     />
                   ))}
-                  <Route path="*" element={<Empty title="There is no such page">Pick one above.</Empty>} />
+                  <Route path="*" element={<Empty title="Page not found">Select a page from the navigation bar.</Empty>} />
                 </Route>
               </Routes>
             </BrowserRouter>

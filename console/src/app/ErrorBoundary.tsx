@@ -2,18 +2,20 @@ import { Component, type ReactNode } from 'react';
 import { Failed } from '../components/Failed';
 
 interface Props {
-  /** What is said of it, such as "The chart is not there". */
+  /** Title of the error, such as "Failed to load the chart". */
   title?: string;
   compact?: boolean;
-  /** Stands in its place, if that needs no word. */
+  /** Rendered instead of an error message. */
   instead?: ReactNode;
   children: ReactNode;
 }
 
-/** What browsers and the bundler say when a file of the console does not arrive: the server is away, or has another version now. */
+/**
+ * Browser and bundler messages for a console file that failed to load: the server is unreachable or has been updated.
+ */
 const NOT_LOADED = /dynamically imported module|importing a module script|module script failed|unable to preload/i;
 
-/** What breaks shows that it did, and leaves the rest of the console standing. */
+/** React error boundary: shows the error and keeps the rest of the console working. */
 export class ErrorBoundary extends Component<Props, { error: unknown }> {
   override state = { error: null as unknown };
 
@@ -23,12 +25,12 @@ export class ErrorBoundary extends Component<Props, { error: unknown }> {
 
   override render() {
     const { error } = this.state;
-    const { title = 'This page broke', compact = false, instead, children } = this.props;
+    const { title = 'Something went wrong', compact = false, instead, children } = this.props;
     if (error === null) return children;
     if (instead) return instead;
-    // A file that did not arrive is not asked for again by the same page; its address says what the page is about.
+    // Browsers do not retry a failed import within a page, so the page reloads. Its state is in the URL.
     const lost = error instanceof Error && NOT_LOADED.test(error.message);
     const retry = lost ? () => window.location.reload() : () => this.setState({ error: null });
-    return <Failed title={title} error={lost ? new Error('A file of the console did not arrive: firn cannot be reached, or it has another version by now.') : error} retry={retry} compact={compact} />;
+    return <Failed title={title} error={lost ? new Error('Failed to load part of the console: firn is unreachable or has been updated.') : error} retry={retry} compact={compact} />;
   }
 }

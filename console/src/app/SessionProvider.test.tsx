@@ -7,7 +7,7 @@ import type { Session } from '../api/session';
 
 const OPERATOR: Session = { security: true, user: { username: 'ada', roles: [] }, tenant: null, operator: true, view_as: null, csrf: 'old' };
 
-/** Who the sign-in page says has signed in. */
+/** Session that the mocked sign-in page returns. */
 let next: Session;
 vi.mock('../pages/sign-in', () => ({ default: ({ onSignedIn }: { onSignedIn: (session: Session) => void }) => <button onClick={() => onSignedIn(next)}>sign in</button> }));
 
@@ -18,7 +18,7 @@ beforeEach(() => {
   vi.resetModules();
   sent = [];
   expired = true;
-  // jsdom cannot load a page anew and says so: as in a browser, the code after it goes on.
+  // jsdom does not implement reload and logs an error. As in a browser, the code after it continues.
   vi.spyOn(console, 'error').mockImplementation(() => undefined);
   vi.stubGlobal('matchMedia', () => ({ matches: false, addEventListener: () => undefined, removeEventListener: () => undefined }));
   vi.stubGlobal('ResizeObserver', class {
@@ -34,7 +34,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** A request that meets the end of its session, and then a sign-in. Says what was sent of it. */
+/** Sends a request in an expired session, then signs in. Returns the requests that were sent. */
 async function signInOver(session: Session, by: Session) {
   next = by;
   vi.stubGlobal('fetch', (path: string, { method, headers }: { method: string; headers: Record<string, string> }) => {
@@ -62,7 +62,7 @@ async function signInOver(session: Session, by: Session) {
   return sent;
 }
 
-/** Signs out where the server says `status` to it; where the page is then led, and what was said of a failure. */
+/** Signs out while the server responds with `status`. Returns the navigation targets and the error text. */
 async function signOutWith(status: number) {
   const led: string[] = [];
   vi.stubGlobal('location', { assign: (to: string) => led.push(to) });
@@ -90,37 +90,40 @@ async function signOutWith(status: number) {
   return { led, said };
 }
 
-test('who signs out of a session that is over is out', async () => {
+test('signing out of an expired session succeeds', async () => {
   expect(await signOutWith(200)).toEqual({ led: ['/app/'], said: '' });
   cleanup();
   expect(await signOutWith(401)).toEqual({ led: ['/app/'], said: '' });
 });
 
-test('who cannot be signed out is told so', async () => {
+test('a failed sign-out reports the error', async () => {
   expect(await signOutWith(503)).toEqual({ led: [], said: 'no' });
 });
 
-test('what waits for a sign-in goes on as the one who asked for it', async () => {
+test('a request that waits for a sign-in continues for the same user', async () => {
   expect(await signInOver(OPERATOR, { ...OPERATOR, csrf: 'new' })).toEqual([
     { method: 'DELETE', csrf: 'old' },
     { method: 'DELETE', csrf: 'new' },
   ]);
 });
 
-test('what waits for a sign-in never goes on as somebody else', async () => {
+test('a request that waits for a sign-in never continues as another user', async () => {
   expect(await signInOver(OPERATOR, { ...OPERATOR, user: { username: 'bob', roles: [] }, csrf: 'new' })).toHaveLength(1);
-  // Whatever else happens before the page is loaded anew.
+  // Also if the credentials are renewed before the page reloads.
   const { credentials } = await import('../api/credentials');
   credentials.renew('new');
   await new Promise((resolve) => setTimeout(resolve, 50));
   expect(sent).toHaveLength(1);
 });
 
-test('what was asked in the view of a tenant never goes on without it', async () => {
+test('a request of a tenant view never continues without the view', async () => {
   expect(await signInOver({ ...OPERATOR, view_as: 'acme' }, { ...OPERATOR, csrf: 'new' })).toHaveLength(1);
 });
 
-/** A page of `before` sends a request when the cookie is one of `now` already, or is told by another tab. Says what it sent, whether it still shows what it did, and where it was loaded anew. */
+/**
+ * A page of session `before` sends a request, or gets a message from another tab, when the cookie already belongs to
+ * session `now`. Returns the number of reloads and the tokens that were sent.
+ */
 async function findsChanged(before: Session, now: Session | null, by: 'request' | 'tab') {
   let there: Session | null = before;
   let loads = 0;
@@ -159,26 +162,26 @@ async function findsChanged(before: Session, now: Session | null, by: 'request' 
 const VIEWING: Session = { ...OPERATOR, view_as: 'acme', csrf: 'of acme' };
 const BOB: Session = { ...OPERATOR, user: { username: 'bob', roles: [] }, csrf: 'of bob' };
 
-test('a view that another tab took is seen with the next request', async () => {
+test('a view that another tab started is noticed with the next request', async () => {
   expect(await findsChanged(OPERATOR, VIEWING, 'request')).toEqual({ loads: 1, tokens: ['old'] });
 });
 
-test('a page in a view that was given back is loaded anew', async () => {
+test('a page reloads when its tenant view has ended', async () => {
   expect(await findsChanged(VIEWING, OPERATOR, 'request')).toEqual({ loads: 1, tokens: ['of acme'] });
 });
 
-test('a page of somebody who is not signed in any more is loaded anew', async () => {
+test('a page reloads when its user is no longer signed in', async () => {
   expect(await findsChanged(OPERATOR, BOB, 'request')).toEqual({ loads: 1, tokens: ['old'] });
 });
 
-test('a new session of the same user goes on', async () => {
+test('requests continue in a new session of the same user', async () => {
   expect(await findsChanged(OPERATOR, { ...OPERATOR, csrf: 'new' }, 'request')).toEqual({ loads: 0, tokens: ['old', 'new'] });
 });
 
-test('other tabs are heard at once', async () => {
+test('a message from another tab takes effect at once', async () => {
   expect(await findsChanged(OPERATOR, VIEWING, 'tab')).toEqual({ loads: 1, tokens: [] });
 });
 
-test('who signs out in another tab leaves nothing on the screen', async () => {
+test('a page reloads when the user signs out in another tab', async () => {
   expect(await findsChanged(OPERATOR, null, 'tab')).toEqual({ loads: 1, tokens: [] });
 });

@@ -11,13 +11,13 @@ import SignIn from '../pages/sign-in';
 import { SessionContext, type SessionContextValue } from './session-context';
 
 const SESSION_KEY = ['session'];
-/** All tabs of the browser share the session: one that changes it tells the others. */
+/** All tabs of a browser share the session: a tab that changes it notifies the others. */
 const CHANNEL = 'firn-session';
 
 /**
- * Asks who is signed in and shows the console or the sign-in page. When a session ends in the middle of something,
- * sign-in lies over the page and whatever was asked goes on afterwards. When another tab signs in somebody else, takes a
- * view or signs out, the page is loaded anew.
+ * Fetches the session and shows the console or the sign-in page. When a session expires, a sign-in dialog covers the
+ * page and pending requests continue afterwards. When another tab signs in another user, changes the tenant view or
+ * signs out, the page reloads.
  */
 export function SessionProvider({ children }: { children: ReactNode }) {
   const client = useQueryClient();
@@ -29,7 +29,7 @@ export function SessionProvider({ children }: { children: ReactNode }) {
     retry: false,
   });
   const session = data ?? null;
-  // Before children ask anything: their first request must carry the token already.
+  // During render, before the children: their first request must already carry the token.
   useMemo(() => credentials.renew(session?.csrf ?? null), [session]);
 
   useEffect(() => {
@@ -38,13 +38,13 @@ export function SessionProvider({ children }: { children: ReactNode }) {
 
   const channel = useRef<BroadcastChannel | null>(null);
   const tellOthers = useCallback(() => channel.current?.postMessage('changed'), []);
-  /** A view that is being taken here. */
+  /** Pending view change of this tab. */
   const taking = useRef<Promise<unknown>>(Promise.resolve());
 
   const adopt = useCallback(
     (next: Session | null) => {
       const before = client.getQueryData<Session | null>(SESSION_KEY) ?? null;
-      // What was asked with one's eyes must not go on with another's, nor stay on the screen.
+      // Requests of one identity must not continue under another one, and their results must not stay on the screen.
       if (before && !(next && haveSameEyes(before, next))) {
         credentials.end();
         window.location.reload();
@@ -73,14 +73,14 @@ export function SessionProvider({ children }: { children: ReactNode }) {
       const next = await viewAs(tenant, reason);
       credentials.takeView(next.csrf);
       client.setQueryData(SESSION_KEY, next);
-      // Nothing that was seen with other eyes may stay on the screen.
+      // Results of the previous view must not stay on the screen.
       client.removeQueries({ predicate: (query) => query.queryKey !== SESSION_KEY && query.queryKey[0] !== 'session' });
     };
     return {
       session,
       signOut: async () => {
         await signOut().catch((error: unknown) => {
-          // Of a session that is over already there is nothing left to end.
+          // The session has already ended.
           if (!(error instanceof ApiError && error.status === 401)) throw error;
         });
         tellOthers();
@@ -103,7 +103,7 @@ export function SessionProvider({ children }: { children: ReactNode }) {
     tellOthers();
   };
 
-  if (isPending) return <Loading label="Asking who is signed in" />;
+  if (isPending) return <Loading label="Checking your session" />;
   if (error) {
     return (
       <Center mih="60vh">
@@ -114,7 +114,7 @@ export function SessionProvider({ children }: { children: ReactNode }) {
   if (!value) return <SignIn onSignedIn={signedInHere} />;
   return (
     <SessionContext value={value}>
-      {/* Whose view it is belongs to everything below: another view starts anew. */}
+      {/* Another tenant view remounts everything below. */}
       <Box key={value.session.view_as ?? ''} component="div" style={{ display: 'contents' }}>
         {children}
       </Box>
@@ -133,7 +133,7 @@ export function SessionProvider({ children }: { children: ReactNode }) {
 const haveSameEyes = (one: Session, other: Session) =>
   one.user?.username === other.user?.username && one.tenant === other.tenant && one.view_as === other.view_as;
 
-/** The session, or null when somebody has to sign in first. */
+/** Fetches the session; null if the user has to sign in first. */
 async function signedIn(signal?: AbortSignal): Promise<Session | null> {
   try {
     return await fetchSession(signal);

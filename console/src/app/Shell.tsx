@@ -11,7 +11,7 @@ import { useSession } from './session-context';
 import classes from './Shell.module.css';
 import { useAddresses } from './use-addresses';
 
-/** What is around every page: navigation, who is signed in, light or dark, and whose view this is. */
+/** Frame of every page: navigation, user menu, color scheme and the tenant view banner. */
 export function Shell() {
   const { session } = useSession();
   const addressOf = useAddresses(PAGES);
@@ -50,7 +50,7 @@ export function Shell() {
 function SchemeButton() {
   const { setColorScheme } = useMantineColorScheme();
   const dark = useComputedColorScheme('light', { getInitialValueInEffect: false }) === 'dark';
-  const label = dark ? 'Light colours' : 'Dark colours';
+  const label = dark ? 'Light mode' : 'Dark mode';
   return (
     <Tooltip label={label}>
       <ActionIcon variant="transparent" className={classes.button} aria-label={label} onClick={() => setColorScheme(dark ? 'light' : 'dark')}>
@@ -79,7 +79,7 @@ function UserMenu() {
           <br />
           {session.tenant ? `tenant ${session.tenant}` : 'operator'} · {roles.join(', ') || 'no roles'}
         </Menu.Label>
-        <Menu.Item leftSection={<IconLogout size={16} aria-hidden />} onClick={() => void signOut().catch(say('You are still signed in'))}>
+        <Menu.Item leftSection={<IconLogout size={16} aria-hidden />} onClick={() => void signOut().catch(say('Sign-out failed'))}>
           Sign out
         </Menu.Item>
       </Menu.Dropdown>
@@ -93,10 +93,10 @@ function ViewAsBanner() {
   return (
     <div className={classes.banner} role="status">
       <Text span size="sm" c="inherit">
-        You see what tenant <b>{session.view_as}</b> sees. The audit log says so.
+        Viewing as tenant <b>{session.view_as}</b>. This is audited.
       </Text>
-      <Button size="compact-xs" color="dark" onClick={() => void viewAs(null, '').catch(say('You still see what the tenant sees'))}>
-        Back to your own view
+      <Button size="compact-xs" color="dark" onClick={() => void viewAs(null, '').catch(say('Failed to exit the tenant view'))}>
+        Exit tenant view
       </Button>
     </div>
   );

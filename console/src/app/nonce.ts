@@ -1,4 +1,4 @@
-/** The nonce that the Content-Security-Policy of this very page allows style elements by. */
+/** Returns the nonce that the Content-Security-Policy of this page allows style elements with. */
 export function styleNonce(): string {
   return document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? '';
 }

@@ -3,13 +3,13 @@ import { IconActivity, IconCamera, IconCompass, IconDatabase, IconLayoutDashboar
 import { type ComponentType, lazy, type LazyExoticComponent } from 'react';
 
 export interface Page {
-  /** First part of the address below /app, and the folder in `pages/`. */
+  /** First part of the path below /app, and the folder in `pages/`. */
   name: string;
   label: string;
   icon: Icon;
-  /** Not shown to the users of a tenant. The server refuses them too; this only spares them the door. */
+  /** Hidden from tenant users. The server refuses their requests anyway. */
   operatorsOnly?: boolean;
-  /** Its address is work: the navigation leads back to it. */
+  /** Its URL holds the user's work: the navigation link restores it. */
   keepsAddress?: boolean;
   Component: LazyExoticComponent<ComponentType>;
 }
@@ -18,12 +18,12 @@ const modules = import.meta.glob<{ default: ComponentType }>(['../pages/*/index.
 
 const load = (name: string) => modules[`../pages/${name}/index.tsx`];
 
-/** The page that the address names is fetched at once, while the server is asked who is signed in. */
+/** Loads the page of the current URL at once, in parallel with the session request. */
 const named = load(/^\/app\/([^/]+)/.exec(globalThis.location?.pathname ?? '')?.[1] ?? 'discover');
-// A failure is met, and shown, where the page is drawn.
+// A failure is handled where the page renders.
 named?.().catch(() => undefined);
 
-/** In the order of the navigation. Each page is loaded when it is first opened. */
+/** Pages in navigation order. Each is loaded when it is first opened. */
 export const PAGES: Page[] = (
   [
     { name: 'discover', label: 'Discover', icon: IconCompass, keepsAddress: true },
@@ -31,7 +31,7 @@ export const PAGES: Page[] = (
     { name: 'indices', label: 'Indices', icon: IconDatabase },
     { name: 'snapshots', label: 'Snapshots', icon: IconCamera, operatorsOnly: true },
     { name: 'tasks', label: 'Tasks', icon: IconListCheck, operatorsOnly: true },
-    { name: 'queries', label: 'Queries', icon: IconActivity, operatorsOnly: true },
+    { name: 'queries', label: 'Activity', icon: IconActivity, operatorsOnly: true },
     { name: 'tenants', label: 'Tenants', icon: IconUsers, operatorsOnly: true },
     { name: 'start', label: 'Send events', icon: IconPlayerPlay },
   ] satisfies Omit<Page, 'Component'>[]

@@ -4,7 +4,7 @@ import type { Session } from '../api/session';
 export interface SessionContextValue {
   session: Session;
   signOut(): Promise<void>;
-  /** Takes a tenant's view (operators only; the audit log keeps the reason), or with null gives it back. */
+  /** Starts viewing as a tenant (operators only; the audit log records the reason), or ends it with null. */
   viewAs(tenant: string | null, reason: string): Promise<void>;
 }
 

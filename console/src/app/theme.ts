@@ -1,6 +1,6 @@
 import { createTheme, type CSSVariablesResolver, type MantineColorsTuple } from '@mantine/core';
 
-/** The blue of old snow. Shade 8 carries white text at 5.6 : 1. */
+/** Brand blue. White text on shade 8 has a contrast of 5.6 : 1. */
 const glacier: MantineColorsTuple = [
   '#e9f6fb', '#cfe9f4', '#a3d3e6', '#74bcd9', '#4fa9ce', '#379ec8', '#2798c6', '#1a84b0', '#0b6e99', '#00597d',
 ];
@@ -12,7 +12,7 @@ export const theme = createTheme({
   autoContrast: true,
   cursorType: 'pointer',
   defaultRadius: 'sm',
-  // What the reader's system uses: nothing to fetch, nothing that jumps.
+  // System fonts: nothing to load, no layout shift.
   fontFamily: 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Helvetica Neue", Arial, sans-serif, "Noto Color Emoji"',
   fontFamilyMonospace: 'ui-monospace, SFMono-Regular, "Cascadia Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace',
   components: {
@@ -20,14 +20,14 @@ export const theme = createTheme({
     Modal: { defaultProps: { closeButtonProps: { 'aria-label': 'Close' }, transitionProps: { duration: 100 } } },
     Notification: { defaultProps: { closeButtonProps: { 'aria-label': 'Close' } } },
     Popover: { defaultProps: { transitionProps: { duration: 80 } } },
-    // A menu has nothing but items: the first has the focus.
+    // Menus contain only items, so the first item takes the focus.
     Menu: { defaultProps: { transitionProps: { duration: 80 }, withInitialFocusPlaceholder: false } },
   },
 });
 
 const HUES = ['glacier', 'blue', 'gray', 'red', 'orange', 'yellow', 'green', 'teal', 'grape'];
 
-/** Mantine's soft texts miss 4.5 : 1 against their background; these do not. Surfaces get names of their own. */
+/** Replaces Mantine's dimmed text colors, whose contrast is below 4.5 : 1, and defines surface colors. */
 export const cssVariables: CSSVariablesResolver = (made) => ({
   variables: {},
   light: {
@@ -64,7 +64,7 @@ export const cssVariables: CSSVariablesResolver = (made) => ({
   },
 });
 
-/** Text on a tint of its own hue, at 4.5 : 1 or more. */
+/** Text colors on a tint of the same hue, with a contrast of at least 4.5 : 1. */
 const darkText: Record<string, string> = {
   glacier: '#00597d',
   blue: '#0b4f94',

@@ -24,7 +24,7 @@ afterEach(cleanup);
 
 const leadsTo = (name: string) => screen.getByText(name).getAttribute('href');
 
-it('leads back to a page as it was left, and from the page itself to its beginning', () => {
+it('restores the last URL of a page, and resets the page that is open', () => {
   const asked = '/discover?q=severity%3A+critical&f=%5B%7B%22pin%22%3Atrue%7D%5D';
   render(
     <MemoryRouter initialEntries={[asked]}>

@@ -3,8 +3,8 @@ import { useLocation } from 'react-router';
 import type { Page } from './pages';
 
 /**
- * Where the navigation leads: to a page as it was left, if it keeps its address; from the page itself to its beginning.
- * Kept as long as the window shows the same person's view: what one has asked is nothing for the next.
+ * Returns the link targets of the navigation: the last URL of a page with `keepsAddress`, the plain URL of the page that
+ * is open. The URLs live as long as the component: another user or tenant view starts without them.
  */
 export function useAddresses(pages: readonly Pick<Page, 'name' | 'keepsAddress'>[]): (name: string) => string {
   const { pathname, search } = useLocation();

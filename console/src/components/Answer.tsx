@@ -5,21 +5,21 @@ import { Loading } from './Loading';
 
 interface Props<Data> {
   query: UseQueryResult<Data>;
-  /** What is asked for, as in "Snapshots". */
+  /** Name of the requested data, such as "Snapshots". */
   what: string;
   children: (data: Data) => ReactNode;
 }
 
-/** The loading and failed looks of one question, and its answer. A failed refresh leaves what was known, and says so. */
+/** Loading, failed and loaded state of one query. A failed refresh keeps the previous data and shows the error. */
 export function Answer<Data>({ query, what, children }: Props<Data>) {
   const { data, error, refetch } = query;
   if (data === undefined) {
-    if (error) return <Failed title={`${what}: no answer`} error={error} retry={() => void refetch()} />;
+    if (error) return <Failed title={`${what}: request failed`} error={error} retry={() => void refetch()} />;
     return <Loading label={what} />;
   }
   return (
     <>
-      {error && <Failed title={`${what}: not up to date`} error={error} retry={() => void refetch()} compact />}
+      {error && <Failed title={`${what}: refresh failed`} error={error} retry={() => void refetch()} compact />}
       {children(data)}
     </>
   );

@@ -4,22 +4,22 @@ import classes from './Bars.module.css';
 
 export interface Bar {
   key: string;
-  /** What the bar is of; may be a link. */
+  /** Label of the bar; may be a link. */
   label: ReactNode;
   value: number;
-  /** How the value is written. */
+  /** Formatted value. */
   text: string;
 }
 
 interface Props {
-  /** What is listed, for screen readers. */
+  /** Name of the list for screen readers. */
   label: string;
   bars: Bar[];
-  /** What a full bar stands for; the largest value without it. */
+  /** Value of a full bar; the largest value by default. */
   max?: number;
 }
 
-/** Values beside each other, each as text with a bar behind it: read as a list, seen as a chart. */
+/** Horizontal bar chart as an accessible list: each value is text with a bar behind it. */
 export function Bars({ label, bars, max }: Props) {
   const full = max ?? Math.max(...bars.map((bar) => bar.value), 0);
   return (

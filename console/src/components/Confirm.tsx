@@ -6,18 +6,22 @@ import { Failed } from './Failed';
 
 interface Props {
   title: string;
-  /** What happens, and what cannot be undone. */
+  /** Consequences of the action, and whether it can be undone. */
   children: ReactNode;
-  /** What the button says: the deed, not "OK". */
+  /** Label of the confirm button: the action, not "OK". */
   action: string;
-  /** What has to be typed first, where a slip would cost data. */
+  /** Label of the other button. */
+  dismiss?: string;
+  /** Text that the user has to type first, if a slip would cost data. */
   typed?: string;
   onConfirm: () => Promise<unknown>;
   onClose: () => void;
 }
 
-/** Asks before anything that destroys. What fails stays in the dialog, with the server's words. */
-export function Confirm({ title, children, action, typed, onConfirm, onClose }: Props) {
+/**
+ * Confirmation dialog of a destructive action. If the action fails, the dialog stays open and shows the server's error.
+ */
+export function Confirm({ title, children, action, dismiss = 'Cancel', typed, onConfirm, onClose }: Props) {
   const [text, setText] = useState('');
   const { mutate, isPending, error } = useMutation({ mutationFn: onConfirm, onSuccess: onClose });
   const ready = typed === undefined || text === typed;
@@ -49,7 +53,7 @@ export function Confirm({ title, children, action, typed, onConfirm, onClose }: 
           {error && <Failed error={error} compact />}
           <Group justify="flex-end">
             <Button variant="default" onClick={onClose}>
-              Keep
+              {dismiss}
             </Button>
             <Button type="submit" color="red" loading={isPending} disabled={!ready}>
               {action}

@@ -4,12 +4,12 @@ import { useState } from 'react';
 import { copyText } from './copy';
 import classes from './CopyBlock.module.css';
 
-/** Text to take elsewhere, with a button that copies it. */
+/** Code block with a copy button. */
 export function CopyBlock({ text, label }: { text: string; label: string }) {
   const [copied, setCopied] = useState<string | null>(null);
   return (
     <div className={classes.block}>
-      {/* It may be wider than the page, and whoever has no mouse scrolls it by keys: it takes the focus. */}
+      {/* Focusable, so that keyboard users can scroll a block that is wider than the page. */}
       <Code block className={classes.code ?? ''} tabIndex={0} aria-label={label}>
         {text}
       </Code>

@@ -10,43 +10,43 @@ import { useTableState } from './use-table-state';
 export interface Column<Row> {
   id: string;
   title: string;
-  /** What rows are sorted by and found by. */
+  /** Value for sorting and searching. */
   value: (row: Row) => string | number | null;
-  /** How it is shown; the value as it is without one. */
+  /** Renders the cell; the plain value by default. */
   cell?: (row: Row) => ReactNode;
-  /** Pixels; columns without share what is left. */
+  /** Pixels; columns without a width share the remaining space. */
   width?: number;
   numeric?: boolean;
-  /** False where sorting means nothing, as for buttons. */
+  /** False for columns that cannot be sorted, such as buttons. */
   sortable?: boolean;
 }
 
 interface Props<Row> {
-  /** What the table is of, for screen readers. */
+  /** Name of the table for screen readers. */
   label: string;
   rows: Row[];
   columns: Column<Row>[];
   rowKey: (row: Row) => string;
-  /** `column` or `-column`: how it is sorted until the reader chooses. */
+  /** `column` or `-column`: default sort. */
   initialSort?: string;
   isSelected?: (row: Row) => boolean;
-  /** Beside the field that finds rows. */
+  /** Controls next to the search field. */
   tools?: ReactNode;
-  /** Pixels at most. */
+  /** Maximum height in pixels. */
   height?: number;
-  /** Where several tables share an address: a prefix of this one's parameters. */
+  /** Prefix of this table's URL parameters, if a page has several tables. */
   name?: string;
-  /** Draws the tools alone where there are no rows, and leaves the empty look to the page. */
+  /** Renders only the tools if there are no rows; the page renders the empty state. */
   hideWhenEmpty?: boolean;
 }
 
 const ROW_PX = 35;
-/** Fewer rows need no field to find them. */
+/** Minimum number of rows for a search field. */
 const FINDABLE_MIN = 8;
 
 /**
- * A table of any length: only the rows on screen are drawn, 12,500 indices scroll like twelve. Sorting and finding are in
- * the address. A real `table` with spacers above and below, so that screen readers know rows and columns.
+ * Virtualized table: only the rows on screen are rendered, so 12,500 indices scroll like twelve. Sort and search are in the
+ * URL. A real `table` with spacers above and below, so that screen readers know rows and columns.
  */
 export function DataTable<Row>({ label, rows, columns, rowKey, initialSort, isSelected, tools, height = 560, name = '', hideWhenEmpty = false }: Props<Row>) {
   const format = useFormat();
@@ -59,7 +59,7 @@ export function DataTable<Row>({ label, rows, columns, rowKey, initialSort, isSe
         (column): ColumnDef<Row> => ({
           id: column.id,
           header: column.title,
-          // What is not there sorts last, whichever way.
+          // Missing values sort last in both directions.
           accessorFn: (row) => column.value(row) ?? undefined,
           sortUndefined: 'last',
           sortingFn: column.numeric ? 'basic' : 'alphanumeric',
@@ -108,7 +108,7 @@ export function DataTable<Row>({ label, rows, columns, rowKey, initialSort, isSe
           </Text>
         </Group>
       )}
-      {/* Whoever has no mouse scrolls it by keys, so it takes the focus. */}
+      {/* Focusable, so that keyboard users can scroll it. */}
       {/* eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
       <div ref={scroll} hidden={hideWhenEmpty && rows.length === 0} className={classes.scroll} style={{ maxHeight: height }} tabIndex={0} role="region" aria-label={label}>
         <table className={classes.table} aria-rowcount={shown.length + 1} style={{ minWidth: minWidth(columns) }}>
@@ -171,7 +171,7 @@ export function DataTable<Row>({ label, rows, columns, rowKey, initialSort, isSe
         </table>
         {shown.length === 0 && (
           <Text size="sm" c="dimmed" p="md" ta="center">
-            Nothing here is called “{find}”.
+            No matches for “{find}”.
           </Text>
         )}
       </div>
@@ -179,14 +179,14 @@ export function DataTable<Row>({ label, rows, columns, rowKey, initialSort, isSe
   );
 }
 
-/** A column that shares what is left still needs this much. */
+/** Minimum width of a column without a width. */
 const SHARED_PX = 200;
 
 function minWidth<Row>(columns: Column<Row>[]): number {
   return columns.reduce((sum, column) => sum + (column.width ?? SHARED_PX), 0);
 }
 
-/** Stands for the rows that are not drawn. */
+/** Placeholder with the height of the rows that are not rendered. */
 function Spacer({ height, columns }: { height: number; columns: number }) {
   if (height <= 0) return null;
   return (

@@ -3,7 +3,7 @@ import { useReturnFocus } from './return-focus';
 
 type Props = Omit<ModalProps, 'opened' | 'returnFocus'>;
 
-/** A dialog, open as long as it is on the page. */
+/** Modal dialog, open as long as it is mounted. */
 export function Dialog({ children, ...others }: Props) {
   useReturnFocus();
   return (

@@ -4,11 +4,11 @@ import type { ReactNode } from 'react';
 
 interface Props {
   title: string;
-  /** What the reader can do about it. */
+  /** What the user can do about it. */
   children?: ReactNode;
 }
 
-/** The empty look of any view. */
+/** Empty state of a view. */
 export function Empty({ title, children }: Props) {
   return (
     <Stack align="center" gap="xs" p="xl" ta="center">

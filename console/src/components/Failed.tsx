@@ -4,14 +4,14 @@ import { ApiError, errorText } from '../api/errors';
 
 interface Props {
   error: unknown;
-  /** What was attempted, such as "Histogram". */
+  /** Title of the error. */
   title?: string;
   retry?: () => void;
   compact?: boolean;
 }
 
-/** The failed look of any view: the server's text unchanged, and a way to try again. */
-export function Failed({ error, title = 'That did not work', retry, compact = false }: Props) {
+/** Error state of a view: the server's text unchanged, and a retry button. */
+export function Failed({ error, title = 'Action failed', retry, compact = false }: Props) {
   const kind = error instanceof ApiError && error.type !== 'error' ? error.type : null;
   return (
     <Alert role="alert" color="red" title={title} icon={<IconAlertTriangle size={18} aria-hidden />} p={compact ? 'xs' : 'md'} maw={900} w="100%">

@@ -1,7 +1,7 @@
 import { Paper, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 
-/** One number and what it is. */
+/** Single metric with its label. */
 export function Figure({ label, value, detail }: { label: string; value: ReactNode; detail?: ReactNode }) {
   return (
     <Paper withBorder p="sm" miw={140} bg="var(--firn-surface)">

@@ -6,18 +6,18 @@ import { Failed } from './Failed';
 
 interface Props {
   title: string;
-  /** What the button says: the deed, not "OK". */
+  /** Label of the submit button: the action, not "OK". */
   action: string;
-  /** Whether what is filled in can be sent. */
+  /** Whether the form can be submitted. */
   ready?: boolean;
-  /** The dialog closes when it succeeded. */
+  /** The dialog closes when this succeeds. */
   onSubmit: () => Promise<unknown>;
   onClose: () => void;
   size?: string;
   children: ReactNode;
 }
 
-/** Asks for what a deed needs. What fails stays in the dialog, with the server's words. */
+/** Dialog with a form. If the request fails, the dialog stays open and shows the server's error. */
 export function FormDialog({ title, action, ready = true, onSubmit, onClose, size = 'md', children }: Props) {
   const { mutate, isPending, error } = useMutation({ mutationFn: onSubmit, onSuccess: onClose });
   const submit = (event: FormEvent) => {

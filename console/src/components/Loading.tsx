@@ -1,6 +1,6 @@
 import { Center, Group, Loader, Text } from '@mantine/core';
 
-/** The loading look of any view. */
+/** Loading state of a view. */
 export function Loading({ label = 'Loading' }: { label?: string }) {
   return (
     <Center p="lg" role="status">

@@ -2,7 +2,7 @@ import { Menu as MantineMenu, type MenuProps } from '@mantine/core';
 import { useState } from 'react';
 import { useGiveBack } from './return-focus';
 
-/** Mantine's menu, but who leaves it by a click elsewhere has the focus there. */
+/** Mantine's menu, but a click outside keeps the focus on the clicked element. */
 export function Menu({ opened, onChange, ...others }: MenuProps) {
   const [own, setOwn] = useState(false);
   const open = opened ?? own;

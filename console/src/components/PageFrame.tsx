@@ -4,16 +4,16 @@ import { Link } from 'react-router';
 
 interface Props {
   title: string;
-  /** One line on what the page is for. */
+  /** One-line description of the page. */
   about?: string;
-  /** Buttons beside the title. */
+  /** Buttons next to the title. */
   actions?: ReactNode;
-  /** The list that a page about one thing belongs to, and the name that the thing has there. */
+  /** Breadcrumb of a detail page: its list, and the name of the item. */
   within?: { list: string; to: string; name: string };
   children: ReactNode;
 }
 
-/** Title, actions, the way back and margins, the same on every page but Discover. */
+/** Layout of every page but Discover: title, actions, breadcrumb and margins. */
 export function PageFrame({ title, about, actions, within, children }: Props) {
   return (
     <Box p="md" maw={1600} mx="auto">

@@ -3,14 +3,14 @@ import { ErrorBoundary } from '../app/ErrorBoundary';
 import { Loading } from './Loading';
 
 interface Props {
-  /** What is said if it cannot be shown, such as "The chart is not there". */
+  /** Title of the error if it cannot be loaded, such as "Failed to load the chart". */
   lost: string;
-  /** What is shown until its files are there. */
+  /** Rendered while its files load. */
   fallback?: ReactNode;
   children: ReactNode;
 }
 
-/** A part of a page whose files come when it is needed. Without them the page stays as it is. */
+/** Lazily loaded part of a page. If its files fail to load, the rest of the page stays. */
 export function Part({ lost, fallback = <Loading />, children }: Props) {
   return (
     <ErrorBoundary title={lost} compact>

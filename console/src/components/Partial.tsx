@@ -2,7 +2,7 @@ import { Alert, Button, Collapse, Table, Text } from '@mantine/core';
 import { IconAlertCircle } from '@tabler/icons-react';
 import { useState } from 'react';
 
-/** One shard that is missing from an answer, and why. As Elasticsearch's `_shards.failures`. */
+/** Failed shard of a response, with the reason. Same shape as Elasticsearch's `_shards.failures`. */
 export interface ShardFailure {
   shard?: number | null;
   index?: string | null;
@@ -11,12 +11,12 @@ export interface ShardFailure {
 }
 
 interface Props {
-  /** What is not whole, such as "The histogram leaves out 2 of 8 shards". */
+  /** What is incomplete, such as "Histogram: 2 of 8 shards failed". */
   title: string;
   failures: ShardFailure[];
 }
 
-/** The partial look of any view: says that the answer is not whole, which shards are missing, and why. */
+/** Partial state of a view: which shards are missing from the response, and why. */
 export function Partial({ title, failures }: Props) {
   const [open, setOpen] = useState(false);
   return (
@@ -24,7 +24,7 @@ export function Partial({ title, failures }: Props) {
       {failures.length > 0 && (
         <>
           <Button size="compact-xs" variant="default" aria-expanded={open} onClick={() => setOpen(!open)}>
-            {open ? 'Hide what is missing' : 'What is missing and why'}
+            {open ? 'Hide missing shards' : 'Show missing shards'}
           </Button>
           <Collapse in={open}>
             <Table fz="xs" mt="xs" withRowBorders={false}>
@@ -33,7 +33,7 @@ export function Partial({ title, failures }: Props) {
                   <Table.Th>Index</Table.Th>
                   <Table.Th>Shard</Table.Th>
                   <Table.Th>Node</Table.Th>
-                  <Table.Th>Why</Table.Th>
+                  <Table.Th>Reason</Table.Th>
                 </Table.Tr>
               </Table.Thead>
               <Table.Tbody>

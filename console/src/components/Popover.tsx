@@ -3,7 +3,10 @@ import { useGiveBack } from './return-focus';
 
 type Props = Omit<PopoverProps, 'returnFocus' | 'trapFocus'> & { opened: boolean };
 
-/** Mantine's popover with the focus in it, which it gives back: but who leaves it by a click elsewhere has the focus there. */
+/**
+ * Mantine's popover. It traps the focus and returns it to the opener, but a click outside keeps the focus on the
+ * clicked element.
+ */
 export function Popover(props: Props) {
   useGiveBack(props.opened);
   return <MantinePopover {...props} trapFocus returnFocus={false} />;

@@ -10,26 +10,26 @@ import classes from './TimeChart.module.css';
 
 export interface Series {
   label: string;
-  /** One value for each time; null where there is none. */
+  /** One value per time; null if missing. */
   values: (number | null)[];
   color: string;
 }
 
 interface Props {
-  /** What is drawn, for whoever does not see it. */
+  /** Description for screen readers. */
   label: string;
-  /** Beginnings of buckets: milliseconds since the epoch, ascending. */
+  /** Start of each bucket: milliseconds since the epoch, ascending. */
   times: number[];
-  /** Width of a bucket where there is only one: of several it is how far they are apart. */
+  /** Width of a single bucket; several buckets are as wide as their distance. */
   intervalMs: number;
   series: Series[];
   kind: 'lines' | 'bars';
-  /** How a value is written. */
+  /** Formats a value. */
   show: (value: number) => string;
   height?: number;
 }
 
-/** Values over time: lines, or bars one on top of the other. The legend below has the numbers under the pointer. */
+/** Chart of values over time: lines or stacked bars. The legend below shows the values under the pointer. */
 export function TimeChart({ label, times, intervalMs, series, kind, show, height = 200 }: Props) {
   const format = useFormat();
   const dark = useComputedColorScheme('light', { getInitialValueInEffect: false }) === 'dark';
@@ -42,7 +42,7 @@ export function TimeChart({ label, times, intervalMs, series, kind, show, height
     const [fromMs, toMs] = spanOf(times, intervalMs);
     const tick = timeTicks(format.zone, format.locale);
     const sums = kind === 'bars' ? stack(series.map(({ values }) => values)) : series.map(({ values }) => values);
-    // The highest sum first: lower ones are drawn over it.
+    // The highest sum first: lower sums are drawn over it.
     const order = series.map((_, at) => at);
     if (kind === 'bars') order.reverse();
     const bars = uPlot.paths.bars?.({ size: [0.9, 60], align: 1 });

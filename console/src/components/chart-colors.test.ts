@@ -3,10 +3,10 @@ import { expect, it } from 'vitest';
 import { seriesColor, valueColors } from './chart-colors';
 
 let fields = 0;
-/** Nothing is remembered of a field that nobody has seen. */
+/** Field name without assigned colors. */
 const fresh = () => `field ${(fields += 1)}`;
 
-it('a value keeps its colour when others come before it, or are gone', () => {
+it('a value keeps its color when other values appear or disappear', () => {
   const field = fresh();
   const [, gold] = valueColors(field, ['red', 'gold', 'blue'], false);
   expect(valueColors(field, ['gold'], false)).toEqual([gold]);
@@ -14,7 +14,7 @@ it('a value keeps its colour when others come before it, or are gone', () => {
   expect(valueColors(fresh(), ['gold'], true)).not.toEqual([gold]);
 });
 
-it('levels have the colours that they usually have, whatever their rank', () => {
+it('log levels have their usual colors at any rank', () => {
   const [critical, info] = [seriesColor(4, false), seriesColor(0, false)];
   expect(valueColors(fresh(), ['info', 'critical'], false)).toEqual([info, critical]);
   expect(valueColors(fresh(), ['CRITICAL', 'INFO'], false)).toEqual([critical, info]);
@@ -23,7 +23,7 @@ it('levels have the colours that they usually have, whatever their rank', () => 
   expect(two[1]).not.toBe(critical);
 });
 
-it('colours of one chart are apart, and those of the first values stay', () => {
+it('colors of one chart are distinct, and the first values keep theirs', () => {
   const chart = fc.uniqueArray(fc.string(), { minLength: 1, maxLength: 9 });
   fc.assert(
     fc.property(fc.array(chart, { minLength: 2, maxLength: 6 }), (charts) => {

@@ -1,42 +1,41 @@
-/** Colours of charts: apart from each other, and from both backgrounds by 3 : 1 at least. */
+/** Chart colors: distinct, with a contrast of at least 3 : 1 to both backgrounds. */
 const PALETTE = {
   light: ['#0b6e99', '#b4570a', '#5a7d1a', '#8f3f97', '#a8323e', '#4a5bc0', '#6b6f2a', '#00756a', '#7a5230', '#56606a'],
   dark: ['#5fb8dc', '#f0a35e', '#a5c95f', '#d08fd6', '#f08a94', '#98a6f2', '#cfc968', '#5cc9bb', '#c9a27c', '#a3adb6'],
 };
 
-/** Room for the text of a tick. What ends at the last one needs half of it beside the plot. */
+/** Width of a tick label. The last label needs half of it beside the plot. */
 export const LABEL_PX = 56;
 
-/** The axis of time, in all charts alike. */
+/** Time axis of all charts. */
 export const AXIS_X = { grid: { show: false }, size: 24, space: 64, font: '11px system-ui' };
 
-/** Text and lines beside them. */
+/** Colors of text and grid lines. */
 export function inks(dark: boolean): { ink: string; line: string } {
   return dark ? { ink: '#9aa5af', line: '#313a41' } : { ink: '#56606a', line: '#dce1e5' };
 }
 
-/** The colour of the nth series. */
+/** Color of the nth series. */
 export function seriesColor(at: number, dark: boolean): string {
   const palette = dark ? PALETTE.dark : PALETTE.light;
   return palette[at % palette.length] as string;
 }
 
-/** Places in the palette that values of the usual names begin with: levels as everybody paints them, and classes of events. */
+/** Preferred palette index of well-known values: log levels in their usual colors, and event classes. */
 const KNOWN = new Map(Object.entries({
   ...{ emergency: 4, fatal: 4, alert: 4, critical: 4, crit: 4, error: 1, err: 1, high: 1, warning: 6, warn: 6, medium: 6 },
   ...{ info: 0, informational: 0, notice: 7, low: 7, debug: 9, trace: 9 },
   ...{ security: 0, connectivity: 1, system: 2, routing: 3, 'sockets management': 4 },
 }));
-/** Of the rest: the last one is near the grey of what is not named. */
+/** Palette size for other values. The last color is excluded: it is close to the gray of "Other". */
 const PLACES = PALETTE.light.length - 1;
 
-/** By field, who has which place: the first values that were seen, so there are no more of them than places. */
+/** Palette index of the first values of each field; at most one value per index. */
 const owners = new Map<string, Map<string, number>>();
 
 /**
- * The colours of a field's values, as of one chart: apart from each other while there are colours for it. A value keeps its
- * own whatever its rank, in every chart, as long as the window is open; beyond as many values as there are colours only
- * the first do.
+ * Returns the colors of a field's values in one chart, distinct while the palette suffices. A value keeps its color in all
+ * charts and at any rank until the page reloads. If a field has more values than colors, only the first values keep theirs.
  */
 export function valueColors(field: string, values: readonly string[], dark: boolean): string[] {
   const owned = owners.get(field) ?? new Map<string, number>();
@@ -63,10 +62,10 @@ function hash(text: string): number {
   return value;
 }
 
-/** What has no listed value. */
+/** Color of events without a listed value. */
 export const restColor = (dark: boolean): string => (dark ? '#76818b' : '#8b959e');
 
-/** Classes of HTTP status as everybody paints them: well, moved, your fault, ours. */
+/** Usual color of an HTTP status class; null for other values. */
 export function statusColor(status: string, dark: boolean): string | null {
   const shades: Record<string, [string, string]> = {
     '1': ['#56606a', '#a3adb6'],

@@ -1,16 +1,16 @@
 import { notifications } from '@mantine/notifications';
 
-/** Copies text, and says so, or why not: over plain http browsers have no clipboard for pages. */
+/** Copies text and shows a notification. Fails over plain http, where browsers give pages no clipboard. */
 export async function copyText(text: string, what: string): Promise<boolean> {
   try {
-    // Typed as always there.
+    // The type says that it is always defined.
     const clipboard = navigator.clipboard as Clipboard | undefined;
-    if (!clipboard) throw new Error('over plain http it gives pages no clipboard');
+    if (!clipboard) throw new Error('Browsers give pages no clipboard over plain http; use https.');
     await clipboard.writeText(text);
-    notifications.show({ message: `${what} is copied`, autoClose: 1500 });
+    notifications.show({ message: `${what} copied`, autoClose: 1500 });
     return true;
   } catch (error) {
-    notifications.show({ color: 'red', title: 'The browser does not let it be copied', message: (error as Error).message });
+    notifications.show({ color: 'red', title: 'Copy failed', message: (error as Error).message });
     return false;
   }
 }

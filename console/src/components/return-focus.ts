@@ -1,26 +1,26 @@
 import { useEffect, useRef, useState } from 'react';
 
-/** Menus and lists of choices give the focus back by themselves, and what is chosen there is gone with them. */
+/** Menus and list boxes return the focus themselves, and their items disappear with them. */
 const PASSING = '[role="menu"], [role="listbox"]';
 
-/** What had the focus last; null: the page itself. */
+/** Element that had the focus last; null for the page itself. */
 let last: HTMLElement | null = null;
 
 document.addEventListener('focusin', ({ target }) => {
   if (target instanceof HTMLElement && !target.closest(PASSING)) last = target;
 });
 document.addEventListener('focusout', ({ target, relatedTarget }) => {
-  // One that is disabled while it works is still what was pressed, and so is one in a window behind another.
+  // A button that is disabled while it works still counts as the opener, and so does one in a background window.
   if (target === last && relatedTarget === null && !last?.matches(':disabled') && document.hasFocus()) last = null;
 });
 
-/** Gives the focus back to what opened a dialog when that goes, however it ends; if that is gone too, to the page's content. */
+/** Returns the focus to the opener when a dialog unmounts; to the page content if the opener is gone. */
 export function useReturnFocus(): void {
   const [opener] = useState(() => last);
   const open = useRef(false);
   useEffect(() => {
     open.current = true;
-    // A menu gives the focus back a moment after what was chosen in it has opened this.
+    // If a menu item opened the dialog, the menu returns the focus a moment later: move it back into the dialog.
     const keep = ({ target, relatedTarget }: FocusEvent) => {
       if (target === opener && relatedTarget instanceof HTMLElement && relatedTarget.isConnected) relatedTarget.focus({ preventScroll: true });
     };
@@ -35,12 +35,15 @@ export function useReturnFocus(): void {
   }, [opener]);
 }
 
-/** What goes away with its choice, or is left by a click elsewhere. */
+/** Dropdowns that close on a choice or on a click outside. */
 const DROPDOWN = '.mantine-Popover-dropdown, .mantine-Menu-dropdown';
-/** By then a click elsewhere has moved the focus. */
+/** After this delay, a click outside has moved the focus. */
 const CLICKED_MS = 10;
 
-/** Gives the focus back to what opened a menu or popover when that closes, unless somebody has put it elsewhere. Their own way to do so asks nobody. */
+/**
+ * Returns the focus to the opener when a menu or popover closes, unless the user has moved it. Mantine's `returnFocus`
+ * does not check that.
+ */
 export function useGiveBack(opened: boolean): void {
   const opener = useRef<HTMLElement | null>(null);
   useEffect(() => {
@@ -58,7 +61,7 @@ export function useGiveBack(opened: boolean): void {
   }, [opened]);
 }
 
-/** `closing` fades away, and what has the focus in it loses it. */
+/** Moves the focus to the opener. `closing` is the dropdown that fades out: a focus inside it does not count. */
 function giveBack(opener: HTMLElement | null, closing: Element | null = null): void {
   const { activeElement } = document;
   const taken = activeElement !== null && activeElement !== document.body && !closing?.contains(activeElement);

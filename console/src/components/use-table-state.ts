@@ -1,6 +1,6 @@
 import { useSearchParams } from 'react-router';
 
-/** How a table is sorted and what is sought in it, kept in the address: `sort=-size&find=web`. */
+/** Sort and search text of a table, stored in the URL: `sort=-size&find=web`. */
 export function useTableState(name: string, initialSort?: string) {
   const [params, setParams] = useSearchParams();
   const key = (part: string) => (name ? `${name}.${part}` : part);

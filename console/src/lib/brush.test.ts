@@ -3,15 +3,15 @@ import { describe, expect, it } from 'vitest';
 import { brushedRange, bucketAt, rangeOfBuckets } from './brush';
 import { absoluteRange } from './time-range';
 
-/** The first bucket is cut by the range, as the server cuts it. */
+/** The range cuts the first bucket, as on the server. */
 const BUCKETS = [
   { from_ms: 500, to_ms: 1000 },
   { from_ms: 1000, to_ms: 2000 },
   { from_ms: 2000, to_ms: 3000 },
 ];
 
-describe('a brush over the histogram', () => {
-  it('takes whole bars, and both its ends belong to the range', () => {
+describe('a brush selection of the histogram', () => {
+  it('selects whole bars, with both ends inclusive', () => {
     expect(brushedRange(BUCKETS, 1200, 2100)).toEqual(absoluteRange(1000, 2999));
     expect(brushedRange(BUCKETS, 2100, 1200)).toEqual(absoluteRange(1000, 2999));
     expect(brushedRange(BUCKETS, 1999, 1999)).toEqual(absoluteRange(1000, 1999));

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { intervalFor, spanOf, stack, timeTicks } from './chart';
 
 describe('stack', () => {
-  it('puts values on top of each other, and takes what is missing for nothing', () => {
+  it('adds up values and counts missing ones as zero', () => {
     expect(stack([[1, 2], [3, null], [0, 5]])).toEqual([[1, 2], [4, 2], [4, 7]]);
     expect(stack([])).toEqual([]);
   });
@@ -20,7 +20,7 @@ describe('stack', () => {
 });
 
 describe('spanOf', () => {
-  it('ends where the last bucket ends, also where it is the only one', () => {
+  it('ends with the last bucket, also if it is the only one', () => {
     expect(spanOf([1000, 2000, 3000], 500)).toEqual([1000, 4000]);
     expect(spanOf([1000], 500)).toEqual([1000, 1500]);
   });
@@ -31,7 +31,7 @@ describe('timeTicks', () => {
   const midnight = Date.UTC(2026, 10, 21, 18, 30);
   const hour = 3_600_000;
 
-  it('writes clocks within a day, and the date where the zone begins one', () => {
+  it('writes the time within a day, and the date at midnight of the zone', () => {
     expect([midnight - 6 * hour, midnight, midnight + 6 * hour].map((ms) => tick(ms, 6 * hour))).toEqual(['18:00', 'Nov 22', '06:00']);
     expect(tick(midnight, 600_000)).toBe('00:00');
   });
@@ -41,13 +41,13 @@ describe('timeTicks', () => {
     expect(arabic(midnight, 6 * hour)).toBe(arabic(midnight, 24 * hour));
   });
 
-  it('is as exact as its distance', () => {
+  it('is as precise as the tick distance', () => {
     expect([tick(midnight, 24 * hour), tick(midnight, 31 * 24 * hour), tick(midnight + 1500, 1000), tick(midnight + 1500, 100)]).toEqual(['Nov 22', 'Nov 2026', '00:00:01', '00:01.500']);
   });
 });
 
 describe('intervalFor', () => {
-  it('cuts a span into no more buckets than asked', () => {
+  it('divides a span into at most the given number of buckets', () => {
     expect(intervalFor(15 * 60_000, 60)).toBe(30_000);
     expect(intervalFor(86_400_000, 60)).toBe(1_800_000);
     expect(intervalFor(0, 60)).toBe(1000);

@@ -1,6 +1,6 @@
 import { doubledClock, toWall } from './zoned-time';
 
-/** Values one on top of the other: each series as the sum of itself and all before it. */
+/** Stacks series: each becomes the sum of itself and all previous ones. */
 export function stack(series: readonly (readonly (number | null)[])[]): number[][] {
   const sums: number[][] = [];
   series.forEach((values, at) => {
@@ -13,13 +13,15 @@ export function stack(series: readonly (readonly (number | null)[])[]): number[]
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 
-/** From the beginning of the first bucket to the end of the last one, ms. Of a single one `onlyMs` is how wide it is. */
+/**
+ * Returns the start of the first bucket and the end of the last one, in ms. `onlyMs` is the width of a single bucket.
+ */
 export function spanOf(times: readonly number[], onlyMs: number): [number, number] {
   const [first = 0, second = first + onlyMs] = times;
   return [first, (times.at(-1) ?? first) + Math.max(1, second - first)];
 }
 
-/** How ticks that are so far apart are written: clocks within days, with the date where a day begins. */
+/** Returns a tick formatter: it picks time or date by the distance of the ticks, and the date at midnight. */
 export function timeTicks(zone: string, locale?: string): (ms: number, apartMs: number) => string {
   const format = (parts: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat(locale, { ...parts, hourCycle: 'h23', timeZone: zone });
   const date = format({ month: 'short', day: 'numeric' });
@@ -37,16 +39,16 @@ export function timeTicks(zone: string, locale?: string): (ms: number, apartMs: 
   };
 }
 
-/** Read from the clock, not from its text: there are locales with other digits. */
+/** Reads the clock, not its formatted text: some locales have other digits. */
 function isMidnight(ms: number, zone: string): boolean {
   const { hour, minute } = toWall(ms, zone);
   return hour === 0 && minute === 0;
 }
 
-/** Widths of buckets that people read well. */
+/** Bucket widths that are easy to read. */
 const INTERVALS_MS = [1, 5, 10, 30, 60, 300, 600, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 86_400, 7 * 86_400, 30 * 86_400].map((seconds) => seconds * 1000);
 
-/** The smallest of them that cuts a span into at most `buckets_max`. */
+/** Returns the smallest interval that divides a span into at most `bucketsMax` buckets. */
 export function intervalFor(spanMs: number, bucketsMax: number): number {
   return INTERVALS_MS.find((interval) => spanMs / interval <= bucketsMax) ?? (INTERVALS_MS.at(-1) as number);
 }

@@ -3,7 +3,7 @@ import { WholeNumber } from './json';
 import { dateMs, flatten, textOf, valueAt } from './event-fields';
 
 describe('the fields of an event', () => {
-  it('are its leaves, by their whole paths', () => {
+  it('are its leaves with full paths', () => {
     const source = { a: { b: 1, c: { d: 'x' } }, 'e.f': [1, 2], g: [{ h: 1 }], i: {}, j: null };
     expect(flatten(source)).toEqual([
       { name: 'a.b', value: 1 },
@@ -15,7 +15,7 @@ describe('the fields of an event', () => {
     ]);
   });
 
-  it('are found wherever the dots of their names are', () => {
+  it('are found for any combination of dotted keys and objects', () => {
     const check = (source: unknown, value: unknown) => expect(valueAt(source, 'a.b.c')).toEqual(value);
     check({ a: { b: { c: 1 } } }, 1);
     check({ 'a.b': { c: 1 } }, 1);
@@ -30,7 +30,7 @@ describe('the fields of an event', () => {
 });
 
 describe('the text of a value', () => {
-  it('is one line, cut where it is too long', () => {
+  it('is one line, truncated if too long', () => {
     expect(textOf(['a', 1, true, null])).toBe('a, 1, true, null');
     expect(textOf([{ a: 1 }])).toBe('[{"a":1}]');
     expect(textOf('x'.repeat(1_000_000), 5)).toBe('xxxxx…');
@@ -55,7 +55,7 @@ describe('dates', () => {
     expect(dateMs('2026-11-22 10:00:00.5')).toBe(Date.UTC(2026, 10, 22, 10, 0, 0, 500));
     expect(dateMs('2026-11-22')).toBe(Date.UTC(2026, 10, 22));
     expect(dateMs(1000)).toBe(1000);
-    // What a sort says of an event that has no time.
+    // The last values are the sort values of events without a time.
     for (const value of ['22.11.2026', 'now', {}, null, -(2 ** 63), 2 ** 63, Number.NaN]) expect(dateMs(value)).toBeNull();
   });
 });

@@ -1,7 +1,7 @@
 import { isInstant } from './format';
 import { WholeNumber } from './json';
 
-/** Fields of one event that are shown at most: more are read as JSON. */
+/** Maximum number of fields shown per event. The JSON tab shows all. */
 const FIELDS_MAX = 2000;
 const DEPTH_MAX = 20;
 
@@ -11,7 +11,7 @@ export interface EventField {
   value: unknown;
 }
 
-/** The leaves of an event in the order of the event: objects are gone into, lists of plain values stay together. */
+/** Returns the leaf fields of an event in source order: descends into objects, keeps arrays. */
 export function flatten(source: Record<string, unknown>): EventField[] {
   const fields: EventField[] = [];
   const visit = (prefix: string, object: Record<string, unknown>, depth: number) => {
@@ -26,7 +26,10 @@ export function flatten(source: Record<string, unknown>): EventField[] {
   return fields;
 }
 
-/** The value at a path, whether its dots are objects, parts of keys, or both; of lists of objects all of them. */
+/**
+ * Returns the value at a path. Dots separate objects or are part of keys; for arrays of objects, it collects all
+ * values.
+ */
 export function valueAt(value: unknown, path: string): unknown {
   if (Array.isArray(value)) {
     const found = value.map((item) => valueAt(item, path)).filter((item) => item !== undefined);
@@ -43,7 +46,7 @@ export function valueAt(value: unknown, path: string): unknown {
   return undefined;
 }
 
-/** A value as one line of text, cut after `charsMax`. */
+/** Formats a value as one line of text, truncated after `charsMax`. */
 export function textOf(value: unknown, charsMax = Number.POSITIVE_INFINITY): string {
   const text = wholeText(value, charsMax);
   return text.length > charsMax ? `${text.slice(0, charsMax)}…` : text;
@@ -66,7 +69,10 @@ function wholeText(value: unknown, charsMax: number): string {
   return isObject(value) || Array.isArray(value) ? JSON.stringify(value) : String(value);
 }
 
-/** Milliseconds since the epoch of a date as events have them; null: it is none that is read here. Without a zone it is in UTC. */
+/**
+ * Parses a date value of an event to milliseconds since the epoch; null if it is not a supported date. UTC without a
+ * zone.
+ */
 export function dateMs(value: unknown): number | null {
   if (typeof value === 'number') return isInstant(value) ? value : null;
   if (typeof value !== 'string' || !/^\d{4}-\d{2}-\d{2}([T ]|$)/.test(value)) return null;

@@ -1,31 +1,31 @@
 import { doubledClock } from './zoned-time';
 
 /**
- * Numbers, sizes and times as the reader writes them: in the browser's locale and a chosen time zone.
- * `undefined` as locale is the browser's own; tests name one.
+ * Formatter of numbers, sizes and times in the browser's locale and a selected time zone.
+ * The locale `undefined` is that of the browser; tests set one.
  */
 export interface Format {
   locale: string | undefined;
-  /** IANA name; what times are shown in. */
+  /** IANA name of the displayed time zone. */
   zone: string;
   number(value: number): string;
-  /** 1,234,567 as 1.2M: where space is short. */
+  /** 1,234,567 as 1.2M, for tight spaces. */
   compact(value: number): string;
-  /** 12.3%; small shares are not shown as none. */
+  /** 12.3%; small shares are not rounded to zero. */
   percent(value: number): string;
   bytes(value: number): string;
-  /** A duration in words of one unit: 12 ms, 3.4 s, 5 min. */
+  /** Duration in one unit: 12 ms, 3.4 s, 5 min. */
   duration(ms: number): string;
   /** Date and time to the millisecond. */
   time(ms: number): string;
-  /** Date and time to the minute: headings and labels. */
+  /** Date and time to the minute, for headings and labels. */
   minute(ms: number): string;
 }
 
-/** Dates go no further than this. */
+/** Largest instant that JavaScript's `Date` supports. */
 const INSTANT_MS_MAX = 8.64e15;
 
-/** Whether there is a date so many ms from the epoch: of a missing value a sort says the smallest whole number. */
+/** Whether `ms` is a valid instant. The sort value of a missing date is the smallest integer, which is not. */
 export const isInstant = (ms: number): boolean => Math.abs(ms) <= INSTANT_MS_MAX;
 
 const BYTE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
@@ -39,7 +39,7 @@ export function makeFormat(zone: string, locale?: string): Format {
   const clock = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' } as const;
   const isDoubled = doubledClock(zone);
   const offset = new Intl.DateTimeFormat(locale, { timeZone: zone, timeZoneName: 'shortOffset' });
-  /** An hour that the clock shows twice is told with how far it is from UTC. */
+  /** Appends the UTC offset to a time that the clock shows twice. */
   const told = (text: string, ms: number) => (isDoubled(ms) ? `${text} ${offset.formatToParts(ms).find(({ type }) => type === 'timeZoneName')?.value ?? ''}` : text);
   const time = new Intl.DateTimeFormat(locale, {
     ...day,

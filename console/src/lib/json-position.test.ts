@@ -12,7 +12,7 @@ function isJson(text: string): boolean {
 }
 
 describe('jsonErrorOffset', () => {
-  it('finds the place', () => {
+  it('finds the position', () => {
     for (const [text, offset] of [
       ['{"a": x}', 6],
       ['{"a": 1,}', 8],
@@ -26,7 +26,7 @@ describe('jsonErrorOffset', () => {
     }
   });
 
-  it('agrees with the browser on what is JSON', () => {
+  it('agrees with JSON.parse on validity', () => {
     fc.assert(fc.property(fc.json({ maxDepth: 5 }), (text) => void expect(jsonErrorOffset(text)).toBeNull()));
     const broken = fc.tuple(fc.json(), fc.nat(), fc.constantFrom('', ',', '"', '}', ']', ':', '0', '\\', ' ', '-', 'e')).map(([text, seed, put]) => {
       const at = seed % (text.length + 1);
@@ -38,7 +38,7 @@ describe('jsonErrorOffset', () => {
     );
   });
 
-  it('is not tired by depth', () => {
+  it('handles deep nesting', () => {
     expect(jsonErrorOffset('['.repeat(100_000))).toBe(100_000);
   });
 });

@@ -2,7 +2,10 @@ const SPACE = /[ \t\n\r]*/y;
 // eslint-disable-next-line no-control-regex -- JSON forbids them in strings.
 const SCALAR = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
 
-/** Where a text stops being JSON, in UTF-16 code units; null: it is JSON. Browsers do not always tell. */
+/**
+ * Returns the UTF-16 offset at which a text stops being JSON; null for valid JSON. Browser errors do not always contain
+ * it.
+ */
 export function jsonErrorOffset(text: string): number | null {
   let at = 0;
   const skip = (pattern: RegExp): boolean => {
@@ -17,7 +20,7 @@ export function jsonErrorOffset(text: string): number | null {
     at += 1;
     return true;
   };
-  // What is open: nothing here calls itself, so that no depth is too deep.
+  // Stack of open brackets instead of recursion, so that no nesting is too deep.
   const open: ('}' | ']')[] = [];
   const isKey = (): boolean => {
     skip(SPACE);
@@ -37,7 +40,7 @@ export function jsonErrorOffset(text: string): number | null {
         continue;
       }
     } else if (!skip(SCALAR)) return at;
-    // A value has ended: whatever it belongs to ends, or has another one.
+    // After a value: its container ends or has another value.
     for (;;) {
       const end = open.at(-1);
       if (!end) {

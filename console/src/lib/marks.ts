@@ -1,17 +1,17 @@
 import { textOf } from './event-fields';
 import { isScalar } from './json';
 
-/** Around what the query found, as the server writes it. */
+/** Highlight tags that the server puts around matches. */
 const MARKS = /@firn-mark@([\s\S]*?)@\/firn-mark@/g;
-/** Of values so long in all the server tells the beginning. */
+/** The server returns only the beginning of longer values. */
 const WHOLE_CHARS_MAX = 4000;
-/** What is left to be read before the first mark of a text that is cut to show it. */
+/** Characters of context before the first mark of a truncated text. */
 const LEAD_CHARS = 40;
 
-/** What the query found in a text: from a character to before another. */
+/** Match in a text: half-open range of characters. */
 export type Mark = readonly [from: number, to: number];
 
-/** A text as it is shown, and where the marks stand in it: in order, and apart. */
+/** Displayed text with its marks, sorted and disjoint. */
 export interface Marked {
   text: string;
   marks: readonly Mark[];
@@ -20,8 +20,8 @@ export interface Marked {
 type Highlight = Record<string, string[]>;
 
 /**
- * What the query found in the values of a field. One that is indexed in several ways (`host`, `host.keyword`) has it under the name
- * that was asked for.
+ * Returns the highlight fragments of a field. The fragments of a multi-field (`host`, `host.keyword`) are under the name
+ * that the query used.
  */
 export function fragmentsOf(highlight: Highlight | undefined, name: string): readonly string[] {
   if (!highlight) return [];
@@ -32,8 +32,8 @@ export function fragmentsOf(highlight: Highlight | undefined, name: string): rea
 }
 
 /**
- * Where in `textOf(value)` is what was found. The value itself is shown, never what the server made of it: a fragment that is
- * not of this value, or one whose marks are part of the event, marks nothing.
+ * Returns the marks in `textOf(value)`. The console shows the value itself, never the server's fragment: a fragment of another
+ * value, or one whose tags are part of the event, yields no marks.
  */
 export function marksOf(value: unknown, fragments: readonly string[], charsMax = Number.POSITIVE_INFINITY): Mark[] {
   if (fragments.length === 0) return [];
@@ -67,8 +67,8 @@ function marksIn(text: string, fragments: readonly string[]): Mark[] {
 }
 
 /**
- * Where a fragment begins in the text that it is of: the server leaves out space at both ends, and what follows in a long text. Null:
- * it is of another one.
+ * Returns the start of a fragment in its text; null if the fragment belongs to another text. The server trims space at both
+ * ends, and the end of a long text.
  */
 function placeOf(fragment: string, text: string): number | null {
   for (const start of [0, text.length - text.trimStart().length]) {
@@ -80,10 +80,10 @@ function placeOf(fragment: string, text: string): number | null {
   return null;
 }
 
-/** Some fields are indexed, and told, in lower case. */
+/** Some fields are indexed and highlighted in lower case. */
 const isSame = (text: string, fragment: string) => text === fragment || (text.length === fragment.length && text.toLowerCase() === fragment);
 
-/** So much of a text that it fits: its beginning, or, if the first mark is further on, what is around that. */
+/** Truncates a text: keeps its beginning, or the surroundings of the first mark if that is further on. */
 export function cutMarked({ text, marks }: Marked, charsMax: number): Marked {
   if (text.length <= charsMax) return { text, marks };
   const [first] = marks;
@@ -95,7 +95,7 @@ export function cutMarked({ text, marks }: Marked, charsMax: number): Marked {
   return { text: `${before}${text.slice(from, to)}${to < text.length ? '…' : ''}`, marks: kept };
 }
 
-/** Pieces of a text, in turn unmarked and marked: the first is unmarked and may be empty. */
+/** Splits a text into alternating unmarked and marked pieces; the first is unmarked and may be empty. */
 export function piecesOf({ text, marks }: Marked): string[] {
   const pieces: string[] = [];
   let at = 0;

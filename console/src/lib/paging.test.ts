@@ -3,15 +3,15 @@ import { describe, expect, it } from 'vitest';
 import type { Hit } from '../api/discover';
 import { appended, nextPageAfter, withFresh } from './paging';
 
-/** A server with hits in this order, of which it gives `size` after a place. */
+/** Simulates a server: returns `size` hits after a sort position. */
 function page(all: Hit[], after: unknown[] | null, size: number): Hit[] {
   const rest = after === null ? all : all.filter((hit) => (hit.sort?.[0] as number) > (after[0] as number));
   return rest.slice(0, size);
 }
 
 describe('pages of events', () => {
-  it('have every event once, also where events share a place in the order', () => {
-    // No more than three share a place, and pages are longer than that.
+  it('contain every event once, also if events have equal sort values', () => {
+    // At most three share a sort value, and pages are longer than that.
     const places = fc.array(fc.integer({ min: 1, max: 3 }), { maxLength: 30 });
     fc.assert(
       fc.property(places, fc.integer({ min: 5, max: 9 }), (places, size) => {
@@ -23,12 +23,12 @@ describe('pages of events', () => {
     );
   });
 
-  it('end where there is no order', () => {
+  it('end if hits have no sort values', () => {
     expect(nextPageAfter([])).toBeNull();
     expect(nextPageAfter([{ _index: 'a', _id: '1' }])).toBeNull();
   });
 
-  it('begin with what has just come, each event once', () => {
+  it('begin with new events, each event once', () => {
     const hit = (id: string): Hit => ({ _index: 'a', _id: id });
     const hits = [hit('3'), hit('2'), hit('1')];
     expect(withFresh([hit('5'), hit('3')], hits).map(({ _id }) => _id)).toEqual(['5', '3', '2', '1']);

@@ -1,14 +1,14 @@
 import type { Hit } from '../api/discover';
 
-/** Names an event on this page. */
+/** Unique key of an event on this page. */
 export const hitKey = (hit: Hit): string => `${hit._index}/${hit._id}/${hit._routing ?? ''}`;
 
 const sortKey = (hit: Hit): string => JSON.stringify(hit.sort ?? null);
 
 /**
- * Where the next page begins: after the last hit that has another place in the order than the very last one. Hits of several
- * shards may share a place, and a page may end among them: all of the place are asked for again, and `appended` leaves out
- * those that are known. Null: there is no order to continue.
+ * Returns `search_after` of the next page: the sort values of the last hit that differ from those of the final hit. Hits of
+ * several shards may have equal sort values, and a page may end among them: the next page requests all of these again,
+ * and `appended` drops the known ones. Null if the hits have no sort values.
  */
 export function nextPageAfter(hits: readonly Hit[]): unknown[] | null {
   const last = hits.at(-1);
@@ -21,9 +21,9 @@ export function nextPageAfter(hits: readonly Hit[]): unknown[] | null {
   return last.sort;
 }
 
-/** Hits with those of the next page that are not there yet. */
+/** Appends the hits of the next page that are new. */
 export function appended(hits: readonly Hit[], page: readonly Hit[]): Hit[] {
-  // Only what shares the last place can come again.
+  // Only hits with the last sort values can repeat.
   const known = new Set<string>();
   const last = hits.at(-1);
   const key = last && sortKey(last);
@@ -31,10 +31,10 @@ export function appended(hits: readonly Hit[], page: readonly Hit[]): Hit[] {
   return [...hits, ...page.filter((hit) => !known.has(hitKey(hit)))];
 }
 
-/** Further down nothing has come since the tail began. */
+/** Live events can only repeat hits above this position. */
 const FRESH_WITHIN = 2000;
 
-/** Events of the tail before those that were found, each once: what came while both began is in both. */
+/** Puts events of the live tail before the hits, each once: events that arrived while both started are in both. */
 export function withFresh(fresh: readonly Hit[], hits: Hit[]): Hit[] {
   if (fresh.length === 0) return hits;
   const known = new Set(fresh.map(hitKey));

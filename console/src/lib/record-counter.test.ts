@@ -16,7 +16,7 @@ describe('the progress of an export', () => {
     expect(count('ndjson', '{"a":"\\n\\""}\n{"a":1}\n{"a"', 3)).toMatchObject({ records: 2, bytes: 25 });
   });
 
-  it('counts records of CSV, whatever is in their quotes and however they arrive', () => {
+  it('counts records of CSV for any quoted content and any chunks', () => {
     fc.assert(
       fc.property(fc.array(fc.array(fc.string(), { minLength: 1, maxLength: 3 }), { maxLength: 6 }), fc.integer({ min: 1, max: 9 }), (records, size) => {
         const text = ['h', ...records.map((record) => record.map(quoted).join(','))].map((line) => `${line}\r\n`).join('');

@@ -1,7 +1,7 @@
 import { type Format, isInstant } from './format';
 import { fromWall, toWall, type Wall, wallAsUtc } from './zoned-time';
 
-/** Both ends belong to it: date math from now (`now-15m`, `now/d`), or instants in ISO 8601. */
+/** Time range with inclusive ends: date math from now (`now-15m`, `now/d`), or instants in ISO 8601. */
 export interface TimeRange {
   from: string;
   to: string;
@@ -13,7 +13,7 @@ export type Unit = (typeof UNITS)[number];
 const UNIT_NAMES: Record<Unit, string> = { s: 'second', m: 'minute', h: 'hour', d: 'day', w: 'week', M: 'month', y: 'year' };
 const FIXED_MS: Partial<Record<Unit, number>> = { s: 1000, m: 60_000, h: 3_600_000 };
 
-/** What most people ask for, shortest first. */
+/** Quick ranges of the time picker, shortest first. */
 export const QUICK_RANGES: { label: string; range: TimeRange }[] = [
   { label: 'Last 15 minutes', range: { from: 'now-15m', to: 'now' } },
   { label: 'Last hour', range: { from: 'now-1h', to: 'now' } },
@@ -29,16 +29,16 @@ export const QUICK_RANGES: { label: string; range: TimeRange }[] = [
   { label: 'Last month', range: { from: 'now-1M/M', to: 'now-1M/M' } },
 ];
 
-/** Date math from now in one step. */
+/** Date math from now with one offset. */
 export interface Relative {
   /** Negative is before now. */
   amount: number;
   unit: Unit;
-  /** The beginning (or as an upper end, the end) of what it falls into. */
+  /** Rounds down to the start of the unit; as an upper end, up to its end. */
   round: Unit | null;
 }
 
-/** Reads `now`, `now-15m`, `now-1d/d`; null: it is something else. */
+/** Parses `now`, `now-15m`, `now-1d/d`; null for other text. */
 export function parseRelative(text: string): Relative | null {
   const found = /^now(?:([+-]\d{1,6})([smhdwMy]))?(?:\/([smhdwMy]))?$/.exec(text.trim());
   if (!found) return null;
@@ -50,10 +50,10 @@ export function relativeText({ amount, unit, round }: Relative): string {
   return `now${step}${round ? `/${round}` : ''}`;
 }
 
-/** Ms since the epoch, as text: four digits are a year. */
+/** Ms since the epoch as text. Four digits are a year. */
 const EPOCH_MS = /^-?\d{5,16}$/;
 
-/** When an end of a range is, in ms; null: it cannot be read here, and the server is to judge it. */
+/** Resolves an end of a range to ms; null if only the server can read it. */
 export function resolveBound(text: string, end: 'from' | 'to', nowMs: number, zone: string): number | null {
   const relative = parseRelative(text);
   if (!relative) {
@@ -68,7 +68,10 @@ export function resolveBound(text: string, end: 'from' | 'to', nowMs: number, zo
 
 const DATE = /^(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?(?:(?<=-\d{2}-\d{2})T(\d{2})(?::(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?)?(Z|[+-]\d{2}:?\d{2})?)?$/;
 
-/** Reads a date of ISO 8601 as the server does: of an end, hours and less that it leaves out are the last ones, but a month is its first day. */
+/**
+ * Parses an ISO 8601 date like the server: for an upper end, missing hours, minutes and seconds are the last ones, but
+ * a missing day is the first.
+ */
 function resolveDate(text: string, end: 'from' | 'to', zone: string): number | null {
   const found = DATE.exec(text.trim());
   if (!found) return null;
@@ -84,7 +87,7 @@ function resolveDate(text: string, end: 'from' | 'to', zone: string): number | n
     ms: found[7] === undefined ? (last ? 999 : 0) : Number(found[7].padEnd(3, '0').slice(0, 3)),
   };
   const utc = wallAsUtc(wall);
-  // The 30th of February has carried over.
+  // Dates such as the 30th of February have carried over.
   const read = toWall(utc, 'UTC');
   if ((Object.keys(wall) as (keyof Wall)[]).some((name) => read[name] !== wall[name])) return null;
   const offset = found[8];
@@ -109,7 +112,7 @@ function add(ms: number, amount: number, unit: Unit, zone: string): number {
 
 const MIDNIGHT = { hour: 0, minute: 0, second: 0, ms: 0 };
 
-/** Where the second, hour, day… begins that an instant falls into. Weeks begin on Monday, as the server's do. */
+/** Rounds an instant down to the start of the unit. Weeks begin on Monday, as on the server. */
 function floor(ms: number, unit: Unit, zone: string): number {
   const wall: Wall = toWall(ms, zone);
   switch (unit) {
@@ -132,29 +135,29 @@ function floor(ms: number, unit: Unit, zone: string): number {
   }
 }
 
-/** The range between two instants, both its own. */
+/** Returns the range between two instants, both inclusive. */
 export function absoluteRange(fromMs: number, toMs: number): TimeRange {
   return { from: new Date(fromMs).toISOString(), to: new Date(toMs).toISOString() };
 }
 
-/** Twice as long around its middle; never later than now if it was not. */
+/** Doubles a range around its middle; it does not end after now unless it already did. */
 export function widen(fromMs: number, toMs: number, nowMs: number): TimeRange {
   const half = Math.max(500, Math.round((toMs - fromMs) / 2));
   const to = toMs <= nowMs ? Math.min(toMs + half, nowMs) : toMs + half;
   return absoluteRange(Math.min(fromMs - half, to - 4 * half), to);
 }
 
-/** Whether a range ends before it begins; null: it cannot be read here, and the server is to judge it. */
+/** Returns whether a range ends before it starts; null if only the server can read it. */
 export function isReversed(range: TimeRange, nowMs: number, zone: string): boolean | null {
   const from = resolveBound(range.from, 'from', nowMs, zone);
   const to = resolveBound(range.to, 'to', nowMs, zone);
   return from === null || to === null ? null : from > to;
 }
 
-/** What is wrong with a range that ends before it begins. */
-export const REVERSED = 'The beginning is after the end.';
+/** Error message of a reversed range. */
+export const REVERSED = 'Start must be before end';
 
-/** How a range is named: "Last 15 minutes", or its two ends. */
+/** Describes a range: "Last 15 minutes", or its two ends. */
 export function describeRange(range: TimeRange, format: Format): string {
   const quick = QUICK_RANGES.find((known) => known.range.from === range.from && known.range.to === range.to);
   if (quick) return quick.label;
@@ -169,10 +172,10 @@ function describeBound(text: string, format: Format): string {
   if (relative) {
     const { amount, unit, round } = relative;
     const when = amount === 0 ? 'now' : amount < 0 ? `${counted(-amount, unit)} ago` : `in ${counted(amount, unit)}`;
-    return round ? `${when}, whole ${UNIT_NAMES[round]}` : when;
+    return round ? `${when}, rounded to ${UNIT_NAMES[round]}` : when;
   }
   const date = DATE.exec(text);
-  // What was typed is read as it is.
+  // A typed date without a zone is shown unchanged.
   const ms = date && date[8] === undefined ? null : resolveBound(text, 'from', 0, format.zone);
   if (ms === null) return text;
   return ms % 60_000 === 0 ? format.minute(ms) : format.time(ms);
@@ -180,4 +183,17 @@ function describeBound(text: string, format: Format): string {
 
 export function counted(amount: number, unit: Unit): string {
   return `${amount} ${UNIT_NAMES[unit]}${amount === 1 ? '' : 's'}`;
+}
+
+/** Longest span that is written as a count of its largest whole unit. */
+const SPAN_COUNT_MAX = 99;
+
+/** Formats a span of whole units in words ("7 days", "hour"), to the second; other spans as `format.duration` does. */
+export function spanText(ms: number, format: Format): string {
+  const seconds = Math.round(ms / 1000);
+  const units: [Unit, number][] = [['d', 86_400], ['h', 3600], ['m', 60], ['s', 1]];
+  const [unit, size] = units.find(([, size]) => seconds % size === 0) as [Unit, number];
+  const amount = seconds / size;
+  if (amount === 1) return UNIT_NAMES[unit];
+  return amount <= SPAN_COUNT_MAX ? counted(amount, unit) : format.duration(ms);
 }

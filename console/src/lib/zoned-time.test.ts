@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { parseWallText, parseWallTextNear, wallText } from './zoned-time';
 
-it('keeps an instant of the hour that a clock shows twice', () => {
+it('keeps an instant of an ambiguous hour', () => {
   const zone = 'Europe/Berlin';
   const [first, second] = [Date.UTC(2026, 9, 25, 0, 30, 5, 7), Date.UTC(2026, 9, 25, 1, 30, 5, 7)];
   const text = wallText(second, zone);

@@ -1,4 +1,4 @@
-/** What a clock and a calendar in some zone show. Months count from 1. */
+/** Wall-clock time in a zone. Months count from 1. */
 export interface Wall {
   year: number;
   month: number;
@@ -33,7 +33,7 @@ function formatOf(zone: string): Intl.DateTimeFormat {
   return format;
 }
 
-/** What the clock shows at an instant. */
+/** Converts an instant to wall-clock time. */
 export function toWall(ms: number, zone: string): Wall {
   const parts: Record<string, string> = {};
   for (const { type, value } of formatOf(zone).formatToParts(ms)) parts[type] = value;
@@ -49,7 +49,7 @@ export function toWall(ms: number, zone: string): Wall {
   };
 }
 
-/** The instant at which a clock in UTC shows this. Days and the like may be out of their ranges, and carry over. */
+/** Converts wall-clock time in UTC to an instant. Out-of-range fields carry over. */
 export function wallAsUtc({ year, month, day, hour, minute, second, ms }: Wall): number {
   const date = new Date(0);
   date.setUTCFullYear(year, month - 1, day);
@@ -57,14 +57,14 @@ export function wallAsUtc({ year, month, day, hour, minute, second, ms }: Wall):
   return date.getTime();
 }
 
-/** How far the zone's clock is ahead of UTC at an instant, in ms. */
+/** Returns the UTC offset of the zone at an instant, in ms. */
 export function zoneOffset(ms: number, zone: string): number {
   return wallAsUtc(toWall(ms, zone)) - ms;
 }
 
-/** Tells of instants whether the zone's clock shows the same once more, because it is put back around then. */
+/** Returns a predicate for instants whose wall-clock time is ambiguous because the clock is set back. */
 export function doubledClock(zone: string): (ms: number) => boolean {
-  // Clocks are put back on few days: of all others it is known after the first question.
+  // Clocks are set back on few days: all other days are cached.
   const plainDays = new Set<number>();
   return (ms) => {
     const day = Math.floor(ms / DAY_MS);
@@ -80,12 +80,12 @@ export function doubledClock(zone: string): (ms: number) => boolean {
   };
 }
 
-/** Remembered at most: thirty years. */
+/** Maximum number of cached days: thirty years. */
 const PLAIN_DAYS_MAX = 11_000;
 
 /**
- * The instant at which a clock shows this: the first one where it shows it twice. What a clock jumps over is as long after
- * the jump as it would have been after its beginning.
+ * Converts wall-clock time to an instant: the first one if the time is ambiguous. A skipped time is shifted forward by the
+ * length of the gap.
  */
 export function fromWall(wall: Wall, zone: string): number {
   const utc = wallAsUtc(wall);
@@ -97,13 +97,13 @@ export function fromWall(wall: Wall, zone: string): number {
 
 const pad = (value: number, width = 2) => String(value).padStart(width, '0');
 
-/** `2026-11-22 15:30:05`: what fields for dates hold. */
+/** Formats `2026-11-22 15:30:05`, the format of date inputs. */
 export function wallText(ms: number, zone: string): string {
   const { year, month, day, hour, minute, second } = toWall(ms, zone);
   return `${pad(year, 4)}-${pad(month)}-${pad(day)} ${pad(hour)}:${pad(minute)}:${pad(second)}`;
 }
 
-/** Reads what `wallText` writes; the clock may be shorter, and have ms. Null: it is none. */
+/** Parses the format of `wallText`; the time may be shorter or have ms. Null if invalid. */
 export function parseWallText(text: string, zone: string): number | null {
   const found = /^(\d{4})-(\d{2})-(\d{2})(?:[ T](\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,3}))?)?)?$/.exec(text.trim());
   if (!found) return null;
@@ -114,7 +114,7 @@ export function parseWallText(text: string, zone: string): number | null {
   return exists ? fromWall(wall, zone) : null;
 }
 
-/** The same, but a text that says `ms` to the second stays there: a clock that is put back shows it twice. */
+/** Like `parseWallText`, but text equal to `ms` to the second keeps that instant: an ambiguous time has two. */
 export function parseWallTextNear(text: string, ms: number | null, zone: string): number | null {
   return ms !== null && text.trim() === wallText(ms, zone) ? Math.floor(ms / 1000) * 1000 : parseWallText(text, zone);
 }

@@ -70,7 +70,7 @@ pub fn router(engine: Arc<dyn Engine>, config: ApiConfig) -> Api {
         host_meter: HostMeter::default(),
         gate: Gate::new(config.tls.is_some()),
         elsewhere: Offload::default(),
-        anybody: Arc::new(Identity::open()),
+        anonymous: Arc::new(Identity::open()),
         permits: FairSemaphore::new(config.max_concurrent_requests.max(1) as u64),
         accounts: Accounts::default(),
         async_searches: AsyncSearches::new(config.async_searches),
@@ -266,7 +266,7 @@ impl Api {
                 self.edge.gate.sign_in(control, parts, &credentials).await?
             }
             Security::On(control) => self.edge.gate.identify(control, parts).await?,
-            Security::Off(_) => Arc::clone(&self.edge.anybody).into(),
+            Security::Off(_) => Arc::clone(&self.edge.anonymous).into(),
         };
         if let Some(known) = parts.extensions.get::<server::SignedInFlag>() {
             known.note();

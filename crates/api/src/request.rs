@@ -62,7 +62,7 @@ pub(crate) struct Edge {
     /// Offload of requests with large bodies.
     pub(crate) elsewhere: Offload,
     /// Identity of every caller while security is off.
-    pub(crate) anybody: Arc<Identity>,
+    pub(crate) anonymous: Arc<Identity>,
 }
 
 /// Address of the client: an extension of the request head.

@@ -133,7 +133,7 @@ impl Control {
     pub fn check_password(&self, check: &PasswordCheck, now: Instant) -> Authentication {
         let state = self.state();
         let user = state.users.get(&check.name);
-        let hash = user.map_or(self.nobodys_hash.as_str(), |user| &user.password_hash.0);
+        let hash = user.map_or(self.nonames_hash.as_str(), |user| &user.password_hash.0);
         let is_right = passwords::matches(&check.password, hash);
         match user {
             Some(user) if is_right => {

@@ -64,7 +64,7 @@ pub struct Control {
     /// Locked while a file of a saved object is written or read.
     pub(crate) saved: Mutex<SavedObjects>,
     /// Hash that passwords of unknown users are compared with.
-    pub(crate) nobodys_hash: String,
+    pub(crate) nonames_hash: String,
 }
 
 impl std::fmt::Debug for Control {
@@ -93,7 +93,7 @@ impl Control {
             verified: Mutex::new(Verified::new(pepper)),
             session_limits: parts.sessions,
             saved: Mutex::new(saved),
-            nobodys_hash: passwords::hash("password of unknown users", salt)?,
+            nonames_hash: passwords::hash("password of unknown users", salt)?,
         })
     }
 

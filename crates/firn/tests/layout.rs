@@ -123,11 +123,11 @@ fn check_advice(node: &Node) {
         "--url",
         node.client().base(),
         "--tenant-field",
-        "nobody",
+        "noname",
     ]);
     assert!(!output.status.success());
     assert!(
-        stderr(&output).contains("no event of [*] has both [nobody] and [@timestamp]"),
+        stderr(&output).contains("no event of [*] has both [noname] and [@timestamp]"),
         "{}",
         stderr(&output)
     );

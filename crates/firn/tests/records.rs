@@ -204,11 +204,11 @@ fn sign_ins_and_refusals_are_in_the_audit_log() {
 
     let of = |action: &str, path: &str| json!({"bool": {"filter": [{"term": {"event.action": action}}, {"term": {"url.path": path}}]}});
     let one = |action: &str, path: &str| records(&operator, ".firn-audit", &of(action, path), 1).remove(0);
-    let nobody = one("authentication_failed", "/events/_search");
+    let noname = one("authentication_failed", "/events/_search");
     assert_eq!(
-        (&nobody["status"], &nobody["user"]),
+        (&noname["status"], &noname["user"]),
         (&json!(401), &Value::Null),
-        "{nobody}"
+        "{noname}"
     );
     let guess = one("authentication_failed", "/events/_count");
     assert_eq!(

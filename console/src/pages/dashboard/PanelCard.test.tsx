@@ -10,10 +10,10 @@ import { PanelCard } from './PanelCard';
 import type { PanelContext, PanelSearch } from './search';
 import type { PanelRun } from './use-panel';
 
-/** What the panel asked for an estimate with, the last time; null: it just searched. */
+/** Request of the last estimate; null if the panel searched without one. */
 let estimateOf: Question | null;
 let search: PanelSearch | null;
-/** What is found so far; null: nothing yet. */
+/** Results so far; null if none. */
 let found: PanelRun['found'] = null;
 vi.mock('../../components/TimeChart', () => ({ TimeChart: () => null }));
 vi.mock('./use-panel', () => ({
@@ -52,18 +52,18 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-test('who agrees to what a day costs has not agreed to a year', async () => {
+test('accepting the cost of a day does not accept the cost of a year', async () => {
   const { rerender } = render(card(CONTEXT));
-  (await screen.findByText('Read it')).click();
+  (await screen.findByText('Run anyway')).click();
   await vi.waitFor(() => expect(estimateOf).toBeNull());
-  // Later it is the same question still.
+  // A minute later it is still the same request.
   rerender(card({ ...CONTEXT, nowMs: CONTEXT.nowMs + 60_000 }));
   expect(estimateOf).toBeNull();
   rerender(card({ ...CONTEXT, range: { from: 'now-1y', to: 'now' } }));
   expect(estimateOf).toMatchObject({ time: { from: 'now-1y' } });
 });
 
-test('a panel of a source of its own has its time, and is not read unasked where that is frozen', () => {
+test('a panel with another source uses its time field, and asks before reading frozen data', () => {
   const { rerender } = render(card(CONTEXT));
   expect(estimateOf).toMatchObject({ index: 'old', time: { field: 'at' } });
   expect(search?.body).toMatchObject({ query: { bool: { filter: [{ range: { at: { gte: 'now-1d' } } }] } } });
@@ -72,7 +72,7 @@ test('a panel of a source of its own has its time, and is not read unasked where
   expect(search?.body).toMatchObject({ query: { bool: { filter: [{ range: { '@timestamp': { gte: 'now-1d' } } }] } } });
 });
 
-test('nobody is led to events before it is known of which saved search they are', async () => {
+test('the link to Discover is disabled until the saved search has loaded', async () => {
   let answer: (response: Response) => void = nothing;
   vi.stubGlobal('fetch', () => new Promise<Response>((done) => (answer = done)));
   render(
@@ -84,17 +84,17 @@ test('nobody is led to events before it is known of which saved search they are'
       </QueryClientProvider>
     </MantineProvider>,
   );
-  screen.getByRole('button', { name: 'What to do with panel a' }).click();
+  screen.getByRole('button', { name: 'Actions for panel a' }).click();
   const item = () => screen.findByRole('menuitem', { name: 'Open in Discover' });
   expect([(await item()).hasAttribute('disabled'), (await item()).getAttribute('href')]).toEqual([true, null]);
   answer(Response.json({ id: 'kept', title: 'kept', state: { search: 'i=old&q=secret' } }));
   await vi.waitFor(async () => expect((await item()).getAttribute('href')).toMatch(/^\/discover\?i=old.*q=secret/));
 });
 
-test('nobody says that there are no events before all shards have answered', () => {
+test('the empty state waits until all shards have answered', () => {
   const shards = { total: 2, successful: 1, skipped: 0, failed: 0 };
   const response = { took: 1, timed_out: false, _shards: shards, hits: { total: { value: 0, relation: 'gte' as const }, hits: [] }, aggregations: { values: { buckets: [] } } };
   found = { is_partial: true, is_running: true, response };
   render(card(CONTEXT, 'i=web'));
-  expect(screen.queryByText('No events here')).toBeNull();
+  expect(screen.queryByText('No events found')).toBeNull();
 });

@@ -24,23 +24,23 @@ const CHART_PX = 190;
 
 interface Props {
   panel: Panel;
-  /** What all panels share; the time field is that of the panel's own source. */
+  /** Context of all panels; the time field depends on the panel's source. */
   shared: Omit<PanelContext, 'timeField'>;
   sources: Source[];
   round: number;
   onEdit: () => void;
   onRemove: () => void;
   onRetry: () => void;
-  /** Hears whether this panel, by an id of its own, is being asked for. */
+  /** Called with a panel id when its search starts or ends. */
   onBusy: (panel: string, busy: boolean) => void;
-  /** Narrows the whole dashboard to a value. */
+  /** Filters the whole dashboard by a value. */
   onValue: (field: string, value: BucketKey) => void;
 }
 
-/** One panel: its picture, how whole it is, and where its events are. */
+/** Panel of a dashboard: chart, warnings about missing shards, and a link to its events. */
 export function PanelCard({ panel, shared, sources, round, onEdit, onRemove, onRetry, onBusy, onValue }: Props) {
   const format = useFormat();
-  /** The question that somebody has agreed to the cost of: of a longer time the cost is another. */
+  /** Request whose cost the user has accepted. A longer time range has another cost. */
   const [accepted, setAccepted] = useState<string | null>(null);
   const saved = useQuery({
     queryKey: ['saved', 'search', panel.saved],
@@ -79,12 +79,12 @@ export function PanelCard({ panel, shared, sources, round, onEdit, onRemove, onR
         </Text>
         <Menu position="bottom-end">
           <Menu.Target>
-            <ActionIcon variant="subtle" color="gray" size="sm" ms="auto" aria-label={`What to do with panel ${panel.title}`}>
+            <ActionIcon variant="subtle" color="gray" size="sm" ms="auto" aria-label={`Actions for panel ${panel.title}`}>
               <IconDots size={16} aria-hidden />
             </ActionIcon>
           </Menu.Target>
           <Menu.Dropdown>
-            {/* As long as its saved search is not known, nobody knows where that is. */}
+            {/* The target depends on the saved search, which is still loading. */}
             {own === null ? (
               <Menu.Item disabled>Open in Discover</Menu.Item>
             ) : (
@@ -92,8 +92,8 @@ export function PanelCard({ panel, shared, sources, round, onEdit, onRemove, onR
                 Open in Discover
               </Menu.Item>
             )}
-            <Menu.Item onClick={onRetry}>Ask again</Menu.Item>
-            <Menu.Item onClick={onEdit}>Change…</Menu.Item>
+            <Menu.Item onClick={onRetry}>Refresh</Menu.Item>
+            <Menu.Item onClick={onEdit}>Edit</Menu.Item>
             <Menu.Item color="red" onClick={onRemove}>
               Remove
             </Menu.Item>
@@ -103,9 +103,9 @@ export function PanelCard({ panel, shared, sources, round, onEdit, onRemove, onR
       <Progressing run={run} />
       {error !== null && <Failed compact title={panel.title} error={error} />}
       {panel.field === '' && (
-        <Empty title="This source has no field of a usual name for it">
+        <Empty title="No suitable field found">
           <Button size="compact-sm" variant="default" onClick={onEdit}>
-            Choose a field
+            Select a field
           </Button>
         </Empty>
       )}
@@ -123,7 +123,7 @@ export function PanelCard({ panel, shared, sources, round, onEdit, onRemove, onR
                     ...result.values.map(({ key, text, count }) => ({
                       key: text,
                       label: (
-                        <Anchor component="button" type="button" size="sm" dir="auto" className={classes.value ?? ''} onClick={() => onValue(panel.field, key)} title={`Only ${text}`}>
+                        <Anchor component="button" type="button" size="sm" dir="auto" className={classes.value ?? ''} onClick={() => onValue(panel.field, key)} title={`Include ${text}`}>
                           {text === '' ? '(empty)' : text}
                         </Anchor>
                       ),
@@ -131,15 +131,15 @@ export function PanelCard({ panel, shared, sources, round, onEdit, onRemove, onR
                       text: `${format.number(count)} · ${format.percent((count / result.total) * 100)}`,
                     })),
                     ...[
-                      { key: ' other', label: 'other values', count: result.other },
-                      { key: ' missing', label: 'without a value', count: result.missing },
+                      { key: ' other', label: 'Other values', count: result.other },
+                      { key: ' missing', label: 'Missing value', count: result.missing },
                     ].flatMap(({ key, label, count }) =>
                       count > 0 ? [{ key, label: <Text span size="sm" c="dimmed" fs="italic">{label}</Text>, value: 0, text: `${format.number(count)} · ${format.percent((count / result.total) * 100)}` }] : [],
                     ),
                   ]}
                 />
                 <Text size="xs" c="dimmed" mt={4}>
-                  Percent are of all {format.number(result.total)} events.
+                  Percentages of {format.number(result.total)} {result.total === 1 ? 'event' : 'events'}
                 </Text>
               </>
             )
@@ -150,12 +150,12 @@ export function PanelCard({ panel, shared, sources, round, onEdit, onRemove, onR
   );
 }
 
-/** How many of the shards have answered, while some have not. */
+/** Progress bar: share of the shards that have answered. */
 function Progressing({ run }: { run: PanelRun }) {
   if (run.status !== 'running' || !run.found) return <div className={classes.progress} />;
   const { total, successful, failed } = run.found.response._shards;
   const share = run.stale || total === 0 ? 0 : ((successful + failed) / total) * 100;
-  return <Progress className={classes.progress ?? ''} size={2} value={share} animated aria-label="Shards that have answered" />;
+  return <Progress className={classes.progress ?? ''} size={2} value={share} animated aria-label="Completed shards" />;
 }
 
 interface StateProps {
@@ -166,32 +166,32 @@ interface StateProps {
   children: (result: TimeResult | TopResult) => ReactNode;
 }
 
-/** The loading, frozen, failed, empty and partial looks of a panel. */
+/** Loading, frozen, failed, empty and partial state of a panel. */
 function State({ run, panel, onRetry, onAccept, children }: StateProps) {
   const format = useFormat();
   const result = useMemo(() => run.found && readPanel(panel, run.found.response), [run.found, panel]);
-  if (run.status === 'failed') return <Failed compact title="No answer" error={run.error} retry={onRetry} />;
+  if (run.status === 'failed') return <Failed compact title="Request failed" error={run.error} retry={onRetry} />;
   if (run.status === 'estimate' && run.estimate) {
     const { ms, requests, bytes } = run.estimate;
     return (
       <Stack align="center" gap="xs" p="lg" ta="center" role="status">
         <IconSnowflake size={26} stroke={1.4} color="var(--mantine-color-anchor)" aria-hidden />
         <Text size="sm">
-          Part of this is frozen. To read it takes about <b>{format.duration(ms)}</b>, {format.number(requests)} requests and {format.bytes(bytes)}.
+          Part of this data is frozen. Reading it takes about <b>{format.duration(ms)}</b>, {format.number(requests)} requests and {format.bytes(bytes)}.
         </Text>
         <Button size="compact-sm" onClick={onAccept}>
-          Read it
+          Run anyway
         </Button>
       </Stack>
     );
   }
-  if (!run.found || !result) return run.status === 'done' ? <Empty title="No events here" /> : <Loading label="Searching" />;
+  if (!run.found || !result) return run.status === 'done' ? <Empty title="No events found" /> : <Loading label="Searching" />;
   const { _shards: shards, timed_out: timedOut } = run.found.response;
-  const complaint = shards.failed > 0 ? `Leaves out ${format.number(shards.failed)} of ${format.number(shards.total)} shards` : timedOut ? 'Ran out of time: it is not about all events' : null;
+  const complaint = shards.failed > 0 ? `${format.number(shards.failed)} of ${format.number(shards.total)} shards failed` : timedOut ? 'Timed out; results are partial' : null;
   return (
     <div className={run.stale ? classes.stale : undefined}>
       {complaint !== null && run.status === 'done' && <Partial title={complaint} failures={shards.failures ?? []} />}
-      {result.total > 0 ? children(result) : run.status === 'done' ? <Empty title="No events here">A longer time may have some, or fewer conditions.</Empty> : <Loading label="Searching" />}
+      {result.total > 0 ? children(result) : run.status === 'done' ? <Empty title="No events found">Try a longer time range or fewer filters.</Empty> : <Loading label="Searching" />}
     </div>
   );
 }
@@ -200,7 +200,7 @@ function OverTime({ result, field, intervalMs, title }: { result: TimeResult; fi
   const format = useFormat();
   const dark = useComputedColorScheme('light', { getInitialValueInEffect: false }) === 'dark';
   const series = useMemo(() => {
-    // Beside the colours of statuses what is no status has none.
+    // Next to status colors, other values have no color.
     const hasStatuses = result.series.some(({ label }) => statusColor(label, dark) !== null);
     const named = result.series.map(({ label }) => label).filter((label) => label !== OTHER);
     const colors = hasStatuses ? [] : valueColors(field, named, dark);

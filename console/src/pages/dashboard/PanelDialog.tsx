@@ -7,9 +7,9 @@ import { FormDialog } from '../../components/FormDialog';
 import { decodeState, encodeState, EMPTY_STATE } from '../discover/state';
 import type { Panel, PanelKind } from './state';
 
-const OWN = 'a query of its own';
+const OWN = 'Custom query';
 
-/** What a panel shows: of which events, and which of their fields. */
+/** Dialog that adds or edits a panel: title, chart type, field and data. */
 export function PanelDialog({ panel, onSave, onClose }: { panel: Panel | null; onSave: (panel: Panel) => void; onClose: () => void }) {
   const searches = useQuery({ queryKey: ['saved', 'search'], queryFn: ({ signal }) => fetchSavedList('search', signal) });
   const before = decodeState(panel?.search ?? '').state;
@@ -18,7 +18,7 @@ export function PanelDialog({ panel, onSave, onClose }: { panel: Panel | null; o
   const [field, setField] = useState(panel?.field ?? '');
   const [saved, setSaved] = useState(panel?.saved ?? OWN);
   const [text, setText] = useState(before.text);
-  // What a text field cannot show of a query stays as it is.
+  // A query in another language cannot be edited here and stays unchanged.
   const editable = before.language === 'kql';
   const save = () => {
     const search = saved !== OWN ? '' : editable ? encodeState({ ...(panel?.search ? before : EMPTY_STATE), text }) : (panel?.search ?? '');
@@ -26,25 +26,25 @@ export function PanelDialog({ panel, onSave, onClose }: { panel: Panel | null; o
     return Promise.resolve();
   };
   return (
-    <FormDialog title={panel ? 'Change the panel' : 'Add a panel'} action={panel ? 'Change' : 'Add'} ready={field.trim() !== ''} onSubmit={save} onClose={onClose}>
+    <FormDialog title={panel ? 'Edit panel' : 'Add panel'} action={panel ? 'Save' : 'Add'} ready={field.trim() !== ''} onSubmit={save} onClose={onClose}>
       <TextInput label="Title" data-autofocus value={title} onChange={(event) => setTitle(event.currentTarget.value)} />
-      <Radio.Group label="What it draws" value={kind} onChange={(value) => setKind(value as PanelKind)}>
+      <Radio.Group label="Chart type" value={kind} onChange={(value) => setKind(value as PanelKind)}>
         <Stack gap="xs" mt={4}>
-          <Radio value="top" label="The most frequent values of a field" />
-          <Radio value="time" label="Events over time, by the values of a field" />
+          <Radio value="top" label="Top values of a field" />
+          <Radio value="time" label="Events over time, broken down by a field" />
         </Stack>
       </Radio.Group>
       <TextInput label="Field" required value={field} onChange={(event) => setField(event.currentTarget.value)} />
       <Select
-        label="Of which events"
-        description="Time and query of the dashboard come on top."
+        label="Data"
+        description="Dashboard time and query also apply"
         allowDeselect={false}
         searchable
-        data={[{ value: OWN, label: OWN }, ...(searches.data ?? []).map((entry) => ({ value: entry.id, label: `saved search “${entry.title}”` }))]}
+        data={[{ value: OWN, label: OWN }, ...(searches.data ?? []).map((entry) => ({ value: entry.id, label: `Saved search “${entry.title}”` }))]}
         value={saved}
         onChange={(value) => setSaved(value ?? OWN)}
       />
-      {searches.error && <Failed compact title="Saved searches are not known" error={searches.error} />}
+      {searches.error && <Failed compact title="Failed to load the saved searches" error={searches.error} />}
       {saved === OWN && editable && <TextInput label="Query (KQL)" ff="monospace" placeholder="all events" value={text} onChange={(event) => setText(event.currentTarget.value)} />}
     </FormDialog>
   );

@@ -13,7 +13,7 @@ import { FormDialog } from '../../components/FormDialog';
 import { Menu } from '../../components/Menu';
 import { type DashboardState, decodeState, encodeState, type Panel } from './state';
 
-/** What is kept of a dashboard: panels by themselves, for whoever reads them, and the address that shows it. */
+/** Saved state of a dashboard: its panels, for other readers, and the URL that shows it. */
 interface SavedDashboardState {
   panels: Panel[];
   address: string;
@@ -21,12 +21,12 @@ interface SavedDashboardState {
 
 interface Props {
   state: DashboardState;
-  /** As they are shown, whether the address has them or not. */
+  /** Displayed panels, including defaults that are not in the URL. */
   panels: Panel[];
   onOpen: (state: DashboardState) => void;
 }
 
-/** Opening, saving and deleting dashboards of the tenant. */
+/** Menu to open, save and delete dashboards of the tenant. */
 export function SavedDashboards({ state, panels, onOpen }: Props) {
   const [asking, setAsking] = useState<'open' | 'save' | null>(null);
   return (
@@ -70,11 +70,11 @@ function Open({ onOpen, onClose }: { onOpen: (state: DashboardState) => void; on
   });
   const remove = useMutation({ mutationFn: (id: string) => deleteSaved('dashboard', id), onSuccess: () => client.invalidateQueries({ queryKey: ['saved', 'dashboard'] }) });
   return (
-    <Dialog onClose={onClose} title="Open a dashboard" centered>
+    <Dialog onClose={onClose} title="Open dashboard" centered>
       <Answer query={list} what="Dashboards">
         {(entries) =>
           entries.length === 0 ? (
-            <Empty title="No dashboard is saved">Save the one that is shown to find it here.</Empty>
+            <Empty title="No saved dashboards">Save the current dashboard to list it here.</Empty>
           ) : (
             <Stack gap={4}>
               {entries.map((entry) => (
@@ -111,20 +111,20 @@ function Save({ state, panels, onSaved, onClose }: { state: DashboardState; pane
   const shown = title ?? before.data?.title ?? '';
   return (
     <FormDialog
-      title="Save the dashboard"
+      title="Save dashboard"
       action="Save"
       ready={shown.trim() !== ''}
       onSubmit={async () => {
         const body = { title: shown.trim(), description: '', state: { panels, address: encodeState({ ...state, saved: null }) } };
         const { id, version } = saved && replace ? await updateSaved<SavedDashboardState>('dashboard', saved.id, saved.version, body) : await createSaved<SavedDashboardState>('dashboard', body);
         await client.invalidateQueries({ queryKey: ['saved', 'dashboard'] });
-        notifications.show({ color: 'green', message: 'Saved. Its address can be shared.' });
+        notifications.show({ color: 'green', message: 'Dashboard saved. You can share its URL.' });
         onSaved({ ...state, saved: { id, version } });
       }}
       onClose={onClose}
     >
       <TextInput label="Title" required data-autofocus value={shown} onChange={(event) => setTitle(event.currentTarget.value)} />
-      {saved && <Checkbox label={`In place of “${before.data?.title ?? '…'}”`} checked={replace} onChange={(event) => setReplace(event.currentTarget.checked)} />}
+      {saved && <Checkbox label={`Update “${before.data?.title ?? '…'}”`} checked={replace} onChange={(event) => setReplace(event.currentTarget.checked)} />}
     </FormDialog>
   );
 }

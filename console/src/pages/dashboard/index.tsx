@@ -23,7 +23,7 @@ import { useRounds } from './use-rounds';
 
 const NO_PANELS: Panel[] = [];
 
-/** An investigation on one page: panels of saved searches or queries of their own, over the same time and query. */
+/** Dashboard page: panels of saved searches or custom queries, over one time range and query. */
 export default function Dashboard() {
   const format = useFormat();
   const [params, setParams] = useSearchParams();
@@ -59,7 +59,7 @@ export default function Dashboard() {
           Refresh
         </Button>
         <Button size="xs" h={32} variant="default" leftSection={<IconPlus size={14} aria-hidden />} disabled={panels.length >= PANELS_MAX} onClick={() => setEditing('new')}>
-          Add a panel
+          Add panel
         </Button>
         <CopyButton value={window.location.href}>
           {({ copied, copy }) => (
@@ -71,14 +71,14 @@ export default function Dashboard() {
         <SavedDashboards state={{ ...state, source }} panels={panels} onOpen={(next) => update(next)} />
       </div>
       {problems.length > 0 && (
-        <Alert role="alert" color="yellow" mb="sm" p="xs" title="Not all of this address could be read">
+        <Alert role="alert" color="yellow" mb="sm" p="xs" title="Some URL parameters are invalid and were ignored">
           {problems.join('; ')}
         </Alert>
       )}
       <Answer query={sources} what="Sources">
         {() =>
           source === '' ? (
-            <Empty title="There are no events yet">Send some first: the page Send events says how.</Empty>
+            <Empty title="No events yet">Open the page Send events to send some.</Empty>
           ) : state.panels === null && !roles.data ? (
             <Answer query={roles} what="Fields">
               {() => null}
@@ -100,7 +100,7 @@ export default function Dashboard() {
                   />
                 </div>
               ))}
-              {panels.length === 0 && <Empty title="There are no panels">Add one, or open a dashboard.</Empty>}
+              {panels.length === 0 && <Empty title="No panels">Add a panel, or open a dashboard.</Empty>}
             </div>
           )
         }
@@ -116,7 +116,7 @@ export default function Dashboard() {
   );
 }
 
-/** KQL that all panels share; asked for with Enter. */
+/** KQL filter of all panels; Enter applies it. */
 function QueryField({ text, onQuery }: { text: string; onQuery: (text: string) => void }) {
   const [typed, setTyped] = useState(text);
   return (
@@ -131,8 +131,8 @@ function QueryField({ text, onQuery }: { text: string; onQuery: (text: string) =
         size="xs"
         styles={{ input: { height: 32 } }}
         ff="monospace"
-        aria-label="Query of all panels (KQL)"
-        placeholder="Query of all panels (KQL), Enter asks"
+        aria-label="Filter all panels (KQL)"
+        placeholder="Filter all panels (KQL)"
         leftSection={<IconSearch size={14} aria-hidden />}
         value={typed}
         onChange={(event) => setTyped(event.currentTarget.value)}

@@ -16,7 +16,7 @@ const response = (total: number, aggregations: SearchResponse['aggregations']): 
   ...(aggregations && { aggregations }),
 });
 
-test('time, the shared query, the panel’s own and its filters all have to be true', () => {
+test('time, shared query, panel query and panel filters are combined with AND', () => {
   const search = new URLSearchParams({ i: 'other', q: 'status: 404', f: '[{"op":"exists","field":"a"}]' }).toString();
   const made = panelSearch(TOP, search, { ...CONTEXT, text: 'host: a' });
   expect(made.index).toBe('other');
@@ -36,19 +36,19 @@ test('time, the shared query, the panel’s own and its filters all have to be t
   expect(panelSearch(TOP, '', CONTEXT).index).toBe('web');
 });
 
-test('bars are as wide as the range needs, also where nothing happened', () => {
+test('the interval fits the range, and empty intervals are included', () => {
   const { intervalMs, body } = panelSearch(TIME, '', CONTEXT);
   expect(intervalMs).toBe(30 * 60_000);
   expect(body).toMatchObject({ aggs: { values: { date_histogram: { min_doc_count: 0, extended_bounds: { min: CONTEXT.nowMs - 86_400_000, max: CONTEXT.nowMs } } } } });
 });
 
-test('bars between plain dates are as wide, too', () => {
+test('the interval also fits a range of plain dates', () => {
   const { intervalMs, body } = panelSearch(TIME, '', { ...CONTEXT, range: { from: '2021-01-01', to: '2026-12-31' } });
   expect(intervalMs).toBeGreaterThan(7 * 86_400_000);
   expect(body).toMatchObject({ aggs: { values: { date_histogram: { extended_bounds: { min: Date.UTC(2021, 0, 1), max: Date.UTC(2027, 0, 1) - 1 } } } } });
 });
 
-test('statuses are added up by class, and what is left has a series', () => {
+test('HTTP statuses are grouped by class, and the rest is one series', () => {
   const bucket = (key: number, doc_count: number, values: [number, number][]) => ({ key, doc_count, values: { buckets: values.map(([key, doc_count]) => ({ key, doc_count })) } });
   const answer = response(12, { values: { buckets: [bucket(0, 9, [[200, 4], [404, 2], [403, 1]]), bucket(60, 3, [[500, 3]])] } });
   expect(readPanel(TIME, answer)).toEqual({
@@ -64,23 +64,23 @@ test('statuses are added up by class, and what is left has a series', () => {
   });
 });
 
-test('top values know what they leave out', () => {
+test('top values report other and missing values', () => {
   const answer = response(10, { values: { buckets: [{ key: '/', doc_count: 4 }], sum_other_doc_count: 3 }, some: { doc_count: 7 } });
   expect(readPanel(TOP, answer)).toEqual({ kind: 'top', total: 10, values: [{ key: '/', text: '/', count: 4 }], other: 3, missing: 3 });
   expect(readPanel(TOP, response(0, undefined))).toBeNull();
 });
 
-test('what a bar is asked by is what its field knows', () => {
+test('the filter value of a bar fits the type of its field', () => {
   const answer = response(9, { values: { buckets: [{ key: 1, key_as_string: 'true', doc_count: 4 }, { key: 404, key_as_string: '404', doc_count: 3 }, { key: '/', doc_count: 2 }] } });
   const read = readPanel(TOP, answer);
   expect(read?.kind === 'top' && read.values.map(({ key }) => key)).toEqual(['true', 404, '/']);
 });
 
-test('what is rare in each bar counts for its class', () => {
+test('each interval requests enough values to count rare statuses in their class', () => {
   expect(panelSearch(TIME, '', CONTEXT).body).toMatchObject({ aggs: { values: { aggs: { values: { terms: { size: 100 } } } } } });
 });
 
-test('of many values the rare ones are one series, and none of their events is lost', () => {
+test('rare values are one series that contains all of their events', () => {
   const values = Array.from({ length: 12 }, (_, at) => ({ key: `v${at}`, doc_count: 20 - at }));
   const answer = response(300, { values: { buckets: [{ key: 0, doc_count: 200, values: { buckets: [...values, { key: 'other', doc_count: 5 }] } }] } });
   const read = readPanel(TIME, answer);
@@ -94,7 +94,7 @@ test.each([
   ['lucene', 'b:1', { text: 'b:1', language: 'lucene', filters: [{ op: 'dsl', dsl: { kql: { query: 'host: a', time_zone: 'UTC' } } }] }],
   ['dsl', '{"match_all":{}}', { text: '{"match_all":{}}', language: 'dsl', filters: [{ op: 'dsl', dsl: { kql: { query: 'host: a', time_zone: 'UTC' } } }] }],
   ['lucene', '', { text: 'host: a', language: 'kql', filters: [] }],
-])('Discover and the estimate ask what a panel in %s asks, the shared query too', (l, q, expected) => {
+])('Discover and the estimate use the query of a panel in %s, and the shared query', (l, q, expected) => {
   const search = new URLSearchParams({ l, q, id: 'run', live: '1' }).toString();
   const context = { ...CONTEXT, text: 'host: a' };
   expect(decodeState(discoverAddress(search, context)).state).toMatchObject({ ...expected, source: 'web', range: CONTEXT.range, run: null, live: false });

@@ -9,20 +9,23 @@ import { filtersDsl } from '../discover/filters';
 import { decodeState, type DiscoverState, encodeState, parseDsl, toQuestion } from '../discover/state';
 import type { Panel } from './state';
 
-/** Of the ones that are most frequent. */
+/** Number of top values. */
 const VALUES = 10;
-/** More colours are not told apart. */
+/** Maximum number of series: more colors are not distinguishable. */
 const SERIES = 8;
-/** Asked for of each bar: what is rare in one may be frequent in all, or one of a class that is. */
+/**
+ * Values requested per interval: a value that is rare in one interval may be frequent overall, or belong to a frequent
+ * class.
+ */
 const SPLITS = 100;
 const BUCKETS_MAX = 120;
 const FALLBACK_INTERVAL_MS = 3_600_000;
 
-/** What a panel asks of the server. */
+/** Search of a panel. */
 export interface PanelSearch {
   index: string;
   body: object;
-  /** Width of the bars of a panel over time. */
+  /** Interval of a panel over time. */
   intervalMs: number;
   /** Conditions without the time. */
   filters: object[];
@@ -32,23 +35,29 @@ export interface PanelContext {
   source: string;
   timeField: string | null;
   range: TimeRange;
-  /** KQL that all panels share. */
+  /** KQL filter of all panels. */
   text: string;
   zone: string;
   nowMs: number;
 }
 
-/** What asking a source needs to know of it. A pattern may cover anything: its events have the usual time, and some may be frozen. */
+/**
+ * Returns the time field of a source, and whether some of it may be frozen. A pattern is unknown: it gets the default
+ * time field, and may cover any frozen source.
+ */
 export function sourceFacts(source: string, sources: Source[]): { timeField: string | null; frozen: boolean } {
   const known = sources.find(({ name }) => name === source);
   const isFrozen = ({ tier }: Source) => tier.includes('frozen');
   return known ? { timeField: known.time_field, frozen: isFrozen(known) } : { timeField: '@timestamp', frozen: sources.some(isFrozen) };
 }
 
-/** The source of a panel: its own before the dashboard's. */
+/** Returns the source of a panel: from its search, else from the dashboard. */
 export const sourceOf = (search: string, { source }: { source: string }): string => decodeState(search).state.source || source;
 
-/** Throws where the query of a panel is in JSON and is none. `search` is what its saved search holds, if it has one. */
+/**
+ * Builds the search of a panel. `search` is the state of its saved search, if it has one. Throws if a Query DSL query
+ * is not valid JSON.
+ */
 export function panelSearch(panel: Panel, search: string, { source, timeField, range, text, zone, nowMs }: PanelContext): PanelSearch {
   const { state } = decodeState(search);
   const own = state.text.trim() === '' ? null : state.language === 'dsl' ? (parseDsl(state.text) as object) : queryDsl(state.text, state.language, zone);
@@ -80,20 +89,20 @@ export function panelSearch(panel: Panel, search: string, { source, timeField, r
   };
 }
 
-/** The question of a panel, as Discover asks it: for what its answer would cost. */
+/** Builds the Discover request of a panel, for its cost estimate. */
 export function questionOf(search: string, context: PanelContext): Question {
   const { range, source, timeField, zone } = context;
   const state = withShared(decodeState(search).state, context);
   return toQuestion({ ...state, range }, { source: state.source || source, timeField, zone });
 }
 
-/** Where the events of a panel are looked at one by one: now, whatever run its saved search once was of. */
+/** Returns the Discover query string for the events of a panel, without the background run of its saved search. */
 export function discoverAddress(search: string, context: PanelContext): string {
   const state = withShared(decodeState(search).state, context);
   return encodeState({ ...state, source: state.source || context.source, range: context.range, run: null, live: false });
 }
 
-/** With the query that all panels share: beside a query in another language it is a filter. */
+/** Adds the shared query; next to a query in another language it becomes a filter. */
 function withShared(state: DiscoverState, { text, zone }: PanelContext): DiscoverState {
   const dsl = queryDsl(text, 'kql', zone);
   if (!dsl) return state;
@@ -106,7 +115,7 @@ export interface TopResult {
   kind: 'top';
   total: number;
   values: { key: BucketKey; text: string; count: number }[];
-  /** Events with other values, and with none. */
+  /** Number of events with other values, and with none. */
   other: number;
   missing: number;
 }
@@ -125,7 +134,7 @@ interface TimeBucket {
   values?: { buckets?: { key: BucketKey; key_as_string?: string; doc_count: number }[]; sum_other_doc_count?: number };
 }
 
-/** What is drawn of an answer; null: it has no aggregations yet. */
+/** Converts a response to chart data; null if it has no aggregations yet. */
 export function readPanel(panel: Panel, response: SearchResponse): TopResult | TimeResult | null {
   const found = response.aggregations?.['values'];
   if (!found?.buckets) return null;
@@ -137,10 +146,13 @@ export function readPanel(panel: Panel, response: SearchResponse): TopResult | T
 }
 
 const STATUS = /^[1-5]\d\d$/;
-/** The series of all values that have none of their own. */
+/** Series of all values that are not shown separately. */
 export const OTHER = 'other';
 
-/** Statuses of HTTP are added up by class: hundreds of colours say nothing, five say what happened. Of others the rare ones are one series. */
+/**
+ * Converts buckets to series. HTTP statuses are grouped by class: five colors are readable, hundreds are not. Rare
+ * other values are one series.
+ */
 function readTime(buckets: TimeBucket[], total: number): TimeResult {
   const seen = new Set(buckets.flatMap((bucket) => bucket.values?.buckets?.map(textOf) ?? []));
   const byClass = seen.size > 0 && [...seen].every((text) => STATUS.test(text));
@@ -167,7 +179,9 @@ function readTime(buckets: TimeBucket[], total: number): TimeResult {
   };
 }
 
-/** What asks for the events of a bucket: of `true` and of dates the key is a number that their field does not know. */
+/**
+ * Returns the filter value of a bucket: the text for booleans and dates, whose numeric key their field does not accept.
+ */
 const askedAs = (bucket: { key: BucketKey; key_as_string?: string }) => (isNumber(bucket.key) && textOf(bucket) !== String(bucket.key) ? textOf(bucket) : bucket.key);
 const textOf = ({ key, key_as_string: text }: { key: BucketKey; key_as_string?: string }) => text ?? String(key);
 const rank = (name: string) => (name === OTHER ? 1 : 0);

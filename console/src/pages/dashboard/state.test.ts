@@ -17,12 +17,12 @@ const state = fc.record({
   saved: fc.option(fc.record({ id: fc.stringMatching(/^[A-Za-z0-9_-]{1,20}$/), version: fc.nat() })),
 });
 
-test('the address says all that is shown', () => {
+test('the URL round-trips the state', () => {
   fc.assert(fc.property(state, (state) => void expect(decodeState(encodeState(state))).toEqual({ state, problems: [] })));
   expect(encodeState(EMPTY_STATE)).toBe('');
 });
 
-test('what cannot be read is said, and never breaks the page', () => {
+test('invalid parameters are reported and never throw', () => {
   expect(decodeState('t=now').problems).toHaveLength(1);
   for (const p of ['[', '{}', '[1]', '[{"title":"a","kind":"pie","field":"b"}]', JSON.stringify(Array(21).fill({ title: '', kind: 'top', field: '' }))]) {
     const { state, problems } = decodeState(`p=${encodeURIComponent(p)}`);
@@ -31,7 +31,7 @@ test('what cannot be read is said, and never breaks the page', () => {
   fc.assert(fc.property(fc.string({ unit: 'binary' }), (search) => void decodeState(search)));
 });
 
-test('fields by whatever name a source has for them', () => {
+test('fields are found by their usual names', () => {
   const ecs = rolesOf(new Set(['http.response.status_code', 'url.path', 'source.ip', 'user_agent.name', 'source.geo.country_iso_code', 'status']));
   expect(ecs).toEqual({ status: 'http.response.status_code', url: 'url.path', client: 'source.ip', agent: 'user_agent.name', country: 'source.geo.country_iso_code' });
   expect(rolesOf(new Set(['status', 'path.keyword', 'city']))).toEqual({ status: 'status', url: 'path.keyword', country: 'city' });

@@ -1,34 +1,34 @@
 import type { TimeRange } from '../../lib/time-range';
 
-/** What a panel draws: events over time by the values of a field, or its most frequent values. */
+/** Chart type: events over time broken down by a field, or the top values of a field. */
 export type PanelKind = 'time' | 'top';
 
 export interface Panel {
   title: string;
   kind: PanelKind;
-  /** Empty: nobody has said which yet. */
+  /** Empty if not selected yet. */
   field: string;
-  /** The query string of an address of Discover, as a saved search holds it: which events. */
+  /** Query string of Discover that selects the events, as in a saved search. */
   search?: string;
-  /** The saved search that it is drawn of; what that is changed to counts. */
+  /** Id of a saved search; the panel follows its changes. */
   saved?: string;
 }
 
-/** Everything that the page shows, as its address says it. */
+/** State of the dashboard, stored in the URL. */
 export interface DashboardState {
   source: string;
   range: TimeRange;
-  /** KQL that all panels share. */
+  /** KQL filter of all panels. */
   text: string;
-  /** Null: those of an investigation of web logs. */
+  /** Null for the default panels, which are for web logs. */
   panels: Panel[] | null;
   refreshMs: number;
-  /** The saved dashboard that this began with, and its version then. */
+  /** Saved dashboard that the page was opened from, and its version then. */
   saved: { id: string; version: number } | null;
 }
 
 export const DEFAULT_RANGE: TimeRange = { from: 'now-7d', to: 'now' };
-/** More are more than anybody looks at, and each is a search. */
+/** Maximum number of panels; each is a search. */
 export const PANELS_MAX = 20;
 
 export const EMPTY_STATE: DashboardState = { source: '', range: DEFAULT_RANGE, text: '', panels: null, refreshMs: 0, saved: null };
@@ -44,13 +44,13 @@ export function encodeState({ source, range, text, panels, refreshMs, saved }: D
   return params.toString();
 }
 
-/** What an address says, and what of it could not be read. */
+/** Decodes a query string, and lists its invalid parameters. */
 export function decodeState(search: string): { state: DashboardState; problems: string[] } {
   const params = new URLSearchParams(search);
   const problems: string[] = [];
   const [from, to, ...more] = (params.get('t') ?? '').split(',');
   const hasRange = Boolean(from && to) && more.length === 0;
-  if (params.get('t') && !hasRange) problems.push(`there is no time range [${params.get('t') ?? ''}]`);
+  if (params.get('t') && !hasRange) problems.push(`invalid time range [${params.get('t') ?? ''}]`);
   const refresh = Number(params.get('auto') ?? 0);
   return {
     state: {
@@ -71,9 +71,9 @@ function readPanels(text: string | null, problems: string[]): Panel[] | null {
     const values: unknown = JSON.parse(text);
     if (Array.isArray(values) && values.length <= PANELS_MAX && values.every(isPanel)) return values.map(({ title, kind, field, search, saved }) => ({ title, kind, field, ...(search && { search }), ...(saved && { saved }) }));
   } catch {
-    // Said below.
+    // Reported below.
   }
-  problems.push('the panels cannot be read');
+  problems.push('invalid panels');
   return null;
 }
 
@@ -89,7 +89,7 @@ function readSaved(text: string | null): DashboardState['saved'] {
   return found ? { id: found[1] as string, version: Number(found[2]) } : null;
 }
 
-/** Names that servers and shippers give to what an investigation asks about, the most usual first. */
+/** Usual field names of servers and shippers by role, the most common first. */
 const ROLES = {
   status: ['http.response.status_code', 'status', 'status_code', 'http_status', 'response'],
   url: ['url.path', 'url.original', 'path', 'url', 'uri', 'request'],
@@ -100,16 +100,16 @@ const ROLES = {
 
 export type Role = keyof typeof ROLES;
 
-/** All of them, and the field of each role as `keyword` beside `text` has it. */
+/** All of these names, each also with its keyword sub-field. */
 export const CANDIDATES: string[] = Object.values(ROLES).flatMap((names) => names.flatMap((name) => [name, `${name}.keyword`]));
 
-/** Which field of a source plays which role. */
+/** Returns the field of each role in a source. */
 export function rolesOf(aggregatable: ReadonlySet<string>): Partial<Record<Role, string>> {
   const roles = Object.entries(ROLES).map(([role, names]) => [role, names.flatMap((name) => [name, `${name}.keyword`]).find((name) => aggregatable.has(name))] as const);
   return Object.fromEntries(roles.filter(([, field]) => field !== undefined));
 }
 
-/** The five panels that an investigation of web logs begins with. */
+/** Returns the five default panels, which are for web logs. */
 export function webLogPanels(roles: Partial<Record<Role, string>>): Panel[] {
   const notFound = roles.status ? new URLSearchParams({ q: `${roles.status}: 404` }).toString() : undefined;
   return [

@@ -5,7 +5,7 @@ import type { AsyncSearch } from '../../api/async-search';
 import type { Panel } from './state';
 import { usePanel } from './use-panel';
 
-/** Answers of the searches, in the order in which they were asked. */
+/** Resolvers of the searches, in request order. */
 const answers: ((found: AsyncSearch) => void)[] = [];
 vi.mock('../../api/async-search', () => ({
   async *asyncSearch() {
@@ -29,7 +29,7 @@ const run = (panel: Panel) =>
   renderHook(({ panel, index, round }) => usePanel({ search: { index, body: {}, intervalMs: 1, filters: [] }, panel, estimateOf: null, round }), { initialProps: { panel, index: 'a', round: 0 } });
 const answer = (at: number, took: number) => act(async () => answers[at]?.(found(took)));
 
-test('the answer to a question before is not taken for the one that is asked', async () => {
+test('a late response to the previous search is ignored', async () => {
   const { result, rerender } = run(TOP);
   rerender({ panel: TOP, index: 'b', round: 0 });
   await answer(0, 1);
@@ -38,7 +38,7 @@ test('the answer to a question before is not taken for the one that is asked', a
   expect(result.current).toMatchObject({ status: 'done', stale: false, found: { response: { took: 2 } } });
 });
 
-test('the picture before stays, but not as one of another kind', async () => {
+test('previous results stay, unless the chart type changes', async () => {
   const { result, rerender } = run(TOP);
   await answer(0, 1);
   rerender({ panel: TOP, index: 'a', round: 1 });

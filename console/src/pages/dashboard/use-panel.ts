@@ -5,32 +5,32 @@ import { errorFromObject, isAbort } from '../../api/errors';
 import type { PanelSearch } from './search';
 import type { Panel, PanelKind } from './state';
 
-/** What is known of a panel. `found` of a question before stays until there is something newer. */
+/** State of a panel's search. `found` of the previous search stays until there are new results. */
 export interface PanelRun {
   status: 'running' | 'done' | 'failed' | 'estimate';
   found: AsyncSearch | null;
-  /** What `found` is drawn as: of another kind it cannot be read. */
+  /** Chart type of `found`: another type cannot read it. */
   kind: PanelKind | null;
-  /** Whether `found` is of the question before. */
+  /** Whether `found` belongs to the previous search. */
   stale: boolean;
   error: unknown;
-  /** What the answer would cost: frozen data is not read unasked. */
+  /** Estimated cost. Frozen data is read only after the user accepts it. */
   estimate: Estimate | null;
 }
 
 const STARTED: PanelRun = { status: 'running', found: null, kind: null, stale: false, error: null, estimate: null };
 
 interface Options {
-  /** Null: there is nothing to ask. */
+  /** Null if there is nothing to search. */
   search: PanelSearch | null;
   panel: Panel;
-  /** What to ask Discover for an estimate with; null: none of it is frozen, or its cost has been accepted. */
+  /** Discover request for a cost estimate; null if nothing is frozen, or if the cost has been accepted. */
   estimateOf: Question | null;
-  /** Another number asks again. */
+  /** A new number repeats the search. */
   round: number;
 }
 
-/** Runs a panel's search in the background of the server, and ends it there when nobody looks any more. */
+/** Runs the async search of a panel, and deletes it on the server when the panel unmounts. */
 export function usePanel({ search, panel, estimateOf, round }: Options): PanelRun {
   const [run, setRun] = useState<PanelRun>(STARTED);
   const asked = search && JSON.stringify([search, panel.kind, estimateOf]);
@@ -47,11 +47,11 @@ export function usePanel({ search, panel, estimateOf, round }: Options): PanelRu
         return;
       }
       for await (const found of asyncSearch(search.index, search.body, signal)) {
-        // What came in the moment of another question is none of its answer.
+        // A response that arrives while the search changes does not belong to the new one.
         if (signal.aborted) return;
         if (found.error) throw errorFromObject(found.error, 500);
         setRun((before) => {
-          // What a running search has found may be nothing yet: the picture before is better than none.
+          // A running search may have no results yet: previous results are better than none.
           if (found.is_running && !found.response.aggregations) return before;
           return { ...STARTED, status: found.is_running ? 'running' : 'done', found, kind: panel.kind };
         });
@@ -61,14 +61,14 @@ export function usePanel({ search, panel, estimateOf, round }: Options): PanelRu
       if (!signal.aborted && !isAbort(error)) setRun({ ...STARTED, status: 'failed', error });
     });
     return () => controller.abort();
-    // `asked` says all that the search is of.
+    // `asked` covers all inputs of the search.
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [asked, round]);
-  // Before the effect has run, what there is may be of another kind.
+  // Before the effect runs, the state may have another chart type.
   return run.kind === null || run.kind === panel.kind ? run : STARTED;
 }
 
-/** What the panel would read of frozen data; null: nothing worth a question. Ends as soon as that is known. */
+/** Fetches the estimated cost of a panel; null if the server would run it without asking. */
 async function estimateFor(question: Question, panel: Panel, signal: AbortSignal): Promise<Estimate | null> {
   const stage = panel.kind === 'time' ? ({ stage: 'histogram', split_by: panel.field } as const) : ({ stage: 'top_values', field: panel.field } as const);
   for await (const event of discover(question, [stage], 'ask', signal)) {

@@ -11,7 +11,7 @@ afterEach(() => {
 
 const pass = (ms: number) => act(() => vi.advanceTimersByTime(ms));
 
-test('a panel that takes longer than a round is waited for', () => {
+test('the next round waits for slow panels', () => {
   const { result } = renderHook(() => useRounds(1000));
   act(() => {
     result.current.onBusy('a', true);
@@ -25,12 +25,12 @@ test('a panel that takes longer than a round is waited for', () => {
   expect(result.current.round).toBe(0);
   pass(1);
   expect(result.current.round).toBe(1);
-  // Nothing that was asked takes long: it goes on.
+  // No panel is busy: the next round starts.
   pass(1000);
   expect(result.current.round).toBe(2);
 });
 
-test('without an interval only who asks begins a round', () => {
+test('without an interval only a refresh starts a round', () => {
   const { result } = renderHook(() => useRounds(0));
   pass(60_000);
   expect(result.current.round).toBe(0);

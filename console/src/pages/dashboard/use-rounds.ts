@@ -1,6 +1,9 @@
 import { useCallback, useEffect, useState } from 'react';
 
-/** Rounds of asking. The next begins so long after all panels of the one before are done: a slow answer is waited for, not begun anew. */
+/**
+ * Auto-refresh of all panels in rounds. A round starts `everyMs` after all panels of the previous one are done, so that
+ * slow searches are not restarted.
+ */
 export function useRounds(everyMs: number) {
   const [round, setRound] = useState(0);
   const [busy, setBusy] = useState<ReadonlySet<string>>(new Set());

@@ -47,12 +47,12 @@ const FieldDrawer = lazy(() => import('./FieldDrawer'));
 const Help = lazy(() => import('./Help'));
 
 const NONE: never[] = [];
-/** Too narrow for the list of fields beside the events, as in the style sheets. */
+/** Below this width the field list moves to a drawer, as in the style sheets. */
 const NARROW = '(max-width: 56em)';
-/** Fields of events whose source is not known yet. */
+/** Time field of a source that is not known yet. */
 const TIME_FIELD = '@timestamp';
 
-/** The page about events: what is asked, and what the server says of it. */
+/** Discover page: query, filters, time range and the matching events. */
 export function DiscoverPage() {
   const format = useFormat();
   const { state, problems, update } = useDiscoverState();
@@ -70,7 +70,7 @@ export function DiscoverPage() {
   const narrow = useMediaQuery(NARROW, false, { getInitialValueInEffect: false });
   const [anchor, setAnchor] = useState<Hit | null>(null);
   useAutoRefresh(state.refreshMs, run.running, again);
-  // What came between the answer and the beginning of the tail is asked for once more.
+  // Fetches the events that arrived between the response and the start of the tail.
   useEffect(() => {
     if (tail.connected) again();
   }, [tail.connected, again]);
@@ -103,7 +103,7 @@ export function DiscoverPage() {
   const total = sample.result?.total ?? null;
   const failure = refused ?? run.error;
   const failed = failuresOf(failure, state.range, Date.now(), format.zone);
-  // What comes after the first rows is drawn when there is time.
+  // Everything after the first rows renders with low priority.
   const histogram = useDeferredValue(run.histogram);
   const cardinality = useDeferredValue(run.cardinality);
   const apart = useMemo(() => barsApart(sample, histogram, run.counted), [sample, histogram, run.counted]);
@@ -113,7 +113,7 @@ export function DiscoverPage() {
   const time = run.opened?.time;
   const shown = useMemo(() => (time ? { from: time.from_ms, to: time.to_ms } : null), [time]);
   const link = useDeferredValue(useMemo(() => encodeState({ ...state, source, live: false }), [state, source]));
-  // The run in the background is gone after days: what is kept asks anew.
+  // A background run expires after days, so a saved search does not reference it.
   const search = useDeferredValue(useMemo(() => encodeState({ ...state, source, live: false, run: null }), [state, source]));
   const linkOfInstants = useMemo(() => {
     const { from, to } = shown ?? {};
@@ -177,8 +177,8 @@ export function DiscoverPage() {
       />
       {source === '' && !sources.isPending && !sources.error ? (
         <div className={classes.first}>
-          <Empty title="There is nothing to look at yet">This server has no events that you may see. This is how to send some:</Empty>
-          <Part lost="How to send events is not there">
+          <Empty title="No data yet">This server has no events that you can access. Follow these steps to send some:</Empty>
+          <Part lost="Failed to load the steps">
             <Start />
           </Part>
         </div>
@@ -208,7 +208,7 @@ export function DiscoverPage() {
                 onBackground={on.background}
               />
             )}
-            <StageState name="The table" stage={sample} onRetry={again} />
+            <StageState name="Events" stage={sample} onRetry={again} />
             {sample.result === null && sample.status === 'loading' ? (
               <Loading label="Events" />
             ) : (
@@ -232,7 +232,7 @@ export function DiscoverPage() {
           </div>
         </div>
       )}
-      <Part lost="The dialog is not there" fallback={null}>
+      <Part lost="Failed to load the dialog" fallback={null}>
         {narrow && (
           <FieldDrawer opened={dialog === 'fields'} onClose={() => setDialog(null)}>
             {fieldPane}
@@ -257,18 +257,18 @@ export function DiscoverPage() {
   );
 }
 
-/** What is asked of the server, as soon as it is known of what. */
+/** Builds the request for the server as soon as the source and its time field are known. */
 function useAsked(state: DiscoverState) {
   const { zone } = useFormat();
   const sources = useSources();
   const source = state.source || sources.data?.default || '';
   const known = sources.data?.sources.find(({ name }) => name === source);
-  // A pattern, or a list, is in no list of sources: its fields say what its time is.
+  // A pattern or a list of names is not among the sources: its time field comes from its fields.
   const pattern = useTimeField(source !== '' && !sources.isPending && !known ? source : null);
   const timeField = known ? known.time_field : pattern.data === undefined ? TIME_FIELD : pattern.data;
-  // A source that is named need only wait for whether its time has another name.
+  // A named source only waits for its time field.
   const ready = source !== '' && !sources.isPending && (known !== undefined || !pattern.isPending);
-  // Only what the question is made of: to write down a link must not ask again.
+  // Only the parts of the request: other state, such as `saved`, must not repeat the search.
   const { range, text, language, filters, columns, sort, splitBy, interval, run } = state;
   const { question, refused } = useMemo(() => {
     if (!ready) return { question: null, refused: null };
@@ -279,11 +279,11 @@ function useAsked(state: DiscoverState) {
     }
   }, [ready, range, text, language, filters, columns, sort, source, timeField, zone]);
   const asked = useMemo(() => question && withStages(question, { splitBy, interval, run }), [question, splitBy, interval, run]);
-  /** What this page will ask once its state is `next`; null: not known yet, or nothing. */
+  /** Returns the request that this page will send in state `next`; null if unknown or none. */
   const askedOf = (next: DiscoverState): Asked | null => {
     if (!ready || next.source !== state.source) return null;
     try {
-      // As it will be read from the address.
+      // Round trip through the URL, from which the page will read its state.
       const read = decodeState(encodeState(next)).state;
       return withStages(toQuestion(read, { source, timeField, zone }), read);
     } catch {
@@ -299,7 +299,7 @@ function withStages(question: Question, { splitBy, interval, run }: Pick<Discove
   return { question, histogram, runId: run };
 }
 
-/** What the parts of the page call: the same functions all the time, so that none is drawn anew for them. */
+/** Event handlers of the page's parts, with stable identities so that memoized parts do not render again. */
 function useHandlers(state: DiscoverState, write: Update, { again, begin, background }: RunControl, askedOf: (state: DiscoverState) => Asked | null, setAnchor: (hit: Hit) => void, fields: ReadonlyMap<string, Field>) {
   const latest = useRef({ state, again, begin, background, askedOf, fields });
   latest.current = { state, again, begin, background, askedOf, fields };
@@ -312,12 +312,12 @@ function useHandlers(state: DiscoverState, write: Update, { again, begin, backgr
     const update: Update = (patch, options) => write(patch, { ...options, before });
     const filter = (condition: Condition, not: boolean) => {
       const exact = exactCondition(condition, latest.current.fields);
-      if (typeof exact === 'string') notifications.show({ color: 'yellow', title: 'There is no filter for this value', message: exact });
+      if (typeof exact === 'string') notifications.show({ color: 'yellow', title: 'Cannot filter by this value', message: exact });
       else update({ filters: withCondition(latest.current.state.filters, exact, not) });
     };
     const column = (name: string) => {
       const { state, fields } = latest.current;
-      // A text is a column also where the keyword beside it is.
+      // A column of a text field may be stored as its keyword sub-field.
       const known = state.columns.find((column) => shownField(column.name, fields) === name);
       update({ columns: toggledColumn(state.columns, known?.name ?? name) }, { replace: true });
     };
@@ -358,25 +358,25 @@ function useHandlers(state: DiscoverState, write: Update, { again, begin, backgr
       background: () => {
         latest.current.background().then(
           (run) => run && update({ run }),
-          (error: unknown) => notifications.show({ color: 'red', title: 'It could not be begun in the background', message: errorText(error) }),
+          (error: unknown) => notifications.show({ color: 'red', title: 'Failed to start the background search', message: errorText(error) }),
         );
       },
     };
   }, [write, setAnchor]);
 }
 
-/** Which events, and in which order, as a word: other columns show the same ones. `reruns` counts how often a reader asked again. */
+/** Key of the events and their order; it ignores columns. `reruns` counts how often the user refreshed. */
 function orderOf(question: Question, reruns: number): string {
   return JSON.stringify([{ ...question, columns: undefined }, reruns]);
 }
 
-/** Left beside the list of fields: the server chooses bars that fit. */
+/** Width of the chart next to the field list: the server picks an interval that fits. */
 function chartWidth(): number {
-  // In steps, so that a window that is a little wider asks the same.
+  // In steps, so that a slightly wider window sends the same request.
   return Math.max(300, Math.round((window.innerWidth - 340) / 100) * 100);
 }
 
-/** Asks again so long after each answer. */
+/** Refreshes `everyMs` after each response. */
 function useAutoRefresh(everyMs: number, running: boolean, again: () => void) {
   useEffect(() => {
     if (everyMs <= 0 || running) return;

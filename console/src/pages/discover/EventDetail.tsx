@@ -14,7 +14,7 @@ import { FieldIcon } from './FieldIcon';
 import type { ColumnState } from './state';
 import { ValueMenu } from './ValueMenu';
 
-/** What is shown of a value at first: a megabyte in a table is no help. */
+/** Characters of a value shown at first: a megabyte in a table is no help. */
 const VALUE_CHARS_MAX = 4000;
 const JSON_CHARS_MAX = 200_000;
 
@@ -22,16 +22,16 @@ interface Props {
   hit: Hit;
   columns: ColumnState[];
   fields: Map<string, Field>;
-  /** Null where events stand alone: nothing to filter. */
+  /** Null on the page of a single event, which has nothing to filter. */
   actions: EventActions | null;
 }
 
-/** All of an event: its fields as a table, or as JSON. */
+/** Complete event: its fields as a table, or as JSON. */
 export default memo(function EventDetail({ hit, columns, fields, actions }: Props) {
   const address = eventAddress(hit);
   const href = useHref(address);
   const [copied, setCopied] = useState(false);
-  const copyLink = () => void copyText(new URL(href, window.location.href).href, 'The link').then(setCopied);
+  const copyLink = () => void copyText(new URL(href, window.location.href).href, 'Link').then(setCopied);
   return (
     <div className={classes.root}>
       <Tabs defaultValue="table" variant="default" keepMounted={false}>
@@ -51,7 +51,7 @@ export default memo(function EventDetail({ hit, columns, fields, actions }: Prop
             </Button>
             {actions && (
               <Button component={Link} to={address} target="_blank" size="compact-xs" variant="subtle" leftSection={<IconExternalLink size={14} aria-hidden />}>
-                Open alone
+                Open in new tab
               </Button>
             )}
           </Group>
@@ -143,15 +143,15 @@ function ValueActions({ name, value, isColumn, actions }: { name: string; value:
     <Group gap={0} wrap="nowrap" justify="flex-end">
       {scalar !== null && (
         <>
-          <Action label={`Only events where ${name} is this`} tip="Only these" onClick={() => onFilter({ op: 'is', field: name, value: scalar }, false)}>
+          <Action label={`Include this value of ${name}`} tip="Include" onClick={() => onFilter({ op: 'is', field: name, value: scalar }, false)}>
             <IconFilterPlus size={14} aria-hidden />
           </Action>
-          <Action label={`Without events where ${name} is this`} tip="Without these" onClick={() => onFilter({ op: 'is', field: name, value: scalar }, true)}>
+          <Action label={`Exclude this value of ${name}`} tip="Exclude" onClick={() => onFilter({ op: 'is', field: name, value: scalar }, true)}>
             <IconFilterMinus size={14} aria-hidden />
           </Action>
         </>
       )}
-      <Action label={`Only events that have ${name}`} tip="Has this field" onClick={() => onFilter({ op: 'exists', field: name }, false)}>
+      <Action label={`Include events that have ${name}`} tip="Field exists" onClick={() => onFilter({ op: 'exists', field: name }, false)}>
         <IconEyeCheck size={14} aria-hidden />
       </Action>
       <Action label={isColumn ? `Remove column ${name}` : `Add column ${name}`} tip={isColumn ? 'Remove column' : 'Add as column'} onClick={() => onColumn(name)}>
@@ -186,7 +186,7 @@ function Json({ hit }: { hit: Hit }) {
   return (
     <div className={classes.jsonBox}>
       <Group gap={6} className={classes.jsonTools ?? ''}>
-        <Button size="compact-xs" variant="default" leftSection={<IconCopy size={13} aria-hidden />} onClick={() => void copyText(text, 'The event').then(setCopied)}>
+        <Button size="compact-xs" variant="default" leftSection={<IconCopy size={13} aria-hidden />} onClick={() => void copyText(text, 'Event').then(setCopied)}>
           {copied ? 'Copied' : 'Copy JSON'}
         </Button>
       </Group>
@@ -196,7 +196,7 @@ function Json({ hit }: { hit: Hit }) {
       </pre>
       {cut && (
         <Text size="xs" c="dimmed">
-          Cut.{' '}
+          Truncated.{' '}
           <Button size="compact-xs" variant="subtle" onClick={() => setWhole(true)}>
             Show all {format.number(text.length)} characters
           </Button>

@@ -20,13 +20,13 @@ interface Props {
   onSort: (sort: SortState[]) => void;
 }
 
-/** Headings: click to sort, drag to move, drag the edge to resize; each also by keys. */
+/** Header row: click to sort, drag to move, drag the edge to resize; all also by keyboard. */
 export const EventHead = memo(function EventHead({ columns, sort, timeField, fields, onColumns, onSort }: Props) {
   const byTime: SortState | undefined = sort.length === 0 && timeField !== null ? { field: timeField, desc: true } : sort.find(({ field }) => field === timeField);
   return (
     <div role="rowgroup" className={classes.head}>
       <div role="row" aria-rowindex={1} style={{ display: 'contents' }}>
-        <div role="columnheader" aria-label="Open" className={classes.headCell} />
+        <div role="columnheader" aria-label="Expand" className={classes.headCell} />
         {timeField !== null && (
           <div role="columnheader" className={classes.headCell} aria-sort={ariaSort(byTime)}>
             <SortButton name={timeField} sorted={byTime} onSort={() => onSort(byTime?.desc === false ? [] : [{ field: timeField, desc: false }])} />
@@ -124,7 +124,7 @@ function HeadCell({ column, at, last, sortable, sorted, onSort, onMove, onResize
             Move right
           </Menu.Item>
           <Menu.Item disabled={!column.width} leftSection={<IconArrowsHorizontal size={14} aria-hidden />} onClick={() => onResize(undefined)}>
-            Share the width
+            Reset width
           </Menu.Item>
           <Menu.Item leftSection={<IconX size={14} aria-hidden />} onClick={onRemove}>
             Remove column
@@ -158,7 +158,7 @@ function ResizeHandle({ name, known, width, onResize }: { name: string; known: n
     onResize(Math.min(COLUMN_PX_MAX, width() + step));
   };
   return (
-    // A separator that can be moved takes the focus, as the ARIA pattern for window splitters has it.
+    // A movable separator is focusable, as the ARIA pattern for window splitters requires.
     /* eslint-disable jsx-a11y/no-noninteractive-tabindex, jsx-a11y/no-noninteractive-element-interactions */
     <div
       ref={shown}
@@ -170,7 +170,7 @@ function ResizeHandle({ name, known, width, onResize }: { name: string; known: n
       aria-valuemin={COLUMN_PX_MIN}
       aria-valuemax={COLUMN_PX_MAX}
       aria-valuenow={Math.round(known ?? COLUMN_PX_MIN)}
-      aria-valuetext={known ? `${known} pixels` : 'shared'}
+      aria-valuetext={known ? `${known} pixels` : 'automatic'}
       draggable
       onDragStart={(event) => {
         event.preventDefault();

@@ -9,26 +9,26 @@ import { Empty } from '../../components/Empty';
 import EventDetail from './EventDetail';
 import { eventOf } from './event-address';
 
-/** One event by its link. */
+/** Page of one event, opened by its link. */
 export default function EventPage() {
   const [params] = useSearchParams();
   const name = useMemo(() => eventOf(params), [params]);
   const event = useQuery({ queryKey: ['discover', 'event', name], queryFn: ({ signal }) => (name ? fetchEvent(name, signal) : null), staleTime: Infinity });
-  // Only for the types: dates are shown in the reader's zone. The event is there without it.
+  // Only for the field types, so that dates are shown in the user's zone. The event renders without them.
   const fields = useQuery({ queryKey: ['discover', 'fields', { index: name?.index }], queryFn: ({ signal }) => fetchFields({ index: name?.index ?? '' }, signal), enabled: name !== null });
   const byName = useMemo(() => new Map(fields.data?.fields.map((field) => [field.name, field])), [fields.data]);
-  if (!name) return <Empty title="This link names no event">It needs an index and an id.</Empty>;
+  if (!name) return <Empty title="Invalid event link">The link must contain an index and an ID.</Empty>;
   return (
     <Box p="md" maw={1300} mx="auto">
       <Group gap="sm" mb="sm">
         <Title order={1} size="h4">
-          One event
+          Event
         </Title>
         <Text size="sm" c="dimmed" ff="monospace">
           <bdi>{name.id}</bdi> in <bdi>{name.index}</bdi>
         </Text>
       </Group>
-      <Answer query={event} what="The event">
+      <Answer query={event} what="Event">
         {(hit) => hit && <EventDetail hit={hit} columns={[]} fields={byName} actions={null} />}
       </Answer>
     </Box>

@@ -25,19 +25,19 @@ function show(hit: Hit, columns: string[] = []) {
 
 const marks = () => [...document.querySelectorAll('mark')].map((mark) => mark.textContent);
 
-it('sums an event up in words that lines can end between', () => {
+it('puts spaces between the fields of a summary, so that lines can wrap', () => {
   show({ _index: 'a', _id: '1', _source: { '@timestamp': '2026-01-01T00:00:00Z', tenant: 'tenant-1', src_ip: '10.0.0.1', severity: 'info' } });
   expect(document.querySelector('dl')?.textContent.trim()).toBe('severity info tenant tenant-1 src_ip 10.0.0.1');
 });
 
-it('marks what the query found, and shows that first', () => {
+it('marks the matches of the query, and shows these fields first', () => {
   const highlight = { 'host.keyword': ['@firn-mark@web-1@/firn-mark@'], tags: ['@firn-mark@b@/firn-mark@'] };
   const hit = { _index: 'a', _id: '1', _source: { severity: 'info', host: 'Web-1', tags: ['a', 'b'] }, highlight };
   show(hit);
   expect(document.querySelector('dl')?.textContent.trim()).toBe('host Web-1 tags a, b severity info');
   expect(marks()).toEqual(['Web-1', 'b']);
   cleanup();
-  // A cell of several values has them all, whichever of them was found.
+  // A multi-valued cell shows all values, not only the matching one.
   show(hit, ['tags', 'severity']);
   expect(document.querySelectorAll('[role="gridcell"]')[2]?.textContent).toBe('a, b');
   expect(marks()).toEqual(['b']);

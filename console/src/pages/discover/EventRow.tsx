@@ -15,12 +15,12 @@ import type { ColumnState } from './state';
 
 const EventDetail = lazy(() => import('./EventDetail'));
 
-/** What a cell shows of a long value: the rest is read when the row is open. */
+/** Characters that a cell shows of a long value. The expanded row shows the rest. */
 const CELL_CHARS_MAX = 400;
 const SUMMARY_FIELDS_MAX = 40;
 const SUMMARY_CHARS_MAX = 160;
 
-/** What can be done with an event and its values. The same functions for all rows: rows are not drawn anew for them. */
+/** Actions on an event and its values. All rows share the same functions, so that memoized rows do not render again. */
 export interface EventActions {
   onFilter: (condition: Condition, not: boolean) => void;
   onColumn: (name: string) => void;
@@ -31,7 +31,7 @@ export interface EventActions {
 interface Props {
   hit: Hit;
   at: number;
-  /** Of the element, for `aria-activedescendant`. */
+  /** Element id for `aria-activedescendant`. */
   id: string;
   rowKey: string;
   columns: ColumnState[];
@@ -40,13 +40,13 @@ interface Props {
   first: string[];
   open: boolean;
   active: boolean;
-  /** It has just come. */
+  /** The event has just arrived. */
   fresh: boolean;
   actions: EventActions;
   onToggle: (key: string) => void;
 }
 
-/** One event: a line of columns or a summary, and below it, when it is open, all of it. */
+/** Row of one event: columns or a summary, and the complete event below if expanded. */
 export const EventRow = memo(function EventRow({ hit, at, id, rowKey, columns, timeField, fields, first, open, active, fresh, actions, onToggle }: Props) {
   const format = useFormat();
   const tall = columns.length === 0;
@@ -84,7 +84,7 @@ export const EventRow = memo(function EventRow({ hit, at, id, rowKey, columns, t
       {open && (
         <div role="row" aria-level={2}>
           <div role="gridcell" aria-colspan={count}>
-            <Part lost="The event is not there">
+            <Part lost="Failed to load the event">
               <EventDetail hit={hit} columns={columns} fields={fields} actions={actions} />
             </Part>
           </div>
@@ -94,14 +94,14 @@ export const EventRow = memo(function EventRow({ hit, at, id, rowKey, columns, t
   );
 });
 
-/** What an event has at a path: as the server tells it of columns, else from its source. */
+/** Returns the value of a field: from `fields` of the hit, which holds columns, else from `_source`. */
 function valueOf(hit: Hit, name: string): unknown {
   const values = hit.fields?.[name];
   if (values) return values.length === 1 ? values[0] : values;
   return valueAt(hit._source ?? {}, name);
 }
 
-/** A value as text; dates in the reader's zone. Numbers stay as they are: a port is not 8,080. */
+/** Formats a value; dates in the user's zone. Numbers get no separators: a port is not 8,080. */
 export function shownValue(value: unknown, type: string | undefined, format: Format, charsMax = CELL_CHARS_MAX): string {
   if (type === 'date' || type === 'date_nanos') {
     const ms = dateMs(value);
@@ -110,19 +110,19 @@ export function shownValue(value: unknown, type: string | undefined, format: For
   return textOf(value, charsMax);
 }
 
-/** The same with what the query found in it. */
+/** Like `shownValue`, with the matches of the query marked. */
 export function markedValue(hit: Hit, name: string, value: unknown, type: string | undefined, format: Format, charsMax = CELL_CHARS_MAX): Marked {
   const fragments = fragmentsOf(hit.highlight, name);
   if (fragments.length > 0) {
     const text = textOf(value);
-    // A date is not shown as it was found.
+    // A formatted date differs from the matched text.
     const marks = shownValue(value, type, format, Number.POSITIVE_INFINITY) === text ? marksOf(value, fragments) : [];
     if (marks.length > 0) return cutMarked({ text, marks }, charsMax);
   }
   return { text: shownValue(value, type, format, charsMax), marks: [] };
 }
 
-/** What a filter on a value asks for: of several the first. */
+/** Returns the value to filter by: the first one of several. */
 export function scalarOf(value: unknown): Scalar | null {
   const one: unknown = Array.isArray(value) ? value[0] : value;
   return isScalar(one) ? one : null;
@@ -150,10 +150,10 @@ function Cell({ hit, name, type, actions }: { hit: Hit; name: string; type: stri
         <span className={classes.actions}>
           {scalar !== null && (
             <>
-              <ActionIcon variant="subtle" size={24} aria-label={`Only events where ${name} is this`} title="Only these" onClick={() => actions.onFilter({ op: 'is', field: name, value: scalar }, false)}>
+              <ActionIcon variant="subtle" size={24} aria-label={`Include this value of ${name}`} title="Include" onClick={() => actions.onFilter({ op: 'is', field: name, value: scalar }, false)}>
                 <IconFilterPlus size={13} aria-hidden />
               </ActionIcon>
-              <ActionIcon variant="subtle" color="red" size={24} aria-label={`Without events where ${name} is this`} title="Without these" onClick={() => actions.onFilter({ op: 'is', field: name, value: scalar }, true)}>
+              <ActionIcon variant="subtle" color="red" size={24} aria-label={`Exclude this value of ${name}`} title="Exclude" onClick={() => actions.onFilter({ op: 'is', field: name, value: scalar }, true)}>
                 <IconFilterMinus size={13} aria-hidden />
               </ActionIcon>
             </>
@@ -167,7 +167,7 @@ function Cell({ hit, name, type, actions }: { hit: Hit; name: string; type: stri
   );
 }
 
-/** Text with elements around what the query found: whatever else is in it stays text. */
+/** Text with `mark` elements around the matches; markup in the text itself stays text. */
 export function MarkedText({ shown }: { shown: Marked }) {
   if (shown.marks.length === 0) return shown.text;
   return piecesOf(shown).map((piece, at) => (at % 2 === 1 ? <mark key={at}>{piece}</mark> : <Fragment key={at}>{piece}</Fragment>));
@@ -181,7 +181,7 @@ function Summary({ hit, timeField, first, fields }: { hit: Hit; timeField: strin
     if (fragmentsOf(hit.highlight, name).length > 0) return -1;
     return at < 0 ? first.length : at;
   };
-  // Two lines show little: what was found comes first, then what most readers begin with.
+  // Two lines show little: matches come first, then the key fields.
   const shown = known
     .map((field) => ({ ...field, rank: rank(field) }))
     .sort((one, other) => one.rank - other.rank)
@@ -190,7 +190,7 @@ function Summary({ hit, timeField, first, fields }: { hit: Hit; timeField: strin
     <dl className={classes.summary}>
       {shown.map(({ name, value }) => (
         <Fragment key={name}>
-          {/* Without spaces between them a line would end in the middle of a value and stay empty from there. */}
+          {/* Without these spaces, lines would break inside values. */}
           <dt>{name}</dt>{' '}
           <dd>
             <bdi>

@@ -18,10 +18,10 @@ import { ROWS_MAX, type Rows } from './use-rows';
 import { useSelecting } from './use-selecting';
 
 const ROW_PX = { columns: 28, summary: 46 };
-/** As soon as so many rows are left the next page is fetched. */
+/** Fetches the next page when this many rows remain below. */
 const AHEAD = 60;
 const COLUMN_PX_SHARED = 140;
-/** Sentences need more room than words. */
+/** Width factor of text columns: sentences need more space than words. */
 const TEXT_SHARE = 3;
 
 interface Props {
@@ -32,21 +32,21 @@ interface Props {
   sort: SortState[];
   timeField: string | null;
   fields: Map<string, Field>;
-  /** Said first in summaries. */
+  /** Key fields, which come first in summaries. */
   first: string[];
   total: number | null;
-  /** Which events in which order: with others the table begins at its top. */
+  /** Key of the events and their order: the table scrolls to the top when it changes. */
   order: string | null;
-  /** The rows are of the question before. */
+  /** The rows belong to the previous request. */
   stale: boolean;
-  /** Instead of rows where there are none. */
+  /** Rendered if there are no rows. */
   empty: ReactNode;
   actions: EventActions;
   onColumns: (columns: ColumnState[]) => void;
   onSort: (sort: SortState[]) => void;
 }
 
-/** The events themselves: as many as one scrolls to, of which only those on screen are drawn. */
+/** Virtualized table of events with infinite scrolling: only the rows on screen are rendered. */
 export const EventTable = memo(function EventTable(props: Props) {
   const { rows, fresh, columns, sort, timeField, fields, first, total, order, stale, empty, actions, onColumns, onSort } = props;
   const format = useFormat();
@@ -61,7 +61,7 @@ export const EventTable = memo(function EventTable(props: Props) {
   const hits = useMemo(() => withFresh(shown, rows.hits), [shown, rows.hits]);
   const keys = useMemo(() => hits.map(hitKey), [hits]);
   const rowPx = columns.length > 0 ? ROW_PX.columns : ROW_PX.summary;
-  // One that opens or closes is another one: what was measured is forgotten.
+  // The key changes when a row expands or collapses, which discards its measured height.
   const itemKey = useCallback((at: number) => `${keys[at]}${open.has(keys[at] ?? '') ? ' open' : ''} ${rowPx}`, [keys, open, rowPx]);
   const virtual = useVirtualizer({
     count: hits.length,
@@ -88,7 +88,7 @@ export const EventTable = memo(function EventTable(props: Props) {
     shownOrder.current = order;
     toTop();
   }, [order, stale, toTop]);
-  // An event that is no longer there is not open either.
+  // Events that are gone lose their expanded state.
   useEffect(() => {
     setOpen((open) => {
       if (open.size === 0) return open;
@@ -189,25 +189,25 @@ export const EventTable = memo(function EventTable(props: Props) {
           </div>
         </div>
         <div className={classes.foot}>
-          {hits.length === 0 && <Part lost="What else there is to find is not known" fallback={null}>{empty}</Part>}
+          {hits.length === 0 && <Part lost="Failed to load suggestions" fallback={null}>{empty}</Part>}
           {loading && (
             <Group gap="xs" p="xs" role="status">
               <Loader size={14} />
               <Text size="xs" c="dimmed">
-                More events…
+                Loading more events…
               </Text>
             </Group>
           )}
-          <LeftOut name="A page further down" incomplete={rows.incomplete} />
-          {error !== null && <Failed compact title="Further events: no answer" error={error} retry={loadMore} />}
+          <LeftOut name="Next page" incomplete={rows.incomplete} />
+          {error !== null && <Failed compact title="More events: request failed" error={error} retry={loadMore} />}
           {hits.length >= ROWS_MAX && (
             <Text size="xs" c="dimmed" p="sm">
-              The table ends after {format.number(ROWS_MAX)} events. Narrow the time or the query, or export all.
+              The table shows at most {format.number(ROWS_MAX)} events. Narrow the time range or the query, or export all events.
             </Text>
           )}
           {hasMore && !loading && error === null && (
             <Button m="xs" size="compact-xs" variant="subtle" onClick={loadMore}>
-              More events
+              Load more events
             </Button>
           )}
         </div>

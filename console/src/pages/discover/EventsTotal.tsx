@@ -7,17 +7,17 @@ import type { Stage } from './run';
 
 interface Props {
   stage: Stage<Sample>;
-  /** How many there are by now, where that was counted since. */
+  /** Latest total, if counted after the response. */
   counted: Sample['total'] | null;
-  /** Events in the bars, where those are not as many. */
+  /** Number of events in the bars, if it differs from the total. */
   bars: number | null;
-  /** Events that the live tail has told. */
+  /** Number of events from the live tail. */
   fresh: number;
   live: boolean;
   children?: ReactNode;
 }
 
-/** How many events match, and how fast that was known. */
+/** Number of matching events, and how long counting took. */
 export function EventsTotal({ stage, counted, bars, fresh, live, children }: Props) {
   const format = useFormat();
   const total = stage.stale ? undefined : (counted ?? stage.result?.total);
@@ -29,22 +29,22 @@ export function EventsTotal({ stage, counted, bars, fresh, live, children }: Pro
           {format.number(total.value)} {total.value === 1 ? 'event' : 'events'}
         </span>
       ) : (
-        <span className={classes.total}>{stage.status === 'loading' ? 'Searching…' : stage.stale ? 'The answer before' : ''}</span>
+        <span className={classes.total}>{stage.status === 'loading' ? 'Searching…' : stage.stale ? 'Previous results' : ''}</span>
       )}
       {stage.status === 'partial' && (
         <Text size="xs" c="dimmed">
-          counting all…
+          counting…
         </Text>
       )}
       {stage.tookMs !== null && !stage.stale && (
         <Text size="xs" c="dimmed">
           {format.duration(stage.tookMs)}
-          {stage.cached && ', from the cache'}
+          {stage.cached && ', cached'}
         </Text>
       )}
       {bars !== null && total && (
-        <Text size="xs" c="dimmed" title="Events that came in between are in one of the numbers alone. An event with several times is in several bars." data-bars={bars}>
-          in the bars {format.number(bars)}: counted a moment apart
+        <Text size="xs" c="dimmed" title="Total and chart are counted at slightly different times, so events that arrive in between are only in one of them. An event with several timestamps is in several bars." data-bars={bars}>
+          Chart shows {format.number(bars)} (counted slightly earlier or later)
         </Text>
       )}
       {(live || fresh > 0) && (

@@ -7,11 +7,11 @@ import { Dialog } from '../../components/Dialog';
 import { Failed } from '../../components/Failed';
 import { RecordCounter } from '../../lib/record-counter';
 
-/** Screens need no more. */
+/** Minimum time between progress updates. */
 const DRAW_EVERY_MS = 100;
-/** Pieces of a file are handed to the browser together: it keeps what does not fit into memory on disk. */
+/** Chunks are handed to the browser as blobs of this size: it stores on disk what does not fit into memory. */
 const BLOB_BYTES = 8 << 20;
-/** The last line of an export that failed is no longer. */
+/** Maximum length of the last line of a failed export. */
 const END_BYTES = 64 << 10;
 
 interface Progressed {
@@ -29,7 +29,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** All events that match as a file. A part never passes for the whole: only what came to its end is kept. */
+/** Dialog that exports all matching events to a file. It saves only complete files. */
 export default function ExportDialog({ question, columns, total, onClose }: Props) {
   const format = useFormat();
   const [as, setAs] = useState<ExportFormat>('csv');
@@ -61,7 +61,7 @@ export default function ExportDialog({ question, columns, total, onClose }: Prop
           value={as}
           onChange={(value) => {
             setAs(value as ExportFormat);
-            // Another file is another question.
+            // Another format needs another export.
             setState({ at: 'choice' });
           }}
           data={[
@@ -70,23 +70,23 @@ export default function ExportDialog({ question, columns, total, onClose }: Prop
           ]}
         />
         <Text size="sm">
-          {total === null ? 'All events' : `All ${format.number(total)} events`} that match, in the order of the table.{' '}
-          {as === 'ndjson' ? 'Each line is an event as it was sent.' : columns.length > 0 ? `Columns: ${columns.join(', ')}.` : 'With a column for every field that is in use.'}
+          {total === null ? 'All matching events' : `All ${format.number(total)} matching events`}, sorted as in the table.{' '}
+          {as === 'ndjson' ? 'One event per line, as it was sent.' : columns.length > 0 ? `Columns: ${columns.join(', ')}.` : 'One column for each field in use.'}
         </Text>
         {(state.at === 'running' || state.at === 'done') && <ProgressOf progress={state.progress} done={state.at === 'done'} />}
         {state.at === 'estimate' && (
           <Text size="sm" role="status">
-            Part of this is frozen. To read it takes about <b>{format.duration(state.estimate.ms)}</b>, {format.number(state.estimate.requests)} requests and {format.bytes(state.estimate.bytes)}.
+            Part of this data is frozen. Reading it takes about <b>{format.duration(state.estimate.ms)}</b>, {format.number(state.estimate.requests)} requests and {format.bytes(state.estimate.bytes)}.
           </Text>
         )}
         {state.at === 'cancelled' && (
           <Text size="sm" c="dimmed" role="status">
-            Cancelled. No file was kept.
+            Cancelled. No file was saved.
           </Text>
         )}
-        {state.at === 'failed' && <Failed compact title="The export broke off, and no file was kept" error={state.error} />}
+        {state.at === 'failed' && <Failed compact title="Export failed; no file was saved" error={state.error} />}
         <Group justify="flex-end">
-          {/* Each has the focus when it takes the place of what had it. */}
+          {/* Each button takes over the focus of the one that it replaces. */}
           {running ? (
             <Button variant="default" autoFocus onClick={() => abort.current?.abort()}>
               Cancel
@@ -109,7 +109,7 @@ export default function ExportDialog({ question, columns, total, onClose }: Prop
 
 function label(at: State['at']): string {
   if (at === 'choice') return 'Export';
-  return at === 'estimate' ? 'Go on' : 'Export again';
+  return at === 'estimate' ? 'Run anyway' : 'Export again';
 }
 
 function ProgressOf({ progress: { records, bytes, total }, done }: { progress: Progressed; done: boolean }) {
@@ -118,7 +118,7 @@ function ProgressOf({ progress: { records, bytes, total }, done }: { progress: P
   const of = total === null ? '' : ` of ${format.number(total)}`;
   return (
     <div>
-      <Progress value={percent} aria-label="Progress of the export" animated={!done} />
+      <Progress value={percent} aria-label="Export progress" animated={!done} />
       <Text size="xs" c="dimmed" mt={4} role="status">
         {done ? 'Done: ' : ''}
         {format.number(records)}
@@ -128,7 +128,7 @@ function ProgressOf({ progress: { records, bytes, total }, done }: { progress: P
   );
 }
 
-/** Reads an export to its end. A connection that breaks off is an error, never a shorter file. */
+/** Reads an export to its end. A lost connection is an error, never a shorter file. */
 async function receive(question: Question, as: ExportFormat, frozen: 'ask' | 'run', signal: AbortSignal, tell: (progress: Progressed) => void) {
   const { filename, total, body } = await startExport(question, as, frozen, signal);
   const counter = new RecordCounter(as);
@@ -138,11 +138,11 @@ async function receive(question: Question, as: ExportFormat, frozen: 'ask' | 'ru
   let drawn = 0;
   let end = new Uint8Array();
   const reader = (body as ReadableStream<Uint8Array<ArrayBuffer>>).getReader();
-  /** Why the server ended it, if it said so and that came, is more than that it ended. */
+  /** Prefers the server's reason, if it arrived, to the fact that the export ended. */
   const broken = (what: string) => failureOf(new TextDecoder().decode(end), as) ?? new Error(`${what} after ${counter.records}${total === null ? '' : ` of ${total}`} events`);
   for (;;) {
     const { done, value } = await reader.read().catch((error: unknown) => {
-      throw signal.aborted ? error : broken('the connection broke off');
+      throw signal.aborted ? error : broken('connection lost');
     });
     if (done) break;
     counter.add(value);
@@ -159,12 +159,12 @@ async function receive(question: Question, as: ExportFormat, frozen: 'ask' | 'ru
       tell({ records: counter.records, bytes: counter.bytes, total });
     }
   }
-  if (total !== null && counter.records !== total) throw broken('the file ended');
+  if (total !== null && counter.records !== total) throw broken('the response ended early');
   const type = as === 'csv' ? 'text/csv' : 'application/x-ndjson';
   return { filename, file: new Blob([...blobs, ...pieces], { type }), progress: { records: counter.records, bytes: counter.bytes, total } };
 }
 
-/** The last bytes of what came. */
+/** Returns the last bytes received. */
 function endOf(before: Uint8Array, piece: Uint8Array): Uint8Array<ArrayBuffer> {
   if (piece.length >= END_BYTES) return piece.slice(-END_BYTES);
   const kept = before.slice(-(END_BYTES - piece.length));
@@ -180,6 +180,6 @@ function save(file: Blob, filename: string): void {
   link.href = url;
   link.download = filename;
   link.click();
-  // The browser has taken it by then.
+  // By then the browser has copied it.
   window.setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }

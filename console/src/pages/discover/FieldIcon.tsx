@@ -32,7 +32,7 @@ const ICONS: Record<string, Icon> = {
   ...Object.fromEntries(NUMBERS.map((type) => [type, IconHash])),
 };
 
-/** What kind of values a field has, as a picture with its name. */
+/** Icon of a field type, with the type as its label. */
 export function FieldIcon({ type }: { type: string | null | undefined }) {
   const Picture = ICONS[type ?? ''] ?? IconQuestionMark;
   return <Picture size={13} stroke={1.8} className={classes.fieldIcon} data-type={type ?? 'unknown'} aria-label={type ?? 'unknown type'} role="img" />;

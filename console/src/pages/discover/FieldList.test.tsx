@@ -18,7 +18,7 @@ vi.mock('./FieldIcon', () => ({
 beforeEach(() => {
   drawn.rows = 0;
   vi.stubGlobal('matchMedia', () => ({ matches: false, addEventListener: () => {}, removeEventListener: () => {} }));
-  // Without a height no row is in sight.
+  // Without a height no row is visible.
   vi.spyOn(HTMLElement.prototype, 'clientHeight', 'get').mockReturnValue(600);
   vi.spyOn(HTMLElement.prototype, 'clientWidth', 'get').mockReturnValue(264);
 });
@@ -59,7 +59,7 @@ const list = (counts: Stage<Cardinality>, main = first, of = fields, chosen = co
 
 const names = () => [...document.querySelectorAll('li button[aria-haspopup]')].map((button) => button.textContent);
 
-it('draws the numbers of an answer and not its rows anew', () => {
+it('renders new counts without rendering the rows again', () => {
   const { rerender } = render(list(counted(7)));
   expect(names()).toEqual(['a7', 'b7', 'c7']);
   const { rows } = drawn;
@@ -70,7 +70,7 @@ it('draws the numbers of an answer and not its rows anew', () => {
   expect(drawn.rows).toBe(rows);
 });
 
-it('marks counts of the question before', () => {
+it('marks counts of the previous request', () => {
   const marked = () => [document.querySelector('ul[aria-label=Fields]')?.getAttribute('aria-busy'), document.querySelectorAll('[data-count][data-stale]').length];
   const { rerender } = render(list(counted(7)));
   expect(marked()).toEqual(['false', 0]);
@@ -78,18 +78,18 @@ it('marks counts of the question before', () => {
   expect(marked()).toEqual(['true', 3]);
 });
 
-it('lists main fields before others, in their own order', () => {
+it('lists key fields first, in the given order', () => {
   render(list(counted(7), ['c', 'b', 'not here']));
-  expect([...document.querySelectorAll('ul[aria-label=Fields] > li')].map((row) => row.textContent)).toEqual(['Main fields 2', 'c7', 'b7', 'Fields 1', 'a7']);
+  expect([...document.querySelectorAll('ul[aria-label=Fields] > li')].map((row) => row.textContent)).toEqual(['Key fields 2', 'c7', 'b7', 'Fields 1', 'a7']);
 });
 
-it('lists last what has no value in what matches', () => {
+it('lists fields without values in the matching events last', () => {
   render(list(counted(0, 0)));
-  expect(screen.getByText(/Without values here/)).toBeTruthy();
+  expect(screen.getByText(/Empty fields/)).toBeTruthy();
   expect(document.querySelectorAll('li[data-unused]')).toHaveLength(3);
 });
 
-it('lists a text and the keyword beside it as one, with the values of the keyword', () => {
+it('lists a text field and its keyword sub-field as one, with the values of the keyword', () => {
   const field = (name: string, type: string): Field => ({ name, type, searchable: true, aggregatable: type !== 'text', in_use: true });
   const counts: Stage<Cardinality> = {
     ...counted(0),

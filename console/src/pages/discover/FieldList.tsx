@@ -19,13 +19,13 @@ const ROW_PX = 26;
 
 interface Props {
   fields: Field[];
-  /** The fields could not be asked for. */
+  /** Error of the request for the fields. */
   error: unknown;
   counts: Stage<Cardinality>;
   columns: string[];
-  /** Said first in summaries: what most readers begin with. */
+  /** Key fields, which come first in summaries. */
   first: string[];
-  /** What the counts are about. */
+  /** Request that the counts belong to. */
   question: Question | null;
   onFilter: (condition: Condition, not: boolean) => void;
   onColumn: (name: string) => void;
@@ -34,7 +34,7 @@ interface Props {
   onBackground: () => void;
 }
 
-/** Words in names of fields, and what they are shortened to: whoever types one finds the others. */
+/** Words in field names and their abbreviations: typing one finds the others. */
 const SHORTENED = [
   ['source', 'src'],
   ['destination', 'dest', 'dst'],
@@ -43,10 +43,10 @@ const SHORTENED = [
   ['number', 'num'],
 ];
 
-/** `counted`: the field whose values stand for it. */
+/** `counted`: the field whose values are counted for it. */
 type Row = { heading: string; count: number } | { field: Field; counted: Field; unused: boolean };
 
-/** The fields, with how many values each has in all events that match. One that is clicked shows its top values. */
+/** Field list with the number of distinct values in all matching events. A click on a field shows its top values. */
 export const FieldList = memo(function FieldList(props: Props) {
   const { fields, error, counts, columns, first, question, onFilter, onColumn } = props;
   const format = useFormat();
@@ -82,9 +82,9 @@ export const FieldList = memo(function FieldList(props: Props) {
         data-fields
         data-autofocus
       />
-      {error !== null && error !== undefined && known.shown.length === 0 && <Failed compact title="Fields: no answer" error={error} />}
-      <StageState name="Counts" stage={counts} onRetry={props.onRetry} onGoOn={props.onGoOn} onBackground={props.onBackground} />
-      {!counts.incomplete && <LeftOut name="Counting further fields" incomplete={incomplete} />}
+      {error !== null && error !== undefined && known.shown.length === 0 && <Failed compact title="Fields: request failed" error={error} />}
+      <StageState name="Field counts" stage={counts} onRetry={props.onRetry} onGoOn={props.onGoOn} onBackground={props.onBackground} />
+      {!counts.incomplete && <LeftOut name="Further field counts" incomplete={incomplete} />}
       {known.shown.length === 0 && loading && <Loading label="Fields" />}
       <div ref={scroll} className={classes.scroll}>
         <CountsContext value={shown}>
@@ -102,7 +102,8 @@ export const FieldList = memo(function FieldList(props: Props) {
               }
               const { field, counted, unused } = row;
               const isOpened = opened === field.name;
-              // Counted only once it is in sight it keeps its place. A text without a keyword may be too long for one.
+              // A field that is counted once it is visible keeps its position. A text may be too long for its keyword,
+              // so a keyword without values does not make it empty.
               const isEmpty = unused || (counted === field && byName.get(field.name)?.documents === 0);
               return (
                 <li key={field.name} className={classes.row} style={style} data-unused={isEmpty || undefined}>
@@ -131,15 +132,15 @@ export const FieldList = memo(function FieldList(props: Props) {
   );
 });
 
-/** As long as only the counts are known. */
+/** Fields derived from the counts, until the field list has loaded. */
 function fieldsOf(counts: Cardinality): Field[] {
   return counts.fields.map(({ name, type, error }) => ({ name, type: type ?? 'unknown', searchable: true, aggregatable: !error, in_use: true }));
 }
 
 interface Listed {
-  /** In order of their names. */
+  /** Sorted by name. */
   shown: Field[];
-  /** All of them. */
+  /** All fields. */
   byName: Map<string, Field>;
 }
 
@@ -149,13 +150,13 @@ function listed(fields: Field[]): Listed {
   return { shown: shownFields(inOrder, byName), byName };
 }
 
-/** Whether a name is meant by what was typed, in lower case. */
+/** Returns whether a field name matches the search text, which is in lower case. */
 export function isFound(name: string, wanted: string): boolean {
   const group = SHORTENED.find((words) => words.includes(wanted)) ?? [wanted];
   return group.some((word) => name.toLowerCase().includes(word));
 }
 
-/** Fields, which are in order, in groups. Those that were counted are the most used ones: they come first, and do not move any more. */
+/** Groups the sorted fields. The counted fields are the most used ones: they come first, and stay there. */
 function rowsOf({ shown, byName }: Listed, columns: string[], first: string[], result: Cardinality | null, wanted: string): Row[] {
   const counts = new Map(result?.fields.map(({ name, documents }) => [name, documents]));
   const countedName = (field: Field) => valueField(field.name, byName);
@@ -163,15 +164,15 @@ function rowsOf({ shown, byName }: Listed, columns: string[], first: string[], r
   const named = (names: string[]) => names.flatMap((name) => found.find((field) => field.name === name) ?? []);
   const main = named(first.filter((name) => !columns.includes(name))).filter((field) => field.in_use);
   const rest = found.filter((field) => !columns.includes(field.name) && !main.includes(field));
-  // A field that has no value in what matches is as good as not there.
+  // A field without values in the matching events counts as unused.
   const isUsed = (field: Field) => field.in_use && counts.get(countedName(field)) !== 0;
   const isCounted = (field: Field) => counts.size === 0 || counts.has(countedName(field));
   const groups: [heading: string, fields: Field[], unused?: boolean][] = [
     ['Columns', named(columns)],
-    ['Main fields', main],
+    ['Key fields', main],
     ['Fields', rest.filter((field) => isUsed(field) && isCounted(field))],
-    ['Rarer fields', rest.filter((field) => isUsed(field) && !isCounted(field))],
-    ['Without values here', rest.filter((field) => !isUsed(field)), true],
+    ['Other fields', rest.filter((field) => isUsed(field) && !isCounted(field))],
+    ['Empty fields', rest.filter((field) => !isUsed(field)), true],
   ];
   const valueOf = (field: Field) => (countedName(field) === field.name ? field : (byName.get(countedName(field)) ?? field));
   const rows = (group: Field[], unused?: boolean) => group.map((field) => ({ field, counted: valueOf(field), unused: unused ?? !field.in_use }));

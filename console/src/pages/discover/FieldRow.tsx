@@ -12,27 +12,30 @@ import type { Condition } from './filters';
 
 const TopValues = lazy(() => import('./TopValues'));
 
-/** Counts by the name of their field, `stale` if of the question before. They change with each answer: only the numbers are drawn anew then, not the rows. */
+/**
+ * Counts by field name; `stale` if they belong to the previous request. A context, so that new counts render only the
+ * numbers, not the rows.
+ */
 export const CountsContext = createContext<{ byName: Map<string, FieldCount>; stale: boolean }>({ byName: new Map(), stale: false });
 
 interface Props {
   field: Field;
-  /** The field whose values stand for it. */
+  /** The field whose values are counted for it. */
   counted: Field;
-  /** Its values are shown. */
+  /** Its top values are shown. */
   opened: boolean;
   isColumn: boolean;
-  /** What values are counted for, if they are shown. */
+  /** Request of the top values, if shown. */
   question: Question | null;
   onOpen: (name: string | null) => void;
   onFilter: (condition: Condition, not: boolean) => void;
   onColumn: (name: string) => void;
 }
 
-/** A field of the list: its top values, and whether it is a column. */
+/** Row of the field list: opens the top values and toggles the column. */
 export const FieldRow = memo(function FieldRow({ field, counted, opened, isColumn, question, onOpen, onFilter, onColumn }: Props) {
   const filter: Props['onFilter'] = (condition, not) => {
-    // One value is all that is left to see here; of what is left out there may be more.
+    // After including one value there is nothing more to see; more values may be excluded.
     if (!not) onOpen(null);
     onFilter(condition, not);
   };
@@ -60,7 +63,7 @@ export const FieldRow = memo(function FieldRow({ field, counted, opened, isColum
         </Popover.Target>
         <Popover.Dropdown p={0} aria-label={`Values of ${field.name}`}>
           {opened && question && (
-            <Part lost="The values are not there">
+            <Part lost="Failed to load the top values">
               <TopValues field={field} counted={counted} question={question} onFilter={filter} isColumn={isColumn} onColumn={onColumn} />
             </Part>
           )}
@@ -81,7 +84,7 @@ export const FieldRow = memo(function FieldRow({ field, counted, opened, isColum
   );
 });
 
-/** Long names are told apart by their ends. */
+/** Field name whose path is truncated first: long names differ in their last part. */
 function Name({ name }: { name: string }) {
   const dot = name.lastIndexOf('.');
   return (
@@ -92,7 +95,7 @@ function Name({ name }: { name: string }) {
   );
 }
 
-/** `isKeyword`: of the keyword beside a text, which lacks texts that are too long for it. */
+/** `isKeyword`: the count belongs to the keyword sub-field of a text, which lacks texts that are too long. */
 function Count({ name, isKeyword }: { name: string; isKeyword: boolean }) {
   const format = useFormat();
   const { byName, stale } = useContext(CountsContext);

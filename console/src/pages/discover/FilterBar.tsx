@@ -9,7 +9,7 @@ import { describeCondition, fieldOf, type Filter, toggled } from './filters';
 import classes from './FilterBar.module.css';
 
 const FilterDialog = lazy(() => import('./FilterDialog'));
-/** A longer pill is read in its dialog. */
+/** Longer pills are truncated; their dialog shows the whole filter. */
 const PILL_CHARS_MAX = 80;
 
 interface Props {
@@ -18,9 +18,9 @@ interface Props {
   onChange: (filters: Filter[]) => void;
 }
 
-/** The filters as pills: each can be edited, turned around, switched off, pinned and removed. */
+/** Filters as pills: each can be edited, negated, disabled, pinned and removed. */
 export const FilterBar = memo(function FilterBar({ filters, fields, onChange }: Props) {
-  /** The pill in the dialog; -1 is a new one. */
+  /** Index of the filter in the dialog; -1 for a new one. */
   const [editing, setEditing] = useState<number | null>(null);
   return (
     <>
@@ -47,7 +47,7 @@ export const FilterBar = memo(function FilterBar({ filters, fields, onChange }: 
         </Button>
       )}
       {editing !== null && (
-        <Part lost="The dialog is not there" fallback={null}>
+        <Part lost="Failed to load the dialog" fallback={null}>
           <FilterDialog
             filter={filters[editing] ?? null}
             fields={fields}
@@ -75,7 +75,7 @@ function Pill({ filter, onToggle, onEdit, onRemove }: PillProps) {
     <span className={classes.pill} data-not={filter.not} data-off={filter.off}>
       <Menu position="bottom-start">
         <Menu.Target>
-          <button type="button" className={classes.text} aria-label={`Filter: ${label}${filter.off ? ', switched off' : ''}${filter.pin ? ', pinned' : ''}`}>
+          <button type="button" className={classes.text} aria-label={`Filter: ${label}${filter.off ? ', disabled' : ''}${filter.pin ? ', pinned' : ''}`}>
             {filter.pin && <IconPinFilled size={11} aria-hidden />}
             {field !== null && <b>{field}</b>} <bdi>{words}</bdi>
           </button>
@@ -85,13 +85,13 @@ function Pill({ filter, onToggle, onEdit, onRemove }: PillProps) {
             Edit
           </Menu.Item>
           <Menu.Item leftSection={<IconArrowsExchange size={14} aria-hidden />} onClick={() => onToggle('not')}>
-            {filter.not ? 'Only these events' : 'Without these events'}
+            {filter.not ? 'Change to include' : 'Change to exclude'}
           </Menu.Item>
           <Menu.Item leftSection={filter.off ? <IconEye size={14} aria-hidden /> : <IconEyeOff size={14} aria-hidden />} onClick={() => onToggle('off')}>
-            {filter.off ? 'Switch on' : 'Switch off'}
+            {filter.off ? 'Enable' : 'Disable'}
           </Menu.Item>
           <Menu.Item leftSection={filter.pin ? <IconPinnedOff size={14} aria-hidden /> : <IconPin size={14} aria-hidden />} onClick={() => onToggle('pin')}>
-            {filter.pin ? 'Unpin' : 'Pin: keep it with other searches'}
+            {filter.pin ? 'Unpin' : 'Pin across searches'}
           </Menu.Item>
           <Menu.Divider />
           <Menu.Item color="red" leftSection={<IconTrash size={14} aria-hidden />} onClick={onRemove}>

@@ -17,21 +17,21 @@ const OPERATORS: { value: Operator; label: string }[] = [
 
 const NUMBERS = new Set(['long', 'integer', 'short', 'byte', 'double', 'float', 'half_float', 'scaled_float', 'unsigned_long']);
 
-/** What was typed, as the field's type has it: numbers and booleans stay what they are. */
+/** Converts typed text to the field's type: numbers and booleans. */
 function scalar(text: string, type: string | undefined): Scalar {
   if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';
   return (type && NUMBERS.has(type) ? wholeNumber(text.trim()) : null) ?? text;
 }
 
 interface Props {
-  /** Null: a new one. */
+  /** Null for a new filter. */
   filter: Filter | null;
   fields: Field[];
   onSave: (filter: Filter) => void;
   onClose: () => void;
 }
 
-/** A filter put together by hand. */
+/** Dialog that creates or edits a filter. */
 export default function FilterDialog({ filter, fields, onSave, onClose }: Props) {
   const [field, setField] = useState(filter && filter.op !== 'dsl' ? filter.field : '');
   const [op, setOp] = useState<Operator>(filter?.op ?? 'is');
@@ -74,7 +74,7 @@ export default function FilterDialog({ filter, fields, onSave, onClose }: Props)
             <Select label="Condition" allowDeselect={false} data={OPERATORS} value={op} onChange={(op) => setOp(op as Operator)} />
           </Group>
           {op === 'is' && <TextInput label="Value" value={value} onChange={(event) => setValue(event.currentTarget.value)} />}
-          {op === 'one_of' && <TagsInput label="Values" description="Enter after each" value={values} onChange={setValues} splitChars={[]} />}
+          {op === 'one_of' && <TagsInput label="Values" description="Press Enter after each value" value={values} onChange={setValues} splitChars={[]} />}
           {op === 'range' && (
             <Group grow>
               <TextInput label="At least" value={gte} onChange={(event) => setGte(event.currentTarget.value)} />
@@ -82,18 +82,18 @@ export default function FilterDialog({ filter, fields, onSave, onClose }: Props)
             </Group>
           )}
           {op === 'dsl' && <JsonInput label="Query" autosize minRows={5} maxRows={16} placeholder='{"term": {"severity": "critical"}}' value={dsl} onChange={setDsl} ff="monospace" />}
-          <Checkbox label="Without these events" checked={not} onChange={(event) => setNot(event.currentTarget.checked)} />
+          <Checkbox label="Exclude matching events" checked={not} onChange={(event) => setNot(event.currentTarget.checked)} />
           <Group justify="flex-end">
             {type && op !== 'dsl' && (
               <Text size="xs" c="dimmed" me="auto">
-                {field} is of type {type}
+                Type of {field}: {type}
               </Text>
             )}
             <Button variant="default" onClick={onClose}>
               Cancel
             </Button>
             <Button type="submit" disabled={!made}>
-              {filter ? 'Change filter' : 'Add filter'}
+              {filter ? 'Update filter' : 'Add filter'}
             </Button>
           </Group>
         </Stack>

@@ -2,23 +2,23 @@ import { Kbd, Table } from '@mantine/core';
 import { Dialog } from '../../components/Dialog';
 
 const KEYS: [string[], string][] = [
-  [['/'], 'Write a query'],
-  [['Enter'], 'In the query: ask. On an event: open and close it'],
-  [['Tab'], 'In the query: take the first suggestion'],
-  [['Esc'], 'Close what is open, or leave the query'],
-  [['↑', '↓', 'Page ↑', 'Page ↓', 'Home', 'End'], 'In the table: go from event to event'],
-  [['←', '→'], 'In the histogram: go from bar to bar. With Shift: select. Enter zooms'],
-  [['t'], 'Choose the time'],
+  [['/'], 'Focus the query bar'],
+  [['Enter'], 'In the query bar: run the query. On an event: expand or collapse it'],
+  [['Tab'], 'In the query bar: accept the first suggestion'],
+  [['Esc'], 'Close the open dialog or menu, or leave the query bar'],
+  [['↑', '↓', 'Page ↑', 'Page ↓', 'Home', 'End'], 'In the table: move between events'],
+  [['←', '→'], 'In the histogram: move between bars. Shift selects a range, Enter zooms in'],
+  [['t'], 'Open the time picker'],
   [['f'], 'Find a field'],
-  [['e'], 'Go to the events'],
-  [['r'], 'Ask again'],
-  [['l'], 'Live tail on and off'],
-  [['?'], 'This list'],
+  [['e'], 'Focus the events'],
+  [['r'], 'Refresh'],
+  [['l'], 'Toggle live tail'],
+  [['?'], 'Show keyboard shortcuts'],
 ];
 
 export default function Help({ onClose }: { onClose: () => void }) {
   return (
-    <Dialog onClose={onClose} title="Keys" size="lg" centered>
+    <Dialog onClose={onClose} title="Keyboard shortcuts" size="lg" centered>
       <Table withRowBorders={false} verticalSpacing={5}>
         <Table.Tbody>
           {KEYS.map(([keys, what]) => (

@@ -18,7 +18,7 @@ import { StageState } from './StageState';
 const HistogramChart = lazy(() => import('./HistogramChart'));
 
 const INTERVALS = ['1s', '10s', '30s', '1m', '5m', '10m', '30m', '1h', '3h', '12h', '1d', '1w', '1M'];
-/** Fields to split by: more values than colours say nothing. */
+/** Maximum number of fields offered for the breakdown. */
 const SPLITS_LISTED = 60;
 
 export interface Series {
@@ -26,7 +26,7 @@ export interface Series {
   values: number[];
   color: string;
   sum: number;
-  /** False: the events of no listed value. */
+  /** False for the events without a listed value. */
   named: boolean;
 }
 
@@ -44,7 +44,7 @@ interface Props {
   onBackground: () => void;
 }
 
-/** How many events there were over time: bars to see and brush, a legend to filter by, and a table of the same. */
+/** Events over time: bars with a brush, a legend to filter by, and the same data as a table. */
 export const Histogram = memo(function Histogram(props: Props) {
   const { stage, fields, splitBy, interval, onRange, onSplit, onInterval, onFilter } = props;
   const format = useFormat();
@@ -80,9 +80,9 @@ export const Histogram = memo(function Histogram(props: Props) {
           </Button>
         </Group>
       </div>
-      <StageState name="The histogram" {...props} />
+      <StageState name="Histogram" {...props} />
       {result && !asTable && (
-        <Part lost="The chart is not there" fallback={<div className={classes.space} />}>
+        <Part lost="Failed to load the chart" fallback={<div className={classes.space} />}>
           <div className={classes.chart} data-stale={stale}>
             <HistogramChart result={result} series={series} onRange={onRange} />
           </div>
@@ -102,7 +102,7 @@ export const Histogram = memo(function Histogram(props: Props) {
   );
 });
 
-/** What bars are split by. */
+/** Select of the breakdown field. */
 const SplitSelect = memo(function SplitSelect({ fields, split, onSplit }: { fields: Field[]; split: string | null; onSplit: Props['onSplit'] }) {
   const byName = useMemo(() => new Map(fields.map((field) => [field.name, field])), [fields]);
   const names = fields.filter((field) => field.aggregatable && field.in_use && (field.type === 'keyword' || field.type === 'boolean')).slice(0, SPLITS_LISTED).map(({ name }) => name);
@@ -111,21 +111,21 @@ const SplitSelect = memo(function SplitSelect({ fields, split, onSplit }: { fiel
     <NativeSelect
       size="xs"
       className={classes.select ?? ''}
-      aria-label="Split by"
+      aria-label="Break down by"
       value={split ?? ''}
-      data={[{ value: '', label: 'Not split' }, ...options]}
+      data={[{ value: '', label: 'No breakdown' }, ...options]}
       onChange={(event) => onSplit(event.currentTarget.value || null)}
     />
   );
 });
 
-/** How wide bars are: as chosen, or as the server `made` them. */
+/** Select of the interval. `made` is the interval that the server chose. */
 const WidthSelect = memo(function WidthSelect({ interval, made, onInterval }: { interval: string | null; made: string | null; onInterval: Props['onInterval'] }) {
   return (
     <NativeSelect
       size="xs"
       className={classes.select ?? ''}
-      aria-label="Width of bars"
+      aria-label="Interval"
       value={interval ?? ''}
       data={[{ value: '', label: interval === null && made !== null ? `auto: ${made}` : 'auto' }, ...new Set([...INTERVALS, ...(interval ? [interval] : [])])]}
       onChange={(event) => onInterval(event.currentTarget.value || null)}
@@ -169,10 +169,10 @@ const LegendItem = memo(function LegendItem({ label, color, named, text, field, 
       </Menu.Target>
       <Menu.Dropdown>
         <Menu.Item leftSection={<IconFilterPlus size={14} aria-hidden />} onClick={() => onFilter(field, label, false)}>
-          Only these
+          Include
         </Menu.Item>
         <Menu.Item leftSection={<IconFilterMinus size={14} aria-hidden />} onClick={() => onFilter(field, label, true)}>
-          Without these
+          Exclude
         </Menu.Item>
       </Menu.Dropdown>
     </Menu>

@@ -13,7 +13,7 @@ import type { Series } from './Histogram';
 import classes from './Histogram.module.css';
 
 const HEIGHT_PX = 130;
-/** A shorter drag is a click. */
+/** Shorter drags count as clicks. */
 const DRAG_PX_MIN = 4;
 
 interface Props {
@@ -28,7 +28,7 @@ interface Pointed {
   left: number;
 }
 
-/** The bars, with a brush for the pointer and arrow keys for whoever has none. */
+/** Histogram bars with a brush, also usable with the arrow keys. */
 export default memo(function HistogramChart({ result, series, onRange }: Props) {
   const format = useFormat();
   const dark = useComputedColorScheme('light', { getInitialValueInEffect: false }) === 'dark';
@@ -36,7 +36,7 @@ export default memo(function HistogramChart({ result, series, onRange }: Props) 
   const target = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const [pointed, setPointed] = useState<Pointed | null>(null);
-  /** What arrow keys have reached, and where they began to hold Shift. */
+  /** Bar reached with the arrow keys, and the bar where the Shift selection started. */
   const [keys, setKeys] = useState<{ at: number; anchor: number } | null>(null);
   const { buckets } = result;
   const latest = useRef({ buckets, onRange });
@@ -76,17 +76,17 @@ export default memo(function HistogramChart({ result, series, onRange }: Props) 
   const told = keys ? buckets[keys.at] : undefined;
   const total = useMemo(() => buckets.reduce((sum, { count }) => sum + count, 0), [buckets]);
   return (
-    // A slider over bars: arrow keys move, Shift holds, Enter zooms.
+    // A slider over the bars: arrow keys move, Shift selects, Enter zooms.
     <div
       ref={box}
       className={classes.box}
       role="slider"
       tabIndex={0}
-      aria-label={`Events over time: ${format.number(total)} in ${format.number(buckets.length)} bars. Arrow keys move, with Shift they select, Enter zooms.`}
+      aria-label={`Events over time: ${format.number(total)} in ${format.number(buckets.length)} bars. Arrow keys move, Shift selects a range, Enter zooms in.`}
       aria-valuemin={0}
       aria-valuemax={Math.max(0, buckets.length - 1)}
       aria-valuenow={keys?.at ?? 0}
-      aria-valuetext={told ? `${format.minute(told.from_ms)}: ${format.number(told.count)} events` : 'no bar chosen'}
+      aria-valuetext={told ? `${format.minute(told.from_ms)}: ${format.number(told.count)} events` : 'no bar selected'}
       onKeyDown={press}
       onBlur={() => setKeys(null)}
     >
@@ -143,7 +143,7 @@ function draw(target: HTMLElement, width: number, result: Result, series: Series
   const toMs = buckets.at(-1)?.to_ms ?? 1;
   const tick = timeTicks(format.zone, format.locale);
   const sums = stack(series.map(({ values }) => values));
-  // The highest sum first: lower ones are drawn over it.
+  // The highest sum first: lower sums are drawn over it.
   const order = series.map((_, at) => at).reverse();
   const chart = new uPlot(
     {
@@ -180,13 +180,16 @@ function draw(target: HTMLElement, width: number, result: Result, series: Series
     target,
   );
   chart.over.addEventListener('click', (event) => {
-    // The end of a brush is a click, too, but that was seen above.
+    // The end of a brush also fires a click; `setSelect` above has handled it.
     if (event.detail === 2) onBrush(chart.posToVal(event.offsetX, 'x') * 1000, chart.posToVal(event.offsetX, 'x') * 1000);
   });
   return chart;
 }
 
-/** Bars from the beginning to the end of each bucket: calendar months are not as long as each other, and the ends are cut. */
+/**
+ * Draws each bar from the start to the end of its bucket: calendar months differ in length, and the range cuts the
+ * first and last bucket.
+ */
 function bars(chart: uPlot, index: number, buckets: readonly HistogramBucket[]): uPlot.Series.Paths {
   const path = new Path2D();
   const floor = chart.valToPos(0, 'y', true);

@@ -7,18 +7,18 @@ import { Empty } from '../../components/Empty';
 import { dateMs, valueAt } from '../../lib/event-fields';
 import { incomplete } from './run';
 import { LeftOut } from './StageState';
-import { absoluteRange, type TimeRange } from '../../lib/time-range';
+import { absoluteRange, spanText, type TimeRange } from '../../lib/time-range';
 
 interface Props {
-  /** With the instants that nothing was found between. */
+  /** Request without hits, with absolute times. */
   question: Question;
-  /** Filters or a query narrow it. */
+  /** Whether it has a query or filters. */
   narrowed: boolean;
   onRange: (range: TimeRange) => void;
   onWiden: () => void;
 }
 
-/** Nothing was found: says where there is something, and leads there. */
+/** Empty state of a search without hits: looks for matches outside the time range, and offers to go there. */
 export default function NoHits({ question, narrowed, onRange, onWiden }: Props) {
   const format = useFormat();
   const { time } = question;
@@ -38,26 +38,30 @@ export default function NoHits({ question, narrowed, onRange, onWiden }: Props) 
   const found = elsewhere.data;
   const spanMs = time && typeof time.from === 'number' && typeof time.to === 'number' ? Math.max(60_000, time.to - time.from) : 86_400_000;
   return (
-    <Empty title={time ? 'No events match in this time' : 'No events match'}>
+    <Empty title={time ? 'No events match in this time range' : 'No events match'}>
       {found && found.newestMs !== null && (
         <>
           <Text size="sm">
-            At other times {found.total.relation === 'gte' && 'at least '}
-            {format.number(found.total.value)} do, the newest at {format.time(found.newestMs)}.
+            {found.total.relation === 'gte' && 'At least '}
+            {format.number(found.total.value)} {found.total.value === 1 ? 'match' : 'matches'} outside this range; latest: {format.time(found.newestMs)}
           </Text>
           <Group justify="center" mt="xs">
             <Button size="xs" onClick={() => onRange(absoluteRange((found.newestMs ?? 0) - spanMs, (found.newestMs ?? 0) + 999))}>
-              Show the {format.duration(spanMs)} up to it
+              Show the {spanText(spanMs, format)} before it
             </Button>
           </Group>
         </>
       )}
-      {found && <LeftOut name="The search at other times" incomplete={found.incomplete} />}
-      {found && found.newestMs === null && found.total.value > 0 && <Text size="sm">{format.number(found.total.value)} without a time do.</Text>}
-      {found && found.total.value === 0 && !found.incomplete && <Text size="sm">{narrowed ? 'At no other time either.' : 'There are no events at other times either.'}</Text>}
+      {found && <LeftOut name="Search outside this range" incomplete={found.incomplete} />}
+      {found && found.newestMs === null && found.total.value > 0 && (
+        <Text size="sm">
+          {format.number(found.total.value)} matching {found.total.value === 1 ? 'event has' : 'events have'} no timestamp
+        </Text>
+      )}
+      {found && found.total.value === 0 && !found.incomplete && <Text size="sm">{narrowed ? 'No matches at any time' : 'No events at any time'}</Text>}
       {narrowed && (
         <Button size="xs" variant="default" mt="xs" onClick={onWiden}>
-          Without the query and the filters
+          Clear query and filters
         </Button>
       )}
     </Empty>

@@ -8,22 +8,22 @@ import classes from './Discover.module.css';
 import type { Tail } from './use-tail';
 
 interface Props {
-  /** What of the address could not be read. */
+  /** Invalid parameters of the URL. */
   problems: string[];
   failure: unknown;
   sourcesError: unknown;
-  /** Whether the answer is one of the background. */
+  /** Whether the page shows a background run. */
   background: boolean;
   tail: Tail;
   /** Fields of the query that do not exist. */
   unknownFields: UnknownField[];
-  /** Runs the query with another field in the place of one that does not exist. */
+  /** Runs the query with a suggested field name. */
   onCorrect: (text: string) => void;
   onRetry: () => void;
   onAnew: () => void;
 }
 
-/** What is to be said of the page as a whole. */
+/** Messages about the page as a whole. */
 export function Notices({ problems, failure, sourcesError, background, tail, unknownFields, onCorrect, onRetry, onAnew }: Props) {
   const format = useFormat();
   const failed = failure !== null && failure !== undefined;
@@ -33,7 +33,7 @@ export function Notices({ problems, failure, sourcesError, background, tail, unk
   return (
     <div className={classes.notices}>
       {problems.length > 0 && (
-        <Alert color="yellow" p="xs" role="alert" title="Part of this address cannot be read, and is left out">
+        <Alert color="yellow" p="xs" role="alert" title="Some URL parameters are invalid and were ignored">
           {problems.join('; ')}
         </Alert>
       )}
@@ -51,21 +51,21 @@ export function Notices({ problems, failure, sourcesError, background, tail, unk
           )}
         </Text>
       ))}
-      {sourcesError !== null && <Failed compact title="Sources are not known: pick one by its name" error={sourcesError} />}
-      {failed && <Failed compact title={gone ? 'The answer made in the background is no longer there, or not yours' : 'No answer'} error={failure} retry={onRetry} />}
+      {sourcesError !== null && <Failed compact title="Failed to load the sources; enter a source by name" error={sourcesError} />}
+      {failed && <Failed compact title={gone ? 'Background search not found: it has expired or belongs to another user' : 'Request failed'} error={failure} retry={onRetry} />}
       {background && (
         <Group gap="sm" role="status">
-          {!gone && <Text size="sm">This answer is made in the background. It goes on without this page; its address leads back to it for three days.</Text>}
+          {!gone && <Text size="sm">This search runs in the background. You can close this page: its URL shows the results for 3 days.</Text>}
           <Button size="compact-xs" variant="default" onClick={onAnew}>
-            Ask anew instead
+            Run again
           </Button>
         </Group>
       )}
-      {tail.error ? <Failed compact title="The live tail is broken off, and is tried again" error={tail.error} /> : null}
-      {tail.failures.length > 0 && <Partial title="The live tail leaves out some shards" failures={tail.failures} />}
+      {tail.error ? <Failed compact title="Live tail disconnected; reconnecting" error={tail.error} /> : null}
+      {tail.failures.length > 0 && <Partial title="Live tail: some shards are missing" failures={tail.failures} />}
       {dropped > 0 && (
         <Text size="sm" role="status">
-          {format.number(dropped)} events came too fast to be shown here. Ask again to see them.
+          {format.number(dropped)} {dropped === 1 ? 'event' : 'events'} arrived too fast to be shown here. Refresh to see all.
         </Text>
       )}
     </div>

@@ -5,6 +5,7 @@ import type { Language, Question } from '../../api/discover';
 import { ApiError, errorText } from '../../api/errors';
 import { ErrorBoundary } from '../../app/ErrorBoundary';
 import { Menu } from '../../components/Menu';
+import { queryErrorText } from './failures';
 import classes from './QueryBar.module.css';
 
 const QueryEditor = lazy(() => import('./QueryEditor'));
@@ -12,24 +13,24 @@ const QueryEditor = lazy(() => import('./QueryEditor'));
 export const LANGUAGE_NAMES: Record<Language, string> = { kql: 'KQL', lucene: 'Lucene', dsl: 'DSL' };
 
 const HINTS: Record<Language, string> = {
-  kql: 'Search, for example  severity: critical and site: lagos*   (press / to come here)',
+  kql: 'Search, for example  severity: critical and site: lagos*   (press / to search)',
   lucene: 'Search, for example  severity:critical AND site:lagos*',
-  dsl: 'A query as JSON, for example  {"term": {"severity": "critical"}}',
+  dsl: 'Query DSL as JSON, for example  {"term": {"severity": "critical"}}',
 };
 
 interface Props {
   text: string;
   language: Language;
-  /** Why the text could not be asked for, if it could not. */
+  /** Error of the query, if it failed. */
   error: unknown;
   running: boolean;
-  /** What completion is about; its text and language are those of the editor. */
+  /** Request for completion; text and language come from the editor. */
   question: Question | null;
   onRun: (text: string, language: Language) => void;
   onCancel: () => void;
 }
 
-/** The query as it is typed. It is asked with Enter; what is wrong with it is marked, and the rest of the page stays. */
+/** Query bar. Enter runs the query; a syntax error is marked in the text, and the rest of the page stays. */
 export const QueryBar = memo(function QueryBar({ text, language, error, running, question, onRun, onCancel }: Props) {
   const [draft, setDraft] = useState({ text, language });
   const [dirty, setDirty] = useState(false);
@@ -47,11 +48,11 @@ export const QueryBar = memo(function QueryBar({ text, language, error, running,
     setDirty(false);
     onRun(text, draft.language);
   };
-  // What is marked is the text that was asked, not the one that is being mended.
+  // The error belongs to the text that was sent, not to the text that is being edited.
   const shownError = dirty ? null : error;
   const position = shownError instanceof ApiError ? shownError.position : undefined;
   const label = `Query in ${LANGUAGE_NAMES[draft.language]}`;
-  // To write a query needs no editor: there are words in it before its colours.
+  // Plain input until the editor has loaded: typing works without syntax highlighting.
   const plain = (
     <input
       className={classes.plain}
@@ -110,7 +111,7 @@ export const QueryBar = memo(function QueryBar({ text, language, error, running,
             </ActionIcon>
           </Tooltip>
         ) : (
-          <Tooltip label={dirty ? 'Search (Enter)' : 'Ask again (Enter)'}>
+          <Tooltip label={dirty ? 'Search (Enter)' : 'Refresh (Enter)'}>
             <ActionIcon variant={dirty ? 'filled' : 'light'} size={26} aria-label="Search" onClick={() => run()}>
               <IconRefresh size={15} aria-hidden />
             </ActionIcon>
@@ -119,7 +120,7 @@ export const QueryBar = memo(function QueryBar({ text, language, error, running,
       </div>
       {shownError !== null && shownError !== undefined && (
         <Text id={messageId} role="alert" size="xs" c="var(--mantine-color-error)" className={classes.message ?? ''} dir="auto">
-          {errorText(shownError)}
+          {queryErrorText(errorText(shownError))}
         </Text>
       )}
     </div>

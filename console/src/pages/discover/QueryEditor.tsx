@@ -18,7 +18,7 @@ interface Props {
   text: string;
   language: Language;
   position: Position | null;
-  /** The element that says what is wrong. */
+  /** Id of the element with the error message. */
   messageId: string | null;
   question: Question | null;
   takesFocus: boolean;
@@ -26,7 +26,7 @@ interface Props {
   onRun: (text: string) => void;
 }
 
-/** CodeMirror as a query bar: colours, completion from the server, the place of an error. */
+/** CodeMirror editor of the query bar: highlighting, completion from the server, error position. */
 export default function QueryEditor(props: Props) {
   const { label, placeholder, text, language, position, messageId } = props;
   const target = useRef<HTMLDivElement>(null);
@@ -69,13 +69,13 @@ export default function QueryEditor(props: Props) {
     }
     return () => editor.destroy();
 
-    /** A list that is open, or on its way, is about a text that is still being made. */
+    /** Runs the query. Closes the completion list, also one that is still loading. */
     function run(): boolean {
       closeCompletion(editor);
       latest.current.onRun(editor.state.doc.toString());
       return true;
     }
-    /** Enter takes what was chosen from the list; of a list in which nothing is chosen it makes nothing. */
+    /** Enter accepts the selected completion; if none is selected, it runs the query. */
     function runOrAccept(): boolean {
       return (completionStatus(editor.state) === 'active' && selectedCompletion(editor.state) !== null && acceptCompletion(editor)) || run();
     }
@@ -100,7 +100,7 @@ export default function QueryEditor(props: Props) {
           })),
         };
       } catch (error) {
-        // Whoever types goes on without help; what is wrong with the server is seen where its answer is missing.
+        // Typing continues without completion; a server failure shows where its results are missing.
         if (!isAbort(error)) console.debug('no suggestions', error);
         return null;
       }
@@ -133,7 +133,7 @@ export default function QueryEditor(props: Props) {
     const { length } = editor.state.doc;
     const from = Math.min(position?.start ?? 0, Math.max(0, length - 1));
     const to = Math.min(length, Math.max(position?.end ?? 0, from + 1));
-    const marks = position && length > 0 ? [{ from, to, severity: 'error' as const, message: 'The text stops making sense here' }] : [];
+    const marks = position && length > 0 ? [{ from, to, severity: 'error' as const, message: 'Syntax error here' }] : [];
     editor.dispatch(setDiagnostics(editor.state, marks));
   }, [position]);
 
@@ -141,8 +141,8 @@ export default function QueryEditor(props: Props) {
 }
 
 /**
- * Chromium gives text that is typed over other text the look of that by an inline style, which the page's policy refuses: it
- * is put in by the editor instead.
+ * Inserts text that is typed over a selection. Chromium would copy the style of the replaced text as an inline style, which
+ * the page's Content-Security-Policy refuses.
  */
 function typedOver(event: InputEvent, editor: EditorView): boolean {
   if (event.inputType !== 'insertText' || event.data === null || event.isComposing || editor.state.selection.main.empty) return false;
@@ -150,16 +150,16 @@ function typedOver(event: InputEvent, editor: EditorView): boolean {
   return true;
 }
 
-/** Tab takes the first of the list, or what was chosen from it; without a list it goes on to what is next on the page. */
+/** Tab accepts the selected or first completion; without a list it moves the focus as usual. */
 function acceptFirst(editor: EditorView): boolean {
   if (completionStatus(editor.state) === null || currentCompletions(editor.state).length === 0) return false;
   if (selectedCompletion(editor.state) === null) moveCompletionSelection(true)(editor);
   acceptCompletion(editor);
-  // A list that is being made anew is not taken from, but is no way out either.
+  // While the list reloads, Tab accepts nothing, but the focus stays.
   return true;
 }
 
-/** Escape leaves the bar, unless it has a list to close. */
+/** Escape leaves the query bar, unless a list is open. */
 function leave(editor: EditorView): boolean {
   if (completionStatus(editor.state) !== null) return false;
   editor.contentDOM.blur();

@@ -7,17 +7,17 @@ import { Popover } from '../../components/Popover';
 const SavedSearches = lazy(() => import('./SavedSearches'));
 
 export interface SavedProps {
-  /** The query string that asks for all that is shown. */
+  /** Query string of the current search. */
   search: string;
-  /** The saved search that this began with. */
+  /** Saved search that the page was opened from. */
   saved: string | null;
-  /** Opens one: its query string, with its id. */
+  /** Opens a saved search by its query string and id. */
   onOpen: (search: string, id: string) => void;
-  /** It was saved as this one; null: the one it began with is gone. */
+  /** Called with the id after saving; null after deleting the current one. */
   onSaved: (id: string | null) => void;
 }
 
-/** Searches that were kept: to open, and to keep this one. */
+/** Menu of saved searches: open one, or save the current search. */
 export const SavedMenu = memo(function SavedMenu(props: SavedProps) {
   const [open, setOpen] = useState(false);
   return (
@@ -29,7 +29,7 @@ export const SavedMenu = memo(function SavedMenu(props: SavedProps) {
       </Popover.Target>
       <Popover.Dropdown p="sm" aria-label="Saved searches">
         {open && (
-          <Part lost="The saved searches are not there">
+          <Part lost="Failed to load the saved searches">
             <SavedSearches {...props} close={() => setOpen(false)} />
           </Part>
         )}

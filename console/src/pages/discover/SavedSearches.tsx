@@ -11,7 +11,7 @@ import classes from './SourcePicker.module.css';
 
 const KEY = ['saved', 'search'];
 
-/** The list of kept searches, and a line to keep the one on screen. */
+/** List of saved searches, with a form that saves the current one. */
 export default function SavedSearches({ search, saved, onOpen, onSaved, close }: SavedProps & { close: () => void }) {
   const client = useQueryClient();
   const titleInput = useRef<HTMLInputElement>(null);
@@ -40,7 +40,7 @@ export default function SavedSearches({ search, saved, onOpen, onSaved, close }:
     onSuccess: async (_, id) => {
       await refresh();
       if (id === saved) onSaved(null);
-      // The line that was pressed is gone.
+      // The row with the focus is gone.
       titleInput.current?.focus();
     },
   });
@@ -53,7 +53,7 @@ export default function SavedSearches({ search, saved, onOpen, onSaved, close }:
         {(entries) =>
           entries.length === 0 ? (
             <Text size="sm" c="dimmed">
-              No search is saved yet.
+              No saved searches yet.
             </Text>
           ) : (
             <ScrollArea.Autosize mah={320}>
@@ -106,7 +106,7 @@ function KeepForm({ input, current, busy, done, onKeep }: KeepProps) {
       </Group>
       {current && (
         <Button mt={6} size="compact-xs" variant="default" disabled={busy} onClick={() => onKeep(current.title, current)}>
-          Save over “{current.title}”
+          Update “{current.title}”
         </Button>
       )}
       <Text size="xs" c="dimmed" role="status">
@@ -128,7 +128,7 @@ function Entry({ entry, current, onOpen, onRename, onRemove }: EntryProps) {
   const format = useFormat();
   const [mode, setMode] = useState<'shown' | 'rename' | 'remove'>('shown');
   const [title, setTitle] = useState(entry.title);
-  /** What the line was changed by: it gets the focus when the line is as it was. */
+  /** Action that replaced the row: its button gets the focus when the row is back. */
   const [left, setLeft] = useState<'rename' | 'remove' | null>(null);
   const show = () => {
     setLeft(mode === 'shown' ? null : mode);
@@ -145,12 +145,12 @@ function Entry({ entry, current, onOpen, onRename, onRemove }: EntryProps) {
           }}
         >
           <Group gap={6} wrap="nowrap" p={4}>
-            <TextInput size="xs" flex={1} aria-label={`New name of ${entry.title}`} autoFocus maxLength={200} value={title} onChange={(event) => setTitle(event.currentTarget.value)} />
+            <TextInput size="xs" flex={1} aria-label={`New name for ${entry.title}`} autoFocus maxLength={200} value={title} onChange={(event) => setTitle(event.currentTarget.value)} />
             <Button size="compact-xs" type="submit" loading={renaming.isPending}>
               Rename
             </Button>
             <Button size="compact-xs" variant="default" onClick={show}>
-              Keep
+              Cancel
             </Button>
           </Group>
           {renaming.error && <Failed compact error={renaming.error} />}
@@ -167,7 +167,7 @@ function Entry({ entry, current, onOpen, onRename, onRemove }: EntryProps) {
             Delete
           </Button>
           <Button size="compact-xs" variant="default" autoFocus onClick={show}>
-            Keep
+            Cancel
           </Button>
         </Group>
       </li>

@@ -12,13 +12,13 @@ const KINDS = { data_stream: 'data stream', alias: 'alias', index: 'index' };
 interface Props {
   source: string;
   sources: Sources | null;
-  /** They could not be asked for. */
+  /** Error of the request for the sources. */
   error: unknown;
   onRetry: () => void;
   onPick: (source: string) => void;
 }
 
-/** Which events: a data stream, an alias, an index or, as typed, any expression of them. */
+/** Picker of the source: a data stream, an alias, an index or a typed expression. */
 export const SourcePicker = memo(function SourcePicker(props: Props) {
   const { source, onPick } = props;
   const [open, setOpen] = useState(false);
@@ -32,7 +32,7 @@ export const SourcePicker = memo(function SourcePicker(props: Props) {
           maw={240}
           leftSection={<IconDatabase size={14} aria-hidden />}
           rightSection={<IconChevronDown size={13} aria-hidden />}
-          aria-label={source ? `Source: ${source}` : 'Choose a source'}
+          aria-label={source ? `Source: ${source}` : 'Select a source'}
           aria-haspopup="dialog"
           onClick={() => setOpen(!open)}
         >
@@ -68,7 +68,7 @@ function Choices({ source, sources, error, onRetry, onPick }: Props) {
         size="xs"
         data-autofocus
         aria-label="Find a source"
-        placeholder="Find, or type a pattern such as logs-*"
+        placeholder="Find, or enter a pattern such as logs-*"
         value={find}
         onChange={(event) => setFind(event.currentTarget.value)}
         onKeyDown={(event) => {
@@ -76,7 +76,7 @@ function Choices({ source, sources, error, onRetry, onPick }: Props) {
           if (event.key === 'Enter' && first) onPick(first);
         }}
       />
-      {error !== null && <Failed compact title="Sources are not known" error={error} retry={onRetry} />}
+      {error !== null && <Failed compact title="Failed to load the sources" error={error} retry={onRetry} />}
       <ScrollArea.Autosize mah={320}>
         <ul className={classes.list}>
           {wanted !== '' && !isKnown && (

@@ -6,28 +6,28 @@ import { Partial } from '../../components/Partial';
 import type { Incomplete, Stage } from './run';
 
 interface Props {
-  /** What is being found, as in "Histogram". */
+  /** Name of the stage, such as "Histogram". */
   name: string;
   stage: Stage<unknown>;
   onRetry: () => void;
-  /** Runs it whatever it costs. */
+  /** Runs the stage regardless of its cost. */
   onGoOn?: () => void;
   onBackground?: () => void;
 }
 
-/** What is to be said of a stage beside its result: that it failed, is not whole, was cancelled, or what it would cost. */
+/** State of a stage next to its result: failed, partial, cancelled, or its estimated cost. */
 export function StageState({ name, stage, onRetry, onGoOn, onBackground }: Props) {
   const format = useFormat();
   const { status, estimate, incomplete, error } = stage;
-  if (status === 'failed') return <Failed compact title={`${name}: no answer`} error={error} retry={onRetry} />;
+  if (status === 'failed') return <Failed compact title={`${name}: request failed`} error={error} retry={onRetry} />;
   if (status === 'cancelled') {
     return (
       <Group gap="sm" p="xs" role="status">
         <Text size="sm" c="dimmed">
-          {name}: cancelled{stage.result ? (stage.stale ? ', the answer before is shown' : ', what was found until then is shown') : ''}
+          {name}: cancelled{stage.result ? (stage.stale ? '; showing previous results' : '; showing partial results') : ''}
         </Text>
         <Button size="compact-xs" variant="default" onClick={onRetry}>
-          Ask again
+          Refresh
         </Button>
       </Group>
     );
@@ -37,17 +37,17 @@ export function StageState({ name, stage, onRetry, onGoOn, onBackground }: Props
       <Group gap="sm" p="xs" role="status">
         <IconSnowflake size={18} color="var(--mantine-color-anchor)" aria-hidden />
         <Text size="sm">
-          {name}: part of this is frozen. To read it takes about <b>{format.duration(estimate.ms)}</b>, {format.number(estimate.requests)} requests and{' '}
+          {name}: part of this data is frozen. Reading it takes about <b>{format.duration(estimate.ms)}</b>, {format.number(estimate.requests)} requests and{' '}
           {format.bytes(estimate.bytes)}.
         </Text>
         {onGoOn && (
           <Button size="compact-xs" onClick={onGoOn}>
-            Go on
+            Run anyway
           </Button>
         )}
         {onBackground && (
           <Button size="compact-xs" variant="default" onClick={onBackground}>
-            In the background
+            Run in background
           </Button>
         )}
       </Group>
@@ -56,10 +56,10 @@ export function StageState({ name, stage, onRetry, onGoOn, onBackground }: Props
   return <LeftOut name={name} incomplete={incomplete} />;
 }
 
-/** That an answer is not about all shards, if it is not. */
+/** Warning about a partial response; nothing for a complete one. */
 export function LeftOut({ name, incomplete }: { name: string; incomplete: Incomplete | null }) {
   const format = useFormat();
   if (!incomplete) return null;
-  const missing = incomplete.failed > 0 ? `leaves out ${format.number(incomplete.failed)} of ${format.number(incomplete.total)} shards` : 'ran out of time: it is not about all events';
-  return <Partial title={`${name} ${missing}`} failures={incomplete.failures} />;
+  const missing = incomplete.failed > 0 ? `${format.number(incomplete.failed)} of ${format.number(incomplete.total)} shards failed` : 'timed out; results are partial';
+  return <Partial title={`${name}: ${missing}`} failures={incomplete.failures} />;
 }

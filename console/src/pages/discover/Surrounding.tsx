@@ -25,7 +25,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** What happened before and after one event, whatever the query leaves out. */
+/** Drawer with the events before and after one event, regardless of the query. */
 export default function Surrounding({ anchor, question, columns, timeField, fields, first, actions, onClose }: Props) {
   useReturnFocus();
   const [size, setSize] = useState('10');
@@ -52,15 +52,15 @@ export default function Surrounding({ anchor, question, columns, timeField, fiel
   return (
     <Drawer opened onClose={onClose} position="bottom" size="75%" title="Surrounding events" closeButtonProps={{ 'aria-label': 'Close' }}>
       <Group gap="sm" mb="xs">
-        <NativeSelect size="xs" label="Before and after" data={SIZES} value={size} onChange={(event) => setSize(event.currentTarget.value)} />
+        <NativeSelect size="xs" label="Events before and after" data={SIZES} value={size} onChange={(event) => setSize(event.currentTarget.value)} />
         <Text size="xs" c="dimmed">
-          All events of {index} around it, newest first: without the query, the filters and the time.
+          All events of {index} around this one, newest first. Query, filters and time range do not apply.
         </Text>
       </Group>
       <Answer query={query} what="Surrounding events">
         {({ anchor, before, after, partial }) => (
           <>
-            {partial && <Partial title="Some events around it may be missing" failures={[]} />}
+            {partial && <Partial title="Some surrounding events may be missing" failures={[]} />}
             <div className={classes.list} role="treegrid" aria-label="Surrounding events" style={{ '--template': template } as React.CSSProperties}>
               {[...after.toReversed(), anchor, ...before.toReversed()].map((hit, at) => {
                 const key = hitKey(hit);

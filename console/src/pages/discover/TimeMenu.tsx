@@ -3,7 +3,7 @@ import { Button, Group, NumberInput, Select, Stack, Text } from '@mantine/core';
 import { DateTimePicker } from '@mantine/dates';
 import { type FormEvent, useState } from 'react';
 import { BROWSER_ZONE, resolveZone, useFormat, useZonePreference } from '../../app/preferences';
-import { absoluteRange, parseRelative, QUICK_RANGES, relativeText, resolveBound, type TimeRange, type Unit, UNITS } from '../../lib/time-range';
+import { absoluteRange, parseRelative, QUICK_RANGES, relativeText, resolveBound, REVERSED, type TimeRange, type Unit, UNITS } from '../../lib/time-range';
 import { parseWallTextNear, wallText } from '../../lib/zoned-time';
 import classes from './TimePicker.module.css';
 
@@ -19,7 +19,7 @@ interface Props {
   close: () => void;
 }
 
-/** What the time picker opens. */
+/** Dropdown of the time picker. */
 export default function TimeMenu({ range, refreshMs, shown, onChange, onRefresh, close }: Props) {
   const format = useFormat();
   const pick = (range: TimeRange) => {
@@ -49,11 +49,11 @@ export default function TimeMenu({ range, refreshMs, shown, onChange, onRefresh,
         <Stack gap="xs">
           <Select
             size="xs"
-            label="Ask again"
+            label="Auto-refresh"
             allowDeselect={false}
             comboboxProps={{ withinPortal: false }}
             value={String(refreshMs)}
-            data={[...new Set([...REFRESHES_MS, refreshMs])].map((ms) => ({ value: String(ms), label: ms === 0 ? 'only when I say so' : `every ${format.duration(ms)}` }))}
+            data={[...new Set([...REFRESHES_MS, refreshMs])].map((ms) => ({ value: String(ms), label: ms === 0 ? 'Off' : `Every ${format.duration(ms)}` }))}
             onChange={(ms) => onRefresh(Number(ms))}
           />
           <ZoneSelect />
@@ -74,7 +74,7 @@ function RelativeForm({ range, onPick }: { range: TimeRange; onPick: (range: Tim
   return (
     <form onSubmit={submit}>
       <fieldset className={classes.section}>
-        <legend>The last</legend>
+        <legend>Last</legend>
         <Group gap="xs" wrap="nowrap">
           <NumberInput size="xs" w={90} min={1} max={999_999} allowDecimal={false} aria-label="How many" value={amount} onChange={setAmount} />
           <Select
@@ -108,7 +108,7 @@ function AbsoluteForm({ range, shown, onPick }: { range: TimeRange; shown: Props
   const reversed = from !== null && to !== null && from > to;
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    // To the second, and all of the last one.
+    // Inclusive to the end of the last second.
     if (from !== null && to !== null && !reversed) onPick(absoluteRange(from, to + 999));
   };
   const field = (end: 'from' | 'to', label: string) => (
@@ -125,14 +125,14 @@ function AbsoluteForm({ range, shown, onPick }: { range: TimeRange; shown: Props
   return (
     <form onSubmit={submit}>
       <fieldset className={classes.section}>
-        <legend>Between</legend>
+        <legend>Custom range</legend>
         <Group gap="xs" grow>
           {field('from', 'From')}
           {field('to', 'To')}
         </Group>
         {reversed && (
           <Text size="xs" c="var(--mantine-color-error)" role="alert" mt={4}>
-            The beginning is after the end.
+            {REVERSED}
           </Text>
         )}
         <Button size="xs" mt="xs" type="submit" variant="default" disabled={from === null || to === null || reversed}>
@@ -149,13 +149,13 @@ function ZoneSelect() {
   return (
     <Select
       size="xs"
-      label="Times are shown in"
+      label="Time zone"
       searchable
       allowDeselect={false}
       comboboxProps={{ withinPortal: false }}
       limit={100}
       value={zone}
-      data={[{ value: BROWSER_ZONE, label: `this browser's zone (${resolveZone(BROWSER_ZONE)})` }, ...zones.map((name) => ({ value: name, label: name }))]}
+      data={[{ value: BROWSER_ZONE, label: `Browser (${resolveZone(BROWSER_ZONE)})` }, ...zones.map((name) => ({ value: name, label: name }))]}
       onChange={(zone) => zone && setZone(zone)}
     />
   );

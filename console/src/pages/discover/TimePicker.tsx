@@ -13,17 +13,17 @@ interface Props {
   range: TimeRange;
   refreshMs: number;
   live?: boolean;
-  /** Why the range could not be asked for, if it could not. */
+  /** Error of the range, if it is invalid. */
   error?: string | null;
-  /** When the answer on screen begins and ends, ms: what absolute fields begin with. */
+  /** Absolute range of the displayed response in ms, the initial value of the custom range. */
   shown: { from: number | null; to: number | null } | null;
   onChange: (range: TimeRange) => void;
   onRefresh: (ms: number) => void;
-  /** Absent where there is nothing to follow. */
+  /** Absent if there is no live tail. */
   onLive?: (live: boolean) => void;
 }
 
-/** When: from a list, as so much until now, or between two instants; and whether it goes on by itself. */
+/** Time picker: quick, relative and custom ranges, auto-refresh and the live tail. */
 export const TimePicker = memo(function TimePicker(props: Props) {
   const { range, refreshMs, live = false, error = null, onLive } = props;
   const messageId = useId();
@@ -54,7 +54,7 @@ export const TimePicker = memo(function TimePicker(props: Props) {
           </Popover.Target>
           <Popover.Dropdown p={0} aria-label="Time range">
             {open && (
-              <Part lost="The times are not there">
+              <Part lost="Failed to load the time picker">
                 <TimeMenu {...props} close={() => setOpen(false)} />
               </Part>
             )}

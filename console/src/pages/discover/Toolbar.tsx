@@ -7,9 +7,9 @@ import { SavedMenu, type SavedProps } from './SavedMenu';
 import classes from './Discover.module.css';
 
 interface Props extends SavedProps {
-  /** What a link to this very answer says. */
+  /** Query string of a link to the displayed results. */
   link: string;
-  /** The same with instants instead of times from now; null as long as they are not known. */
+  /** The same with absolute times; null until they are known. */
   fixedSearch: string | null;
   canExport: boolean;
   onExport: () => void;
@@ -19,10 +19,10 @@ interface Props extends SavedProps {
 function copyLink(search: string): void {
   const url = new URL(window.location.href);
   url.search = search;
-  void copyText(url.href, 'The link');
+  void copyText(url.href, 'Link');
 }
 
-/** What can be done with the search as it is: keep it, share it, export its events. */
+/** Actions on the current search: save, share, export. */
 export const Toolbar = memo(function Toolbar({ link, fixedSearch, canExport, onExport, onHelp, ...saved }: Props) {
   return (
     <div className={classes.toolbar}>
@@ -36,15 +36,15 @@ export const Toolbar = memo(function Toolbar({ link, fixedSearch, canExport, onE
         <Menu.Dropdown>
           <Menu.Item onClick={() => copyLink(link)}>Copy link</Menu.Item>
           <Menu.Item disabled={fixedSearch === null} onClick={() => fixedSearch !== null && copyLink(fixedSearch)}>
-            Copy link with these very times
+            Copy link with fixed times
           </Menu.Item>
         </Menu.Dropdown>
       </Menu>
       <Button variant="subtle" size="compact-xs" leftSection={<IconDownload size={14} aria-hidden />} disabled={!canExport} onClick={onExport}>
         Export
       </Button>
-      <Tooltip label="Keys (?)">
-        <ActionIcon variant="subtle" size={24} aria-label="Keys" onClick={onHelp}>
+      <Tooltip label="Keyboard shortcuts (?)">
+        <ActionIcon variant="subtle" size={24} aria-label="Keyboard shortcuts" onClick={onHelp}>
           <IconKeyboard size={16} aria-hidden />
         </ActionIcon>
       </Tooltip>

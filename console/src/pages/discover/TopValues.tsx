@@ -19,7 +19,7 @@ const MORE = 100;
 
 interface Props {
   field: Field;
-  /** The field whose values stand for it: the keyword beside a text, else the field itself. */
+  /** The field whose values are counted: the keyword sub-field of a text, else the field itself. */
   counted: Field;
   question: Question;
   isColumn: boolean;
@@ -27,7 +27,7 @@ interface Props {
   onColumn: (name: string) => void;
 }
 
-/** The values of a field that most events have, counted over all that match. */
+/** Top values of a field, counted over all matching events. */
 export default function TopValues({ field, counted, question, isColumn, onFilter, onColumn }: Props) {
   const format = useFormat();
   const { name } = field;
@@ -60,14 +60,14 @@ export default function TopValues({ field, counted, question, isColumn, onFilter
       </Group>
       {!aggregatable && (
         <Text size="sm" px="sm" py={6}>
-          {whyNotCounted(field.type)}
+          {whyNotCounted(name, field.type)}
         </Text>
       )}
       {aggregatable && loading && !result && (
         <Group gap="xs" p="sm" role="status">
           <Loader size={14} />
           <Text size="xs" c="dimmed">
-            Counting over all events{stage.progress && `, ${format.number(stage.progress.done)} of ${format.number(stage.progress.total)} shards`}
+            Counting all matching events{stage.progress && `, ${format.number(stage.progress.done)} of ${format.number(stage.progress.total)} shards`}
           </Text>
         </Group>
       )}
@@ -80,24 +80,24 @@ export default function TopValues({ field, counted, question, isColumn, onFilter
             ))}
             {result.values.length === 0 && <li className={classes.none}>No event has a value.</li>}
           </ul>
-          <ul className={classes.list} aria-label="Beside them">
+          <ul className={classes.list} aria-label="Other and missing values">
             {result.other > 0 && <Rest label="Other" count={result.other} of={result.with_value} />}
             {result.missing > 0 && <Rest label="Missing" count={result.missing} of={result.total} />}
           </ul>
           <Text size="xs" c="dimmed" px="sm">
             {loading ? 'So far ' : result.exact ? '' : 'About '}
-            {format.number(result.with_value)} of {format.number(result.total)} events have a value. Percent are of those.
-            {listed > result.with_value && ' Some have several.'}
-            {countedName !== name && ` Counted in ${countedName}, which leaves out long texts.`}
+            {format.number(result.with_value)} of {format.number(result.total)} events have a value. Percentages exclude missing values.
+            {listed > result.with_value && ' Some events have several values.'}
+            {countedName !== name && ` Counted in ${countedName}, which omits long texts.`}
           </Text>
         </>
       )}
       <Group gap={6} px="xs" pb="xs" pt={6}>
         <Button size="compact-xs" variant="default" onClick={() => onFilter({ op: 'exists', field: name }, false)}>
-          Has a value
+          Exists
         </Button>
         <Button size="compact-xs" variant="default" onClick={() => onFilter({ op: 'exists', field: name }, true)}>
-          Has none
+          Does not exist
         </Button>
         <Button size="compact-xs" variant="default" onClick={() => onColumn(name)}>
           {isColumn ? 'Remove column' : 'Add as column'}
@@ -112,42 +112,42 @@ export default function TopValues({ field, counted, question, isColumn, onFilter
   );
 }
 
-/** Why there are no top values of a field that has no column of them. */
-export function whyNotCounted(type: string): string {
+/** Explains why a field that is not aggregatable has no top values. */
+export function whyNotCounted(name: string, type: string): string {
   return type === 'text' || type === 'match_only_text'
-    ? 'It is text, kept for its words: they are found by a query, but whole values are not counted. A field of type keyword has top values.'
-    : `Values of type ${type} are kept without a column (doc values), so they are not counted.`;
+    ? `Full-text field; map a keyword field, such as ${name}.keyword, for top values`
+    : `This ${type} field has no doc values, which top values need`;
 }
 
-/** A date to the ms, as those of nanoseconds are counted. */
+/** Matches a date with ms: `date_nanos` values are counted by millisecond. */
 const MS = /\.\d{3}(?=Z$)/;
 
-/** What finds the events that a value was counted of. */
+/** Returns the filter condition for the events of a top value. */
 export function conditionOf(field: string, type: string, { value, text }: TopValue): Condition {
   if (type === 'date_nanos' && MS.test(text)) return { op: 'range', field, gte: text, lte: text.replace(MS, '$&999999') };
-  // As text where that is how it is written: dates come as numbers.
+  // By text if it differs from the number: dates come as numbers.
   return { op: 'is', field, value: isNumber(value) && String(value) !== text ? text : value };
 }
 
 function Value({ field, condition, value, onFilter }: { field: string; condition: Condition; value: TopValue; onFilter: Props['onFilter'] }) {
   const format = useFormat();
   const text = value.text === '' ? '(empty)' : textOf(value.text, VALUE_CHARS_MAX);
-  const only = `Only events where ${field} is ${text}`;
-  const without = `Without events where ${field} is ${text}`;
+  const only = `Include ${field}: ${text}`;
+  const without = `Exclude ${field}: ${text}`;
   return (
     <li className={classes.row}>
       <span className={classes.fill} style={{ width: `${value.percent}%` }} aria-hidden />
-      <button type="button" className={classes.value} title={text} aria-label={`${text}: only events where ${field} is this`} onClick={() => onFilter(condition, false)}>
+      <button type="button" className={classes.value} title={text} aria-label={`${text}: include this value of ${field}`} onClick={() => onFilter(condition, false)}>
         <bdi>{text}</bdi>
       </button>
       <span className={classes.percent}>{format.percent(value.percent)}</span>
       <span className={classes.number}>{format.number(value.count)}</span>
-      <Tooltip label="Only these">
+      <Tooltip label="Include">
         <ActionIcon variant="subtle" size={24} aria-label={only} onClick={() => onFilter(condition, false)}>
           <IconFilterPlus size={14} aria-hidden />
         </ActionIcon>
       </Tooltip>
-      <Tooltip label="Without these">
+      <Tooltip label="Exclude">
         <ActionIcon variant="subtle" color="red" size={24} aria-label={without} onClick={() => onFilter(condition, true)}>
           <IconFilterMinus size={14} aria-hidden />
         </ActionIcon>

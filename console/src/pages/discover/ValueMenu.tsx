@@ -9,16 +9,16 @@ interface Props {
   value: unknown;
   actions: EventActions;
   className: string | undefined;
-  /** The value as it is shown. */
+  /** Displayed value. */
   children: ReactNode;
 }
 
-/** A value that offers what can be done with it when it is clicked, or has the focus and Enter is pressed. Its text can be selected still. */
+/** Value with a menu of actions, opened by click or Enter. Its text stays selectable. */
 export function ValueMenu({ name, value, actions, className, children }: Props) {
   const [open, setOpen] = useState(false);
   const selecting = useRef(false);
   const scalar = scalarOf(value);
-  // Who selects part of the text wants to have that.
+  // Selecting part of the text does not open the menu.
   const click = ({ currentTarget, detail }: MouseEvent<HTMLElement>) => {
     const selection = window.getSelection();
     selecting.current = detail > 0 && selection !== null && !selection.isCollapsed && selection.containsNode(currentTarget, true);
@@ -39,10 +39,10 @@ export function ValueMenu({ name, value, actions, className, children }: Props) 
         {scalar !== null && (
           <>
             <Menu.Item leftSection={<IconFilterPlus size={14} aria-hidden />} onClick={() => actions.onFilter({ op: 'is', field: name, value: scalar }, false)}>
-              Only these events
+              Include
             </Menu.Item>
             <Menu.Item leftSection={<IconFilterMinus size={14} aria-hidden />} onClick={() => actions.onFilter({ op: 'is', field: name, value: scalar }, true)}>
-              Without these events
+              Exclude
             </Menu.Item>
           </>
         )}

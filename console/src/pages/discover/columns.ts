@@ -1,6 +1,6 @@
 import { COLUMN_PX_MAX, COLUMN_PX_MIN, type ColumnState, type SortState } from './state';
 
-/** The column at `from`, put where the one at `to` is. */
+/** Moves the column at `from` to position `to`. */
 export function moved(columns: readonly ColumnState[], from: number, to: number): ColumnState[] {
   const column = columns[from];
   if (!column || to < 0 || to >= columns.length) return [...columns];
@@ -8,7 +8,7 @@ export function moved(columns: readonly ColumnState[], from: number, to: number)
   return [...rest.slice(0, to), column, ...rest.slice(to)];
 }
 
-/** The column at `at` as wide as that; undefined shares what is left. */
+/** Sets the width of the column at `at`; undefined shares the remaining space. */
 export function resized(columns: readonly ColumnState[], at: number, width: number | undefined): ColumnState[] {
   return columns.map((column, index) => {
     if (index !== at) return column;
@@ -22,12 +22,15 @@ export function toggledColumn(columns: readonly ColumnState[], name: string): Co
   return rest.length < columns.length ? rest : [...columns, { name }];
 }
 
-/** The columns of a file: those of the table, which begins with the time also where nobody chose it. None: all there are. */
+/**
+ * Returns the columns of an export: those of the table, including the time column, which is always first. Empty: all
+ * fields.
+ */
 export function exportColumns(names: readonly string[], timeField: string | null): string[] {
   return names.length === 0 || timeField === null || names.includes(timeField) ? [...names] : [timeField, ...names];
 }
 
-/** Sorted by a field: upwards first, then downwards, then not any more. */
+/** Cycles the sort of a field: ascending, descending, unsorted. */
 export function sortedBy(sort: readonly SortState[], field: string): SortState[] {
   const known = sort.find((one) => one.field === field);
   if (!known) return [{ field, desc: false }];

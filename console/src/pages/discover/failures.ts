@@ -1,14 +1,14 @@
 import { ApiError } from '../../api/errors';
 import { isReversed, REVERSED, type TimeRange } from '../../lib/time-range';
 
-/** Where what went wrong is said: at the query, at the time, or of the page as a whole. */
+/** Error messages by place: at the query bar, at the time picker, or for the whole page. */
 export interface Failures {
   query: ApiError | null;
   time: string | null;
   page: unknown;
 }
 
-/** What the server says of a time that it cannot read, or that ends before it begins. */
+/** Server errors about a time range that is invalid or reversed. */
 const OF_TIME = /date field|date math|^\[(from|to)\] of \[time\]/;
 
 export function failuresOf(failure: unknown, range: TimeRange, nowMs: number, zone: string): Failures {
@@ -16,8 +16,20 @@ export function failuresOf(failure: unknown, range: TimeRange, nowMs: number, zo
   if (!(failure instanceof ApiError)) return { ...nothing, page: failure };
   if (failure.position !== undefined) return { ...nothing, query: failure };
   if (failure.status !== 400) return { ...nothing, page: failure };
-  // A query may hold dates, too: the range is to blame only if there is something wrong with it.
+  // A query may also contain dates: the error belongs to the range only if the range is not known to be valid.
   const reversed = isReversed(range, nowMs, zone);
   if (reversed === false || !OF_TIME.test(failure.message)) return { ...nothing, query: failure };
   return { ...nothing, time: reversed ? REVERSED : failure.message };
+}
+
+/** Syntax error of KQL, in the words of Kibana's parser. */
+const KQL_SYNTAX = /^line (\d+):(\d+): Expected ([\s\S]+) but ([\s\S]+) found$/;
+
+/** Returns the message of the query bar for a query error: syntax errors of KQL are shortened, other messages stay. */
+export function queryErrorText(message: string): string {
+  const [, line, column, expected, found] = KQL_SYNTAX.exec(message) ?? [];
+  if (expected === undefined || found === undefined) return message;
+  const place = line === '1' ? `Column ${column ?? ''}` : `Line ${line ?? ''}, column ${column ?? ''}`;
+  // A quoted string comes with its quotes in quotes.
+  return `${place}: expected ${expected}, found ${found.replace(/^""([\s\S]*)""$/, '"$1"')}`;
 }

@@ -8,7 +8,7 @@ describe('filters as Query DSL', () => {
     expect(describeCondition(filter)).toBe(words);
   };
 
-  it('says each condition', () => {
+  it('translate each condition', () => {
     check({ op: 'is', field: 'a', value: 'x y' }, { match_phrase: { a: 'x y' } }, 'is x y');
     check({ op: 'is', field: 'a', value: '' }, { match_phrase: { a: '' } }, 'is (empty)');
     check({ op: 'exists', field: 'a', not: true }, { bool: { must_not: [{ exists: { field: 'a' } }] } }, 'does not exist');
@@ -23,7 +23,7 @@ describe('filters as Query DSL', () => {
     check({ op: 'dsl', dsl: { ids: { values: ['1'] } }, not: true }, { bool: { must_not: [{ ids: { values: ['1'] } }] } }, 'NOT {"ids":{"values":["1"]}}');
   });
 
-  it('leaves out what is switched off', () => {
+  it('leave out disabled filters', () => {
     expect(filtersDsl([{ op: 'exists', field: 'a', off: true }, { op: 'exists', field: 'b' }])).toEqual([{ exists: { field: 'b' } }]);
   });
 });
@@ -32,7 +32,7 @@ describe('a value that was clicked', () => {
   const fields = new Map(Object.entries({ path: { type: 'text' }, 'path.keyword': { type: 'keyword' }, message: { type: 'text' }, host: { type: 'keyword' } }));
   const exact = (field: string, value: string | number) => exactCondition({ op: 'is', field, value }, fields);
 
-  it('is looked for whole, also where it has no words', () => {
+  it('is matched as a whole, also without words', () => {
     expect(exact('path', '/')).toEqual({ op: 'is', field: 'path.keyword', value: '/' });
     expect(exact('path', '')).toEqual({ op: 'is', field: 'path.keyword', value: '' });
     expect(exact('host', '🔥')).toEqual({ op: 'is', field: 'host', value: '🔥' });
@@ -41,18 +41,18 @@ describe('a value that was clicked', () => {
     expect(exact('path', 5)).toEqual({ op: 'is', field: 'path', value: 5 });
   });
 
-  it('is looked for by its words where the keyword beside it ends', () => {
+  it('is matched by its words if it is too long for the keyword', () => {
     expect(exact('path', 'word '.repeat(52))).toMatchObject({ field: 'path' });
   });
 
-  it('has no filter where none could find it', () => {
-    expect(exact('message', '🔥')).toContain('has none');
+  it('has no filter if none could match it', () => {
+    expect(exact('message', '🔥')).toContain('no searchable words');
     expect(exact('host', 'x'.repeat(5000))).toContain('too long');
   });
 });
 
 describe('adding a filter', () => {
-  it('turns the same one around instead of contradicting it, and keeps it pinned', () => {
+  it('negates an equal filter instead of contradicting it, and keeps it pinned', () => {
     const filters: Filter[] = [{ op: 'is', field: 'a', value: 1, pin: true, off: true }];
     expect(withCondition(filters, { op: 'is', field: 'a', value: 1 }, true)).toEqual([{ op: 'is', field: 'a', value: 1, not: true, pin: true }]);
     expect(withCondition(filters, { op: 'is', field: 'a', value: 2 }, false)).toHaveLength(2);
@@ -61,7 +61,7 @@ describe('adding a filter', () => {
     expect(withCondition([large('9007199254740993')], large('9007199254740993'), true)).toHaveLength(1);
   });
 
-  it('turns flags on and off', () => {
+  it('toggles flags', () => {
     const filters: Filter[] = [{ op: 'exists', field: 'a' }];
     expect(toggled(filters, 0, 'off')).toEqual([{ op: 'exists', field: 'a', off: true }]);
     expect(toggled(toggled(filters, 0, 'off'), 0, 'off')).toEqual(filters);

@@ -1,24 +1,24 @@
 import { isScalar, type Scalar } from '../../lib/json';
 
-/** What a filter asks of an event. */
+/** Condition of a filter. */
 export type Condition =
   | { op: 'is'; field: string; value: Scalar }
   | { op: 'one_of'; field: string; values: Scalar[] }
   | { op: 'range'; field: string; gte?: Scalar; lte?: Scalar }
   | { op: 'exists'; field: string }
-  /** Query DSL as it is. */
+  /** Raw Query DSL. */
   | { op: 'dsl'; dsl: object };
 
 export type Filter = Condition & {
-  /** Events that do not fulfil the condition. */
+  /** Negated. */
   not?: true;
-  /** There, but not asked for. */
+  /** Disabled. */
   off?: true;
-  /** Stays when another search or source is opened. */
+  /** Pinned: stays when another search or source is opened. */
   pin?: true;
 };
 
-/** As Query DSL, those that are not switched off. */
+/** Converts the enabled filters to Query DSL. */
 export function filtersDsl(filters: readonly Filter[]): object[] {
   return filters.filter((filter) => !filter.off).map(filterDsl);
 }
@@ -28,7 +28,9 @@ export function filterDsl(filter: Filter): object {
   return filter.not ? { bool: { must_not: [dsl] } } : dsl;
 }
 
-/** `match_phrase` is a term of what is not analysed, and finds whole texts elsewhere: it fits every type of field. */
+/**
+ * `match_phrase` is a term query on fields that are not analyzed and a phrase query on text: it fits every field type.
+ */
 function conditionDsl(condition: Condition): object {
   switch (condition.op) {
     case 'is':
@@ -46,23 +48,26 @@ function conditionDsl(condition: Condition): object {
   }
 }
 
-/** Longer values are not in the keyword that a dynamic mapping puts beside a text. */
+/** `ignore_above` of the keyword sub-field that dynamic mappings add to a text. */
 const KEYWORD_CHARS_MAX = 256;
-/** Longer ones do not fit an address, and no event is looked for by them. */
+/** Longer values do not fit in a URL. */
 const VALUE_CHARS_MAX = 4096;
 
-/** The condition on the whole value that was clicked: of a text, whose words are what is searched, by the keyword beside it. Otherwise why there is none. */
+/**
+ * Returns the condition that matches a clicked value as a whole, for a text by its keyword sub-field; or the reason why
+ * there is none.
+ */
 export function exactCondition(condition: Condition, fields: ReadonlyMap<string, { type: string }>): Condition | string {
   if (condition.op !== 'is' || typeof condition.value !== 'string') return condition;
   const { field, value } = condition;
-  if (value.length > VALUE_CHARS_MAX) return 'The value is too long to look for.';
+  if (value.length > VALUE_CHARS_MAX) return 'The value is too long to search for.';
   if (fields.get(field)?.type !== 'text') return condition;
   const keyword = `${field}.keyword`;
   if (value.length <= KEYWORD_CHARS_MAX && fields.get(keyword)?.type === 'keyword') return { ...condition, field: keyword };
-  return /[\p{L}\p{N}]/u.test(value) ? condition : `${field} is searched by its words, and this value has none.`;
+  return /[\p{L}\p{N}]/u.test(value) ? condition : `${field} is a full-text field, and this value contains no searchable words.`;
 }
 
-/** What a pill says after its field: `is "x"`, `exists`. */
+/** Text of a pill after its field: `is x`, `exists`. */
 export function describeCondition(filter: Filter): string {
   const not = filter.not;
   switch (filter.op) {
@@ -85,12 +90,12 @@ function shown(value: Scalar): string {
   return value === '' ? '(empty)' : String(value);
 }
 
-/** The field it is about; of Query DSL none. */
+/** Field of a filter; null for Query DSL. */
 export function fieldOf(filter: Filter): string | null {
   return filter.op === 'dsl' ? null : filter.field;
 }
 
-/** Adds a condition, or turns the same one that is there around: it never contradicts itself. */
+/** Adds a filter, or replaces an equal one with the opposite `not`, so that filters never contradict each other. */
 export function withCondition(filters: readonly Filter[], condition: Condition, not: boolean): Filter[] {
   const words = JSON.stringify(conditionDsl(condition));
   const made: Filter = { ...condition, ...(not && { not: true }) };
@@ -99,7 +104,7 @@ export function withCondition(filters: readonly Filter[], condition: Condition, 
   return filters.map((filter, index) => (index === at ? { ...made, ...(filter.pin && { pin: true }) } : filter));
 }
 
-/** The one at `at` with a flag turned. */
+/** Toggles a flag of the filter at `at`. */
 export function toggled(filters: readonly Filter[], at: number, flag: 'not' | 'off' | 'pin'): Filter[] {
   return filters.map((filter, index) => {
     if (index !== at) return filter;
@@ -108,7 +113,7 @@ export function toggled(filters: readonly Filter[], at: number, flag: 'not' | 'o
   });
 }
 
-/** Reads what came from an address; null: it is no filter. */
+/** Parses a filter of the URL; null if invalid. */
 export function readFilter(value: unknown): Filter | null {
   if (typeof value !== 'object' || value === null) return null;
   const { op, field, not, off, pin, ...rest } = value as Record<string, unknown>;

@@ -16,12 +16,12 @@ const ALL = [
 ];
 const byName = new Map(ALL.map((one) => [one.name, one]));
 
-it('counts and sorts a text by the keyword beside it, everything else by itself', () => {
+it('counts and sorts a text field by its keyword sub-field, other fields directly', () => {
   const names = ['host', 'host.keyword', 'message', 'body', 'user', 'os.keyword', 'not there'];
   expect(names.map((name) => valueField(name, byName))).toEqual(['host.keyword', 'host.keyword', 'message', 'body', 'user', 'os.keyword', 'not there']);
 });
 
-it('shows the keyword beside a text as that text', () => {
+it('shows the keyword sub-field of a text as that text', () => {
   const names = ['host.keyword', 'host', 'message.keyword', 'user.keyword', 'os.keyword', 'not.keyword'];
   expect(names.map((name) => shownField(name, byName))).toEqual(['host', 'host', 'message.keyword', 'user.keyword', 'os.keyword', 'not.keyword']);
 });
@@ -30,6 +30,6 @@ it('lists both once, in use if one of them is', () => {
   const shown = shownFields(ALL, byName);
   expect(shown.map(({ name }) => name)).toEqual(['host', 'message', 'message.keyword', 'body', 'user', 'user.keyword', 'os.keyword']);
   expect(shown[0]).toEqual({ ...field('host', 'text'), in_use: true });
-  // What is as it was is the same object: its row is not drawn anew.
+  // Unchanged fields are the same objects, so that their rows do not render again.
   expect(shown[3]).toBe(ALL[4]);
 });

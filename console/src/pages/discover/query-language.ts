@@ -7,7 +7,7 @@ interface Nothing {
   key: boolean;
 }
 
-/** Words, strings, fields and conjunctions: enough to see what a query means before it is asked. */
+/** Tokenizer of words, strings, fields and conjunctions: enough for syntax highlighting. */
 function words(conjunctions: RegExp): StreamParser<Nothing> {
   return {
     startState: () => ({ key: false }),

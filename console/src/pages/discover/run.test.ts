@@ -18,7 +18,7 @@ function after(...actions: (RunAction | DiscoverEvent)[]): Run {
 }
 
 describe('the stages of a run', () => {
-  it('answer each by itself', () => {
+  it('complete independently', () => {
     const run = after(STAGES, opened, done('sample', sample(7)));
     expect(run.sample).toMatchObject({ status: 'done', result: { total: { value: 7 } }, tookMs: 3 });
     expect([run.histogram.status, run.cardinality.status, run.running]).toEqual(['loading', 'loading', true]);
@@ -28,13 +28,13 @@ describe('the stages of a run', () => {
     expect(failed.error).toBeNull();
   });
 
-  it('say how far they are, and what they found so far', () => {
+  it('report progress and partial results', () => {
     const far = { total: 8, done: 3, skipped: 1, failed: 0 };
     const run = after(STAGES, opened, { event: 'progress', stage: 'cardinality', shards: far }, { event: 'partial', stage: 'cardinality', shards: far, result: { fields: [] } });
     expect(run.cardinality).toMatchObject({ status: 'partial', progress: far, result: { fields: [] } });
   });
 
-  it('have unknown fields of their own query beside them', () => {
+  it('report unknown fields of the current query', () => {
     const hints: DiscoverEvent = { event: 'hints', unknown_fields: [{ field: 'stauts', suggestion: 'status', corrected: 'status: 1' }] };
     const told = after(STAGES, opened, done('sample', sample(0)), hints);
     expect(told.unknownFields).toEqual(hints.unknown_fields);
@@ -42,21 +42,21 @@ describe('the stages of a run', () => {
     expect(after(STAGES, opened, hints, STAGES).unknownFields).toEqual([]);
   });
 
-  it('never pass for whole when shards are missing', () => {
+  it('are incomplete when shards are missing', () => {
     const failures = [{ shard: 0, index: 'a', reason: { type: 'x', reason: 'gone' } }];
     const run = after(STAGES, opened, done('sample', sample(1), { partial: true, shards: { ...shards, successful: 1, failed: 1, failures } }));
     expect(run.sample.incomplete).toEqual({ failures, failed: 1, total: 2, timedOut: false });
     expect(after(STAGES, opened, done('sample', sample(1), { partial: true, timed_out: true })).sample.incomplete).toMatchObject({ timedOut: true, failures: [] });
   });
 
-  it('show what was known as old until there is something new', () => {
+  it('show previous results as stale until new ones arrive', () => {
     const again = after(STAGES, opened, done('sample', sample(7)), { event: 'end', took_ms: 9 }, STAGES);
     expect(again.sample).toMatchObject({ status: 'loading', stale: true, result: { total: { value: 7 } } });
     const answered = reduceRun(again, { type: 'event', event: done('sample', sample(8)) });
     expect(answered.sample).toMatchObject({ status: 'done', stale: false, result: { total: { value: 8 } } });
   });
 
-  it('tell what frozen data would cost, and can be asked alone', () => {
+  it('report the cost of frozen data, and can run alone', () => {
     const estimate: DiscoverEvent = { event: 'estimate', stage: 'histogram', requests: 900, bytes: 1e9, ms: 30_000, splits: 4 };
     const run = after(STAGES, opened, done('sample', sample(7)), estimate);
     expect(run.histogram).toMatchObject({ status: 'estimate', estimate: { requests: 900 }, result: null });
@@ -68,19 +68,19 @@ describe('the stages of a run', () => {
 describe('a run that does not end well', () => {
   const lost = new ApiError('firn cannot be reached: x', 0, 'unreachable');
 
-  it('keeps what it found and says of the rest that it broke off', () => {
+  it('keeps completed stages and fails the others', () => {
     const run = after(STAGES, opened, done('sample', sample(7)), { type: 'broken', error: lost });
     expect([run.sample.status, run.histogram.status, run.histogram.error, run.error]).toEqual(['done', 'failed', lost, null]);
     expect(run.running).toBe(false);
   });
 
-  it('has one error for all when nothing came, and leaves the page as it was', () => {
+  it('has one error without any response, and keeps the previous results', () => {
     const run = after(STAGES, opened, done('sample', sample(7)), { event: 'end', took_ms: 1 }, STAGES, { type: 'broken', error: lost });
     expect(run.error).toBe(lost);
     expect(run.sample).toMatchObject({ status: 'idle', stale: true, result: { total: { value: 7 } } });
   });
 
-  it('ends with the stream: nothing loads forever', () => {
+  it('ends with the stream: no stage loads forever', () => {
     const run = after(STAGES, opened, done('sample', sample(7)), { event: 'end', took_ms: 1 });
     expect([run.sample.status, run.histogram.status, run.cardinality.status]).toEqual(['done', 'failed', 'failed']);
   });
@@ -91,14 +91,14 @@ describe('a run that does not end well', () => {
   });
 });
 
-describe('bars that were counted apart from the total', () => {
+describe('bars with another sum than the total', () => {
   const bars = (...counts: number[]) => ({ buckets: counts.map((count) => ({ count })) });
   const apart = (...actions: (RunAction | DiscoverEvent)[]) => {
     const run = after(STAGES, opened, ...actions);
     return barsApart(run.sample, run.histogram, run.counted);
   };
 
-  it('are told once both are known, and only then', () => {
+  it('are reported only when both are known', () => {
     expect(apart(done('sample', sample(7)))).toBeNull();
     expect(apart(done('sample', sample(7)), done('histogram', bars(3, 4)))).toBeNull();
     expect(apart(done('sample', sample(7)), done('histogram', bars(3, 5)))).toBe(8);

@@ -2,7 +2,7 @@ import type { Cardinality, DiscoverEvent, Done, Estimate, Histogram, Opened, Sam
 import { errorFromObject } from '../../api/errors';
 import type { ShardFailure } from '../../components/Partial';
 
-/** What an answer leaves out. */
+/** Shards that are missing from a response. */
 export interface Incomplete {
   failures: ShardFailure[];
   failed: number;
@@ -10,38 +10,38 @@ export interface Incomplete {
   timedOut: boolean;
 }
 
-/** What is known of one stage. */
+/** State of one stage. */
 export interface Stage<Result> {
   status: 'idle' | 'loading' | 'partial' | 'done' | 'failed' | 'estimate' | 'cancelled';
-  /** Of this question or, if `stale`, of the one before it. */
+  /** Result of the current request or, if `stale`, of the previous one. */
   result: Result | null;
   stale: boolean;
   progress: ShardsDone | null;
-  /** The answer is whole in itself, but not about all shards. */
+  /** Set if the stage is done but does not cover all shards. */
   incomplete: Incomplete | null;
   tookMs: number | null;
   cached: boolean;
   error: unknown;
   estimate: Estimate | null;
-  /** It runs beside the others: their end is not its end. */
+  /** The stage runs in a separate request and does not end with the others. */
   beside: boolean;
 }
 
-/** The stages of the page. Top values have runs of their own. */
+/** State of the page's stages. Top values have separate runs. */
 export interface Run {
-  /** How the server understood the question: the one before as long as it has not `answered`. */
+  /** `opened` event of the current request; of the previous one until the server has `answered`. */
   opened: Opened | null;
   answered: boolean;
-  /** What is asked, and what `opened` is about: the keys of two questions as long as it has not `answered`. */
+  /** Key of the current request, and key of the request of `opened`. They differ until the server has `answered`. */
   askedKey: string | null;
   answeredKey: string | null;
-  /** The stages that were asked together have not ended. */
+  /** The common request of the stages has not ended. */
   streaming: boolean;
-  /** Any stage has not. */
+  /** Some stage has not ended. */
   running: boolean;
-  /** What kept the whole question from being answered. */
+  /** Error of the request as a whole. */
   error: unknown;
-  /** How many events match by now, where that was counted after the answer. */
+  /** Latest total, if counted after the response. */
   counted: Sample['total'] | null;
   /** Fields of the query that do not exist. */
   unknownFields: UnknownField[];
@@ -55,19 +55,19 @@ const PAGE_STAGES: PageStage[] = ['sample', 'histogram', 'cardinality'];
 
 const IDLE: Stage<never> = { status: 'idle', result: null, stale: false, progress: null, incomplete: null, tookMs: null, cached: false, error: null, estimate: null, beside: false };
 
-/** A stage that is being asked for. */
+/** Stage that has just been requested. */
 export const LOADING: Stage<never> = { ...IDLE, status: 'loading' };
 
 export const IDLE_RUN: Run = { opened: null, answered: false, askedKey: null, answeredKey: null, streaming: false, running: false, error: null, counted: null, unknownFields: [], sample: IDLE, histogram: IDLE, cardinality: IDLE };
 
 export type RunAction =
   | { type: 'start'; key: string; stages: StageName[] }
-  /** One stage is asked for beside the others. */
+  /** Starts one stage in a separate request. */
   | { type: 'start_stage'; stage: StageName }
   | { type: 'event'; event: DiscoverEvent }
-  /** Counts of later than the answer: they stand in the place of its own. */
+  /** Newer counts, which replace those of the response. */
   | { type: 'recounted'; sample: Done | null; histogram: Done | null }
-  /** The connection ended, or never began. */
+  /** The connection failed. */
   | { type: 'broken'; error: unknown }
   | { type: 'cancelled' };
 
@@ -90,7 +90,7 @@ function reduced(run: Run, action: RunAction): Run {
       return action.histogram ? withEvent(next, action.histogram) : next;
     }
     case 'broken':
-      // Nothing came at all: one error for the page. Else each stage that has not ended says it.
+      // Without any response there is one error for the page; otherwise each unfinished stage gets the error.
       if (!run.answered) return { ...mapOpen(run, (stage) => ({ ...stage, status: 'idle' })), streaming: false, error: action.error };
       return { ...mapOpen(run, (stage) => ended(stage, action.error)), streaming: false };
     case 'cancelled':
@@ -99,8 +99,8 @@ function reduced(run: Run, action: RunAction): Run {
 }
 
 /**
- * Events in the bars where those are not as many as match; null: they are, or it is not known yet. The numbers are of moments apart
- * where events come meanwhile, and an event with several times is in several bars.
+ * Returns the number of events in the bars if it differs from the total; null if it is equal or not known yet. They differ
+ * if events arrive between the two counts, or if an event has several timestamps and so is in several bars.
  */
 export function barsApart(sample: Stage<Sample>, histogram: Stage<Histogram>, counted: Sample['total'] | null): number | null {
   const total = counted ?? sample.result?.total;
@@ -110,13 +110,13 @@ export function barsApart(sample: Stage<Sample>, histogram: Stage<Histogram>, co
   return sum === total.value ? null : sum;
 }
 
-/** A count that lacks shards says less than the whole one of before. */
+/** Returns the new total, unless it lacks shards that the previous one had. */
 function countedBy({ sample }: Run, done: Done | null): Sample['total'] | null {
   if (!done || sample.status !== 'done' || (done.partial && !sample.incomplete)) return null;
   return (done.result as Sample).total;
 }
 
-/** Asked again: what is known stays to be seen until there is something new. */
+/** Starts a request: previous results stay visible until new ones arrive. */
 function start(run: Run, { key, stages }: Extract<RunAction, { type: 'start' }>): Run {
   const next: Run = { ...run, askedKey: key, answered: false, streaming: true, error: null, counted: null, unknownFields: [] };
   for (const name of PAGE_STAGES) {
@@ -134,8 +134,8 @@ function withEvent(run: Run, event: DiscoverEvent): Run {
     case 'hints':
       return { ...run, unknownFields: event.unknown_fields };
     case 'end':
-      // A stage that the server forgot would load forever.
-      return { ...mapOpen(run, (stage) => ended(stage, new Error('the server ended without an answer'))), streaming: false };
+      // Otherwise a stage without a final event would load forever.
+      return { ...mapOpen(run, (stage) => ended(stage, new Error('the server ended the response without a result'))), streaming: false };
     default: {
       const name = event.stage;
       if (name === 'top_values') return run;
@@ -145,10 +145,10 @@ function withEvent(run: Run, event: DiscoverEvent): Run {
   }
 }
 
-/** An event about one stage. */
+/** Event of one stage. */
 export type StageEvent = Exclude<DiscoverEvent, { event: 'opened' | 'hints' | 'end' }>;
 
-/** What an event tells of its stage. */
+/** Applies an event to its stage. */
 export function withStageEvent<Result>(stage: Stage<Result>, event: StageEvent): Stage<Result> {
   switch (event.event) {
     case 'progress':
@@ -164,7 +164,7 @@ export function withStageEvent<Result>(stage: Stage<Result>, event: StageEvent):
   }
 }
 
-/** What becomes of a stage that has no answer when those that were asked together end. */
+/** Fails an unfinished stage when the common request ends. */
 const ended = (stage: Stage<unknown>, error: unknown): Stage<unknown> => (stage.beside ? stage : { ...stage, status: 'failed', error });
 
 export function incomplete({ partial, timed_out: timedOut, shards }: Done): Incomplete | null {
@@ -173,7 +173,7 @@ export function incomplete({ partial, timed_out: timedOut, shards }: Done): Inco
 
 const isOpen = ({ status }: Stage<unknown>) => status === 'loading' || status === 'partial';
 
-/** Changes the stages that have not ended. */
+/** Maps the unfinished stages. */
 function mapOpen(run: Run, change: (stage: Stage<unknown>) => Stage<unknown>): Run {
   const next = { ...run };
   for (const name of PAGE_STAGES) {

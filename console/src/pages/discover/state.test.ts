@@ -5,7 +5,7 @@ import { WholeNumber } from '../../lib/json';
 import type { Filter } from './filters';
 import { COLUMN_PX_MAX, COLUMN_PX_MIN, decodeState, DEFAULT_RANGE, type DiscoverState, EMPTY_STATE, encodeState, parseDsl, toQuestion } from './state';
 
-/** Any text that an address can hold: pairs of surrogates are whole. */
+/** Any text that a URL can hold, without unpaired surrogates. */
 const text = fc.string({ unit: 'binary', maxLength: 30 });
 const name = fc.string({ unit: 'binary', minLength: 1, maxLength: 20 });
 const large = fc.bigInt({ min: 2n ** 53n, max: 2n ** 64n - 1n }).map((value) => new WholeNumber(String(value)));
@@ -38,8 +38,8 @@ const state: fc.Arbitrary<DiscoverState> = fc.record({
   saved: fc.option(name),
 });
 
-describe('the address', () => {
-  it('says all that is shown, whatever names and texts are', () => {
+describe('the URL', () => {
+  it('round-trips the state for any names and texts', () => {
     fc.assert(
       fc.property(state, (state) => {
         expect(decodeState(encodeState(state))).toEqual({ state, problems: [] });
@@ -47,7 +47,7 @@ describe('the address', () => {
     );
   });
 
-  it('is empty where everything is as always', () => {
+  it('is empty for the default state', () => {
     expect(encodeState(EMPTY_STATE)).toBe('');
     expect(decodeState('')).toEqual({ state: EMPTY_STATE, problems: [] });
   });
@@ -61,7 +61,7 @@ describe('the address', () => {
     expect(state.filters).toEqual([{ op: 'is', field: 'a', value: 1 }]);
   });
 
-  it('is never read as something else in silence', () => {
+  it('reports every invalid parameter', () => {
     expect(decodeState('t=now').problems).toHaveLength(1);
     expect(decodeState('l=sql').problems).toHaveLength(1);
     expect(decodeState('f={}').problems).toHaveLength(1);
@@ -72,15 +72,15 @@ describe('the address', () => {
     expect([state.refreshMs, state.range, state.columns]).toEqual([0, DEFAULT_RANGE, [{ name: '%' }]]);
   });
 
-  it('holds whatever somebody puts into it', () => {
+  it('accepts any text without throwing', () => {
     fc.assert(fc.property(fc.string({ unit: 'binary' }), (search) => void decodeState(search)));
   });
 });
 
-describe('the question', () => {
+describe('the request', () => {
   const context = { source: 'events', timeField: '@timestamp', zone: 'Asia/Kolkata' };
 
-  it('asks for what the address says', () => {
+  it('follows the URL', () => {
     const { state } = decodeState('q=a:1&f=[{"op":"exists","field":"b"},{"op":"exists","field":"c","off":true}]&c=host&s=host');
     expect(toQuestion(state, context)).toEqual({
       index: 'events',
@@ -93,7 +93,7 @@ describe('the question', () => {
     expect(toQuestion(EMPTY_STATE, { ...context, timeField: null })).toEqual({ index: 'events' });
   });
 
-  it('has the digits of the address, wherever a number is in it', () => {
+  it('keeps all digits of numbers in the URL', () => {
     const digits = ['9007199254740993', '-9223372036854775808', '18446744073709551615'];
     for (const value of digits) {
       const filters = [`{"op":"is","field":"a","value":${value}}`, `{"op":"one_of","field":"a","values":[1,${value}]}`, `{"op":"range","field":"a","gte":${value}}`, `{"op":"dsl","dsl":{"term":{"a":${value}}}}`];
@@ -105,7 +105,7 @@ describe('the question', () => {
     }
   });
 
-  it('sends JSON as JSON, and marks where it is none', () => {
+  it('sends JSON as JSON, and reports the position of a syntax error', () => {
     expect(toQuestion({ ...EMPTY_STATE, language: 'dsl', text: '{"match_all":{}}' }, context).query).toEqual({ language: 'dsl', dsl: { match_all: {} } });
     expect(() => parseDsl('{"a": x}')).toThrow(ApiError);
     try {

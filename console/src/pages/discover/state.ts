@@ -7,7 +7,7 @@ import { type Filter, filtersDsl, readFilter } from './filters';
 
 export interface ColumnState {
   name: string;
-  /** Pixels; without one the column shares what is left. */
+  /** Pixels; without a width the column shares the remaining space. */
   width?: number;
 }
 
@@ -16,33 +16,33 @@ export interface SortState {
   desc: boolean;
 }
 
-/** Everything that Discover shows, as its address says it. */
+/** State of Discover, stored in the URL. */
 export interface DiscoverState {
-  /** Index, alias, data stream or a list of them; empty: the server's default. */
+  /** Index, alias, data stream or a list of them; empty for the server's default. */
   source: string;
   range: TimeRange;
   text: string;
   language: Language;
   filters: Filter[];
-  /** None: a summary of the whole event. */
+  /** Empty: a summary of the whole event. */
   columns: ColumnState[];
-  /** None: newest first. */
+  /** Empty: newest first. */
   sort: SortState[];
-  /** What the histogram is split by: undefined leaves it to the server, null is nothing. */
+  /** Breakdown field of the histogram: undefined for the server's default, null for none. */
   splitBy: string | null | undefined;
-  /** Width of its buckets; null fits the screen. */
+  /** Interval of the histogram; null for automatic. */
   interval: string | null;
-  /** A run in the background, whose answer is shown. */
+  /** Id of the background run that is shown. */
   run: string | null;
   live: boolean;
-  /** Asked again every so many ms; 0: never. */
+  /** Auto-refresh interval in ms; 0 is off. */
   refreshMs: number;
-  /** The saved search that this began with. */
+  /** Id of the saved search that the page was opened from. */
   saved: string | null;
 }
 
 export const DEFAULT_RANGE: TimeRange = { from: 'now-24h', to: 'now' };
-/** Shorter than that is what the live tail is for. */
+/** Minimum auto-refresh interval: the live tail covers shorter ones. */
 export const REFRESH_MS_MIN = 1000;
 export const COLUMN_PX_MIN = 60;
 export const COLUMN_PX_MAX = 2000;
@@ -65,7 +65,7 @@ export const EMPTY_STATE: DiscoverState = {
 
 const LANGUAGES: Language[] = ['kql', 'lucene', 'dsl'];
 
-/** Names in lists: what has a meaning in the list is written as in addresses. */
+/** Escapes the characters of a name that have a meaning in lists. */
 const escapeName = (name: string) => name.replace(/[%,:]/g, encodeURIComponent).replace(/^-/, '%2D');
 
 function unescapeName(text: string): string {
@@ -78,7 +78,7 @@ function unescapeName(text: string): string {
 
 const list = (text: string | null) => (text ? text.split(',').filter((part) => part !== '') : []);
 
-/** The address's query string; what is as always is left out. */
+/** Encodes the state as a query string; defaults are left out. */
 export function encodeState(state: DiscoverState): string {
   const params = new URLSearchParams();
   if (state.source) params.set('i', state.source);
@@ -98,12 +98,12 @@ export function encodeState(state: DiscoverState): string {
   return params.toString();
 }
 
-/** What an address says, and what of it could not be read: nothing is left out in silence. */
+/** Decodes a query string, and lists its invalid parameters. */
 export function decodeState(search: string): { state: DiscoverState; problems: string[] } {
   const params = new URLSearchParams(search);
   const problems: string[] = [];
   const language = params.get('l') ?? 'kql';
-  if (!LANGUAGES.includes(language as Language)) problems.push(`there is no query language [${language}]`);
+  if (!LANGUAGES.includes(language as Language)) problems.push(`unknown query language [${language}]`);
   const refreshMs = Number(params.get('auto') ?? 0);
   const split = params.get('h');
   const state: DiscoverState = {
@@ -128,7 +128,7 @@ function readRange(text: string | null, problems: string[]): TimeRange {
   if (text === null) return DEFAULT_RANGE;
   const [from, to, ...more] = text.split(',').map(unescapeName);
   if (from && to && more.length === 0) return { from, to };
-  problems.push(`there is no time range [${text}]`);
+  problems.push(`invalid time range [${text}]`);
   return DEFAULT_RANGE;
 }
 
@@ -144,31 +144,31 @@ function readFilters(text: string | null, problems: string[]): Filter[] {
   try {
     values = parseJson(text);
   } catch {
-    // Said below.
+    // Reported below.
   }
   if (!Array.isArray(values)) {
-    problems.push('the filters cannot be read');
+    problems.push('invalid JSON in filters');
     return [];
   }
   return values.flatMap((value) => {
     const filter = readFilter(value);
-    if (!filter) problems.push(`there is no filter ${JSON.stringify(value)}`);
+    if (!filter) problems.push(`invalid filter ${JSON.stringify(value)}`);
     return filter ?? [];
   });
 }
 
-/** Where parts of a question come from that the address does not say. */
+/** Parts of a request that are not in the URL. */
 export interface QuestionContext {
   source: string;
-  /** Null: events of the source have no time. */
+  /** Null if events of the source have no time. */
   timeField: string | null;
   zone: string;
 }
 
-/** What of the state says which events, and in which order. */
+/** Part of the state that selects and sorts events. */
 export type Asking = Pick<DiscoverState, 'range' | 'text' | 'language' | 'filters' | 'columns' | 'sort'>;
 
-/** What is asked of the server. Throws where a query in JSON is none. */
+/** Builds the request. Throws if a Query DSL text is not valid JSON. */
 export function toQuestion(state: Asking, { source, timeField, zone }: QuestionContext): Question {
   const query = toQuery(state);
   const filters = filtersDsl(state.filters);
@@ -187,14 +187,14 @@ function toQuery({ text, language }: Asking): Question['query'] | null {
   return language === 'dsl' ? { language, dsl: parseDsl(text) } : { language, text };
 }
 
-/** Ties are broken by time and then by arrival, so that the next page begins where one ends. */
+/** Adds tiebreakers: time, then sequence number, so that paging is consistent. */
 function toSort(sort: SortState[], timeField: string | null): object[] {
   const order = sort.map(({ field, desc }) => ({ [field]: { order: desc ? 'desc' : 'asc', unmapped_type: 'keyword' } }));
   const byTime = timeField !== null && !sort.some(({ field }) => field === timeField);
   return [...order, ...(byTime ? [{ [timeField]: { order: 'desc', unmapped_type: 'date' } }] : []), { _seq_no: 'desc' }];
 }
 
-/** The JSON of a query; an error with its place in the text if it is none. */
+/** Parses a Query DSL text. A syntax error contains its position. */
 export function parseDsl(text: string): unknown {
   try {
     return parseJson(text);

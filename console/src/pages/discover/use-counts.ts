@@ -2,9 +2,9 @@ import { useEffect, useMemo, useState } from 'react';
 import { type Cardinality, discoverStage, type FieldCount, type Question } from '../../api/discover';
 import { incomplete, type Incomplete, type Stage } from './run';
 
-/** Who scrolls past fields does not want them counted. */
+/** Delay before counting, so that fields that only scroll past are not counted. */
 const PAUSE_MS = 250;
-/** Fields that are counted at a time. */
+/** Maximum number of fields per request. */
 const FIELDS_MAX = 40;
 
 interface More {
@@ -15,13 +15,13 @@ interface More {
 
 export interface Counts {
   byName: Map<string, FieldCount>;
-  /** What the counts of further fields leave out. */
+  /** Shards that are missing from the counts of further fields. */
   incomplete: Incomplete | null;
 }
 
 const NOTHING: FieldCount[] = [];
 
-/** Counts by the name of their field: those of the run, and those of further fields that came into sight. */
+/** Returns counts by field name: those of the run, and those of further fields that became visible. */
 export function useCounts(stage: Stage<Cardinality>, question: Question | null, inSight: string[]): Counts {
   const [more, setMore] = useState<More>({ question: null, counts: NOTHING, incomplete: null });
   const further = more.question === question ? more.counts : NOTHING;
@@ -40,7 +40,7 @@ export function useCounts(stage: Stage<Cardinality>, question: Question | null, 
         });
       discoverStage<Cardinality>(question, { stage: 'cardinality', fields }, abort.signal, 'ask').then(
         (done) => add(done.result.fields, incomplete(done)),
-        // It is not asked again and again: the field is there without a count, as long as the question is the same.
+        // A failed count is not retried: the field stays without a count until the request changes.
         () => abort.signal.aborted || add(fields.map((name) => ({ name, type: null, cardinality: null, exact: false, documents: null }))),
       );
     }, PAUSE_MS);

@@ -8,14 +8,14 @@ import { patched, useDiscoverState, withKnownParts } from './use-discover-state'
 
 afterEach(cleanup);
 
-describe('a run in the background', () => {
+describe('a background run', () => {
   const state = { ...EMPTY_STATE, text: 'a', run: 'r' };
 
-  it('is shown on when what it is about stays', () => {
+  it('stays when the request does not change', () => {
     for (const patch of [{ saved: 's' }, { live: true }, { refreshMs: 5000 }]) expect(patched(state, patch).run).toBe('r');
   });
 
-  it('is left when something else is asked', () => {
+  it('is dropped when the request changes', () => {
     for (const patch of [{ text: 'b' }, { saved: 's', text: 'b' }, { run: null }]) expect(patched(state, patch).run).toBeNull();
     expect(patched(state, { run: 'other' }).run).toBe('other');
   });
@@ -24,7 +24,7 @@ describe('a run in the background', () => {
 describe('the state of the page', () => {
   const wrapper = ({ children }: { children: ReactNode }) => createElement(BrowserRouter, { useTransitions: false, children });
 
-  it('keeps the parts that stay, so that what is made from them stays too', () => {
+  it('keeps the identity of unchanged parts', () => {
     const before = decodeState(encodeState({ ...EMPTY_STATE, columns: [{ name: 'a' }], filters: [{ op: 'exists', field: 'b' }] })).state;
     const other = decodeState(encodeState({ ...before, text: 'c', sort: [{ field: 'd', desc: true }] })).state;
     const next = withKnownParts(before, other);
@@ -42,7 +42,7 @@ describe('the state of the page', () => {
     expect(result.current.state.range).toBe(range);
   });
 
-  it('is told before the address has it, and so before anything is drawn', () => {
+  it('is reported before the URL changes, and so before anything renders', () => {
     const { result } = renderHook(() => useDiscoverState(), { wrapper });
     const told: string[] = [];
     act(() => result.current.update({ text: 'asked' }, { before: (next) => told.push(`${next.text} ${window.location.search.includes('asked')}`) }));

@@ -3,15 +3,15 @@ import { useSearchParams } from 'react-router';
 import { decodeState, type DiscoverState, encodeState } from './state';
 
 export interface UpdateOptions {
-  /** Without a step back to what was before: where nothing else is asked. */
+  /** Replaces the history entry. For changes that do not change the request. */
   replace?: boolean;
-  /** Called with the state as it will be before the address has it: to write the address draws the page. */
+  /** Called with the new state before the URL changes, because that renders the page. */
   before?: (next: DiscoverState) => void;
 }
 
 export type Update = (patch: Partial<DiscoverState>, options?: UpdateOptions) => void;
 
-/** What a run in the background is not about: it is kept where nothing else changes. */
+/** State that does not affect a background run: if only this changes, the run stays. */
 const BESIDE_RUN: (keyof DiscoverState)[] = ['saved', 'live', 'refreshMs'];
 
 export function patched(state: DiscoverState, patch: Partial<DiscoverState>): DiscoverState {
@@ -19,7 +19,7 @@ export function patched(state: DiscoverState, patch: Partial<DiscoverState>): Di
   return { ...state, ...(!keeps && { run: null }), ...patch };
 }
 
-/** `next` with the parts that are as in `before` taken from there: what is drawn from them is not drawn anew. */
+/** Returns `next` with the unchanged parts of `before`, so that memoized components do not render again. */
 export function withKnownParts(before: DiscoverState, next: DiscoverState): DiscoverState {
   const parts = Object.entries(next).map(([name, part]) => {
     const known = before[name as keyof DiscoverState];
@@ -28,7 +28,7 @@ export function withKnownParts(before: DiscoverState, next: DiscoverState): Disc
   return Object.fromEntries(parts) as DiscoverState;
 }
 
-/** The state of the page, which is its address, and how to change it. */
+/** Returns the state of the page, which is stored in the URL, and a function that updates it. */
 export function useDiscoverState(): { state: DiscoverState; problems: string[]; update: Update } {
   const [params, setParams] = useSearchParams();
   const search = params.toString();

@@ -11,14 +11,14 @@ const [one, two, three] = [hit('1'), hit('2'), hit('3')] as [Hit, Hit, Hit];
 
 const rendered = () => renderHook(({ fresh, busy }: { fresh: Hit[]; busy: boolean }) => useHeldTail(fresh, busy), { initialProps: { fresh: [one], busy: false } });
 
-it('shows what comes as long as nobody reads', () => {
+it('shows new events while the user is not busy', () => {
   const { result, rerender } = rendered();
   expect(result.current).toEqual({ shown: [one], waiting: 0 });
   rerender({ fresh: [two, one], busy: false });
   expect(result.current).toEqual({ shown: [two, one], waiting: 0 });
 });
 
-it('holds back what comes while somebody reads, and counts it', () => {
+it('holds new events back while the user is busy, and counts them', () => {
   const { result, rerender } = rendered();
   rerender({ fresh: [one], busy: true });
   rerender({ fresh: [two, one], busy: true });
@@ -28,7 +28,7 @@ it('holds back what comes while somebody reads, and counts it', () => {
   expect(result.current).toEqual({ shown: [three, two, one], waiting: 0 });
 });
 
-it('counts from the beginning where nothing was shown, and where that is no longer kept', () => {
+it('counts all events if none was shown, or if the shown ones are no longer retained', () => {
   const { result, rerender } = rendered();
   rerender({ fresh: [], busy: true });
   rerender({ fresh: [two, one], busy: true });
@@ -39,7 +39,7 @@ it('counts from the beginning where nothing was shown, and where that is no long
   expect(result.current).toEqual({ shown: [one], waiting: 2 });
 });
 
-it('lets go of events of a tail that was begun anew', () => {
+it('drops events of a restarted tail', () => {
   const { result, rerender } = rendered();
   rerender({ fresh: [one], busy: true });
   rerender({ fresh: [], busy: true });

@@ -1,12 +1,12 @@
 import { useEffect, useRef } from 'react';
 
-/** Where keys write, or belong to something that is open. */
+/** Returns whether an element handles keys itself: inputs, dialogs and menus. */
 function isTaken(target: EventTarget | null): boolean {
   if (!(target instanceof HTMLElement)) return false;
   return target.isContentEditable || ['INPUT', 'TEXTAREA', 'SELECT'].includes(target.tagName) || target.closest('[role="dialog"], [role="menu"]') !== null;
 }
 
-/** Single keys for the whole page; not while somebody writes, and not beside keys that browsers want. */
+/** Registers single-key shortcuts for the page; inactive while the user types, and with Ctrl, Meta or Alt. */
 export function useKeys(keys: Record<string, () => void>): void {
   const latest = useRef(keys);
   latest.current = keys;
@@ -23,10 +23,10 @@ export function useKeys(keys: Record<string, () => void>): void {
   }, []);
 }
 
-/** Puts the focus on the part of the page that has this mark. */
+/** Focuses the element that matches a selector. */
 export const focusOn = (mark: string) => () => document.querySelector<HTMLElement>(mark)?.focus();
 
-/** Presses the button that has this mark; what it opens gives the focus back to it. */
+/** Clicks the button that matches a selector, after focusing it so that the focus returns there. */
 export function press(mark: string): void {
   const button = document.querySelector<HTMLElement>(mark);
   button?.focus();

@@ -16,7 +16,7 @@ interface Props {
   events: readonly unknown[];
 }
 
-/** The hook, and how many of its calls have begun; `end` ends the one that runs. */
+/** Renders the hook and counts its calls; `end` completes the running one. */
 function show(first: Props) {
   let begun = 0;
   let end = () => {};
@@ -28,7 +28,7 @@ function show(first: Props) {
   return { rerender, begun: () => begun, end: () => end() };
 }
 
-test('counts are asked for at a pace, however many events come', async () => {
+test('counts are requested at a limited rate for any number of events', async () => {
   const { rerender, begun, end } = show({ live: true, events: [] });
   await vi.advanceTimersByTimeAsync(5 * REFRESH_MS);
   expect(begun()).toBe(0);
@@ -36,12 +36,12 @@ test('counts are asked for at a pace, however many events come', async () => {
   await vi.advanceTimersByTimeAsync(REFRESH_MS);
   expect(begun()).toBe(1);
   end();
-  // Nothing has come since.
+  // No event has arrived since.
   await vi.advanceTimersByTimeAsync(5 * REFRESH_MS);
   expect(begun()).toBe(1);
 });
 
-test('counts are asked for once at a time, and what came meanwhile is asked for afterwards', async () => {
+test('only one request for counts runs, and events that arrive meanwhile cause another one', async () => {
   const { rerender, begun, end } = show({ live: true, events: [] });
   rerender({ live: true, events: [1] });
   await vi.advanceTimersByTimeAsync(REFRESH_MS);
@@ -53,7 +53,7 @@ test('counts are asked for once at a time, and what came meanwhile is asked for 
   expect(begun()).toBe(2);
 });
 
-test('what comes while counts are asked for otherwise waits for those', async () => {
+test('events that arrive during another request wait for it', async () => {
   const { rerender, begun } = show({ live: true, events: [] });
   rerender({ live: true, ready: false, events: [1] });
   await vi.advanceTimersByTimeAsync(5 * REFRESH_MS);
@@ -63,7 +63,7 @@ test('what comes while counts are asked for otherwise waits for those', async ()
   expect(begun()).toBe(1);
 });
 
-test('what came last is counted when the tail is stopped, and nothing after that', async () => {
+test('the last events are counted when the tail stops, and nothing after that', async () => {
   const { rerender, begun, end } = show({ live: true, events: [] });
   const events = [1];
   rerender({ live: true, events });
@@ -74,7 +74,7 @@ test('what came last is counted when the tail is stopped, and nothing after that
   expect(begun()).toBe(1);
 });
 
-test('a tail that is stopped after its last events were counted asks no more', async () => {
+test('a tail that stops after its last events were counted sends no more requests', async () => {
   const { rerender, begun, end } = show({ live: true, events: [] });
   const events = [1];
   rerender({ live: true, events });
@@ -85,7 +85,7 @@ test('a tail that is stopped after its last events were counted asks no more', a
   expect(begun()).toBe(1);
 });
 
-test('without a tail nothing is asked for', async () => {
+test('without a tail there are no requests', async () => {
   const { rerender, begun } = show({ live: false, events: [1] });
   rerender({ live: false, events: [2] });
   await vi.advanceTimersByTimeAsync(5 * REFRESH_MS);

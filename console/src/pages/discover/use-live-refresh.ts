@@ -1,16 +1,16 @@
 import { useEffect, useRef } from 'react';
 
-/** How long the counts on the page may be behind the events of the live tail, and how often they are asked for at most. */
+/** Maximum delay of the counts behind the live tail, and minimum time between their requests. */
 export const REFRESH_MS = 3000;
 
 /**
- * Calls `refresh` while `events` of the live tail come: not for each of them, never twice at a time, and once more after the
- * last ones, also when the tail was stopped. As long as it is not `ready` they wait.
+ * Calls `refresh` while `events` of the live tail arrive: at a limited rate, never concurrently, and once more after the last
+ * ones, also when the tail stops. While `ready` is false, the refresh waits.
  */
 export function useLiveRefresh(live: boolean, ready: boolean, events: readonly unknown[], refresh: () => Promise<void>): void {
   const latest = useRef({ ready, refresh, events });
   latest.current = { ready, refresh, events };
-  /** What the counts on the page know of. */
+  /** Events that the counts on the page include. */
   const known = useRef(events);
   const busy = useRef(false);
   useEffect(() => {

@@ -32,7 +32,7 @@ function answered(id: string): Run {
   return reduceRun(opened, { type: 'event', event: done(hits(0, 100), {}) });
 }
 
-it('says what a further page leaves out', async () => {
+it('reports the missing shards of a further page', async () => {
   const page = done(hits(100, 500), { partial: true, shards });
   vi.stubGlobal('fetch', () => Promise.resolve(new Response(`data: ${JSON.stringify(page)}\n\n`)));
   const { result } = renderHook(() => useRows(answered('one'), question));
@@ -44,7 +44,7 @@ it('says what a further page leaves out', async () => {
   expect(result.current.incomplete).toMatchObject({ failed: 1, total: 2 });
 });
 
-it('asks for no page of a question that is not shown any more', () => {
+it('aborts the request for a page when its results are no longer shown', () => {
   const signals: AbortSignal[] = [];
   vi.stubGlobal('fetch', (_: string, { signal }: { signal: AbortSignal }) => {
     signals.push(signal);

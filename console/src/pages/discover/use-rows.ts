@@ -3,19 +3,19 @@ import { type Hit, discoverStage, type Question, type Sample } from '../../api/d
 import { appended, nextPageAfter } from '../../lib/paging';
 import { incomplete, type Incomplete, type Run } from './run';
 
-/** Events that are fetched at a time while scrolling. */
+/** Events per page while scrolling. */
 const PAGE_SIZE = 500;
-/** Rows of the table: whoever needs more exports them, or narrows the question. */
+/** Maximum number of rows. For more, users export the events or narrow the query. */
 export const ROWS_MAX = 100_000;
 
 interface More {
-  /** The run whose hits go on here. */
+  /** Run that the hits belong to. */
   runId: string | null;
   hits: Hit[];
   ended: boolean;
   loading: boolean;
   error: unknown;
-  /** What the last page that was not whole leaves out. */
+  /** Missing shards of the last incomplete page. */
   incomplete: Incomplete | null;
 }
 
@@ -26,24 +26,24 @@ export interface Rows {
   hasMore: boolean;
   loading: boolean;
   error: unknown;
-  /** What pages after the first leave out: such a page never passes for all of it. */
+  /** Missing shards of the pages after the first. */
   incomplete: Incomplete | null;
   loadMore: () => void;
 }
 
-/** The hits of a run, and the pages after them as far as somebody scrolls. */
+/** Returns the hits of a run, and loads further pages on demand. */
 export function useRows(run: Run, pinned: Question | null): Rows {
   const runId = run.opened?.id ?? null;
   const [state, setState] = useState<More>(NOTHING);
   const more = state.runId === runId ? state : NOTHING;
   const sample = run.sample.result;
-  // The first page does not change any more once pages follow it.
+  // Once further pages are loaded, the first page no longer changes.
   const hits = useMemo(() => (more.hits.length > 0 ? more.hits : (sample?.hits ?? [])), [more.hits, sample]);
   const total = sample?.total;
   const whole = total?.relation === 'eq' && hits.length >= total.value;
   const hasMore = !more.ended && !whole && !run.sample.stale && hits.length > 0 && hits.length < ROWS_MAX && run.answered;
   const busy = useRef<AbortController | null>(null);
-  // Nobody waits for a page of what is no longer shown.
+  // A page of results that are no longer shown is aborted.
   useEffect(
     () => () => {
       busy.current?.abort('replaced');

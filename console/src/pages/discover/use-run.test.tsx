@@ -44,8 +44,8 @@ const opened = (from_ms: number): DiscoverEvent => ({ event: 'opened', id: `r${f
 const estimate: DiscoverEvent = { event: 'estimate', stage: 'histogram', requests: 900, bytes: 1e9, ms: 30_000, splits: 4 };
 const show = (first: Asked) => renderHook((asked: Asked) => useRun(asked), { initialProps: first });
 
-describe('the request of a question', () => {
-  it('is sent before the page is drawn for it, and once', async () => {
+describe('the request of a new state', () => {
+  it('is sent before the page renders, and only once', async () => {
     const { result, rerender } = show(asked('one'));
     expect(requests).toHaveLength(1);
     result.current.begin(asked('two'));
@@ -57,7 +57,7 @@ describe('the request of a question', () => {
     expect([requests[0]?.signal.aborted, requests[1]?.signal.aborted]).toEqual([true, false]);
   });
 
-  it('is dropped if something else is asked after all', () => {
+  it('is aborted if the page then sends another one', () => {
     const { result, rerender } = show(asked('one'));
     result.current.begin(asked('two'));
     rerender(asked('three'));
@@ -65,8 +65,8 @@ describe('the request of a question', () => {
   });
 });
 
-describe('what further requests are about', () => {
-  it('is never a new question over the times of the one before', async () => {
+describe('the pinned request', () => {
+  it('never combines a new query with the times of the previous one', async () => {
     const { result, rerender } = show(asked('one'));
     expect(result.current.pinned).toBeNull();
     await requests[0]?.send(opened(7));
@@ -77,7 +77,7 @@ describe('what further requests are about', () => {
     expect(result.current.pinned).toMatchObject({ query: { text: 'two' }, time: { from: 9 } });
   });
 
-  it('stays what was answered while the same is asked again', async () => {
+  it('stays during a refresh', async () => {
     const { result } = show(asked('one'));
     await requests[0]?.send(opened(7));
     act(() => result.current.again());
@@ -86,13 +86,13 @@ describe('what further requests are about', () => {
   });
 });
 
-describe('counts that are asked for again beside what is on the page', () => {
+describe('counts that are requested again', () => {
   const done = { event: 'done' as const, took_ms: 1, partial: false, timed_out: false, cached: false, shards: { total: 1, successful: 1, skipped: 0, failed: 0 }, cost: { requests: 0, bytes: 0 } };
   const bars = (interval: string): DiscoverEvent => ({ ...done, stage: 'histogram', result: { interval } });
   const total = (value: number, partial = false): DiscoverEvent => ({ ...done, partial, stage: 'sample', result: { total: { value, relation: 'eq' }, hits: [], omitted: 0 } });
   const end: DiscoverEvent = { event: 'end', took_ms: 1 };
 
-  it('are about now, of one moment, and stay as they were until both are there', async () => {
+  it('include new events, come from one request, and replace the old ones together', async () => {
     const { result } = show(asked('one'));
     await requests[0]?.send(opened(7), total(10), bars('1m'), end);
     let ended = false;
@@ -104,13 +104,13 @@ describe('counts that are asked for again beside what is on the page', () => {
     await requests[1]?.close();
     expect(ended).toBe(true);
     expect(result.current.run).toMatchObject({ counted: { value: 12 }, histogram: { status: 'done', result: { interval: '5m' } } });
-    // The rows are of the answer still, and so is what is exported of it.
+    // Rows and exports still belong to the first response.
     expect(result.current.run.sample.result?.total.value).toBe(10);
     act(() => result.current.again());
     expect(result.current.run.counted).toBeNull();
   });
 
-  it('do not replace whole ones by some that lack shards, nor bars by an estimate', async () => {
+  it('do not replace complete counts by incomplete ones, nor bars by an estimate', async () => {
     const { result } = show(asked('one'));
     await requests[0]?.send(opened(7), total(10), bars('1m'), end);
     act(() => void result.current.recount());
@@ -119,7 +119,7 @@ describe('counts that are asked for again beside what is on the page', () => {
     expect(result.current.run).toMatchObject({ counted: null, histogram: { status: 'done', result: { interval: '1m' } } });
   });
 
-  it('grow where shards were missing before', async () => {
+  it('replace counts that were incomplete before', async () => {
     const { result } = show(asked('one'));
     await requests[0]?.send(opened(7), total(5, true), estimate, end);
     act(() => void result.current.recount());
@@ -129,7 +129,7 @@ describe('counts that are asked for again beside what is on the page', () => {
     expect(result.current.run.counted?.value).toBe(6);
   });
 
-  it('end with the question, and are not asked for before there is an answer', async () => {
+  it('end with the request, and are not requested before a response', async () => {
     const { result, rerender } = show(asked('one'));
     await act(() => result.current.recount());
     expect(requests).toHaveLength(1);
@@ -140,8 +140,8 @@ describe('counts that are asked for again beside what is on the page', () => {
   });
 });
 
-describe('a stage that goes on alone', () => {
-  it('can go on after all was cancelled, counts as running, and can be cancelled', async () => {
+describe('a stage that runs alone', () => {
+  it('can start after a cancel, counts as running, and can be cancelled', async () => {
     const { result } = show(asked('one'));
     await requests[0]?.send(opened(7), estimate);
     act(() => result.current.cancel());
@@ -152,7 +152,7 @@ describe('a stage that goes on alone', () => {
     expect([alone?.signal.aborted, result.current.run.running, result.current.run.histogram.status]).toEqual([true, false, 'cancelled']);
   });
 
-  it('fails if the server ends without an answer to it', async () => {
+  it('fails if the server ends the response without a result', async () => {
     const { result } = show(asked('one'));
     await requests[0]?.send(opened(7), estimate);
     act(() => result.current.goOn('histogram'));
@@ -161,7 +161,7 @@ describe('a stage that goes on alone', () => {
     expect(result.current.run.histogram.status).toBe('failed');
   });
 
-  it('is not ended by the end of the others, and ends with the question', async () => {
+  it('does not end with the other stages, but with the request', async () => {
     const { result, rerender } = show(asked('one'));
     await requests[0]?.send(opened(7), estimate);
     act(() => result.current.goOn('histogram'));

@@ -5,28 +5,28 @@ import { IDLE_RUN, reduceRun, type Run, type StageEvent } from './run';
 
 export interface RunControl {
   run: Run;
-  /** Asks the same again. */
+  /** Sends the same request again. */
   again: () => void;
-  /** Sends the request of a question that is about to be on the page: drawing the page for it takes longer. */
+  /** Sends the request of the next state early, before the page renders, which takes longer. */
   begin: (asked: Asked) => void;
   cancel: () => void;
-  /** Runs one stage whatever it costs. */
+  /** Runs one stage regardless of its cost. */
   goOn: (stage: StageName) => void;
-  /** Counts again up to now, total and histogram together, beside what is on the page, and puts the answers in the place of what is there. */
+  /** Requests total and histogram up to now in one request, and replaces those on the page. */
   recount: () => Promise<void>;
-  /** Begins all stages in the background whatever they cost; the id of their run, null if there is nothing to ask. */
+  /** Starts a background run of all stages regardless of cost. Returns its id; null if there is no request. */
   background: () => Promise<string | null>;
-  /** What the answer on the page is about, as it was asked: the question before as long as the server has not answered. */
+  /** Request of the displayed response; the previous one until the server answers. */
   answered: Question | null;
-  /** The same with the instants that it is about: further pages and counts are of the same events. */
+  /** The same with absolute times, so that further pages and counts cover the same events. */
   pinned: Question | null;
 }
 
-/** What is asked; `null` as long as it is not known. */
+/** Request of the page. */
 export interface Asked {
   question: Question;
   histogram: Extract<StageRequest, { stage: 'histogram' }> | null;
-  /** Shows this run in the background instead of asking. */
+  /** Background run to show instead of sending the request. */
   runId: string | null;
 }
 
@@ -34,7 +34,7 @@ function stagesOf({ histogram }: Asked): StageRequest[] {
   return [{ stage: 'sample', size: 100, highlight: true }, ...(histogram ? [histogram] : []), { stage: 'cardinality' }];
 }
 
-/** A request that is under way. */
+/** Request in flight. */
 interface Sent {
   key: string;
   abort: AbortController;
@@ -48,13 +48,16 @@ function sent(key: string): Sent {
   return { key, abort, events: begun(events) };
 }
 
-/** Asks whenever the question changes, and follows the answer. The sample is drawn at once, the rest when there is time. */
+/**
+ * Sends the request whenever it changes, and follows the response. The sample renders at once, other stages with low
+ * priority.
+ */
 export function useRun(asked: Asked | null): RunControl {
   const [run, dispatch] = useReducer(reduceRun, IDLE_RUN);
   const [attempt, setAttempt] = useState(0);
   const ahead = useRef<Sent | null>(null);
   const following = useRef<AbortController | null>(null);
-  /** Stages that run beside the others. */
+  /** Requests of stages that run separately. */
   const beside = useRef(new Set<AbortController>());
   const key = asked && JSON.stringify(asked);
 
@@ -123,7 +126,7 @@ export function useRun(asked: Asked | null): RunControl {
     const asked = answeredKey !== null && answeredKey === key ? (parseJson(answeredKey) as Asked) : null;
     if (!asked || asked.runId) return;
     const stages: StageRequest[] = [{ stage: 'sample', size: 0 }];
-    // One that failed, or has not been paid for, is not asked for again and again.
+    // A histogram that failed, or whose cost was not accepted, is not requested repeatedly.
     if (asked.histogram && histogramStatus === 'done') stages.push(asked.histogram);
     const abort = new AbortController();
     beside.current.add(abort);
@@ -133,12 +136,12 @@ export function useRun(asked: Asked | null): RunControl {
         if (event.event === 'done') done[event.stage] = event;
       }
     } catch {
-      // The counts on the page are of their moment still, and the next ones come soon.
+      // The counts on the page stay, and the next request follows soon.
     } finally {
       beside.current.delete(abort);
     }
     if (abort.signal.aborted) return;
-    // Together: people compare them.
+    // Both at once, because users compare them.
     startTransition(() => dispatch({ type: 'recounted', sample: done.sample ?? null, histogram: done.histogram ?? null }));
   }, [key, answeredKey, histogramStatus]);
   const background = useCallback(async () => {
@@ -151,17 +154,17 @@ export function useRun(asked: Asked | null): RunControl {
   return { run, again, begin, cancel, goOn, recount, background, answered, pinned };
 }
 
-/** The question about the very instants that the server took its times for. */
+/** Replaces the times of a request by the absolute times that the server resolved. */
 export function withInstants(question: Question, time: Opened['time']): Question {
   if (!question.time || !time) return question;
   const { from_ms: from, to_ms: to } = time;
   return { ...question, time: { field: question.time.field, zone: question.time.zone, ...(from !== null && { from }), ...(to !== null && { to }) } };
 }
 
-/** The same events, whose request is sent now and not when the first is waited for. */
+/** Starts a generator at once instead of when its first event is read. */
 export function begun<Event>(events: AsyncGenerator<Event>): AsyncGenerator<Event> {
   const first = events.next();
-  // Whoever waits for it learns why it failed; nobody may.
+  // The reader gets the rejection; this handler avoids an unhandled one if there is no reader.
   first.catch(() => {});
   return (async function* () {
     const { done, value } = await first;
@@ -171,7 +174,7 @@ export function begun<Event>(events: AsyncGenerator<Event>): AsyncGenerator<Even
   })();
 }
 
-/** Runs one stage beside the others, and tells its events. */
+/** Runs one stage in a separate request and reports its events. */
 export async function alone(question: Question, stage: StageRequest, signal: AbortSignal, tell: (event: StageEvent) => void, frozen: Frozen = 'run'): Promise<void> {
   const of = { stage: stage.stage, ...('field' in stage && { field: stage.field }) };
   const fail = (reason: string) => tell({ event: 'failed', ...of, took_ms: 0, status: 0, error: { type: 'unreachable', reason } });
@@ -183,7 +186,7 @@ export async function alone(question: Question, stage: StageRequest, signal: Abo
       told = event.event !== 'progress' && event.event !== 'partial';
       tell(event);
     }
-    if (!told) fail('the server ended without an answer');
+    if (!told) fail('the server ended the response without a result');
   } catch (error) {
     if (!signal.aborted) fail((error as Error).message);
   }

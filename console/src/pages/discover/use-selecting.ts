@@ -1,6 +1,6 @@
 import { type RefObject, useEffect, useState } from 'react';
 
-/** Whether text within an element is selected. */
+/** Returns whether text within an element is selected. */
 export function useSelecting(within: RefObject<HTMLElement | null>): boolean {
   const [selecting, setSelecting] = useState(false);
   useEffect(() => {

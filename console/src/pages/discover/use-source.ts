@@ -3,12 +3,12 @@ import type { Question } from '../../api/discover';
 import { type Fields, fetchFields } from '../../api/fields';
 import { fetchSources } from '../../api/sources';
 
-/** How long what sources and fields there are is taken as known. */
+/** Cache time of sources and fields. */
 const STALE_MS = 60_000;
 
 export const useSources = () => useQuery({ queryKey: ['discover', 'sources'], queryFn: ({ signal }) => fetchSources(signal), staleTime: STALE_MS });
 
-/** What the time of events is called in a source that is not listed; null: they have none. */
+/** Fetches the time field of a source that is not listed; null if its events have no time. */
 export const useTimeField = (source: string | null) =>
   useQuery({
     queryKey: ['discover', 'time field', source],
@@ -17,7 +17,7 @@ export const useTimeField = (source: string | null) =>
     staleTime: STALE_MS,
   });
 
-/** The fields of a source, and which of them are in use in the question's time. */
+/** Fetches the fields of a source, and which of them are in use in the time range of the request. */
 export function useFields(question: Question | null) {
   const asked = question && { index: question.index, ...(question.time && { time: question.time }) };
   return useQuery({

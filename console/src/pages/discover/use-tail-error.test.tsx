@@ -8,7 +8,7 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-it('says why the server ended the tail, not only that it did', async () => {
+it('reports the reason why the server ended the tail', async () => {
   const failed = { event: 'failed', status: 403, error: { type: 'security_exception', reason: 'no longer allowed' } };
   vi.stubGlobal('fetch', () => Promise.resolve(new Response(`data: ${JSON.stringify(failed)}\n\n`)));
   const question = { index: 'a' };

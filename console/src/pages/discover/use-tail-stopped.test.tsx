@@ -41,7 +41,7 @@ async function followed() {
   return shown;
 }
 
-it('keeps what came when it is stopped, until there is another answer', async () => {
+it('keeps its events when it stops, until the next response', async () => {
   const { result, rerender } = await followed();
   rerender({ question: null, answer: first });
   expect([result.current.hits.length, result.current.connected, result.current.error]).toEqual([2, false, null]);
@@ -49,13 +49,13 @@ it('keeps what came when it is stopped, until there is another answer', async ()
   expect(result.current.hits).toEqual([]);
 });
 
-it('keeps what came when the page asks again while it runs', async () => {
+it('keeps its events when the page refreshes while it runs', async () => {
   const { result, rerender } = await followed();
   rerender({ question, answer: { id: 'another' } });
   expect(result.current.hits).toHaveLength(2);
 });
 
-it('lets go of what came before it broke off once there is another answer: what came meanwhile may be newer', async () => {
+it('drops events from before a disconnect with the next response, which may contain newer ones', async () => {
   const { result, rerender } = await followed();
   breakOff();
   await waitFor(() => expect(result.current.connected).toBe(false));
@@ -67,7 +67,7 @@ it('lets go of what came before it broke off once there is another answer: what 
   expect(result.current.hits.map(({ _id }) => _id)).toEqual(['4']);
 });
 
-it('begins anew with none when it is begun again, or is about something else', async () => {
+it('starts empty when it is restarted, or for another request', async () => {
   const { result, rerender } = await followed();
   rerender({ question: null, answer: first });
   rerender({ question, answer: first });

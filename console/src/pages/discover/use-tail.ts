@@ -4,17 +4,20 @@ import { ApiError, errorFromObject } from '../../api/errors';
 import type { ShardFailure } from '../../components/Partial';
 import { parseJson } from '../../lib/json';
 
-/** Events of the tail that are kept: who wants older ones asks for them. */
+/** Maximum number of retained tail events. A refresh returns older ones. */
 const KEPT_MAX = 2000;
-/** How long it is waited before a broken tail is begun anew. */
+/** Delay before reconnecting. */
 const AGAIN_MS = 3000;
 
 export interface Tail {
   /** Newest first. */
   hits: Hit[];
-  /** Those of this connection: what came while it was broken is in the answer alone, and may be newer than the others. */
+  /**
+   * Number of hits of this connection. Events that arrived during a disconnect are only in the response, and may be
+   * newer than earlier hits.
+   */
   since: number;
-  /** Events that came too fast to be shown. */
+  /** Number of events that arrived too fast to be shown. */
   dropped: number;
   connected: boolean;
   error: unknown;
@@ -24,15 +27,15 @@ export interface Tail {
 
 export const NO_TAIL: Tail = { hits: [], since: 0, dropped: 0, connected: false, error: null, failures: [] };
 
-/** Newer events before older ones, each once, and no more than are kept. */
+/** Puts newer events before older ones, up to the limit. */
 export function withNewer(hits: readonly Hit[], newer: readonly Hit[]): Hit[] {
   return [...newer].reverse().concat(hits).slice(0, KEPT_MAX);
 }
 
 /**
- * What the tail is about: a question once the server has answered it, so that what is wrong with it is said once. One that could
- * not be asked is followed too: its tail tries until the server is back, and then the page asks. Once begun it stays the same while
- * the page asks again.
+ * Returns the request of the live tail: the request of the page once the server has answered it, so that an error of the
+ * request shows once. If the server is unreachable, the tail starts too: it retries until the server is back, and then the
+ * page refreshes. A running tail stays the same while the page refreshes.
  */
 export function useTailed(live: boolean, question: Question | null, answered: Question | null, error: unknown): Question | null {
   const [begun, setBegun] = useState<string | null>(null);
@@ -45,12 +48,12 @@ export function useTailed(live: boolean, question: Question | null, answered: Qu
   return key !== null && (ready || begun === key) ? question : null;
 }
 
-/** Nobody answered, or somebody between who found nobody: what was asked may be right. */
+/** The server, or a proxy's connection to it, is unavailable: the request itself may be valid. */
 const isAway = (error: unknown) => error instanceof ApiError && [0, 502, 503, 504].includes(error.status);
 
 /**
- * Events as they come, as long as `question` is there; broken connections are begun anew. What came stays to be read when the tail
- * is stopped, until there is another `answer`: that has them.
+ * Follows new events while `question` is set, and reconnects after a failure. When the tail stops, its events stay until the
+ * next `answer`, which contains them.
  */
 export function useTail(question: Question | null, answer: object | null): Tail {
   const [state, setState] = useState<Tail>(NO_TAIL);
@@ -92,7 +95,7 @@ export function useTail(question: Question | null, answer: object | null): Tail 
         throw failed ?? new Error('the server ended the live tail');
       } catch (error) {
         if (abort.signal.aborted) return;
-        // Why it ended, if the server said so, is more than that it did.
+        // Prefers the server's reason to the fact that the connection ended.
         setState((state) => ({ ...state, connected: false, error: failed ?? error }));
         timer.current = window.setTimeout(() => void follow(), AGAIN_MS);
       }

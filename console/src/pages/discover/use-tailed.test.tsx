@@ -19,7 +19,7 @@ interface Props {
 
 const rendered = (first: Props) => renderHook(({ live = true, asked = question, answered = null, error = null }: Props) => useTailed(live, asked, answered, error), { initialProps: first });
 
-it('begins with the answer', () => {
+it('starts with the response', () => {
   const { result, rerender } = rendered({});
   expect(result.current).toBeNull();
   rerender({ answered: other });
@@ -30,22 +30,22 @@ it('begins with the answer', () => {
   expect(result.current).toBeNull();
 });
 
-it('begins though the server died before it answered, and stays while the page asks again', () => {
+it('starts if the server died before it answered, and stays while the page refreshes', () => {
   const { result, rerender } = rendered({});
   rerender({ error: unreachable('gone') });
   expect(result.current).toEqual(question);
-  // The server is back, and was asked: its answer is not there yet.
+  // The server is back, but has not answered yet.
   rerender({});
   expect(result.current).toEqual(question);
   rerender({ asked: other });
-  expect(result.current, 'another question has to be answered first').toBeNull();
+  expect(result.current, 'another request has to be answered first').toBeNull();
   rerender({});
   rerender({ live: false });
   rerender({});
-  expect(result.current, 'switched off and on it begins anew').toBeNull();
+  expect(result.current, 'it restarts after being switched off and on').toBeNull();
 });
 
-it('begins though a server that starts could not answer yet', () => {
+it('starts if the server is still starting', () => {
   const { result } = rendered({ error: errorFromObject({ type: 'error', reason: 'Service Unavailable' }, 503) });
   expect(result.current).toEqual(question);
 });

@@ -8,7 +8,7 @@ import { Figure } from '../../components/Figure';
 
 const REFRESH_MS = 5000;
 
-/** The region cache: how much of what frozen indices were asked for lay on disk already, by kind of part. */
+/** Statistics of the region cache: hit rate and usage by kind of split part. */
 export function Cache() {
   const format = useFormat();
   const stats = useQuery({ queryKey: ['cache'], queryFn: ({ signal }) => fetchCacheStats(signal), refetchInterval: REFRESH_MS });
@@ -16,7 +16,7 @@ export function Cache() {
     <Answer query={stats} what="Cache">
       {(data) => {
         if (!data || data.shared_cache.size_in_bytes === 0) {
-          return <Empty title="There is no shared cache">Indices that are mounted as shared_cache need one: xpack.searchable.snapshot.shared_cache.size says how large it is.</Empty>;
+          return <Empty title="No frozen cache">Indices mounted with storage=shared_cache need one. Set its size with xpack.searchable.snapshot.shared_cache.size.</Empty>;
         }
         const { shared_cache: cache, open_splits: splits } = data;
         const kinds = Object.entries(cache.kinds);
@@ -25,26 +25,26 @@ export function Cache() {
         return (
           <Stack>
             <Group gap="sm" align="stretch">
-              <Figure label="Hit rate" value={requested > 0 ? format.percent((hit / requested) * 100) : 'not asked yet'} detail="of bytes, since the start" />
+              <Figure label="Hit rate" value={requested > 0 ? format.percent((hit / requested) * 100) : 'No requests yet'} detail="of bytes, since start" />
               <Figure label="Used" value={format.bytes(cache.used_in_bytes)} detail={`of ${format.bytes(cache.size_in_bytes)}`} />
               <Figure label="Pinned" value={format.bytes(cache.pinned_in_bytes)} />
-              <Figure label="Requests to stores" value={format.number(cache.store_requests)} detail={`${format.number(cache.joined_requests)} joined others`} />
+              <Figure label="Object store requests" value={format.number(cache.store_requests)} detail={`${format.number(cache.joined_requests)} joined a running request`} />
               <Figure label="Evicted regions" value={format.number(cache.evictions)} />
               <Figure label="Open splits" value={format.number(splits.count)} detail={format.bytes(splits.memory_in_bytes)} />
               <Figure label="Damaged pages" value={format.number(cache.damaged_pages)} detail="fetched again" />
             </Group>
             <Paper withBorder p="md" bg="var(--firn-surface)">
-              <Progress value={(cache.used_in_bytes / cache.size_in_bytes) * 100} aria-label="Share of the cache that is used" mb="md" />
+              <Progress value={(cache.used_in_bytes / cache.size_in_bytes) * 100} aria-label="Cache usage" mb="md" />
               <Table.ScrollContainer minWidth={760}>
-                <Table aria-label="What was asked of the cache, by kind of part">
+                <Table aria-label="Cache requests by split part">
                   <Table.Thead>
                     <Table.Tr>
-                      <Table.Th>Part of a split</Table.Th>
+                      <Table.Th>Split part</Table.Th>
                       <Table.Th w={260}>Hit rate</Table.Th>
-                      <Table.Th ta="end">Asked for</Table.Th>
-                      <Table.Th ta="end">Found</Table.Th>
+                      <Table.Th ta="end">Requested</Table.Th>
+                      <Table.Th ta="end">Hits</Table.Th>
                       <Table.Th ta="end">Fetched</Table.Th>
-                      <Table.Th ta="end">In the cache</Table.Th>
+                      <Table.Th ta="end">Cached</Table.Th>
                       <Table.Th ta="end">Evicted</Table.Th>
                     </Table.Tr>
                   </Table.Thead>
@@ -55,7 +55,7 @@ export function Cache() {
                         <Table.Td>
                           {kind.hit_rate === null ? (
                             <Text size="sm" c="dimmed">
-                              not asked yet
+                              No requests yet
                             </Text>
                           ) : (
                             <Group gap="xs" wrap="nowrap">

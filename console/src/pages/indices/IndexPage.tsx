@@ -10,7 +10,7 @@ import { Lifecycle } from './Lifecycle';
 
 const REFRESH_MS = 5000;
 
-/** One index: its shards and where they lie, its lifecycle, its settings. */
+/** Page of one index: shards and their location, lifecycle, settings. */
 export function IndexPage() {
   const { index = '' } = useParams();
   const { session } = useSession();
@@ -63,7 +63,7 @@ function Shards({ index }: { index: string }) {
                 {rows.map((shard, at) => (
                   <Table.Tr key={at}>
                     <Table.Td>
-                      {shard.shard} {shard.prirep === 'r' && '(copy)'}
+                      {shard.shard} {shard.prirep === 'r' && '(replica)'}
                     </Table.Td>
                     <Table.Td>
                       {shard.state}
@@ -75,7 +75,7 @@ function Shards({ index }: { index: string }) {
                     </Table.Td>
                     <Table.Td>
                       {shard.tier ?? '–'}
-                      {shard['tier.target'] && `, on its way to ${shard['tier.target']}`}
+                      {shard['tier.target'] && `, moving to ${shard['tier.target']}`}
                     </Table.Td>
                     <Table.Td>{shard.node ?? '–'}</Table.Td>
                     <Table.Td ta="end">{shard.docs === null ? '–' : format.number(Number(shard.docs))}</Table.Td>

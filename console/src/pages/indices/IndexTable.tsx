@@ -26,7 +26,7 @@ export function IndexTable({ rows, stream }: { rows: IndexRow[]; stream: string 
       { id: 'documents', title: 'Events', width: 130, numeric: true, value: (row) => row.documents, cell: (row) => (row.documents === null ? '–' : format.number(row.documents)) },
       { id: 'size', title: 'Size', width: 110, numeric: true, value: (row) => row.dataBytes, cell: (row) => (row.dataBytes === null ? '–' : format.bytes(row.dataBytes)) },
       { id: 'disk', title: 'On disk', width: 110, numeric: true, value: (row) => row.storedBytes, cell: (row) => (row.storedBytes === null ? '–' : format.bytes(row.storedBytes)) },
-      { id: 'created', title: 'Made', width: 165, value: (row) => row.createdMs, cell: (row) => format.minute(row.createdMs) },
+      { id: 'created', title: 'Created', width: 165, value: (row) => row.createdMs, cell: (row) => format.minute(row.createdMs) },
       {
         id: 'lifecycle',
         title: 'Lifecycle',
@@ -39,7 +39,7 @@ export function IndexTable({ rows, stream }: { rows: IndexRow[]; stream: string 
   );
   const tools = stream && (
     <Anchor component={Link} to="/indices/all" size="xs">
-      Only those of {stream}: show all
+      Only backing indices of {stream}: show all
     </Anchor>
   );
   return <DataTable label="indices" rows={rows} columns={columns} rowKey={(row) => row.index} initialSort="index" height={640} tools={tools} />;

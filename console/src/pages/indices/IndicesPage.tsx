@@ -10,9 +10,9 @@ import { StreamTable } from './StreamTable';
 import { Tiers } from './Tiers';
 import { useIndices } from './use-indices';
 
-/** Names that begin so are firn's own. */
+/** Internal indices of firn begin with a dot. */
 const isInternal = (name: string) => name.startsWith('.');
-/** Backing indices begin with a dot too, whatever their stream. */
+/** Backing indices begin with a dot too; the name of their stream counts. */
 const isHidden = (index: string, stream: string | null) => isInternal(stream ?? index);
 
 export function IndicesPage() {
@@ -27,11 +27,11 @@ export function IndicesPage() {
   return (
     <PageFrame
       title="Indices and tiers"
-      about="Data streams, the indices behind them, and where each lies."
+      about="Data streams, their backing indices, and where each is stored."
       actions={
         <Switch
           size="xs"
-          label="Show hidden ones"
+          label="Show hidden"
           checked={all}
           onChange={(event) => setParams(event.currentTarget.checked ? { ...Object.fromEntries(params), hidden: '1' } : without(params, 'hidden'), { replace: true })}
         />
@@ -42,7 +42,7 @@ export function IndicesPage() {
           <Tabs.Tab value="streams">Data streams</Tabs.Tab>
           <Tabs.Tab value="all">Indices</Tabs.Tab>
           {operator && <Tabs.Tab value="tiers">Tiers</Tabs.Tab>}
-          {operator && <Tabs.Tab value="cache">Cache of frozen indices</Tabs.Tab>}
+          {operator && <Tabs.Tab value="cache">Frozen cache</Tabs.Tab>}
         </Tabs.List>
         <Tabs.Panel value="streams">
           <Answer query={indices} what="Data streams">
@@ -52,9 +52,9 @@ export function IndicesPage() {
               const plain = rows.filter((row) => row.stream === null && (all || !isHidden(row.index, row.stream)));
               return (
                 <>
-                  <Empty title="There are no data streams">
-                    The first event for a name makes one if an index template says that the name is a data stream, and else an index.
-                    {plain.length > 0 && ' These indices belong to no data stream:'}
+                  <Empty title="No data streams yet">
+                    The first event sent to a name creates a data stream if an index template defines one, otherwise an index.
+                    {plain.length > 0 && ' Indices outside of data streams:'}
                   </Empty>
                   {plain.length > 0 && <IndexTable rows={plain} stream={null} />}
                 </>
@@ -66,7 +66,7 @@ export function IndicesPage() {
           <Answer query={indices} what="Indices">
             {({ rows }) => {
               const shown = rows.filter((row) => (all || !isHidden(row.index, row.stream)) && (!ofStream || row.stream === ofStream));
-              if (shown.length === 0) return <Empty title="There are no indices here">{ofStream ? `Data stream ${ofStream} has none.` : 'The first event that is sent to one makes it.'}</Empty>;
+              if (shown.length === 0) return <Empty title="No indices found">{ofStream ? `Data stream ${ofStream} has no backing indices.` : 'The first event sent to an index creates it.'}</Empty>;
               return <IndexTable rows={shown} stream={ofStream} />;
             }}
           </Answer>

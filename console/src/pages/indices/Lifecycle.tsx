@@ -10,7 +10,7 @@ import { MoveStep } from './MoveStep';
 
 const REFRESH_MS = 3000;
 
-/** Where an index is in its lifecycle, what it waits for, and how to move it on. */
+/** Lifecycle state of an index: phase, action and step, with actions to retry or move. */
 export function Lifecycle({ index }: { index: string }) {
   const explained = useQuery({ queryKey: ['lifecycle', index], queryFn: ({ signal }) => explainLifecycle(index, signal), refetchInterval: REFRESH_MS });
   const mode = useQuery({ queryKey: ['lifecycle-mode'], queryFn: ({ signal }) => lifecycleMode(signal) });
@@ -20,8 +20,8 @@ export function Lifecycle({ index }: { index: string }) {
         Lifecycle
       </Title>
       {mode.data && mode.data !== 'RUNNING' && (
-        <Alert color="yellow" mb="sm" title={`Lifecycles are ${mode.data.toLowerCase()}`}>
-          No index moves on until they are started again with POST _ilm/start.
+        <Alert color="yellow" mb="sm" title={`Index lifecycle management is ${mode.data.toLowerCase()}`}>
+          Indices do not move to their next step until you start it with POST _ilm/start.
         </Alert>
       )}
       <Answer query={explained} what="Lifecycle">
@@ -46,7 +46,7 @@ function State({ state, onChanged }: { state: LifecycleState; onChanged: () => v
   const retry = useMutation({
     mutationFn: () => retryStep(state.index),
     onSuccess: () => {
-      notifications.show({ color: 'green', message: 'The failed step is tried again.' });
+      notifications.show({ color: 'green', message: 'Retrying the failed step.' });
       onChanged();
     },
   });
@@ -63,12 +63,12 @@ function State({ state, onChanged }: { state: LifecycleState; onChanged: () => v
     <Stack gap="sm">
       {failed && (
         <Alert color="red" title={`Step ${state.failed_step ?? ''} failed`}>
-          {state.step_info?.reason ?? state.step_info?.message ?? 'No reason was given.'}
-          {state.failed_step_retry_count !== undefined && ` Tried again ${format.number(state.failed_step_retry_count)} times.`}
+          {state.step_info?.reason ?? state.step_info?.message ?? 'No reason given.'}
+          {state.failed_step_retry_count !== undefined && ` Retries: ${format.number(state.failed_step_retry_count)}.`}
         </Alert>
       )}
       {!failed && state.previous_step_info?.reason && (
-        <Alert color="yellow" title="It is tried again">
+        <Alert color="yellow" title="Retrying">
           {state.previous_step_info.reason}
         </Alert>
       )}
@@ -92,7 +92,7 @@ function State({ state, onChanged }: { state: LifecycleState; onChanged: () => v
       <Group>
         {failed && (
           <Button size="xs" loading={retry.isPending} onClick={() => retry.mutate()}>
-            Try the step again
+            Retry step
           </Button>
         )}
         {state.phase && (

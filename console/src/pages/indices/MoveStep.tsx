@@ -12,7 +12,7 @@ interface Props {
   onMoved: () => void;
 }
 
-/** Moves an index to a phase of its policy, or to one action of it. */
+/** Dialog that moves an index to a phase of its policy, or to one action of it. */
 export function MoveStep({ state, onClose, onMoved }: Props) {
   const policies = useQuery({ queryKey: ['policies'], queryFn: ({ signal }) => listPolicies(signal) });
   const [phase, setPhase] = useState<string | null>(null);
@@ -42,7 +42,7 @@ export function MoveStep({ state, onClose, onMoved }: Props) {
             <form onSubmit={submit}>
               <Stack>
                 <Text size="sm">
-                  It is now in phase {state.phase}, action {state.action}, step {state.step}. If it has moved on by the time this is sent, nothing happens and the server says so.
+                  Current phase: {state.phase}, action: {state.action}, step: {state.step}. If the index has moved on when you submit this, the request fails and nothing changes.
                 </Text>
                 <Select
                   label="Phase"
@@ -56,7 +56,7 @@ export function MoveStep({ state, onClose, onMoved }: Props) {
                 />
                 <Select
                   label="Action"
-                  description="Without one it begins with the first of the phase."
+                  description="Leave empty to start with the first action of the phase."
                   clearable
                   disabled={!phase}
                   data={Object.keys(phases[phase ?? '']?.actions ?? {})}
@@ -65,7 +65,7 @@ export function MoveStep({ state, onClose, onMoved }: Props) {
                 />
                 {phase === 'delete' && (
                   <Text size="sm" c="var(--mantine-color-error)">
-                    The delete phase deletes the index and what it holds.
+                    The delete phase deletes the index and its data.
                   </Text>
                 )}
                 {error && <Failed error={error} compact />}

@@ -7,14 +7,14 @@ import { type Bar, Bars } from '../../components/Bars';
 import { type IndexRow, tierOrder } from './rows';
 
 const REFRESH_MS = 15_000;
-/** The watermarks that are set if nobody sets others. */
+/** Elasticsearch's default low disk watermark. */
 const NEARLY_FULL_PERCENT = 85;
 
 interface Props {
   indices: UseQueryResult<{ rows: IndexRow[] }>;
 }
 
-/** The devices of this node, and how the events are spread over tiers. */
+/** Devices of this node, and the distribution of events over tiers. */
 export function Tiers({ indices }: Props) {
   const format = useFormat();
   const paths = useQuery({ queryKey: ['data-paths'], queryFn: ({ signal }) => listDataPaths(signal), refetchInterval: REFRESH_MS });
@@ -37,7 +37,7 @@ export function Tiers({ indices }: Props) {
           {({ rows }) => <Bars label="Size by tier" bars={byTier(rows).map((tier): Bar => ({ key: tier.tier, label: `${tier.tier}: ${format.number(tier.indices)} indices, ${format.number(tier.documents)} events`, value: tier.bytes, text: format.bytes(tier.bytes) }))} />}
         </Answer>
         <Text size="xs" c="dimmed" mt="xs">
-          Frozen and cold indices with the size of all their segments, also of those that are in a repository only.
+          The size of cold and frozen indices includes segments that are only in a repository.
         </Text>
       </Paper>
     </Stack>
@@ -74,10 +74,10 @@ function Device({ device }: { device: DataPath }) {
       </Text>
       <Progress my="xs" value={percent} color={percent >= NEARLY_FULL_PERCENT ? 'red' : 'glacier'} aria-label={`${device.tier}: disk ${Math.round(percent)}% full`} />
       <Text size="sm">
-        {format.bytes(device.shards_in_bytes)} of shards; {format.bytes(device.available_in_bytes)} of {format.bytes(device.total_in_bytes)} free
+        {format.bytes(device.shards_in_bytes)} in shards; {format.bytes(device.available_in_bytes)} of {format.bytes(device.total_in_bytes)} free
       </Text>
       {device.write_block && (
-        <Alert color="red" mt="xs" title="Nothing is written here">
+        <Alert color="red" mt="xs" title="Writes are blocked">
           {device.write_block}
         </Alert>
       )}

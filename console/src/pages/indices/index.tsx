@@ -2,7 +2,7 @@ import { Route, Routes } from 'react-router';
 import { IndexPage } from './IndexPage';
 import { IndicesPage } from './IndicesPage';
 
-/** Data streams, indices, and where they lie. */
+/** Routes of data streams, indices and tiers. */
 export default function Indices() {
   return (
     <Routes>

@@ -23,21 +23,21 @@ const stream = (name: string, ...indices: string[]): DataStream => ({
 });
 
 describe('indexRows', () => {
-  it('says what stream and what lifecycle an index has', () => {
+  it('adds data stream and lifecycle to each index', () => {
     const state = { index: 'a', managed: true, policy: 'p', phase: 'hot', action: 'rollover', step: 'check-rollover-ready' };
     const [a, b] = indexRows([cat('a'), cat('b')], [stream('logs', 'a')], { a: state });
     expect(a).toMatchObject({ stream: 'logs', lifecycle: state, documents: 10, storedBytes: 0, dataBytes: 500, tier: 'frozen' });
     expect(b).toMatchObject({ stream: null, lifecycle: null });
   });
 
-  it('does not take what is not measured for nothing', () => {
+  it('does not read missing figures as zero', () => {
     const [closed] = indexRows([cat('c', { status: 'close', 'docs.count': null, 'store.size': null, 'dataset.size': null, tier: null })], [], {});
     expect(closed).toMatchObject({ open: false, documents: null, storedBytes: null, tier: null });
   });
 });
 
 describe('streamRows', () => {
-  it('adds up its indices, and names their tiers from the fastest on', () => {
+  it('adds up the backing indices, and lists their tiers, fastest first', () => {
     const rows = indexRows([cat('a'), cat('b', { tier: 'hot', 'docs.count': '5' }), cat('c', { tier: 'cold,frozen' })], [], {});
     expect(streamRows([stream('logs', 'a', 'b', 'c', 'gone')], rows)).toMatchObject([
       { name: 'logs', status: 'green', indices: 4, documents: 25, dataBytes: 1500, tiers: ['hot', 'cold', 'frozen'] },
@@ -49,14 +49,14 @@ describe('lifecycleText', () => {
   it.each([
     [null, null],
     [{ index: 'a', managed: false }, null],
-    [{ index: 'a', managed: true, policy: 'p' }, 'p: not begun'],
+    [{ index: 'a', managed: true, policy: 'p' }, 'p: not started'],
     [{ index: 'a', managed: true, phase: 'hot', action: 'complete', step: 'complete' }, 'hot: complete'],
     [{ index: 'a', managed: true, phase: 'frozen', action: 'searchable_snapshot', step: 'ERROR', failed_step: 'create-snapshot' }, 'frozen: create-snapshot failed'],
   ])('%j is %s', (state, text) => {
     expect(lifecycleText(state)).toBe(text);
   });
 
-  it('tells failed ones', () => {
+  it('recognizes failed steps', () => {
     expect(hasFailed({ index: 'a', managed: true, step: 'ERROR' })).toBe(true);
     expect(hasFailed({ index: 'a', managed: true, step: 'complete' })).toBe(false);
     expect(hasFailed(null)).toBe(false);

@@ -1,17 +1,17 @@
 import type { CatIndex, DataStream } from '../../api/indices';
 import type { LifecycleState } from '../../api/lifecycle';
 
-/** One index as the table has it. */
+/** Row of the index table. */
 export interface IndexRow {
   index: string;
   health: string;
   open: boolean;
   shards: number;
-  /** Null where nobody knows: a closed index is not measured. */
+  /** Null if unknown: a closed index is not measured. */
   documents: number | null;
   /** On this node's disk. */
   storedBytes: number | null;
-  /** Wherever it lies: of a mounted index also what is in its repository. */
+  /** Total size; for a mounted index including the data in its repository. */
   dataBytes: number | null;
   createdMs: number;
   tier: string | null;
@@ -34,7 +34,7 @@ export interface StreamRow {
 
 const TIERS = ['hot', 'warm', 'cold', 'frozen'];
 
-/** From the fastest on; what is no tier comes last. */
+/** Rank of a tier, fastest first; other values come last. */
 export function tierOrder(tier: string): number {
   const at = TIERS.indexOf(tier);
   return at < 0 ? TIERS.length : at;
@@ -44,7 +44,7 @@ function numberOf(cell: string | null | undefined): number | null {
   return cell === null || cell === undefined || cell === '' ? null : Number(cell);
 }
 
-/** Brings together what three answers say of each index. */
+/** Joins indices, data streams and lifecycles to rows. */
 export function indexRows(indices: CatIndex[], streams: DataStream[], lifecycles: Record<string, LifecycleState>): IndexRow[] {
   const streamOf = new Map(streams.flatMap((stream) => stream.indices.map(({ index_name }) => [index_name, stream.name] as const)));
   return indices.map((cat) => ({
@@ -62,7 +62,7 @@ export function indexRows(indices: CatIndex[], streams: DataStream[], lifecycles
   }));
 }
 
-/** Data streams with the sums of their indices. */
+/** Rows of data streams with the sums of their backing indices. */
 export function streamRows(streams: DataStream[], rows: IndexRow[]): StreamRow[] {
   const byIndex = new Map(rows.map((row) => [row.index, row]));
   return streams.map((stream) => {
@@ -83,16 +83,16 @@ export function streamRows(streams: DataStream[], rows: IndexRow[]): StreamRow[]
   });
 }
 
-/** A lifecycle in a few words: `hot: rollover, check-rollover-ready`. */
+/** Short text of a lifecycle state: `hot: rollover, check-rollover-ready`. */
 export function lifecycleText(state: LifecycleState | null): string | null {
   if (!state?.managed) return null;
-  if (!state.phase) return `${state.policy ?? 'policy'}: not begun`;
+  if (!state.phase) return `${state.policy ?? 'policy'}: not started`;
   if (state.step === 'ERROR') return `${state.phase}: ${state.failed_step ?? 'a step'} failed`;
   if (state.step === 'complete') return `${state.phase}: complete`;
   return `${state.phase}: ${state.action ?? ''}, ${state.step ?? ''}`;
 }
 
-/** Whether a lifecycle waits for somebody. */
+/** Returns whether a step has failed and needs attention. */
 export function hasFailed(state: LifecycleState | null): boolean {
   return state?.step === 'ERROR' || !!state?.failed_step;
 }

@@ -6,7 +6,10 @@ import { indexRows, streamRows } from './rows';
 
 const REFRESH_MS = 15_000;
 
-/** All indices and data streams that the reader may see. Users of a tenant are not asked for lifecycles: they may not see them. */
+/**
+ * Fetches all indices and data streams that the user may see. Lifecycles only for operators: tenant users may not read
+ * them.
+ */
 export function useIndices() {
   const { session } = useSession();
   const mayExplain = session.operator && !session.view_as;

@@ -14,7 +14,7 @@ const REFRESH_MS = 15_000;
 
 const COLOURS: Record<string, string> = { access_denied: 'red', authentication_failed: 'red', access_granted: 'green', authentication_success: 'glacier', records_lost: 'orange' };
 
-/** Who did what, when, from where, and whether it was allowed. */
+/** Audit log: user, action, time, origin and outcome. */
 export function Audit() {
   const format = useFormat();
   const [params, setParams] = useSearchParams();
@@ -31,7 +31,7 @@ export function Audit() {
       { id: 'time', title: 'Time', width: 196, value: ({ record }) => record['@timestamp'], cell: ({ record }) => format.time(record['@timestamp']) },
       {
         id: 'what',
-        title: 'What happened',
+        title: 'Event',
         width: 190,
         value: ({ record }) => record.event.action,
         cell: ({ record }) => (
@@ -40,11 +40,11 @@ export function Audit() {
           </Badge>
         ),
       },
-      { id: 'who', title: 'Who', width: 110, value: ({ record }) => record.user?.name ?? record.apikey?.name ?? null },
+      { id: 'who', title: 'User', width: 110, value: ({ record }) => record.user?.name ?? record.apikey?.name ?? null },
       { id: 'tenant', title: 'Tenant', width: 110, value: ({ record }) => record.view?.tenant ?? record.tenant ?? null },
-      { id: 'from', title: 'From', width: 120, value: ({ record }) => record.origin?.address ?? null },
+      { id: 'from', title: 'Origin', width: 120, value: ({ record }) => record.origin?.address ?? null },
       { id: 'action', title: 'Action', value: ({ record }) => record.action ?? null },
-      { id: 'path', title: 'Address', value: ({ record }) => [record.request?.method, record.url?.path].filter(Boolean).join(' ') || null },
+      { id: 'path', title: 'Path', value: ({ record }) => [record.request?.method, record.url?.path].filter(Boolean).join(' ') || null },
       { id: 'status', title: 'Status', width: 76, numeric: true, value: ({ record }) => record.status ?? null },
       { id: 'reason', title: 'Reason', value: ({ record }) => record.view?.reason ?? record.error?.type ?? null },
     ],
@@ -64,10 +64,10 @@ export function Audit() {
       <Answer query={audit} what="Audit log">
         {(response) => {
           const rows = response.hits.hits.map(({ _id, _source }) => ({ id: _id, record: _source }));
-          if (rows.length === 0) return <Empty title="Nothing in the audit log in this time">It is written where authentication is on.</Empty>;
+          if (rows.length === 0) return <Empty title="No audit events in this time range">Recorded when authentication is on.</Empty>;
           return (
             <>
-              {response._shards.failed > 0 && <Partial title="Some of the audit log could not be read" failures={response._shards.failures ?? []} />}
+              {response._shards.failed > 0 && <Partial title="Part of the audit log could not be read" failures={response._shards.failures ?? []} />}
               <DataTable label="audit log" rows={rows} columns={columns} rowKey={({ id }) => id} height={680} />
             </>
           );

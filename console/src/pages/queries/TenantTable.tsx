@@ -4,7 +4,7 @@ import { useFormat } from '../../app/preferences';
 import { type Column, DataTable } from '../../components/DataTable';
 import type { TenantTraffic } from './traffic';
 
-/** Who asks how much, and how long they wait. */
+/** Requests and latency by tenant. */
 export function TenantTable({ tenants, onPick }: { tenants: TenantTraffic[]; onPick: (tenant: string) => void }) {
   const format = useFormat();
   const columns = useMemo((): Column<TenantTraffic>[] => {
@@ -28,10 +28,10 @@ export function TenantTable({ tenants, onPick }: { tenants: TenantTraffic[]; onP
         ),
       },
       { id: 'requests', title: 'Requests', width: 120, numeric: true, value: (row) => row.requests, cell: (row) => format.number(row.requests) },
-      { id: 'work', title: 'Time in all', width: 120, numeric: true, value: (row) => row.workMs, cell: (row) => format.duration(row.workMs) },
-      took('p50', 'Half'),
-      took('p95', '95%'),
-      took('p99', '99%'),
+      { id: 'work', title: 'Total time', width: 120, numeric: true, value: (row) => row.workMs, cell: (row) => format.duration(row.workMs) },
+      took('p50', 'Median'),
+      took('p95', 'p95'),
+      took('p99', 'p99'),
     ];
   }, [format, onPick]);
   return (

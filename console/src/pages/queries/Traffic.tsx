@@ -32,7 +32,7 @@ export function Traffic() {
   const series = useMemo(
     () =>
       (['p50', 'p95', 'p99'] as const).map((name, at) => ({
-        label: name.replace('p', '') + '%',
+        label: name === 'p50' ? 'Median' : name,
         color: seriesColor(at, dark),
         values: seen?.percentiles.map((point) => point[name]) ?? [],
       })),
@@ -45,8 +45,8 @@ export function Traffic() {
         <SegmentedControl size="xs" aria-label="Time range" data={RANGES.map(({ value, label }) => ({ value, label }))} value={view.range} onChange={(range) => change({ range })} />
         <Select
           size="xs"
-          aria-label="Kind of request"
-          placeholder="All kinds of request"
+          aria-label="Request type"
+          placeholder="All request types"
           clearable
           searchable
           data={[...new Set([...(seen?.names ?? []), ...(view.name ? [view.name] : [])])]}
@@ -63,24 +63,24 @@ export function Traffic() {
       <Answer query={traffic} what="Traffic">
         {(response) => {
           if (!seen || (seen.total === 0 && response._shards.total === 0)) {
-            return <Empty title="Traffic is not recorded">It is where authentication is on, or with the setting traffic.enabled: true.</Empty>;
+            return <Empty title="Traffic is not recorded">Recorded when authentication or traffic.enabled is on.</Empty>;
           }
-          if (seen.total === 0) return <Empty title="No request of this kind in this time">Choose a longer time, or fewer conditions.</Empty>;
+          if (seen.total === 0) return <Empty title="No matching requests">Select a longer time range or fewer filters.</Empty>;
           return (
             <Stack>
-              {response._shards.failed > 0 && <Partial title="Some of the record could not be read" failures={response._shards.failures ?? []} />}
+              {response._shards.failed > 0 && <Partial title="Part of the traffic log could not be read" failures={response._shards.failures ?? []} />}
               <Group gap="sm" align="stretch">
                 <Figure label="Requests" value={format.number(seen.total)} />
                 <Figure label="Failed" value={format.number(seen.failed)} detail={format.percent((seen.failed / seen.total) * 100)} />
-                <Figure label="Half took at most" value={milliseconds(seen.took.p50)} />
-                <Figure label="95% took at most" value={milliseconds(seen.took.p95)} />
-                <Figure label="99% took at most" value={milliseconds(seen.took.p99)} />
+                <Figure label="Median" value={milliseconds(seen.took.p50)} />
+                <Figure label="p95" value={milliseconds(seen.took.p95)} />
+                <Figure label="p99" value={milliseconds(seen.took.p99)} />
               </Group>
               <Paper withBorder p="sm" bg="var(--firn-surface)">
                 <Title order={2} size="h5" mb="xs">
-                  Time taken
+                  Latency
                 </Title>
-                <TimeChart label="Percentiles of the time that requests took, over time" times={seen.times} intervalMs={intervalMs(view)} series={series} kind="lines" show={format.duration} height={190} />
+                <TimeChart label="Latency percentiles over time" times={seen.times} intervalMs={intervalMs(view)} series={series} kind="lines" show={format.duration} height={190} />
               </Paper>
               {seen.tenants.length > 0 && <TenantTable tenants={seen.tenants} onPick={(tenant) => change({ tenant })} />}
               <Group justify="space-between">

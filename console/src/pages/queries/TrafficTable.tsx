@@ -4,7 +4,7 @@ import { useFormat } from '../../app/preferences';
 import { type Column, DataTable } from '../../components/DataTable';
 import type { TrafficRecord } from './traffic';
 
-/** Requests with what each cost. */
+/** Requests with the cost of each. */
 export function TrafficTable({ records, onTenant }: { records: TrafficRecord[]; onTenant: (tenant: string) => void }) {
   const format = useFormat();
   const columns = useMemo((): Column<TrafficRecord>[] => {

@@ -37,7 +37,7 @@ function open(who: { operator: boolean; tenant: string | null; view_as: string |
   );
 }
 
-it('shows the record to operators', () => {
+it('shows the traffic to operators', () => {
   open({ operator: true, tenant: null, view_as: null });
   expect(screen.getByText('the record')).toBeTruthy();
 });
@@ -45,7 +45,7 @@ it('shows the record to operators', () => {
 it.each([
   { operator: false, tenant: 'acme', view_as: null },
   { operator: true, tenant: null, view_as: 'acme' },
-])('says whom it is for to whoever has the eyes of a tenant, rather than that nothing is recorded', (who) => {
+])('is refused in the scope of a tenant instead of looking empty', (who) => {
   open(who);
   expect(screen.getByText('This page is for operators')).toBeTruthy();
   expect(screen.queryByText('the record')).toBeNull();

@@ -6,7 +6,7 @@ import { PageFrame } from '../../components/PageFrame';
 import { Audit } from './Audit';
 import { Traffic } from './Traffic';
 
-/** What was asked of this server, how long it took, and who did what. */
+/** Requests to this server with their latency, and the audit log. */
 export default function Queries() {
   return (
     <Routes>
@@ -20,10 +20,10 @@ function QueriesPage() {
   const navigate = useNavigate();
   const { session } = useSession();
   return (
-    <PageFrame title="Queries" about="What was asked of this server, how long it took, and who did what.">
-      {/* The server has no such record for anybody else: asked for, it would seem that there is none at all. */}
+    <PageFrame title="Activity" about="Requests to this server with their latency, and the audit log.">
+      {/* Other users get empty results from the server, which would look as if nothing were recorded. */}
       {!session.operator || session.view_as !== null ? (
-        <Empty title="This page is for operators">{session.view_as === null ? 'What was asked of this server is shown to those who run it.' : 'You have the view of a tenant. Go back to your own view to see it.'}</Empty>
+        <Empty title="This page is for operators">{session.view_as === null ? 'Only operators may see the requests to this server.' : 'You are viewing as a tenant. Exit the tenant view to see this page.'}</Empty>
       ) : (
         <Records tab={tab} onTab={(next) => void navigate(next === 'audit' ? '/queries/audit' : '/queries')} />
       )}

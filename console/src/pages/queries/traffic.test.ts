@@ -5,20 +5,20 @@ import { readTraffic, readView, trafficBody, type TrafficRecord, type TrafficVie
 const VIEW: TrafficView = { range: '24h', tenant: 'a b', name: 'search', onlyFailed: true, sort: 'recent' };
 
 describe('the view of the traffic', () => {
-  it('goes through the address and comes back', () => {
+  it('round-trips through the URL', () => {
     expect(readView(writeView(VIEW, new URLSearchParams('find=x')))).toEqual(VIEW);
     expect(writeView(VIEW, new URLSearchParams('find=x')).get('find')).toBe('x');
     const start = readView(new URLSearchParams());
     expect(writeView(start, new URLSearchParams()).toString()).toBe('');
   });
 
-  it('takes no range that there is not', () => {
+  it('ignores an unknown range', () => {
     expect(readView(new URLSearchParams('range=1y')).range).toBe('1h');
   });
 });
 
 describe('trafficBody', () => {
-  it('filters by what was chosen, and nothing else', () => {
+  it('contains only the selected filters', () => {
     const text = JSON.stringify(trafficBody(VIEW, 'Europe/Zurich'));
     expect(text).toContain('{"term":{"tenant":"a b"}}');
     expect(text).toContain('"gte":"now-24h"');

@@ -1,7 +1,7 @@
 import type { SearchResponse } from '../../api/search';
 import { intervalFor } from '../../lib/chart';
 
-/** One line of the stream `.firn-traffic`: a request, and what it cost. */
+/** Record of the stream `.firn-traffic`: a request and its cost. */
 export interface TrafficRecord {
   '@timestamp': number;
   request: { id: string; method: string; name: string };
@@ -20,14 +20,14 @@ export interface TrafficRecord {
   error?: { type?: string };
 }
 
-/** One line of the stream `.firn-audit`. */
+/** Record of the stream `.firn-audit`. */
 export interface AuditRecord {
   '@timestamp': number;
   event: { action: string; outcome?: string };
   user?: { name?: string };
   apikey?: { name?: string; id?: string };
   tenant?: string;
-  /** The tenant whose view an operator had, and why. */
+  /** Tenant that an operator viewed as, and the reason. */
   view?: { tenant?: string; reason?: string };
   origin?: { address?: string };
   request?: { method?: string; name?: string };
@@ -53,7 +53,7 @@ export const SORTS = [
   { value: 'recent', label: 'Most recent' },
 ];
 
-/** What the page shows; its address says the same. */
+/** State of the page, stored in the URL. */
 export interface TrafficView {
   range: string;
   tenant: string | null;
@@ -63,7 +63,7 @@ export interface TrafficView {
   sort: 'slow' | 'recent';
 }
 
-/** Rows shown; whoever wants more opens the stream in Discover. */
+/** Maximum number of rows. Discover shows the whole stream. */
 const ROWS = 200;
 const BUCKETS_MAX = 60;
 const TENANTS = 50;
@@ -90,7 +90,7 @@ export function writeView(view: TrafficView, before: URLSearchParams): URLSearch
   return after;
 }
 
-/** Width of the chart's buckets. */
+/** Interval of the chart. */
 export function intervalMs(view: TrafficView): number {
   return intervalFor(rangeMs(view), BUCKETS_MAX);
 }
@@ -99,7 +99,7 @@ function rangeMs(view: TrafficView): number {
   return RANGES.find(({ value }) => value === view.range)?.ms ?? 3_600_000;
 }
 
-/** The search behind the page: one request for rows, the chart and the tenants. */
+/** Search of the page: one request for rows, chart and tenants. */
 export function trafficBody(view: TrafficView, zone: string): object {
   const filter: object[] = [{ range: { '@timestamp': { gte: `now-${view.range}` } } }];
   if (view.tenant) filter.push({ term: { tenant: view.tenant } });
@@ -121,7 +121,7 @@ export function trafficBody(view: TrafficView, zone: string): object {
   };
 }
 
-/** The latest of the audit log. */
+/** Search of the latest audit records. */
 export function auditBody(range: string): object {
   return { size: 500, track_total_hits: true, sort: [{ '@timestamp': 'desc' }], query: { range: { '@timestamp': { gte: `now-${range}` } } } };
 }
@@ -143,7 +143,7 @@ export interface TenantTraffic extends Percentiles {
   workMs: number;
 }
 
-/** What the aggregations say, as the page draws it. */
+/** Converts the response to the data of the page. */
 export function readTraffic(response: SearchResponse<TrafficRecord>) {
   const { over_time: overTime, took, tenants, names, failed } = response.aggregations ?? {};
   const buckets = overTime?.buckets ?? [];

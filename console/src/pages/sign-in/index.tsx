@@ -1,14 +1,17 @@
 import { Alert, Button, Center, PasswordInput, Stack, Text, TextInput, Title } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
-import { errorText } from '../../api/errors';
+import { ApiError, errorText } from '../../api/errors';
 import { type Session, signIn } from '../../api/session';
 
 interface Props {
   onSignedIn: (session: Session) => void;
-  /** Shown over a page whose session has ended, rather than as a page of its own. */
+  /** Rendered in a dialog over a page whose session has expired. */
   expired?: boolean;
   username?: string | undefined;
 }
+
+/** The server's text for a 401 names the request, which means nothing to users. */
+const signInError = (error: unknown): string => (error instanceof ApiError && error.status === 401 ? 'Wrong username or password' : errorText(error));
 
 export default function SignIn({ onSignedIn, expired = false, username = '' }: Props) {
   const [name, setName] = useState(username);
@@ -23,7 +26,7 @@ export default function SignIn({ onSignedIn, expired = false, username = '' }: P
     try {
       onSignedIn(await signIn(name, password));
     } catch (failure) {
-      setError(errorText(failure));
+      setError(signInError(failure));
       setBusy(false);
     }
   };
@@ -34,7 +37,7 @@ export default function SignIn({ onSignedIn, expired = false, username = '' }: P
         <Title order={1} size="h3">
           {expired ? 'Sign in again' : 'Sign in to firn'}
         </Title>
-        {expired && <Text size="sm">Your session has ended. What you were doing goes on after you sign in.</Text>}
+        {expired && <Text size="sm">Your session has expired. Sign in to continue where you left off.</Text>}
         <TextInput label="Username" autoComplete="username" required autoFocus={!name} value={name} onChange={(event) => setName(event.currentTarget.value)} />
         <PasswordInput label="Password" autoComplete="current-password" required autoFocus={!!name} data-autofocus={username !== '' || undefined} value={password} onChange={(event) => setPassword(event.currentTarget.value)} />
         {error && (

@@ -11,7 +11,7 @@ import { Loading } from '../../components/Loading';
 import { LatencyChart } from './LatencyChart';
 import { latencyRows } from './latencies';
 
-/** Asks the store hard questions, and draws what it answered. */
+/** Runs a repository analysis and shows its report. */
 export function AnalyzeRepository({ name }: { name: string }) {
   const [blobs, setBlobs] = useState<number | string>(100);
   const [concurrency, setConcurrency] = useState<number | string>(10);
@@ -33,13 +33,13 @@ export function AnalyzeRepository({ name }: { name: string }) {
     <Stack>
       <Paper component="form" withBorder p="sm" bg="var(--firn-surface)" onSubmit={submit}>
         <Text size="sm" mb="xs" maw={820}>
-          Writes objects of many sizes, reads them whole and in parts, replaces some while they are read, lets writers race for one, lists, deletes, and leaves nothing behind.
+          Writes objects of many sizes, reads them as a whole and in ranges, overwrites some during reads, runs concurrent writes to one object, lists, and deletes everything at the end.
         </Text>
         <Group align="flex-end" gap="sm">
           <NumberInput label="Objects" size="xs" w={110} min={1} max={100_000} value={blobs} onChange={setBlobs} />
-          <TextInput label="Largest" size="xs" w={110} value={maxBlob} onChange={(event) => setMaxBlob(event.currentTarget.value)} />
-          <TextInput label="In all, at most" size="xs" w={130} value={maxTotal} onChange={(event) => setMaxTotal(event.currentTarget.value)} />
-          <NumberInput label="At a time" size="xs" w={110} min={1} max={1000} value={concurrency} onChange={setConcurrency} />
+          <TextInput label="Largest object" size="xs" w={110} value={maxBlob} onChange={(event) => setMaxBlob(event.currentTarget.value)} />
+          <TextInput label="Maximum total" size="xs" w={130} value={maxTotal} onChange={(event) => setMaxTotal(event.currentTarget.value)} />
+          <NumberInput label="Concurrency" size="xs" w={110} min={1} max={1000} value={concurrency} onChange={setConcurrency} />
           <Button type="submit" size="xs" loading={isPending}>
             Analyze
           </Button>
@@ -50,8 +50,8 @@ export function AnalyzeRepository({ name }: { name: string }) {
           )}
         </Group>
       </Paper>
-      {isPending && <Loading label="The store is being asked" />}
-      {error && !isAbort(error) && <Failed title="The analysis did not end" error={error} />}
+      {isPending && <Loading label="Analyzing the repository" />}
+      {error && !isAbort(error) && <Failed title="Analysis failed" error={error} />}
       {data && !isPending && <Report analysis={data} />}
     </Stack>
   );
@@ -62,13 +62,13 @@ function Report({ analysis }: { analysis: Analysis }) {
   const { issues_detected: issues, notes, summary } = analysis;
   const rows = latencyRows(analysis);
   const throughput = ({ total_size_bytes: bytes, total_elapsed_nanos: nanos }: { total_size_bytes: number; total_elapsed_nanos: number }) =>
-    nanos > 0 ? `${format.bytes(bytes / (nanos / 1e9))}/s for each` : undefined;
+    nanos > 0 ? `${format.bytes(bytes / (nanos / 1e9))}/s per request` : undefined;
   return (
-    <Stack role="region" aria-label="Report of the analysis">
+    <Stack role="region" aria-label="Analysis report">
       {issues.length === 0 ? (
-        <Alert color="green" p="xs" icon={<IconCircleCheck size={18} aria-hidden />} title="The store keeps every promise that was tried" />
+        <Alert color="green" p="xs" icon={<IconCircleCheck size={18} aria-hidden />} title="Storage passed all consistency checks" />
       ) : (
-        <Alert color="red" role="alert" icon={<IconAlertTriangle size={18} aria-hidden />} title="The store breaks promises: snapshots are not safe in it">
+        <Alert color="red" role="alert" icon={<IconAlertTriangle size={18} aria-hidden />} title="Storage failed consistency checks: snapshots are not safe in it">
           <List size="sm">
             {issues.map((issue) => (
               <List.Item key={issue}>{issue}</List.Item>
@@ -77,21 +77,21 @@ function Report({ analysis }: { analysis: Analysis }) {
         </Alert>
       )}
       <Group gap="sm" align="stretch">
-        <Figure label="Took" value={format.duration(analysis.elapsed_nanos / 1e6)} detail={`${format.number(analysis.blob_count)} objects, ${format.number(analysis.concurrency)} at a time`} />
+        <Figure label="Took" value={format.duration(analysis.elapsed_nanos / 1e6)} detail={`${format.number(analysis.blob_count)} objects, concurrency ${format.number(analysis.concurrency)}`} />
         {Object.entries(summary).map(([kind, part]) => (
           <Figure key={kind} label={kind === 'write' ? 'Written' : 'Read'} value={format.bytes(part.total_size_bytes)} detail={throughput(part)} />
         ))}
       </Group>
       <Paper withBorder p="sm" bg="var(--firn-surface)">
         <Title order={2} size="h5" mb="xs">
-          How long requests took
+          Request latency
         </Title>
         <LatencyChart rows={rows} />
       </Paper>
       {notes.length > 0 && (
         <Paper withBorder p="sm" bg="var(--firn-surface)">
           <Title order={2} size="h5" mb="xs">
-            Unusual, and harmless
+            Unusual but harmless
           </Title>
           <List size="sm">
             {notes.map((note) => (

@@ -3,7 +3,7 @@ import { useFormat } from '../../app/preferences';
 import classes from './LatencyChart.module.css';
 import { type LatencyRow, logScale } from './latencies';
 
-/** Latencies by kind of request on one logarithmic axis, each row also in numbers. */
+/** Latencies by request type on one logarithmic axis, each row also in numbers. */
 export function LatencyChart({ rows }: { rows: LatencyRow[] }) {
   const format = useFormat();
   const scale = logScale(rows.flatMap(({ p50, max }) => [p50, max]));
@@ -12,16 +12,16 @@ export function LatencyChart({ rows }: { rows: LatencyRow[] }) {
   return (
     <>
       {/* eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
-      <div className={classes.scroll} tabIndex={0} role="region" aria-label="Latencies by kind of request">
+      <div className={classes.scroll} tabIndex={0} role="region" aria-label="Latencies by request type">
         <table className={classes.table}>
           <thead>
             <tr>
-              <th scope="col">Requests</th>
+              <th scope="col">Request type</th>
               <th scope="col" className={classes.numeric}>
-                Number
+                Count
               </th>
               <th scope="col" className={classes.numeric}>
-                Each at
+                Throughput
               </th>
               <th scope="col" className={classes.chart}>
                 <div className={classes.axis}>
@@ -33,16 +33,16 @@ export function LatencyChart({ rows }: { rows: LatencyRow[] }) {
                 </div>
               </th>
               <th scope="col" className={classes.numeric}>
-                Half within
+                Median
               </th>
               <th scope="col" className={classes.numeric}>
-                90%
+                p90
               </th>
               <th scope="col" className={classes.numeric}>
-                99%
+                p99
               </th>
               <th scope="col" className={classes.numeric}>
-                All
+                Max
               </th>
             </tr>
           </thead>
@@ -75,7 +75,7 @@ export function LatencyChart({ rows }: { rows: LatencyRow[] }) {
       </div>
       <Group mt="xs">
         <Text size="xs" c="dimmed">
-          Dark line: half of the requests took at most this. Bar: up to 90%. Ring: the slowest.
+          Dark line: median. Bar: up to p90. Ring: slowest request.
         </Text>
       </Group>
     </>

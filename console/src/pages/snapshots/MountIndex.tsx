@@ -6,7 +6,7 @@ import { FormDialog } from '../../components/FormDialog';
 
 type Storage = 'shared_cache' | 'full_copy';
 
-/** Makes an index of a snapshot searchable where it lies. */
+/** Dialog that mounts an index of a snapshot as a searchable snapshot. */
 export function MountIndex({ repository, snapshot, onClose }: { repository: string; snapshot: Snapshot; onClose: () => void }) {
   const [index, setIndex] = useState<string | null>(snapshot.indices[0] ?? null);
   const [name, setName] = useState('');
@@ -14,21 +14,21 @@ export function MountIndex({ repository, snapshot, onClose }: { repository: stri
   const suggested = `${storage === 'shared_cache' ? 'partial' : 'restored'}-${index ?? ''}`;
   return (
     <FormDialog
-      title={`Mount an index of ${snapshot.snapshot}`}
+      title={`Mount index from ${snapshot.snapshot}`}
       action="Mount"
       ready={index !== null}
       onSubmit={async () => {
         const renamed = name.trim() || suggested;
         await mountSnapshot(repository, snapshot.snapshot, storage, { index: index ?? '', renamed_index: renamed });
-        notifications.show({ color: 'green', message: `${renamed} can be searched.` });
+        notifications.show({ color: 'green', message: `${renamed} is now searchable.` });
       }}
       onClose={onClose}
     >
       <Select label="Index" searchable allowDeselect={false} data={snapshot.indices} value={index} onChange={setIndex} />
-      <Radio.Group label="How" value={storage} onChange={(value) => setStorage(value as Storage)}>
+      <Radio.Group label="Storage" value={storage} onChange={(value) => setStorage(value as Storage)}>
         <Stack gap="xs" mt={4}>
-          <Radio value="shared_cache" label="Frozen: read through the shared cache" description="takes no room of its own; searches fetch what they need" />
-          <Radio value="full_copy" label="Cold: copied wholly to this node’s disk" description="searched as fast as any index; takes its whole size" />
+          <Radio value="shared_cache" label="Frozen: read through the shared cache" description="Uses no disk space besides the cache; searches fetch what they need" />
+          <Radio value="full_copy" label="Cold: full copy on this node’s disk" description="As fast as a local index; needs its full size on disk" />
         </Stack>
       </Radio.Group>
       <TextInput label="Name of the mounted index" placeholder={suggested} value={name} onChange={(event) => setName(event.currentTarget.value)} />

@@ -13,7 +13,7 @@ const SCHEDULES = [
   { value: '0 30 1 ? * SUN', label: 'Every Sunday at 01:30 UTC' },
 ];
 
-/** Makes a policy, or replaces the one of that id. */
+/** Dialog that creates a snapshot policy, or replaces the one with the same id. */
 export function NewPolicy({ onMade, onClose }: { onMade: () => void; onClose: () => void }) {
   const repositories = useQuery({ queryKey: ['repositories'], queryFn: ({ signal }) => listRepositories(signal) });
   const places = Object.entries(repositories.data ?? {}).flatMap(([name, repository]) => (isReadonly(repository) ? [] : [name]));
@@ -27,8 +27,8 @@ export function NewPolicy({ onMade, onClose }: { onMade: () => void; onClose: ()
   const place = repository ?? places[0] ?? null;
   return (
     <FormDialog
-      title="Make a snapshot policy"
-      action="Make it"
+      title="Create snapshot policy"
+      action="Create"
       ready={id.trim() !== '' && schedule.trim() !== '' && place !== null}
       onSubmit={async () => {
         await putSnapshotPolicy(id.trim(), {
@@ -46,8 +46,8 @@ export function NewPolicy({ onMade, onClose }: { onMade: () => void; onClose: ()
       }}
       onClose={onClose}
     >
-      <TextInput label="Id" description="Snapshots are called after it and the day. An id that is there is replaced." required data-autofocus value={id} onChange={(event) => setId(event.currentTarget.value)} />
-      <Select label="When" allowDeselect={false} data={SCHEDULES} value={schedule} onChange={(value) => setSchedule(value ?? '')} />
+      <TextInput label="ID" description="Snapshots are named after the ID and the date. An existing policy with this ID is replaced." required data-autofocus value={id} onChange={(event) => setId(event.currentTarget.value)} />
+      <Select label="Schedule" allowDeselect={false} data={SCHEDULES} value={schedule} onChange={(value) => setSchedule(value ?? '')} />
       <Select
         label="Repository"
         required
@@ -55,13 +55,13 @@ export function NewPolicy({ onMade, onClose }: { onMade: () => void; onClose: ()
         data={places}
         value={place}
         onChange={setRepository}
-        {...(repositories.data && places.length === 0 && { error: 'No repository that can be written is registered' })}
+        {...(repositories.data && places.length === 0 && { error: 'No writable repository is registered' })}
       />
       <IndexNames value={indices} onChange={setIndices} />
       <Group grow align="flex-end">
         <TextInput label="Keep for" placeholder="forever" value={expireAfter} onChange={(event) => setExpireAfter(event.currentTarget.value)} />
-        <NumberInput label="At least" min={0} value={minCount} onChange={setMinCount} />
-        <NumberInput label="At most" min={1} value={maxCount} onChange={setMaxCount} />
+        <NumberInput label="Minimum count" min={0} value={minCount} onChange={setMinCount} />
+        <NumberInput label="Maximum count" min={1} value={maxCount} onChange={setMaxCount} />
       </Group>
     </FormDialog>
   );

@@ -25,7 +25,7 @@ const REFRESH_MS = 5000;
 
 type Row = SnapshotPolicy & { id: string };
 
-/** Policies that take snapshots by themselves: when, where, and how the last ones went. */
+/** Snapshot policies: schedule, repository and the last results. */
 export function Policies() {
   const format = useFormat();
   const [making, setMaking] = useState(false);
@@ -35,11 +35,11 @@ export function Policies() {
   const run = useMutation({
     mutationFn: runSnapshotPolicy,
     onSuccess: ({ snapshot_name }) => {
-      notifications.show({ color: 'green', message: `Snapshot ${snapshot_name} has begun.` });
+      notifications.show({ color: 'green', message: `Snapshot ${snapshot_name} started.` });
       void policies.refetch();
     },
   });
-  const clean = useMutation({ mutationFn: runRetention, onSuccess: () => notifications.show({ color: 'green', message: 'Old snapshots are being removed.' }) });
+  const clean = useMutation({ mutationFn: runRetention, onSuccess: () => notifications.show({ color: 'green', message: 'Deleting expired snapshots.' }) });
   const stopped = mode.data !== undefined && mode.data !== 'RUNNING';
   const turn = useMutation({ mutationFn: () => (stopped ? startSnapshotPolicies() : stopSnapshotPolicies()), onSuccess: () => mode.refetch() });
   const { mutate: runNow } = run;
@@ -48,20 +48,20 @@ export function Policies() {
       { id: 'id', title: 'Policy', value: (row) => row.id },
       { id: 'schedule', title: 'Schedule', width: 150, value: (row) => row.policy.schedule, cell: (row) => <Text span size="sm" ff="monospace">{row.policy.schedule}</Text> },
       { id: 'repository', title: 'Repository', width: 140, value: (row) => row.policy.repository },
-      { id: 'next', title: 'Next', width: 170, value: (row) => row.next_execution_millis, cell: (row) => (row.next_execution_millis < 0 ? 'never' : format.minute(row.next_execution_millis)) },
+      { id: 'next', title: 'Next run', width: 170, value: (row) => row.next_execution_millis, cell: (row) => (row.next_execution_millis < 0 ? 'never' : format.minute(row.next_execution_millis)) },
       {
         id: 'last',
-        title: 'Last',
+        title: 'Last run',
         width: 240,
         value: (row) => lastOf(row)?.time ?? null,
         cell: (row) => {
-          if (row.in_progress) return <Badge variant="light" color="blue" tt="none">being taken</Badge>;
+          if (row.in_progress) return <Badge variant="light" color="blue" tt="none">In progress</Badge>;
           const last = lastOf(row);
-          if (!last) return 'not yet';
+          if (!last) return 'No runs yet';
           return (
             <Group gap={6} wrap="nowrap">
               <Badge flex="none" variant="light" color={last.failed ? 'red' : 'green'} tt="none">
-                {last.failed ? 'failed' : 'whole'}
+                {last.failed ? 'Failed' : 'Complete'}
               </Badge>
               {format.minute(last.time)}
             </Group>
@@ -70,7 +70,7 @@ export function Policies() {
       },
       { id: 'taken', title: 'Taken', width: 80, numeric: true, value: (row) => row.stats.snapshots_taken, cell: (row) => format.number(row.stats.snapshots_taken) },
       { id: 'failed', title: 'Failed', width: 80, numeric: true, value: (row) => row.stats.snapshots_failed, cell: (row) => format.number(row.stats.snapshots_failed) },
-      { id: 'deleted', title: 'Removed', width: 95, numeric: true, value: (row) => row.stats.snapshots_deleted, cell: (row) => format.number(row.stats.snapshots_deleted) },
+      { id: 'deleted', title: 'Deleted', width: 95, numeric: true, value: (row) => row.stats.snapshots_deleted, cell: (row) => format.number(row.stats.snapshots_deleted) },
       {
         id: 'actions',
         title: '',
@@ -96,19 +96,19 @@ export function Policies() {
     <>
       <Group mb="sm">
         <Button size="xs" leftSection={<IconPlus size={14} aria-hidden />} onClick={() => setMaking(true)}>
-          Make a policy
+          Create policy
         </Button>
         <Button size="xs" variant="default" loading={clean.isPending} onClick={() => clean.mutate()}>
-          Remove old snapshots now
+          Delete expired snapshots now
         </Button>
         {mode.data !== undefined && (
           <Button size="xs" variant="default" loading={turn.isPending} onClick={() => turn.mutate()}>
-            {stopped ? 'Let policies run' : 'Pause all policies'}
+            {stopped ? 'Resume all policies' : 'Pause all policies'}
           </Button>
         )}
         {stopped && (
           <Badge color="yellow" variant="light" tt="none">
-            paused: no policy takes snapshots
+            Paused: no policy takes snapshots
           </Badge>
         )}
       </Group>
@@ -116,7 +116,7 @@ export function Policies() {
       <Answer query={policies} what="Snapshot policies">
         {(all) => {
           const rows = Object.entries(all).map(([id, policy]) => ({ ...policy, id }));
-          if (rows.length === 0) return <Empty title="There are no policies">A policy takes snapshots by a schedule and removes old ones.</Empty>;
+          if (rows.length === 0) return <Empty title="No snapshot policies">A policy takes snapshots on a schedule and deletes expired ones.</Empty>;
           return (
             <Stack gap="sm">
               <DataTable label="snapshot policies" rows={rows} columns={columns} rowKey={(row) => row.id} initialSort="id" />
@@ -132,21 +132,21 @@ export function Policies() {
       {deleting !== null && (
         <Confirm
           title={`Delete policy ${deleting}`}
-          action="Delete the policy"
+          action="Delete policy"
           onConfirm={async () => {
             await deleteSnapshotPolicy(deleting);
             await policies.refetch();
           }}
           onClose={() => setDeleting(null)}
         >
-          No more snapshots are taken by it, and nothing removes those that are there.
+          The policy takes no more snapshots, and its existing snapshots no longer expire.
         </Confirm>
       )}
     </>
   );
 }
 
-/** The later of the last success and the last failure. */
+/** Returns the later of the last success and the last failure. */
 function lastOf({ last_success: success, last_failure: failure }: SnapshotPolicy): { time: number; failed: boolean; details?: string } | null {
   if (failure && (!success || failure.time > success.time)) return { time: failure.time, failed: true, ...(failure.details && { details: failure.details }) };
   return success ? { time: success.time, failed: false } : null;

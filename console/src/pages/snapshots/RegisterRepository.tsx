@@ -4,7 +4,7 @@ import { putRepository } from '../../api/repositories';
 import { FormDialog } from '../../components/FormDialog';
 import { isPlaceComplete, PLACE_TYPES, placeSettings } from './places';
 
-/** Registers a place. The server tries it first, unless it is asked not to. */
+/** Dialog that registers a repository. The server verifies it first, unless that is switched off. */
 export function RegisterRepository({ onClose, onRegistered }: { onClose: () => void; onRegistered: (name: string) => Promise<unknown> }) {
   const [name, setName] = useState('');
   const [type, setType] = useState('s3');
@@ -14,7 +14,7 @@ export function RegisterRepository({ onClose, onRegistered }: { onClose: () => v
   const fields = PLACE_TYPES.find(({ value }) => value === type)?.fields ?? [];
   return (
     <FormDialog
-      title="Register a repository"
+      title="Register repository"
       action="Register"
       ready={name.trim() !== '' && isPlaceComplete(type, filled)}
       onSubmit={async () => {
@@ -35,8 +35,8 @@ export function RegisterRepository({ onClose, onRegistered }: { onClose: () => v
           onChange={(event) => setFilled({ ...filled, [field]: event.currentTarget.value })}
         />
       ))}
-      {type !== 'url' && <Checkbox label="Only read from it" checked={readonly} onChange={(event) => setReadonly(event.currentTarget.checked)} />}
-      <Checkbox label="Try it first: write an object, read it back" checked={verify} onChange={(event) => setVerify(event.currentTarget.checked)} />
+      {type !== 'url' && <Checkbox label="Read-only" checked={readonly} onChange={(event) => setReadonly(event.currentTarget.checked)} />}
+      <Checkbox label="Test connection: write an object and read it back" checked={verify} onChange={(event) => setVerify(event.currentTarget.checked)} />
     </FormDialog>
   );
 }

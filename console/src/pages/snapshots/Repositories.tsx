@@ -13,7 +13,7 @@ import { VerifyButton } from './VerifyButton';
 
 type Row = Repository & { name: string };
 
-/** Registered places for snapshots. */
+/** Table of registered repositories. */
 export function Repositories() {
   const navigate = useNavigate();
   const [registering, setRegistering] = useState(false);
@@ -31,7 +31,7 @@ export function Repositories() {
         ),
       },
       { id: 'type', title: 'Type', width: 100, value: (row) => row.type },
-      { id: 'place', title: 'Where', value: (row) => placeOf(row) },
+      { id: 'place', title: 'Location', value: (row) => placeOf(row) },
       {
         id: 'access',
         title: 'Access',
@@ -47,14 +47,14 @@ export function Repositories() {
     <>
       <Group mb="sm">
         <Button size="xs" leftSection={<IconPlus size={14} aria-hidden />} onClick={() => setRegistering(true)}>
-          Register a repository
+          Register repository
         </Button>
       </Group>
       <Answer query={repositories} what="Repositories">
         {(all) => {
           const rows = Object.entries(all).map(([name, repository]) => ({ ...repository, name }));
           if (rows.length === 0) {
-            return <Empty title="No repository is registered">Register a bucket, a container or a folder: snapshots are kept there, and indices that are searched where they lie.</Empty>;
+            return <Empty title="No repositories">Register a bucket, container or folder to store snapshots and searchable snapshots.</Empty>;
           }
           return <DataTable label="repositories" rows={rows} columns={columns} rowKey={(row) => row.name} initialSort="name" />;
         }}

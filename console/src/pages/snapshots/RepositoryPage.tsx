@@ -14,7 +14,7 @@ import { isReadonly, placeOf } from './places';
 import { SnapshotTable } from './SnapshotTable';
 import { VerifyButton } from './VerifyButton';
 
-/** One repository: its snapshots, and how its store behaves. */
+/** Page of one repository: snapshots, analysis and settings. */
 export function RepositoryPage() {
   const { name = '', tab = 'snapshots' } = useParams();
   const navigate = useNavigate();
@@ -26,7 +26,7 @@ export function RepositoryPage() {
   return (
     <PageFrame
       title={name}
-      about={repository && `Repository of type ${repository.type} in ${placeOf(repository)}${readonly ? ', read-only' : ''}`}
+      about={repository && `Type ${repository.type}, location ${placeOf(repository)}${readonly ? ', read-only' : ''}`}
       within={{ list: 'Repositories', to: '/snapshots', name }}
       actions={
         repository && (
@@ -38,7 +38,7 @@ export function RepositoryPage() {
               </Button>
             )}
             <Button size="xs" variant="default" c="red" onClick={() => setAsking('forget')}>
-              Forget
+              Unregister
             </Button>
           </>
         )
@@ -47,7 +47,7 @@ export function RepositoryPage() {
       <Answer query={repositories} what={`Repository ${name}`}>
         {() =>
           repository === undefined ? (
-            <Empty title="There is no such repository">It was forgotten, or never registered.</Empty>
+            <Empty title="Repository not found">It has been unregistered or never existed.</Empty>
           ) : (
             <Tabs value={tab} onChange={(next) => void navigate(`/snapshots/repository/${encodeURIComponent(name)}/${next ?? ''}`)} keepMounted={false}>
               <Tabs.List mb="md">
@@ -58,7 +58,7 @@ export function RepositoryPage() {
               <Tabs.Panel value="snapshots">
                 <SnapshotTable repository={name} readonly={readonly} />
               </Tabs.Panel>
-              <Tabs.Panel value="analysis">{readonly ? <Empty title="It can only be read">An analysis writes.</Empty> : <AnalyzeRepository name={name} />}</Tabs.Panel>
+              <Tabs.Panel value="analysis">{readonly ? <Empty title="Read-only repository">An analysis needs write access.</Empty> : <AnalyzeRepository name={name} />}</Tabs.Panel>
               <Tabs.Panel value="settings">
                 <Group>
                   <Code block>{JSON.stringify(repository.settings, null, 2)}</Code>
@@ -78,13 +78,13 @@ export function RepositoryPage() {
           }}
           onClose={() => setAsking(null)}
         >
-          Objects that no snapshot names are removed. Take no snapshots here meanwhile.
+          Deletes objects that no snapshot references. Do not take snapshots in this repository meanwhile.
         </Confirm>
       )}
       {asking === 'forget' && (
         <Confirm
-          title={`Forget repository ${name}`}
-          action="Forget"
+          title={`Unregister repository ${name}`}
+          action="Unregister"
           onConfirm={async () => {
             await deleteRepository(name);
             await repositories.refetch();
@@ -92,7 +92,7 @@ export function RepositoryPage() {
           }}
           onClose={() => setAsking(null)}
         >
-          This server no longer knows it. What it holds stays, and is there again when it is registered once more.
+          This server stops using the repository. Its contents stay in the store and are available again after you register it.
         </Confirm>
       )}
     </PageFrame>

@@ -4,7 +4,7 @@ import { useState } from 'react';
 import { restoreSnapshot, type Snapshot } from '../../api/snapshots';
 import { FormDialog } from '../../components/FormDialog';
 
-/** Puts indices of a snapshot back, under their own names or with something before these. */
+/** Dialog that restores indices of a snapshot, under their names or with a prefix. */
 export function RestoreSnapshot({ repository, snapshot, onClose }: { repository: string; snapshot: Snapshot; onClose: () => void }) {
   const [indices, setIndices] = useState<string[]>([]);
   const [prefix, setPrefix] = useState('restored-');
@@ -23,31 +23,31 @@ export function RestoreSnapshot({ repository, snapshot, onClose }: { repository:
           include_global_state: globalState,
           partial: snapshot.state === 'PARTIAL',
         });
-        notifications.show({ color: 'green', message: 'The restore has begun. Indices shows what is there, Tasks how it goes.' });
+        notifications.show({ color: 'green', message: 'Restore started. Tasks shows its progress, Indices its results.' });
       }}
       onClose={onClose}
     >
       <MultiSelect
         label="Indices and data streams"
-        description="Empty: all of them."
+        description="Leave empty for all."
         searchable
         data={[...streams, ...snapshot.indices.filter((index) => !streams.has(index))]}
         value={indices}
         onChange={setIndices}
       />
       <TextInput
-        label="Put before their names"
-        description="Empty: their own names. An open index of the same name is not replaced; the server refuses."
+        label="Name prefix"
+        description="Leave empty to keep the names. Restoring over an open index fails."
         value={prefix}
         onChange={(event) => setPrefix(event.currentTarget.value)}
       />
-      <Checkbox label="Aliases too" checked={aliases} onChange={(event) => setAliases(event.currentTarget.checked)} />
+      <Checkbox label="Include aliases" checked={aliases} onChange={(event) => setAliases(event.currentTarget.checked)} />
       {snapshot.include_global_state && (
-        <Checkbox label="Templates, policies and settings of the cluster too" checked={globalState} onChange={(event) => setGlobalState(event.currentTarget.checked)} />
+        <Checkbox label="Include cluster state: templates, policies and settings" checked={globalState} onChange={(event) => setGlobalState(event.currentTarget.checked)} />
       )}
       {snapshot.state === 'PARTIAL' && (
         <Text size="sm" c="var(--mantine-color-error)">
-          This snapshot is partial: shards that are missing from it are restored empty.
+          This snapshot is partial: missing shards are restored empty.
         </Text>
       )}
     </FormDialog>

@@ -6,7 +6,7 @@ import { Figure } from '../../components/Figure';
 import { Partial } from '../../components/Partial';
 import { SnapshotState } from './SnapshotState';
 
-/** What is in a snapshot, and what is missing from it. */
+/** Dialog with the contents of a snapshot and its missing shards. */
 export function SnapshotDetails({ snapshot, onClose }: { snapshot: Snapshot; onClose: () => void }) {
   const format = useFormat();
   const failures = snapshot.failures.map(({ index, shard_id, reason }) => ({ index: index ?? null, shard: shard_id ?? null, reason: { reason: reason ?? '' } }));
@@ -15,7 +15,7 @@ export function SnapshotDetails({ snapshot, onClose }: { snapshot: Snapshot; onC
       <Stack>
         <Group gap="sm" align="stretch">
           <Figure label="State" value={<SnapshotState state={snapshot.state} />} />
-          <Figure label="Taken" value={format.minute(snapshot.start_time_in_millis)} detail={snapshot.state === 'IN_PROGRESS' ? undefined : `took ${format.duration(snapshot.duration_in_millis)}`} />
+          <Figure label="Started" value={format.minute(snapshot.start_time_in_millis)} detail={snapshot.state === 'IN_PROGRESS' ? undefined : `took ${format.duration(snapshot.duration_in_millis)}`} />
           <Figure label="Shards" value={format.number(snapshot.shards.total)} detail={`${format.number(snapshot.shards.failed)} failed`} />
         </Group>
         {failures.length > 0 && <Partial title={`${format.number(failures.length)} shards are missing`} failures={failures} />}
@@ -23,7 +23,7 @@ export function SnapshotDetails({ snapshot, onClose }: { snapshot: Snapshot; onC
         <Names title="Indices" names={snapshot.indices} />
         {snapshot.include_global_state && (
           <Text size="sm" c="dimmed">
-            With templates, policies and settings of the cluster.
+            Includes cluster state: templates, policies and settings.
           </Text>
         )}
       </Stack>

@@ -1,10 +1,10 @@
 import { Badge } from '@mantine/core';
 
 const LOOKS: Record<string, { color: string; text: string }> = {
-  SUCCESS: { color: 'green', text: 'whole' },
-  PARTIAL: { color: 'yellow', text: 'partial' },
-  FAILED: { color: 'red', text: 'failed' },
-  IN_PROGRESS: { color: 'blue', text: 'being taken' },
+  SUCCESS: { color: 'green', text: 'Complete' },
+  PARTIAL: { color: 'yellow', text: 'Partial' },
+  FAILED: { color: 'red', text: 'Failed' },
+  IN_PROGRESS: { color: 'blue', text: 'In progress' },
 };
 
 export function SnapshotState({ state }: { state: string }) {

@@ -19,7 +19,7 @@ const REFRESH_RUNNING_MS = 2000;
 
 type Deed = 'details' | 'restore' | 'mount' | 'delete';
 
-/** The snapshots of a repository, and what can be done with each. */
+/** Snapshots of a repository, with the actions on each. */
 export function SnapshotTable({ repository, readonly }: { repository: string; readonly: boolean }) {
   const format = useFormat();
   const [taking, setTaking] = useState(false);
@@ -42,10 +42,10 @@ export function SnapshotTable({ repository, readonly }: { repository: string; re
         ),
       },
       { id: 'state', title: 'State', width: 130, value: (snapshot) => snapshot.state, cell: (snapshot) => <SnapshotState state={snapshot.state} /> },
-      { id: 'start', title: 'Taken', width: 190, value: (snapshot) => snapshot.start_time_in_millis, cell: (snapshot) => format.minute(snapshot.start_time_in_millis) },
+      { id: 'start', title: 'Started', width: 190, value: (snapshot) => snapshot.start_time_in_millis, cell: (snapshot) => format.minute(snapshot.start_time_in_millis) },
       {
         id: 'took',
-        title: 'Took',
+        title: 'Duration',
         width: 100,
         numeric: true,
         value: (snapshot) => (snapshot.state === 'IN_PROGRESS' ? null : snapshot.duration_in_millis),
@@ -88,12 +88,12 @@ export function SnapshotTable({ repository, readonly }: { repository: string; re
               tools={
                 !readonly && (
                   <Button size="xs" leftSection={<IconCamera size={14} aria-hidden />} onClick={() => setTaking(true)}>
-                    Take a snapshot
+                    Take snapshot
                   </Button>
                 )
               }
             />
-            {rows.length === 0 && <Empty title="There are no snapshots here">Take one now, or let a policy take them.</Empty>}
+            {rows.length === 0 && <Empty title="No snapshots yet">Take one now, or create a snapshot policy.</Empty>}
           </>
         )}
       </Answer>
@@ -103,8 +103,8 @@ export function SnapshotTable({ repository, readonly }: { repository: string; re
       {asking?.deed === 'mount' && <MountIndex repository={repository} snapshot={asking.snapshot} onClose={close} />}
       {asking?.deed === 'delete' && (
         <Confirm
-          title="Delete this snapshot"
-          action="Delete the snapshot"
+          title="Delete snapshot"
+          action="Delete snapshot"
           typed={asking.snapshot.snapshot}
           onConfirm={async () => {
             await deleteSnapshot(repository, asking.snapshot.snapshot);
@@ -112,7 +112,7 @@ export function SnapshotTable({ repository, readonly }: { repository: string; re
           }}
           onClose={close}
         >
-          What no other snapshot shares is removed from the store. That cannot be undone.
+          Deletes all data from the store that no other snapshot uses. This cannot be undone.
         </Confirm>
       )}
     </>
@@ -124,17 +124,17 @@ function Deeds({ snapshot, readonly, onPick }: { snapshot: Snapshot; readonly: b
   return (
     <Menu position="bottom-end">
       <Menu.Target>
-        <ActionIcon variant="subtle" color="gray" size="sm" aria-label={`What to do with snapshot ${snapshot.snapshot}`}>
+        <ActionIcon variant="subtle" color="gray" size="sm" aria-label={`Actions for snapshot ${snapshot.snapshot}`}>
           <IconDots size={16} aria-hidden />
         </ActionIcon>
       </Menu.Target>
       <Menu.Dropdown>
-        <Menu.Item onClick={() => onPick('details')}>Show what is in it</Menu.Item>
+        <Menu.Item onClick={() => onPick('details')}>Show details</Menu.Item>
         <Menu.Item disabled={!usable} onClick={() => onPick('restore')}>
           Restore…
         </Menu.Item>
         <Menu.Item disabled={!usable} onClick={() => onPick('mount')}>
-          Mount an index…
+          Mount index…
         </Menu.Item>
         {!readonly && (
           <Menu.Item color="red" onClick={() => onPick('delete')}>

@@ -5,13 +5,13 @@ import { verifyRepository } from '../../api/repositories';
 import { Dialog } from '../../components/Dialog';
 import { Failed } from '../../components/Failed';
 
-/** Whether the nodes reach the repository: it writes an object and reads it back. */
+/** Button that verifies a repository: each node writes an object and reads it back. */
 export function VerifyButton({ name, size = 'compact-xs' }: { name: string; size?: string }) {
   const { mutate, isPending, error, reset } = useMutation({
     mutationFn: () => verifyRepository(name),
     onSuccess: ({ nodes }) => {
       const names = Object.values(nodes).map((node) => node.name);
-      notifications.show({ color: 'green', message: `${name} can be written and read by ${names.join(', ')}.` });
+      notifications.show({ color: 'green', message: `${name} is readable and writable from ${names.join(', ')}.` });
     },
   });
   return (
@@ -20,7 +20,7 @@ export function VerifyButton({ name, size = 'compact-xs' }: { name: string; size
         Verify
       </Button>
       {error !== null && (
-        <Dialog onClose={reset} title={`Repository ${name} cannot be used`} centered size="lg">
+        <Dialog onClose={reset} title={`Repository ${name} is not usable`} centered size="lg">
           <Failed error={error} title="Verification failed" />
         </Dialog>
       )}

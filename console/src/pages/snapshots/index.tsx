@@ -5,7 +5,7 @@ import { Policies } from './Policies';
 import { Repositories } from './Repositories';
 import { RepositoryPage } from './RepositoryPage';
 
-/** Operators only: where snapshots lie, what is in them, and which are taken by themselves. */
+/** Repositories, snapshots and snapshot policies; for operators only. */
 export default function Snapshots() {
   return (
     <Routes>
@@ -19,7 +19,7 @@ function SnapshotsPage() {
   const { tab = 'repositories' } = useParams();
   const navigate = useNavigate();
   return (
-    <PageFrame title="Snapshots and repositories" about="Copies of indices in object stores: taken, restored, or searched where they lie.">
+    <PageFrame title="Snapshots and repositories" about="Take snapshots of indices, restore them, or mount them as searchable snapshots.">
       <Tabs value={tab} onChange={(next) => void navigate(`/snapshots/${next ?? ''}`)} keepMounted={false}>
         <Tabs.List mb="md">
           <Tabs.Tab value="repositories">Repositories</Tabs.Tab>

@@ -1,6 +1,6 @@
 import type { Analysis } from '../../api/repositories';
 
-/** One kind of request of an analysis. Latencies are milliseconds. */
+/** One request type of an analysis. Latencies are milliseconds. */
 export interface LatencyRow {
   kind: string;
   count: number;
@@ -12,7 +12,7 @@ export interface LatencyRow {
   max: number;
 }
 
-/** In the order in which the report has them: writes, then reads, then the rest. */
+/** Converts a report to rows, in the order of the report: writes, reads, then the rest. */
 export function latencyRows({ requests }: Pick<Analysis, 'requests'>): LatencyRow[] {
   return Object.entries(requests).map(([kind, { count, total_size_bytes: bytes, bytes_per_second_each: bytesPerSecond, latency_ms: latency }]) => ({
     kind: kind.replaceAll('_', ' '),
@@ -29,11 +29,11 @@ export function latencyRows({ requests }: Pick<Analysis, 'requests'>): LatencyRo
 export interface LogScale {
   /** Powers of ten, from the first to the last. */
   ticks: number[];
-  /** Where a value lies, from 0 to 100. */
+  /** Position of a value, from 0 to 100. */
   at: (value: number) => number;
 }
 
-/** Latencies of memory and of the other side of the world on one axis: whole decades around all of them. */
+/** Logarithmic scale in whole decades around all values, so that local and remote latencies fit on one axis. */
 export function logScale(values: number[]): LogScale {
   const seen = values.filter((value) => value > 0);
   const low = Math.floor(Math.log10(Math.min(...seen, 1)));

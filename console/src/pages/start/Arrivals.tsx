@@ -9,11 +9,11 @@ import { Failed } from '../../components/Failed';
 
 const REFRESH_MS = 2000;
 
-/** How many events a stream has by now: whoever has just sent some sees them come. */
+/** Event count of a stream, refreshed while events arrive. */
 export function Arrivals({ stream }: { stream: string }) {
   const format = useFormat();
   const { data: count, error } = useQuery({ queryKey: ['arrivals', stream], queryFn: ({ signal }) => countOf(stream, signal), refetchInterval: REFRESH_MS });
-  if (error) return <Failed title={`How many events are in ${stream}`} error={error} compact />;
+  if (error) return <Failed title={`Failed to count the events in ${stream}`} error={error} compact />;
   return (
     <Group gap="sm" role="status" mih={30}>
       {count ? (
@@ -30,7 +30,7 @@ export function Arrivals({ stream }: { stream: string }) {
         <>
           <Loader size={14} aria-hidden />
           <Text size="sm" c="dimmed">
-            Nothing in {stream} yet. What is sent appears here within a second or two.
+            No events in {stream} yet. New events appear here within a second or two.
           </Text>
         </>
       )}
@@ -38,7 +38,7 @@ export function Arrivals({ stream }: { stream: string }) {
   );
 }
 
-/** A stream that is not there yet has no events; whoever may only see his own is told 403 of it. */
+/** Counts the events of a stream. A missing stream has none; users with limited privileges get a 403 for it. */
 async function countOf(stream: string, signal: AbortSignal): Promise<number> {
   try {
     const { hits } = await search(stream, { size: 0, track_total_hits: true }, signal);

@@ -31,20 +31,20 @@ function open(privileges: () => Response) {
 }
 
 const told = (may: boolean) => () => Response.json({ username: 'ann', has_all_requested: may, cluster: { manage_own_api_key: may } });
-const button = { name: 'Make a key that may only send' };
+const button = { name: 'Create write-only API key' };
 
-it('offers a key to whoever may make one', async () => {
+it('offers a key to users who may create one', async () => {
   open(told(true));
   expect(await screen.findByRole('button', button)).toBeTruthy();
 });
 
-it('tells a reader whom to ask, and offers nothing that is always refused', async () => {
+it('explains to other users whom to ask', async () => {
   open(told(false));
-  expect(await screen.findByText(/You may not make keys/)).toBeTruthy();
+  expect(await screen.findByText(/You lack permission to create API keys/)).toBeTruthy();
   expect(screen.queryByRole('button', button)).toBeNull();
 });
 
-it('offers it where nobody says whether it is allowed', async () => {
+it('offers a key if the privilege check fails', async () => {
   open(() => new Response('', { status: 500 }));
   expect(await screen.findByRole('button', button)).toBeTruthy();
 });

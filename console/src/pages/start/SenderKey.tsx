@@ -9,9 +9,9 @@ import { Failed } from '../../components/Failed';
 import { Loading } from '../../components/Loading';
 import { KEY_USES } from '../tenants/key-state';
 
-const OWN = 'no tenant';
+const OWN = 'No tenant';
 
-/** Makes a key that may send events and nothing else, and puts it into the blocks below. */
+/** Creates a write-only API key and puts it into the examples below. */
 export function SenderKey({ made, onMade }: { made: boolean; onMade: (key: string) => void }) {
   const { session } = useSession();
   const chooses = session.operator && !session.view_as;
@@ -29,7 +29,7 @@ export function SenderKey({ made, onMade }: { made: boolean; onMade: (key: strin
   if (made) {
     return (
       <Text size="sm" role="status">
-        The key is in the blocks below. Copy now: the server keeps only a hash of it and nobody can show it again.
+        The key is in the examples below. Copy it now: the server stores only a hash, so the key cannot be shown again.
       </Text>
     );
   }
@@ -37,7 +37,7 @@ export function SenderKey({ made, onMade }: { made: boolean; onMade: (key: strin
   if (may.data === false) {
     return (
       <Text size="sm" c="dimmed">
-        You may not make keys. Ask who administers the tenant for one that may send, and put it in place of YOUR_API_KEY.
+        You lack permission to create API keys. Ask an administrator of the tenant for a write-only key, and replace YOUR_API_KEY with it.
       </Text>
     );
   }
@@ -46,7 +46,7 @@ export function SenderKey({ made, onMade }: { made: boolean; onMade: (key: strin
       <Group align="flex-end" gap="sm">
         {chooses && (
           <Select
-            label="Whose events they are"
+            label="Tenant"
             size="xs"
             w={220}
             searchable
@@ -57,10 +57,10 @@ export function SenderKey({ made, onMade }: { made: boolean; onMade: (key: strin
           />
         )}
         <Button size="xs" leftSection={<IconKey size={14} aria-hidden />} loading={isPending} onClick={() => mutate()}>
-          Make a key that may only send
+          Create write-only API key
         </Button>
         <Text size="xs" c="dimmed">
-          It ends in a year. Or put one that you have in place of YOUR_API_KEY.
+          Expires in 1 year. Or replace YOUR_API_KEY with an existing key.
         </Text>
       </Group>
       {error && <Failed error={error} compact />}

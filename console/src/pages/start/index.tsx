@@ -11,7 +11,7 @@ import classes from './start.module.css';
 
 const DEFAULT_STREAM = 'logs';
 
-/** The first visit: how to send events, with the address and credentials of this very server. */
+/** Getting started: examples that send events, with the address and credentials of this server. */
 export default function Start() {
   const { session } = useSession();
   const [params, setParams] = useSearchParams();
@@ -22,30 +22,30 @@ export default function Start() {
   const named = isStreamName(stream);
   const target = { origin: window.location.origin, stream: named ? stream : DEFAULT_STREAM, key: session.security ? (key ?? 'YOUR_API_KEY') : null };
   return (
-    <PageFrame title="Send events" about="Any program that writes to Elasticsearch writes to firn. Three steps to the first event.">
+    <PageFrame title="Send events" about="Any program that writes to Elasticsearch can write to firn. Send your first event in three steps.">
       <Stack maw={980} component="ol" className={classes.steps ?? ''}>
-        <Step title={session.security ? 'Name where they go, and make a key' : 'Name where they go'}>
+        <Step title={session.security ? 'Choose a destination and create a key' : 'Choose a destination'}>
           <TextInput
             label="Data stream or index"
             size="xs"
             w={300}
             maw="100%"
             value={stream}
-            error={named ? undefined : 'Lower case letters, digits, - . _, beginning with a letter or digit'}
+            error={named ? undefined : 'Use lowercase letters, digits, - . _, starting with a letter or digit'}
             onChange={(event) => set('stream', event.currentTarget.value)}
           />
           <Text size="sm" c="dimmed">
-            <code>firn ingest</code> makes a data stream of this name. For everything else the first event makes an index, or a data stream if an index template says so.
+            <code>firn ingest</code> creates a data stream with this name. With other programs, the first event creates an index, or a data stream if an index template defines one.
           </Text>
           {session.security ? (
             <SenderKey made={key !== null} onMade={setKey} />
           ) : (
             <Text size="sm" c="dimmed">
-              This server asks nobody who comes, so no credentials are needed.
+              Authentication is off; no credentials needed.
             </Text>
           )}
         </Step>
-        <Step title="Copy, and run">
+        <Step title="Run a command">
           <Tabs value={shipper} onChange={(next) => set('with', next ?? 'curl')} keepMounted={false}>
             <Tabs.List mb="sm">
               {SHIPPERS.map(({ id, label }) => (
@@ -64,10 +64,10 @@ export default function Start() {
             ))}
           </Tabs>
         </Step>
-        <Step title="Look at them">{named ? <Arrivals stream={stream} /> : <Text size="sm">Name where they go first.</Text>}</Step>
+        <Step title="Check arrival">{named ? <Arrivals stream={stream} /> : <Text size="sm">Choose a destination first.</Text>}</Step>
       </Stack>
       <Text size="sm" c="dimmed" mt="md">
-        No events at hand? <Anchor component="span" size="sm" ff="monospace" c="inherit">firn demo</Anchor> starts a server with those of an invented company.
+        No events at hand? <Anchor component="span" size="sm" ff="monospace" c="inherit">firn demo</Anchor> starts a server with sample events of a fictional company.
       </Text>
     </PageFrame>
   );

@@ -3,7 +3,7 @@ import { isStreamName, SHIPPERS } from './shippers';
 
 const text = (id: string, key: string | null, origin = 'http://127.0.0.1:9200', stream = 'logs') => SHIPPERS.find((shipper) => shipper.id === id)?.text({ origin, stream, key }) ?? '';
 
-test('every block names the server and the stream, and the key only where there is one', () => {
+test('every example contains the server and the stream, and a key only if there is one', () => {
   for (const { id } of SHIPPERS) {
     const open = text(id, null, 'https://firn.example:9243');
     expect(open, id).toContain('firn.example');
@@ -19,22 +19,22 @@ test('ports and TLS follow from the address', () => {
   expect(text('fluent-bit', null, 'http://[::1]:9200')).toMatch(/Host +::1\n +Port +9200\n +tls +Off/);
 });
 
-test('quotes cannot leave their shell', () => {
+test('quotes are escaped for the shell', () => {
   expect(text('curl', "a'; rm -rf /; '")).toContain(`-H 'Authorization: ApiKey a'\\''; rm -rf /; '\\'''`);
 });
 
-test('names that the server would refuse', () => {
+test('names that the server refuses', () => {
   expect(['logs', 'web-2026.11', 'ä'].every(isStreamName)).toBe(true);
   expect(['', 'Logs', '-logs', '.logs', '_logs', 'a b', 'a,b', 'a*', 'a/b', 'a:b'].some(isStreamName)).toBe(false);
 });
 
-test('nothing is given up that the server refused for a while', () => {
+test('shippers retry events that the server refused temporarily', () => {
   expect(text('fluent-bit', null)).toMatch(/^ {4}Retry_Limit +no_limits$/m);
   expect(text('fluent-bit', null)).toMatch(/^ {4}Buffer_Size +False$/m);
   expect(text('vector', null)).toMatch(/^ {4}request_retry_partial: true$/m);
 });
 
-test('Vector does not ask for the health of the server with a key that may not know it', () => {
+test('Vector has no health check with a key that lacks the privilege', () => {
   expect(text('vector', 'a2V5')).toMatch(/^ {4}healthcheck:\n {6}enabled: false$/m);
   expect(text('vector', null)).not.toContain('healthcheck');
 });

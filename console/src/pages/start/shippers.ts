@@ -1,22 +1,22 @@
-/** Where events are sent, and by whom. */
+/** Destination and credentials of the events. */
 export interface Target {
   /** Such as `https://firn.example:9200`. */
   origin: string;
   /** Data stream or index. */
   stream: string;
-  /** An API key as clients send it; null where the server asks nobody who comes. */
+  /** Encoded API key; null if authentication is off. */
   key: string | null;
 }
 
 export interface Shipper {
   id: string;
   label: string;
-  /** What to do with the text. */
+  /** Instruction for the example. */
   where: string;
   text: (target: Target) => string;
 }
 
-/** Address, port and whether TLS is spoken, as outputs want them. */
+/** Host, port and TLS of an origin, for outputs that take them separately. */
 function address(origin: string): { host: string; port: string; tls: boolean } {
   const { hostname, port, protocol } = new URL(origin);
   const tls = protocol === 'https:';
@@ -25,10 +25,10 @@ function address(origin: string): { host: string; port: string; tls: boolean } {
 
 const lines = (...parts: (string | null)[]): string => parts.filter((part) => part !== null).join('\n');
 
-/** In single quotes of a shell. */
+/** Quotes text for a shell. */
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** What is copied to send the first events. Each is whole: nothing has to be filled in but paths of files. */
+/** Examples that send events. Each is complete except for file paths. */
 export const SHIPPERS: Shipper[] = [
   {
     id: 'curl',
@@ -45,13 +45,13 @@ export const SHIPPERS: Shipper[] = [
   {
     id: 'firn',
     label: 'firn ingest',
-    where: 'Send files of one JSON object a line, plain or compressed.',
+    where: 'Send NDJSON files, plain or compressed.',
     text: ({ origin, stream, key }) => lines(`firn ingest events.ndjson.gz --url ${quoted(origin)} --data-stream ${quoted(stream)}${key ? ` --api-key ${quoted(key)}` : ''}`),
   },
   {
     id: 'filebeat',
     label: 'Filebeat',
-    where: 'Put into filebeat.yml.',
+    where: 'Add to filebeat.yml.',
     text: ({ origin, stream, key }) =>
       lines(
         'filebeat.inputs:',
@@ -65,7 +65,7 @@ export const SHIPPERS: Shipper[] = [
         `  index: ${JSON.stringify(stream)}`,
         '  allow_older_versions: true',
         '',
-        '# firn needs none of these',
+        '# Not needed with firn',
         'setup.template.enabled: false',
         'setup.ilm.enabled: false',
       ),
@@ -73,7 +73,7 @@ export const SHIPPERS: Shipper[] = [
   {
     id: 'fluent-bit',
     label: 'Fluent Bit',
-    where: 'Put into fluent-bit.conf. API keys need Fluent Bit 4.1 or later.',
+    where: 'Add to fluent-bit.conf. API keys need Fluent Bit 4.1 or later.',
     text: ({ origin, stream, key }) => {
       const { host, port, tls } = address(origin);
       return lines(
@@ -88,9 +88,9 @@ export const SHIPPERS: Shipper[] = [
         '    Time_Key            @timestamp',
         '    Suppress_Type_Name  On',
         '    Write_Operation     create',
-        '    # Otherwise what was refused twice is dropped',
+        '    # Without this, events are dropped after two refusals',
         '    Retry_Limit         no_limits',
-        '    # Otherwise what was taken is sent again where the answer is longer than 512 KB',
+        '    # Without this, accepted events are sent again if the response exceeds 512 KB',
         '    Buffer_Size         False',
       );
     },
@@ -98,7 +98,7 @@ export const SHIPPERS: Shipper[] = [
   {
     id: 'vector',
     label: 'Vector',
-    where: 'Put into vector.yaml.',
+    where: 'Add to vector.yaml.',
     text: ({ origin, stream, key }) =>
       lines(
         'sources:',
@@ -122,9 +122,9 @@ export const SHIPPERS: Shipper[] = [
         '    bulk:',
         '      action: create',
         `      index: ${JSON.stringify(stream)}`,
-        '    # Otherwise events that were refused for a while are dropped',
+        '    # Without this, events that were refused temporarily are dropped',
         '    request_retry_partial: true',
-        key && '    # It asks for more than a key that may only send may ask',
+        key && '    # It needs more privileges than a write-only key has',
         key && '    healthcheck:',
         key && '      enabled: false',
         key && '    request:',
@@ -134,7 +134,7 @@ export const SHIPPERS: Shipper[] = [
   },
 ];
 
-/** Filebeat wants `id:secret`, which the encoded form is the base64 of. */
+/** Decodes a key to `id:secret`, the format that Filebeat expects. */
 function decoded(key: string): string {
   try {
     return atob(key);
@@ -143,5 +143,5 @@ function decoded(key: string): string {
   }
 }
 
-/** Names of indices as the server takes them. */
+/** Returns whether the server accepts a name as an index name. */
 export const isStreamName = (name: string): boolean => /^[^\s\\/*?"<>|,#:A-Z._+-][^\s\\/*?"<>|,#:A-Z]{0,254}$/.test(name);

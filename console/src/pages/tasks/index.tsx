@@ -11,10 +11,10 @@ import { Empty } from '../../components/Empty';
 import { PageFrame } from '../../components/PageFrame';
 import { KINDS, kindOf, type TaskKind } from './kinds';
 
-/** Short enough to see a slow search come and go. */
+/** Short enough to show slow searches. */
 const REFRESH_MS = 1500;
 
-/** The requests that run now, and a way to end one. */
+/** Running requests, with an action to cancel one. */
 export default function Tasks() {
   const format = useFormat();
   const [params, setParams] = useSearchParams();
@@ -25,8 +25,8 @@ export default function Tasks() {
   const columns = useMemo(
     (): Column<Task>[] => [
       { id: 'action', title: 'Action', value: (task) => task.action },
-      { id: 'description', title: 'What it does', value: (task) => task.description ?? null },
-      { id: 'start', title: 'Since', width: 220, value: (task) => task.start_time_in_millis, cell: (task) => format.time(task.start_time_in_millis) },
+      { id: 'description', title: 'Description', value: (task) => task.description ?? null },
+      { id: 'start', title: 'Started', width: 220, value: (task) => task.start_time_in_millis, cell: (task) => format.time(task.start_time_in_millis) },
       {
         id: 'running',
         title: 'Running for',
@@ -35,7 +35,7 @@ export default function Tasks() {
         value: (task) => task.running_time_in_nanos,
         cell: (task) => format.duration(task.running_time_in_nanos / 1e6),
       },
-      { id: 'opaque', title: 'Asked by', width: 160, value: (task) => task.headers['X-Opaque-Id'] ?? null },
+      { id: 'opaque', title: 'X-Opaque-Id', width: 160, value: (task) => task.headers['X-Opaque-Id'] ?? null },
       {
         id: 'cancel',
         title: '',
@@ -45,7 +45,7 @@ export default function Tasks() {
         cell: (task) =>
           task.cancelled ? (
             <Badge variant="light" color="orange">
-              ending
+              cancelling
             </Badge>
           ) : (
             task.cancellable && (
@@ -59,7 +59,7 @@ export default function Tasks() {
     [format],
   );
   return (
-    <PageFrame title="Tasks" about="The requests that run on this server now.">
+    <PageFrame title="Tasks" about="Requests that are running on this server.">
       <Answer query={tasks} what="Tasks">
         {(all) => {
           const rows = all.filter((task) => kind === 'all' || kindOf(task.action) === kind);
@@ -78,22 +78,23 @@ export default function Tasks() {
           return (
             <>
               <DataTable label="tasks" rows={rows} columns={columns} rowKey={(task) => String(task.id)} initialSort="-running" tools={tools} hideWhenEmpty />
-              {rows.length === 0 && <Empty title="Nothing runs now">Searches, writes, snapshots and whatever else takes its time appears here while it runs.</Empty>}
+              {rows.length === 0 && <Empty title="No running tasks">Searches, writes, snapshots and other requests appear here while they run.</Empty>}
             </>
           );
         }}
       </Answer>
       {cancelling && (
         <Confirm
-          title="Cancel this task"
-          action="Cancel the task"
+          title="Cancel task"
+          action="Cancel task"
+          dismiss="Keep running"
           onConfirm={async () => {
             await cancelTask(cancelling);
             await tasks.refetch();
           }}
           onClose={() => setCancelling(null)}
         >
-          {cancelling.action}: {cancelling.description} Whoever asked for it gets an error.
+          {cancelling.action}: {cancelling.description} Its client receives an error.
         </Confirm>
       )}
     </PageFrame>

@@ -1,11 +1,11 @@
-/** Families of actions, by what they do to whoever waits for the server. */
+/** Groups of actions. */
 export type TaskKind = 'searches' | 'writes' | 'snapshots' | 'other';
 
 export const KINDS: { value: TaskKind; label: string }[] = [
   { value: 'searches', label: 'Searches' },
   { value: 'writes', label: 'Writes' },
   { value: 'snapshots', label: 'Snapshots' },
-  { value: 'other', label: 'Others' },
+  { value: 'other', label: 'Other' },
 ];
 
 export function kindOf(action: string): TaskKind {

@@ -6,7 +6,7 @@ import { Dialog } from '../../components/Dialog';
 import { Failed } from '../../components/Failed';
 import { isTenantId } from './quotas';
 
-/** A tenant begins with an id; the rest is declared on its own page. */
+/** Dialog that creates a tenant with an id and a name. Its page has the other settings. */
 export function DeclareTenant({ onClose, onDeclared }: { onClose: () => void; onDeclared: (id: string) => void }) {
   const [id, setId] = useState('');
   const [name, setName] = useState('');
@@ -19,26 +19,26 @@ export function DeclareTenant({ onClose, onDeclared }: { onClose: () => void; on
     if (isTenantId(id)) mutate();
   };
   return (
-    <Dialog onClose={onClose} title="Declare a tenant" centered>
+    <Dialog onClose={onClose} title="Create tenant" centered>
       <form onSubmit={submit}>
         <Stack>
           <TextInput
-            label="Id"
-            description="1 to 64 letters, digits, - _ . beginning with a letter or digit. It stands in every event and does not change."
+            label="ID"
+            description="1 to 64 letters, digits, - _ . starting with a letter or digit. Every event contains it, so it cannot be changed."
             required
             data-autofocus
             value={id}
-            error={id !== '' && !isTenantId(id) ? 'Not an id of a tenant' : undefined}
+            error={id !== '' && !isTenantId(id) ? 'Invalid tenant ID' : undefined}
             onChange={(event) => setId(event.currentTarget.value)}
           />
-          <TextInput label="Name for people" value={name} onChange={(event) => setName(event.currentTarget.value)} />
+          <TextInput label="Display name" value={name} onChange={(event) => setName(event.currentTarget.value)} />
           {error && <Failed error={error} compact />}
           <Group justify="flex-end">
             <Button variant="default" onClick={onClose}>
               Cancel
             </Button>
             <Button type="submit" loading={isPending} disabled={!isTenantId(id)}>
-              Declare
+              Create
             </Button>
           </Group>
         </Stack>

@@ -6,7 +6,7 @@ import { Answer } from '../../components/Answer';
 
 const REFRESH_MS = 3000;
 
-/** How far the removal of a tenant is, and what is left of it elsewhere. */
+/** Progress of a tenant's deletion, and the snapshots that still contain its events. */
 export function Deletion({ id }: { id: string }) {
   const format = useFormat();
   const deletion = useQuery({
@@ -17,7 +17,7 @@ export function Deletion({ id }: { id: string }) {
   return (
     <Answer query={deletion} what="Deletion">
       {(data) => (
-        <Alert color="red" mb="md" title={data.status === 'done' ? 'This tenant is deleted' : 'This tenant is being deleted'}>
+        <Alert color="red" mb="md" title={data.status === 'done' ? 'Tenant deleted' : 'Deleting tenant'}>
           <Text size="sm">
             {format.number(data.documents_removed)} events removed; {format.number(data.indices_done)} of {format.number(data.indices.length)} indices done.
           </Text>
@@ -32,7 +32,7 @@ export function Deletion({ id }: { id: string }) {
           )}
           {(data.snapshots_not_read ?? []).map((unread) => (
             <Text size="sm" key={unread.snapshots_of}>
-              {unread.snapshots_of} could not be looked at: {unread.error}
+              {unread.snapshots_of} could not be read: {unread.error}
             </Text>
           ))}
         </Alert>

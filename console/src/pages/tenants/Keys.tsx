@@ -13,7 +13,7 @@ import { NewKey } from './NewKey';
 
 const COLOURS = { active: 'green', expired: 'gray', invalidated: 'red' } as const;
 
-/** The API keys of a tenant: who made them, when they were last used, and an end to them. */
+/** API keys of a tenant: creator, last use, and an action to invalidate them. */
 export function Keys({ tenant }: { tenant: string }) {
   const format = useFormat();
   const [making, setMaking] = useState(false);
@@ -22,9 +22,9 @@ export function Keys({ tenant }: { tenant: string }) {
   const columns = useMemo(
     (): Column<ApiKey>[] => [
       { id: 'name', title: 'Name', value: (key) => key.name },
-      { id: 'id', title: 'Id', width: 220, value: (key) => key.id },
-      { id: 'by', title: 'Made by', width: 140, value: (key) => key.username },
-      { id: 'creation', title: 'Made', width: 180, value: (key) => key.creation, cell: (key) => format.minute(key.creation) },
+      { id: 'id', title: 'ID', width: 220, value: (key) => key.id },
+      { id: 'by', title: 'Created by', width: 140, value: (key) => key.username },
+      { id: 'creation', title: 'Created', width: 180, value: (key) => key.creation, cell: (key) => format.minute(key.creation) },
       {
         id: 'used',
         title: 'Last used',
@@ -73,13 +73,13 @@ export function Keys({ tenant }: { tenant: string }) {
     <Stack>
       <div>
         <Button size="xs" leftSection={<IconPlus size={14} aria-hidden />} onClick={() => setMaking(true)}>
-          Make a key
+          Create API key
         </Button>
       </div>
       <Answer query={keys} what="API keys">
         {(all) => {
           const own = all.filter((key) => key.metadata.tenant === tenant);
-          if (own.length === 0) return <Empty title="This tenant has no keys">A key lets a shipper write its events, or a program search them.</Empty>;
+          if (own.length === 0) return <Empty title="No API keys">An API key lets a shipper write events of this tenant, or a program search them.</Empty>;
           return <DataTable label="API keys" rows={own} columns={columns} rowKey={(key) => key.id} initialSort="-creation" />;
         }}
       </Answer>
@@ -94,7 +94,7 @@ export function Keys({ tenant }: { tenant: string }) {
           }}
           onClose={() => setEnding(null)}
         >
-          Whoever uses it is refused from the next request on. A key cannot be made valid again.
+          Requests with this key fail from now on. An invalidated key cannot be reactivated.
         </Confirm>
       )}
     </Stack>

@@ -10,11 +10,11 @@ import { KEY_USES, type KeyUse } from './key-state';
 const EXPIRATIONS = [
   { value: '30d', label: 'In 30 days' },
   { value: '90d', label: 'In 90 days' },
-  { value: '365d', label: 'In a year' },
+  { value: '365d', label: 'In 1 year' },
   { value: 'never', label: 'Never' },
 ];
 
-/** Makes a key and shows its secret, the only time that it can be seen. */
+/** Dialog that creates an API key and shows its secret once. */
 export function NewKey({ tenant, onClose }: { tenant: string; onClose: () => void }) {
   const client = useQueryClient();
   const [name, setName] = useState(`${tenant}-shipper`);
@@ -26,7 +26,7 @@ export function NewKey({ tenant, onClose }: { tenant: string; onClose: () => voi
       return createApiKey({ name: name.trim(), tenant, ...(expiration !== 'never' && { expiration }), ...(roles && { role_descriptors: roles }) });
     },
     onSuccess: () => client.invalidateQueries({ queryKey: ['api-keys'] }),
-    // Nothing keeps the secret once the dialog is closed.
+    // The secret is dropped from memory when the dialog closes.
     gcTime: 0,
   });
   const submit = (event: FormEvent) => {
@@ -35,17 +35,17 @@ export function NewKey({ tenant, onClose }: { tenant: string; onClose: () => voi
   };
   if (data) {
     return (
-      <Dialog onClose={onClose} title={`The key ${data.name}`} centered size="lg" closeOnClickOutside={false}>
+      <Dialog onClose={onClose} title={`API key ${data.name}`} centered size="lg" closeOnClickOutside={false}>
         <Stack>
-          <Alert color="yellow" title="Take it now">
-            The server keeps only a hash of the secret, and nobody can show it again.
+          <Alert color="yellow" title="Copy it now">
+            The server stores only a hash of the secret, so it cannot be shown again.
           </Alert>
-          <CopyBlock label="the key as clients send it" text={data.encoded} />
-          <CopyBlock label="the header" text={`Authorization: ApiKey ${data.encoded}`} />
+          <CopyBlock label="encoded key" text={data.encoded} />
+          <CopyBlock label="Authorization header" text={`Authorization: ApiKey ${data.encoded}`} />
           <Group justify="flex-end">
-            {/* What was pressed to make the key is gone. */}
+            {/* The button that had the focus is gone. */}
             <Button autoFocus onClick={onClose}>
-              I have it
+              Done
             </Button>
           </Group>
         </Stack>
@@ -53,11 +53,11 @@ export function NewKey({ tenant, onClose }: { tenant: string; onClose: () => voi
     );
   }
   return (
-    <Dialog onClose={onClose} title={`Make a key for ${tenant}`} centered>
+    <Dialog onClose={onClose} title={`Create API key for ${tenant}`} centered>
       <form onSubmit={submit}>
         <Stack>
           <TextInput label="Name" required data-autofocus value={name} onChange={(event) => setName(event.currentTarget.value)} />
-          <Radio.Group label="For what" value={use} onChange={(value) => setUse(value as KeyUse)}>
+          <Radio.Group label="Permissions" value={use} onChange={(value) => setUse(value as KeyUse)}>
             <Stack gap="xs" mt={4}>
               {Object.entries(KEY_USES).map(([value, { label, help }]) => (
                 <Radio key={value} value={value} label={label} description={help} />
@@ -71,7 +71,7 @@ export function NewKey({ tenant, onClose }: { tenant: string; onClose: () => voi
               Cancel
             </Button>
             <Button type="submit" loading={isPending} disabled={!name.trim()}>
-              Make the key
+              Create
             </Button>
           </Group>
         </Stack>

@@ -7,7 +7,7 @@ import { useFormat } from '../../app/preferences';
 import { Failed } from '../../components/Failed';
 import { problems, QUOTA_FIELDS, type SettingsForm, toForm, toSettings } from './quotas';
 
-/** What is declared about a tenant. What is left empty it inherits, and the field says what. */
+/** Settings form of a tenant. Empty fields are inherited; their placeholder shows the inherited value. */
 export function QuotaForm({ tenant }: { tenant: Tenant }) {
   const format = useFormat();
   const client = useQueryClient();
@@ -19,7 +19,7 @@ export function QuotaForm({ tenant }: { tenant: Tenant }) {
     mutationFn: () => putTenant(tenant.id, toSettings(form)),
     onSuccess: async () => {
       await client.invalidateQueries({ queryKey: ['tenants'] });
-      notifications.show({ color: 'green', message: `Saved. It holds from the next request on.` });
+      notifications.show({ color: 'green', message: `Saved. Applies from the next request on.` });
     },
   });
   const submit = (event: FormEvent) => {
@@ -42,8 +42,8 @@ export function QuotaForm({ tenant }: { tenant: Tenant }) {
     <Paper component="form" withBorder p="md" maw={860} bg="var(--firn-surface)" onSubmit={submit}>
       <Stack>
         <SimpleGrid cols={{ base: 1, sm: 2 }}>
-          {tenant.id !== DEFAULTS_ID && field('display_name', 'Name for people', 'shown beside the id')}
-          {field('retention', 'Retention', 'events older than this are removed, such as 90d', effective?.retention ?? 'no limit')}
+          {tenant.id !== DEFAULTS_ID && field('display_name', 'Display name', 'Shown next to the ID')}
+          {field('retention', 'Retention', 'Deletes older events, such as 90d', effective?.retention ?? 'no limit')}
           {QUOTA_FIELDS.map(({ name, label, help, kind }) => {
             const inherited = effective?.quotas[name];
             const shown = inherited === undefined ? 'no limit' : kind === 'bytes' ? format.bytes(inherited) : format.number(inherited);
@@ -56,10 +56,10 @@ export function QuotaForm({ tenant }: { tenant: Tenant }) {
             Save
           </Button>
           <Button variant="default" disabled={!changed} onClick={() => setForm(declared)}>
-            Undo changes
+            Discard changes
           </Button>
           <Text size="xs" c="dimmed">
-            What is empty is inherited.
+            Empty fields are inherited.
           </Text>
         </Group>
       </Stack>

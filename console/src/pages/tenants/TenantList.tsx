@@ -11,7 +11,7 @@ import { Empty } from '../../components/Empty';
 import { PageFrame } from '../../components/PageFrame';
 import { DeclareTenant } from './DeclareTenant';
 
-/** Usage changes while one looks. */
+/** Refresh interval of the usage. */
 const REFRESH_MS = 10_000;
 
 export function TenantList() {
@@ -74,14 +74,14 @@ export function TenantList() {
   return (
     <PageFrame
       title="Tenants"
-      about="Who is declared here, what each uses, and what each may use."
+      about="Tenants with their usage and quotas."
       actions={
         <>
           <Button size="xs" variant="default" component={Link} to={DEFAULTS_ID}>
-            What all inherit
+            Default limits
           </Button>
           <Button size="xs" leftSection={<IconPlus size={14} aria-hidden />} onClick={() => setDeclaring(true)}>
-            Declare a tenant
+            Create tenant
           </Button>
         </>
       }
@@ -89,8 +89,8 @@ export function TenantList() {
       <Answer query={tenants} what="Tenants">
         {(rows) =>
           rows.length === 0 ? (
-            <Empty title="No tenant is declared">
-              Without tenants all events belong to everybody who may search. Declare one, make a key for it, and give the key to whoever sends its events.
+            <Empty title="No tenants yet">
+              Without tenants, every user who may search sees all events. Create a tenant and an API key for it, and send its events with that key.
             </Empty>
           ) : (
             <DataTable label="tenants" rows={rows} columns={columns} rowKey={(tenant) => tenant.id} initialSort="-events" height={680} />

@@ -14,7 +14,7 @@ import { QuotaForm } from './QuotaForm';
 import { Usage } from './Usage';
 import { ViewAs } from './ViewAs';
 
-/** One tenant, or `_default`, which has settings and nothing else. */
+/** Page of one tenant, or of `_default`, which has only settings. */
 export function TenantPage() {
   const { id = '', tab } = useParams();
   const navigate = useNavigate();
@@ -25,15 +25,15 @@ export function TenantPage() {
   const shown = tab ?? (isDefault ? 'quotas' : 'usage');
   return (
     <PageFrame
-      title={isDefault ? 'What all tenants inherit' : (tenant.data?.effective.display_name ?? id)}
-      about={isDefault ? 'A quota that a tenant does not declare itself comes from here.' : `Tenant ${id}`}
+      title={isDefault ? 'Default limits' : (tenant.data?.effective.display_name ?? id)}
+      about={isDefault ? 'Tenants inherit these limits unless they have their own.' : `Tenant ${id}`}
       within={{ list: 'Tenants', to: '/tenants', name: id }}
       actions={
         !isDefault && (
           <>
             {session.security && (
               <Button size="xs" variant="default" leftSection={<IconEye size={14} aria-hidden />} onClick={() => setAsking('view')}>
-                See what it sees
+                View as tenant
               </Button>
             )}
             <Button size="xs" variant="default" c="red" leftSection={<IconTrash size={14} aria-hidden />} onClick={() => setAsking('delete')}>
@@ -78,7 +78,7 @@ export function TenantPage() {
           }}
           onClose={() => setAsking(null)}
         >
-          Its keys and users end at once, and its events are removed from every index. That cannot be undone. Snapshots keep what they hold; which ones do is listed here afterwards.
+          Its API keys and users stop working at once, and its events are deleted from every index. This cannot be undone. Snapshots keep their copies; this page lists them afterwards.
         </Confirm>
       )}
     </PageFrame>

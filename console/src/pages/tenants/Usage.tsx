@@ -7,10 +7,10 @@ import { Figure } from '../../components/Figure';
 import { QUOTA_FIELDS } from './quotas';
 
 const REFRESH_MS = 5000;
-/** Limits of one moment, or of one search: there is no use of them to be told. */
+/** Quotas without a measured usage: they limit one moment or one search. */
 const NOT_MEASURED: (keyof Quotas)[] = ['concurrent_searches', 'search_cpu_share', 'search_repository_bytes', 'shared_cache_bytes'];
 
-/** What a tenant uses now, beside what it may. */
+/** Usage of a tenant next to its quotas. */
 export function Usage({ tenant }: { tenant: Tenant }) {
   const format = useFormat();
   const usage = useQuery({ queryKey: ['tenants', tenant.id, 'usage'], queryFn: ({ signal }) => fetchUsage(tenant.id, signal), refetchInterval: REFRESH_MS });
@@ -21,18 +21,18 @@ export function Usage({ tenant }: { tenant: Tenant }) {
         <Stack>
           <Group gap="sm" align="stretch">
             <Figure label="Searchable events" value={format.number(used.events)} />
-            <Figure label="Events taken in" value={format.number(used.ingest.events_total)} detail="since the server started" />
-            <Figure label="CPU of searches" value={format.duration(used.search_cpu_ms)} />
-            <Figure label="CPU of writes" value={format.duration(used.write_cpu_ms)} />
-            <Figure label="In caches" value={format.bytes(used.cache_bytes)} />
+            <Figure label="Ingested events" value={format.number(used.ingest.events_total)} detail="since the server started" />
+            <Figure label="Search CPU" value={format.duration(used.search_cpu_ms)} />
+            <Figure label="Write CPU" value={format.duration(used.write_cpu_ms)} />
+            <Figure label="Cached" value={format.bytes(used.cache_bytes)} />
             <Figure label="Refused by quota" value={format.number(used.requests_refused_by_quota)} detail="requests" />
           </Group>
-          <Table maw={760} withTableBorder bg="var(--firn-surface)" aria-label="Use of quotas">
+          <Table maw={760} withTableBorder bg="var(--firn-surface)" aria-label="Quota usage">
             <Table.Thead>
               <Table.Tr>
                 <Table.Th>Quota</Table.Th>
                 <Table.Th>Used</Table.Th>
-                <Table.Th>Allowed</Table.Th>
+                <Table.Th>Limit</Table.Th>
                 <Table.Th w={200}>Share</Table.Th>
               </Table.Tr>
             </Table.Thead>
@@ -58,7 +58,7 @@ export function Usage({ tenant }: { tenant: Tenant }) {
   );
 }
 
-/** From this share on a quota is worth a look. */
+/** Above this share the usage bar is red. */
 const NEAR_PERCENT = 80;
 
 function Use({ label, used, allowed, show }: { label: string; used: number | null; allowed: number | undefined; show: (value: number) => string }) {

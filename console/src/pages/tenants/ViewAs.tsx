@@ -5,7 +5,7 @@ import { useSession } from '../../app/session-context';
 import { Dialog } from '../../components/Dialog';
 import { Failed } from '../../components/Failed';
 
-/** An operator takes a tenant's view: never by accident, and never without a reason in the audit log. */
+/** Dialog in which an operator starts viewing as a tenant. A reason for the audit log is required. */
 export function ViewAs({ tenant, onClose }: { tenant: string; onClose: () => void }) {
   const { viewAs } = useSession();
   const [reason, setReason] = useState('');
@@ -15,10 +15,10 @@ export function ViewAs({ tenant, onClose }: { tenant: string; onClose: () => voi
     if (reason.trim()) mutate();
   };
   return (
-    <Dialog onClose={onClose} title={`See what tenant ${tenant} sees`} centered>
+    <Dialog onClose={onClose} title={`View as tenant ${tenant}`} centered>
       <form onSubmit={submit}>
         <Stack>
-          <Text size="sm">Until you go back, every request of yours has the scope of this tenant. The audit log keeps who looked, when, and the reason.</Text>
+          <Text size="sm">All your requests are limited to this tenant until you exit the tenant view. The audit log records user, time and reason.</Text>
           <Textarea label="Reason" required data-autofocus autosize minRows={2} maxLength={500} value={reason} onChange={(event) => setReason(event.currentTarget.value)} />
           {error && <Failed error={error} compact />}
           <Group justify="flex-end">
@@ -26,7 +26,7 @@ export function ViewAs({ tenant, onClose }: { tenant: string; onClose: () => voi
               Cancel
             </Button>
             <Button type="submit" loading={isPending} disabled={!reason.trim()}>
-              Take its view
+              View as tenant
             </Button>
           </Group>
         </Stack>

@@ -3,10 +3,10 @@ import { useSession } from '../../app/session-context';
 import { TenantList } from './TenantList';
 import { TenantPage } from './TenantPage';
 
-/** Operators only: who is there, what each uses and may use, their keys, and their view. */
+/** Tenants with usage, quotas, API keys and the tenant view; for operators only. */
 export default function Tenants() {
   const { session } = useSession();
-  // Whoever takes a tenant's view does so here, and that view has no tenants.
+  // Operators start a tenant view on this page, but tenants cannot list tenants.
   if (session.view_as) return <Navigate to="/discover" replace />;
   return (
     <Routes>

@@ -4,18 +4,18 @@ import { isTenantId, printBytes, problems, toForm, toSettings } from './quotas';
 const EMPTY = toForm({ quotas: {} });
 
 describe('settings of a tenant', () => {
-  it('go through the form and come back', () => {
+  it('round-trip through the form', () => {
     const settings = { display_name: 'Acme', retention: '90d', quotas: { ingest_events_per_second: 5000, stored_bytes: 10 * 1024 ** 3 } };
     expect(toForm(settings)).toMatchObject({ retention: '90d', ingest_events_per_second: '5000', stored_bytes: '10gb', search_cpu_share: '' });
     expect(toSettings(toForm(settings))).toEqual({ ...settings, quotas: { ingest_events_per_second: 5000, stored_bytes: '10gb' } });
   });
 
-  it('leave out what is empty, and keep a plain number of bytes a number', () => {
+  it('leave out empty fields, and keep a plain number of bytes a number', () => {
     expect(toSettings(EMPTY)).toEqual({ quotas: {} });
     expect(toSettings({ ...EMPTY, stored_bytes: ' 1025 ' })).toEqual({ quotas: { stored_bytes: 1025 } });
   });
 
-  it('are checked before they are sent', () => {
+  it('are validated before they are sent', () => {
     expect(problems(EMPTY)).toEqual({});
     expect(problems({ ...EMPTY, retention: '90d', stored_bytes: '1.5GB', concurrent_searches: '8' })).toEqual({});
     const wrong = problems({ ...EMPTY, retention: 'long', stored_bytes: 'ten', concurrent_searches: '-1' });
@@ -26,7 +26,7 @@ describe('settings of a tenant', () => {
     expect([0, 1, 1024, 1025, 10 * 1024 ** 2].map(printBytes)).toEqual(['0b', '1b', '1kb', '1025b', '10mb']);
   });
 
-  it('belong to an id that the server takes', () => {
+  it('belong to an id that the server accepts', () => {
     expect(['acme', 'a', '0.x_y-z', 'a'.repeat(64)].every(isTenantId)).toBe(true);
     expect(['', '_default', '-a', 'a b', 'a/b', 'a'.repeat(65)].some(isTenantId)).toBe(false);
   });

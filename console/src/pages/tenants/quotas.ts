@@ -1,6 +1,6 @@
 import type { Quotas, TenantSettings } from '../../api/tenants';
 
-/** How each quota is called and entered. */
+/** Form field of a quota. */
 export interface QuotaField {
   name: keyof Quotas;
   label: string;
@@ -10,21 +10,21 @@ export interface QuotaField {
 }
 
 export const QUOTA_FIELDS: QuotaField[] = [
-  { name: 'ingest_events_per_second', label: 'Events per second', kind: 'number', help: 'taken in' },
-  { name: 'ingest_bytes_per_second', label: 'Bytes per second', kind: 'bytes', help: 'taken in, such as 10mb' },
-  { name: 'stored_bytes', label: 'Stored bytes', kind: 'bytes', help: 'kept, such as 200gb' },
-  { name: 'concurrent_searches', label: 'Searches at once', kind: 'number', help: 'answered at one moment' },
-  { name: 'search_cpu_share', label: 'CPU weight', kind: 'number', help: '1 to 100,000, beside 100 of others' },
-  { name: 'search_repository_bytes', label: 'Repository bytes per search', kind: 'bytes', help: 'fetched by one search, such as 1gb' },
-  { name: 'shared_cache_bytes', label: 'Shared cache', kind: 'bytes', help: 'of the cache of frozen indices' },
+  { name: 'ingest_events_per_second', label: 'Events per second', kind: 'number', help: 'Ingested' },
+  { name: 'ingest_bytes_per_second', label: 'Bytes per second', kind: 'bytes', help: 'Ingested, such as 10mb' },
+  { name: 'stored_bytes', label: 'Stored bytes', kind: 'bytes', help: 'Stored, such as 200gb' },
+  { name: 'concurrent_searches', label: 'Concurrent searches', kind: 'number', help: 'Running at the same time' },
+  { name: 'search_cpu_share', label: 'CPU weight', kind: 'number', help: '1 to 100,000; tenants without one have 100' },
+  { name: 'search_repository_bytes', label: 'Repository bytes per search', kind: 'bytes', help: 'Fetched by one search, such as 1gb' },
+  { name: 'shared_cache_bytes', label: 'Shared cache', kind: 'bytes', help: 'Space in the frozen cache' },
 ];
 
-/** The form's texts by field; empty is inherited. */
+/** Form texts by field; empty fields are inherited. */
 export type SettingsForm = Record<'display_name' | 'retention' | keyof Quotas, string>;
 
 const UNITS = ['b', 'kb', 'mb', 'gb', 'tb', 'pb'];
 
-/** A number of bytes in the largest unit that says it exactly, as the server reads it: 10485760 is `10mb`. */
+/** Formats bytes exactly in the largest possible unit, as the server parses them: 10485760 is `10mb`. */
 export function printBytes(bytes: number): string {
   let amount = bytes;
   let unit = 0;
@@ -44,7 +44,7 @@ export function toForm(settings: TenantSettings): SettingsForm {
   return form;
 }
 
-/** The body for the server: what was left empty is not declared. */
+/** Converts the form to the request body; empty fields are left out. */
 export function toSettings(form: SettingsForm): Record<string, unknown> {
   const quotas: Record<string, string | number> = {};
   for (const { name, kind } of QUOTA_FIELDS) {
@@ -58,20 +58,20 @@ export function toSettings(form: SettingsForm): Record<string, unknown> {
   };
 }
 
-/** What cannot be right, by field; the server has the last word on the rest. */
+/** Validates the form and returns messages by field. The server validates the rest. */
 export function problems(form: SettingsForm): Partial<Record<keyof SettingsForm, string>> {
   const found: Partial<Record<keyof SettingsForm, string>> = {};
-  if (form.retention.trim() && !/^\d+(d|h|m|s|ms)$/.test(form.retention.trim())) found.retention = 'A time such as 90d or 12h';
+  if (form.retention.trim() && !/^\d+(d|h|m|s|ms)$/.test(form.retention.trim())) found.retention = 'Enter a time such as 90d or 12h';
   for (const { name, kind } of QUOTA_FIELDS) {
     const text = form[name].trim().toLowerCase();
     if (!text) continue;
-    if (kind === 'number' && !/^\d+$/.test(text)) found[name] = 'A whole number';
-    if (kind === 'bytes' && !/^\d+(\.\d+)?(b|kb|mb|gb|tb|pb)?$/.test(text)) found[name] = 'A number of bytes, or a size such as 10mb';
+    if (kind === 'number' && !/^\d+$/.test(text)) found[name] = 'Enter a whole number';
+    if (kind === 'bytes' && !/^\d+(\.\d+)?(b|kb|mb|gb|tb|pb)?$/.test(text)) found[name] = 'Enter a number of bytes, or a size such as 10mb';
   }
   return found;
 }
 
-/** A tenant's id, as the server takes it. */
+/** Returns whether the server accepts a tenant id. */
 export function isTenantId(id: string): boolean {
   return /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(id);
 }

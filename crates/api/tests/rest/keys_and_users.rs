@@ -156,8 +156,8 @@ async fn bodies_of_keys_are_checked() {
     let query = json!({"names": ["a"], "privileges": ["read"], "query": {"match_all": {}}});
     check(role(query), "not_implemented_exception [query]").await;
     check(
-        json!({"name": "a", "metadata": {"tenant": "nobody"}}),
-        "no tenant [nobody] is declared",
+        json!({"name": "a", "metadata": {"tenant": "noname"}}),
+        "no tenant [noname] is declared",
     )
     .await;
     check(
@@ -428,9 +428,9 @@ async fn tenants_are_declared_and_inherit() {
         bad.starts_with("400 illegal_argument_exception invalid tenant id [a*]"),
         "{bad}"
     );
-    let missing = fails(&node, &operator, "GET", "/_firn/tenants/nobody", Value::Null).await;
+    let missing = fails(&node, &operator, "GET", "/_firn/tenants/noname", Value::Null).await;
     assert_eq!(
         missing,
-        "404 resource_not_found_exception no tenant [nobody] is declared"
+        "404 resource_not_found_exception no tenant [noname] is declared"
     );
 }

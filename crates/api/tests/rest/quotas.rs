@@ -172,9 +172,9 @@ async fn operators_and_the_tenant_see_its_usage() {
     }
     // A tenant sees only its own usage, with the same error whether or not another tenant exists.
     let other = ask(&node, &anna, "GET", "/_firn/tenants/other/usage", "").await;
-    let nobody = ask(&node, &anna, "GET", "/_firn/tenants/nobody/usage", "").await;
-    assert_eq!((other.status(), nobody.status()), (404, 404));
-    assert_eq!(other.text().replace("other", "nobody"), nobody.text());
+    let noname = ask(&node, &anna, "GET", "/_firn/tenants/noname/usage", "").await;
+    assert_eq!((other.status(), noname.status()), (404, 404));
+    assert_eq!(other.text().replace("other", "noname"), noname.text());
     assert_eq!(
         ask(&node, &operator, "GET", "/_firn/tenants/other/usage", "")
             .await

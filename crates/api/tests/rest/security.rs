@@ -89,7 +89,7 @@ async fn the_operator_signs_in_with_a_password() {
     );
     assert_eq!(body["authentication_realm"]["name"], "reserved");
 
-    for wrong in [basic("elastic", "wrong"), basic("nobody", PASSWORD)] {
+    for wrong in [basic("elastic", "wrong"), basic("noname", PASSWORD)] {
         let answer = ask(&node, &wrong, "GET", "/a/_search", "").await;
         let text = reason(&answer);
         assert!(

@@ -110,12 +110,12 @@ fn tenants_and_operators_have_separate_objects() {
     let missing = |outcome: Result<()>| {
         let error = outcome.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ResourceNotFound);
-        error.reason().replace("theirs", "NAME").replace("nobodys", "NAME")
+        error.reason().replace("theirs", "NAME").replace("nonames", "NAME")
     };
     let get = |id: &str| world.control.saved_object(&acme, SavedKind::Search, id).map(|_| ());
     let delete = |id: &str| world.control.delete_saved_object(&acme, SavedKind::Search, id, None);
-    assert_eq!(missing(get("theirs")), missing(get("nobodys")));
-    assert_eq!(missing(delete("theirs")), missing(delete("nobodys")));
+    assert_eq!(missing(get("theirs")), missing(get("nonames")));
+    assert_eq!(missing(delete("theirs")), missing(delete("nonames")));
     // The same name, but another object.
     assert!(world.put(&acme, "theirs", Some(0), new("mine")).unwrap().1);
     assert_eq!(world.titles(&bolt), ["of bolt", "theirs"]);

@@ -314,7 +314,7 @@ fn a_view_is_a_reader_s_and_an_operator_s_only() {
     assert!(back.identity.tenant().is_none() && !back.identity.is_viewing());
 
     let refused = |token: &SessionToken, view: Option<View>| world.control.set_view(token, view).unwrap_err().kind();
-    assert_eq!(refused(&token, view("nobody")), ErrorKind::ResourceNotFound);
+    assert_eq!(refused(&token, view("noname")), ErrorKind::ResourceNotFound);
     let reason = |reason: &str| {
         let view = view("acme").unwrap();
         Some(View {

@@ -142,7 +142,7 @@ fn repeatable(
         return None;
     }
     let tenant = match &conditions.whose {
-        TenantCondition::Anybody => None,
+        TenantCondition::AnyTenant => None,
         TenantCondition::One(tenant) => Some(tenant),
         TenantCondition::Several(_) => return None,
     };
@@ -196,7 +196,7 @@ impl Conditions {
             query: query.clone(),
             filters: shard.filters.clone(),
             window: None,
-            whose: TenantCondition::Anybody,
+            whose: TenantCondition::AnyTenant,
         };
         if let Some((rest, window)) = time_window::split(filter, query, scoring) {
             (conditions.query, conditions.window) = (rest, Some(window));

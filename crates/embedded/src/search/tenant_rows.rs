@@ -30,7 +30,7 @@ use crate::segment::Segment;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TenantCondition {
     /// All documents.
-    Anybody,
+    AnyTenant,
     /// The documents of one tenant.
     One(Arc<str>),
     /// Documents that belong to all of these tenants, which hardly any document does.
@@ -41,7 +41,7 @@ impl TenantCondition {
     /// Adds a condition.
     pub(super) fn and(&mut self, tenant: Arc<str>) {
         match self {
-            Self::Anybody => *self = Self::One(tenant),
+            Self::AnyTenant => *self = Self::One(tenant),
             Self::One(own) if *own == tenant => {}
             Self::One(own) => *self = Self::Several(vec![Arc::clone(own), tenant]),
             Self::Several(all) => all.push(tenant),
@@ -51,7 +51,7 @@ impl TenantCondition {
     /// Returns the tenants, all of which a document must have.
     pub(super) fn tenants(&self) -> &[Arc<str>] {
         match self {
-            Self::Anybody => &[],
+            Self::AnyTenant => &[],
             Self::One(tenant) => std::slice::from_ref(tenant),
             Self::Several(tenants) => tenants,
         }

@@ -365,7 +365,7 @@ impl Core {
     /// Freezes a shard of a closed index; `None`: the index is open. The shard is open only while its files are being
     /// held, and serves no requests.
     fn freeze_closed(&self, index: &IndexState, slot: &ShardSlot) -> Result<Option<Frozen>> {
-        let _nobody_else_opens_it = slot.opening.lock();
+        let _exclusive = slot.opening.lock();
         match self.check_wanted(index) {
             Ok(()) => return Ok(None),
             Err(error) if error.kind() == ErrorKind::IndexClosed => {}

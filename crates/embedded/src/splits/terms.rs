@@ -206,7 +206,7 @@ mod tests {
             let found = terms.get_term_info(&Term::from_field_text(id, &name(number))).unwrap();
             assert_eq!(found.map(|info| info.doc_freq), Some(1), "{number}");
         }
-        assert_eq!(terms.get_term_info(&Term::from_field_text(id, "nobody")).unwrap(), None);
+        assert_eq!(terms.get_term_info(&Term::from_field_text(id, "noname")).unwrap(), None);
         let mut stream = terms.terms().range().ge(b"8").lt(b"9").into_stream().unwrap();
         let mut count = 0;
         while stream.advance() {

@@ -324,10 +324,10 @@ fn a_tenant_learns_no_value_of_others_from_counts() {
         (json!({"collapse": {"field": "nowhere"}}), false),
         (json!({"aggs": {"a": {"sum": {"field": "kind"}}}}), false),
     ] {
-        let nobody = outcome("9.9.9.9", &asked);
-        assert_eq!(nobody, outcome(&address(103), &asked), "{asked}");
-        let is_answered = matches!(nobody, Ok((0, 0)));
-        assert_eq!(is_answered, is_fine, "{asked}: {nobody:?}");
+        let noname = outcome("9.9.9.9", &asked);
+        assert_eq!(noname, outcome(&address(103), &asked), "{asked}");
+        let is_answered = matches!(noname, Ok((0, 0)));
+        assert_eq!(is_answered, is_fine, "{asked}: {noname:?}");
     }
     let body = json!({"query": {"term": {"ip": address(103)}}, "size": 0, "profile": true});
     let request = SearchRequest::parse(target("frozen-*"), Some(&body)).unwrap();

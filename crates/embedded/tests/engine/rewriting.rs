@@ -377,7 +377,7 @@ fn a_mount_without_reads_follows() {
     let folder = tempfile::tempdir().unwrap();
     let node = node_of(folder.path());
     by_tenant(&node, "logs", 1);
-    let mut random = fastrand::Rng::with_seed(firn_testkit::seed("a mount that nobody reads"));
+    let mut random = fastrand::Rng::with_seed(firn_testkit::seed("a mount that noname reads"));
     let mut model = Model::new();
     change(&node, &mut random, &mut model);
     snapshot(&node, "s", "logs").unwrap();
@@ -495,8 +495,8 @@ fn splits_without_a_tenant_list_are_read() {
     snapshot(&node, "s", "logs").unwrap();
     assert_eq!(holding(&node, "t7"), [("s".to_owned(), 0)], "not in the manifest");
     let splits = objects(folder.path(), "splits");
-    assert_eq!(take_out(&node, "nobody", "s").unwrap(), RewrittenSnapshot::default());
-    assert_eq!(holding(&node, "nobody"), []);
+    assert_eq!(take_out(&node, "noname", "s").unwrap(), RewrittenSnapshot::default());
+    assert_eq!(holding(&node, "noname"), []);
     assert_eq!(objects(folder.path(), "splits"), splits);
     assert_eq!(take_out(&node, "t7", "s").unwrap().documents, 1);
     assert_eq!(holding(&node, "t7"), [], "the rewritten split need not be read");

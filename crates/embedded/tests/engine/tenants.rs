@@ -156,7 +156,7 @@ fn only_the_tenants_shards_are_searched() {
     };
     assert_eq!(search(&node, &as_tenant("acme"), None, all.clone()), (20, 1, 0));
     assert_eq!(search(&node, &as_tenant("big"), None, all.clone()), (30, 2, 0));
-    assert_eq!(search(&node, &as_tenant("nobody"), None, all), (0, 1, 0));
+    assert_eq!(search(&node, &as_tenant("noname"), None, all), (0, 1, 0));
 }
 
 #[test]

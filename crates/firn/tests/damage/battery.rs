@@ -33,7 +33,7 @@ enum Who {
     Bravo,
     Ann,
     /// Without credentials: it must stay refused.
-    Nobody,
+    Anonymous,
 }
 
 /// Answer to a query.
@@ -95,7 +95,7 @@ pub fn ask(node: &Node, keys: &Keys, question: &Question) -> anyhow::Result<Told
         Who::Alpha => node.client().authorized(&keys.alpha),
         Who::Bravo => node.client().authorized(&keys.bravo),
         Who::Ann => node.client().authorized(basic("ann")),
-        Who::Nobody => node.client().clone(),
+        Who::Anonymous => node.client().clone(),
     };
     let answer = client.ask(question.method, &question.path, &question.body)?;
     Ok(Told::of(&answer))
@@ -113,8 +113,8 @@ fn question(who: Who, method: &'static str, path: &str, body: Value) -> Question
 /// Returns all queries in their order.
 pub fn questions() -> Vec<Question> {
     let mut all = vec![
-        question(Who::Nobody, "GET", "/_cat/indices?format=json", Value::Null),
-        question(Who::Nobody, "POST", "/plain/_search", json!({"size": 1})),
+        question(Who::Anonymous, "GET", "/_cat/indices?format=json", Value::Null),
+        question(Who::Anonymous, "POST", "/plain/_search", json!({"size": 1})),
         question(Who::Ann, "GET", "/_security/_authenticate", Value::Null),
     ];
     for path in [

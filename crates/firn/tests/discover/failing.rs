@@ -14,7 +14,7 @@ fn a_stage_that_cannot_be_answered_takes_no_other_with_it() {
             {"stage": "histogram", "split_by": "message"},
             {"stage": "top_values", "field": "message"},
             {"stage": "top_values", "field": "tags"},
-            {"stage": "top_values", "field": "nobody_has_it"},
+            {"stage": "top_values", "field": "noname_has_it"},
             {"stage": "cardinality", "fields": ["message", "status"]},
         ],
     }));
@@ -30,7 +30,7 @@ fn a_stage_that_cannot_be_answered_takes_no_other_with_it() {
         assert!(end["error"]["root_cause"].is_array(), "in Elasticsearch's shape: {end}");
     }
     assert_eq!(told.result("top_values:tags")["values"][0]["value"], "seventh");
-    let missing = told.result("top_values:nobody_has_it");
+    let missing = told.result("top_values:noname_has_it");
     assert_eq!((&missing["missing"], &missing["values"]), (&json!(EVENTS), &json!([])));
     let fields = told.result("cardinality")["fields"].as_array().unwrap();
     assert!(fields[0]["error"].is_object(), "{fields:?}");

@@ -123,12 +123,12 @@ fn a_background_run_is_reopened_by_its_caller() {
     let path = format!("/_firn/discover/{id}");
     // For other callers it has the answer of a missing run.
     let other = world.bravo.ask("GET", &path, &Value::Null);
-    let nobodys = world.alpha.ask(
+    let nonames = world.alpha.ask(
         "GET",
         &format!("/_firn/discover/{}x", &id[..id.len() - 1]),
         &Value::Null,
     );
-    assert_eq!((other.0, nobodys.0), (404, 404), "{other:?}");
+    assert_eq!((other.0, nonames.0), (404, 404), "{other:?}");
     assert_eq!(other.1["error"]["type"], "resource_not_found_exception");
     assert_eq!(world.bravo.ask("DELETE", &path, &Value::Null).0, 404);
     assert_eq!(world.alpha.ask("GET", "/_firn/discover/nonsense", &Value::Null).0, 400);

@@ -176,7 +176,7 @@ fn world() -> World {
     });
     operator.ok("PUT", "/_index_template/events", &template);
     operator.ok("PUT", "/_data_stream/events", &Value::Null);
-    operator.ok("PUT", "/nobodys/_doc/1", &json!({"of": format!("the operator {MARK}")}));
+    operator.ok("PUT", "/nonames/_doc/1", &json!({"of": format!("the operator {MARK}")}));
     let client_of = |tenant: &str| {
         operator.ok("PUT", &format!("/_firn/tenants/{tenant}"), &json!({}));
         let body = json!({"name": tenant, "metadata": {"tenant": tenant}});
@@ -294,7 +294,7 @@ fn path_of(pattern: &str, index: &str) -> String {
         ("{task_id}", "x:1"),
         ("{scroll_id}", "x"),
         ("{new_index}", "new"),
-        ("{username}", "nobody"),
+        ("{username}", "noname"),
         ("{repository}", "objects"),
         ("{snapshot}", "nightly"),
         ("{target_snapshot}", "copy"),
@@ -403,7 +403,7 @@ fn a_foreign_name_is_as_a_missing_one() {
     let before = everything_of(&world);
     // Same length, so that only the name differs.
     let missing = "qqqq-own";
-    let foreign = [format!("{MARK}-own"), "nobodys".to_owned(), format!("bravo~{MARK}-own")];
+    let foreign = [format!("{MARK}-own"), "nonames".to_owned(), format!("bravo~{MARK}-own")];
     for route in routes() {
         let writes = matches!(
             route.name.as_str(),
@@ -475,7 +475,7 @@ fn writes_reach_only_what_is_the_writer_s() {
     }
     assert_eq!(tried, 40);
     // The names of bravo's indices are free for alpha's own indices.
-    for name in [format!("{MARK}-own"), "nobodys".to_owned()] {
+    for name in [format!("{MARK}-own"), "nonames".to_owned()] {
         let answer = alpha
             .json("PUT", &format!("/{name}/_doc/1?refresh=true"), &event(json!({})))
             .unwrap();
@@ -484,8 +484,8 @@ fn writes_reach_only_what_is_the_writer_s() {
         assert_eq!(found["hits"]["total"]["value"], 1, "{found}");
     }
     assert_eq!(everything_of(&world), before);
-    let nobodys = world.operator.ok("GET", "/nobodys/_count", &Value::Null);
-    assert_eq!(nobodys["count"], 1);
+    let nonames = world.operator.ok("GET", "/nonames/_count", &Value::Null);
+    assert_eq!(nonames["count"], 1);
 }
 
 #[test]
@@ -520,7 +520,7 @@ fn a_tenant_deletes_only_its_own_by_query() {
     }
     let answer = delete("/events/_delete_by_query?routing=bravo", &all);
     assert_eq!(answer.status, 400, "{}", answer.text());
-    for name in [format!("{MARK}-own"), format!("bravo~{MARK}-own"), "nobodys".to_owned()] {
+    for name in [format!("{MARK}-own"), format!("bravo~{MARK}-own"), "nonames".to_owned()] {
         for more in ["", "?wait_for_completion=false"] {
             let answer = delete(&format!("/{name}/_delete_by_query{more}"), &all);
             assert_eq!(answer.status, 403, "{}", answer.text());
@@ -540,7 +540,7 @@ fn a_tenant_deletes_only_its_own_by_query() {
     assert_eq!((&rest["deleted"], &rest["failures"]), (&json!(9), &json!([])), "{rest}");
     assert_eq!(count(alpha), 0);
     assert_eq!(everything_of(&world), before);
-    assert_eq!(world.operator.ok("GET", "/nobodys/_count", &Value::Null)["count"], 1);
+    assert_eq!(world.operator.ok("GET", "/nonames/_count", &Value::Null)["count"], 1);
     // An operator's deletes find the documents of every tenant.
     let answer = world.operator.ok(
         "POST",

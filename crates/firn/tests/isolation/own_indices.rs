@@ -52,7 +52,7 @@ fn an_admin_makes_changes_and_deletes_its_own() {
         (status, body.to_string().replace(name, "NAME"))
     };
     let theirs = format!("{MARK}-own");
-    for name in ["events", "nobodys", theirs.as_str()] {
+    for name in ["events", "nonames", theirs.as_str()] {
         let told = missing(alpha, "DELETE", name);
         assert_eq!(told.0, 403, "{told:?}");
         assert_eq!(told, missing(alpha, "DELETE", "nothing"));

@@ -29,10 +29,10 @@ fn signing_in_and_out() {
     let folder = tempfile::tempdir().unwrap();
     let node = start(folder.path(), &[]);
     settle(&node);
-    let nobody = node.client().get("/_firn/session").unwrap();
-    assert_eq!(error(&nobody).1, "security_exception");
+    let noname = node.client().get("/_firn/session").unwrap();
+    assert_eq!(error(&noname).1, "security_exception");
     assert_eq!(
-        (nobody.status, nobody.header("www-authenticate")),
+        (noname.status, noname.header("www-authenticate")),
         (401, None),
         "the browser would ask by itself"
     );
@@ -163,7 +163,7 @@ fn sessions_are_separate_between_tenants() {
         ..ann.clone()
     };
     assert_eq!(mixed.send("POST", "/events/_search", &json!({})).status, 403);
-    for (tenant, reason) in [("bolt", "because"), ("acme", "because"), ("nobody", "")] {
+    for (tenant, reason) in [("bolt", "because"), ("acme", "because"), ("noname", "")] {
         let view = ann.send(
             "POST",
             "/_firn/session/view",
@@ -214,7 +214,7 @@ fn an_operator_takes_a_tenant_view_and_the_audit_log_records_it() {
     assert_eq!(take(json!({"tenant": "acme", "reason": "  "})).status, 400);
     assert_eq!(take(json!({"tenant": "acme", "reason": "x".repeat(1001)})).status, 400);
     assert_eq!(take(json!({"tenant": "acme", "reason": "x", "more": 1})).status, 400);
-    assert_eq!(take(json!({"tenant": "nobody", "reason": "x"})).status, 404);
+    assert_eq!(take(json!({"tenant": "noname", "reason": "x"})).status, 404);
     assert_eq!(take(json!({"tenant": "../acme", "reason": "x"})).status, 400);
     let by_basic = by_password
         .json("POST", "/_firn/session/view", &json!({"tenant": "acme", "reason": "x"}))

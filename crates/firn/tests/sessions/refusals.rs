@@ -143,8 +143,8 @@ fn wrong_passwords_are_refused_slowly_and_bodies_are_small() {
     settle(&node);
     let ann = Browser::sign_in(node.client(), "ann");
     let wrong = sign_in(node.client(), "ann", "a guess");
-    let unknown = sign_in(node.client(), "nobody", "a guess");
-    for (answer, name) in [(&wrong, "ann"), (&unknown, "nobody")] {
+    let unknown = sign_in(node.client(), "noname", "a guess");
+    for (answer, name) in [(&wrong, "ann"), (&unknown, "noname")] {
         let reason = format!("unable to authenticate user [{name}] for REST request [/_firn/session]");
         assert_eq!(error(answer), (401, "security_exception".to_owned(), reason));
         assert_eq!(

@@ -105,9 +105,9 @@ fn what_is_not_there_cannot_be_deleted() {
             Value::Null,
         )
     };
-    assert_eq!(delete("nobody").status, 404);
+    assert_eq!(delete("noname").status, 404);
     assert_eq!(delete("no%20name").status, 400);
-    assert_eq!(node.client().get("/_firn/tenants/nobody/deletion").unwrap().status, 404);
+    assert_eq!(node.client().get("/_firn/tenants/noname/deletion").unwrap().status, 404);
 }
 
 /// Closed indices that do not block the deletion, one that does, and their entries in the report.

@@ -276,7 +276,7 @@ mod tests {
             assert_eq!(store.count(), 1);
             let own = (0..120).map(|split| hashes(split, 50)[split % 50]);
             let asked: Vec<u64> = own
-                .chain([filter::hash(b"needle"), filter::hash(b"nobody's")])
+                .chain([filter::hash(b"needle"), filter::hash(b"noname's")])
                 .collect();
             let mut questions: Vec<_> = asked.iter().map(|hash| question(FIELD, *hash)).collect();
             questions.push(question("other", 1));
@@ -348,8 +348,8 @@ mod tests {
         let bed = Bed::new(100);
         let (object, _) = object_of(1, bytes.clone(), written.salt);
         let table = block_on(FilterTable::open(&bed.cache, Arc::clone(&object.store), &written)).unwrap();
-        let nobody = [question(FIELD, filter::hash(b"nobody's"))];
-        let without = block_on(table.without(&bed.cache, &nobody)).unwrap();
+        let noname = [question(FIELD, filter::hash(b"noname's"))];
+        let without = block_on(table.without(&bed.cache, &noname)).unwrap();
         assert_eq!(without, [[true, false, true, false]]);
         // Pages that are sound, but not a directory.
         for (numbers, directory) in [

@@ -71,8 +71,8 @@ impl GcsOptions {
             if self.credentials.is_none() {
                 // Emulators need no credentials, and the client must not request a token for them from Google's
                 // servers.
-                let nobody = StaticCredentialProvider::new(GcpCredential { bearer: String::new() });
-                builder = builder.with_credentials(Arc::new(nobody)).with_skip_signature(true);
+                let noname = StaticCredentialProvider::new(GcpCredential { bearer: String::new() });
+                builder = builder.with_credentials(Arc::new(noname)).with_skip_signature(true);
             }
         }
         let store = builder.build().map_err(|error| fault("", &error))?;

@@ -68,7 +68,7 @@ fn equal_scores_sort_an_empty_block() {
         json!(["uid", "_score"]),
         json!(["_score", "_doc"]),
     ] {
-        let body = json!({"sort": sort, "aggs": aggs, "post_filter": {"term": {"id": "nobody"}}});
+        let body = json!({"sort": sort, "aggs": aggs, "post_filter": {"term": {"id": "noname"}}});
         let response = run(vec![shard.ready()], &body).unwrap();
         assert!(response.hits.is_empty());
         assert_eq!(response.aggregations.as_deref(), Some(&json!({"most": {"value": 7.0}})));

@@ -166,7 +166,7 @@ fn top_hits_of_buckets() {
     let response = search(&json!({
         "size": 0, "query": {"match": {"message": "fox"}},
         "aggs": {
-            "users": {"terms": {"field": "user", "missing": "nobody"}, "aggs": {
+            "users": {"terms": {"field": "user", "missing": "noname"}, "aggs": {
                 "newest": {"top_hits": {"size": 1, "sort": [{"n": "desc"}], "_source": ["id"], "fields": ["code"], "version": true}},
                 "best": {"top_hits": {"size": 2, "_source": false}}
             }},

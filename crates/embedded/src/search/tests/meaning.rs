@@ -139,7 +139,7 @@ fn hits_name_the_queries_that_they_match() {
                 {"term": {"status": {"value": 200, "boost": 3, "_name": "ok"}}},
                 {"constant_score": {"filter": {"match": {"message": {"query": "dogs", "_name": "dogs"}}}}}
             ],
-            "must_not": [{"term": {"host.name": {"value": "nobody", "_name": "nobody"}}}],
+            "must_not": [{"term": {"host.name": {"value": "noname", "_name": "noname"}}}],
             "_name": "all"
         }});
         body["query"] = query;

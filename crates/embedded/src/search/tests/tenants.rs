@@ -328,7 +328,7 @@ fn profile_shows_segments_that_were_not_read() {
     assert_eq!((counts.read, read), (1, 72), "all rows are fewer than the first part");
 
     let mut body = of_b(10, 60, json!({"size": 0}));
-    body["query"]["bool"]["filter"][0]["term"]["tenant"] = json!("nobody");
+    body["query"]["bool"]["filter"][0]["term"]["tenant"] = json!("noname");
     let (counts, _) = ask(&shard, &body);
     assert_eq!((counts.pruned_by_tenant, counts.pruned, counts.read), (1, 0, 0));
 }

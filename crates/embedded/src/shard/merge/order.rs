@@ -54,14 +54,14 @@ impl Order {
         for input in &inputs {
             input.add_names(&mut names)?;
         }
-        let nobody = names.len() as u32;
+        let no_tenant = names.len() as u32;
         for (rank, known) in names.values_mut().enumerate() {
             *known = rank as u32;
         }
         let mut ranks = Vec::with_capacity(inputs.len());
         let mut counts = vec![0u32; names.len() + 1];
         for (input, source) in inputs.iter().zip(sources) {
-            let own = input.ranks(source, &names, nobody)?;
+            let own = input.ranks(source, &names, no_tenant)?;
             own.iter()
                 .filter(|rank| **rank != GONE)
                 .for_each(|rank| counts[*rank as usize] += 1);
@@ -70,7 +70,7 @@ impl Order {
         let large = large(&counts[..names.len()], own_docs_min);
         let mut starts = vec![0; counts.len()];
         let mut next = 0;
-        for rank in (0..=nobody).filter(|rank| !large.contains(rank)) {
+        for rank in (0..=no_tenant).filter(|rank| !large.contains(rank)) {
             starts[rank as usize] = next;
             next += counts[rank as usize];
         }
@@ -202,13 +202,13 @@ impl Input {
     }
 
     /// Returns for each document the rank of its tenant, or [`GONE`]. Of several tenants the first counts.
-    fn ranks(&self, source: &Source, names: &BTreeMap<String, u32>, nobody: u32) -> Result<Vec<u32>> {
+    fn ranks(&self, source: &Source, names: &BTreeMap<String, u32>, no_tenant: u32) -> Result<Vec<u32>> {
         let docs = source.open.meta.docs;
-        let mut ranks = vec![nobody; docs as usize];
+        let mut ranks = vec![no_tenant; docs as usize];
         if let Some(column) = &self.columns.names {
             let mut by_ord = Vec::with_capacity(column.num_terms());
             for ord in 0..column.num_terms() {
-                by_ord.push(names.get(&self.name(ord as u64)?).copied().unwrap_or(nobody));
+                by_ord.push(names.get(&self.name(ord as u64)?).copied().unwrap_or(no_tenant));
             }
             for doc in 0..docs {
                 if let Some(ord) = column.ords().values_for_doc(doc).min() {

@@ -122,7 +122,7 @@ fn newer_events_stay() {
     let documents = shard.documents();
     assert_eq!((of(&documents, MARK), of(&documents, "stays")), (12, 59));
     assert_eq!(shard.shard.purge_tenant(MARK, Some(50)).unwrap(), Purged::default());
-    assert_eq!(shard.shard.purge_tenant("nobody", Some(50)).unwrap(), Purged::default());
+    assert_eq!(shard.shard.purge_tenant("noname", Some(50)).unwrap(), Purged::default());
 }
 
 #[test]
