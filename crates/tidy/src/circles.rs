@@ -15,7 +15,7 @@ const CIRCLE_MAX: usize = 12;
 const LARGER: &[(&str, usize, &str)] = &[
     ("api", 102, "state and endpoints share files"),
     ("control", 16, "authentication and lifecycle share one service"),
-    ("embedded", 209, "search, shards and the engine are one crate"),
+    ("embedded", 208, "search, shards and the engine are one crate"),
     (
         "engine",
         156,

@@ -1,6 +1,5 @@
 //! Tests of the engine through its interface, on real folders and on a simulated disk.
 
-mod answered;
 mod catalog_crash;
 mod closed_snapshots;
 mod clustering_cost;
@@ -29,6 +28,7 @@ mod reading;
 mod recovering;
 mod remount;
 mod repository_fixture;
+mod response_cache;
 mod rewriting;
 mod snapshots;
 mod tenants;

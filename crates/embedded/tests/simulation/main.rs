@@ -24,6 +24,7 @@ use run::{Journal, Tally};
 /// Number of parallel runs: a run waits for the threads of its engine most of the time.
 const WORKERS: u64 = 2;
 
+#[expect(clippy::disallowed_methods, reason = "seed and duration come from the environment")]
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }

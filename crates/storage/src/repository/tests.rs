@@ -788,7 +788,6 @@ async fn large_manifests_are_read_sequentially() {
     }
     let state = repository.state().await.unwrap();
     let all: Vec<(String, u64)> = store.keys().into_iter().map(|key| (key, 0)).collect();
-    // The snapshot manifests are small.
     let entries: Vec<_> = state.snapshots.values().cloned().collect();
     assert_eq!(repository.manifests(entries).await.len(), 20);
     assert!(store.reading_max.load(Ordering::Relaxed) > 10);

@@ -474,6 +474,7 @@ impl Log {
     /// Creates the file of the next generation, whose header declares the durable part of the current file as its whole
     /// content, and makes it the current file. On failure nothing has changed, except that the file may exist; the next
     /// attempt replaces it.
+    #[expect(clippy::disallowed_methods, reason = "no seed may repeat the salt of a WAL file")]
     fn next_file(&self, state: &mut State) -> Result<()> {
         let header = Header {
             salt: fastrand::u32(..),

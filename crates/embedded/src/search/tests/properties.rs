@@ -153,6 +153,10 @@ impl Question {
 }
 
 /// Returns the number of cases: `PROPTEST_CASES`, or as many as take a few seconds.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the number of cases comes from the environment"
+)]
 fn config() -> ProptestConfig {
     match std::env::var_os("PROPTEST_CASES") {
         Some(_) => ProptestConfig::default(),

@@ -109,6 +109,10 @@ fn check(version: u32) {
 const WITH_TOTALS: &str = "3-totals";
 
 #[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "an order from the command line to write fixtures"
+)]
 fn totals_are_still_read() {
     if std::env::var_os("FIRN_WRITE_FIXTURES").is_some() && !fixture(WITH_TOTALS, "split").exists() {
         let mut shard = Shard::new(&mapping());
@@ -164,6 +168,10 @@ fn totals_are_still_read() {
 }
 
 #[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "an order from the command line to write fixtures"
+)]
 fn every_format_is_still_read() {
     if std::env::var_os("FIRN_WRITE_FIXTURES").is_some() && !fixture(VERSION, "split").exists() {
         write(VERSION);
