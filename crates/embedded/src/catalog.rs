@@ -43,6 +43,7 @@ use serde_json::Value;
 
 use self::file::CatalogFile;
 pub(crate) use self::inspection::Inspection;
+pub use self::inspection::is_panic_reported;
 
 /// Format of the tables and their JSON.
 pub(crate) const FORMAT: u32 = 1;

@@ -41,6 +41,7 @@ pub mod splits;
 pub mod tenants;
 mod varint;
 
+pub use crate::catalog::is_panic_reported;
 pub use crate::config::{Clock, ContextLimits, EmbeddedConfig, SpaceProbe, Watermark};
 pub use crate::data_folder::{CatalogVersion, NotedVersion, RebuildReport, rebuild_catalog};
 pub use crate::engine::{DamagedShard, Embedded, RecoveryReport};

@@ -56,6 +56,13 @@ struct SettingsArgs {
 /// Runs the command of the command line.
 pub(crate) fn main() -> ExitCode {
     let started = Instant::now();
+    // A panic that becomes an error is not printed beside that error.
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !firn_embedded::is_panic_reported() {
+            print(panic);
+        }
+    }));
     let result = match Cli::parse().command {
         Command::Serve(args) => serve::run(&args, started),
         Command::Demo(args) => demo::run(&args, started),

@@ -3,6 +3,7 @@
 //! When the file is opened, the store repairs it; after damage it falls back to an older state and drops the
 //! newer one. So a start reads a copy in memory first, and opens the file only if that copy has the newest state.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -31,6 +32,16 @@ pub(crate) enum Inspection {
     },
 }
 
+thread_local! {
+    static PANICS_ARE_REPORTED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Returns true while a panic of this thread would be caught and reported as an error, so that a panic hook need not print it.
+#[must_use]
+pub fn is_panic_reported() -> bool {
+    PANICS_ARE_REPORTED.get()
+}
+
 /// Inspects a file. Fails, with the file's name, if it is not a catalog or cannot be read.
 pub(super) fn inspect(disk: &dyn Disk, path: &Path) -> Result<Inspection> {
     let bytes = match disk.read(path) {
@@ -42,7 +53,9 @@ pub(super) fn inspect(disk: &dyn Disk, path: &Path) -> Result<Inspection> {
         }
     };
     // The store trusts bytes that its checksums do not cover, and panics if they are invalid.
+    PANICS_ARE_REPORTED.set(true);
     let read = catch_unwind(AssertUnwindSafe(|| read_copy(&bytes)));
+    PANICS_ARE_REPORTED.set(false);
     let read = read.unwrap_or_else(|_| Err(Error::internal("the store panicked while reading it")));
     read.map_err(|error| {
         Error::internal(format!(

@@ -89,7 +89,10 @@ fn time(node: &Node, name: &str, body: &Value) -> Duration {
 
 #[test]
 #[expect(clippy::print_stdout, reason = "its figures are what it is for")]
-#[expect(clippy::disallowed_methods, reason = "the size of the test comes from the environment")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the size of the test comes from the environment"
+)]
 fn clustering_cost() {
     let node = Node::new();
     let events = std::env::var("FIRN_CLUSTERED_EVENTS").map_or(EVENTS, |events| events.parse().unwrap());

@@ -288,7 +288,10 @@ fn is_read(name: &str) {
 
 /// Includes what this build writes.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "an order from the command line to write fixtures")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "an order from the command line to write fixtures"
+)]
 fn every_repository_is_still_read() {
     let newest = NAMES[NAMES.len() - 1];
     if std::env::var_os("FIRN_WRITE_FIXTURES").is_some() && !fixture(newest).exists() {

@@ -115,9 +115,16 @@ struct Outcome {
     failures: Vec<String>,
 }
 
+/// The page that a case of this seed zeroes made the store of the catalog panic.
+const SEED: u64 = 16_748_367_934_605_260_868;
+
 #[test]
 fn damage_is_found_or_does_no_harm() {
-    let seed = seed("damage");
+    // Without a number of cases these are the same ones each time: more cases, and others, are for `make soak`.
+    let seed = match number("FIRN_DAMAGE_CASES").or(number("FIRN_SEED")) {
+        Some(_) => seed("damage"),
+        None => SEED,
+    };
     let root = prepared_data();
     let questions = questions();
     let prepared = [

@@ -46,7 +46,7 @@ fn an_export_returns_its_estimate_until_it_is_confirmed() {
             assert!(estimate[name].as_u64() > Some(0), "{name} of {estimate}");
         }
         let reason = answer["error"]["reason"].as_str().unwrap();
-        assert!(reason.contains("[frozen] set to [run]"), "{reason}");
+        assert!(reason.contains("set [frozen] to [run]"), "{reason}");
         // The default is to ask.
         body.as_object_mut().unwrap().remove("frozen");
         refused(&world.alpha, &body, 409);

@@ -41,7 +41,7 @@ fn an_index_stays_until_its_snapshot_can_be_read() {
         for part in [
             "object [splits/",
             "the checksum of the page at offset",
-            "stays where it is",
+            "stays in place",
         ] {
             assert!(reason.contains(part), "{told}");
         }
