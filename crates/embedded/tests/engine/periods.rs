@@ -208,7 +208,7 @@ fn too_many_new_periods_in_one_bulk_are_refused_together() {
     assert!(responses[0].result.is_ok());
     let refused = responses[1].result.as_ref().unwrap_err();
     assert!(
-        refused.reason().contains("would make [109] new backing indices"),
+        refused.reason().contains("would create [109] new backing indices"),
         "{refused}"
     );
     assert_eq!(
