@@ -45,7 +45,7 @@ describe('fields of a dynamic mapping', () => {
     await look(page, 'discover-text-values');
     await values.getByRole('button', { name: 'Exclude level: info' }).click();
     await totalIs(page, 22);
-    await page.getByRole('dialog').getByRole('button', { name: 'Has a value' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Exists' }).click();
     await totalIs(page, 12);
     expect(await page.getByRole('list', { name: 'Filters' }).getByRole('button', { name: /^Filter: / }).allInnerTexts()).toEqual(['level.keyword is not info', 'level exists']);
     await page.getByRole('button', { name: 'Clear' }).click();
@@ -59,7 +59,7 @@ describe('fields of a dynamic mapping', () => {
     expect(await trace.innerText()).toBe('trace');
     expect(await list.locator('li[data-unused]').count()).toBe(0);
     await trace.click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Has a value' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Exists' }).click();
     await totalIs(page, 5);
   });
 
