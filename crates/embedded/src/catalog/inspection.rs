@@ -56,14 +56,13 @@ pub(super) fn inspect(disk: &dyn Disk, path: &Path) -> Result<Inspection> {
     PANICS_ARE_REPORTED.set(true);
     let read = catch_unwind(AssertUnwindSafe(|| read_copy(&bytes)));
     PANICS_ARE_REPORTED.set(false);
-    let read = read.unwrap_or_else(|_| Err(Error::internal("the store panicked while reading it")));
+    let read = read.unwrap_or_else(|_| Err(Error::internal("its pages are invalid")));
     read.map_err(|error| {
         Error::internal(format!(
             "the catalog [{}] is damaged: {}",
             path.display(),
             error.reason()
         ))
-        .caused_by(error)
     })
 }
 
