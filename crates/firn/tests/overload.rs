@@ -155,9 +155,11 @@ fn work_ends_when_the_client_goes_away() {
         }
     }
     // Scrolls whose first page was not delivered are closed.
-    let stats = client.get("/_nodes/stats/indices").unwrap().json();
-    let search = &stats["nodes"].as_object().unwrap().values().next().unwrap()["indices"]["search"];
-    assert_eq!(search["open_contexts"], 0, "{search}");
+    wait_until("no context is open", || {
+        let stats = client.get("/_nodes/stats/indices").unwrap().json();
+        let search = &stats["nodes"].as_object().unwrap().values().next().unwrap()["indices"]["search"];
+        search["open_contexts"] == 0
+    });
 }
 
 #[test]
