@@ -11,12 +11,17 @@ use tantivy::{DocId, SegmentReader};
 use crate::directory::DiskDirectory;
 use crate::field_lengths::Lengths;
 use crate::segment_cache::CACHE;
-use crate::segment_result_cache::RequestCache;
 use crate::splits::OpenSplit;
 
 /// Documents of a zone: few enough that reading a zone which a range cuts costs microseconds, and enough that a million
 /// documents have 4 KB of zones.
 pub(crate) const ZONE_DOCS: u32 = 4096;
+
+/// A cache of data that depends on segments.
+pub(crate) trait SegmentCache: Send + Sync {
+    /// Removes everything that depends on a segment.
+    fn forget(&self, segment: SegmentId);
+}
 
 /// See the module.
 pub(crate) struct SegmentMemo {
@@ -27,7 +32,7 @@ pub(crate) struct SegmentMemo {
     directory: Option<DiskDirectory>,
     time_zones: OnceLock<Option<Arc<Zones>>>,
     /// The cache that holds results of the segment, if there is one.
-    request_cache: OnceLock<Weak<RequestCache>>,
+    cache: OnceLock<Weak<dyn SegmentCache>>,
     /// Lengths of texts, counted when a query first scores by them.
     pub(crate) lengths: Lengths,
 }
@@ -36,7 +41,7 @@ impl Drop for SegmentMemo {
     /// Cached data of the segment would keep its files open.
     fn drop(&mut self) {
         CACHE.forget(self.segment);
-        if let Some(cache) = self.request_cache.get().and_then(Weak::upgrade) {
+        if let Some(cache) = self.cache.get().and_then(Weak::upgrade) {
             cache.forget(self.segment);
         }
     }
@@ -50,7 +55,7 @@ impl SegmentMemo {
             split: None,
             directory: None,
             time_zones: OnceLock::new(),
-            request_cache: OnceLock::new(),
+            cache: OnceLock::new(),
             lengths: Lengths::default(),
         }
     }
@@ -80,8 +85,8 @@ impl SegmentMemo {
     }
 
     /// Sets the cache that is notified when the segment is closed.
-    pub(crate) fn cached_in(&self, cache: &Arc<RequestCache>) {
-        self.request_cache.get_or_init(|| Arc::downgrade(cache));
+    pub(crate) fn cached_in(&self, cache: &Arc<dyn SegmentCache>) {
+        self.cache.get_or_init(|| Arc::downgrade(cache));
     }
 
     /// Returns the zones of `@timestamp` from its column; `None`: some document does not have exactly one value.

@@ -13,7 +13,6 @@
 //! unfinished work of a command that was never acknowledged.
 
 mod catalog_copy;
-mod catalog_version;
 mod index_record;
 mod quarantine;
 mod rebuild;
@@ -21,7 +20,6 @@ mod start_check;
 mod sweep;
 
 pub(crate) use self::catalog_copy::CatalogCopy;
-pub use self::catalog_version::{CatalogVersion, NotedVersion};
 pub(crate) use self::index_record::{IndexRecord, RecordState};
 pub(crate) use self::quarantine::{Quarantine, Quarantined, no_such_folder};
 pub use self::rebuild::{RebuildReport, rebuild_catalog};

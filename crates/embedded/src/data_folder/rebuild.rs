@@ -12,7 +12,7 @@ use firn_model::tier::Tier;
 use firn_model::{Error, Result};
 use firn_storage::disk::Disk;
 
-use super::catalog_version::CatalogVersion;
+use crate::catalog_version::CatalogVersion;
 use super::index_record::{IndexRecord, RecordState};
 use super::start_check::Evidence;
 use super::{CATALOG_FILE, CatalogCopy, Quarantine};

@@ -8,7 +8,7 @@ use firn_model::tier::Tier;
 use firn_model::{Error, Result};
 use firn_storage::disk::Disk;
 
-use super::catalog_version::{self, NotedVersion};
+use crate::catalog_version::{self, NotedVersion};
 use super::index_record::{IndexRecord, RecordState};
 use super::{CATALOG_FILE, CatalogCopy};
 use crate::shard::Shard;

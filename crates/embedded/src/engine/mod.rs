@@ -71,7 +71,6 @@ use self::contexts::Contexts;
 use self::metadata_copies::IndexRecords;
 pub use self::open::{DamagedShard, RecoveryReport};
 use self::recovery_gate::RecoveringCount;
-pub(crate) use self::response_cache::CachedResponse;
 use self::scoped_view::Views;
 use self::searching::InTime;
 use self::state::{ShardFactory, State};

@@ -10,7 +10,6 @@ use std::sync::{Arc, Weak};
 
 use firn_engine::RequestContext;
 use firn_engine::search::{SearchRequest, SearchResponse};
-use tantivy::index::SegmentId;
 
 use super::Core;
 use super::addressing::Addressed;
@@ -27,10 +26,9 @@ const TEXT_BYTES_MAX: usize = 16 << 10;
 
 /// Cached response, with the shards it was computed from.
 #[derive(Debug)]
-pub(crate) struct CachedResponse {
+struct CachedResponse {
     response: SearchResponse,
     shards: Vec<CachedShard>,
-    segments: Vec<SegmentId>,
 }
 
 /// State of a shard at the time of the search. Holds no files open.
@@ -86,11 +84,6 @@ pub(super) struct ResponseKey {
 }
 
 impl CachedResponse {
-    /// Returns the segments that the response covers and that a merge may remove.
-    pub(crate) fn segments(&self) -> impl Iterator<Item = SegmentId> + '_ {
-        self.segments.iter().copied()
-    }
-
     /// Returns the slots if no shard has changed.
     fn unchanged(&self) -> Option<Vec<Arc<ShardSlot>>> {
         self.shards.iter().map(CachedShard::unchanged).collect()
@@ -137,9 +130,10 @@ impl Core {
     /// Returns the cached response. Cheap enough for any thread.
     pub(super) fn answered(&self, ctx: &RequestContext, asked: &ResponseKey) -> Option<SearchResponse> {
         let answer = self.request_cache.get(&asked.name)?;
-        let Found::Response(answered) = &answer.found else {
+        let Found::Response { response, .. } = &answer.found else {
             return None;
         };
+        let answered = response.downcast_ref::<CachedResponse>()?;
         let slots = answered.unchanged()?;
         let now_ms = self.now_ms();
         for slot in slots {
@@ -202,14 +196,16 @@ impl PendingResponse {
             bytes: size_of::<SearchResponse>()
                 + FORMS * response.bytes()
                 + self.shards.len() * size_of::<CachedShard>(),
-            found: Found::Response(Arc::new(CachedResponse {
-                response: SearchResponse {
-                    printed: Some(Arc::default()),
-                    ..response.clone()
-                },
-                shards: self.shards,
+            found: Found::Response {
                 segments: segments().map(|segment| segment.reader.segment_id()).collect(),
-            })),
+                response: Arc::new(CachedResponse {
+                    response: SearchResponse {
+                        printed: Some(Arc::default()),
+                        ..response.clone()
+                    },
+                    shards: self.shards,
+                }),
+            },
         };
         cache.put(asked.name, answer);
     }

@@ -19,7 +19,8 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::recovery_gate::RecoveryGate;
 use crate::backoff::Backoff;
-use crate::data_folder::{CatalogVersion, IndexRecord, RecordState};
+use crate::catalog_version::CatalogVersion;
+use crate::data_folder::{IndexRecord, RecordState};
 use crate::mapper::CompiledMapping;
 use crate::mounts::MountedShard;
 use crate::pool::wait_for_others;

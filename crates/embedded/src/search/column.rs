@@ -14,7 +14,7 @@ use tantivy::columnar::{Column, ColumnIndex, ColumnType, MonotonicallyMappableTo
 use tantivy::directory::error::OpenReadError;
 use tantivy::{DocId, SegmentReader, TantivyError};
 
-use super::segment_pruning::TIMESTAMP;
+use firn_model::metadata::TIMESTAMP;
 use super::strings::StrColumn;
 use super::{paths, presence};
 use crate::schema::Class;

@@ -79,7 +79,6 @@ pub use self::fields_in_use::has_values;
 pub(crate) use self::memory::Memory;
 pub use self::memory::NodeMemory;
 pub(crate) use self::paths::{column_name, end_of, term as path_term};
-pub(crate) use self::segment_pruning::TIMESTAMP;
 pub(crate) use self::strings::StrColumn;
 pub use self::tenant_docs::{count as count_of_tenant, fields_of};
 pub use self::terms_enum::FoundTerms;

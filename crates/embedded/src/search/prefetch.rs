@@ -19,7 +19,7 @@ use super::fetch::RowAddress;
 use super::field::{self, Target};
 use super::matching_docs::DocRange;
 use super::newest_first;
-use super::segment_pruning::TIMESTAMP;
+use firn_model::metadata::TIMESTAMP;
 use super::segment_run::ShardPlan;
 use crate::schema::Class;
 use crate::segment::Segment;

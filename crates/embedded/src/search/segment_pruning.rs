@@ -3,14 +3,12 @@
 use std::sync::Arc;
 
 use firn_engine::query::{Bool, Query};
+use firn_model::metadata::TIMESTAMP;
 
 use super::compile::Compiler;
 use super::field::{NANOS, Target};
 use super::query::range;
 use crate::segment::Segment;
-
-/// The field whose bounds every segment stores.
-pub(crate) const TIMESTAMP: &str = "@timestamp";
 
 /// Returns inclusive bounds of `@timestamp`, in ms, for every match; `None`: matches may have any time. An empty
 /// range (`min > max`) matches nothing.

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::field::{NANOS, scalar_text};
 use super::prepare::constant_score;
 use super::query::range;
-use super::segment_pruning::TIMESTAMP;
+use firn_model::metadata::TIMESTAMP;
 
 /// Returns inclusive bounds of `@timestamp`, in ms, for every match in an index with this mapping; `None`: the
 /// query has no such condition.

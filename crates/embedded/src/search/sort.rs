@@ -187,7 +187,7 @@ impl ShardKey {
 
     /// Returns whether it is `@timestamp`, whose bounds segments store.
     pub(super) fn is_timestamp(&self) -> bool {
-        matches!(&self.source, Source::Number { path, .. } if path == super::segment_pruning::TIMESTAMP)
+        matches!(&self.source, Source::Number { path, .. } if path == firn_model::metadata::TIMESTAMP)
     }
 
     /// Reads a value of `search_after`.

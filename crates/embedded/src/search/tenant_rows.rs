@@ -21,7 +21,7 @@ use super::compile::Compiler;
 use super::conditions::take_out;
 use super::field::{Field, Target, scalar_text};
 use super::query::term::normalized;
-use super::segment_pruning::TIMESTAMP;
+use firn_model::metadata::TIMESTAMP;
 use super::time_window::Window;
 use crate::schema::Class;
 use crate::segment::Segment;

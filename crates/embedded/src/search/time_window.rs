@@ -17,7 +17,7 @@ use super::compile::Compiler;
 use super::conditions::take_out;
 use super::field::Target;
 use super::query::range;
-use super::segment_pruning::TIMESTAMP;
+use firn_model::metadata::TIMESTAMP;
 use super::tenant_rows::count_alive;
 use crate::segment::Segment;
 

@@ -12,6 +12,7 @@ mod cache_key;
 #[cfg(test)]
 mod tests;
 
+use std::any::Any;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +23,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tantivy::index::SegmentId;
 
-use crate::engine::CachedResponse;
+use crate::segment_memo::SegmentCache;
 
 pub(crate) use self::cache_key::{CacheKey, CachedRequest, Coverage, Part};
 
@@ -52,17 +53,22 @@ pub(crate) enum Found {
     /// Result of all segments, as the response shows it.
     Finished(Arc<Value>),
     /// The whole response, including hits.
-    Response(Arc<CachedResponse>),
+    Response {
+        /// A value of the engine: the response with the state of the shards that it was computed from.
+        response: Arc<dyn Any + Send + Sync>,
+        /// The segments that it covers.
+        segments: Box<[SegmentId]>,
+    },
 }
 
 impl Answer {
     /// Returns the segments that the result depends on.
     fn segments<'a>(&'a self, name: &'a CacheKey) -> impl Iterator<Item = SegmentId> + 'a {
-        let answered = match &self.found {
-            Found::Response(answered) => Some(answered.segments()),
-            Found::Partials(_) | Found::Finished(_) => None,
+        let of_response: &[SegmentId] = match &self.found {
+            Found::Response { segments, .. } => segments,
+            Found::Partials(_) | Found::Finished(_) => &[],
         };
-        name.segments().chain(answered.into_iter().flatten())
+        name.segments().chain(of_response.iter().copied())
     }
 }
 
@@ -127,6 +133,17 @@ pub struct ShardCache {
     account: Arc<Account>,
 }
 
+impl SegmentCache for RequestCache {
+    fn forget(&self, segment: SegmentId) {
+        let mut state = self.state.lock();
+        let names = state.segments.remove(&segment).unwrap_or_default();
+        let gone: Vec<Option<Entry>> = names.iter().map(|name| state.remove(name)).collect();
+        drop(state);
+        // Freeing memory takes time, so it happens without the lock.
+        drop(gone);
+    }
+}
+
 impl RequestCache {
     /// Creates an empty cache of at most `limit_bytes`; 0: it stores nothing.
     pub(crate) fn new(limit_bytes: usize) -> Arc<Self> {
@@ -144,16 +161,6 @@ impl RequestCache {
     /// Returns the bytes of a tenant's entries.
     pub fn tenant_bytes(&self, tenant: &str) -> u64 {
         self.state.lock().tenants.get(tenant).map_or(0, |own| own.bytes as u64)
-    }
-
-    /// Removes all entries that depend on a segment.
-    pub(crate) fn forget(&self, segment: SegmentId) {
-        let mut state = self.state.lock();
-        let names = state.segments.remove(&segment).unwrap_or_default();
-        let gone: Vec<Option<Entry>> = names.iter().map(|name| state.remove(name)).collect();
-        drop(state);
-        // Freeing memory takes time, so it happens without the lock.
-        drop(gone);
     }
 
     /// Returns a result; nothing is counted.
@@ -291,6 +298,7 @@ impl ShardCache {
 
     /// Makes a segment remove its entries from the cache when it is closed.
     pub(crate) fn watch(&self, segment: &crate::segment::Segment) {
-        segment.derived.cached_in(&self.cache);
+        let cache: Arc<dyn SegmentCache> = self.cache.clone();
+        segment.derived.cached_in(&cache);
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::deletes::DeleteSet;
 use crate::block_checksums::FileSum;
-use crate::data_folder::NotedVersion;
+use crate::catalog_version::NotedVersion;
 
 /// First word of a commit point.
 const MAGIC: &str = "firn-shard";

@@ -9,7 +9,7 @@ use firn_storage::disk::Disk;
 use firn_storage::wal::Syncer;
 
 use super::replay::ReplayThreads;
-use crate::data_folder::{CatalogVersion, NotedVersion};
+use crate::catalog_version::{CatalogVersion, NotedVersion};
 
 /// Settings and components of one shard.
 #[derive(Clone)]

@@ -19,7 +19,7 @@ pub struct RestoredSegment {
     pub split: SplitRef,
     /// Source of the bytes.
     pub bytes: Arc<dyn SplitBytes>,
-    /// Deletes from [`super::FrozenSegment::deletes`]; `None`: no document is deleted.
+    /// Deletes from [`crate::frozen_segment::FrozenSegment::deletes`]; `None`: no document is deleted.
     pub deletes: Option<Bytes>,
 }
 

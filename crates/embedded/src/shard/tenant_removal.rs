@@ -9,7 +9,8 @@ use super::config::ShardConfig;
 use super::deletes::DeleteSet;
 use super::from_splits::RestoredSegment;
 use super::purge::documents_of;
-use super::{FrozenSegment, Shard};
+use super::Shard;
+use crate::frozen_segment::FrozenSegment;
 
 /// Result of the removal.
 pub(crate) struct RemainingDocs {

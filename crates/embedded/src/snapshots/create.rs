@@ -24,7 +24,8 @@ use super::status::info_of;
 use super::{Use, Work, aborted, check_operator, status};
 use crate::engine::Core;
 use crate::engine::state::{IndexState, ShardSlot};
-use crate::shard::{FrozenSegment, Shard};
+use crate::frozen_segment::FrozenSegment;
+use crate::shard::Shard;
 
 /// How often a snapshot may lose objects that it relies on to a sweep before it fails.
 const SWEPT_MAX: usize = 16;

@@ -31,7 +31,8 @@ use super::rewrite_memo::RewrittenSplit;
 use super::tenant::holds;
 use super::{GoOn, Work};
 use crate::engine::Core;
-use crate::shard::{DeleteSet, FrozenSegment, RestoredSegment, Shard, ShardConfig};
+use crate::frozen_segment::FrozenSegment;
+use crate::shard::{DeleteSet, RestoredSegment, Shard, ShardConfig};
 use crate::splits::{WholeSplit, write_split};
 
 /// Write buffer of a split file, in bytes.

@@ -12,7 +12,7 @@ use super::aborted;
 use super::create::Scratch;
 use super::running_snapshots::Running;
 use crate::engine::Core;
-use crate::shard::FrozenSegment;
+use crate::frozen_segment::FrozenSegment;
 use crate::splits::write_split;
 
 /// Write buffer of a split file, in bytes. Progress is reported once per buffer.

@@ -40,7 +40,7 @@ pub(crate) struct OpenSplit {
     pub(super) largest_document: OnceLock<u64>,
 }
 
-/// Opens a split and reads its footer. `deletes` has the format of [`crate::shard::FrozenSegment::deletes`]. Blocks the
+/// Opens a split and reads its footer. `deletes` has the format of [`crate::frozen_segment::FrozenSegment::deletes`]. Blocks the
 /// calling thread while bytes are fetched.
 pub fn open_split(split: &SplitRef, bytes: Arc<dyn SplitBytes>, deletes: Option<&[u8]>) -> Result<Segment> {
     let logical = split.footer_logical();

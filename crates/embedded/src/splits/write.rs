@@ -19,9 +19,11 @@ use super::directory::owned;
 use super::split_info::About;
 use super::{SplitDocument, column_totals, columns, filters, lengths, names, open_recorder, terms};
 use crate::schema::{IGNORED, fields};
-use crate::search::{NumColumn, Stored, TIMESTAMP, docs_with_value};
+use firn_model::metadata::TIMESTAMP;
+use crate::search::{NumColumn, Stored, docs_with_value};
 use crate::segment_memo::Zones;
-use crate::shard::{FrozenSegment, TENANTS_FILE};
+use crate::frozen_segment::FrozenSegment;
+use crate::shard::TENANTS_FILE;
 
 /// Files of a segment that a split reproduces byte for byte. Columns and terms are converted; the others are stored as
 /// they are.

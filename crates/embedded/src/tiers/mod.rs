@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 
 pub use self::paths::TierPaths;
 use crate::config::{EmbeddedConfig, Watermark};
-use crate::data_folder::NotedVersion;
+use crate::catalog_version::NotedVersion;
 use crate::disk_watch::DiskWatch;
 use crate::engine::Core;
 use crate::lock::NodeLock;

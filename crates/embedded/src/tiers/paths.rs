@@ -11,7 +11,7 @@ use firn_model::{Error, Result};
 use firn_storage::disk::Disk;
 use serde::{Deserialize, Serialize};
 
-use crate::data_folder::NotedVersion;
+use crate::catalog_version::NotedVersion;
 use crate::lock::NodeLock;
 
 /// The data paths of tiers.

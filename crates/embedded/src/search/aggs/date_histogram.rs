@@ -15,7 +15,7 @@ use super::super::column::{NumColumn, Number, ValueBlock};
 use super::super::compile::Compiler;
 use super::super::field::Numeric;
 use super::super::memory::Memory;
-use super::super::segment_pruning::TIMESTAMP;
+use firn_model::metadata::TIMESTAMP;
 use super::row_order_counts::OrderedRows;
 use super::source::{self, Source, unsupported};
 use super::table::Table;

@@ -10,7 +10,7 @@ use super::super::compile::Compiler;
 use super::super::field::{Numeric, Target};
 use super::super::memory::Memory;
 use super::super::paths;
-use super::super::segment_pruning::TIMESTAMP;
+use firn_model::metadata::TIMESTAMP;
 use super::row_order_counts::OrderedRows;
 use super::source::{self, Source};
 use super::{Collector, Scope, paced};

@@ -11,7 +11,7 @@ use tantivy::DocId;
 
 use super::super::column::NumColumn;
 use super::super::memory::Memory;
-use super::super::segment_pruning::TIMESTAMP;
+use firn_model::metadata::TIMESTAMP;
 use super::super::tenant_rows::{TenantSpan, count_alive, first_row};
 use super::{Kind, Plan};
 use crate::segment::Segment;

@@ -21,7 +21,8 @@ use super::support::*;
 use crate::block_checksums::FileSum;
 use crate::search::ShardSearch;
 use crate::segment::{Segment, ShardSnapshot};
-use crate::shard::{DeleteSet, FrozenSegment, SegmentMeta};
+use crate::frozen_segment::FrozenSegment;
+use crate::shard::{DeleteSet, SegmentMeta};
 use crate::splits::{ReadRange, SplitBytes, WholeSplit, open_split, write_split};
 
 /// Returns a Tantivy file with the footer that Tantivy opens it by: a text, its length and a magic number.

@@ -3,7 +3,8 @@
 use firn_storage::split::SplitRef;
 
 use super::*;
-use crate::shard::{FrozenSegment, RestoredSegment};
+use crate::frozen_segment::FrozenSegment;
+use crate::shard::RestoredSegment;
 use crate::splits::{WholeSplit, write_split};
 
 fn event(number: u64) -> String {

@@ -1,4 +1,4 @@
-//! Frozen segments: committed segments that stay unchanged while a snapshot reads them.
+//! Frozen segment: a committed segment that stays unchanged while a snapshot reads it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,10 +7,7 @@ use bytes::Bytes;
 use firn_model::Result;
 use tantivy::SegmentReader;
 
-use super::Shard;
-use super::commit::{SegmentMeta, damaged, read_deletes, segment_dir};
-use super::deletes::DeleteSet;
-use crate::block_checksums::CHECKSUMS_FILE;
+use crate::shard::{DeleteSet, SegmentMeta, damaged};
 use crate::tenants::SegmentTenants;
 
 /// Segment of a commit point with the deletes of that moment. Its files are open: a merge may replace the segment
@@ -62,40 +59,5 @@ impl FrozenSegment {
             }
         }
         Ok(())
-    }
-}
-
-impl Shard {
-    /// Makes all acknowledged writes durable and returns the segments that contain them.
-    pub fn freeze(&self) -> Result<Vec<FrozenSegment>> {
-        self.check_writable()?;
-        self.flush_now()?;
-        // While this lock is held, no flush removes a file of the commit point.
-        let committed = self.commit_lock.lock();
-        let mut frozen = Vec::with_capacity(committed.segments.len());
-        for segment in &committed.segments {
-            let generation = segment.meta.generation;
-            let open = self.open_segment(generation)?;
-            let dir = segment_dir(&self.config.dir, generation);
-            let mut meta = segment.meta.clone();
-            // A split has page checksums, and a restore rebuilds this file.
-            meta.files.remove(CHECKSUMS_FILE);
-            let mut files = BTreeMap::new();
-            for name in meta.files.keys() {
-                files.insert(name.clone(), self.config.disk.map(&dir.join(name))?);
-            }
-            let deletes = match &segment.deletes {
-                Some(file) => read_deletes(&*self.config.disk, &self.config.dir, file, segment.meta.docs)?,
-                None => DeleteSet::default(),
-            };
-            frozen.push(FrozenSegment {
-                meta,
-                reader: open.reader.clone(),
-                files,
-                tenants: open.tenants.clone(),
-                deletes,
-            });
-        }
-        Ok(frozen)
     }
 }
