@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use firn_embedded::mapper::{CompiledMapping, Unmapped, map_document};
+use firn_shard::mapper::{CompiledMapping, Unmapped, map_document};
 use firn_model::mapping::Mapping;
 use firn_model::settings::IndexSettings;
 

@@ -9,8 +9,8 @@ use firn_model::Result;
 use crate::bulk::WrittenShard;
 use crate::engine::Core;
 use crate::engine::state::{IndexState, ShardSlot};
-use crate::shard::Shard;
 use crate::ticker::{Lowered, is_gone, upkeep_flow, yield_to_others};
+use firn_shard::Shard;
 
 /// Size of the largest merged segment, as in a shard's defaults.
 const MERGED_BYTES_MAX: u64 = 5 << 30;

@@ -13,8 +13,8 @@ use crate::disk_watch::DiskWatch;
 use crate::engine::Core;
 use crate::engine::state::{IndexState, ShardSlot};
 use crate::maintenance::{Policy, ShardView, due};
-use crate::pool::Flow;
-use crate::shard::Shard;
+use firn_scheduler::Flow;
+use firn_shard::Shard;
 
 /// Time between two ticks. A tenth of the default refresh interval, so that a refresh is at most a tenth late.
 const TICK: Duration = Duration::from_millis(100);
@@ -260,7 +260,7 @@ impl Core {
                 "write out",
                 |slot| &slot.writing_out,
                 |slot| {
-                    slot.on_shard(crate::shard::Shard::write_out_buffers)?;
+                    slot.on_shard(firn_shard::Shard::write_out_buffers)?;
                     slot.changed.store(true, Ordering::Relaxed);
                     Ok(())
                 },

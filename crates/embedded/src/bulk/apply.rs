@@ -16,9 +16,9 @@ use super::update::Updating;
 use super::{Progress, WrittenShard, source_of};
 use crate::engine::Core;
 use crate::engine::state::{IndexState, ShardSlot, add_us};
-use crate::parallel::run_indexed;
-use crate::pool::yield_now;
-use crate::shard::{Shard, ShardOp};
+use firn_scheduler::parallel::run_indexed;
+use firn_scheduler::yield_now;
+use firn_shard::{Shard, ShardOp};
 
 /// Maximum items of a shard in one batch if their order does not matter:
 /// batches of generated ids run on several threads.

@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 
 use super::{Answer, Progress, WrittenShard};
 use crate::engine::Core;
-use crate::parallel::Countdown;
-use crate::pool::Flow;
+use firn_scheduler::Flow;
+use firn_scheduler::parallel::Countdown;
 
 /// Sends the response once all writes are as durable as required and as searchable as requested.
 pub(super) fn complete(core: &Arc<Core>, refresh: Refresh, progress: Progress, answer: Answer) {

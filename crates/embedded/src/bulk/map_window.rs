@@ -15,9 +15,9 @@ use super::{member_lookup, source_of};
 use crate::engine::Core;
 use crate::engine::mapping::{MAPPING_PASSES, unmapped_in};
 use crate::engine::state::{IndexState, ShardSlot};
-use crate::mapper::{MappedDocument, map_document};
-use crate::parallel::run_indexed;
-use crate::pool::yield_now;
+use firn_scheduler::parallel::run_indexed;
+use firn_scheduler::yield_now;
+use firn_shard::mapper::{MappedDocument, map_document};
 
 /// Documents that one task maps: some hundred microseconds of work.
 const CHUNK_DOCUMENTS: usize = 128;

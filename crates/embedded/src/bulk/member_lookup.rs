@@ -3,7 +3,7 @@
 use firn_model::json_depth::nests_deeper;
 use sonic_rs::LazyValue;
 
-use crate::mapper::NESTING_MAX;
+use firn_shard::mapper::NESTING_MAX;
 
 /// Returns a member of a source's top level; `None`: there is none of that name.
 ///

@@ -34,7 +34,7 @@ pub(crate) use self::tenant_resolution::{Located, locate};
 
 use crate::engine::state::{IndexState, ShardSlot};
 use crate::engine::{Core, panicked};
-use crate::pool::Flow;
+use firn_scheduler::Flow;
 
 /// Items that are mapped before they are applied: enough to keep every thread busy, few enough
 /// that their mapped form (a few times their source) stays small.
@@ -81,7 +81,7 @@ pub(crate) struct WrittenShard {
     pub(crate) index: Arc<IndexState>,
     pub(crate) slot: Arc<ShardSlot>,
     /// The shard that took the writes; the slot may hold another one by now.
-    pub(crate) shard: Arc<crate::shard::Shard>,
+    pub(crate) shard: Arc<firn_shard::Shard>,
     /// Must be durable before the response.
     pub(crate) position: Position,
     /// Positions of its items.

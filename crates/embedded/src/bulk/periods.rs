@@ -16,7 +16,7 @@ use sonic_rs::JsonValueTrait;
 use super::{member_lookup, source_of};
 use crate::engine::Core;
 use crate::engine::state::IndexState;
-use crate::mapper::MappedDocument;
+use firn_shard::mapper::MappedDocument;
 
 /// Every period is a number of whole days, so one time of a day selects the index of the whole day.
 const DAY_MS: i64 = 86_400_000;

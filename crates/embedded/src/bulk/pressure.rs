@@ -7,7 +7,7 @@ use firn_engine::document::{BulkItem, Operation};
 use firn_engine::{FairPermit, FairSemaphore};
 use firn_model::{Error, ErrorKind, Result};
 
-use crate::pool::{Flow, FlowKey};
+use firn_scheduler::{Flow, FlowKey};
 
 /// Counts the bytes of all bulks without a response, and refuses bulks above the limit: first those of the tenant
 /// that uses most of it.

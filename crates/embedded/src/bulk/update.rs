@@ -13,7 +13,7 @@ use super::periods::check_time;
 use super::tenant_resolution::{check_owner, stamped};
 use crate::engine::Core;
 use crate::engine::state::IndexState;
-use crate::shard::{Shard, ShardOp};
+use firn_shard::{Shard, ShardOp};
 
 /// Result of an update.
 pub(super) struct Updated {

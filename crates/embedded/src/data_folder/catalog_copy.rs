@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::catalog_version::NotedVersion;
+use firn_segment::catalog_version::NotedVersion;
 
 const FILE: &str = "catalog.copy";
 const MAGIC: &str = "firn-catalog-copy";

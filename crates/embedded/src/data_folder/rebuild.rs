@@ -12,15 +12,15 @@ use firn_model::tier::Tier;
 use firn_model::{Error, Result};
 use firn_storage::disk::Disk;
 
-use crate::catalog_version::CatalogVersion;
 use super::index_record::{IndexRecord, RecordState};
 use super::start_check::Evidence;
 use super::{CATALOG_FILE, CatalogCopy, Quarantine};
 use crate::catalog::{Catalog, Inspection};
 use crate::lock::NodeLock;
 use crate::mounts::manifest_file;
-use crate::shard::Shard;
 use crate::tiers::TierPaths;
+use firn_segment::catalog_version::CatalogVersion;
+use firn_shard::Shard;
 
 /// Report of a rebuild.
 #[derive(Debug, Clone, Default)]

@@ -8,11 +8,12 @@ use firn_model::tier::Tier;
 use firn_model::{Error, Result};
 use firn_storage::disk::Disk;
 
-use crate::catalog_version::{self, NotedVersion};
 use super::index_record::{IndexRecord, RecordState};
 use super::{CATALOG_FILE, CatalogCopy};
-use crate::shard::Shard;
 use crate::tiers::TierPaths;
+use firn_segment::catalog_version;
+use firn_segment::catalog_version::NotedVersion;
+use firn_shard::Shard;
 
 /// Folder of an index on one device.
 pub(crate) struct IndexFolder {

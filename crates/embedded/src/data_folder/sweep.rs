@@ -15,7 +15,7 @@ use super::index_record::RecordState;
 use super::quarantine::Quarantine;
 use super::start_check::{Evidence, IndexFolder};
 use crate::engine::state::ShardFactory;
-use crate::shard::Shard;
+use firn_shard::Shard;
 
 /// Result of a sweep.
 #[derive(Debug, Default)]

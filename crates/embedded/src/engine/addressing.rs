@@ -17,12 +17,13 @@ use super::can_match::{CanMatch, matching_shards};
 use super::state::{IndexState, Served, ShardSlot, State, for_readers};
 use crate::maintenance::is_search_idle;
 use crate::mounts::{Conditions, MountedShard, Opened};
-use crate::pool::wait_for_others;
-use crate::search::{FailedShard, NotOpened, ShardSearch, TenantRestriction, shard_conditions};
-use crate::segment::ShardSnapshot;
-use crate::segment_result_cache::ShardCache;
-use crate::splits::dry_run::metered;
 use crate::ticker::{policy_of, view_of};
+use firn_scheduler::wait_for_others;
+use firn_search::pruning::shard_conditions;
+use firn_search::result_cache::ShardCache;
+use firn_search::{FailedShard, NotOpened, ShardSearch, TenantRestriction};
+use firn_segment::segment::ShardSnapshot;
+use firn_segment::splits::dry_run::metered;
 
 /// Maximum number of name resolutions while indices of the expression are being deleted.
 const ADDRESS_TRIES: usize = 5;

@@ -9,10 +9,11 @@ use firn_engine::admin::{AnalyzeRequest, AnalyzedToken, ForceMergeRequest, Shard
 use firn_engine::search::IndexTarget;
 use firn_model::names::resolve;
 use firn_model::{Error, ErrorKind, Result};
+use firn_segment::segment_memo::SegmentCache;
 
 use super::Core;
 use super::state::{IndexState, ShardSlot};
-use crate::analysis;
+use firn_segment::analysis;
 
 impl Core {
     /// Makes all acknowledged writes searchable.

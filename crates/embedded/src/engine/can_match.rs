@@ -10,8 +10,8 @@ use super::Core;
 use super::addressing::restriction;
 use super::state::IndexState;
 use crate::mounts::Conditions;
-use crate::search::required_terms::Exact;
-use crate::search::shard_conditions;
+use firn_search::pruning::required_terms::Exact;
+use firn_search::pruning::shard_conditions;
 
 /// Parts of a search that decide which shards and splits are pruned.
 #[derive(Clone, Copy)]

@@ -19,7 +19,7 @@ use super::addressing::Addressed;
 use super::index_ids::fresh_uuid;
 use super::state::{ContextCounters, ShardSlot, add_us};
 use crate::config::ContextLimits;
-use crate::search::{After, FailedShard, ShardSearch};
+use firn_search::{After, FailedShard, ShardSearch};
 
 /// The open contexts.
 pub(crate) struct Contexts {

@@ -8,7 +8,7 @@ use firn_model::Result;
 
 use super::Core;
 use super::addressing::ShardSelection;
-use crate::search::{can_match, has_values};
+use firn_search::{can_match, has_values};
 
 impl Core {
     /// Returns the indices that may hold a match of the filter, with the fields that have values. Shards that fail are

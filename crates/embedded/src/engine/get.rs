@@ -13,8 +13,8 @@ use super::searching::{on_search_pool, told, until_dropped};
 use super::state::{IndexState, for_readers};
 use super::{Core, panicked, run_on};
 use crate::bulk::{Located, locate, shard_of_id};
-use crate::pool::yield_now;
-use crate::search::Memory;
+use firn_scheduler::yield_now;
+use firn_search::Memory;
 
 /// Rough size of a result without its source, bytes.
 const RESULT_BYTES: usize = 256;

@@ -7,7 +7,7 @@ use firn_model::{ErrorKind, Result};
 use std::sync::Arc;
 
 use super::Core;
-use crate::mapper::{MappedDocument, Unmapped, map_document};
+use firn_shard::mapper::{MappedDocument, Unmapped, map_document};
 
 /// Passes over a document before fields that are still unmapped are flattened: the second pass sees the fields
 /// that the first one found, the third those of a concurrent writer that gave them another type.

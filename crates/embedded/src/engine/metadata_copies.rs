@@ -13,8 +13,8 @@ use parking_lot::Mutex;
 
 use super::Core;
 use crate::data_folder::{Evidence, RecordState};
-use crate::pool::Flow;
 use crate::ticker::Lowered;
+use firn_scheduler::Flow;
 
 /// Metadata of indices as last written to their folders.
 pub(crate) struct IndexRecords {

@@ -82,14 +82,14 @@ use crate::data_folder::{CatalogCopy, Quarantine};
 use crate::disk_watch::DiskWatch;
 use crate::lock::NodeLock;
 use crate::mounts::Mounts;
-use crate::pool::{Flow, Pool};
 use crate::scrub::{DamageCounters, Scrub};
-use crate::search::NodeMemory;
-use crate::segment_result_cache::RequestCache;
 use crate::snapshots::{Repositories, check_operator};
-use crate::splits::dry_run::catch;
 use crate::ticker::{EVERYTHING_DUE, Ticker};
 use crate::tiers::Tiers;
+use firn_scheduler::{Flow, Pool};
+use firn_search::NodeMemory;
+use firn_search::result_cache::RequestCache;
+use firn_segment::splits::dry_run::catch;
 
 /// Engine on Tantivy: one machine, one data folder, one process.
 ///

@@ -26,8 +26,8 @@ use super::can_match::CanMatch;
 use super::state::{IndexState, Served, ShardSlot};
 use super::{Core, Embedded, panicked, run_on};
 use crate::mounts::{MountedIndex, MountedShard};
-use crate::search::search_page;
 use crate::snapshots::{Reading, Use, Work, check_holds_events, check_operator};
+use firn_search::search_page;
 
 /// Mount whose snapshot has been read and checked.
 struct Planned {

@@ -27,20 +27,21 @@ use crate::bulk::pressure::Pressure;
 use crate::catalog::{Catalog, Inspection};
 use crate::config::EmbeddedConfig;
 use crate::data_folder::{
-    CATALOG_FILE, CatalogCopy, CatalogVersion, Evidence, Quarantine, refuse_lost_catalog, refuse_old_catalog, sweep,
+    CATALOG_FILE, CatalogCopy, Evidence, Quarantine, refuse_lost_catalog, refuse_old_catalog, sweep,
 };
 use crate::disk_reserve::DiskReserve;
 use crate::disk_watch::DiskWatch;
 use crate::lock::NodeLock;
 use crate::merge_schedule::SEGMENTS_CALM_MAX;
 use crate::mounts::{Mounts, open_regions};
-use crate::pool::{Pool, PoolConfig};
 use crate::scrub::{DamageCounters, Scrub};
-use crate::search::NodeMemory;
-use crate::segment_result_cache::RequestCache;
-use crate::shard::{ReplayThreads, Shard, ShardConfig};
 use crate::snapshots::{Repositories, scratch_dir};
 use crate::tiers::{Tiers, no_device};
+use firn_scheduler::{Pool, PoolConfig};
+use firn_search::NodeMemory;
+use firn_search::result_cache::RequestCache;
+use firn_segment::catalog_version::CatalogVersion;
+use firn_shard::{ReplayThreads, Shard, ShardConfig};
 
 /// Result of opening, for the log.
 #[derive(Debug, Clone, Default)]

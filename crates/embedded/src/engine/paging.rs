@@ -12,7 +12,7 @@ use super::Core;
 use super::addressing::{Addressed, ShardSelection, check_behind};
 use super::contexts::{InUse, Scroll};
 use super::searching::with_failures;
-use crate::search::{FailedShard, can_match};
+use firn_search::{FailedShard, can_match};
 
 impl Core {
     /// Opens a point in time over the searchable documents.

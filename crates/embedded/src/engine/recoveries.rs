@@ -9,8 +9,8 @@ use firn_model::names::resolve;
 use super::Core;
 use super::state::{IndexState, Served, ShardSlot};
 use crate::mounts::MountedShard;
-use crate::shard::Shard;
 use crate::snapshots::with_restored;
+use firn_shard::Shard;
 
 impl Core {
     /// Returns the recoveries of a target, sorted by index and shard number. Includes indices that are still being

@@ -16,7 +16,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::Core;
 use super::state::{IndexState, ShardSlot};
-use crate::pool::wait_for_far;
+use firn_scheduler::wait_for_far;
 
 /// Maximum wait of a request without a timeout: Elasticsearch's default `timeout` of writes.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -15,9 +15,9 @@ use super::Core;
 use super::addressing::Addressed;
 use super::state::ShardSlot;
 use crate::mounts::MountedShard;
-use crate::search::ShardSearch;
-use crate::segment::ShardSnapshot;
-use crate::segment_result_cache::{Answer, CacheKey, Found, ShardCache};
+use firn_search::ShardSearch;
+use firn_search::result_cache::{Answer, CacheKey, Found, ShardCache};
+use firn_segment::segment::ShardSnapshot;
 
 /// A cached response is stored twice: as values and as printed JSON.
 const FORMS: usize = 2;

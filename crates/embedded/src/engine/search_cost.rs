@@ -13,8 +13,9 @@ use serde_json::{Map, Value};
 use super::Core;
 use super::addressing::{Addressed, ShardSelection};
 use crate::mounts::{SampledOut, sampled, sampled_alike};
-use crate::search::{self, SearchReads, ShardSearch, Unopened, search_page};
-use crate::splits::dry_run::metered;
+use firn_search;
+use firn_search::{SearchReads, ShardSearch, Unopened, search_page};
+use firn_segment::splits::dry_run::metered;
 
 /// Assumed latency of a request to a store without measurements, ms.
 const LATENCY_MS: u64 = 30;
@@ -54,7 +55,7 @@ impl Core {
         let shards = addressed.len() as u32 + skipped;
         let searches = searches(addressed);
         let limits = self.search_limits();
-        let mut reads = search::cost(&searches, &Arc::new(request.clone()), ctx, now_ms, &limits)?;
+        let mut reads = firn_search::cost(&searches, &Arc::new(request.clone()), ctx, now_ms, &limits)?;
         let sampled = reads.splits;
         let is_near = reads.bytes() == 0 && left_out.splits == 0;
         scale(&mut reads, left_out);
@@ -89,7 +90,7 @@ impl Core {
             splits: left_out.splits,
             footers: left_out.footers,
         };
-        let reads = search::told_to_tenant(&searches, &request, ctx, now_ms, &limits, unopened)?;
+        let reads = firn_search::told_to_tenant(&searches, &request, ctx, now_ms, &limits, unopened)?;
         Ok(SearchCost {
             shards,
             skipped,

@@ -16,9 +16,9 @@ use super::addressing::{ShardSelection, check_behind, split};
 use super::response_cache::ResponseKey;
 use super::state::{ShardSlot, add_us};
 use super::{Core, panicked, run_on};
-use crate::pool::yield_now;
-use crate::search::{After, FailedShard, SearchLimits, ShardSearch, describe, search_page};
-use crate::splits::dry_run::metered;
+use firn_scheduler::yield_now;
+use firn_search::{After, FailedShard, SearchLimits, ShardSearch, describe, search_page};
+use firn_segment::splits::dry_run::metered;
 
 /// Cancels work when the future that waits for it is dropped: the client disconnected or stopped waiting.
 struct CancelOnDrop(Option<Cancel>);

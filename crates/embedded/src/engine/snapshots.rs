@@ -88,7 +88,9 @@ impl Snapshots for Embedded {
         let begun = plan.info();
         // The result is logged, and the status API shows it.
         let job = move || drop(core.make_snapshot(plan));
-        self.core.snapshot_pool.spawn(&crate::pool::Flow::of(&ctx.scope), job)?;
+        self.core
+            .snapshot_pool
+            .spawn(&firn_scheduler::Flow::of(&ctx.scope), job)?;
         Ok(begun)
     }
 
@@ -214,7 +216,7 @@ impl Snapshots for Embedded {
             snapshot: request.snapshot.clone(),
             ..Restored::default()
         };
-        self.core.snapshot_pool.spawn(&crate::pool::Flow::of(&ctx.scope), move || {
+        self.core.snapshot_pool.spawn(&firn_scheduler::Flow::of(&ctx.scope), move || {
             if let Err(error) = core.restore(&request, &|| go_on(&core)) {
                 tracing::warn!(repository = request.repository, snapshot = request.snapshot, %error, "a restore failed");
             }

@@ -19,14 +19,14 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::recovery_gate::RecoveryGate;
 use crate::backoff::Backoff;
-use crate::catalog_version::CatalogVersion;
 use crate::data_folder::{IndexRecord, RecordState};
-use crate::mapper::CompiledMapping;
 use crate::mounts::MountedShard;
-use crate::pool::wait_for_others;
-use crate::segment_result_cache::Account;
-use crate::shard::{ReplayThreads, Shard, ShardConfig};
 use crate::tiers::{TierPaths, no_tier};
+use firn_scheduler::wait_for_others;
+use firn_search::result_cache::Account;
+use firn_segment::catalog_version::CatalogVersion;
+use firn_shard::mapper::CompiledMapping;
+use firn_shard::{ReplayThreads, Shard, ShardConfig};
 
 /// Metadata and all data derived from it.
 pub(crate) struct State {
@@ -321,7 +321,7 @@ impl ShardSlot {
     }
 
     /// While this lock is held, the shard is not replaced by its copy on another device. Hold it for one batch at most,
-    /// and never across [`crate::pool::yield_now`]: a move waits for this lock, and other writes wait for the move.
+    /// and never across [`firn_scheduler::yield_now`]: a move waits for this lock, and other writes wait for the move.
     pub(crate) fn hold(&self) -> RwLockReadGuard<'_, ()> {
         let held = self.standing_still.try_read();
         held.unwrap_or_else(|| wait_for_others(|| self.standing_still.read()))

@@ -13,8 +13,8 @@ use super::Core;
 use super::addressing::restriction;
 use super::state::{IndexState, Served, ShardSlot};
 use crate::mounts::MountedShard;
-use crate::search::{TenantRestriction, count_of_tenant};
-use crate::segment::Segment;
+use firn_search::{TenantRestriction, count_of_tenant};
+use firn_segment::segment::Segment;
 
 impl Core {
     /// Returns the statistics of every shard of the target, by index name.

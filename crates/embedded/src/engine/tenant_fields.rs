@@ -16,8 +16,8 @@ use super::Core;
 use super::addressing::{Addressed, restriction};
 use super::state::{IndexState, Served, ShardSlot};
 use crate::mounts::Conditions;
-use crate::search::{FailedShard, ShardSearch, TenantRestriction, fields_of, search_page};
-use crate::segment::ShardSnapshot;
+use firn_search::{FailedShard, ShardSearch, TenantRestriction, fields_of, search_page};
+use firn_segment::segment::ShardSnapshot;
 
 /// Maximum number of cached mappings, by index and tenant; each shares its fields with the index mapping.
 const KEPT_MAX: usize = 4096;

@@ -10,9 +10,9 @@ use firn_model::{Error, Result};
 use super::Core;
 use super::state::IndexState;
 use crate::mounts::MountedIndex;
-use crate::search::column_name;
-use crate::segment::Segment;
-use crate::shard::Shard;
+use firn_segment::columns::paths::column_name;
+use firn_segment::segment::Segment;
+use firn_shard::Shard;
 
 type ByTenant = BTreeMap<Arc<str>, TenantUsage>;
 

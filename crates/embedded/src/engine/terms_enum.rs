@@ -7,7 +7,7 @@ use firn_model::{ErrorKind, Result};
 
 use super::Core;
 use super::addressing::ShardSelection;
-use crate::search::{FoundTerms, can_match};
+use firn_search::{FoundTerms, can_match};
 
 impl Core {
     /// Enumerates terms, one shard after the other: each takes microseconds, except for case-insensitive requests.

@@ -22,8 +22,8 @@ use super::split_opening::{REQUESTS_MAX, wait_for};
 use super::split_pruning::{RemainingSplitsOfIndex, SplitPruning};
 use super::{MountedBytes, MountedIndex, key_of};
 use crate::engine::Core;
-use crate::search::required_terms::{AnyOf, RequiredTerm};
-use crate::splits::{shared_hash, value_hash};
+use firn_search::pruning::required_terms::{AnyOf, RequiredTerm};
+use firn_segment::splits::{shared_hash, value_hash};
 
 /// Below this number of splits filters are not read: the reads of an open are needed anyway if the split holds the
 /// value, and take no longer if it does not.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use firn_storage::split::SplitRef;
 
-use crate::search::NotOpened;
-use crate::search::required_terms::{AnyOf, RequiredTerm};
+use firn_search::NotOpened;
+use firn_search::pruning::required_terms::{AnyOf, RequiredTerm};
 
 /// Conditions that every match of a search meets in an index.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

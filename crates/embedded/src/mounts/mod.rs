@@ -47,7 +47,7 @@ pub(crate) use self::split_opening::Opened;
 pub(crate) use self::split_sampling::{SampledOut, sampled, sampled_alike};
 use crate::config::EmbeddedConfig;
 use crate::engine::Core;
-use crate::segment::Segment;
+use firn_segment::segment::Segment;
 
 /// Idle time after which a split is closed. Opening it again reads its footer from the cache.
 const IDLE_MS: i64 = 5 * 60 * 1000;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use firn_storage::repository::SnapshotSegment;
 use parking_lot::Mutex;
 
-use crate::segment::Segment;
+use firn_segment::segment::Segment;
 
 /// Memory of an open split besides the bytes of its footer: readers, caches of dictionaries.
 const OPEN_BYTES: u64 = 64 << 10;

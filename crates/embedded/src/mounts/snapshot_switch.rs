@@ -14,7 +14,7 @@ use firn_storage::regions::ObjectId;
 
 use super::{MountedIndex, MountedShard};
 use crate::engine::Core;
-use crate::segment::ShardSnapshot;
+use firn_segment::segment::ShardSnapshot;
 
 /// Interval between checks whether removed splits are still in use.
 const LOOK_EVERY: Duration = Duration::from_millis(20);

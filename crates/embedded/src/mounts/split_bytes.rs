@@ -17,8 +17,8 @@ use firn_storage::split::{PartKind, pages};
 use tokio::runtime::Handle;
 
 use super::local_copies::LocalSplit;
-use crate::splits::dry_run::{check_far, is_cold, note_fetched, wait_for_read};
-use crate::splits::{ReadRange, SplitBytes};
+use firn_segment::splits::dry_run::{check_far, is_cold, note_fetched, wait_for_read};
+use firn_segment::splits::{ReadRange, SplitBytes};
 
 /// Reads a split from its full copy on this node if there is one, otherwise through the shared cache.
 pub(super) struct MountedBytes {

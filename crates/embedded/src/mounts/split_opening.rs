@@ -18,11 +18,11 @@ use tokio::runtime::Handle;
 use super::split_pruning::SplitPruning;
 use super::{Conditions, MountedShard, OpenSplits, SplitKey, key_of, split_sampling};
 use crate::engine::Core;
-use crate::pool::{wait_for_far, yield_now};
-use crate::search::NotOpened;
-use crate::segment::{Segment, ShardSnapshot};
-use crate::splits::dry_run::{cold, note_fetched};
-use crate::splits::{SplitBytes, open_split};
+use firn_scheduler::{wait_for_far, yield_now};
+use firn_search::NotOpened;
+use firn_segment::segment::{Segment, ShardSnapshot};
+use firn_segment::splits::dry_run::{cold, note_fetched};
+use firn_segment::splits::{SplitBytes, open_split};
 
 /// Concurrent requests of one search for manifests and footers. The requests of the whole node have a separate limit,
 /// in the object store layer.

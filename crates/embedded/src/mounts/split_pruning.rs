@@ -12,7 +12,7 @@ use firn_storage::repository::SnapshotSegment;
 use super::manifest_pruning::Pruned;
 use super::manifests::MountedIndex;
 use super::{Conditions, MountedShard};
-use crate::search::NotOpened;
+use firn_search::NotOpened;
 
 /// The remaining splits of one manifest under some conditions.
 pub(super) struct RemainingSplitsOfIndex {

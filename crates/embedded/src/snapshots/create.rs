@@ -24,8 +24,8 @@ use super::status::info_of;
 use super::{Use, Work, aborted, check_operator, status};
 use crate::engine::Core;
 use crate::engine::state::{IndexState, ShardSlot};
-use crate::frozen_segment::FrozenSegment;
-use crate::shard::Shard;
+use firn_segment::frozen_segment::FrozenSegment;
+use firn_shard::Shard;
 
 /// How often a snapshot may lose objects that it relies on to a sweep before it fails.
 const SWEPT_MAX: usize = 16;

@@ -19,10 +19,10 @@ use super::existing_objects::known;
 use super::{Use, Work};
 use crate::engine::Core;
 use crate::engine::state::{IndexState, ShardSlot};
-use crate::pool::Flow;
-use crate::shard::{Replacement, Shard};
-use crate::splits::WholeSplit;
 use crate::ticker::Lowered;
+use firn_scheduler::Flow;
+use firn_segment::splits::WholeSplit;
+use firn_shard::{Replacement, Shard};
 
 /// Splits by the id of their segment, each with its repository.
 #[derive(Default)]
@@ -126,7 +126,7 @@ impl Core {
         }
     }
 
-    fn wanted_config(&self, index: &IndexState, slot: &ShardSlot) -> Result<crate::shard::ShardConfig> {
+    fn wanted_config(&self, index: &IndexState, slot: &ShardSlot) -> Result<firn_shard::ShardConfig> {
         self.check_wanted(index)?;
         self.config_of(index, slot.number)
     }

@@ -27,8 +27,8 @@ use super::{GoOn, Work};
 use crate::data_folder::RecordState;
 use crate::engine::Core;
 use crate::mounts::MountedIndex;
-use crate::shard::{RestoredSegment, Shard, ShardConfig};
-use crate::splits::WholeSplit;
+use firn_segment::splits::WholeSplit;
+use firn_shard::{RestoredSegment, Shard, ShardConfig};
 
 /// Bytes that one request reads of a split.
 const READ_BYTES: u64 = 8 << 20;

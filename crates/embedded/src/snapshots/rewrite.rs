@@ -31,9 +31,10 @@ use super::rewrite_memo::RewrittenSplit;
 use super::tenant::holds;
 use super::{GoOn, Work};
 use crate::engine::Core;
-use crate::frozen_segment::FrozenSegment;
-use crate::shard::{DeleteSet, RestoredSegment, Shard, ShardConfig};
-use crate::splits::{WholeSplit, write_split};
+use firn_segment::deletes::DeleteSet;
+use firn_segment::frozen_segment::FrozenSegment;
+use firn_segment::splits::{WholeSplit, write_split};
+use firn_shard::{RestoredSegment, Shard, ShardConfig};
 
 /// Write buffer of a split file, in bytes.
 const WRITE_BUFFER_BYTES: usize = 1 << 20;

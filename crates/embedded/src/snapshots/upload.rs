@@ -12,8 +12,8 @@ use super::aborted;
 use super::create::Scratch;
 use super::running_snapshots::Running;
 use crate::engine::Core;
-use crate::frozen_segment::FrozenSegment;
-use crate::splits::write_split;
+use firn_segment::frozen_segment::FrozenSegment;
+use firn_segment::splits::write_split;
 
 /// Write buffer of a split file, in bytes. Progress is reported once per buffer.
 const WRITE_BUFFER_BYTES: usize = 1 << 20;

@@ -20,10 +20,10 @@ use parking_lot::Mutex;
 
 pub use self::paths::TierPaths;
 use crate::config::{EmbeddedConfig, Watermark};
-use crate::catalog_version::NotedVersion;
 use crate::disk_watch::DiskWatch;
 use crate::engine::Core;
 use crate::lock::NodeLock;
+use firn_segment::catalog_version::NotedVersion;
 
 /// The devices other than the hot one, and the state of moves between all of them.
 pub(crate) struct Tiers {

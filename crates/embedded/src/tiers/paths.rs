@@ -11,8 +11,8 @@ use firn_model::{Error, Result};
 use firn_storage::disk::Disk;
 use serde::{Deserialize, Serialize};
 
-use crate::catalog_version::NotedVersion;
 use crate::lock::NodeLock;
+use firn_segment::catalog_version::NotedVersion;
 
 /// The data paths of tiers.
 #[derive(Debug, Clone, Default)]

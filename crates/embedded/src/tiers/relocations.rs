@@ -17,8 +17,8 @@ use firn_model::{ErrorKind, Result};
 use super::no_tier;
 use crate::engine::Core;
 use crate::engine::state::{IndexState, Served, ShardSlot};
-use crate::pool::Flow;
-use crate::shard::{Shard, ShardCopy};
+use firn_scheduler::Flow;
+use firn_shard::{Shard, ShardCopy};
 
 /// Remaining bytes at which writes to the shard are paused for the last copy: what a disk writes in a fraction of a
 /// second.

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::config::EmbeddedConfig;
 use crate::engine::Embedded;
-use crate::pool::Flow;
+use firn_scheduler::Flow;
 
 /// Starts a node with one search thread, and an index of two shards.
 async fn start() -> (TempDir, Arc<Embedded>) {

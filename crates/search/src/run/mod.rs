@@ -1,0 +1,16 @@
+//! Execution of a compiled search: segment by segment, block by block, with memory limits, preemption and progress.
+
+pub(crate) mod answer;
+pub(crate) mod collapse;
+pub(crate) mod execute;
+pub(crate) mod matching_docs;
+pub(crate) mod memory;
+pub(crate) mod newest_first;
+pub(crate) mod preemption;
+pub(crate) mod prefetch;
+pub(crate) mod prepare;
+pub(crate) mod profile;
+pub(crate) mod progress;
+pub(crate) mod second_pass;
+pub(crate) mod segment_run;
+pub(crate) mod top_k;

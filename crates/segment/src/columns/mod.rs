@@ -1,0 +1,6 @@
+//! Columns of a segment: numbers, strings, and which documents have a value.
+
+pub mod column;
+pub mod paths;
+pub mod presence;
+pub mod strings;
