@@ -17,8 +17,7 @@ use firn_model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use serde_json::json;
 
-use crate::control::Control;
-use crate::deletion::{Deletion, IndexState};
+use crate::deletion::{Deletion, DeletionRecords, IndexState};
 use crate::retention::{Due, TenantRetention, due};
 use crate::snapshot_erasure::Pauses;
 
@@ -39,7 +38,7 @@ struct Found {
 
 /// Executes lifecycles, retention and deletions.
 pub struct RetentionController {
-    pub(crate) control: Arc<Control>,
+    pub(crate) records: Arc<dyn DeletionRecords>,
     pub(crate) engine: Arc<dyn Engine>,
     tenant_retention: Mutex<TenantRetention>,
     pub(crate) pauses: Mutex<Pauses>,
@@ -47,10 +46,10 @@ pub struct RetentionController {
 }
 
 impl RetentionController {
-    /// Creates it for an engine and the tenants of a control record.
-    pub fn new(control: Arc<Control>, engine: Arc<dyn Engine>) -> Self {
+    /// Creates it for an engine and the records of tenants.
+    pub fn new(records: Arc<dyn DeletionRecords>, engine: Arc<dyn Engine>) -> Self {
         Self {
-            control,
+            records,
             engine,
             tenant_retention: Mutex::default(),
             pauses: Mutex::default(),
@@ -111,14 +110,10 @@ impl RetentionController {
 
     async fn purge_old_events(&self, now_ms: i64) {
         let tenants: Vec<(TenantId, u64)> = self
-            .control
-            .tenants()
-            .iter()
-            .filter(|record| record.deleting_since_ms.is_none())
-            .filter_map(|record| {
-                let settings = self.control.tenant_settings(&record.id)?;
-                Some((record.id.clone(), settings.retention_ms?))
-            })
+            .records
+            .settings_of_tenants()
+            .into_iter()
+            .filter_map(|(tenant, settings)| Some((tenant, settings.retention_ms?)))
             .collect();
         if tenants.is_empty() {
             return;
@@ -181,8 +176,8 @@ impl RetentionController {
 
     /// Continues the deletions of tenants, as far as possible now.
     pub async fn delete_tenants(&self, now_ms: i64) {
-        for tenant in self.control.deletions_under_way() {
-            let Ok(deletion) = self.control.deletion(&tenant) else {
+        for tenant in self.records.deletions_under_way() {
+            let Ok(deletion) = self.records.deletion(&tenant) else {
                 continue;
             };
             let mut deletion = Deletion::clone(&deletion);
@@ -201,7 +196,7 @@ impl RetentionController {
                 );
             }
             if deletion != before
-                && let Err(error) = self.control.note_deletion(&tenant, deletion)
+                && let Err(error) = self.records.note_deletion(&tenant, deletion)
             {
                 tracing::warn!(%tenant, %error, "cannot store the progress of the deletion of a tenant");
             }
@@ -223,7 +218,7 @@ impl RetentionController {
         }
         // The result is stored before anything is removed; otherwise a crash would lose the count.
         if *deletion != before {
-            self.control.note_deletion(tenant, deletion.clone())?;
+            self.records.note_deletion(tenant, deletion.clone())?;
         }
         // Mounted indices read their snapshots, so they come after the snapshots.
         let written = self.remove_found(&ctx, tenant, deletion, false).await;
@@ -372,7 +367,7 @@ impl RetentionController {
             match self.remove_from(ctx, tenant, &name).await {
                 Ok((state, segments)) => {
                     deletion.note_done(&name, state, segments);
-                    self.control.note_deletion(tenant, deletion.clone())?;
+                    self.records.note_deletion(tenant, deletion.clone())?;
                 }
                 // A failure in another tenant's private index is ignored, unless events were found in it.
                 Err(_) if is_empty_foreign(deletion, &name) => deletion.note_done(&name, IndexState::Purged, 0),

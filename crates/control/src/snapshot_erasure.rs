@@ -114,7 +114,7 @@ impl RetentionController {
         let mut failed = BTreeSet::new();
         for (repository, snapshot) in writable {
             if deletion.note_unswept(&repository) {
-                self.control.note_deletion(tenant, deletion.clone())?;
+                self.records.note_deletion(tenant, deletion.clone())?;
             }
             let rewritten = self
                 .engine
@@ -127,7 +127,7 @@ impl RetentionController {
                         "removed events of a deleted tenant from a snapshot"
                     );
                     deletion.note_rewritten(&repository, &snapshot, done);
-                    self.control.note_deletion(tenant, deletion.clone())?;
+                    self.records.note_deletion(tenant, deletion.clone())?;
                 }
                 // Another request removed the snapshot, or unregisters the repository.
                 Err(error) if matches!(error.kind(), ErrorKind::SnapshotMissing | ErrorKind::RepositoryMissing) => {}

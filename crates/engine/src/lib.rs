@@ -8,6 +8,7 @@
 
 pub mod admin;
 pub mod aggs;
+pub mod cancel;
 pub mod context;
 pub mod cost;
 pub mod document;
@@ -36,6 +37,7 @@ pub use firn_model::{Error, ErrorKind, Result};
 pub use progress::Progress;
 pub use request_cost::{Work, WorkDone};
 pub use scope::Scope;
-pub use task::{BackgroundTask, Cancel, RequestContext, Watch};
+pub use cancel::{Cancel, Watch};
+pub use task::{BackgroundTask, RequestContext};
 pub use tenant_usage::{StoredByTier, TenantUsage};
 pub use traits::Engine;

@@ -243,7 +243,7 @@ pub(crate) fn serve(
         let give_back = tokio::spawn(allocator::give_back());
         let last_uses = tokio::spawn(security::write_last_uses(Arc::clone(&control)));
         let life = tokio::spawn(lifecycle::run(
-            RetentionController::new(Arc::clone(&control), Arc::clone(&engine)),
+            RetentionController::new(control.clone(), Arc::clone(&engine)),
             settings.lifecycle_poll_interval,
         ));
         let policies = [
