@@ -2,7 +2,7 @@
 //! run.
 #![no_main]
 
-use firn_engine::aggs::Aggregations;
+use firn_query::aggs::Aggregations;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let Ok(value) = serde_json::from_slice::<serde_json::Value>(data) else { return };

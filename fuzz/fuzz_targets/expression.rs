@@ -1,7 +1,7 @@
 //! Fuzz target: no script makes the expression language panic, and each ends within its step limit.
 #![no_main]
 
-use firn_engine::expression::{Lang, Scope, Script, Steps};
+use firn_query::expression::{Lang, Scope, Script, Steps};
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let Ok(source) = std::str::from_utf8(data) else { return };

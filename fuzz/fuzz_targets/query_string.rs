@@ -1,7 +1,7 @@
 //! Fuzz target: no text makes the query string parsers panic or run long.
 #![no_main]
 
-use firn_engine::query::{Query, query_string};
+use firn_query::query::{Query, query_string};
 use serde_json::json;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {

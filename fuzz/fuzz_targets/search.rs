@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use bytes::Bytes;
 use firn_embedded::{Embedded, EmbeddedConfig};
 use firn_engine::document::{BulkItem, BulkRequest, Expectation, Operation, Refresh};
-use firn_engine::search::{IndexTarget, SearchRequest};
+use firn_query::search::{IndexTarget, SearchRequest};
 use firn_engine::{Engine, ErrorKind, RequestContext};
 use firn_model::metadata::Command;
 use firn_storage::disk::RealDisk;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use firn_engine::Error;
 use firn_engine::admin::{ForceMergeRequest, ShardsOutcome};
-use firn_engine::search::IndexTarget;
 use firn_model::metadata::Metadata;
 use firn_model::names::IndicesOptions;
+use firn_query::search::IndexTarget;
 use http::StatusCode;
 use serde_json::{Value, json};
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use firn_engine::query::Query;
-use firn_engine::search::IndexTarget;
 use firn_engine::{Error, ErrorKind};
 use firn_model::metadata::{AliasAction, AliasMetadata, Command, IndexMetadata, Metadata};
 use firn_model::names::{self, IndicesOptions};
+use firn_query::query::Query;
+use firn_query::search::IndexTarget;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 

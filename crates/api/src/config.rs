@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use firn_control::Control;
-use firn_control::slm::Slm;
+use firn_auth::Control;
 use firn_engine::Error;
+use firn_lifecycle::slm::Slm;
 use serde_json::{Map, Value};
 
 use crate::console::Assets;

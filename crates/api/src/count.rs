@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use firn_engine::Error;
-use firn_engine::search::{SearchRequest, TrackTotalHits};
 use firn_model::names::IndicesOptions;
+use firn_query::search::{SearchRequest, TrackTotalHits};
 use serde_json::{Value, json};
 
 use crate::error::ApiError;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use firn_engine::search::IndexTarget;
 use firn_engine::{Error, ErrorKind};
 use firn_model::metadata::{Command, DataStream, Metadata};
 use firn_model::names;
+use firn_query::search::IndexTarget;
 use serde_json::{Value, json};
 
 use crate::error::ApiError;

@@ -10,9 +10,10 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use bytes::Bytes;
-use firn_control::{Identity, SearchPermit};
-use firn_engine::{BackgroundTask, Cancel, Engine, Error, ErrorKind, FairPermit, FairSemaphore, RequestContext};
+use firn_auth::{Identity, SearchPermit};
+use firn_engine::{BackgroundTask, Engine, Error, ErrorKind, FairPermit, FairSemaphore, RequestContext};
 use firn_model::tenant::TenantId;
+use firn_query::Cancel;
 use futures_util::FutureExt as _;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use hyper::body::Body;

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use firn_engine::document::{
     BulkItem, BulkRequest, Expectation, GetRequest, GetResult, Operation, Refresh, StoredDocument, Update,
 };
-use firn_engine::source::SourceFilter;
 use firn_engine::{Error, ErrorKind, Result};
+use firn_query::source::SourceFilter;
 use http::StatusCode;
 use serde_json::Value;
 
@@ -213,7 +213,7 @@ pub(crate) async fn get_source(edge: Arc<Edge>, call: Call) -> Result<Reply, Api
 async fn read(edge: &Edge, call: &Call) -> Result<GetResult, ApiError> {
     let params = &call.params;
     if params.bool("refresh", false)? {
-        let target = firn_engine::search::IndexTarget {
+        let target = firn_query::search::IndexTarget {
             expression: vec![call.capture("index").to_owned()],
             ..Default::default()
         };

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use firn_engine::Error;
 use firn_engine::fields::FieldsInUseRequest;
-use firn_engine::query::Query;
-use firn_engine::search::IndexTarget;
 use firn_model::mapping::{FieldMapping, FieldType, Mapping, Node, ObjectMapping, Resolved};
 use firn_model::names::{self, IndicesOptions};
+use firn_query::query::Query;
+use firn_query::search::IndexTarget;
 use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use firn_engine::search::IndexTarget;
 use firn_engine::{Error, ErrorKind};
 use firn_model::metadata::{Command, IndexMetadata, Metadata};
 use firn_model::names::{self, IndicesOptions};
+use firn_query::search::IndexTarget;
 use http::StatusCode;
 use indexmap::IndexMap;
 use serde_json::{Map, Value, json};

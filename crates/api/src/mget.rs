@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use firn_engine::Error;
 use firn_engine::document::GetRequest;
-use firn_engine::search::IndexTarget;
-use firn_engine::source::SourceFilter;
+use firn_query::search::IndexTarget;
+use firn_query::source::SourceFilter;
 use serde_json::{Value, json};
 
 use crate::document::{FieldsOnly, source_param, write_document};

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use firn_engine::search::{IndexTarget, SearchRequest};
 use firn_engine::{Error, ErrorKind, RequestContext};
 use firn_model::metadata::Metadata;
 use firn_model::names::IndicesOptions;
+use firn_query::search::{IndexTarget, SearchRequest};
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Map, Value};
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use firn_engine::search::IndexTarget;
 use firn_engine::{Error, Result};
 use firn_model::names::IndicesOptions;
+use firn_query::search::IndexTarget;
 
 /// Maximum number of parameters, more than any request needs.
 const MAX_PARAMETERS: usize = 256;

@@ -4,8 +4,8 @@ mod horizon;
 
 use std::sync::Arc;
 
-use firn_control::placement::{Balance, Proposal, TenantVolume, propose};
 use firn_engine::{Error, ErrorKind, TenantUsage};
+use firn_lifecycle::placement::{Balance, Proposal, TenantVolume, propose};
 use firn_model::metadata::{Command, Metadata};
 use firn_model::placement::Placement;
 use firn_model::routing::shard_for;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use firn_engine::Error;
 use firn_engine::context::{CloseContexts, ContextKind, OpenPointInTime, OpenedPointInTime};
-use firn_engine::query::Query;
 use firn_model::names::IndicesOptions;
+use firn_query::query::Query;
 use http::StatusCode;
 use serde_json::{Value, json};
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use firn_control::{Control, Meters, SearchPermit};
+use firn_auth::{Control, Meters, SearchPermit};
 use firn_engine::document::{BulkItem, BulkRequest, BulkResponse, Operation};
 use firn_engine::{Error, RequestContext, Scope, TenantUsage};
 use firn_model::tenant::{Quotas, TenantId};

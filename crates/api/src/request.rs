@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use bytes::Bytes;
-use firn_control::Identity;
-use firn_engine::search::IndexTarget;
+use firn_auth::Identity;
 use firn_engine::{Engine, Error, ErrorKind, FairSemaphore, RequestContext};
 use firn_model::metadata::{IndexMetadata, Metadata};
 use firn_model::names::{self, IndicesOptions};
 use firn_model::tenant::TenantId;
+use firn_query::search::IndexTarget;
 use http::Response;
 use hyper::body::Body as _;
 use serde_json::{Map, Value};

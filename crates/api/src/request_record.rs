@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use firn_control::{Identity, Principal, View};
+use firn_auth::{Identity, Principal, View};
 use firn_engine::{Work, WorkDone};
 use firn_model::tenant::TenantId;
 use http::StatusCode;

@@ -17,9 +17,10 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use firn_control::Privilege;
-use firn_engine::{Cancel, Error, ErrorKind, FairPermit, FairSemaphore, Scope};
+use firn_auth::Privilege;
+use firn_engine::{Error, ErrorKind, FairPermit, FairSemaphore, Scope};
 use firn_model::tenant::TenantId;
+use firn_query::Cancel;
 use tokio::sync::Notify;
 
 use crate::request::Call;

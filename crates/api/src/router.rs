@@ -8,7 +8,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use firn_control::{Identity, Privilege};
+use firn_auth::{Identity, Privilege};
 use firn_engine::Scope;
 use http::Method;
 

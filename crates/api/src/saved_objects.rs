@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use firn_control::{Control, DamagedSaved, NewSaved, Saved, SavedKind};
+use firn_auth::{Control, DamagedSaved, NewSaved, Saved, SavedKind};
 use firn_engine::Error;
 use firn_model::tenant::TenantId;
 use http::StatusCode;

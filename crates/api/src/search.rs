@@ -6,13 +6,13 @@ mod respond;
 use std::sync::Arc;
 use std::time::Duration;
 
-use firn_engine::query::Query;
-use firn_engine::search::{
-    FieldSpec, IndexTarget, SearchRequest, SearchResponse, TrackTotalHits, parse_sort_param, parse_track_total_hits,
-};
 use firn_engine::{Error, ErrorKind, RequestContext, Result};
 use firn_model::metadata::Metadata;
 use firn_model::names::IndicesOptions;
+use firn_query::query::Query;
+use firn_query::search::{
+    FieldSpec, IndexTarget, SearchRequest, SearchResponse, TrackTotalHits, parse_sort_param, parse_track_total_hits,
+};
 use serde_json::{Value, json};
 
 use crate::document::source_param;

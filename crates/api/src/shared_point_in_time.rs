@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use firn_engine::context::{CloseContexts, ContextKind, OpenPointInTime};
-use firn_engine::query::Query;
-use firn_engine::search::{IndexTarget, SearchRequest, SearchResponse};
 use firn_engine::{RequestContext, Result};
+use firn_query::query::Query;
+use firn_query::search::{IndexTarget, SearchRequest, SearchResponse};
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 

@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use firn_control::Privilege;
-use firn_engine::{BackgroundTask, Cancel, Error, ErrorKind, RequestContext, Scope};
+use firn_auth::Privilege;
+use firn_engine::{BackgroundTask, Error, ErrorKind, RequestContext, Scope};
 use firn_model::tenant::TenantId;
+use firn_query::Cancel;
 use serde_json::{Map, Value, json};
 
 use crate::by_query::Progress;

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use firn_control::{Control, Deletion, IndexState, RemainingSnapshot, SnapshotsRewritten};
+use firn_auth::Control;
 use firn_engine::Error;
+use firn_lifecycle::{Deletion, IndexState};
+use firn_lifecycle::{RemainingSnapshot, SnapshotsRewritten};
 use firn_model::metadata::Command;
 use firn_model::tenant::TenantId;
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Instant;
 
-use firn_control::Ingest;
+use firn_auth::Ingest;
 use firn_engine::{Error, ErrorKind, TenantUsage};
 use firn_model::tenant::TenantId;
 use serde_json::{Value, json};

@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use firn_control::{Control, TenantRecord};
+use firn_auth::{Control, TenantRecord};
 use firn_engine::{Engine, Error, ErrorKind};
 use firn_model::dates::parse_duration_ms;
 use firn_model::metadata::Command;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use firn_engine::Error;
-use firn_engine::query::Query;
 use firn_model::names::IndicesOptions;
+use firn_query::query::Query;
 use serde_json::{Value, json};
 
 use crate::error::ApiError;

@@ -5,7 +5,7 @@ use firn_model::tenant::TenantId;
 use firn_model::tier::Tier;
 
 use crate::Error;
-use crate::search::IndexTarget;
+use firn_query::search::IndexTarget;
 
 /// How many shards completed an operation.
 #[derive(Debug, Clone, Default)]

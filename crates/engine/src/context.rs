@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use crate::query::Query;
-use crate::search::{IndexTarget, SearchShards};
+use firn_query::query::Query;
+use firn_query::search::{IndexTarget, SearchShards};
 
-pub use crate::search::parse_keep_alive;
+pub use firn_query::search::parse_keep_alive;
 
 /// Kind of search context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use crate::Error;
-use crate::source::SourceFilter;
+use firn_query::source::SourceFilter;
 
 /// When a write becomes searchable, relative to its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

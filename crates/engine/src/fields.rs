@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::query::Query;
-use crate::search::IndexTarget;
+use firn_query::query::Query;
+use firn_query::search::IndexTarget;
 
 /// Request for the fields that have values.
 #[derive(Debug, Clone, PartialEq)]

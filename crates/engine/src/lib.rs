@@ -1,32 +1,23 @@
 //! Interface between firn's API layer and the engines that store the events.
 //!
-//! `api` parses a request into the types of this crate and hands it to an [`Engine`]; `embedded`
-//! (and later `remote`) implement it. The query language and the aggregations live here, because
-//! both engines and the edge speak them: [`query`] and [`aggs`] parse, print and merge.
+//! `api` parses a request into types of `firn_query` and of this crate, and hands it to an [`Engine`]; `embedded` (and later
+//! `remote`) implement it. Here are the trait, the request context, and the nouns of requests and answers.
 //!
 //! This crate never opens a file or a socket and knows neither HTTP nor Tantivy.
 
 pub mod admin;
-pub mod aggs;
-pub mod cancel;
 pub mod context;
 pub mod cost;
 pub mod document;
-pub mod expression;
 pub mod fair_semaphore;
 pub mod fields;
-pub mod inventory;
-mod json;
 pub mod mounts;
 pub mod progress;
 pub mod quarantine;
-pub mod query;
 pub mod recovery;
 mod request_cost;
 pub mod scope;
-pub mod search;
 pub mod snapshot;
-pub mod source;
 pub mod task;
 pub mod tenant_usage;
 pub mod terms_enum;
@@ -37,7 +28,6 @@ pub use firn_model::{Error, ErrorKind, Result};
 pub use progress::Progress;
 pub use request_cost::{Work, WorkDone};
 pub use scope::Scope;
-pub use cancel::{Cancel, Watch};
 pub use task::{BackgroundTask, RequestContext};
 pub use tenant_usage::{StoredByTier, TenantUsage};
 pub use traits::Engine;

@@ -5,8 +5,8 @@ use firn_model::tenant::TenantId;
 use serde_json::Value;
 
 use crate::admin::ShardsOutcome;
-use crate::search::IndexTarget;
 use crate::{Error, RequestContext, Result};
+use firn_query::search::IndexTarget;
 
 /// Local storage of a mounted index on this node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

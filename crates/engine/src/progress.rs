@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::Error;
-use crate::search::{SearchResponse, SearchShards, TotalHits};
+use firn_query::search::{SearchResponse, SearchShards, TotalHits};
 
 /// Holder of the latest partial result of a running search. A search whose [`RequestContext`](crate::RequestContext)
 /// carries one publishes at intervals; readers get the latest result.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::ErrorKind;
 use crate::document::{BulkItemResponse, BulkResponse, Effect};
-use crate::search::SearchResponse;
+use firn_query::search::SearchResponse;
 
 /// Work counters of one request. The engine counts, and the audit and traffic records read. Approximate while the
 /// request runs, exact after its answer.
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
     use crate::Error;
     use crate::document::Written;
-    use crate::search::{SearchShards, TotalHits};
+    use firn_query::search::{SearchShards, TotalHits};
 
     #[test]
     fn work_adds_up() {

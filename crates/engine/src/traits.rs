@@ -18,13 +18,13 @@ use crate::document::{BulkRequest, BulkResponse, GetRequest, GetResult};
 use crate::fields::{FieldsInUse, FieldsInUseRequest};
 use crate::mounts::SearchableSnapshots;
 use crate::quarantine::QuarantinedFolders;
-use crate::query::Query;
 use crate::recovery::ShardRecovery;
-use crate::search::{IndexTarget, QueryExplanation, SearchRequest, SearchResponse};
 use crate::snapshot::Snapshots;
 use crate::task::RequestContext;
 use crate::tenant_usage::TenantUsage;
 use crate::terms_enum::{TermsEnumRequest, TermsEnumResponse};
+use firn_query::query::Query;
+use firn_query::search::{IndexTarget, QueryExplanation, SearchRequest, SearchResponse};
 
 /// Storage and search engine for events. Every method may be called concurrently.
 ///

@@ -59,7 +59,7 @@ fn collect() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::Process;
+    use firn_tools::process::Process;
 
     const MB: usize = 1 << 20;
 

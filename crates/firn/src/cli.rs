@@ -7,7 +7,8 @@ use std::time::Instant;
 use clap::{Parser, Subcommand};
 
 use crate::settings::{SettingsError, markdown};
-use crate::{bench, catalog, demo, generate, ingest, keystore, layout, serve};
+use crate::{catalog, demo, keystore, serve};
+use firn_tools::{generate, ingest, layout};
 
 /// `EX_CONFIG` of sysexits.h.
 const EXIT_CONFIG: u8 = 78;
@@ -35,7 +36,7 @@ enum Command {
     /// Write events of a fictional company
     Generate(generate::GenerateArgs),
     /// Compare servers
-    Bench(bench::BenchArgs),
+    Bench(firn_bench::BenchArgs),
     /// Manage secrets that settings files should not contain
     Keystore(keystore::KeystoreArgs),
     /// Rebuild the catalog of a data folder
@@ -68,7 +69,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args, started),
         Command::Ingest(args) => ingest::run(&args),
         Command::Generate(args) => generate::run(args).map(|()| ExitCode::SUCCESS),
-        Command::Bench(args) => bench::run(&args),
+        Command::Bench(args) => firn_bench::run(&args),
         Command::Keystore(args) => keystore::run(&args),
         Command::Catalog(args) => catalog::run(&args),
         Command::Layout(args) => layout::run(&args),

@@ -18,9 +18,9 @@ use anyhow::{Context, bail};
 
 use fill::History;
 
-use crate::client::Client;
 use crate::security;
 use crate::serve::{self, SettingsArgs, Stopping};
+use firn_tools::client::Client;
 
 /// The data stream of the fictional company.
 const STREAM: &str = "events-demo";

@@ -8,21 +8,15 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod allocator;
-mod bench;
 mod catalog;
 mod cli;
-mod client;
 mod console;
 mod demo;
 mod file_modes;
-mod generate;
-mod ingest;
 mod keystore;
-mod layout;
 mod lifecycle;
 mod logging;
 mod metrics;
-mod process;
 mod records;
 mod repositories;
 mod scheduling;

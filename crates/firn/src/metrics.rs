@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::process::Process;
+use firn_tools::process::Process;
 
 /// Adds memory, CPU time, open files and threads of this process, and the version.
 pub(crate) fn write_process(text: &mut String) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use firn_control::{Control, Parts, Password, SignInThrottleLimits};
+use firn_auth::{Control, Parts, Password, SignInThrottleLimits};
 use firn_storage::RealDisk;
 
 use crate::serve::now_ms;

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use firn_api::{ApiConfig, AsyncSearchLimits, Security};
-use firn_control::RetentionController;
 use firn_embedded::{ContextLimits, Embedded, EmbeddedConfig, TierPaths, Watermark};
 use firn_engine::{Engine, RequestContext};
+use firn_lifecycle::RetentionController;
 use firn_model::tier::Tier;
 use firn_storage::{Disk as _, RealDisk};
 use tokio::signal::unix::{SignalKind, signal};

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use firn_engine::{Cancel, Scope};
+use firn_engine::Scope;
 use firn_model::tenant::TenantId;
+use firn_query::Cancel;
 
 use super::queue::{AWAY_OF_FLOW_MAX, Candidate, End, FairQueue, Fresh, HEAD_START_NS, Place};
 use super::workers::in_vain_from;

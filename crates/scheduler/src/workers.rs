@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use firn_engine::Cancel;
 use firn_model::tenant::TenantId;
 use firn_model::{Error, ErrorKind, Result};
+use firn_query::Cancel;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::flow::{Flow, FlowKey};

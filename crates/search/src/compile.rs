@@ -13,9 +13,9 @@ pub(crate) mod weight;
 
 use std::sync::Arc;
 
-use firn_engine::query::Query;
 use firn_model::Result;
 use firn_model::mapping::Mapping;
+use firn_query::query::Query;
 use tantivy::query::EnableScoring;
 use tantivy::schema::Field;
 

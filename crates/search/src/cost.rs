@@ -7,8 +7,8 @@ pub(super) mod tenant;
 use std::sync::Arc;
 
 use firn_engine::RequestContext;
-use firn_engine::search::SearchRequest;
 use firn_model::Result;
+use firn_query::search::SearchRequest;
 use firn_storage::split::PartKind;
 
 use self::documents::{Candidates, SplitDocuments};

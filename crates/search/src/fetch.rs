@@ -15,11 +15,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use firn_engine::RequestContext;
-use firn_engine::query::Query;
-use firn_engine::search::{Hit, HitShape};
-use firn_engine::source::SourceFilter;
 use firn_model::ids::AutoId;
 use firn_model::{Error, ErrorKind, Result};
+use firn_query::query::Query;
+use firn_query::search::{Hit, HitShape};
+use firn_query::source::SourceFilter;
 use serde_json::Value;
 use tantivy::store::StoreReader;
 use tantivy::{DocId, SegmentReader};

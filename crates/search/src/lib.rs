@@ -26,11 +26,11 @@ mod tests;
 use std::sync::Arc;
 
 use firn_engine::RequestContext;
-use firn_engine::query::Query;
-use firn_engine::search::{SearchRequest, SearchResponse};
 use firn_model::mapping::Mapping;
 use firn_model::tenant::TenantId;
 use firn_model::{Error, Result};
+use firn_query::query::Query;
+use firn_query::search::{SearchRequest, SearchResponse};
 
 use self::compile::Compiler;
 pub use self::cost::SearchReads;

@@ -9,10 +9,10 @@ mod segment_key;
 
 use std::cmp::Ordering;
 
-use firn_engine::search::{SortBy, SortKey, SortMissing, SortMode};
 use firn_model::dates::{DateFormat, Zone};
 use firn_model::mapping::FieldType;
 use firn_model::{Error, ErrorKind, Result};
+use firn_query::search::{SortBy, SortKey, SortMissing, SortMode};
 use serde_json::Value;
 
 use super::compile::Compiler;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use firn_engine::search::SearchResponse;
 use firn_model::metadata::Metadata;
+use firn_query::search::SearchResponse;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 

@@ -12,10 +12,11 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use firn_control::SearchPermit;
-use firn_engine::search::SearchRequest;
-use firn_engine::{Cancel, Error, RequestContext};
+use firn_auth::SearchPermit;
+use firn_engine::{Error, RequestContext};
 use firn_model::names::IndicesOptions;
+use firn_query::Cancel;
+use firn_query::search::SearchRequest;
 use futures_util::FutureExt as _;
 
 use crate::error::ApiError;

@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use firn_engine::search::SearchResponse;
-use firn_engine::{Cancel, Error, ErrorKind, FairPermit, Progress, Scope};
+use firn_engine::{Error, ErrorKind, FairPermit, Progress, Scope};
 use firn_model::tenant::TenantId;
+use firn_query::Cancel;
+use firn_query::search::SearchResponse;
 use tokio::sync::watch;
 
 use crate::config::AsyncSearchLimits;
@@ -191,7 +192,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use std::sync::atomic::{AtomicU8, Ordering};
 
-    use firn_engine::search::{Hit, InnerPage};
+    use firn_query::search::{Hit, InnerPage};
     use serde_json::json;
 
     use super::*;

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use firn_control::Credentials;
+use firn_auth::Credentials;
 use http::{HeaderMap, header};
 
 /// Maximum length: longer than any password or key that firn accepts, encoded.

@@ -11,7 +11,7 @@ mod session;
 use std::sync::Arc;
 use std::time::Instant;
 
-use firn_control::{Attempt, Authentication, Control, Credentials, Identity, PasswordCheck};
+use firn_auth::{Attempt, Authentication, Control, Credentials, Identity, PasswordCheck};
 use firn_engine::{Error, ErrorKind};
 use http::header::AUTHORIZATION;
 use http::request::Parts;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use firn_control::{Control, Identity, SessionToken};
+use firn_auth::{Control, Identity, SessionToken};
 
 use super::Known;
 

@@ -8,7 +8,7 @@
 //! taken a tenant view. A token belongs to one session with one view. So a request with a token runs with the view that
 //! its page shows, or is refused.
 
-use firn_control::{Control, SessionToken, SignedIn, View};
+use firn_auth::{Control, SessionToken, SignedIn, View};
 use firn_engine::{Error, ErrorKind};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};

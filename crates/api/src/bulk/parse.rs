@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use firn_engine::document::{BulkItem, BulkRequest, Expectation, Operation, Refresh};
-use firn_engine::source::SourceFilter;
 use firn_engine::{Error, ErrorKind, Result};
+use firn_query::source::SourceFilter;
 
 use super::action::{Action, read_action};
 use crate::document::{check_pipeline, expectation, parse_update};

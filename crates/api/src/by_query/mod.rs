@@ -13,8 +13,9 @@ mod run;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use firn_control::Privilege;
-use firn_engine::{Cancel, Error, ErrorKind, RequestContext, Scope};
+use firn_auth::Privilege;
+use firn_engine::{Error, ErrorKind, RequestContext, Scope};
+use firn_query::Cancel;
 use futures_util::FutureExt as _;
 use serde_json::json;
 

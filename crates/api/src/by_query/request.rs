@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use firn_engine::query::Query;
-use firn_engine::search::{IndexTarget, SearchRequest, SortBy, SortKey, SortMissing, parse_sort_param};
 use firn_engine::{Error, Result};
 use firn_model::names::IndicesOptions;
+use firn_query::query::Query;
+use firn_query::search::{IndexTarget, SearchRequest, SortBy, SortKey, SortMissing, parse_sort_param};
 use serde_json::{Map, Value, json};
 
 use crate::document::wait_for_active_shards;

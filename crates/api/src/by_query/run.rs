@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use firn_engine::document::{BulkItem, BulkRequest, BulkResponse, Expectation, Operation, Refresh};
-use firn_engine::search::{Hit, IndexTarget};
 use firn_engine::{Error, ErrorKind, RequestContext};
 use firn_model::metadata::Metadata;
+use firn_query::search::{Hit, IndexTarget};
 use http::StatusCode;
 use serde_json::{Value, json};
 

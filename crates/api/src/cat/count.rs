@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use firn_control::Privilege;
-use firn_engine::search::{SearchRequest, TrackTotalHits};
+use firn_auth::Privilege;
 use firn_model::names::IndicesOptions;
+use firn_query::search::{SearchRequest, TrackTotalHits};
 
 use super::CatTable;
 use super::health::clock;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use firn_control::Privilege;
-use firn_engine::search::IndexTarget;
+use firn_auth::Privilege;
+use firn_query::search::IndexTarget;
 
 use super::CatTable;
 use super::table::{Cell, Column, help, number, render, text, wants_help};

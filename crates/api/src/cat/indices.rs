@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use firn_control::Privilege;
+use firn_auth::Privilege;
 use firn_engine::Error;
 use firn_engine::admin::{IndexStats, ShardStats};
-use firn_engine::search::IndexTarget;
 use firn_model::dates::{DateFormat, Zone};
 use firn_model::metadata::{IndexMetadata, Metadata};
+use firn_query::search::IndexTarget;
 
 use super::CatTable;
 use super::shards::tier;

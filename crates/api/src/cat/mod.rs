@@ -17,7 +17,7 @@ mod templates;
 
 use std::sync::Arc;
 
-use firn_control::Privilege;
+use firn_auth::Privilege;
 
 use crate::error::ApiError;
 use crate::reply::{Body, Reply};

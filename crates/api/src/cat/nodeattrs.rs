@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use firn_control::Privilege;
+use firn_auth::Privilege;
 
 use super::CatTable;
 use super::table::{Cell, Column, help, number, render, text, wants_help};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use firn_control::Privilege;
+use firn_auth::Privilege;
 
 use super::CatTable;
 use super::table::{Column, help, render, text, wants_help};

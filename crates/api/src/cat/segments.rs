@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use firn_control::Privilege;
+use firn_auth::Privilege;
 use firn_model::dates::{DateFormat, Zone};
 use firn_model::names::IndicesOptions;
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use firn_engine::admin::{IndexStats, ShardStats};
-use firn_engine::search::IndexTarget;
 use firn_engine::{Error, RequestContext};
 use firn_model::metadata::Metadata;
 use firn_model::names::{self, IndicesOptions};
+use firn_query::search::IndexTarget;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 

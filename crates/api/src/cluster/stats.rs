@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use firn_engine::search::IndexTarget;
+use firn_query::search::IndexTarget;
 use serde_json::{Value, json};
 
 use super::health;

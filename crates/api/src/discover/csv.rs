@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use firn_engine::search::Hit;
 use firn_engine::{Error, Result};
+use firn_query::search::Hit;
 use indexmap::IndexMap;
 use serde_json::Value;
 use serde_json::value::RawValue;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use firn_engine::{Cancel, Error, ErrorKind, Scope};
+use firn_engine::{Error, ErrorKind, Scope};
+use firn_query::Cancel;
 
 use super::partial_results::ResultBoard;
 use crate::config::DiscoverLimits;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use firn_engine::search::{Hit, IndexTarget, SearchRequest, SearchResponse};
 use firn_engine::{Error, ErrorKind};
 use firn_model::names::IndicesOptions;
+use firn_query::search::{Hit, IndexTarget, SearchRequest, SearchResponse};
 use serde_json::{Value, json};
 
 use crate::error::{ApiError, SearchFailure};

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
-use firn_engine::search::Hit;
+use firn_query::search::Hit;
 use serde_json::Value;
 
 /// Newest events in the sample.

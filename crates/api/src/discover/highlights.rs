@@ -1,6 +1,6 @@
 //! Highlighting of query matches in the fields of a hit.
 
-use firn_engine::search::HighlightBudget;
+use firn_query::search::HighlightBudget;
 use serde_json::{Map, Value, json};
 
 use super::request::EventSelection;

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use firn_engine::query::completion::Slot;
-use firn_engine::query::{Query, kql, query_string};
 use firn_engine::{Error, Result};
+use firn_query::query::completion::Slot;
+use firn_query::query::{Query, kql, query_string};
 use serde_json::{Map, Value, json};
 
 use super::time_range::TimeRange;

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use firn_engine::search::{Hit, IndexTarget, SearchRequest, SearchResponse, SearchShards};
 use firn_engine::{Error, RequestContext};
 use firn_model::metadata::Metadata;
+use firn_query::search::{Hit, IndexTarget, SearchRequest, SearchResponse, SearchShards};
 use futures_util::{Stream, stream};
 use serde_json::{Value, json};
 
@@ -344,7 +344,7 @@ fn failed(error: &ApiError) -> PartialResult {
 
 #[cfg(test)]
 mod tests {
-    use firn_engine::search::TotalHits;
+    use firn_query::search::TotalHits;
 
     use super::*;
 

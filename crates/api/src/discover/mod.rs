@@ -37,8 +37,9 @@ mod time_range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use firn_engine::{Cancel, Error, ErrorKind, RequestContext};
+use firn_engine::{Error, ErrorKind, RequestContext};
 use firn_model::metadata::Metadata;
+use firn_query::Cancel;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 use tokio::task::AbortHandle;

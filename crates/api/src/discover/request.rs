@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use firn_engine::query::Query;
-use firn_engine::search::{Hit, IndexTarget, SearchRequest};
 use firn_engine::{Error, Result};
 use firn_model::dates::parse_duration_ms;
 use firn_model::names::IndicesOptions;
+use firn_query::query::Query;
+use firn_query::search::{Hit, IndexTarget, SearchRequest};
 use serde_json::{Map, Value, json};
 
 use super::highlights;

@@ -8,10 +8,10 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
-use firn_control::SearchPermit;
-use firn_engine::search::SearchResponse;
+use firn_auth::SearchPermit;
 use firn_engine::{Error, RequestContext};
 use firn_model::metadata::Metadata;
+use firn_query::search::SearchResponse;
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use serde_json::json;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use firn_engine::Error;
-use firn_engine::search::{IndexTarget, SearchRequest};
 use firn_model::mapping::Mapping;
 use firn_model::metadata::{IndexMetadata, Metadata};
 use firn_model::names::{self, IndicesOptions};
+use firn_query::search::{IndexTarget, SearchRequest};
 use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;

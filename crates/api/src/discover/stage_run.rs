@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use firn_engine::cost::SearchCost;
-use firn_engine::search::{SearchRequest, SearchResponse, SearchShards};
 use firn_engine::{Error, Progress, RequestContext, Work};
+use firn_query::search::{SearchRequest, SearchResponse, SearchShards};
 use serde_json::{Map, Value, json};
 
 use super::partial_results::{PartialResult, ResultKey};

@@ -7,11 +7,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use firn_engine::query::completion::{CompletionKind, Slot};
-use firn_engine::query::syntax_error::{byte_offset, utf16_offset};
-use firn_engine::search::{SearchRequest, SearchResponse};
 use firn_engine::{Error, ErrorKind, RequestContext};
 use firn_model::metadata::Metadata;
+use firn_query::query::completion::{CompletionKind, Slot};
+use firn_query::query::syntax_error::{byte_offset, utf16_offset};
+use firn_query::search::{SearchRequest, SearchResponse};
 use serde_json::{Map, Value, json};
 use tokio::time::error::Elapsed;
 

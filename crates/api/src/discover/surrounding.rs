@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use firn_engine::search::{Hit, SearchResponse};
 use firn_engine::{Error, RequestContext};
+use firn_query::search::{Hit, SearchResponse};
 use serde_json::{Value, json};
 
 use super::event::{by_id, only};

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use firn_engine::admin::{DeviceStats, IndexStats, NodeStats};
-use firn_engine::search::IndexTarget;
+use firn_query::search::IndexTarget;
 use serde_json::{Map, Value, json};
 
 use super::host::{self, Host};

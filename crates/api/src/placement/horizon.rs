@@ -6,12 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use firn_control::placement::TenantVolume;
 use firn_engine::Error;
-use firn_engine::search::{IndexTarget, SearchRequest};
+use firn_lifecycle::placement::TenantVolume;
 use firn_model::dates::parse_duration_ms;
 use firn_model::metadata::Metadata;
 use firn_model::names::IndicesOptions;
+use firn_query::search::{IndexTarget, SearchRequest};
 use serde_json::{Value, json};
 
 use crate::error::ApiError;

@@ -4,7 +4,7 @@
 //! its description. `breakdown` has those parts of Elasticsearch that firn has too; `debug` has the outcome of the
 //! segments.
 
-use firn_engine::search::{Profile, ShardProfile};
+use firn_query::search::{Profile, ShardProfile};
 use serde_json::{Map, Value, json};
 
 /// Builds the value of `profile`.
@@ -90,7 +90,7 @@ fn collector(shard: &ShardProfile) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use firn_engine::search::{AggregationProfile, PartTimes, SegmentCounts};
+    use firn_query::search::{AggregationProfile, PartTimes, SegmentCounts};
 
     use super::*;
 

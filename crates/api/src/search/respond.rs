@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use firn_engine::Result;
-use firn_engine::search::{SearchResponse, SearchShards, write_score};
 use firn_model::metadata::Metadata;
+use firn_query::search::{SearchResponse, SearchShards, write_score};
 use serde_json::{Value, json};
 
 use super::profile::profile_object;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use firn_control::{ApiKey, Identity, KeyFilter, NewApiKey};
+use firn_auth::{ApiKey, Identity, KeyFilter, NewApiKey};
 use firn_engine::Error;
 use firn_model::dates::parse_duration_ms;
 use http::StatusCode;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use firn_control::Principal;
+use firn_auth::Principal;
 use serde_json::{Value, json};
 
 use crate::error::ApiError;

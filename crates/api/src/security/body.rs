@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use firn_control::{IndexEntry, RoleDescriptor};
+use firn_auth::{IndexEntry, RoleDescriptor};
 use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;

@@ -9,7 +9,7 @@ pub(crate) mod user;
 
 use std::sync::Arc;
 
-use firn_control::Control;
+use firn_auth::Control;
 use firn_engine::{Error, Result};
 use http::StatusCode;
 use serde_json::json;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use firn_control::{Privilege, PrivilegeSet};
+use firn_auth::{Privilege, PrivilegeSet};
 use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use firn_control::{NewUser, Password, User};
+use firn_auth::{NewUser, Password, User};
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 

@@ -10,7 +10,7 @@ mod sign_in;
 
 use std::sync::Arc;
 
-use firn_control::{Control, Identity, Principal, Privilege, View};
+use firn_auth::{Control, Identity, Principal, Privilege, View};
 use firn_engine::Error;
 use firn_model::tenant::TenantId;
 use http::StatusCode;

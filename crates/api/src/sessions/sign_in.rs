@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use firn_control::Credentials;
+use firn_auth::Credentials;
 use http::Method;
 use http::request::Parts;
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use firn_engine::Error;
-use firn_engine::search::IndexTarget;
 use firn_engine::snapshot::{CloneSnapshot, CreateSnapshot};
 use firn_model::names::IndicesOptions;
 use firn_model::repository::SNAPSHOT_METADATA_BYTES_MAX;
+use firn_query::search::IndexTarget;
 use serde_json::{Value, json};
 
 use super::body::Fields;

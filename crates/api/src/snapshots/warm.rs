@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use firn_engine::search::SearchRequest;
 use firn_engine::{Error, ErrorKind, RequestContext};
 use firn_model::names::IndicesOptions;
 use firn_model::settings::parse_bytes_setting;
+use firn_query::search::SearchRequest;
 use serde_json::{Map, Value, json};
 
 use super::searchable::hidden_too;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use firn_engine::search::{SearchResponse, SearchShards, TotalHits};
 use firn_engine::{Error, ErrorKind};
+use firn_query::search::{SearchResponse, SearchShards, TotalHits};
 use serde_json::{Value, json};
 
 use crate::fake::{NOW_MS, Node};

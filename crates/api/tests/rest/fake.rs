@@ -20,14 +20,14 @@ use firn_engine::document::{
     BulkItemResponse, BulkRequest, BulkResponse, Effect, GetRequest, GetResult, Operation, StoredDocument, Written,
 };
 use firn_engine::fields::{FieldsInUse, FieldsInUseRequest};
-use firn_engine::query::Query;
-use firn_engine::search::{
-    Hit, IndexTarget, QueryExplanation, SearchRequest, SearchResponse, SearchShards, TotalHits, TrackTotalHits,
-};
 use firn_engine::terms_enum::{TermsEnumRequest, TermsEnumResponse};
 use firn_engine::{Engine, Error, ErrorKind, RequestContext, Result, StoredByTier, TenantUsage};
 use firn_model::metadata::{Command, Metadata, Outcome};
 use firn_model::names;
+use firn_query::query::Query;
+use firn_query::search::{
+    Hit, IndexTarget, QueryExplanation, SearchRequest, SearchResponse, SearchShards, TotalHits, TrackTotalHits,
+};
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::Value;

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use firn_control::SignInThrottleLimits;
+use firn_auth::SignInThrottleLimits;
 use serde_json::{Value, json};
 
 use crate::fake::{NOW_MS, Node};

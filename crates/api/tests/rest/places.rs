@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use firn_control::SignInThrottleLimits;
+use firn_auth::SignInThrottleLimits;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 async fn secured(change: impl FnOnce(&mut firn_api::ApiConfig)) -> (Served, String) {
     let (node, control) = secure(SignInThrottleLimits::default());
     control
-        .set_operator_password(&firn_control::Password("an operator's password".to_owned()))
+        .set_operator_password(&firn_auth::Password("an operator's password".to_owned()))
         .unwrap();
     drop(node);
     let node = Node::with(|config| {

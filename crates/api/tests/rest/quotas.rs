@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use firn_control::{Control, Identity, NewUser, Password, SignInThrottleLimits};
+use firn_auth::{Control, Identity, NewUser, Password, SignInThrottleLimits};
 use firn_model::tenant::{Quotas, TenantId, TenantSettings};
 use serde_json::json;
 

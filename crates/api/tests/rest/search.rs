@@ -1,8 +1,8 @@
 //! Searches over HTTP.
 
-use firn_engine::search::TrackTotalHits;
-use firn_engine::source::SourceFilter;
 use firn_engine::{Error, ErrorKind};
+use firn_query::search::TrackTotalHits;
+use firn_query::source::SourceFilter;
 use serde_json::json;
 
 use crate::fake::Node;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use firn_api::Security;
-use firn_control::{Control, Parts, Password, SessionLimits, SignInThrottleLimits};
+use firn_auth::{Control, Parts, Password, SessionLimits, SignInThrottleLimits};
 use firn_storage::sim::SimDisk;
 
 use crate::fake::{Answer, NOW_MS, Node};

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use firn_engine::Scope;
 use firn_engine::document::{Effect, Expectation, StoredDocument, Update, Written};
-use firn_engine::source::SourceFilter;
 use firn_model::{Error, ErrorKind, Result};
+use firn_query::source::SourceFilter;
 use firn_storage::wal::Position;
 use serde_json::{Map, Value};
 

@@ -6,11 +6,11 @@ use std::thread;
 use std::time::Duration;
 
 use firn_engine::RequestContext;
-use firn_engine::query::Query;
-use firn_engine::search::{FieldSpec, IndexTarget, SearchRequest};
 use firn_model::metadata::IndexMetadata;
 use firn_model::names::{ResolvedIndex, resolve};
 use firn_model::{Error, ErrorKind, Result};
+use firn_query::query::Query;
+use firn_query::search::{FieldSpec, IndexTarget, SearchRequest};
 
 use super::Core;
 use super::can_match::{CanMatch, matching_shards};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use firn_engine::RequestContext;
-use firn_engine::query::Query;
-use firn_engine::search::SearchRequest;
+use firn_query::query::Query;
+use firn_query::search::SearchRequest;
 
 use super::Core;
 use super::addressing::restriction;

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use firn_engine::Scope;
 use firn_engine::context::{CloseContexts, ClosedContext, ContextKind, PointInTimeInfo};
-use firn_engine::search::SearchRequest;
 use firn_model::{Error, ErrorKind, Result};
+use firn_query::search::SearchRequest;
 use parking_lot::Mutex;
 
 use super::addressing::Addressed;
@@ -66,7 +66,7 @@ pub(super) struct Scroll {
     /// Sort values of the last hit of the last page.
     pub(super) after: Option<After>,
     /// Total hits of the first page.
-    pub(super) total: Option<firn_engine::search::TotalHits>,
+    pub(super) total: Option<firn_query::search::TotalHits>,
     /// Maximum score of the first page.
     pub(super) max_score: Option<f32>,
 }

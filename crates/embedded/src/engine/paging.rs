@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use firn_engine::RequestContext;
-use firn_engine::aggs::Aggregations;
 use firn_engine::context::{ContextKind, OpenPointInTime, OpenedPointInTime, ScrollRequest};
-use firn_engine::search::{SearchRequest, SearchResponse, SearchShards, TrackTotalHits};
 use firn_model::{Error, ErrorKind, Result};
+use firn_query::aggs::Aggregations;
+use firn_query::search::{SearchRequest, SearchResponse, SearchShards, TrackTotalHits};
 
 use super::Core;
 use super::addressing::{Addressed, ShardSelection, check_behind};

@@ -2,9 +2,9 @@
 
 use firn_engine::RequestContext;
 use firn_engine::recovery::{Recovered, RecoverySource, ShardRecovery};
-use firn_engine::search::IndexTarget;
 use firn_model::Result;
 use firn_model::names::resolve;
+use firn_query::search::IndexTarget;
 
 use super::Core;
 use super::state::{IndexState, Served, ShardSlot};

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use firn_engine::RequestContext;
 use firn_engine::document::BulkItem;
-use firn_engine::search::IndexTarget;
-use firn_engine::{Cancel, RequestContext};
 use firn_model::names::{resolve, resolve_write};
 use firn_model::{Error, ErrorKind, Result};
+use firn_query::Cancel;
+use firn_query::search::IndexTarget;
 use parking_lot::{Condvar, Mutex};
 
 use super::Core;

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use firn_engine::RequestContext;
-use firn_engine::search::{SearchRequest, SearchResponse};
+use firn_query::search::{SearchRequest, SearchResponse};
 
 use super::Core;
 use super::addressing::Addressed;

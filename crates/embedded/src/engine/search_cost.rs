@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use firn_engine::RequestContext;
 use firn_engine::cost::{KindCost, SearchCost};
-use firn_engine::search::{SearchRequest, SearchResponse};
 use firn_model::{Error, ErrorKind, Result};
+use firn_query::search::{SearchRequest, SearchResponse};
 use firn_storage::object::Operation;
 use firn_storage::split::PartKind;
 use serde_json::{Map, Value};

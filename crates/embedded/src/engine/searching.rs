@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use firn_engine::query::Query;
-use firn_engine::search::{IndexTarget, QueryExplanation, SearchRequest, SearchResponse};
-use firn_engine::{Cancel, RequestContext};
+use firn_engine::RequestContext;
 use firn_model::names::resolve;
 use firn_model::{Error, ErrorKind, Result};
+use firn_query::Cancel;
+use firn_query::query::Query;
+use firn_query::search::{IndexTarget, QueryExplanation, SearchRequest, SearchResponse};
 use parking_lot::Mutex;
 
 use super::addressing::{ShardSelection, check_behind, split};

@@ -5,11 +5,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
 
 use firn_engine::RequestContext;
-use firn_engine::search::SearchRequest;
 use firn_model::mapping::Mapping;
 use firn_model::metadata::Metadata;
 use firn_model::tenant::TenantId;
 use firn_model::{Error, ErrorKind, Result};
+use firn_query::search::SearchRequest;
 use parking_lot::Mutex;
 
 use super::Core;

@@ -1,9 +1,9 @@
 //! Terms enumeration (`_terms_enum`) over the shards of a target.
 
 use firn_engine::RequestContext;
-use firn_engine::search::SearchShards;
 use firn_engine::terms_enum::{TermsEnumRequest, TermsEnumResponse};
 use firn_model::{ErrorKind, Result};
+use firn_query::search::SearchShards;
 
 use super::Core;
 use super::addressing::ShardSelection;

@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use firn_engine::Cancel;
 use firn_model::Result;
+use firn_query::Cancel;
 use firn_storage::filters::{FilterTable, Question};
 use firn_storage::object::{ObjectError, Objects};
 use firn_storage::regions::{ObjectId, RegionCache};

@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use firn_engine::Cancel;
 use firn_model::{Error, ErrorKind, Result};
+use firn_query::Cancel;
 use firn_storage::repository::SnapshotSegment;
 use firn_storage::split::PartKind;
 use futures_util::StreamExt;

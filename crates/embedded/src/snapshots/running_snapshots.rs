@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use firn_engine::BackgroundTask;
 use firn_engine::snapshot::{
     CreateSnapshot, FileCount, IndexSnapshotStatus, ShardSnapshotStatus, ShardStage, SnapshotInfo, SnapshotState,
     SnapshotStatus,
 };
-use firn_engine::{BackgroundTask, Cancel};
+use firn_query::Cancel;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 

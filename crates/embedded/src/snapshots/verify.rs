@@ -11,10 +11,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use firn_engine::BackgroundTask;
 use firn_engine::snapshot::{DamagedObject, Verification, VerificationState, VerifySnapshot};
-use firn_engine::{BackgroundTask, Cancel};
 use firn_model::repository::{RepositoryMetadata, snapshot_missing};
 use firn_model::{Error, ErrorKind, Result};
+use firn_query::Cancel;
 use firn_storage::object::{ObjectInfo, Objects};
 use firn_storage::repository::{IndexManifest, NamedObject, ReadBack, Repository, SnapshotEntry};
 use parking_lot::Mutex;

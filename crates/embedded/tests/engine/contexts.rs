@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use firn_engine::admin::ForceMergeRequest;
 use firn_engine::context::{CloseContexts, ContextKind, OpenPointInTime, ScrollRequest};
-use firn_engine::search::{SearchRequest, SearchResponse};
 use firn_engine::{Engine, ErrorKind, Result};
 use firn_model::metadata::Command;
+use firn_query::search::{SearchRequest, SearchResponse};
 use serde_json::{Value, json};
 
 use crate::node::{Node, add, ctx, delete, index, target};
@@ -392,7 +392,7 @@ fn shards_that_cannot_match_are_left_out() {
         target: target("old,new"),
         routing: Vec::new(),
         keep_alive: Duration::from_secs(60),
-        index_filter: Some(firn_engine::query::Query::parse(&filter).unwrap()),
+        index_filter: Some(firn_query::query::Query::parse(&filter).unwrap()),
         allow_partial_results: false,
     };
     let opened = node.run(node.engine.open_point_in_time(&ctx(), request)).unwrap();

@@ -8,9 +8,9 @@ use fastrand::Rng;
 use firn_embedded::EmbeddedConfig;
 use firn_engine::cost::SearchCost;
 use firn_engine::mounts::{MountSnapshot, SearchableSnapshots as _, Storage};
-use firn_engine::search::SearchRequest;
 use firn_engine::{Engine as _, ErrorKind, RequestContext, Result, Scope};
 use firn_model::tenant::TenantId;
+use firn_query::search::SearchRequest;
 use firn_storage::RealDisk;
 use serde_json::{Value, json};
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use firn_engine::admin::ForceMergeRequest;
 use firn_engine::document::Refresh;
-use firn_engine::search::SearchRequest;
 use firn_engine::{Engine, ErrorKind};
 use firn_model::metadata::Command;
+use firn_query::search::SearchRequest;
 use firn_storage::sim::Failure;
 use serde_json::json;
 

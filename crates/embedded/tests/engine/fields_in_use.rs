@@ -2,7 +2,7 @@
 
 use firn_engine::Engine;
 use firn_engine::fields::FieldsInUseRequest;
-use firn_engine::query::Query;
+use firn_query::query::Query;
 use serde_json::{Value, json};
 
 use crate::node::{Node, add, ctx, target};
@@ -72,7 +72,7 @@ fn a_preference_selects_shards() {
     }
     node.refresh("logs");
     let count = |shards: &[u32]| {
-        let mut request = firn_engine::search::SearchRequest::new(target("logs"));
+        let mut request = firn_query::search::SearchRequest::new(target("logs"));
         request.only_shards = shards.to_vec();
         let response = node.run(node.engine.search(&ctx(), request)).unwrap();
         (response.total.unwrap().value, response.shards.total)

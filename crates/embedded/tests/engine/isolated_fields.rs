@@ -2,9 +2,9 @@
 
 use firn_engine::Engine;
 use firn_engine::fields::FieldsInUseRequest;
-use firn_engine::query::Query;
 use firn_engine::terms_enum::TermsEnumRequest;
 use firn_model::metadata::Command;
+use firn_query::query::Query;
 use serde_json::{Value, json};
 
 use crate::isolation::{Tenant, of, operator, shared};

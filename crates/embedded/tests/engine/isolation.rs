@@ -5,10 +5,10 @@ use std::sync::Arc;
 use firn_engine::document::{
     BulkItem, BulkItemResponse, BulkRequest, Effect, Expectation, GetRequest, Operation, Refresh,
 };
-use firn_engine::search::{SearchRequest, SearchResponse};
 use firn_engine::{Engine, Error, ErrorKind, RequestContext, Result, Scope};
 use firn_model::metadata::Command;
 use firn_model::tenant::TenantId;
+use firn_query::search::{SearchRequest, SearchResponse};
 use serde_json::{Value, json};
 
 use crate::node::{Node, add, create, delete, index, target, update, update_with};

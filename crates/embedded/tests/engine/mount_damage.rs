@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use firn_engine::context::OpenPointInTime;
 use firn_engine::mounts::{SearchableSnapshots, SharedCacheStats, Storage};
-use firn_engine::query::Query;
-use firn_engine::search::SearchResponse;
 use firn_engine::{Engine, ErrorKind, Result};
+use firn_query::query::Query;
+use firn_query::search::SearchResponse;
 use serde_json::{Value, json};
 
 use crate::isolation::of;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use firn_embedded::EmbeddedConfig;
 use firn_engine::Engine as _;
 use firn_engine::mounts::{MountSnapshot, Mounted, MountedShardStats, SearchableSnapshots, Storage};
-use firn_engine::search::SearchRequest;
 use firn_engine::{ErrorKind, Result};
 use firn_model::metadata::Command;
+use firn_query::search::SearchRequest;
 use firn_storage::RealDisk;
 use serde_json::{Value, json};
 

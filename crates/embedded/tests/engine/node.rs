@@ -11,9 +11,9 @@ use firn_engine::document::{
     BulkItem, BulkItemResponse, BulkRequest, Expectation, GetRequest, Operation, Refresh, StoredDocument, Update,
     Written,
 };
-use firn_engine::search::{IndexTarget, SearchRequest, SearchResponse};
 use firn_engine::{Engine, Error, RequestContext, Result};
 use firn_model::metadata::{Command, Outcome};
+use firn_query::search::{IndexTarget, SearchRequest, SearchResponse};
 use firn_storage::disk::{Disk, RealDisk};
 use serde_json::Value;
 

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use firn_embedded::EmbeddedConfig;
 use firn_engine::admin::ForceMergeRequest;
 use firn_engine::recovery::{RecoverySource, ShardRecovery};
-use firn_engine::search::IndexTarget;
 use firn_engine::snapshot::{PutRepository, RestoreSnapshot, ShardSnapshotStatus, Snapshots as _};
 use firn_engine::{Engine as _, ErrorKind, RequestContext, Result, Scope};
 use firn_model::tenant::TenantId;
+use firn_query::search::IndexTarget;
 use firn_storage::object::{ObjectStores, StoresConfig};
 use firn_testkit::{Fault, FaultProxy, Faults, Gateway, Method, Rule};
 use serde_json::json;
@@ -276,7 +276,7 @@ fn a_failed_restore_is_not_reported() {
     fill(&store.node());
     let node = store.node();
     store.hold(Rule::next(Fault::Hold, 1).of(Method::Get).at("/splits/"));
-    let cancel = firn_engine::Cancel::default();
+    let cancel = firn_query::Cancel::default();
     let lasting = firn_engine::BackgroundTask::new(cancel.clone(), ());
     let context = RequestContext {
         lasting: Some(lasting),
@@ -343,7 +343,7 @@ fn a_failed_restore_releases_its_names() {
     fill(&store.node());
     let node = store.node();
     store.hold(Rule::next(Fault::Hold, 1).of(Method::Get).at("/splits/"));
-    let cancel = firn_engine::Cancel::default();
+    let cancel = firn_query::Cancel::default();
     let context = RequestContext {
         lasting: Some(firn_engine::BackgroundTask::new(cancel.clone(), ())),
         ..ctx()

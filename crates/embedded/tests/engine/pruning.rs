@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use firn_engine::mounts::Storage;
-use firn_engine::search::{SearchRequest, SearchResponse};
 use firn_engine::{Engine, RequestContext, Scope};
 use firn_model::tenant::TenantId;
+use firn_query::search::{SearchRequest, SearchResponse};
 use serde_json::{Value, json};
 
 use crate::mounts::{mount_as, node_of, requests, shards};

@@ -86,7 +86,7 @@ fn a_search_whose_client_is_gone_stops() {
     node.write(index("logs", "a", json!({"n": 1})));
     let context = RequestContext::new();
     context.cancel.cancel();
-    let request = firn_engine::search::SearchRequest::parse(target("logs"), None).unwrap();
+    let request = firn_query::search::SearchRequest::parse(target("logs"), None).unwrap();
     let error = node.run(node.engine.search(&context, request)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Cancelled);
 }

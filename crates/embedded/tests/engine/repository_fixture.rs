@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use firn_engine::mounts::{MountSnapshot, SearchableSnapshots as _, Storage};
-use firn_engine::search::SearchRequest;
 use firn_engine::snapshot::{SnapshotState, Snapshots as _};
 use firn_engine::{Engine as _, RequestContext, Scope};
 use firn_model::metadata::Command;
 use firn_model::tenant::TenantId;
+use firn_query::search::SearchRequest;
 use serde_json::{Value, json};
 
 use crate::mounts::use_cache;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use firn_engine::search::{SearchRequest, SearchResponse};
 use firn_engine::{Engine, RequestContext, Scope};
 use firn_model::tenant::TenantId;
+use firn_query::search::{SearchRequest, SearchResponse};
 use serde_json::{Value, json};
 
 use crate::node::{Node, add, ctx, target};

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use firn_engine::context::OpenPointInTime;
 use firn_engine::document::{BulkItem, GetRequest};
-use firn_engine::search::SearchRequest;
 use firn_engine::{Engine, ErrorKind, RequestContext, Scope};
 use firn_model::metadata::Command;
 use firn_model::placement::Placement;
 use firn_model::routing::shard_for;
 use firn_model::tenant::TenantId;
+use firn_query::search::SearchRequest;
 use serde_json::{Value, json};
 
 use crate::node::{Node, add, ctx, index, target, update};

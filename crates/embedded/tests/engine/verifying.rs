@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use firn_engine::mounts::Storage;
 use firn_engine::snapshot::{DamagedObject, Snapshots, Verification, VerificationState, VerifySnapshot};
-use firn_engine::{BackgroundTask, Cancel, ErrorKind, RequestContext, Result, Scope};
+use firn_engine::{BackgroundTask, ErrorKind, RequestContext, Result, Scope};
 use firn_model::tenant::TenantId;
+use firn_query::Cancel;
 use serde_json::json;
 
 use crate::mounts::{mount_as, node_of, reopened};

@@ -4,9 +4,9 @@ use std::sync::Barrier;
 use std::thread;
 
 use firn_engine::document::{BulkRequest, Effect, Expectation, Refresh};
-use firn_engine::source::SourceFilter;
 use firn_engine::{Engine, ErrorKind};
 use firn_model::metadata::Command;
+use firn_query::source::SourceFilter;
 use serde_json::json;
 
 use crate::node::{Node, add, create, ctx, delete, index, update, update_with};

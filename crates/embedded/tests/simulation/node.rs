@@ -7,9 +7,9 @@ use std::sync::{Arc, OnceLock};
 
 use firn_embedded::{Embedded, EmbeddedConfig};
 use firn_engine::admin::IndexStats;
-use firn_engine::search::{IndexTarget, SearchRequest, SearchResponse};
 use firn_engine::{Engine, RequestContext, Result};
 use firn_model::metadata::{Command, Metadata, Outcome};
+use firn_query::search::{IndexTarget, SearchRequest, SearchResponse};
 use firn_storage::object::{ObjectStores, StoresConfig};
 use firn_storage::sim::SimDisk;
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::search::IndexTarget;
+use firn_query::search::IndexTarget;
 
 /// Request of `PUT /_snapshot/REPOSITORY/SNAPSHOT`.
 #[derive(Debug, Clone)]

@@ -7,8 +7,9 @@ use clap::Parser;
 use serde_json::{Value, json};
 
 use super::Demo;
-use crate::client::encode_segment;
-use crate::ingest::{self, IngestArgs, grouped};
+use firn_tools::client::encode_segment;
+use firn_tools::ingest;
+use firn_tools::ingest::{IngestArgs, grouped};
 
 /// Indexes the file into an index named after it, unless an earlier run completed this.
 pub(super) fn index(demo: &Demo<'_>, file: &Path) -> anyhow::Result<()> {

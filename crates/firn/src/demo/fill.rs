@@ -9,10 +9,10 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::{Demo, DemoArgs, STREAM};
-use crate::client::Client;
-use crate::generate::{Format, Generator, GeneratorConfig, Kind, Span, index_template};
-use crate::ingest::grouped;
 use crate::serve::now_ms;
+use firn_tools::client::Client;
+use firn_tools::generate::{Format, Generator, GeneratorConfig, Kind, Span, index_template};
+use firn_tools::ingest::grouped;
 
 /// Component template whose `_meta` stores the progress of the demo.
 const STATE: &str = "/_component_template/firn-demo-state";

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::fill::{self, History};
 use super::{Demo, STREAM};
-use crate::generate::{Generator, Span};
 use crate::serve::now_ms;
+use firn_tools::generate::{Generator, Span};
 
 /// Small enough that a dashboard moves, large enough to be one request.
 const STEP: Duration = Duration::from_millis(500);

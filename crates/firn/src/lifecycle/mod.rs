@@ -4,7 +4,7 @@ pub(crate) mod policies;
 
 use std::time::Duration;
 
-use firn_control::RetentionController;
+use firn_lifecycle::RetentionController;
 
 use crate::serve::now_ms;
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use firn_control::ilm::{EngineEffects, Ilm, IlmParts, ListWork, WaitEnd, WorkQueue};
-use firn_control::slm::{Slm, SlmParts, SlmWork};
 use firn_engine::{Engine, RequestContext};
+use firn_lifecycle::ilm::{EngineEffects, Ilm, IlmParts, ListWork, WaitEnd, WorkQueue};
+use firn_lifecycle::slm::{Slm, SlmParts, SlmWork};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 

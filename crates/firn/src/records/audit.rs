@@ -221,7 +221,7 @@ pub(super) fn print_caller(record: &RequestRecord, out: &mut Map<String, Value>)
 pub(super) mod tests {
     use std::time::Duration;
 
-    use firn_control::View;
+    use firn_auth::View;
     use firn_engine::WorkDone;
     use firn_model::tenant::TenantId;
 

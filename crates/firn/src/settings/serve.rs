@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use firn_api::DiscoverLimits;
-use firn_control::SessionLimits;
+use firn_auth::SessionLimits;
 use firn_model::settings::SettingsMap;
 use serde_json::{Map, Value as Json};
 

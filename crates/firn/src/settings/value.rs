@@ -121,7 +121,7 @@ fn percent(text: &str) -> Option<Result<f64, String>> {
 
 fn memory_share(text: &str, min: u64) -> Result<Value, String> {
     let bytes = match percent(text) {
-        Some(share) => (share? * total_memory_bytes() as f64) as u64,
+        Some(share) => (share? * firn_tools::process::total_memory_bytes() as f64) as u64,
         None => bytes(text)?,
     };
     if bytes < min {
@@ -156,29 +156,6 @@ fn paths(text: &str) -> Vec<PathBuf> {
         .filter(|path| !path.is_empty())
         .map(PathBuf::from)
         .collect()
-}
-
-/// Returns the memory of this machine, or of the container of the process, whichever is less.
-pub(crate) fn total_memory_bytes() -> u64 {
-    let machine = std::fs::read_to_string("/proc/meminfo")
-        .ok()
-        .and_then(|text| {
-            let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;
-            line.split_whitespace().nth(1)?.parse::<u64>().ok()
-        })
-        .map_or(u64::MAX, |kib| kib * 1024);
-    let container = [
-        "/sys/fs/cgroup/memory.max",
-        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-    ]
-    .iter()
-    .find_map(|path| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok())
-    .unwrap_or(u64::MAX);
-    match machine.min(container) {
-        // Nothing could be read (not Linux): a size that every current machine has.
-        u64::MAX => 4 << 30,
-        bytes => bytes,
-    }
 }
 
 #[cfg(test)]

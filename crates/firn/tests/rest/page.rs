@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use anyhow::{Result, bail, ensure};
-use firn_engine::inventory;
+use firn_query::inventory;
 
 use crate::scenario::{Row, Scenario, ScenarioFile, Who};
 

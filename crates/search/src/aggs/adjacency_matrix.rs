@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use firn_engine::aggs::{AdjacencyMatrix, KeyBytes, Partial, TermsPartial};
 use firn_model::Result;
+use firn_query::aggs::{AdjacencyMatrix, KeyBytes, Partial, TermsPartial};
 use tantivy::DocId;
 use tantivy::query::{Scorer, Weight};
 

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use firn_engine::aggs::{AutoDateHistogram, AutoDateHistogramPartial, Bucket, Ladder, Partial, ValueFormat};
 use firn_model::Result;
 use firn_model::dates::Rounding;
+use firn_query::aggs::{AutoDateHistogram, AutoDateHistogramPartial, Bucket, Ladder, Partial, ValueFormat};
 use tantivy::DocId;
 
 use super::super::compile::Compiler;

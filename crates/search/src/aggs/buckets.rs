@@ -1,8 +1,8 @@
 //! Common part of all aggregations with several buckets: counts documents, passes them to the sub-aggregations, and
 //! collects their results.
 
-use firn_engine::aggs::{Bucket, Partials};
 use firn_model::Result;
+use firn_query::aggs::{Bucket, Partials};
 use tantivy::DocId;
 
 use super::Level;

@@ -4,9 +4,9 @@
 
 use std::collections::HashSet;
 
-use firn_engine::aggs::cardinality::{Sketch, hash_bytes, hash_u64};
-use firn_engine::aggs::{Cardinality, Partial};
 use firn_model::Result;
+use firn_query::aggs::cardinality::{Sketch, hash_bytes, hash_u64};
+use firn_query::aggs::{Cardinality, Partial};
 use tantivy::{DocId, SegmentReader};
 
 use super::super::compile::Compiler;

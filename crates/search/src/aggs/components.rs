@@ -3,9 +3,9 @@
 //! A value of a component is a number: an ordinal for strings, and for numbers one that is the same in all
 //! segments. These numbers have the order of the values.
 
-use firn_engine::aggs::{CompositeSource, Key, KeyBytes, MultiTermsSource, SourceKind, ValueFormat};
 use firn_model::dates::{DateFormat, Rounding, Zone};
 use firn_model::{Error, Result};
+use firn_query::aggs::{CompositeSource, Key, KeyBytes, MultiTermsSource, SourceKind, ValueFormat};
 use serde_json::Value;
 use std::ops::Bound;
 use tantivy::DocId;
@@ -276,7 +276,7 @@ impl Component {
             Values::Strings { strings, .. } => {
                 let stored = match key {
                     KeyBytes::Str(text) => text.to_string(),
-                    KeyBytes::Ip(bits) => schema::encode_ip(firn_engine::aggs::address_of(*bits)),
+                    KeyBytes::Ip(bits) => schema::encode_ip(firn_query::aggs::address_of(*bits)),
                     _ => return Ok(Place::Before(0)),
                 };
                 let terms = strings.dictionary();

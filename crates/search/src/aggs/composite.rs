@@ -8,10 +8,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use firn_engine::aggs::{
-    Bucket, Composite, CompositeOrder, CompositePartial, KeyBytes, Partial, Partials, ValueFormat,
-};
 use firn_model::{Error, Result};
+use firn_query::aggs::{Bucket, Composite, CompositeOrder, CompositePartial, KeyBytes, Partial, Partials, ValueFormat};
 use tantivy::{DocId, Score};
 
 use super::super::compile::Compiler;

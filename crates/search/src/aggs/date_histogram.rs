@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use firn_engine::aggs::{Bucket, DateHistogram, DateHistogramPartial, Partial, Partials, ValueFormat};
 use firn_model::Result;
 use firn_model::dates::Rounding;
+use firn_query::aggs::{Bucket, DateHistogram, DateHistogramPartial, Partial, Partials, ValueFormat};
 use tantivy::DocId;
 use tantivy::columnar::Column;
 

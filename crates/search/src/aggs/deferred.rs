@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use firn_engine::aggs::{Bucket, KeyBytes, Partial, Partials, Sampled};
 use firn_model::Result;
+use firn_query::aggs::{Bucket, KeyBytes, Partial, Partials, Sampled};
 use tantivy::{DocId, Score};
 
 use super::score_table::ScoreBoard;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use firn_engine::aggs::Partial;
-use firn_engine::query::Query;
 use firn_model::Result;
+use firn_query::aggs::Partial;
+use firn_query::query::Query;
 use tantivy::DocId;
 use tantivy::columnar::ColumnIndex;
 use tantivy::query::{Scorer, Weight};

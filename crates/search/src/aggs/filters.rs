@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use firn_engine::aggs::{Filters, ListedPartial, Partial};
 use firn_model::Result;
+use firn_query::aggs::{Filters, ListedPartial, Partial};
 use tantivy::DocId;
 use tantivy::query::{Scorer, Weight};
 

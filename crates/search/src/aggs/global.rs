@@ -2,8 +2,8 @@
 //!
 //! The run over the query's documents leaves its bucket empty; a second run over every segment fills it.
 
-use firn_engine::aggs::{Bucket, Partial};
 use firn_model::Result;
+use firn_query::aggs::{Bucket, Partial};
 use tantivy::DocId;
 
 use super::single::Single;

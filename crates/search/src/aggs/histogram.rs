@@ -1,7 +1,7 @@
 //! `histogram` aggregation: a bucket per interval of numbers.
 
-use firn_engine::aggs::{Histogram, HistogramPartial, Key, KeyBytes, Partial, ValueFormat};
 use firn_model::Result;
+use firn_query::aggs::{Histogram, HistogramPartial, Key, KeyBytes, Partial, ValueFormat};
 use tantivy::DocId;
 
 use super::super::compile::Compiler;

@@ -1,7 +1,7 @@
 //! `ip_prefix` aggregation: a bucket per network.
 
-use firn_engine::aggs::{IpPrefix, KeyBytes, Partial, TermsPartial};
 use firn_model::Result;
+use firn_query::aggs::{IpPrefix, KeyBytes, Partial, TermsPartial};
 use tantivy::DocId;
 use tantivy::columnar::Column;
 

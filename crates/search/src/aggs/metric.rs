@@ -1,7 +1,7 @@
 //! `min`, `max`, `sum`, `avg`, `stats`, `value_count` aggregations: one number of a field's values.
 
-use firn_engine::aggs::{Metric, MetricPartial, Partial, ValueFormat};
 use firn_model::{Error, Result};
+use firn_query::aggs::{Metric, MetricPartial, Partial, ValueFormat};
 use tantivy::DocId;
 use tantivy::columnar::Column;
 

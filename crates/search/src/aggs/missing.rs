@@ -1,7 +1,7 @@
 //! `missing` aggregation: one bucket of the documents without a value.
 
-use firn_engine::aggs::{MissingField, Partial};
 use firn_model::Result;
+use firn_query::aggs::{MissingField, Partial};
 use tantivy::DocId;
 use tantivy::columnar::Column;
 

@@ -40,9 +40,9 @@ mod weighted_avg;
 
 use std::sync::Arc;
 
-use firn_engine::Watch;
-use firn_engine::aggs::{AggregationKind, Aggregations, Partial, Partials};
 use firn_model::{ErrorKind, Result};
+use firn_query::Watch;
+use firn_query::aggs::{AggregationKind, Aggregations, Partial, Partials};
 use tantivy::{DocId, Score};
 
 pub(super) use self::deferred::{BackgroundCount, Counted};

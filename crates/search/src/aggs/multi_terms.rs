@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use firn_engine::aggs::{KeyBytes, MultiTerms, Partial, TermsPartial, ValueFormat};
 use firn_model::{Error, ErrorKind, Result};
+use firn_query::aggs::{KeyBytes, MultiTerms, Partial, TermsPartial, ValueFormat};
 use tantivy::DocId;
 
 use super::super::compile::Compiler;

@@ -1,10 +1,10 @@
 //! Metrics that read every number of a field: `extended_stats`, percentiles and similar ones.
 
-use firn_engine::aggs::{
+use firn_model::Result;
+use firn_query::aggs::{
     Boxplot, Digest, DigestPartial, ExtendedStats, ExtendedStatsPartial, MedianAbsoluteDeviation, Metric, Partial,
     PercentileRanks, Percentiles, ValueFormat,
 };
-use firn_model::Result;
 use serde_json::Value;
 use tantivy::DocId;
 

@@ -6,9 +6,9 @@
 use std::ops::{Bound, RangeBounds, RangeInclusive};
 use std::sync::Arc;
 
-use firn_engine::aggs::{IpBounds, ListedPartial, Partial, RangeSpec, Ranges, ValueFormat};
 use firn_model::Result;
 use firn_model::dates::DateFormat;
+use firn_query::aggs::{IpBounds, ListedPartial, Partial, RangeSpec, Ranges, ValueFormat};
 use serde_json::Value;
 use tantivy::DocId;
 use tantivy::columnar::Column;
@@ -122,7 +122,7 @@ impl RangesPlan {
             _ if source::is_unmapped(compiler, &part.field) => Source::Nothing,
             _ => return Err(source::unsupported(compiler, &part.field, "ip_range")),
         };
-        let text = |bits: u128| schema::encode_ip(firn_engine::aggs::address_of(bits));
+        let text = |bits: u128| schema::encode_ip(firn_query::aggs::address_of(bits));
         let range = |(from, to): IpBounds| {
             (
                 from.map_or(Bound::Unbounded, |bits| Bound::Included(text(bits))),

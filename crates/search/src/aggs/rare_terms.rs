@@ -1,7 +1,7 @@
 //! `rare_terms` aggregation: the buckets of `terms` without the frequent ones.
 
-use firn_engine::aggs::{Partial, RareTerms, RareTermsPartial, Terms};
 use firn_model::{Error, Result};
+use firn_query::aggs::{Partial, RareTerms, RareTermsPartial, Terms};
 use tantivy::DocId;
 
 use super::super::compile::Compiler;

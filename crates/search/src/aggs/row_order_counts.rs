@@ -5,8 +5,8 @@
 
 use std::ops::Range;
 
-use firn_engine::aggs::Partials;
 use firn_model::Result;
+use firn_query::aggs::Partials;
 use tantivy::DocId;
 
 use super::{Kind, Plan};

@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use firn_engine::aggs::cardinality::hash_bytes;
-use firn_engine::aggs::{DiversifiedSampler, Partial, SamplePartial, Sampled, Sampler};
 use firn_model::{Error, Result};
+use firn_query::aggs::cardinality::hash_bytes;
+use firn_query::aggs::{DiversifiedSampler, Partial, SamplePartial, Sampled, Sampler};
 use tantivy::DocId;
 use tantivy::columnar::Column;
 

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use firn_engine::aggs::{Key, KeyBytes, Partial, SignificantTerms, SignificantTermsPartial, Terms};
 use firn_model::{Error, Result};
+use firn_query::aggs::{Key, KeyBytes, Partial, SignificantTerms, SignificantTermsPartial, Terms};
 use tantivy::DocId;
 use tantivy::query::{Scorer, Weight};
 
@@ -81,7 +81,7 @@ impl SignificantTermsPlan {
                     for (number, key) in (0u32..).zip(candidates) {
                         let stored = match key {
                             KeyBytes::Str(text) => text.to_string(),
-                            KeyBytes::Ip(bits) if *is_ip => schema::encode_ip(firn_engine::aggs::address_of(*bits)),
+                            KeyBytes::Ip(bits) if *is_ip => schema::encode_ip(firn_query::aggs::address_of(*bits)),
                             _ => continue,
                         };
                         if let Some(ordinal) = strings.dictionary().term_ord(stored.as_bytes())? {

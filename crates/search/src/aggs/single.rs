@@ -1,7 +1,7 @@
 //! One bucket per parent: the common part of `filter` and `missing`.
 
-use firn_engine::aggs::{Bucket, Partial};
 use firn_model::Result;
+use firn_query::aggs::{Bucket, Partial};
 use tantivy::DocId;
 
 use super::{Level, paced};

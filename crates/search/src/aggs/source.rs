@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use firn_engine::aggs::{DecimalFormat, ValueFormat};
 use firn_model::dates::{DateFormat, Zone};
 use firn_model::mapping::FieldType;
 use firn_model::{Error, Result};
+use firn_query::aggs::{DecimalFormat, ValueFormat};
 use serde_json::Value;
 
 use super::super::compile::Compiler;

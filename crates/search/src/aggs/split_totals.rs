@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use firn_engine::aggs::{Bucket, MetricPartial, Partial, Partials};
 use firn_model::Result;
+use firn_query::aggs::{Bucket, MetricPartial, Partial, Partials};
 
 use super::cardinality::CardinalityPlan;
 use super::metric::MetricPlan;

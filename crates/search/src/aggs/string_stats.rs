@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use firn_engine::aggs::{Partial, StringStats, StringStatsPartial};
 use firn_model::Result;
+use firn_query::aggs::{Partial, StringStats, StringStatsPartial};
 use tantivy::DocId;
 
 use super::super::compile::Compiler;

@@ -6,9 +6,9 @@ mod stored;
 
 use std::sync::Arc;
 
-use firn_engine::aggs::{KeyBytes, Terms, TermsFilter, TermsOrder, ValueFormat};
-use firn_engine::query::RegexpFlags;
 use firn_model::{Error, Result};
+use firn_query::aggs::{KeyBytes, Terms, TermsFilter, TermsOrder, ValueFormat};
+use firn_query::query::RegexpFlags;
 use serde_json::Value;
 use tantivy::BitSet;
 use tantivy::columnar::Column;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use firn_engine::aggs::{Partial, TopHits, TopHitsPartial, TopRow};
 use firn_model::Result;
+use firn_query::aggs::{Partial, TopHits, TopHitsPartial, TopRow};
 use tantivy::DocId;
 
 use super::super::compile::Compiler;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use firn_engine::aggs::{Key, MetricsRow, Partial, TopMetrics, TopMetricsPartial, ValueFormat};
 use firn_model::Result;
+use firn_query::aggs::{Key, MetricsRow, Partial, TopMetrics, TopMetricsPartial, ValueFormat};
 use tantivy::DocId;
 
 use super::super::compile::Compiler;

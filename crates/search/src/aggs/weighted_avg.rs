@@ -1,7 +1,7 @@
 //! `weighted_avg` aggregation: values of one field, weighted by another.
 
-use firn_engine::aggs::{Partial, ValueFormat, WeightedAvg, WeightedAvgPartial};
 use firn_model::{Error, Result};
+use firn_query::aggs::{Partial, ValueFormat, WeightedAvg, WeightedAvgPartial};
 use tantivy::DocId;
 
 use super::super::compile::Compiler;

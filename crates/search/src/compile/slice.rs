@@ -3,8 +3,8 @@
 //! Without a field, documents are divided by their sequence numbers. Every document has one and no merge changes
 //! it, so a part stays the same while segments change.
 
-use firn_engine::search::Slice;
 use firn_model::{Error, Result};
+use firn_query::search::Slice;
 use tantivy::columnar::Column;
 use tantivy::query::{ConstScorer, EmptyScorer, Explanation, Scorer, Weight};
 use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, TantivyError};

@@ -7,8 +7,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use firn_engine::aggs::AggregationKind;
-use firn_engine::search::{SearchRequest, SortBy, SortKey, SortMissing};
+use firn_query::aggs::AggregationKind;
+use firn_query::search::{SearchRequest, SortBy, SortKey, SortMissing};
 use firn_storage::regions::GAP_BYTES_MAX;
 use tantivy::DocId;
 
@@ -269,7 +269,7 @@ pub(super) fn at_most(
 
 #[cfg(test)]
 mod tests {
-    use firn_engine::search::IndexTarget;
+    use firn_query::search::IndexTarget;
     use serde_json::{Value, json};
 
     use super::*;

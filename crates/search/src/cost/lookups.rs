@@ -1,8 +1,8 @@
 //! Upper bounds of a search's term lookups, from the request alone and independent of the segments.
 
-use firn_engine::query::Query;
-use firn_engine::search::SearchRequest;
 use firn_model::mapping::{FieldType, Mapping};
+use firn_query::query::Query;
+use firn_query::search::SearchRequest;
 use serde_json::Value;
 
 use super::super::ShardSearch;

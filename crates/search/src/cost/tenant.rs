@@ -10,9 +10,9 @@
 use std::sync::Arc;
 
 use firn_engine::RequestContext;
-use firn_engine::aggs::AggregationKind;
-use firn_engine::search::{SearchRequest, SortBy};
 use firn_model::Result;
+use firn_query::aggs::AggregationKind;
+use firn_query::search::{SearchRequest, SortBy};
 use firn_storage::regions::GAP_BYTES_MAX;
 use firn_storage::split::PartKind;
 

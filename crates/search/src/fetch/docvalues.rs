@@ -1,10 +1,10 @@
 //! `docvalue_fields` of hits: values from columns.
 
-use firn_engine::search::FieldSpec;
 use firn_model::Result;
 use firn_model::dates::{DateFormat, Zone};
 use firn_model::mapping::FieldType;
 use firn_model::names::matches_pattern;
+use firn_query::search::FieldSpec;
 use serde_json::{Map, Value};
 use tantivy::DocId;
 

@@ -3,12 +3,12 @@
 //! It prints texts as the terms that they are analyzed into, field patterns as the fields that they match, dates as
 //! milliseconds.
 
-use firn_engine::query::query_string::Node;
-use firn_engine::query::{
-    Bool, Fuzziness, MultiMatch, MultiMatchType, Query, Range, TermPattern, TextOptions, TextQuery,
-};
 use firn_model::Result;
 use firn_model::mapping::Analyzer;
+use firn_query::query::query_string::Node;
+use firn_query::query::{
+    Bool, Fuzziness, MultiMatch, MultiMatchType, Query, Range, TermPattern, TextOptions, TextQuery,
+};
 use serde_json::Value;
 
 use crate::compile::Compiler;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use firn_engine::RequestContext;
-use firn_engine::query::{Bool, Query};
-use firn_engine::search::{Collapse, Hit, InnerHits, InnerPage, SearchRequest};
 use firn_model::Result;
+use firn_query::query::{Bool, Query};
+use firn_query::search::{Collapse, Hit, InnerHits, InnerPage, SearchRequest};
 use serde_json::Value;
 
 use crate::run::collapse::group_query;

@@ -1,7 +1,7 @@
 //! `matched_queries`: the named queries that a hit matches.
 
-use firn_engine::query::Query;
 use firn_model::Result;
+use firn_query::query::Query;
 use tantivy::query::{Scorer, Weight};
 use tantivy::{DocId, DocSet, SegmentReader};
 

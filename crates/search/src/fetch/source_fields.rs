@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use firn_engine::search::FieldSpec;
 use firn_model::Result;
 use firn_model::dates::{DateFormat, Zone};
 use firn_model::mapping::{FieldMapping, FieldType, Mapping, Resolved};
 use firn_model::names::matches_pattern;
+use firn_query::search::FieldSpec;
 use serde_json::{Map, Value};
 
 use super::super::format;

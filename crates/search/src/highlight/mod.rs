@@ -14,11 +14,11 @@ mod unified;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use firn_engine::query::Query;
-use firn_engine::search::{BoundaryScanner, Highlight, HighlightBudget, HighlightOptions, Highlighter};
 use firn_model::mapping::{Analyzer, FieldType, Mapping};
 use firn_model::names::matches_pattern;
 use firn_model::{Error, Result};
+use firn_query::query::Query;
+use firn_query::search::{BoundaryScanner, Highlight, HighlightBudget, HighlightOptions, Highlighter};
 use serde_json::{Map, Value};
 
 use self::finder::Finder;

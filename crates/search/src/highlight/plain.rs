@@ -6,8 +6,8 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use firn_engine::search::HighlightOptions;
 use firn_model::Result;
+use firn_query::search::HighlightOptions;
 
 use super::finder::Finder;
 use super::text::{self, FieldText, Token};

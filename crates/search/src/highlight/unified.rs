@@ -9,8 +9,8 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap};
 use std::ops::Range;
 
-use firn_engine::search::{BoundaryScanner, HighlightOptions};
 use firn_model::Result;
+use firn_query::search::{BoundaryScanner, HighlightOptions};
 
 use super::boundaries;
 use super::finder::{Finder, Match};

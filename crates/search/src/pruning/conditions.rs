@@ -5,7 +5,7 @@
 //! ([`crate::pruning::time_window`], [`crate::tenancy::tenant_rows`]); only the rest of the query is evaluated
 //! document by document.
 
-use firn_engine::query::{Bool, ConstantScore, MatchAll, Query};
+use firn_query::query::{Bool, ConstantScore, MatchAll, Query};
 
 /// Returns the query without the conditions that `is_condition` accepts; `None`: the query has none
 /// of them. `scoring`: the caller needs the query's scores.

@@ -4,9 +4,9 @@
 //! opened. The values are the ones that the compiled query would look up: the same field, the same
 //! term.
 
-use firn_engine::query::{Bool, Ids, Query, TextOptions};
 use firn_model::ids::{AutoId, key_of};
 use firn_model::mapping::Mapping;
+use firn_query::query::{Bool, Ids, Query, TextOptions};
 use serde_json::Value;
 
 use crate::compile::field;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use firn_engine::query::{Bool, Query};
 use firn_model::metadata::TIMESTAMP;
+use firn_query::query::{Bool, Query};
 
 use crate::compile::Compiler;
 use crate::compile::field::{NANOS, Target};

@@ -3,11 +3,11 @@
 //! An index with one time span holds no documents of another, and a tenant's documents are in that tenant's shards,
 //! so a pruned shard holds no match. As everywhere, the query itself decides about documents.
 
-use firn_engine::aggs::{AggregationKind, Aggregations};
-use firn_engine::query::{Query, TextOptions, TextQuery};
-use firn_engine::search::{SearchRequest, SortBy};
 use firn_model::dates::DateFormat;
 use firn_model::mapping::{Mapping, Resolved};
+use firn_query::aggs::{AggregationKind, Aggregations};
+use firn_query::query::{Query, TextOptions, TextQuery};
+use firn_query::search::{SearchRequest, SortBy};
 use serde_json::Value;
 
 use crate::compile::field::{NANOS, scalar_text};

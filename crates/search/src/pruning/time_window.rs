@@ -7,8 +7,8 @@
 use std::cmp::Ordering;
 use std::ops::{Range, RangeInclusive};
 
-use firn_engine::query::Query;
 use firn_model::Result;
+use firn_query::query::Query;
 use tantivy::DocId;
 use tantivy::columnar::Column;
 

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use firn_engine::search::{SearchRequest, bytes_of_value};
 use firn_model::Result;
+use firn_query::search::{SearchRequest, bytes_of_value};
 use serde_json::Value;
 
 use crate::result_cache::{Answer, CacheKey, Found, Part, ShardCache};

@@ -7,10 +7,10 @@
 
 use std::sync::Arc;
 
-use firn_engine::aggs::{AggregationKind, Aggregations, Partial, Partials};
-use firn_engine::query::{Query, Rewrite};
-use firn_engine::search::SearchRequest;
 use firn_model::mapping::Mapping;
+use firn_query::aggs::{AggregationKind, Aggregations, Partial, Partials};
+use firn_query::query::{Query, Rewrite};
+use firn_query::search::SearchRequest;
 
 use crate::result_cache::{Answer, CacheKey, CachedRequest, Coverage, Found, Part, ShardCache};
 use crate::run::matching_docs::DocRange;

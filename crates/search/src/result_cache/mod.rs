@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use firn_engine::admin::RequestCacheStats;
-use firn_engine::aggs::Partials;
+use firn_query::aggs::Partials;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tantivy::index::SegmentId;

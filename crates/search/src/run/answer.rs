@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use firn_engine::RequestContext;
-use firn_engine::aggs::{FinishOptions, Partials, WantedHits};
-use firn_engine::search::{
+use firn_model::{Error, Result};
+use firn_query::aggs::{FinishOptions, Partials, WantedHits};
+use firn_query::search::{
     Hit, HitShape, Profile, SearchRequest, SearchResponse, SearchShards, SortBy, TotalHits, TrackTotalHits,
 };
-use firn_model::{Error, Result};
 use serde_json::Value;
 
 use super::execute::{PreparedShard, Task};

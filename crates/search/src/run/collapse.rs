@@ -1,9 +1,9 @@
 //! The field of `collapse`, whose values group hits.
 
-use firn_engine::query::{Bool, Exists, Query, Term};
-use firn_engine::search::{SortBy, SortKey, SortMissing};
 use firn_model::mapping::FieldType;
 use firn_model::{Error, Result};
+use firn_query::query::{Bool, Exists, Query, Term};
+use firn_query::search::{SortBy, SortKey, SortMissing};
 use serde_json::Value;
 use tantivy::DocId;
 

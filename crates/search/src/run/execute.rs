@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use firn_engine::RequestContext;
-use firn_engine::aggs::{AggregationKind, Partials};
-use firn_engine::search::{SearchRequest, SearchResponse, SortBy};
 use firn_model::{Error, ErrorKind, Result};
+use firn_query::aggs::{AggregationKind, Partials};
+use firn_query::search::{SearchRequest, SearchResponse, SortBy};
 use parking_lot::Mutex;
 
 use super::answer::Answering;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use firn_engine::{Cancel, Watch};
 use firn_model::{Error, ErrorKind, Result};
+use firn_query::{Cancel, Watch};
 
 use firn_scheduler::yield_now;
 

@@ -8,9 +8,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use firn_engine::RequestContext;
-use firn_engine::search::{SearchRequest, SortBy};
 use firn_model::mapping::FieldType;
 use firn_model::{ErrorKind, Result};
+use firn_query::search::{SearchRequest, SortBy};
 
 use super::execute::{PreparedShard, Task};
 use super::matching_docs::DocRange;

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use firn_engine::query::{Query, Rewrite, Term};
-use firn_engine::search::SearchRequest;
 use firn_model::Result;
+use firn_query::query::{Query, Rewrite, Term};
+use firn_query::search::SearchRequest;
 
 use super::collapse::GroupField;
 use super::matching_docs::Selection;

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use firn_engine::aggs::Aggregations;
-use firn_engine::search::{AggregationProfile, PartTimes, SegmentCounts, ShardProfile};
+use firn_query::aggs::Aggregations;
+use firn_query::search::{AggregationProfile, PartTimes, SegmentCounts, ShardProfile};
 
 use crate::ShardSearch;
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use firn_engine::Progress;
-use firn_engine::search::{SearchRequest, SearchResponse, SearchShards, TotalHits, TrackTotalHits};
+use firn_query::search::{SearchRequest, SearchResponse, SearchShards, TotalHits, TrackTotalHits};
 use serde_json::Value;
 
 use super::answer::Answering;

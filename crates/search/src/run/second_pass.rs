@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use firn_engine::aggs::Partials;
 use firn_model::Result;
+use firn_query::aggs::Partials;
 
 use super::execute::{PreparedShard, Task, run};
 use super::segment_run::{self, Shared};

@@ -6,9 +6,9 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use firn_engine::RequestContext;
-use firn_engine::aggs::Partials;
-use firn_engine::search::TrackTotalHits;
 use firn_model::{ErrorKind, Result};
+use firn_query::aggs::Partials;
+use firn_query::search::TrackTotalHits;
 use parking_lot::Mutex;
 use tantivy::query::Weight;
 use tantivy::{DocId, DocSet, Score};

@@ -1,7 +1,7 @@
 //! Numbers of a sort key: conversion by `numeric_type`, and reduction of several values to one.
 
-use firn_engine::search::{NumericType, SortMode};
 use firn_model::{Error, ErrorKind, Result};
+use firn_query::search::{NumericType, SortMode};
 use tantivy::columnar::MonotonicallyMappableToU64;
 
 use crate::compile::field::{Field, NANOS, Numeric};

@@ -8,8 +8,8 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use firn_engine::search::SortMode;
 use firn_model::Result;
+use firn_query::search::SortMode;
 use tantivy::columnar::{Column, MonotonicallyMappableToU64, TermOrdHit};
 use tantivy::{DocId, Score};
 

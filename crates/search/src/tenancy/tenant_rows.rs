@@ -9,9 +9,9 @@
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
-use firn_engine::query::Query;
 use firn_model::Result;
 use firn_model::mapping::FieldType;
+use firn_query::query::Query;
 use serde_json::Value;
 use tantivy::DocId;
 use tantivy::columnar::Column;

@@ -330,7 +330,7 @@ fn globals_ignore_the_query() {
 #[test]
 fn globals_respect_alias_filters() {
     let mut ready = shard().ready();
-    ready.filters = vec![firn_engine::query::Query::parse(&json!({"term": {"ok": true}})).unwrap()];
+    ready.filters = vec![firn_query::query::Query::parse(&json!({"term": {"ok": true}})).unwrap()];
     let body = json!({"query": {"term": {"id": "b"}}, "aggs": {"all": {"global": {}}}});
     assert_eq!(
         *run(vec![ready], &body).unwrap().aggregations.unwrap(),

@@ -1,7 +1,7 @@
 //! Tests of hits by group: `collapse`, `inner_hits` and the aggregation `top_hits`.
 
-use firn_engine::search::{Hit, SearchResponse, TotalHits};
 use firn_model::ErrorKind;
+use firn_query::search::{Hit, SearchResponse, TotalHits};
 use serde_json::{Value, json};
 
 use super::support::{Shard, failure, ids, run, shard};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use firn_engine::RequestContext;
-use firn_engine::search::{HighlightBudget, IndexTarget, SearchRequest};
 use firn_model::{Error, ErrorKind};
+use firn_query::search::{HighlightBudget, IndexTarget, SearchRequest};
 use serde_json::{Value, json};
 
 use super::support::{LIMITS, NOW_MS, Shard, run, run_request};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use firn_engine::RequestContext;
-use firn_engine::search::{IndexTarget, SearchRequest, TotalHits};
 use firn_model::{Error, ErrorKind};
+use firn_query::search::{IndexTarget, SearchRequest, TotalHits};
 use serde_json::{Value, json};
 
 use super::support::{LIMITS, NOW_MS, Shard, failure, ids, mapping, run, run_all, shard};

@@ -1,7 +1,7 @@
 //! Tests of explanations of `_validate/query`, and of matched query names of hits.
 
 use firn_engine::RequestContext;
-use firn_engine::query::Query;
+use firn_query::query::Query;
 use serde_json::{Value, json};
 
 use super::support::{NOW_MS, run, shard};

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
-use firn_engine::search::{IndexTarget, SearchRequest, SearchResponse};
-use firn_engine::{Cancel, RequestContext, Scope};
+use firn_engine::{RequestContext, Scope};
 use firn_model::tenant::TenantId;
 use firn_model::{ErrorKind, Result};
+use firn_query::Cancel;
+use firn_query::search::{IndexTarget, SearchRequest, SearchResponse};
 use serde_json::{Value, json};
 
 use super::support::{LIMITS, NOW_MS, Shard, mapping, shard};

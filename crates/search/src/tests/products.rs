@@ -4,8 +4,8 @@
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use firn_engine::search::SearchResponse;
 use firn_model::{ErrorKind, Result};
+use firn_query::search::SearchResponse;
 use serde_json::{Value, json};
 
 use super::support::{Shard, mapping, run};

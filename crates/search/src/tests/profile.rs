@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::support::{run, shard};
 
-fn profile(body: &Value) -> firn_engine::search::ShardProfile {
+fn profile(body: &Value) -> firn_query::search::ShardProfile {
     let mut body = body.clone();
     body["profile"] = json!(true);
     let response = run(vec![shard().ready()], &body).unwrap();

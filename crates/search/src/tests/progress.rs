@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use firn_engine::search::{IndexTarget, SearchRequest, SearchResponse};
 use firn_engine::{Error, ErrorKind, Progress, RequestContext};
+use firn_query::search::{IndexTarget, SearchRequest, SearchResponse};
 use serde_json::{Value, json};
 
 use super::support::{LIMITS, NOW_MS, Shard, documents, mapping, shard};

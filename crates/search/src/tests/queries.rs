@@ -326,8 +326,8 @@ fn query_strings() {
 fn alias_filters_narrow() {
     let mut ready = shard().ready();
     ready.filters = vec![
-        firn_engine::query::Query::parse(&json!({"term": {"host.name": "web-1"}})).unwrap(),
-        firn_engine::query::Query::parse(&json!({"term": {"status": 404}})).unwrap(),
+        firn_query::query::Query::parse(&json!({"term": {"host.name": "web-1"}})).unwrap(),
+        firn_query::query::Query::parse(&json!({"term": {"status": 404}})).unwrap(),
     ];
     let response = run(vec![ready], &json!({"query": {"match": {"message": "fox"}}})).unwrap();
     let mut found: Vec<&str> = response.hits.iter().map(|hit| hit.id.as_str()).collect();

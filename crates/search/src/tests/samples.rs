@@ -162,7 +162,7 @@ fn significant_terms_compare_with_everything() {
         &json!({"buckets": []}),
     );
     let mut hidden = words(2);
-    hidden.filters = vec![firn_engine::query::Query::parse(&json!({"range": {"size": {"lt": 30}}})).unwrap()];
+    hidden.filters = vec![firn_query::query::Query::parse(&json!({"range": {"size": {"lt": 30}}})).unwrap()];
     check(
         vec![hidden],
         &query,

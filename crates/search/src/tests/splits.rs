@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use firn_engine::search::SearchResponse;
 use firn_model::{Error, ErrorKind, Result};
+use firn_query::search::SearchResponse;
 use firn_storage::split::pages::PAGE_BYTES;
 use firn_storage::split::{PartKind, SplitRef};
 use parking_lot::Mutex;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use firn_engine::RequestContext;
-use firn_engine::search::{IndexTarget, SearchRequest, SearchResponse};
 use firn_model::mapping::Mapping;
 use firn_model::settings::IndexSettings;
 use firn_model::{Error, Result};
+use firn_query::search::{IndexTarget, SearchRequest, SearchResponse};
 use serde_json::{Value, json};
 use tantivy::directory::{OwnedBytes, RamDirectory};
 use tantivy::fastfield::{AliveBitSet, write_alive_bitset};

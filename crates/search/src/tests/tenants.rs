@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use firn_engine::search::{IndexTarget, SearchRequest, SearchResponse};
+use firn_query::search::{IndexTarget, SearchRequest, SearchResponse};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -259,7 +259,7 @@ proptest! {
         let mut shard = shard(&segments);
         shard.keep_answers(8 << 20);
         let mut plain = shard.plain();
-        plain.filters = vec![firn_engine::query::Query::parse(&json!({"term": {"tenant": other}})).unwrap()];
+        plain.filters = vec![firn_query::query::Query::parse(&json!({"term": {"tenant": other}})).unwrap()];
         let mut scoped = shard.ready();
         scoped.tenant = Some(TenantRestriction { field: "tenant".into(), tenant: firn_model::tenant::TenantId::parse(other).unwrap() });
         let mut aliased = shard.ready();

@@ -14,8 +14,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use firn_engine::{Cancel, RequestContext};
+use firn_engine::RequestContext;
 use firn_model::{Error, ErrorKind, Result};
+use firn_query::Cancel;
 use firn_storage::split::PartKind;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;

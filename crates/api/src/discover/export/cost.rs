@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use firn_engine::cost::SearchCost;
-use firn_engine::search::SearchRequest;
 use firn_engine::{Error, ErrorKind, RequestContext, Work};
+use firn_query::search::SearchRequest;
 use serde_json::{Map, Value, json};
 
 use super::super::request::{EventSelection, Frozen};

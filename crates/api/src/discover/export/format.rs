@@ -1,7 +1,7 @@
 //! File formats of an export.
 
 use firn_engine::Error;
-use firn_engine::search::Hit;
+use firn_query::search::Hit;
 use serde_json::{Value, json};
 
 use super::super::csv::{self, Table};

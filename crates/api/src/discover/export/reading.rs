@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use firn_engine::search::Hit;
 use firn_engine::{Error, ErrorKind, RequestContext};
+use firn_query::search::Hit;
 use futures_util::{Stream, stream};
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! `cardinality`: number of distinct values per field, in batches of fields.
 
 use firn_engine::Error;
-use firn_engine::search::{SearchRequest, SearchResponse};
+use firn_query::search::{SearchRequest, SearchResponse};
 use serde_json::{Map, Value, json};
 
 use super::sample::hits_body;

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use firn_engine::search::SearchRequest;
+use firn_query::search::SearchRequest;
 use serde_json::{Value, json};
 
 use super::{aggregations, buckets, number};

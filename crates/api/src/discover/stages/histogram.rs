@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use firn_engine::Error;
-use firn_engine::search::{SearchRequest, SearchResponse};
+use firn_query::search::{SearchRequest, SearchResponse};
 use serde_json::{Map, Value, json};
 
 use super::exact_counts::{self, Counted};

@@ -7,7 +7,7 @@ pub(super) mod sample;
 mod top_values;
 
 use firn_engine::cost::SearchCost;
-use firn_engine::search::SearchResponse;
+use firn_query::search::SearchResponse;
 use serde_json::{Value, json};
 
 use super::request::Stage;

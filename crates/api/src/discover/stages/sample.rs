@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use firn_engine::search::{SearchResponse, TotalHits};
+use firn_query::search::{SearchResponse, TotalHits};
 use serde_json::{Value, json};
 
 use super::Outcome;
@@ -83,7 +83,7 @@ fn print(found: &SearchResponse, total: TotalHits) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use firn_engine::search::Hit;
+    use firn_query::search::Hit;
 
     use super::*;
 

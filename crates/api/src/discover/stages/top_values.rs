@@ -1,7 +1,7 @@
 //! `top_values`: the most frequent values of a field, over all events.
 
 use firn_engine::Error;
-use firn_engine::search::SearchResponse;
+use firn_query::search::SearchResponse;
 use serde_json::{Map, Value, json};
 
 use super::exact_counts::{self, Counted};
@@ -135,7 +135,7 @@ fn percent(count: u64, of: u64) -> f64 {
 mod tests {
     use std::sync::Arc;
 
-    use firn_engine::search::TotalHits;
+    use firn_query::search::TotalHits;
 
     use super::*;
 

@@ -5,8 +5,8 @@ use std::sync::mpsc::{Sender, channel};
 
 use firn_engine::Engine;
 use firn_engine::context::OpenPointInTime;
-use firn_engine::search::{IndexTarget, TotalHits};
 use firn_model::metadata::Command;
+use firn_query::search::{IndexTarget, TotalHits};
 use firn_storage::disk::Disk;
 use firn_storage::sim::SimDisk;
 use serde_json::{Value, json};

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap, hash_map};
 
-use firn_engine::aggs::{Bucket, KeyBytes, Partial, StoredCounts, TermsPartial, ValueFormat};
 use firn_model::Result;
+use firn_query::aggs::{Bucket, KeyBytes, Partial, StoredCounts, TermsPartial, ValueFormat};
 use tantivy::DocId;
 
 use super::super::super::TenantRestriction;

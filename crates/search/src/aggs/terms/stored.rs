@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use firn_engine::aggs::{KeyBytes, ValueCounts, address_of};
 use firn_model::Result;
+use firn_query::aggs::{KeyBytes, ValueCounts, address_of};
 use tantivy::SegmentReader;
 
 use super::super::table::Table;

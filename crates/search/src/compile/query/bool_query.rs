@@ -1,7 +1,7 @@
 //! `bool` query: combines queries.
 
-use firn_engine::query::{Bool, Query};
 use firn_model::Result;
+use firn_query::query::{Bool, Query};
 
 use super::super::weight::{Compiled, combine};
 use super::minimum;

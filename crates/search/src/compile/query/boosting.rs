@@ -1,7 +1,7 @@
 //! `boosting` query: matches of one query, some of which score less.
 
-use firn_engine::query::Boosting;
 use firn_model::Result;
+use firn_query::query::Boosting;
 use tantivy::query::{Explanation, Scorer, Weight};
 use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader};
 

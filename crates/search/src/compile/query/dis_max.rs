@@ -1,7 +1,7 @@
 //! `dis_max` query: any of some queries, scored by the best.
 
-use firn_engine::query::DisMax;
 use firn_model::Result;
+use firn_query::query::DisMax;
 
 use super::super::weight::Compiled;
 use crate::compile::Compiler;

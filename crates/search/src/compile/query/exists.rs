@@ -1,9 +1,9 @@
 //! `exists` query: documents with any value for a field, or for any field of an object.
 
-use firn_engine::query::Exists;
 use firn_model::Result;
 use firn_model::mapping::FieldType;
 use firn_model::names::matches_pattern;
+use firn_query::query::Exists;
 use tantivy::SegmentReader;
 use tantivy::columnar::{Column, ColumnIndex};
 use tantivy::query::{Query as _, TermQuery};

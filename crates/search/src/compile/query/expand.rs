@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use firn_engine::query::{REWRITE_TERMS_MAX, Rewrite};
 use firn_model::{Error, Result};
+use firn_query::query::{REWRITE_TERMS_MAX, Rewrite};
 use tantivy::schema::IndexRecordOption;
 
 use super::super::weight::Compiled;

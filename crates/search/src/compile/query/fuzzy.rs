@@ -6,9 +6,9 @@
 
 use std::sync::LazyLock;
 
-use firn_engine::query::{Fuzzy, FuzzyTerm};
 use firn_model::mapping::FieldType;
 use firn_model::{Error, Result};
+use firn_query::query::{Fuzzy, FuzzyTerm};
 use levenshtein_automata::{DFA, Distance, LevenshteinAutomatonBuilder, SINK_STATE};
 use tantivy_fst::Automaton;
 

@@ -5,9 +5,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use firn_engine::query::Ids;
 use firn_model::Result;
 use firn_model::ids::{AutoId, id_of_key, key_of};
+use firn_query::query::Ids;
 use tantivy::Term;
 use tantivy::schema::Field;
 

@@ -4,8 +4,8 @@
 //! (not) and `&` (and). The last two have no equivalent within one expression of the regex crate: they are
 //! supported on whole terms and rejected elsewhere. Grammar: the class comment of Lucene's `RegExp`.
 
-use firn_engine::query::RegexpFlags;
 use firn_model::{Error, ErrorKind, Result};
+use firn_query::query::RegexpFlags;
 
 /// Greatest nesting depth of parentheses.
 const DEPTH_MAX: usize = 100;

@@ -1,8 +1,8 @@
 //! `multi_match` query: a text in several fields.
 
-use firn_engine::query::{MultiMatch, MultiMatchType, TextOptions};
 use firn_model::Result;
 use firn_model::mapping::Analyzer;
+use firn_query::query::{MultiMatch, MultiMatchType, TextOptions};
 use serde_json::Value;
 
 use super::super::field::{Field, Target, scalar_text};

@@ -7,9 +7,9 @@
 
 use std::sync::Arc;
 
-use firn_engine::query::{RegexpFlags, Rewrite};
 use firn_model::mapping::FieldType;
 use firn_model::{Error, ErrorKind, Result};
+use firn_query::query::{RegexpFlags, Rewrite};
 use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
 use tantivy::SegmentReader;
@@ -491,7 +491,7 @@ pub(crate) fn not_indexed(field: &Field) -> Result<Compiled> {
 
 #[cfg(test)]
 mod tests {
-    use firn_engine::query::RegexpFlags;
+    use firn_query::query::RegexpFlags;
 
     use super::Pattern;
 

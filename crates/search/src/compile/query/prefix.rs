@@ -1,8 +1,8 @@
 //! `prefix` query: terms with a given prefix.
 
-use firn_engine::query::{Rewrite, TermPattern};
 use firn_model::mapping::FieldType;
 use firn_model::{Error, Result};
+use firn_query::query::{Rewrite, TermPattern};
 
 use super::super::field::{Field, Meta, Target};
 use super::super::weight::Compiled;

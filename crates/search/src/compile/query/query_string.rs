@@ -1,11 +1,11 @@
 //! `query_string` and `simple_query_string` queries: trees of clauses over several fields.
 
-use firn_engine::query::query_string::Node;
-use firn_engine::query::{
-    FUZZY_MAX, MultiMatchType, QueryString, Range, RegexpFlags, Rewrite, SimpleQueryString, TextOptions,
-};
 use firn_model::mapping::Analyzer;
 use firn_model::{Error, Result};
+use firn_query::query::query_string::Node;
+use firn_query::query::{
+    FUZZY_MAX, MultiMatchType, QueryString, Range, RegexpFlags, Rewrite, SimpleQueryString, TextOptions,
+};
 use serde_json::Value;
 
 use super::super::field::{Field, Target};
@@ -16,7 +16,7 @@ use super::text::{self, Analyzed, Kind};
 use super::{exists, fuzzy, minimum, multi_match, prefix, range, regexp, term, wildcard};
 use crate::compile::Compiler;
 
-/// Most fuzzy words of a query, times its default fields. [`firn_engine::query::FUZZY_MAX`] bounds the words in the
+/// Most fuzzy words of a query, times its default fields. [`firn_query::query::FUZZY_MAX`] bounds the words in the
 /// request; `*` may expand to many fields, most of them with small dictionaries.
 const FUZZY_ON_FIELDS_MAX: usize = 4 * FUZZY_MAX;
 

@@ -3,10 +3,10 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use firn_engine::query::Range;
 use firn_model::dates::{DateFormat, Zone};
 use firn_model::mapping::FieldType;
 use firn_model::{Error, Result};
+use firn_query::query::Range;
 use serde_json::Value;
 
 use super::super::field::{Field, Meta, Numeric, Target, parse_ip_or_block, scalar_text};

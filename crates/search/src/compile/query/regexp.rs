@@ -1,7 +1,7 @@
 //! `regexp` query: terms that match a regular expression.
 
-use firn_engine::query::{Regexp, RegexpFlags, Rewrite};
 use firn_model::Result;
+use firn_query::query::{Regexp, RegexpFlags, Rewrite};
 
 use super::super::field::{Field, Target};
 use super::super::weight::Compiled;

@@ -3,10 +3,10 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use firn_engine::query::Term;
 use firn_model::dates::Zone;
 use firn_model::mapping::{Analyzer, FieldType};
 use firn_model::{Error, Result};
+use firn_query::query::Term;
 use serde_json::Value;
 use tantivy::query::{Bm25Weight, Query as _, TermQuery, Weight};
 use tantivy::schema::{Field as TantivyField, IndexRecordOption};

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use firn_engine::query::Terms;
 use firn_model::Result;
 use firn_model::mapping::FieldType;
+use firn_query::query::Terms;
 use serde_json::Value;
 
 use super::super::field::{Field, Meta, Parsed, Target, parse_ip_or_block, scalar_text};

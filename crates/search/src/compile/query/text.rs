@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 
-use firn_engine::query::{Rewrite, TextOptions, TextQuery};
 use firn_model::mapping::{Analyzer, FieldType};
 use firn_model::{Error, ErrorKind, Result};
+use firn_query::query::{Rewrite, TextOptions, TextQuery};
 use serde_json::Value;
 
 use super::super::field::{Field, Target, scalar_text};

@@ -1,8 +1,8 @@
 //! `wildcard` query: terms that match `*` and `?`.
 
-use firn_engine::query::{Rewrite, TermPattern};
 use firn_model::Result;
 use firn_model::mapping::FieldType;
+use firn_query::query::{Rewrite, TermPattern};
 
 use super::super::field::{Field, Target};
 use super::super::weight::{ColumnWeight, Compiled};

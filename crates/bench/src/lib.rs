@@ -1,0 +1,49 @@
+//! `firn bench`: benchmarks that compare servers on the user's machine.
+
+// A program for a terminal prints its output on purpose. Logs go through tracing.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod chart;
+mod core;
+mod discover;
+mod events;
+mod frozen;
+mod layout;
+mod markdown_table;
+mod page;
+mod reading;
+mod report;
+mod start;
+mod writing;
+
+/// Arguments of `firn bench`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    command: BenchCommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum BenchCommand {
+    /// Load the same events into one or two servers, run the same queries on both, and compare the cost
+    Core(Box<core::CoreArgs>),
+    /// Store the same events in several layouts, run the same queries on all of them, and compare the times
+    Layout(Box<layout::LayoutArgs>),
+    /// Measure the stages of Discover, and the same operations on another server
+    Discover(Box<discover::DiscoverArgs>),
+    /// Query the same events hot, cold and frozen on a remote object store, and count the fetched bytes
+    Frozen(Box<frozen::FrozenArgs>),
+    /// Measure the time from the start of firn on existing data to its first response
+    Start(start::StartArgs),
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<std::process::ExitCode> {
+    match &args.command {
+        BenchCommand::Core(args) => core::run(args),
+        BenchCommand::Layout(args) => layout::run(args),
+        BenchCommand::Discover(args) => discover::run(args),
+        BenchCommand::Frozen(args) => frozen::run(args),
+        BenchCommand::Start(args) => start::run(args),
+    }
+}
