@@ -18,7 +18,7 @@ mod writing;
 
 /// Arguments of `firn bench`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct BenchArgs {
+pub struct BenchArgs {
     #[command(subcommand)]
     command: BenchCommand,
 }
@@ -38,7 +38,7 @@ enum BenchCommand {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<std::process::ExitCode> {
+pub fn run(args: &BenchArgs) -> anyhow::Result<std::process::ExitCode> {
     match &args.command {
         BenchCommand::Core(args) => core::run(args),
         BenchCommand::Layout(args) => layout::run(args),

@@ -44,6 +44,7 @@ impl FileSum {
 /// Checksums of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChecksums {
+    /// Length and checksum of the whole file.
     pub whole: FileSum,
     /// CRC32C of each block.
     pub(crate) blocks: Arc<[u32]>,

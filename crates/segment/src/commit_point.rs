@@ -22,7 +22,9 @@ const VERSION: u32 = 1;
 pub struct CommitPoint {
     /// Increases with every commit point; also in the file name.
     pub number: u64,
+    /// UUID of the index.
     pub index_uuid: String,
+    /// Number of the shard in the index.
     pub shard: u32,
     /// The cluster of the shard, and the catalog version at that time; absent in commit points of earlier
     /// builds.
@@ -34,12 +36,14 @@ pub struct CommitPoint {
     pub next_generation: u64,
     /// Generation of the WAL where replay starts.
     pub wal_generation: u64,
+    /// The segments of the shard.
     pub segments: Vec<CommittedSegment>,
 }
 
 /// A segment in a commit point.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CommittedSegment {
+    /// Its immutable properties.
     #[serde(flatten)]
     pub meta: SegmentMeta,
     /// `None`: no document is deleted.
@@ -49,12 +53,17 @@ pub struct CommittedSegment {
 /// Immutable properties of a segment.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SegmentMeta {
+    /// Generation; the name of its folder.
     pub generation: u64,
+    /// Number of documents, including deleted ones.
     pub docs: u32,
     /// Number of documents with a user-given id.
     pub user_ids: u32,
+    /// Inclusive bounds of `@timestamp`, ms since epoch UTC; `None`: no document has one.
     pub time_range_ms: Option<(i64, i64)>,
+    /// Number of documents without an `@timestamp`.
     pub without_time: u32,
+    /// Inclusive bounds of sequence numbers.
     pub seq_no_range: (u64, u64),
     /// Whether documents are in the order of their sequence numbers.
     pub ordered: bool,
@@ -64,7 +73,9 @@ pub struct SegmentMeta {
     /// The only tenant of the segment; it is merged only with segments of the same tenant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_tenant: Option<String>,
+    /// Size of its files, bytes.
     pub size_bytes: u64,
+    /// Its files, by name, with length and checksum.
     pub files: BTreeMap<String, FileSum>,
 }
 
@@ -73,6 +84,7 @@ pub struct SegmentMeta {
 pub struct DeletesFile {
     /// File name in `segments/`.
     pub name: String,
+    /// Number of deleted documents.
     pub count: u32,
     pub(crate) sum: FileSum,
 }

@@ -14,6 +14,7 @@ pub struct DeleteSet {
 }
 
 impl DeleteSet {
+    /// Returns whether a document is deleted.
     pub fn contains(&self, doc: u32) -> bool {
         self.words
             .get(doc as usize / 64)
@@ -35,6 +36,7 @@ impl DeleteSet {
         true
     }
 
+    /// Returns the number of deleted documents.
     pub fn count(&self) -> u32 {
         self.count
     }

@@ -14,11 +14,15 @@ use crate::tenants::SegmentTenants;
 /// Segment of a commit point with the deletes of that moment. Its files are open: a merge may replace the segment
 /// meanwhile.
 pub struct FrozenSegment {
+    /// Its properties, as in the commit point.
     pub meta: SegmentMeta,
+    /// Its reader, which holds its files open.
     pub reader: SegmentReader,
     /// Content of every file of its folder.
     pub files: BTreeMap<String, Bytes>,
+    /// Rows of each tenant; `None`: unknown, or the index does not separate tenants.
     pub tenants: Option<Arc<SegmentTenants>>,
+    /// Its deletes at that moment.
     pub deletes: DeleteSet,
 }
 

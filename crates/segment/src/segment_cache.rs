@@ -23,7 +23,9 @@ pub static CACHE: LazyLock<SegmentCache> = LazyLock::new(|| SegmentCache::new(LI
 /// Key of an entry: the segment, whose id is never reused, and a name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CacheKey {
+    /// The segment.
     pub segment: SegmentId,
+    /// What is cached, unique in the segment.
     pub name: Box<str>,
 }
 

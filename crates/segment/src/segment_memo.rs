@@ -18,7 +18,7 @@ use crate::splits::OpenSplit;
 pub const ZONE_DOCS: u32 = 4096;
 
 /// A cache of data that depends on segments.
-pub trait SegmentCache: Send + Sync {
+pub trait DependentCache: Send + Sync {
     /// Removes everything that depends on a segment.
     fn forget(&self, segment: SegmentId);
 }
@@ -32,7 +32,7 @@ pub struct SegmentMemo {
     directory: Option<DiskDirectory>,
     time_zones: OnceLock<Option<Arc<Zones>>>,
     /// The cache that holds results of the segment, if there is one.
-    cache: OnceLock<Weak<dyn SegmentCache>>,
+    cache: OnceLock<Weak<dyn DependentCache>>,
     /// Lengths of texts, counted when a query first scores by them.
     pub lengths: Lengths,
 }
@@ -85,7 +85,7 @@ impl SegmentMemo {
     }
 
     /// Sets the cache that is notified when the segment is closed.
-    pub fn cached_in(&self, cache: &Arc<dyn SegmentCache>) {
+    pub fn cached_in(&self, cache: &Arc<dyn DependentCache>) {
         self.cache.get_or_init(|| Arc::downgrade(cache));
     }
 

@@ -18,7 +18,9 @@ const BYTES: u8 = 4;
 pub struct Stored {
     /// `None`: firn generated the id.
     pub id: Option<String>,
+    /// Routing value of the request.
     pub routing: Option<String>,
+    /// The source, JSON.
     pub source: Bytes,
 }
 

@@ -15,6 +15,7 @@ pub const TENANTS_FILE: &str = "tenants.bin";
 const VERSION: u8 = 1;
 const CLUSTERED: u8 = 1;
 
+/// Encodes the rows of the tenants of a segment; see `docs/formats/shard.md`.
 pub fn encode(tenants: &SegmentTenants) -> Vec<u8> {
     let mut bytes = vec![VERSION, if tenants.clustered { CLUSTERED } else { 0 }];
     varint::put(&mut bytes, tenants.without_tenant.into());

@@ -61,13 +61,8 @@ use self::state::{Flags, State};
 use crate::mapper::MappedDocument;
 use firn_segment::catalog_version::NotedVersion;
 use firn_segment::commit_point::CommitPoint;
-pub(crate) use firn_segment::commit_point::{SegmentMeta, damaged};
-pub(crate) use firn_segment::deletes::DeleteSet;
 use firn_segment::segment::ShardSnapshot;
 use firn_segment::splits::dry_run::catch;
-#[cfg(test)]
-pub(crate) use firn_segment::tenant_file::encode as encode_tenants;
-pub(crate) use firn_segment::tenant_file::{TENANTS_FILE, decode as decode_tenants};
 
 /// One shard of an index. All methods may be called from several threads. Methods that do heavy
 /// work block the calling thread, so none may be called on an async thread.

@@ -89,7 +89,9 @@ pub struct Client {
 /// A response with any status.
 #[derive(Debug)]
 pub struct Answer {
+    /// HTTP status.
     pub status: u16,
+    /// Body, as sent.
     pub body: Vec<u8>,
     /// `Retry-After`, if the server sent seconds.
     pub(crate) retry_after: Option<Duration>,

@@ -9,7 +9,7 @@ use firn_engine::admin::{AnalyzeRequest, AnalyzedToken, ForceMergeRequest, Shard
 use firn_model::names::resolve;
 use firn_model::{Error, ErrorKind, Result};
 use firn_query::search::IndexTarget;
-use firn_segment::segment_memo::SegmentCache;
+use firn_segment::segment_memo::DependentCache;
 
 use super::Core;
 use super::state::{IndexState, ShardSlot};

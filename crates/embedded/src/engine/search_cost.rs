@@ -13,7 +13,6 @@ use serde_json::{Map, Value};
 use super::Core;
 use super::addressing::{Addressed, ShardSelection};
 use crate::mounts::{SampledOut, sampled, sampled_alike};
-use firn_search;
 use firn_search::{SearchReads, ShardSearch, Unopened, search_page};
 use firn_segment::splits::dry_run::metered;
 

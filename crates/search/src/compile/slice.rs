@@ -51,7 +51,7 @@ enum By {
 }
 
 #[derive(Clone, Copy)]
-pub struct Part {
+struct Part {
     id: u64,
     max: u64,
 }

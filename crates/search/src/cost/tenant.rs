@@ -71,7 +71,7 @@ struct Words {
 }
 
 /// A tenant's part of a split.
-pub struct Part {
+struct Part {
     /// Rows that contain its documents.
     rows: u64,
     own: u64,

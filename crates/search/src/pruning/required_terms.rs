@@ -28,13 +28,24 @@ pub type AnyOf = Vec<RequiredTerm>;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum RequiredTerm {
     /// This term of the field with this path.
-    Term { field: String, term: String },
+    Term {
+        /// Path of the field.
+        field: String,
+        /// The term, as indexed.
+        term: String,
+    },
     /// An id that firn generated on this shard, which contains the sequence number of the write.
-    Made { shard: u32, seq_no: u64 },
+    Made {
+        /// Number of the shard.
+        shard: u32,
+        /// Sequence number of the write.
+        seq_no: u64,
+    },
 }
 
 /// The facts about an index that the derivation needs.
 pub struct Exact<'a> {
+    /// The index's mapping.
     pub mapping: &'a Mapping,
     /// The index tag in generated ids.
     pub tag: u32,

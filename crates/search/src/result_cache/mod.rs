@@ -26,7 +26,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tantivy::index::SegmentId;
 
-use firn_segment::segment_memo::SegmentCache;
+use firn_segment::segment_memo::DependentCache;
 
 pub use self::cache_key::{CacheKey, CachedRequest, Coverage, Part};
 
@@ -86,6 +86,7 @@ struct Entry {
 #[derive(Debug, Default)]
 pub struct Account {
     pub(crate) bytes: AtomicU64,
+    /// Results that were found in the cache.
     pub hits: AtomicU64,
     pub(crate) misses: AtomicU64,
     pub(crate) evictions: AtomicU64,
@@ -136,7 +137,7 @@ pub struct ShardCache {
     account: Arc<Account>,
 }
 
-impl SegmentCache for RequestCache {
+impl DependentCache for RequestCache {
     fn forget(&self, segment: SegmentId) {
         let mut state = self.state.lock();
         let names = state.segments.remove(&segment).unwrap_or_default();
@@ -301,7 +302,7 @@ impl ShardCache {
 
     /// Makes a segment remove its entries from the cache when it is closed.
     pub fn watch(&self, segment: &firn_segment::segment::Segment) {
-        let cache: Arc<dyn SegmentCache> = self.cache.clone();
+        let cache: Arc<dyn DependentCache> = self.cache.clone();
         segment.derived.cached_in(&cache);
     }
 }

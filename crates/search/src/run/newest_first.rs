@@ -27,7 +27,7 @@ const ORDERED_DOCS_GROWTH: u32 = 4;
 const SLICE: usize = 128;
 
 /// Some documents, and the best key that any of them can have.
-pub struct Part {
+struct Part {
     start: DocId,
     end: DocId,
     best: u128,

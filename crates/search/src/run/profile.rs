@@ -10,7 +10,7 @@ use crate::ShardSearch;
 
 /// A part of the work on a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub(crate) enum Part {
     Compile,
     Prune,
     Open,

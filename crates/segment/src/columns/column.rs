@@ -88,7 +88,9 @@ pub enum Place {
 /// A range of numbers: bounds, and whether they are inclusive; `None`: open.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NumRange {
+    /// Lower bound.
     pub lower: Option<(Number, bool)>,
+    /// Upper bound.
     pub upper: Option<(Number, bool)>,
 }
 

@@ -20,7 +20,7 @@ pub const KEYS_MAX: u32 = 10_000;
 pub const VALUES_MAX: usize = 100_000;
 /// Maximum nesting depth of objects and arrays whose content is indexed. The mapping's depth
 /// limit is 20 by default; this one protects the stack.
-pub const DEPTH_MAX: u32 = 150;
+pub(crate) const DEPTH_MAX: u32 = 150;
 
 /// Result of mapping an event.
 pub struct Mapped {

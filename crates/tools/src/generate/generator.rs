@@ -32,11 +32,15 @@ const BURST_TYPES: &[&str] = &[
 /// Configuration of a generator. The same values give the same bytes.
 #[derive(Debug, Clone)]
 pub struct GeneratorConfig {
+    /// Seed of the randomness.
     pub seed: u64,
+    /// Kind of events.
     pub kind: Kind,
+    /// Format of the lines.
     pub format: Format,
     /// At least 1.
     pub tenants: usize,
+    /// Time range of the events.
     pub span: Span,
 }
 
@@ -44,15 +48,31 @@ pub struct GeneratorConfig {
 #[derive(Debug, Clone, Copy)]
 pub enum Span {
     /// `events` events from `start_ms` on and before `end_ms` (ms since 1970, UTC).
-    Range { start_ms: i64, end_ms: i64, events: u64 },
+    Range {
+        /// Inclusive.
+        start_ms: i64,
+        /// Exclusive.
+        end_ms: i64,
+        /// Number of events.
+        events: u64,
+    },
     /// At a rate, in real time, without an end.
-    Live { start_ms: i64, events_per_second: f64 },
+    Live {
+        /// Time of the first event, ms since 1970, UTC.
+        start_ms: i64,
+        /// The rate.
+        events_per_second: f64,
+    },
     /// In real time, without an end, at the rate of a range with `events` events (at least 1): with the same rhythm of
     /// days and weeks.
     Continued {
+        /// Start of the range, inclusive, ms since 1970, UTC.
         range_start_ms: i64,
+        /// End of the range, exclusive.
         range_end_ms: i64,
+        /// Events of the range.
         events: u64,
+        /// Time of the first event, ms since 1970, UTC.
         start_ms: i64,
     },
 }

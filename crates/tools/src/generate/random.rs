@@ -5,6 +5,7 @@
 pub struct Random(u64);
 
 impl Random {
+    /// Creates the generator of a seed.
     pub fn new(seed: u64) -> Self {
         Self(mix(seed ^ 0x6669_726e))
     }

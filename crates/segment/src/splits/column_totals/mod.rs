@@ -44,6 +44,7 @@ pub struct Counted {
 /// Statistics of a column over the documents with one value of another column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Measure {
+    /// Number of values.
     pub count: u64,
     /// Raw; 0 if `count` is 0.
     pub min: u64,
