@@ -212,3 +212,250 @@ fn is_random_aggregation(kind: &AggregationKind) -> bool {
         | AggregationKind::IpPrefix(_) => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use firn_testkit::random::Random;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::ErrorKind;
+    use crate::search::IndexTarget;
+
+    fn request(body: &Value) -> SearchRequest {
+        SearchRequest::parse(IndexTarget::default(), Some(body)).unwrap_or_else(|error| panic!("{body}: {error}"))
+    }
+
+    fn of_query(query: &Value) -> Properties {
+        Query::parse(query)
+            .unwrap_or_else(|error| panic!("{query}: {error}"))
+            .properties()
+    }
+
+    /// Returns bodies with a text in every place where it is read as a date. Query strings quote or escape it: a
+    /// slash would begin a regular expression.
+    fn relative_to_now(now: &str) -> Vec<Value> {
+        let queries = [
+            json!({"term": {"t": now}}),
+            json!({"terms": {"t": ["2024", now]}}),
+            json!({"range": {"t": {"gt": now}}}),
+            json!({"range": {"t": {"lte": now, "format": "yyyy", "time_zone": "+01:00"}}}),
+            json!({"match": {"t": now}}),
+            json!({"match_phrase": {"t": now}}),
+            json!({"match_phrase_prefix": {"t": now}}),
+            json!({"match_bool_prefix": {"t": now}}),
+            json!({"multi_match": {"query": now, "fields": ["t"]}}),
+            json!({"query_string": {"query": format!("t:[{now} TO *]")}}),
+            json!({"query_string": {"query": format!("a OR (b AND t:>=\"{now}\")")}}),
+            json!({"query_string": {"query": format!("t:\"{now}\"")}}),
+            json!({"query_string": {"query": now, "escape": true}}),
+            json!({"simple_query_string": {"query": format!("\"{now}\""), "fields": ["t"]}}),
+            json!({"kql": {"query": format!("t >= \"{now}\"")}}),
+            json!({"kql": {"query": format!("a: 1 and not t: ({now} or b)")}}),
+            json!({"kql": {"query": format!("t*: \"{now}\"")}}),
+            json!({"kql": {"query": format!("t* < \"{now}\"")}}),
+            json!({"kql": {"query": format!("t*: {now} b*")}}),
+            json!({"bool": {"must_not": {"constant_score": {"filter": {"range": {"t": {"gt": now}}}}}}}),
+            json!({"dis_max": {"queries": [{"match_all": {}}, {"range": {"t": {"gt": now}}}]}}),
+            json!({"boosting": {"positive": {"match_all": {}}, "negative": {"term": {"t": now}}, "negative_boost": 0.5}}),
+            json!({"term": {"t": {"value": now, "_name": "n"}}}),
+        ];
+        let aggregations = [
+            json!({"date_range": {"field": "t", "ranges": [{"from": now}]}}),
+            json!({"date_range": {"field": "t", "ranges": [{"from": "2024"}, {"to": now}]}}),
+            json!({"date_range": {"field": "t", "ranges": [{"from": "2024"}], "missing": now}}),
+            json!({"date_histogram": {"field": "t", "fixed_interval": "1d", "missing": now}}),
+            json!({"date_histogram": {"field": "t", "fixed_interval": "1d", "hard_bounds": {"min": now}}}),
+            json!({"date_histogram": {"field": "t", "fixed_interval": "1d", "extended_bounds": {"max": now}}}),
+            json!({"auto_date_histogram": {"field": "t", "missing": now}}),
+            json!({"histogram": {"field": "t", "interval": 1, "missing": now}}),
+            json!({"max": {"field": "t", "missing": now}}),
+            json!({"percentiles": {"field": "t", "missing": now}}),
+            json!({"weighted_avg": {"value": {"field": "a"}, "weight": {"field": "t", "missing": now}}}),
+            json!({"cardinality": {"field": "t", "missing": now}}),
+            json!({"terms": {"field": "t", "missing": now}}),
+            json!({"terms": {"field": "t", "include": [now]}}),
+            json!({"terms": {"field": "t", "exclude": ["2024", now]}}),
+            json!({"rare_terms": {"field": "t", "exclude": [now]}}),
+            json!({"significant_terms": {"field": "t", "include": [now]}}),
+            json!({"significant_terms": {"field": "a", "background_filter": {"term": {"t": now}}}}),
+            json!({"multi_terms": {"terms": [{"field": "a"}, {"field": "t", "missing": now}]}}),
+            json!({"missing": {"field": "t", "missing": now}}),
+            json!({"filter": {"range": {"t": {"gt": now}}}}),
+            json!({"filters": {"filters": [{"range": {"t": {"gt": now}}}]}}),
+            json!({"adjacency_matrix": {"filters": {"a": {"range": {"t": {"gt": now}}}}}}),
+            json!({"top_hits": {"sort": [{"t": {"missing": now}}]}}),
+            json!({"top_hits": {"highlight": {"fields": {"a": {"highlight_query": {"term": {"t": now}}}}}}}),
+            json!({"sampler": {}, "aggs": {"b": {"min": {"field": "t", "missing": now}}}}),
+        ];
+        let mut bodies = vec![
+            json!({"post_filter": {"term": {"t": now}}}),
+            json!({"sort": [{"t": {"missing": now}}]}),
+            json!({"sort": ["t"], "search_after": [now]}),
+            json!({"highlight": {"fields": {"a": {}}, "highlight_query": {"term": {"t": now}}}}),
+            json!({"collapse": {"field": "a", "inner_hits": {"name": "n", "sort": [{"t": {"missing": now}}]}}}),
+        ];
+        bodies.extend(queries.map(|query| json!({"query": query})));
+        bodies.extend(aggregations.map(|aggregation| json!({"aggs": {"a": aggregation}})));
+        bodies
+    }
+
+    #[test]
+    fn values_relative_to_now_are_found_everywhere() {
+        for now in ["now-1d/d", "now/d"] {
+            for body in relative_to_now(now) {
+                assert!(request(&body).properties().depends_on_now, "{body}");
+            }
+        }
+        // The same places with another value.
+        for body in relative_to_now("2024-06-15").iter().chain(&relative_to_now("nowadays")) {
+            assert!(request(body).properties().is_repeatable(), "{body}");
+        }
+    }
+
+    #[test]
+    fn the_letters_alone_are_no_date() {
+        for query in [
+            json!({"term": {"snow": "known"}}),
+            json!({"term": {"user": "nowak"}}),
+            json!({"term": {"now": 1}}),
+            json!({"match": {"a": "now or never"}}),
+            json!({"match": {"a": " now"}}),
+            json!({"ids": {"values": ["now", "random"]}}),
+            json!({"exists": {"field": "now"}}),
+            json!({"prefix": {"a": "now"}}),
+            json!({"wildcard": {"a": "now-*"}}),
+            json!({"regexp": {"a": "now"}}),
+            json!({"query_string": {"query": "now:2024 AND a:random*"}}),
+            json!({"kql": {"query": "now > 5 and random: *"}}),
+            json!({"range": {"a": {"gte": "NOW"}}}),
+            json!({"range": {"a": {"gte": "2024-01-01||-1d/d"}}}),
+            json!({"term": {"a": {"value": "b", "_name": "now"}}}),
+        ] {
+            assert!(of_query(&query).is_repeatable(), "{query}");
+        }
+        let aggregations = json!({
+            "now": {"terms": {"field": "now", "include": "now"}, "meta": {"since": "now"}},
+            "random": {"bucket_script": {"buckets_path": {"now": "_count"}, "script": "params.now"}}
+        });
+        let body =
+            json!({"aggs": {"h": {"date_histogram": {"field": "t", "fixed_interval": "1d"}, "aggs": aggregations}}});
+        assert!(request(&body).properties().is_repeatable());
+    }
+
+    #[test]
+    fn names_of_indices_may_be_relative_to_now() {
+        let named = |names: &[&str]| {
+            let target = IndexTarget {
+                expression: names.iter().map(|name| (*name).to_owned()).collect(),
+                ..IndexTarget::default()
+            };
+            SearchRequest::parse(target, None).unwrap()
+        };
+        for name in ["<logs-{now/d}>", "<{now}>", "-<logs-{now-1d{yyyy}}>", "<logs-{\\now}>"] {
+            assert!(named(&["a*", name]).properties().depends_on_now, "{name}");
+        }
+        for name in ["snow-1", "now", "<now>", "<logs-{2024-01-01||/M}>"] {
+            assert!(named(&[name]).properties().is_repeatable(), "{name}");
+        }
+        let boosted = json!({"indices_boost": [{"<logs-{now/d}>": 2}]});
+        assert!(request(&boosted).properties().depends_on_now);
+    }
+
+    /// The parser of a random function has to decide about [`Properties::is_random`]; a seed makes it repeatable.
+    #[test]
+    fn random_functions_are_refused() {
+        for query in [
+            json!({"function_score": {"random_score": {}}}),
+            json!({"function_score": {"random_score": {"seed": 1, "field": "_seq_no"}}}),
+        ] {
+            let error = Query::parse(&query).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::NotImplemented, "{query}");
+        }
+        let sampler = json!({"a": {"random_sampler": {"probability": 0.5}, "aggs": {"b": {"max": {"field": "b"}}}}});
+        assert_eq!(
+            Aggregations::parse(&sampler).unwrap_err().kind(),
+            ErrorKind::NotImplemented
+        );
+        let script = json!({"h": {"histogram": {"field": "a", "interval": 1}, "aggs": {
+            "b": {"bucket_script": {"buckets_path": {"x": "_count"}, "script": "Math.random()"}}}}});
+        assert!(Aggregations::parse(&script).is_err());
+    }
+
+    #[test]
+    fn scans_of_dictionaries_are_found() {
+        for query in [
+            json!({"prefix": {"a": "b"}}),
+            json!({"wildcard": {"a": "b*"}}),
+            json!({"regexp": {"a": "b."}}),
+            json!({"fuzzy": {"a": "b"}}),
+            json!({"term": {"a": {"value": "b", "case_insensitive": true}}}),
+            json!({"match": {"a": {"query": "b", "fuzziness": 1}}}),
+            json!({"match_phrase_prefix": {"a": "b c"}}),
+            json!({"match_bool_prefix": {"a": "b c"}}),
+            json!({"multi_match": {"query": "b c", "fields": ["a"], "type": "phrase_prefix"}}),
+            json!({"multi_match": {"query": "b c", "fields": ["a"], "fuzziness": "AUTO"}}),
+            json!({"query_string": {"query": "b AND NOT a:c*"}}),
+            json!({"query_string": {"query": "b~1"}}),
+            json!({"query_string": {"query": "a:/b/"}}),
+            json!({"query_string": {"query": "b c", "type": "bool_prefix"}}),
+            json!({"simple_query_string": {"query": "b*"}}),
+            json!({"kql": {"query": "a: b*"}}),
+            json!({"kql": {"query": "a: b", "case_insensitive": true}}),
+            json!({"bool": {"must_not": {"constant_score": {"filter": {"prefix": {"a": "b"}}}}}}),
+        ] {
+            assert!(of_query(&query).scans_terms, "{query}");
+        }
+        for query in [
+            json!({"term": {"prefix": "wildcard*"}}),
+            json!({"match": {"a": "b* c?"}}),
+            json!({"multi_match": {"query": "bool_prefix", "fields": ["a"]}}),
+            json!({"range": {"a": {"gt": 5}}}),
+            json!({"query_string": {"query": "a:* AND \"b*\""}}),
+            json!({"kql": {"query": "a: * and b > 5"}}),
+        ] {
+            assert!(!of_query(&query).scans_terms, "{query}");
+        }
+    }
+
+    /// Replaces every text of a body by the result of `replace`, which gets the key under which it stands.
+    fn replaced(body: &Value, key: &str, replace: &mut dyn FnMut(&str, &str) -> Option<String>) -> Value {
+        match body {
+            Value::String(text) => replace(key, text).map_or_else(|| body.clone(), Value::from),
+            Value::Array(values) => values.iter().map(|value| replaced(value, key, replace)).collect(),
+            Value::Object(fields) => {
+                let fields = fields.iter();
+                fields
+                    .map(|(key, value)| (key.clone(), replaced(value, key, replace)))
+                    .collect()
+            }
+            other => other.clone(),
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn a_date_relative_to_now_is_found_in_any_request(seed: u64) {
+            let body = Random::new(seed).search();
+            // Dates stand only where the request compares values.
+            let is_date = |text: &str| text.starts_with("202");
+            let mut dates = 0;
+            let without = replaced(&body, "", &mut |_, text| {
+                dates += usize::from(is_date(text));
+                text.contains("now").then(|| "2024-06-15".to_owned())
+            });
+            prop_assert!(request(&without).properties().is_repeatable(), "{}", without);
+            for chosen in 0..dates {
+                let mut number = 0;
+                let with = replaced(&without, "", &mut |_, text| {
+                    number += usize::from(is_date(text));
+                    (is_date(text) && number == chosen + 1).then(|| "now-1d/d".to_owned())
+                });
+                prop_assert!(request(&with).properties().depends_on_now, "{}", with);
+            }
+        }
+    }
+}

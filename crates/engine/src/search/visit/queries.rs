@@ -5,8 +5,8 @@ use firn_model::mapping::Analyzer;
 use super::{Accept, Visitor, accept_fields, accept_variants};
 use crate::query::{
     Bool, Boost, Boosting, ConstantScore, DisMax, Exists, Fuzziness, Fuzzy, FuzzyTerm, Ids, Kql, MatchAll, MultiMatch,
-    MultiMatchType, Named, Query, QueryString, Range, Regexp, RegexpFlags, Rewrite, SimpleQueryFlags, SimpleQueryString,
-    Term, TermPattern, Terms, TextOptions, TextQuery,
+    MultiMatchType, Named, Query, QueryString, Range, Regexp, RegexpFlags, Rewrite, SimpleQueryFlags,
+    SimpleQueryString, Term, TermPattern, Terms, TextOptions, TextQuery,
 };
 
 accept_variants!(Query as query {
