@@ -11,7 +11,7 @@ use crate::{Error, ErrorKind};
 ///
 /// Authentication creates the scope, [`crate::RequestContext`] carries it, and the engine reads nothing outside it:
 /// names outside the scope do not exist, and inside it only the events of the tenant are visible.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Scope {
     tenant: Option<TenantId>,
     /// Patterns with `*`; a name has to match one of each list.

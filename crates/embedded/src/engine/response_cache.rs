@@ -9,6 +9,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use firn_engine::RequestContext;
+use firn_query::query::Query;
+use firn_query::search::cache_key::CacheKeyWriter;
 use firn_query::search::{SearchRequest, SearchResponse};
 
 use super::Core;
@@ -21,8 +23,8 @@ use firn_segment::segment::ShardSnapshot;
 
 /// A cached response is stored twice: as values and as printed JSON.
 const FORMS: usize = 2;
-/// Longer requests are rare, and building a key from them costs time and memory.
-const TEXT_BYTES_MAX: usize = 16 << 10;
+/// Maximum length of a request's key, bytes. Longer ones are rare, and cost time and memory.
+const KEY_BYTES_MAX: usize = 16 << 10;
 
 /// Cached response, with the shards it was computed from.
 #[derive(Debug)]
@@ -98,16 +100,13 @@ impl Core {
         if has_context || request.profile || !self.may_keep_answer(request) {
             return None;
         }
-        // The key is complete by construction: the debug output has every part of the request.
-        let buckets_max = self.search_buckets_max.load(Ordering::Relaxed);
-        let text = format!("{request:?}\n{:?}\n{buckets_max}", ctx.scope);
-        // Date math (also in index names) and random functions are not cacheable.
-        if text.len() > TEXT_BYTES_MAX || text.contains("now") || text.contains("andom") {
+        if !request.properties().is_repeatable() {
             return None;
         }
-        let tenant = ctx.scope.tenant_id().map_or("", |tenant| tenant.as_str());
+        let key = CacheKeyWriter::with_limit(KEY_BYTES_MAX).request(request).finish()?;
+        let buckets_max = self.search_buckets_max.load(Ordering::Relaxed);
         Some(ResponseKey {
-            name: CacheKey::of_text(text.into(), tenant.into(), &self.state().metadata),
+            name: CacheKey::of_response(key, &ctx.scope, buckets_max, &self.state().metadata),
         })
     }
 
@@ -153,6 +152,11 @@ impl Core {
         for shard in addressed {
             let search = shard.search.as_ref().ok()?;
             if shard.behind.is_some() || !(is_asked || search.caches_by_default) {
+                return None;
+            }
+            // Aliases may add filters by the time of the request.
+            let mut filters = search.filters.iter().map(Query::properties);
+            if !filters.all(|filter| filter.is_repeatable()) {
                 return None;
             }
             let over = CachedShard::of(&shard.slot, search);

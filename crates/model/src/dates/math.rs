@@ -11,6 +11,15 @@ const MS_MAX: i64 = 1 << 53;
 /// Nanoseconds in a millisecond.
 const NANOS: i128 = 1_000_000;
 
+/// Name of the current time in date math.
+const NOW: &str = "now";
+
+/// Whether a bound of a query depends on the current time: `now`, and `now` with date math (`now-1d/d`).
+pub fn is_relative_to_now(text: &str) -> bool {
+    let math = text.strip_prefix(NOW);
+    math.is_some_and(|math| math.is_empty() || math.starts_with(['+', '-', '/']))
+}
+
 impl DateFormat {
     /// Parses a bound of a query: a date, optionally followed by `||` and date math, or `now` with date math. Dates
     /// without a zone are in `zone`, and math rounds in `zone`. With `round_up`, `/d` goes to the last ms of the day
@@ -25,7 +34,7 @@ impl DateFormat {
 
     /// Does the same to the nanosecond. Math moves by whole ms and preserves finer parts; rounding is to the ms.
     pub fn parse_math_nanos(&self, text: &str, now_ms: i64, round_up: bool, zone: &Zone) -> Result<i128> {
-        if let Some(math) = text.strip_prefix("now") {
+        if let Some(math) = text.strip_prefix(NOW) {
             return Ok(i128::from(evaluate(math, now_ms, round_up, zone)?) * NANOS);
         }
         let Some(at) = text.find("||") else {

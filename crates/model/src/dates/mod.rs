@@ -20,5 +20,6 @@ mod tests;
 
 pub use duration::{parse_duration_ms, parse_duration_setting_ms};
 pub use format::DateFormat;
+pub use math::is_relative_to_now;
 pub use rounding::{CalendarUnit, Interval, Rounding};
 pub use zone::Zone;

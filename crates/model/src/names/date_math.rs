@@ -6,6 +6,13 @@ use crate::{Error, Result};
 /// Maximum bytes of an expression.
 const EXPRESSION_BYTES_MAX: usize = 1024;
 
+/// Whether a name or an exclusion in an index expression depends on the current time: `<logs-{now/d}>`. True for some
+/// names with escaped braces that do not.
+pub fn is_relative_name(name: &str) -> bool {
+    let name = name.strip_prefix('-').unwrap_or(name);
+    name.starts_with('<') && name.ends_with('>') && name.replace('\\', "").contains("{now")
+}
+
 /// Turns `<logs-{now/d{yyyy.MM.dd|+01:00}}>` into a name; returns other names unchanged. The format is `uuuu.MM.dd` and
 /// the zone UTC unless given; `\` before a brace makes it a character of the name. An invalid expression fails with
 /// [`crate::ErrorKind::Parsing`].

@@ -10,7 +10,7 @@ mod tests;
 
 use serde_json::Value;
 
-pub use date_math::resolve_date_math;
+pub use date_math::{is_relative_name, resolve_date_math};
 pub use private::{known_as, private_index_name};
 pub use resolve::{is_hidden, resolve, resolve_write};
 pub use validate::{problem_as_file_name, validate_alias_name, validate_data_stream_name, validate_index_name};

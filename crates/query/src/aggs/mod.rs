@@ -325,6 +325,48 @@ impl AggregationKind {
         }
     }
 
+    /// Returns the queries that select documents for its buckets.
+    pub fn queries(&self) -> Vec<&crate::query::Query> {
+        match self {
+            Self::Filter(query) => vec![query],
+            Self::Filters(part) => part.filters.iter().map(|(_, query)| query).collect(),
+            Self::AdjacencyMatrix(part) => part.filters.iter().map(|(_, query)| query).collect(),
+            Self::SignificantTerms(part) => part.background_filter.iter().map(|query| &**query).collect(),
+            Self::Terms(_)
+            | Self::DateHistogram(_)
+            | Self::Min(_)
+            | Self::Max(_)
+            | Self::Sum(_)
+            | Self::Avg(_)
+            | Self::Stats(_)
+            | Self::ExtendedStats(_)
+            | Self::Percentiles(_)
+            | Self::PercentileRanks(_)
+            | Self::MedianAbsoluteDeviation(_)
+            | Self::Boxplot(_)
+            | Self::WeightedAvg(_)
+            | Self::StringStats(_)
+            | Self::TopMetrics(_)
+            | Self::ValueCount(_)
+            | Self::Cardinality(_)
+            | Self::Missing(_)
+            | Self::Range(_)
+            | Self::DateRange(_)
+            | Self::IpRange(_)
+            | Self::Histogram(_)
+            | Self::TopHits(_)
+            | Self::Pipeline(_)
+            | Self::AutoDateHistogram(_)
+            | Self::MultiTerms(_)
+            | Self::RareTerms(_)
+            | Self::Composite(_)
+            | Self::Global
+            | Self::Sampler(_)
+            | Self::DiversifiedSampler(_)
+            | Self::IpPrefix(_) => Vec::new(),
+        }
+    }
+
     fn fields(&self, fields: &mut BTreeSet<String>) {
         match self {
             Self::Terms(terms) => terms.fields(fields),

@@ -63,7 +63,7 @@ pub use range::Range;
 pub use regexp::{Regexp, RegexpFlags};
 pub use rewrite::{REWRITE_TERMS_MAX, Rewrite};
 pub use should_match::minimum_should_match;
-pub use simple_query_string::SimpleQueryString;
+pub use simple_query_string::{Flags as SimpleQueryFlags, SimpleQueryString};
 pub use term::Term;
 pub use term_pattern::TermPattern;
 pub use terms::{TERMS_MAX, Terms};

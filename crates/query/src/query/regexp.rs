@@ -48,6 +48,11 @@ impl Default for RegexpFlags {
 }
 
 impl RegexpFlags {
+    /// Returns the enabled operators as bits.
+    pub(crate) fn bits(self) -> u32 {
+        self.0
+    }
+
     /// `&`.
     pub fn intersection(self) -> bool {
         self.0 & 1 > 0

@@ -3,6 +3,7 @@
 //! `parse` reads the body of `_search` (and the URL parameters with the same meaning); it refuses unsupported parts by
 //! name. Values of sort keys are passed as JSON.
 
+pub mod cache_key;
 mod collapse;
 mod context;
 mod highlight;
@@ -10,8 +11,10 @@ mod hit;
 mod memory;
 mod parse;
 mod profile;
+pub mod properties;
 mod shape;
 mod sort;
+mod visit;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Weak};
 
+use firn_engine::Scope;
 use firn_model::mapping::Mapping;
 use firn_model::metadata::Metadata;
 use tantivy::DocId;
@@ -14,8 +15,8 @@ use firn_segment::segment::{AliveBits, Segment};
 /// All inputs of a result except the rows.
 #[derive(Debug, Clone)]
 pub struct CachedRequest {
-    /// The query and the aggregations, printed.
-    text: Arc<str>,
+    /// Key of the query and the aggregations, or of the request ([`firn_query::search::cache_key`]).
+    key: Arc<[u8]>,
     /// The tenant whose documents count; empty: all documents.
     tenant: Arc<str>,
     /// The metadata against which names were resolved; another version may resolve them differently.
@@ -32,9 +33,9 @@ enum Against {
 }
 
 impl CachedRequest {
-    pub(crate) fn new(text: Arc<str>, tenant: Arc<str>, mapping: &Arc<Mapping>) -> Self {
+    pub(crate) fn new(key: Arc<[u8]>, tenant: Arc<str>, mapping: &Arc<Mapping>) -> Self {
         Self {
-            text,
+            key,
             tenant,
             against: Against::Mapping(Place::of(mapping)),
         }
@@ -43,20 +44,20 @@ impl CachedRequest {
 
 impl PartialEq for CachedRequest {
     fn eq(&self, other: &Self) -> bool {
-        self.against == other.against && self.tenant == other.tenant && self.text == other.text
+        self.against == other.against && self.tenant == other.tenant && self.key == other.key
     }
 }
 
 impl Eq for CachedRequest {}
 
 impl Hash for CachedRequest {
-    // The metadata differs for most questions, and is hashed faster than a text.
+    // The metadata differs for most questions, and is hashed faster than a key.
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.against.hash(state);
         self.tenant.hash(state);
         match &self.against {
-            Against::Mapping(_) => self.text.len().hash(state),
-            Against::Metadata(_) => self.text.hash(state),
+            Against::Mapping(_) => self.key.len().hash(state),
+            Against::Metadata(_) => self.key.hash(state),
         }
     }
 }
@@ -137,7 +138,7 @@ impl Part {
 }
 
 /// Stage of a result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Stage {
     /// Result of a segment, to be merged.
     Segment {
@@ -146,8 +147,8 @@ pub(crate) enum Stage {
     },
     /// Result of the request.
     Finished { typed_keys: bool, buckets_max: usize },
-    /// The whole response to the client.
-    Response,
+    /// The whole response to a caller with this scope.
+    Response { scope: Scope, buckets_max: usize },
 }
 
 /// See the module.
@@ -187,16 +188,17 @@ impl CacheKey {
         })
     }
 
-    /// Returns the key of a request that is identified by its text.
-    pub fn of_text(text: Arc<str>, tenant: Arc<str>, metadata: &Arc<Metadata>) -> Self {
+    /// Returns the key of the response to a request with this key, sent by a caller with this scope.
+    pub fn of_response(key: Arc<[u8]>, scope: &Scope, buckets_max: usize, metadata: &Arc<Metadata>) -> Self {
+        let scope = scope.clone();
         Self {
-            stage: Stage::Response,
             parts: Vec::new(),
             questions: vec![CachedRequest {
-                text,
-                tenant,
+                key,
+                tenant: scope.tenant_id().map_or("", |tenant| tenant.as_str()).into(),
                 against: Against::Metadata(Place::of(metadata)),
             }],
+            stage: Stage::Response { scope, buckets_max },
         }
     }
 
@@ -210,9 +212,9 @@ impl CacheKey {
         self.parts.iter().map(|part| part.segment)
     }
 
-    /// Returns the approximate bytes of the key. Questions of a request share their text.
+    /// Returns the approximate bytes of the key. Questions of a request share their key.
     pub(super) fn size_bytes(&self) -> usize {
         let own = self.parts.len() * size_of::<Part>() + self.questions.len() * size_of::<CachedRequest>();
-        own + self.questions[0].text.len()
+        own + self.questions[0].key.len()
     }
 }

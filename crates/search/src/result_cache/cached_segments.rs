@@ -11,6 +11,7 @@ use firn_model::mapping::Mapping;
 use firn_query::aggs::{AggregationKind, Aggregations, Partial, Partials};
 use firn_query::query::{Query, Rewrite};
 use firn_query::search::SearchRequest;
+use firn_query::search::cache_key::CacheKeyWriter;
 
 use crate::result_cache::{Answer, CacheKey, CachedRequest, Coverage, Found, Part, ShardCache};
 use crate::run::matching_docs::DocRange;
@@ -19,8 +20,8 @@ use firn_segment::segment::Segment;
 /// Approximate bytes of a cached bucket: key, count and hash table slot.
 const BUCKET_BYTES: usize = 200;
 
-/// The printed aggregations of a request; `None` if its results cannot be cached.
-pub(crate) struct RepeatableRequest(Option<Arc<str>>);
+/// Cache key of the aggregations of a request; `None` if its results cannot be cached.
+pub(crate) struct RepeatableRequest(Option<Arc<[u8]>>);
 
 impl RepeatableRequest {
     pub(crate) fn of(request: &SearchRequest) -> Self {
@@ -28,7 +29,10 @@ impl RepeatableRequest {
         let counts_only = request.aggs.0.is_empty();
         let is_whole = request.post_filter.is_none() && request.slice.is_none();
         let is_kept = is_whole && (request.size == 0 || counts_only) && is_repeatable(&request.aggs);
-        Self(is_kept.then(|| request.aggs.print().to_string().into()))
+        if !is_kept || !request.aggs.properties().is_repeatable() {
+            return Self(None);
+        }
+        Self(CacheKeyWriter::default().aggregations(&request.aggs).finish())
     }
 }
 
@@ -50,27 +54,22 @@ impl Repeatable {
         mapping: &Arc<Mapping>,
     ) -> Option<Self> {
         let aggregations = asked.0.as_ref()?;
-        let text = match (query, filters) {
+        let key = match (query, filters) {
             (Query::MatchAll(_), []) => Arc::clone(aggregations),
             _ => {
-                let mut text = aggregations.to_string();
+                let mut key = CacheKeyWriter::default().key(aggregations);
                 for query in std::iter::once(query).chain(filters) {
-                    if !reads_only_the_segment(query) {
+                    if !reads_only_the_segment(query) || !query.properties().is_repeatable() {
                         return None;
                     }
-                    text.push('\n');
-                    text.push_str(&query.print().to_string());
+                    key = key.query(query);
                 }
-                text.into()
+                key.finish()?
             }
         };
-        // Date math may refer to the time of the request.
-        if text.contains("\"now") {
-            return None;
-        }
         let tenant = tenant.map_or_else(|| Arc::from(""), Arc::clone);
         Some(Self {
-            question: CachedRequest::new(text, tenant, mapping),
+            question: CachedRequest::new(key, tenant, mapping),
             cache: cache.clone(),
         })
     }

@@ -13,8 +13,8 @@ fn mapping() -> Arc<Mapping> {
     Arc::new(Mapping::parse(&serde_json::json!({})).unwrap())
 }
 
-fn question(tenant: &str, text: &str, mapping: &Arc<Mapping>) -> CachedRequest {
-    CachedRequest::new(text.into(), tenant.into(), mapping)
+fn question(tenant: &str, key: &str, mapping: &Arc<Mapping>) -> CachedRequest {
+    CachedRequest::new(key.as_bytes().into(), tenant.into(), mapping)
 }
 
 /// A question of a tenant about a whole segment.

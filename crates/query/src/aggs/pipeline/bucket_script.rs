@@ -17,7 +17,7 @@ pub(super) const NAME: &str = "bucket_script";
 /// `bucket_script`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BucketScript {
-    pub(super) scripted: Scripted,
+    pub(crate) scripted: Scripted,
     /// Pattern of `value_as_string`.
     pub format: Option<DecimalFormat>,
 }

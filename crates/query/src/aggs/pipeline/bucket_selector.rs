@@ -12,7 +12,7 @@ pub(super) const NAME: &str = "bucket_selector";
 
 /// `bucket_selector`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct BucketSelector(pub(super) Scripted);
+pub struct BucketSelector(pub(crate) Scripted);
 
 pub(super) fn parse(request: &Request<'_>) -> Result<Pipeline> {
     let scripted = Scripted::parse(request, |_, _| Ok(false))?;

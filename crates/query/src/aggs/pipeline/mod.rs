@@ -44,9 +44,10 @@ pub use derivative::Derivative;
 pub use extended_stats_bucket::ExtendedStatsBucket;
 pub use gap::GapPolicy;
 pub use moving_fn::MovingFn;
-pub use normalize::Normalize;
+pub use normalize::{Method as NormalizeMethod, Normalize};
 pub use path::BucketsPath;
 pub use percentiles_bucket::PercentilesBucket;
+pub(crate) use scripted::Scripted;
 pub use serial_diff::SerialDiff;
 pub use sibling::Sibling;
 

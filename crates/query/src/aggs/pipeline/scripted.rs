@@ -12,11 +12,11 @@ use firn_model::Result;
 
 /// Variables and a script.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Scripted {
+pub(crate) struct Scripted {
     /// Path by variable name.
-    variables: Vec<(String, BucketsPath)>,
-    pub(super) gap_policy: GapPolicy,
-    pub(super) script: Script,
+    pub(crate) variables: Vec<(String, BucketsPath)>,
+    pub(crate) gap_policy: GapPolicy,
+    pub(crate) script: Script,
 }
 
 impl Scripted {

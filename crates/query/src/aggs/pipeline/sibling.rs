@@ -13,12 +13,12 @@ pub struct Sibling {
     /// Path, gap policy and format.
     pub common: Common,
     /// Computed summary.
-    pub(super) answer: Answer,
+    pub(crate) answer: Answer,
 }
 
 /// Kind of summary: all kinds read the same values and differ in one function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(crate) enum Answer {
     Avg,
     Min,
     Max,

@@ -42,7 +42,7 @@ pub struct Kql {
     /// Parsed text.
     pub parsed: Node,
     /// Translation without a mapping; see [`Query::for_each_required`].
-    pub(super) unmapped: Box<Query>,
+    pub(crate) unmapped: Box<Query>,
 }
 
 impl Kql {

@@ -100,6 +100,11 @@ impl Flags {
         }
     }
 
+    /// Returns the enabled operators as bits.
+    pub(crate) fn bits(self) -> u32 {
+        self.0
+    }
+
     fn and(self) -> bool {
         self.0 & 1 > 0
     }
