@@ -8,6 +8,7 @@
 
 pub mod admin;
 pub mod aggs;
+pub mod capabilities;
 pub mod context;
 pub mod cost;
 pub mod document;
@@ -29,8 +30,10 @@ pub mod source;
 pub mod task;
 pub mod tenant_usage;
 pub mod terms_enum;
+pub mod tiers;
 mod traits;
 
+pub use capabilities::{Capabilities, Capability, Knowledge};
 pub use fair_semaphore::{FairPermit, FairSemaphore};
 pub use firn_model::{Error, ErrorKind, Result};
 pub use progress::Progress;
