@@ -9,6 +9,7 @@ mod highlight;
 mod hit;
 mod memory;
 mod parse;
+mod print;
 mod profile;
 mod shape;
 mod sort;
