@@ -112,7 +112,7 @@ async fn in_use(
     index_filter: Option<Query>,
 ) -> Result<BTreeMap<String, BTreeSet<String>>, ApiError> {
     let request = FieldsInUseRequest { target, index_filter };
-    let found = edge.engine.fields_in_use(&call.ctx, request).await?;
+    let found = edge.engine.fields_in_use(&call.ctx, request).await?.require()?;
     Ok(found.into_iter().map(|index| (index.index, index.fields)).collect())
 }
 

@@ -138,7 +138,7 @@ impl Measured {
             Some(number) => number,
             None => usual_shards(&metadata)?,
         };
-        let usage = edge.engine.tenant_usage(&call.ctx).await?;
+        let usage = edge.engine.tenant_usage(&call.ctx).await?.require()?;
         let mut volumes: Vec<TenantVolume> = usage
             .iter()
             .filter(|usage| usage.events > 0 || usage.stored_bytes > 0)

@@ -12,7 +12,7 @@ use crate::request::{Call, Edge};
 
 /// `GET /_firn/quarantine`.
 pub(crate) async fn list(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
-    let folders = edge.engine.quarantined_folders(&call.ctx).await?;
+    let folders = edge.engine.require_quarantine()?.quarantined_folders(&call.ctx).await?;
     let folders: Vec<Value> = folders.iter().map(print).collect();
     Ok(Reply::ok(&json!({"folders": folders})))
 }
@@ -28,20 +28,22 @@ pub(crate) async fn adopt(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
         }
     }
     let id = call.capture("id").to_owned();
-    let index = edge.engine.adopt_quarantined(&call.ctx, &id, rename).await?;
+    let quarantine = edge.engine.require_quarantine()?;
+    let index = quarantine.adopt_quarantined(&call.ctx, &id, rename).await?;
     Ok(Reply::ok(&json!({"acknowledged": true, "index": index})))
 }
 
 /// `DELETE /_firn/quarantine/{id}`.
 pub(crate) async fn remove(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
-    edge.engine.remove_quarantined(&call.ctx, call.capture("id")).await?;
+    let quarantine = edge.engine.require_quarantine()?;
+    quarantine.remove_quarantined(&call.ctx, call.capture("id")).await?;
     Ok(Reply::acknowledged())
 }
 
-/// Returns why the cluster is not green although all shards serve; `None`: the quarantine is empty, or the caller is no
-/// operator.
+/// Returns why the cluster is not green although all shards serve; `None`: the quarantine is empty, the engine has
+/// none, or the caller is no operator.
 pub(crate) fn health_reason(edge: &Edge, ctx: &RequestContext) -> Option<String> {
-    match edge.engine.quarantined_count(ctx) {
+    match edge.engine.quarantine()?.quarantined_count(ctx) {
         0 => None,
         1 => Some("1 folder is in quarantine: see GET /_firn/quarantine".to_owned()),
         count => Some(format!("{count} folders are in quarantine: see GET /_firn/quarantine")),

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use firn_auth::{Control, Meters, SearchPermit};
 use firn_engine::document::{BulkItem, BulkRequest, BulkResponse, Operation};
-use firn_engine::{Error, RequestContext, Scope, TenantUsage};
+use firn_engine::{Error, Knowledge, RequestContext, Scope, TenantUsage};
 use firn_model::tenant::{Quotas, TenantId};
 use tokio::sync::Mutex;
 
@@ -85,6 +85,7 @@ impl Edge {
                 Some(_) if events > 0 => self
                     .usage(call.ctx.started)
                     .await?
+                    .require()?
                     .get(tenant.as_str())
                     .map_or(0, |usage| usage.by_tier.local()),
                 _ => 0,
@@ -99,23 +100,26 @@ impl Edge {
         self.engine.bulk(&call.ctx, request).await
     }
 
-    /// Returns the usage of all tenants by name, at most some seconds old.
-    pub(crate) async fn usage(&self, now: Instant) -> Result<Arc<UsageByName>, Error> {
+    /// Returns the usage of all tenants by name, if the engine measures it; at most some seconds old.
+    pub(crate) async fn usage(&self, now: Instant) -> Result<Knowledge<Arc<UsageByName>>, Error> {
         // The lock is held during the computation: concurrent callers share its result.
         let mut known = self.accounts.usage.lock().await;
         if let Some((at, usage)) = &*known
             && now.saturating_duration_since(*at) < USAGE_KEPT
         {
-            return Ok(Arc::clone(usage));
+            return Ok(Knowledge::Known(Arc::clone(usage)));
         }
-        let usage = self.engine.tenant_usage(&RequestContext::new()).await?;
+        let usage = match self.engine.tenant_usage(&RequestContext::new()).await? {
+            Knowledge::Known(usage) => usage,
+            Knowledge::Unknown(capability) => return Ok(Knowledge::Unknown(capability)),
+        };
         let usage: UsageByName = usage
             .into_iter()
             .map(|usage| (Arc::clone(&usage.tenant), usage))
             .collect();
         let usage = Arc::new(usage);
         *known = Some((now, Arc::clone(&usage)));
-        Ok(usage)
+        Ok(Knowledge::Known(usage))
     }
 }
 

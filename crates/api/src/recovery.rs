@@ -35,7 +35,11 @@ pub(crate) async fn shards(edge: &Edge, call: &Call) -> Result<Vec<ShardRecovery
         expand_hidden: true,
         ..IndicesOptions::default()
     };
-    let mut shards = edge.engine.recoveries(&call.ctx, call.target(options)?).await?;
+    let mut shards = edge
+        .engine
+        .recoveries(&call.ctx, call.target(options)?)
+        .await?
+        .require()?;
     shards.retain(|shard| !only_active || shard.stop_ms.is_none());
     Ok(shards)
 }

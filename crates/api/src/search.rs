@@ -94,7 +94,9 @@ async fn explain_cost(edge: &Edge, call: &Call, request: SearchRequest) -> Resul
     }
     let expression = request.target.expression.clone();
     let cost = edge.engine.search_cost(&call.ctx, request).await;
-    let cost = cost.map_err(|error| whole_failure(edge, error, &expression))?;
+    let cost = cost
+        .map_err(|error| whole_failure(edge, error, &expression))?
+        .require()?;
     Ok(Reply::ok(&json!({
         "took": call.ctx.started.elapsed().as_millis() as u64,
         "_shards": {"total": cost.shards, "successful": cost.shards, "skipped": cost.skipped, "failed": 0},

@@ -29,7 +29,7 @@ pub(crate) async fn usage(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
         return Err(Error::new(ErrorKind::ResourceNotFound, format!("tenant [{id}] is not declared")).into());
     }
     let now = call.ctx.started;
-    let used = edge.usage(now).await?;
+    let used = edge.usage(now).await?.require()?;
     Ok(Reply::ok(&print(&edge, &id, &used, now)))
 }
 
@@ -91,7 +91,9 @@ impl TenantLine {
 /// Appends the series of the tenants to `/metrics`.
 pub(crate) async fn write_metrics(edge: &Edge, call: &Call, text: &mut String) -> Result<(), ApiError> {
     let now = call.ctx.started;
-    let used = edge.usage(now).await?;
+    let used = edge.usage(now).await?.known();
+    let is_measured = used.is_some();
+    let used = used.unwrap_or_default();
     let mut ingest: std::collections::BTreeMap<TenantId, Ingest> =
         edge.accounts.meters.all_ingest(now).into_iter().collect();
     let mut lines: Vec<TenantLine> = used
@@ -110,7 +112,11 @@ pub(crate) async fn write_metrics(edge: &Edge, call: &Call, text: &mut String) -
         used: TenantUsage::none(id.as_str()),
         ingest,
     }));
-    write_lines(bounded(lines), text);
+    let lines = bounded(lines);
+    if is_measured {
+        write_lines(&lines, USAGE_FAMILIES, text);
+    }
+    write_lines(&lines, INGEST_FAMILIES, text);
     Ok(())
 }
 
@@ -134,7 +140,8 @@ fn bounded(mut lines: Vec<TenantLine>) -> Vec<TenantLine> {
 /// Family of series: name, kind, help, value.
 type Family = (&'static str, &'static str, &'static str, fn(&TenantLine) -> f64);
 
-const FAMILIES: &[Family] = &[
+/// Usage as the engine measures it.
+const USAGE_FAMILIES: &[Family] = &[
     (
         "firn_tenant_events",
         "gauge",
@@ -168,6 +175,10 @@ const FAMILIES: &[Family] = &[
         "CPU time of writes.",
         |line| line.used.write_cpu.as_secs_f64(),
     ),
+];
+
+/// What this process counted.
+const INGEST_FAMILIES: &[Family] = &[
     (
         "firn_tenant_ingested_events_total",
         "counter",
@@ -188,14 +199,14 @@ const FAMILIES: &[Family] = &[
     ),
 ];
 
-fn write_lines(lines: Vec<TenantLine>, text: &mut String) {
+fn write_lines(lines: &[TenantLine], families: &[Family], text: &mut String) {
     if lines.is_empty() {
         return;
     }
-    for (name, kind, help, value) in FAMILIES {
+    for (name, kind, help, value) in families {
         // Writing to a string does not fail.
         let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
-        for line in &lines {
+        for line in lines {
             let _ = writeln!(text, "{name}{{tenant=\"{}\"}} {}", escaped(&line.tenant), value(line));
         }
     }
@@ -223,7 +234,7 @@ mod tests {
             })
             .collect();
         let mut text = String::new();
-        write_lines(bounded(lines), &mut text);
+        write_lines(&bounded(lines), USAGE_FAMILIES, &mut text);
         let events: Vec<&str> = text
             .lines()
             .filter(|line| line.starts_with("firn_tenant_events{"))

@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use firn_auth::{Control, TenantRecord};
-use firn_engine::{Engine, Error, ErrorKind};
+use firn_engine::{Capability, Engine, Error, ErrorKind};
 use firn_model::dates::parse_duration_ms;
 use firn_model::metadata::Command;
 use firn_model::settings::parse_bytes;
@@ -35,7 +35,7 @@ pub(crate) async fn list(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError>
     let control = control(&edge)?;
     let now = call.ctx.started;
     let used = match call.params.bool("usage", false)? {
-        true => Some(edge.usage(now).await?),
+        true => Some(edge.usage(now).await?.require()?),
         false => None,
     };
     let mut tenants = Vec::new();
@@ -70,6 +70,7 @@ pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
 pub(crate) async fn put(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let control = Arc::clone(control(&edge)?);
     let settings = parse(call.object()?)?;
+    check_enforceable(&*edge.engine, &settings.quotas)?;
     let name = call.capture("id");
     if name == DEFAULTS {
         let changed = Arc::clone(&control);
@@ -95,12 +96,34 @@ pub(crate) async fn put(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
 }
 
 /// Sets the tenants' quotas of the shared cache in the engine: at the start, and when operators change them.
+///
+/// An engine without [`Capability::Mounts`] gets none: a declaration with such a quota is refused, and one from before
+/// the engine was replaced is logged.
 pub fn set_cache_quotas(control: &Control, engine: &dyn Engine) {
     for tenant in control.tenants() {
         let settings = control.tenant_settings(&tenant.id);
         let bytes = settings.and_then(|settings| settings.quotas.shared_cache_bytes);
-        engine.set_shared_cache_quota(&tenant.id, bytes);
+        match engine.mounts() {
+            Some(mounts) => mounts.set_shared_cache_quota(&tenant.id, bytes),
+            None if bytes.is_some() => {
+                let error = Capability::Mounts.missing();
+                tracing::warn!(tenant = %tenant.id, %error, "the quota of the shared cache is not enforced");
+            }
+            None => {}
+        }
     }
+}
+
+/// Refuses quotas that the engine cannot enforce.
+fn check_enforceable(engine: &dyn Engine, quotas: &Quotas) -> Result<(), Error> {
+    let capabilities = engine.capabilities();
+    let needed = [
+        (quotas.stored_bytes.is_some(), Capability::TenantUsage),
+        (quotas.shared_cache_bytes.is_some(), Capability::Mounts),
+        (quotas.search_repository_bytes.is_some(), Capability::SearchCost),
+    ];
+    let mut needed = needed.into_iter().filter(|(is_set, _)| *is_set);
+    needed.try_for_each(|(_, capability)| capabilities.require(capability))
 }
 
 /// Returns the store of tenants, which may exist also while security is off.

@@ -53,10 +53,6 @@ pub struct ShardStats {
     pub is_recovering: bool,
     /// Tier of its files; for a mounted shard, of its local copies.
     pub tier: Tier,
-    /// Tier that its files are to move to; `None`: they are on the right tier.
-    pub moves_to: Option<Tier>,
-    /// Why the move cannot run now, as text; `None`: it can, or no move is needed.
-    pub move_waits_for: Option<String>,
     /// Live, searchable documents.
     pub doc_count: u64,
     /// Deleted documents that are still in segments.
@@ -168,14 +164,12 @@ pub struct SegmentStats {
 /// Statistics of the node.
 #[derive(Debug, Clone, Default)]
 pub struct NodeStats {
-    /// Bytes of the file system that holds the data.
+    /// Bytes of the file system that holds the data; of the hot path, if there are several.
     pub disk_total_bytes: u64,
     /// Bytes free on it.
     pub disk_available_bytes: u64,
     /// `None`, or why writes are refused.
     pub write_block: Option<String>,
-    /// Data paths, starting with the hot one; the two fields above describe the hot path.
-    pub devices: Vec<DeviceStats>,
     /// Searches running and waiting.
     pub search_active: u64,
     /// See `search_active`.

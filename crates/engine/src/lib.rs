@@ -6,6 +6,7 @@
 //! This crate never opens a file or a socket and knows neither HTTP nor Tantivy.
 
 pub mod admin;
+pub mod capabilities;
 pub mod context;
 pub mod cost;
 pub mod document;
@@ -21,8 +22,10 @@ pub mod snapshot;
 pub mod task;
 pub mod tenant_usage;
 pub mod terms_enum;
+pub mod tiers;
 mod traits;
 
+pub use capabilities::{Capabilities, Capability, Knowledge};
 pub use fair_semaphore::{FairPermit, FairSemaphore};
 pub use firn_model::{Error, ErrorKind, Result};
 pub use progress::Progress;

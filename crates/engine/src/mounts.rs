@@ -5,7 +5,7 @@ use firn_model::tenant::TenantId;
 use serde_json::Value;
 
 use crate::admin::ShardsOutcome;
-use crate::{Error, RequestContext, Result};
+use crate::{RequestContext, Result};
 use firn_query::search::IndexTarget;
 
 /// Local storage of a mounted index on this node.
@@ -155,45 +155,31 @@ pub struct CachedKind {
     pub evicted_bytes: u64,
 }
 
-/// Searchable snapshot operations of an engine. An engine without them refuses by name, as these defaults do.
+/// Searchable snapshot operations of an engine.
 #[async_trait]
 pub trait SearchableSnapshots: Send + Sync {
     /// Mounts an index of a snapshot without copying it first.
-    async fn mount_snapshot(&self, _ctx: &RequestContext, _request: MountSnapshot) -> Result<Mounted> {
-        Err(lacks())
-    }
+    async fn mount_snapshot(&self, ctx: &RequestContext, request: MountSnapshot) -> Result<Mounted>;
 
     /// Returns the mounted shards of a target, by index and number.
-    async fn mounted_shards(&self, _ctx: &RequestContext, _target: IndexTarget) -> Result<Vec<MountedShardStats>> {
-        Ok(Vec::new())
-    }
+    async fn mounted_shards(&self, ctx: &RequestContext, target: IndexTarget) -> Result<Vec<MountedShardStats>>;
 
     /// Returns the statistics of the shared cache; `None`: there is no shared cache.
-    async fn shared_cache_stats(&self, _ctx: &RequestContext) -> Result<Option<SharedCacheStats>> {
-        Ok(None)
-    }
+    async fn shared_cache_stats(&self, ctx: &RequestContext) -> Result<Option<SharedCacheStats>>;
 
     /// Pins the cached data of the target's mounted indices, present and future, or unpins it (`false`). The pin
     /// survives restarts. Returns the indices, with the bytes of each that are cached now.
     async fn pin_shared_cache(
         &self,
-        _ctx: &RequestContext,
-        _target: IndexTarget,
-        _pinned: bool,
-    ) -> Result<Vec<(String, u64)>> {
-        Err(lacks())
-    }
+        ctx: &RequestContext,
+        target: IndexTarget,
+        pinned: bool,
+    ) -> Result<Vec<(String, u64)>>;
 
     /// Sets how many bytes of the shared cache the indices of a tenant may use; `None`: as the node's settings say.
-    /// Applies from the next fetch until the process ends.
-    fn set_shared_cache_quota(&self, _tenant: &TenantId, _bytes: Option<u64>) {}
+    /// Applies from the next fetch until the process ends. Without a shared cache there is nothing to limit.
+    fn set_shared_cache_quota(&self, tenant: &TenantId, bytes: Option<u64>);
 
     /// Removes the target's mounted indices from the shared cache.
-    async fn clear_shared_cache(&self, _ctx: &RequestContext, _target: IndexTarget) -> Result<ShardsOutcome> {
-        Ok(ShardsOutcome::default())
-    }
-}
-
-fn lacks() -> Error {
-    Error::not_implemented("mounting snapshots with this engine")
+    async fn clear_shared_cache(&self, ctx: &RequestContext, target: IndexTarget) -> Result<ShardsOutcome>;
 }

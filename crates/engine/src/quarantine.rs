@@ -28,7 +28,7 @@ pub struct QuarantinedFolder {
 /// Quarantine operations for operators. Every method fails with [`crate::ErrorKind::Forbidden`] unless the scope is
 /// unlimited, and with [`crate::ErrorKind::ResourceNotFound`] for an unknown id.
 #[async_trait]
-pub trait QuarantinedFolders {
+pub trait QuarantinedFolders: Send + Sync {
     /// Returns the number of folders; 0 for a limited scope. Cheap.
     fn quarantined_count(&self, ctx: &RequestContext) -> u64;
 

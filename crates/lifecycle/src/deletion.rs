@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use firn_engine::Capability;
 use firn_model::Result;
 use firn_model::tenant::{TenantId, TenantSettings};
 use serde::{Deserialize, Serialize};
@@ -17,7 +18,7 @@ pub struct Deletion {
     /// Time when writes for the tenant were refused and its events were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_ms: Option<i64>,
-    /// Time when nothing of the tenant remained.
+    /// Time when nothing of the tenant remained, except what [`Deletion::unknown`] names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_ms: Option<i64>,
     /// Number of invalidated API keys.
@@ -42,6 +43,10 @@ pub struct Deletion {
     /// Time when no index held such events for the first time: snapshots that start later hold none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clean_ms: Option<i64>,
+    /// What the engine could not tell or remove: for each missing capability a sentence that names it. The deletion
+    /// says nothing about these things.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown: Vec<String>,
     /// Error of the last attempt; the deletion is retried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -81,7 +86,7 @@ pub enum IndexState {
 }
 
 impl Deletion {
-    /// Returns whether nothing of the tenant remains.
+    /// Returns whether nothing of the tenant remains, except what [`Deletion::unknown`] names.
     pub fn is_done(&self) -> bool {
         self.finished_ms.is_some()
     }
@@ -119,6 +124,14 @@ impl Deletion {
         self.note_found(name, 0);
         for index in self.indices.iter_mut().filter(|index| is_new && index.index == name) {
             index.uncounted = true;
+        }
+    }
+
+    /// Records that the engine lacks a capability, so that the deletion cannot tell what remains there.
+    pub(crate) fn note_unknown(&mut self, capability: Capability) {
+        let sentence = capability.missing().reason().to_owned();
+        if !self.unknown.contains(&sentence) {
+            self.unknown.push(sentence);
         }
     }
 
@@ -207,6 +220,18 @@ mod tests {
             .map(|index| (index.documents, index.uncounted))
             .collect();
         assert_eq!(uncounted, [(3, false), (0, true)]);
+        let text = serde_json::to_string(&deletion).unwrap();
+        assert_eq!(serde_json::from_str::<Deletion>(&text).unwrap(), deletion);
+    }
+
+    #[test]
+    fn a_statement_names_what_the_engine_could_not_tell() {
+        let mut deletion = Deletion::default();
+        deletion.note_unknown(Capability::SnapshotErasure);
+        deletion.note_unknown(Capability::SnapshotErasure);
+        deletion.finish(7);
+        assert_eq!(deletion.unknown.len(), 1);
+        assert!(deletion.unknown[0].contains("[snapshot_erasure]"), "{deletion:?}");
         let text = serde_json::to_string(&deletion).unwrap();
         assert_eq!(serde_json::from_str::<Deletion>(&text).unwrap(), deletion);
     }

@@ -7,12 +7,14 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use firn_engine::admin::PurgeRequest;
-use firn_engine::{Engine, RequestContext};
+use firn_engine::{Engine, Knowledge, RequestContext};
 use firn_model::metadata::{Command, IndexMetadata, Metadata, RolloverFacts};
 use firn_model::names::IndicesOptions;
 use firn_model::tenant::TenantId;
 use firn_model::{Error, ErrorKind, Result};
 use firn_query::query::{Query, Term};
+use firn_query::query::{Query, Term};
+use firn_query::search::{IndexTarget, SearchRequest};
 use firn_query::search::{IndexTarget, SearchRequest};
 use parking_lot::Mutex;
 use serde_json::json;
@@ -242,9 +244,14 @@ impl RetentionController {
             deletion.clean_ms = deletion.clean_ms.or(Some(now_ms));
             self.check_snapshots(&ctx, tenant, deletion, now_ms).await?;
             self.purge_restored(&ctx, tenant, deletion).await?;
-            for name in self.engine.drop_unused_of(&ctx, tenant.clone()).await? {
-                deletion.note_found(&name, 0);
-                deletion.note_done(&name, IndexState::Dropped, 0);
+            match self.engine.drop_unused_of(&ctx, tenant.clone()).await? {
+                Knowledge::Known(names) => {
+                    for name in names {
+                        deletion.note_found(&name, 0);
+                        deletion.note_done(&name, IndexState::Dropped, 0);
+                    }
+                }
+                Knowledge::Unknown(capability) => deletion.note_unknown(capability),
             }
             deletion.finish(now_ms);
         }

@@ -116,7 +116,10 @@ impl Slm {
         let metadata = self.metadata().await?;
         let start_ms = (self.parts.now_ms)();
         let request = request_of(find(&metadata, id)?, id, snapshot);
-        let made = self.parts.engine.create_snapshot(&RequestContext::new(), request).await;
+        let made = match self.parts.engine.require_snapshots() {
+            Ok(snapshots) => snapshots.create_snapshot(&RequestContext::new(), request).await,
+            Err(error) => Err(error),
+        };
         let details = match &made {
             Ok(info) => failure_of(info),
             Err(error) => Some(error.to_string()),
@@ -166,7 +169,8 @@ impl Slm {
             let all = self
                 .parts
                 .engine
-                .snapshots(&ctx, repository, &vec!["*".to_owned()], true)
+                .require_snapshots()?
+                .list_snapshots(&ctx, repository, &vec!["*".to_owned()], true)
                 .await;
             let all = match all {
                 Ok(all) => all,
@@ -182,6 +186,7 @@ impl Slm {
                 match self
                     .parts
                     .engine
+                    .require_snapshots()?
                     .delete_snapshot(&ctx, repository, &vec![name.to_owned()])
                     .await
                 {

@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use firn_engine::RequestContext;
 use firn_engine::snapshot::{HoldingSnapshot, TenantSnapshots};
+use firn_engine::{Capability, RequestContext};
 use firn_model::tenant::TenantId;
 use firn_model::{Error, ErrorKind, Result};
 
@@ -118,6 +118,7 @@ impl RetentionController {
             }
             let rewritten = self
                 .engine
+                .require_snapshot_erasure()?
                 .remove_tenant_from_snapshot(ctx, tenant, &repository, &snapshot)
                 .await;
             match rewritten {
@@ -145,7 +146,8 @@ impl RetentionController {
     /// Removes unreferenced objects with events of the tenant, from repositories that may have any.
     pub(crate) async fn remove_leftovers(&self, ctx: &RequestContext, deletion: &mut Deletion) -> Result<()> {
         for repository in deletion.unswept.clone() {
-            match self.engine.remove_leftovers(ctx, &repository).await {
+            let erasure = self.engine.require_snapshot_erasure()?;
+            match erasure.remove_leftovers(ctx, &repository).await {
                 Ok(0) => {}
                 Ok(_) => {
                     let why =
@@ -211,14 +213,19 @@ impl RetentionController {
         }
     }
 
-    /// Finds and records the snapshots with events of the tenant.
+    /// Finds and records the snapshots with events of the tenant. If the engine cannot tell, the statement says that,
+    /// and the result is empty.
     pub(crate) async fn find_snapshots(
         &self,
         ctx: &RequestContext,
         tenant: &TenantId,
         deletion: &mut Deletion,
     ) -> Result<TenantSnapshots> {
-        let mut found = self.engine.snapshots_of_tenant(ctx, tenant).await?;
+        let Some(erasure) = self.engine.snapshot_erasure() else {
+            deletion.note_unknown(Capability::SnapshotErasure);
+            return Ok(TenantSnapshots::default());
+        };
+        let mut found = erasure.snapshots_of_tenant(ctx, tenant).await?;
         // Writable snapshots come first.
         found.holding.sort_by_key(|held| held.is_readonly);
         let left = |held: &HoldingSnapshot| RemainingSnapshot {

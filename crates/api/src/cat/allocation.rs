@@ -42,8 +42,8 @@ async fn allocation(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     if wants_help(&call)? {
         return Ok(help(COLUMNS));
     }
-    let stats = edge.engine.node_stats(&call.ctx).await?;
-    let rows = stats.devices.into_iter().map(|device| {
+    let devices = edge.engine.require_tiers()?.devices(&call.ctx).await?;
+    let rows = devices.into_iter().map(|device| {
         let used = device.total_bytes.saturating_sub(device.available_bytes);
         vec![
             Cell::Number(device.shards),

@@ -28,7 +28,7 @@ async fn repositories(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     if wants_help(&call)? {
         return Ok(help(COLUMNS));
     }
-    let repositories = edge.engine.repositories(&call.ctx, &[]).await?;
+    let repositories = edge.engine.require_snapshots()?.repositories(&call.ctx, &[]).await?;
     let rows = repositories
         .into_iter()
         .map(|repository| vec![repository.name.into(), repository.kind.into()]);

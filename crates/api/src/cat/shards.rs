@@ -62,6 +62,14 @@ async fn shards(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let metadata = edge.metadata(&call).await?;
     let target = call.target(all_indices())?;
     let mut rows = Vec::new();
+    let moves = match edge.engine.tiers() {
+        Some(tiers) => tiers.moves(&call.ctx, target.clone()).await?,
+        None => Vec::new(),
+    };
+    let move_of = |index: &str, shard: u32| {
+        let found = moves.iter().find(|one| one.index == index && one.shard == shard);
+        found.map(|one| one.to)
+    };
     for index in edge.engine.stats(&call.ctx, target).await? {
         for shard in &index.shards {
             let serving = shard.failure.is_none();
@@ -87,7 +95,7 @@ async fn shards(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
                 measured(Cell::Number(shard.translog_operations)),
                 measured(Cell::Text(shard.max_seq_no.to_string())),
                 tier(&metadata, &index.index, shard).into(),
-                shard.moves_to.map_or(Cell::Empty, |tier| tier.name().into()),
+                move_of(&index.index, shard.shard).map_or(Cell::Empty, |tier| tier.name().into()),
             ]);
             // Configured replicas, which one node does not have.
             for _ in 0..replicas(&metadata, &index.index).min(16) {

@@ -55,10 +55,11 @@ async fn snapshots(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let names = call.captured("repository").map(split_list).unwrap_or_default();
     let all = ["*".to_owned()].to_vec();
     let mut rows = Vec::new();
-    for repository in edge.engine.repositories(&call.ctx, &names).await? {
+    for repository in edge.engine.require_snapshots()?.repositories(&call.ctx, &names).await? {
         let found = edge
             .engine
-            .snapshots(&call.ctx, &repository.name, &all, ignore_unavailable)
+            .require_snapshots()?
+            .list_snapshots(&call.ctx, &repository.name, &all, ignore_unavailable)
             .await;
         match found {
             Ok(found) => rows.extend(found.iter().map(row)),

@@ -77,7 +77,7 @@ pub(super) async fn in_use(
         target: question.target.clone(),
         index_filter: question.time_query()?,
     };
-    let found = edge.engine.fields_in_use(ctx, request).await?;
+    let found = edge.engine.fields_in_use(ctx, request).await?.require()?;
     Ok(found.into_iter().flat_map(|index| index.fields).collect())
 }
 

@@ -96,7 +96,13 @@ impl<'a> Step<'a> {
         }
         let mut whole = SearchCost::default();
         for request in requests {
-            let cost = self.run.edge.engine.search_cost(&self.run.ctx, request).await?;
+            let cost = self
+                .run
+                .edge
+                .engine
+                .search_cost(&self.run.ctx, request)
+                .await?
+                .require()?;
             whole.requests += cost.requests;
             whole.bytes += cost.bytes;
             whole.time_ms += cost.time_ms;

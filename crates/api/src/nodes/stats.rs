@@ -47,6 +47,10 @@ pub(crate) async fn stats(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
     let config = &edge.config;
     let now_ms = edge.now_ms();
     let node = edge.engine.node_stats(&call.ctx).await?;
+    let devices = match edge.engine.tiers() {
+        Some(tiers) => tiers.devices(&call.ctx).await?,
+        None => Vec::new(),
+    };
     let mut object = json!({
         "timestamp": now_ms,
         "name": config.node_name,
@@ -72,7 +76,7 @@ pub(crate) async fn stats(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
         section("jvm", "jvm", &|| jvm::stats(&host, now_ms, config.started_ms));
     }
     section("thread_pool", "thread_pool", &|| thread_pools(&node));
-    section("fs", "fs", &|| file_systems(&node, now_ms));
+    section("fs", "fs", &|| file_systems(&node, &devices, now_ms));
     section("breaker", "breakers", &|| breakers(&edge, &node));
     section("http", "http", &|| http(&edge));
     section("indexing_pressure", "indexing_pressure", &|| {
@@ -199,7 +203,7 @@ fn thread_pools(node: &NodeStats) -> Value {
     })
 }
 
-fn file_systems(node: &NodeStats, now_ms: i64) -> Value {
+fn file_systems(node: &NodeStats, devices: &[DeviceStats], now_ms: i64) -> Value {
     json!({
         "timestamp": now_ms,
         "total": {
@@ -207,7 +211,7 @@ fn file_systems(node: &NodeStats, now_ms: i64) -> Value {
             "free_in_bytes": node.disk_available_bytes,
             "available_in_bytes": node.disk_available_bytes,
         },
-        "data": node.devices.iter().map(data_path).collect::<Vec<_>>(),
+        "data": devices.iter().map(data_path).collect::<Vec<_>>(),
         "write_block": node.write_block,
     })
 }

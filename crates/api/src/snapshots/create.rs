@@ -56,7 +56,7 @@ pub(crate) async fn create(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     let wait = request.wait;
     let description = format!("snapshot [{}:{}]", request.repository, request.name);
     let ctx = call.lasting(&edge, CREATE_ACTION, description);
-    let info = edge.engine.create_snapshot(&ctx, request).await?;
+    let info = edge.engine.require_snapshots()?.create_snapshot(&ctx, request).await?;
     Ok(Reply::ok(&match wait {
         true => json!({"snapshot": list::print(&info, list::Detail::default())}),
         false => json!({"accepted": true}),
@@ -88,7 +88,10 @@ pub(crate) async fn clone(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
             .filter(|indices| !indices.is_empty())
             .ok_or_else(|| ApiError::validation(&["indices patterns are missing".to_owned()]))?,
     };
-    edge.engine.clone_snapshot(&call.ctx, request).await?;
+    edge.engine
+        .require_snapshots()?
+        .clone_snapshot(&call.ctx, request)
+        .await?;
     Ok(Reply::acknowledged())
 }
 
@@ -96,6 +99,7 @@ pub(crate) async fn clone(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
 pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let names = split_list(call.capture("snapshot"));
     edge.engine
+        .require_snapshots()?
         .delete_snapshot(&call.ctx, call.capture("repository"), &names)
         .await?;
     Ok(Reply::acknowledged())

@@ -179,7 +179,11 @@ async fn all(edge: &Edge, call: &Call) -> Result<Vec<SnapshotInfo>, ApiError> {
     let ignore_unavailable = call.params.bool("ignore_unavailable", false)?;
     let repositories = split_list(call.capture("repository"));
     let names = split_list(call.capture("snapshot"));
-    let found = edge.engine.repositories(&call.ctx, &repositories).await?;
+    let found = edge
+        .engine
+        .require_snapshots()?
+        .repositories(&call.ctx, &repositories)
+        .await?;
     let is_one = found.len() == 1;
     let mut infos = Vec::new();
     for repository in found {
@@ -187,7 +191,8 @@ async fn all(edge: &Edge, call: &Call) -> Result<Vec<SnapshotInfo>, ApiError> {
         let lenient = ignore_unavailable || !is_one;
         infos.extend(
             edge.engine
-                .snapshots(&call.ctx, &repository.name, &names, lenient)
+                .require_snapshots()?
+                .list_snapshots(&call.ctx, &repository.name, &names, lenient)
                 .await?,
         );
     }

@@ -38,7 +38,7 @@ pub(crate) async fn mount(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
     };
     body.end()?;
     let wait = call.params.bool("wait_for_completion", false)?;
-    let mounted = edge.engine.mount_snapshot(&call.ctx, request).await?;
+    let mounted = edge.engine.require_mounts()?.mount_snapshot(&call.ctx, request).await?;
     if !wait {
         return Ok(Reply::ok(&json!({"accepted": true})));
     }

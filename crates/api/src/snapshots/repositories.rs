@@ -31,7 +31,7 @@ pub(crate) const ANALYZE_PARAMS: &[&str] = &[
 pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let names = call.captured("repository").map(split_list).unwrap_or_default();
     let mut printed = Map::new();
-    for repository in edge.engine.repositories(&call.ctx, &names).await? {
+    for repository in edge.engine.require_snapshots()?.repositories(&call.ctx, &names).await? {
         let mut one = json!({"type": repository.kind});
         if let Some(uuid) = repository.uuid {
             one["uuid"] = uuid.into();
@@ -57,20 +57,27 @@ pub(crate) async fn put(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
         settings: Value::Object(settings.unwrap_or_default()),
         verify: call.params.bool("verify", true)?,
     };
-    edge.engine.put_repository(&call.ctx, request).await?;
+    edge.engine
+        .require_snapshots()?
+        .put_repository(&call.ctx, request)
+        .await?;
     Ok(Reply::acknowledged())
 }
 
 /// `DELETE /_snapshot/{repository}`.
 pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let names = split_list(call.capture("repository"));
-    edge.engine.delete_repository(&call.ctx, &names).await?;
+    edge.engine
+        .require_snapshots()?
+        .delete_repository(&call.ctx, &names)
+        .await?;
     Ok(Reply::acknowledged())
 }
 
 /// `POST /_snapshot/{repository}/_verify`.
 pub(crate) async fn verify(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     edge.engine
+        .require_snapshots()?
         .verify_repository(&call.ctx, call.capture("repository"))
         .await?;
     let config = &edge.config;
@@ -82,6 +89,7 @@ pub(crate) async fn verify(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
 pub(crate) async fn cleanup(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let outcome = edge
         .engine
+        .require_snapshots()?
         .cleanup_repository(&call.ctx, call.capture("repository"))
         .await?;
     Ok(Reply::ok(&json!({
@@ -116,6 +124,10 @@ pub(crate) async fn analyze(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErr
         seed: params.number("seed")?.unwrap_or_else(|| edge.now_ms() as u64),
         detailed: params.bool("detailed", false)?,
     };
-    let report = edge.engine.analyze_repository(&call.ctx, request).await?;
+    let report = edge
+        .engine
+        .require_snapshots()?
+        .analyze_repository(&call.ctx, request)
+        .await?;
     Ok(Reply::ok(&Value::Object(report)))
 }

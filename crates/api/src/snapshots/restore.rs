@@ -42,7 +42,7 @@ pub(crate) async fn restore(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErr
     body.end()?;
     let description = format!("restore of snapshot [{}:{}]", request.repository, request.snapshot);
     let ctx = call.lasting(&edge, ACTION, description);
-    let restored = edge.engine.restore_snapshot(&ctx, request).await?;
+    let restored = edge.engine.require_snapshots()?.restore_snapshot(&ctx, request).await?;
     if !restored.done {
         return Ok(Reply::ok(&json!({"accepted": true})));
     }

@@ -27,6 +27,7 @@ pub(crate) async fn stats(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
     }
     let shards = edge
         .engine
+        .require_mounts()?
         .mounted_shards(&call.ctx, call.target(hidden_too())?)
         .await?;
     let shards = some(shards)?;
@@ -106,7 +107,7 @@ fn files(shards: &[&MountedShardStats]) -> Value {
 /// `GET /_searchable_snapshots/cache/stats` and `GET /_searchable_snapshots/{node_id}/cache/stats`.
 pub(crate) async fn cache_stats(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let stats = match names_this(&edge, call.captured("node_id")) {
-        true => edge.engine.shared_cache_stats(&call.ctx).await?,
+        true => edge.engine.require_mounts()?.shared_cache_stats(&call.ctx).await?,
         false => None,
     };
     let Some(stats) = stats else {
@@ -162,8 +163,17 @@ pub(crate) async fn cache_stats(edge: Arc<Edge>, call: Call) -> Result<Reply, Ap
 /// `POST /_searchable_snapshots/cache/clear` and `POST /{index}/_searchable_snapshots/cache/clear`.
 pub(crate) async fn clear(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let target = call.target(hidden_too())?;
-    some(edge.engine.mounted_shards(&call.ctx, target.clone()).await?)?;
-    let outcome = edge.engine.clear_shared_cache(&call.ctx, target).await?;
+    some(
+        edge.engine
+            .require_mounts()?
+            .mounted_shards(&call.ctx, target.clone())
+            .await?,
+    )?;
+    let outcome = edge
+        .engine
+        .require_mounts()?
+        .clear_shared_cache(&call.ctx, target)
+        .await?;
     Ok(Reply::ok(&json!({
         "_shards": {
             "total": outcome.total,

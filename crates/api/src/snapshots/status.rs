@@ -18,6 +18,7 @@ pub(crate) async fn status(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     let repository = call.captured("repository").filter(|name| *name != "_all");
     let statuses = edge
         .engine
+        .require_snapshots()?
         .snapshot_status(&call.ctx, repository, &names, ignore_unavailable)
         .await?;
     if let (true, false, Some(repository), Some(name)) =

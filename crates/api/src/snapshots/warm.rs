@@ -36,6 +36,7 @@ pub(crate) async fn warm(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError>
     request.check_context()?;
     let size = edge
         .engine
+        .require_mounts()?
         .shared_cache_stats(&call.ctx)
         .await?
         .map_or(0, |stats| stats.size_bytes);
@@ -102,9 +103,15 @@ pub(crate) async fn unpin(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
 async fn set_pinned(edge: &Edge, call: &Call, pinned: bool) -> Result<Reply, ApiError> {
     let indices = edge
         .engine
+        .require_mounts()?
         .pin_shared_cache(&call.ctx, call.target(hidden_too())?, pinned)
         .await?;
-    let stats = edge.engine.shared_cache_stats(&call.ctx).await?.unwrap_or_default();
+    let stats = edge
+        .engine
+        .require_mounts()?
+        .shared_cache_stats(&call.ctx)
+        .await?
+        .unwrap_or_default();
     let indices: Map<String, Value> = indices
         .into_iter()
         .map(|(name, bytes)| (name, json!({"pinned": pinned, "cached_in_bytes": bytes})))

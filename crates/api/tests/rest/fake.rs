@@ -16,14 +16,23 @@ use firn_engine::admin::{
 use firn_engine::context::{
     CloseContexts, ClosedContext, ContextKind, OpenPointInTime, OpenedPointInTime, PointInTimeInfo, ScrollRequest,
 };
+use firn_engine::cost::SearchCost;
 use firn_engine::document::{
     BulkItemResponse, BulkRequest, BulkResponse, Effect, GetRequest, GetResult, Operation, StoredDocument, Written,
 };
 use firn_engine::fields::{FieldsInUse, FieldsInUseRequest};
+use firn_engine::mounts::SearchableSnapshots;
+use firn_engine::quarantine::QuarantinedFolders;
+use firn_engine::recovery::ShardRecovery;
+use firn_engine::snapshot::{SnapshotErasure, SnapshotVerification, Snapshots};
 use firn_engine::terms_enum::{TermsEnumRequest, TermsEnumResponse};
-use firn_engine::{Engine, Error, ErrorKind, RequestContext, Result, StoredByTier, TenantUsage};
+use firn_engine::tiers::Tiers;
+use firn_engine::{
+    Capabilities, Capability, Engine, Error, ErrorKind, Knowledge, RequestContext, Result, StoredByTier, TenantUsage,
+};
 use firn_model::metadata::{Command, Metadata, Outcome};
 use firn_model::names;
+use firn_model::tenant::TenantId;
 use firn_query::query::Query;
 use firn_query::search::{
     Hit, IndexTarget, QueryExplanation, SearchRequest, SearchResponse, SearchShards, TotalHits, TrackTotalHits,
@@ -38,6 +47,14 @@ pub(crate) const NOW_MS: i64 = 1_704_164_645_678;
 
 /// Counter from which ids of searches are generated.
 static DRAWN: AtomicU8 = AtomicU8::new(0);
+
+/// Capabilities of the fake: what its maps can tell.
+const CAPABILITIES: Capabilities = Capabilities::NONE
+    .with(Capability::FieldUsage)
+    .with(Capability::TermsEnum)
+    .with(Capability::ContextListing)
+    .with(Capability::Erasure)
+    .with(Capability::TenantUsage);
 
 /// Fake engine.
 #[derive(Default)]
@@ -283,30 +300,52 @@ impl Fake {
     }
 }
 
-impl firn_engine::snapshot::Snapshots for Fake {}
-impl firn_engine::mounts::SearchableSnapshots for Fake {}
-
-#[async_trait]
-impl firn_engine::quarantine::QuarantinedFolders for Fake {
-    fn quarantined_count(&self, _: &RequestContext) -> u64 {
-        0
-    }
-
-    async fn quarantined_folders(&self, _: &RequestContext) -> Result<Vec<firn_engine::quarantine::QuarantinedFolder>> {
-        Ok(Vec::new())
-    }
-
-    async fn adopt_quarantined(&self, _: &RequestContext, id: &str, _: Option<String>) -> Result<String> {
-        Err(Error::new(ErrorKind::ResourceNotFound, id.to_owned()))
-    }
-
-    async fn remove_quarantined(&self, _: &RequestContext, id: &str) -> Result<()> {
-        Err(Error::new(ErrorKind::ResourceNotFound, id.to_owned()))
-    }
-}
-
 #[async_trait]
 impl Engine for Fake {
+    fn capabilities(&self) -> Capabilities {
+        CAPABILITIES
+    }
+
+    fn snapshots(&self) -> Option<&dyn Snapshots> {
+        None
+    }
+
+    fn snapshot_erasure(&self) -> Option<&dyn SnapshotErasure> {
+        None
+    }
+
+    fn snapshot_verification(&self) -> Option<&dyn SnapshotVerification> {
+        None
+    }
+
+    fn mounts(&self) -> Option<&dyn SearchableSnapshots> {
+        None
+    }
+
+    fn tiers(&self) -> Option<&dyn Tiers> {
+        None
+    }
+
+    fn quarantine(&self) -> Option<&dyn QuarantinedFolders> {
+        None
+    }
+
+    async fn metadata_with_mappings(&self, ctx: &RequestContext) -> Result<Arc<Metadata>> {
+        self.metadata(ctx).await
+    }
+
+    async fn search_cost(&self, _: &RequestContext, _: SearchRequest) -> Result<Knowledge<SearchCost>> {
+        Ok(Knowledge::Unknown(Capability::SearchCost))
+    }
+
+    async fn drop_unused_of(&self, _: &RequestContext, _: TenantId) -> Result<Knowledge<Vec<String>>> {
+        Ok(Knowledge::Unknown(Capability::UnusedIndices))
+    }
+
+    async fn recoveries(&self, _: &RequestContext, _: IndexTarget) -> Result<Knowledge<Vec<ShardRecovery>>> {
+        Ok(Knowledge::Unknown(Capability::Recoveries))
+    }
+
     async fn metadata(&self, _: &RequestContext) -> Result<Arc<Metadata>> {
         Ok(self.metadata_now())
     }
@@ -425,14 +464,18 @@ impl Engine for Fake {
         })
     }
 
-    async fn fields_in_use(&self, _: &RequestContext, request: FieldsInUseRequest) -> Result<Vec<FieldsInUse>> {
+    async fn fields_in_use(
+        &self,
+        _: &RequestContext,
+        request: FieldsInUseRequest,
+    ) -> Result<Knowledge<Vec<FieldsInUse>>> {
         // Every index matches, and the field `full` of each has values.
         let names = self.names(&request.target)?;
         let one = |index| FieldsInUse {
             index,
             fields: ["full".to_owned()].into(),
         };
-        Ok(names.into_iter().map(one).collect())
+        Ok(Knowledge::Known(names.into_iter().map(one).collect()))
     }
 
     async fn terms_enum(&self, _: &RequestContext, request: TermsEnumRequest) -> Result<TermsEnumResponse> {
@@ -566,7 +609,7 @@ impl Engine for Fake {
             .collect())
     }
 
-    async fn tenant_usage(&self, _: &RequestContext) -> Result<Vec<TenantUsage>> {
+    async fn tenant_usage(&self, _: &RequestContext) -> Result<Knowledge<Vec<TenantUsage>>> {
         let acme = TenantUsage {
             events: 1200,
             stored_bytes: 34_000,
@@ -578,7 +621,7 @@ impl Engine for Fake {
             },
             ..TenantUsage::none("acme")
         };
-        Ok(vec![acme])
+        Ok(Knowledge::Known(vec![acme]))
     }
 
     async fn node_stats(&self, _: &RequestContext) -> Result<NodeStats> {

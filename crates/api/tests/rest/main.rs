@@ -2,6 +2,7 @@
 
 mod async_search;
 mod bodies;
+mod capabilities;
 mod cat;
 mod contexts;
 mod documents;

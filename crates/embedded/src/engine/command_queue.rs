@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use firn_model::metadata::{Command, Outcome};
+use firn_model::metadata::{EmbeddedCommand, Outcome};
 use firn_model::{Error, Result};
 use parking_lot::Mutex;
 
@@ -29,7 +29,7 @@ pub(crate) struct CommandQueue {
 /// Command and the channel to its caller.
 pub(super) struct Waiting {
     id: u64,
-    pub(super) command: Command,
+    pub(super) command: EmbeddedCommand,
     answer: SyncSender<Answer>,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Queued {
 
 impl CommandQueue {
     /// Appends a command.
-    pub(super) fn push(&self, command: Command) -> Queued {
+    pub(super) fn push(&self, command: EmbeddedCommand) -> Queued {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = sync_channel(1);
         self.waiting.lock().push(Waiting {
@@ -93,10 +93,12 @@ pub(super) fn forgotten() -> Error {
 
 #[cfg(test)]
 mod tests {
+    use firn_model::metadata::Command;
+
     use super::*;
 
-    fn command(name: &str) -> Command {
-        Command::CreateDataStream { name: name.to_owned() }
+    fn command(name: &str) -> EmbeddedCommand {
+        Command::CreateDataStream { name: name.to_owned() }.into()
     }
 
     #[test]

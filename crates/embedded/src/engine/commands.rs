@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use firn_model::metadata::{Command, IndexMetadata, Metadata, Outcome, RolloverFacts};
+use firn_model::metadata::{Command, EmbeddedCommand, IndexMetadata, Metadata, Outcome, RolloverFacts};
 use firn_model::shared_map::Difference;
 use firn_model::{Error, Result};
 
@@ -22,13 +22,13 @@ use crate::catalog::StoreFailure;
 impl Core {
     /// Executes one command: either all of it is durable and published when this returns, or nothing.
     /// Blocks.
-    pub(crate) fn execute(&self, command: Command) -> Result<Outcome> {
+    pub(crate) fn execute(&self, command: impl Into<EmbeddedCommand>) -> Result<Outcome> {
         self.finish_command(self.queue_command(command))
     }
 
     /// Queues a command for [`Core::finish_command`] or for a thread that finishes another command.
-    pub(super) fn queue_command(&self, command: Command) -> Queued {
-        self.command_queue.push(command)
+    pub(super) fn queue_command(&self, command: impl Into<EmbeddedCommand>) -> Queued {
+        self.command_queue.push(command.into())
     }
 
     /// Executes batches of queued commands until this one has a result. Blocks.
@@ -66,7 +66,7 @@ impl Core {
         let mut current = Arc::clone(&before);
         let mut applied = Vec::new();
         for mut waiting in batch {
-            let command = std::mem::replace(&mut waiting.command, Command::PutPlacement { placement: None });
+            let command = std::mem::replace(&mut waiting.command, Command::PutPlacement { placement: None }.into());
             match self.next_step(&current, command, &mut commands.random) {
                 Ok(step) => {
                     current = Arc::clone(&step.after);
@@ -109,11 +109,11 @@ impl Core {
     }
 
     /// Applies one command to a state; the files of new indices are durable when this returns.
-    fn next_step(&self, before: &Arc<State>, command: Command, random: &mut fastrand::Rng) -> Result<Step> {
+    fn next_step(&self, before: &Arc<State>, command: EmbeddedCommand, random: &mut fastrand::Rng) -> Result<Step> {
         let command = with_facts(command, before, self.now_ms());
         let (after, mut outcome) = before
             .metadata
-            .apply(&command, self.now_ms(), &mut || fresh_uuid(random))?;
+            .apply_embedded(&command, self.now_ms(), &mut || fresh_uuid(random))?;
         if !outcome.changed || after.version == before.metadata.version {
             outcome.metadata = Some(Arc::clone(&before.metadata));
             return Ok(Step {
@@ -313,8 +313,8 @@ struct Step {
 }
 
 /// Measures the values that rollover conditions are checked against.
-fn with_facts(mut command: Command, state: &State, now_ms: i64) -> Command {
-    if let Command::Rollover { target, facts, .. } = &mut command {
+fn with_facts(mut command: EmbeddedCommand, state: &State, now_ms: i64) -> EmbeddedCommand {
+    if let EmbeddedCommand::Portable(Command::Rollover { target, facts, .. }) = &mut command {
         let write_index = firn_model::names::resolve_write(target, &state.metadata, now_ms);
         // If the target cannot be written to, the command itself refuses it.
         if let Ok(write) = write_index

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use firn_model::mapping::Mapping;
-use firn_model::metadata::Command;
+use firn_model::metadata::EmbeddedCommand;
 use firn_model::{ErrorKind, Result};
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ impl Core {
 
     /// Adds fields found in documents; durable and published when this returns.
     pub(crate) fn add_fields(&self, index: &str, fields: Mapping) -> Result<()> {
-        self.execute(Command::AddDynamicFields {
+        self.execute(EmbeddedCommand::AddDynamicFields {
             name: index.to_owned(),
             mapping: Arc::new(fields),
         })?;

@@ -35,6 +35,7 @@ mod stats;
 mod tenant_fields;
 mod tenant_usage;
 mod terms_enum;
+mod tier_moves;
 mod unused_indices;
 
 use std::collections::HashSet;
@@ -53,14 +54,18 @@ use firn_engine::context::{
 use firn_engine::cost::SearchCost;
 use firn_engine::document::{BulkRequest, BulkResponse, GetRequest, GetResult};
 use firn_engine::fields::{FieldsInUse, FieldsInUseRequest};
-use firn_engine::quarantine::QuarantinedFolder;
+use firn_engine::mounts::SearchableSnapshots;
+use firn_engine::quarantine::{QuarantinedFolder, QuarantinedFolders};
 use firn_engine::recovery::ShardRecovery;
+use firn_engine::snapshot::{SnapshotErasure, SnapshotVerification, Snapshots};
 use firn_engine::terms_enum::{TermsEnumRequest, TermsEnumResponse};
-use firn_engine::{Engine, RequestContext, TenantUsage};
+use firn_engine::{Capabilities, Engine, Knowledge, RequestContext, TenantUsage};
 use firn_model::metadata::{Command, Metadata, Outcome};
 use firn_model::tenant::TenantId;
 use firn_model::{Error, ErrorKind, Result};
 use firn_query::query::Query;
+use firn_query::query::Query;
+use firn_query::search::{IndexTarget, QueryExplanation, SearchRequest, SearchResponse};
 use firn_query::search::{IndexTarget, QueryExplanation, SearchRequest, SearchResponse};
 use firn_storage::OverlayBudget;
 use parking_lot::Mutex;
@@ -290,6 +295,34 @@ impl Drop for Embedded {
 
 #[async_trait]
 impl Engine for Embedded {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::ALL
+    }
+
+    fn snapshots(&self) -> Option<&dyn Snapshots> {
+        Some(self)
+    }
+
+    fn snapshot_erasure(&self) -> Option<&dyn SnapshotErasure> {
+        Some(self)
+    }
+
+    fn snapshot_verification(&self) -> Option<&dyn SnapshotVerification> {
+        Some(self)
+    }
+
+    fn mounts(&self) -> Option<&dyn SearchableSnapshots> {
+        Some(self)
+    }
+
+    fn tiers(&self) -> Option<&dyn firn_engine::tiers::Tiers> {
+        Some(self)
+    }
+
+    fn quarantine(&self) -> Option<&dyn QuarantinedFolders> {
+        Some(self)
+    }
+
     async fn metadata(&self, ctx: &RequestContext) -> Result<Arc<Metadata>> {
         let state = self.core.state();
         Ok(self.core.view(&state, &ctx.scope))
@@ -382,14 +415,20 @@ impl Engine for Embedded {
         Ok(response)
     }
 
-    async fn search_cost(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchCost> {
+    async fn search_cost(&self, ctx: &RequestContext, request: SearchRequest) -> Result<Knowledge<SearchCost>> {
         self.core.check_open()?;
-        searching::on_search_pool(&self.core, ctx, move |core, ctx| core.search_cost(ctx, &request)).await
+        let cost = searching::on_search_pool(&self.core, ctx, move |core, ctx| core.search_cost(ctx, &request));
+        cost.await.map(Knowledge::Known)
     }
 
-    async fn fields_in_use(&self, ctx: &RequestContext, request: FieldsInUseRequest) -> Result<Vec<FieldsInUse>> {
+    async fn fields_in_use(
+        &self,
+        ctx: &RequestContext,
+        request: FieldsInUseRequest,
+    ) -> Result<Knowledge<Vec<FieldsInUse>>> {
         self.core.check_open()?;
-        searching::on_search_pool(&self.core, ctx, move |core, ctx| core.fields_in_use(ctx, &request)).await
+        let fields = searching::on_search_pool(&self.core, ctx, move |core, ctx| core.fields_in_use(ctx, &request));
+        fields.await.map(Knowledge::Known)
     }
 
     async fn terms_enum(&self, ctx: &RequestContext, request: TermsEnumRequest) -> Result<TermsEnumResponse> {
@@ -468,11 +507,11 @@ impl Engine for Embedded {
         .await
     }
 
-    async fn drop_unused_of(&self, ctx: &RequestContext, tenant: TenantId) -> Result<Vec<String>> {
+    async fn drop_unused_of(&self, ctx: &RequestContext, tenant: TenantId) -> Result<Knowledge<Vec<String>>> {
         self.core.check_open()?;
         let (core, its) = (Arc::clone(&self.core), ctx.clone());
         run_on(&self.core.maintenance_pool, ctx, move || {
-            core.drop_unused_of(&its, &tenant)
+            core.drop_unused_of(&its, &tenant).map(Knowledge::Known)
         })
         .await
     }
@@ -482,23 +521,24 @@ impl Engine for Embedded {
         run_on(&self.core.get_pool, ctx, move || core.stats(&its, &target)).await
     }
 
-    async fn recoveries(&self, ctx: &RequestContext, target: IndexTarget) -> Result<Vec<ShardRecovery>> {
+    async fn recoveries(&self, ctx: &RequestContext, target: IndexTarget) -> Result<Knowledge<Vec<ShardRecovery>>> {
         check_operator(ctx)?;
         let (core, its) = (Arc::clone(&self.core), ctx.clone());
-        run_on(&self.core.get_pool, ctx, move || core.recoveries(&its, &target)).await
+        let recoveries = run_on(&self.core.get_pool, ctx, move || core.recoveries(&its, &target));
+        recoveries.await.map(Knowledge::Known)
     }
 
     async fn node_stats(&self, _ctx: &RequestContext) -> Result<NodeStats> {
         Ok(self.core.node_stats())
     }
 
-    async fn tenant_usage(&self, ctx: &RequestContext) -> Result<Vec<TenantUsage>> {
+    async fn tenant_usage(&self, ctx: &RequestContext) -> Result<Knowledge<Vec<TenantUsage>>> {
         let core = Arc::clone(&self.core);
         let mut usage = run_on(&self.core.get_pool, ctx, move || core.tenant_usage()).await?;
         if let Some(own) = ctx.scope.tenant_id() {
             usage.retain(|usage| *usage.tenant == *own.as_str());
         }
-        Ok(usage)
+        Ok(Knowledge::Known(usage))
     }
 
     async fn analyze(&self, ctx: &RequestContext, request: AnalyzeRequest) -> Result<Vec<AnalyzedToken>> {

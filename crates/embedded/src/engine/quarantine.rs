@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use firn_engine::RequestContext;
 use firn_engine::quarantine::{QuarantinedFolder, QuarantinedFolders};
-use firn_model::metadata::{Command, IndexMetadata};
+use firn_model::metadata::{EmbeddedCommand, IndexMetadata};
 use firn_model::{Error, Result};
 
 use super::{Core, Embedded, run_on};
@@ -95,7 +95,7 @@ impl Core {
             })
             .and_then(|()| {
                 self.adopting.lock().insert(uuid.clone());
-                let added = self.execute(Command::AddIndices {
+                let added = self.execute(EmbeddedCommand::AddIndices {
                     indices: vec![Arc::new(index.clone())],
                     data_streams: Vec::new(),
                     global: None,

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use firn_engine::snapshot::{
     AnalyzeRepository, CleanupOutcome, CloneSnapshot, CreateSnapshot, PutRepository, Repository, RestoreSnapshot,
-    Restored, RewrittenSnapshot, SnapshotInfo, SnapshotNames, SnapshotStatus, Snapshots, TenantSnapshots, Verification,
-    VerifySnapshot,
+    Restored, RewrittenSnapshot, SnapshotErasure, SnapshotInfo, SnapshotNames, SnapshotStatus, SnapshotVerification,
+    Snapshots, TenantSnapshots, Verification, VerifySnapshot,
 };
 use firn_engine::{RequestContext, Result};
 use firn_model::tenant::TenantId;
@@ -94,7 +94,7 @@ impl Snapshots for Embedded {
         Ok(begun)
     }
 
-    async fn snapshots(
+    async fn list_snapshots(
         &self,
         ctx: &RequestContext,
         repository: &str,
@@ -106,41 +106,6 @@ impl Snapshots for Embedded {
             core.list_snapshots(&repository, &names, ignore_unavailable).await
         })
         .await
-    }
-
-    async fn snapshots_of_tenant(&self, ctx: &RequestContext, tenant: &TenantId) -> Result<TenantSnapshots> {
-        if self.core.io().is_err() {
-            return Ok(TenantSnapshots::default());
-        }
-        let tenant = tenant.clone();
-        self.on_io(
-            ctx,
-            |core| async move { core.snapshots_of_tenant(tenant.as_str()).await },
-        )
-        .await
-    }
-
-    async fn remove_tenant_from_snapshot(
-        &self,
-        ctx: &RequestContext,
-        tenant: &TenantId,
-        repository: &str,
-        snapshot: &str,
-    ) -> Result<RewrittenSnapshot> {
-        self.core.check_open()?;
-        check_operator(ctx)?;
-        let core = Arc::clone(&self.core);
-        let (tenant, repository, snapshot) = (tenant.clone(), repository.to_owned(), snapshot.to_owned());
-        run_on(&self.core.snapshot_pool, ctx, move || {
-            core.remove_tenant_from_snapshot(tenant.as_str(), &repository, &snapshot)
-        })
-        .await
-    }
-
-    async fn remove_leftovers(&self, ctx: &RequestContext, repository: &str) -> Result<u64> {
-        let name = repository.to_owned();
-        self.on_io(ctx, |core| async move { core.remove_leftovers(&name).await })
-            .await
     }
 
     async fn snapshot_status(
@@ -156,24 +121,6 @@ impl Snapshots for Embedded {
                 .await
         })
         .await
-    }
-
-    async fn begin_verification(&self, ctx: &RequestContext, request: VerifySnapshot) -> Result<()> {
-        self.core.check_open()?;
-        check_operator(ctx)?;
-        self.core.begin_verification(request, ctx.lasting.clone())
-    }
-
-    async fn verification(&self, ctx: &RequestContext, request: &VerifySnapshot) -> Result<Option<Verification>> {
-        let request = request.clone();
-        self.on_io(ctx, |core| async move { core.verification(&request).await })
-            .await
-    }
-
-    async fn end_verification(&self, ctx: &RequestContext, request: &VerifySnapshot) -> Result<()> {
-        check_operator(ctx)?;
-        self.core.end_verification(request);
-        Ok(())
     }
 
     async fn delete_snapshot(&self, ctx: &RequestContext, repository: &str, names: &SnapshotNames) -> Result<()> {
@@ -222,5 +169,65 @@ impl Snapshots for Embedded {
             }
         })?;
         Ok(begun)
+    }
+}
+
+#[async_trait]
+impl SnapshotErasure for Embedded {
+    async fn snapshots_of_tenant(&self, ctx: &RequestContext, tenant: &TenantId) -> Result<TenantSnapshots> {
+        check_operator(ctx)?;
+        if self.core.registered(&[])?.is_empty() {
+            return Ok(TenantSnapshots::default());
+        }
+        let tenant = tenant.clone();
+        self.on_io(
+            ctx,
+            |core| async move { core.snapshots_of_tenant(tenant.as_str()).await },
+        )
+        .await
+    }
+
+    async fn remove_tenant_from_snapshot(
+        &self,
+        ctx: &RequestContext,
+        tenant: &TenantId,
+        repository: &str,
+        snapshot: &str,
+    ) -> Result<RewrittenSnapshot> {
+        self.core.check_open()?;
+        check_operator(ctx)?;
+        let core = Arc::clone(&self.core);
+        let (tenant, repository, snapshot) = (tenant.clone(), repository.to_owned(), snapshot.to_owned());
+        run_on(&self.core.snapshot_pool, ctx, move || {
+            core.remove_tenant_from_snapshot(tenant.as_str(), &repository, &snapshot)
+        })
+        .await
+    }
+
+    async fn remove_leftovers(&self, ctx: &RequestContext, repository: &str) -> Result<u64> {
+        let name = repository.to_owned();
+        self.on_io(ctx, |core| async move { core.remove_leftovers(&name).await })
+            .await
+    }
+}
+
+#[async_trait]
+impl SnapshotVerification for Embedded {
+    async fn begin_verification(&self, ctx: &RequestContext, request: VerifySnapshot) -> Result<()> {
+        self.core.check_open()?;
+        check_operator(ctx)?;
+        self.core.begin_verification(request, ctx.lasting.clone())
+    }
+
+    async fn verification(&self, ctx: &RequestContext, request: &VerifySnapshot) -> Result<Option<Verification>> {
+        let request = request.clone();
+        self.on_io(ctx, |core| async move { core.verification(&request).await })
+            .await
+    }
+
+    async fn end_verification(&self, ctx: &RequestContext, request: &VerifySnapshot) -> Result<()> {
+        check_operator(ctx)?;
+        self.core.end_verification(request);
+        Ok(())
     }
 }

@@ -59,7 +59,6 @@ impl Core {
                 true => self.factory.tier_of_mounted(&index.metadata),
                 false => index.metadata.tier_of(slot.number),
             },
-            moves_to: self.move_of(index, slot.number),
             max_seq_no: -1,
             indexing_time_ms: ms(&counters.index_us),
             search_total: count(&counters.search_total),
@@ -91,7 +90,6 @@ impl Core {
                 return stats;
             }
         };
-        stats.move_waits_for = stats.moves_to.and_then(|to| self.why_not_moved(slot, &shard, to));
         let numbers = shard.stats();
         let failure = shard.failure().or_else(|| shard.damage().pop().map(|(_, error)| error));
         stats.failure = failure.map(|error| error.to_string());
@@ -181,7 +179,6 @@ impl Core {
             disk_total_bytes: space.total_bytes,
             disk_available_bytes: space.available_bytes,
             write_block: self.disk_watch.block_reason(),
-            devices: self.device_stats(),
             search_active: search.active,
             search_queued: search.queued,
             search_rejected: search.rejected,

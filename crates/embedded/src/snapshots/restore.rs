@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use firn_engine::snapshot::{RestoreSnapshot, Restored};
-use firn_model::metadata::{Command, DataStream, GlobalState, IDS_OF, IndexMetadata};
+use firn_model::metadata::{DataStream, EmbeddedCommand, GlobalState, IDS_OF, IndexMetadata};
 use firn_model::names::matches_pattern;
 use firn_model::settings::{IndexSettings, flatten};
 use firn_model::{Error, ErrorKind, Result};
@@ -119,7 +119,7 @@ impl Core {
                 progress.done(shard.shard, self.now_ms());
             }
         }
-        self.execute(Command::AddIndices {
+        self.execute(EmbeddedCommand::AddIndices {
             indices: plan.indices.iter().map(|(index, _)| Arc::clone(index)).collect(),
             data_streams: plan.data_streams.clone(),
             global: plan.global.clone(),
@@ -150,7 +150,7 @@ impl Core {
         with_others
             .as_ref()
             .unwrap_or(metadata)
-            .apply(&restoring.command(), now_ms, &mut String::new)
+            .apply_embedded(&restoring.command(), now_ms, &mut String::new)
             .map_err(|error| cannot(request, error.reason()))?;
         Ok(restores.list(restoring))
     }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use firn_engine::recovery::{Recovered, RecoverySource, ShardRecovery};
-use firn_model::metadata::{Command, DataStream, IndexMetadata, Metadata};
+use firn_model::metadata::{Command, DataStream, EmbeddedCommand, IndexMetadata, Metadata};
 use firn_model::{Error, ErrorKind, Result};
 use firn_storage::repository::IndexManifest;
 use parking_lot::Mutex;
@@ -115,13 +115,23 @@ impl Restores {
 
     /// Refuses a command that would make a running restore fail in the end, for example because it takes the name of an
     /// index. `after` is the result of the command on `before`.
-    pub(crate) fn check_kept(&self, command: &Command, before: &Metadata, after: &Metadata, now_ms: i64) -> Result<()> {
+    pub(crate) fn check_kept(
+        &self,
+        command: &EmbeddedCommand,
+        before: &Metadata,
+        after: &Metadata,
+        now_ms: i64,
+    ) -> Result<()> {
         for restore in self.not_shown() {
             if restore.is_shown(after) {
                 continue;
             }
             // The result is discarded, so no ids are needed.
-            let ends = |metadata: &Metadata| metadata.apply(&restore.command(), now_ms, &mut String::new).err();
+            let ends = |metadata: &Metadata| {
+                metadata
+                    .apply_embedded(&restore.command(), now_ms, &mut String::new)
+                    .err()
+            };
             if ends(before).is_some() {
                 continue;
             }
@@ -153,8 +163,8 @@ impl Restoring {
     }
 
     /// Returns the command that makes the indices visible.
-    pub(crate) fn command(&self) -> Command {
-        Command::AddIndices {
+    pub(crate) fn command(&self) -> EmbeddedCommand {
+        EmbeddedCommand::AddIndices {
             indices: self.indices.clone(),
             data_streams: self.data_streams.clone(),
             global: None,
@@ -172,10 +182,10 @@ impl Restoring {
         })
     }
 
-    fn in_the_way(&self, command: &Command, why: Error) -> Error {
+    fn in_the_way(&self, command: &EmbeddedCommand, why: Error) -> Error {
         match command {
             // The writer retries; then the index exists.
-            Command::AutoCreate { name, .. } | Command::CreateOwnIndex { name, .. } => {
+            EmbeddedCommand::Portable(Command::AutoCreate { name, .. } | Command::CreateOwnIndex { name, .. }) => {
                 let reason = format!("[{name}] primary shard is not active: the index is being restored");
                 Error::new(ErrorKind::ShardDamaged, reason).with_index(name)
             }
@@ -231,7 +241,7 @@ pub(crate) fn with_restored(
     for restore in restoring {
         let before = next.as_ref().unwrap_or(metadata);
         // The result is discarded, so no ids are needed. A restore that cannot be applied fails at its end.
-        if let Ok((with, _)) = before.apply(&restore.command(), now_ms, &mut String::new) {
+        if let Ok((with, _)) = before.apply_embedded(&restore.command(), now_ms, &mut String::new) {
             next = Some(with);
         }
     }

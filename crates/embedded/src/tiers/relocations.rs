@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use firn_model::metadata::Command;
+use firn_model::metadata::EmbeddedCommand;
 use firn_model::tier::Tier;
 use firn_model::{ErrorKind, Result};
 
@@ -187,7 +187,7 @@ impl Core {
             shard.abandon();
             shard.quiesce();
             copy.finish(&shard, &|| Ok(()))?;
-            self.execute(Command::MoveShard {
+            self.execute(EmbeddedCommand::MoveShard {
                 index: index.name.to_string(),
                 uuid: index.metadata.uuid.clone(),
                 shard: slot.number,
@@ -236,7 +236,7 @@ impl Core {
         self.check_wanted(index)?;
         let state = self.state();
         let now = state.index(&index.name)?;
-        self.execute(Command::MoveShard {
+        self.execute(EmbeddedCommand::MoveShard {
             index: now.name.to_string(),
             uuid: now.metadata.uuid.clone(),
             shard: slot.number,

@@ -55,7 +55,10 @@ fn fill(node: &Node, draw: &mut Rng) {
 
 fn cost(node: &Node, body: &Value) -> SearchCost {
     let request = SearchRequest::parse(target("frozen"), Some(body)).unwrap();
-    node.run(node.engine.search_cost(&ctx(), request)).unwrap()
+    node.run(node.engine.search_cost(&ctx(), request))
+        .unwrap()
+        .require()
+        .unwrap()
 }
 
 /// Runs a search and returns the number of hits and of fetched bytes.
@@ -314,7 +317,10 @@ fn asked_by_tenant(draw: &mut Rng) -> Value {
 
 fn told(node: &Node, ctx: &RequestContext, body: &Value) -> SearchCost {
     let request = SearchRequest::parse(target("frozen"), Some(body)).unwrap();
-    node.run(node.engine.search_cost(ctx, request)).unwrap()
+    node.run(node.engine.search_cost(ctx, request))
+        .unwrap()
+        .require()
+        .unwrap()
 }
 
 #[test]
@@ -468,7 +474,11 @@ fn splits_that_are_copied_as_a_whole_cost_nothing() {
         json!({"query": {"range": {"n": {"gte": 0}}}, "sort": [{"n": "desc"}], "size": 10, "track_total_hits": true});
     let cost = |node: &Node, ctx: &RequestContext, names: &str| {
         let request = SearchRequest::parse(target(names), Some(&body)).unwrap();
-        let cost = node.run(node.engine.search_cost(ctx, request)).unwrap();
+        let cost = node
+            .run(node.engine.search_cost(ctx, request))
+            .unwrap()
+            .require()
+            .unwrap();
         assert!(cost.sampled <= cost.splits, "{cost:?}");
         (cost.splits, cost.requests, cost.bytes, cost.rounds, cost.kinds)
     };

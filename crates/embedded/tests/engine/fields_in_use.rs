@@ -12,7 +12,11 @@ fn ask(node: &Node, filter: Option<Value>) -> Vec<(String, Vec<String>)> {
         target: target("*"),
         index_filter: filter.map(|filter| Query::parse(&filter).unwrap()),
     };
-    let found = node.run(node.engine.fields_in_use(&ctx(), request)).unwrap();
+    let found = node
+        .run(node.engine.fields_in_use(&ctx(), request))
+        .unwrap()
+        .require()
+        .unwrap();
     found
         .into_iter()
         .map(|index| (index.index, index.fields.into_iter().collect()))

@@ -67,7 +67,7 @@ fn a_mounted_snapshot_is_not_deleted_through_another_name_of_its_repository() {
     }
     let names = |repository: &str| {
         let infos = node
-            .run(node.engine.snapshots(&ctx(), repository, &Vec::new(), false))
+            .run(node.engine.list_snapshots(&ctx(), repository, &Vec::new(), false))
             .unwrap();
         infos.into_iter().map(|info| info.name).collect::<Vec<_>>()
     };

@@ -45,7 +45,11 @@ fn fields_of_other_tenants_behave_as_unmapped() {
         target: target("shared"),
         index_filter: None,
     };
-    let fields = node.run(node.engine.fields_in_use(&a.ctx, in_use)).unwrap();
+    let fields = node
+        .run(node.engine.fields_in_use(&a.ctx, in_use))
+        .unwrap()
+        .require()
+        .unwrap();
     let fields: Vec<&str> = fields[0].fields.iter().map(String::as_str).collect();
     let expect = [
         "@timestamp",
@@ -188,7 +192,11 @@ fn counts_and_times_are_those_of_the_tenant() {
             target: target("shared"),
             index_filter: Some(Query::parse(&june).unwrap()),
         };
-        node.run(node.engine.fields_in_use(&tenant.ctx, request)).unwrap().len()
+        node.run(node.engine.fields_in_use(&tenant.ctx, request))
+            .unwrap()
+            .require()
+            .unwrap()
+            .len()
     };
     assert_eq!((in_use(&a), in_use(&of(&node, "b"))), (0, 1));
 }

@@ -514,6 +514,8 @@ fn unused_indices_are_removed_with_the_tenant_that_created_them() {
     let node = node.restart();
     let gone = node
         .run(node.engine.drop_unused_of(&RequestContext::new(), id.clone()))
+        .unwrap()
+        .require()
         .unwrap();
     assert_eq!(gone.len(), 2, "{gone:?}");
     let metadata = node.run(node.engine.metadata(&RequestContext::new())).unwrap();
@@ -528,6 +530,8 @@ fn unused_indices_are_removed_with_the_tenant_that_created_them() {
     assert!(of(&node, "b").get("n-of-both", "1").is_some());
     let again = node
         .run(node.engine.drop_unused_of(&RequestContext::new(), id))
+        .unwrap()
+        .require()
         .unwrap();
     assert_eq!(again, Vec::<String>::new());
 }
@@ -551,6 +555,8 @@ fn dropping_unused_indices_loses_no_acknowledged_write() {
             let writer = scope.spawn(|| b.write(index(&name, "1", json!({}))));
             let gone = node
                 .run(node.engine.drop_unused_of(&RequestContext::new(), id.clone()))
+                .unwrap()
+                .require()
                 .unwrap();
             drop(gone);
             writer.join().unwrap()

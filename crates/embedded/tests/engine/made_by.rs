@@ -60,7 +60,11 @@ fn an_index_that_an_operator_restored_does_not_belong_to_the_tenant() {
     request.rename = Some(("(.+)".to_owned(), "archive-$1".to_owned()));
     restore(&node, request).unwrap();
     let operator = RequestContext::new();
-    let gone = node.run(node.engine.drop_unused_of(&operator, tenant)).unwrap();
+    let gone = node
+        .run(node.engine.drop_unused_of(&operator, tenant))
+        .unwrap()
+        .require()
+        .unwrap();
     assert_eq!(gone, ["n-1"]);
     assert_eq!(names(&node), ["archive-n-1"]);
 }

@@ -153,7 +153,7 @@ fn a_snapshot_reports_the_progress_of_a_large_split() {
 fn recoveries(node: &Node, ctx: &RequestContext, names: &str) -> Result<Vec<ShardRecovery>> {
     let mut target: IndexTarget = target(names);
     target.options.expand_hidden = true;
-    node.run(node.engine.recoveries(ctx, target))
+    node.run(node.engine.recoveries(ctx, target))?.require()
 }
 
 /// Writes an index of several tenants and one without tenants, each of two shards, and takes a snapshot.

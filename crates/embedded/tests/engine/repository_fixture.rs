@@ -242,7 +242,7 @@ fn is_read(name: &str) {
     assert!(bytes > 0 && bytes < BYTES_MAX, "{name}: {bytes}");
     let node = node(folder.path(), json!({"location": "backups", "readonly": true}));
     let infos = node
-        .run(node.engine.snapshots(&ctx(), "r", &vec!["*".to_owned()], false))
+        .run(node.engine.list_snapshots(&ctx(), "r", &vec!["*".to_owned()], false))
         .unwrap();
     let names: Vec<_> = infos
         .iter()

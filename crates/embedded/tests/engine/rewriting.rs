@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use firn_engine::admin::PurgeRequest;
 use firn_engine::document::BulkItem;
 use firn_engine::mounts::{MountSnapshot, SearchableSnapshots, Storage};
-use firn_engine::snapshot::{RewrittenSnapshot, Snapshots};
+use firn_engine::snapshot::{RewrittenSnapshot, SnapshotErasure as _};
 use firn_engine::{Engine, ErrorKind, Result};
 use firn_model::tenant::TenantId;
 use firn_storage::disk::RealDisk;

@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use firn_embedded::EmbeddedConfig;
 use firn_engine::snapshot::{
-    CloneSnapshot, CreateSnapshot, PutRepository, RestoreSnapshot, Restored, ShardStage, SnapshotInfo, SnapshotState,
-    Snapshots,
+    CloneSnapshot, CreateSnapshot, PutRepository, RestoreSnapshot, Restored, ShardStage, SnapshotErasure as _,
+    SnapshotInfo, SnapshotState, Snapshots,
 };
 use firn_engine::{ErrorKind, Result, Scope};
 use firn_model::metadata::Command;
@@ -102,7 +102,7 @@ pub(crate) fn restore(node: &Node, request: RestoreSnapshot) -> Result<Restored>
 
 fn list(node: &Node, names: &[&str]) -> Result<Vec<String>> {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-    let infos = node.run(node.engine.snapshots(&ctx(), "r", &names, false))?;
+    let infos = node.run(node.engine.list_snapshots(&ctx(), "r", &names, false))?;
     Ok(infos.into_iter().map(|info| info.name).collect())
 }
 
@@ -413,7 +413,7 @@ fn snapshots_are_for_operators() {
     let engine = &node.engine;
     let none: Vec<String> = Vec::new();
     let refused = [
-        node.run(engine.snapshots(&tenant, "r", &none, false)).unwrap_err(),
+        node.run(engine.list_snapshots(&tenant, "r", &none, false)).unwrap_err(),
         node.run(engine.repositories(&tenant, &none)).unwrap_err(),
         node.run(engine.create_snapshot(&tenant, request("t", "logs")))
             .unwrap_err(),
@@ -614,7 +614,7 @@ fn a_partial_snapshot_saves_undamaged_shards() {
     assert_eq!(whole.kind(), ErrorKind::ShardDamaged);
     assert_eq!(whole.index(), Some("bad"));
     // The failed snapshot is visible until it is deleted or replaced by a successful one.
-    let seen = |name: &str| node.run(node.engine.snapshots(&ctx(), "r", &vec![name.to_owned()], false));
+    let seen = |name: &str| node.run(node.engine.list_snapshots(&ctx(), "r", &vec![name.to_owned()], false));
     let failed = seen("whole").unwrap().remove(0);
     assert_eq!((failed.state, failed.successful_shards), (SnapshotState::Failed, 0));
     let told: Vec<(&str, bool)> = failed

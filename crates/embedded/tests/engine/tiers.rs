@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use firn_embedded::{EmbeddedConfig, TierPaths};
 use firn_engine::Engine;
 use firn_engine::document::Refresh;
+use firn_engine::tiers::Tiers as _;
 use firn_model::metadata::Command;
 use firn_model::tier::Tier;
 use firn_storage::disk::RealDisk;
@@ -46,12 +47,12 @@ fn prefer(node: &Node, index: &str, tiers: &str) {
 fn settled(node: &Node, index: &str) -> Vec<Tier> {
     let until = Instant::now() + SECONDS;
     loop {
-        let stats = node.run(node.engine.stats(&ctx(), target(index))).unwrap();
-        let shards = &stats[0].shards;
-        if shards.iter().all(|shard| shard.moves_to.is_none()) {
-            return shards.iter().map(|shard| shard.tier).collect();
+        let moves = node.run(node.engine.moves(&ctx(), target(index))).unwrap();
+        if moves.is_empty() {
+            let stats = node.run(node.engine.stats(&ctx(), target(index))).unwrap();
+            return stats[0].shards.iter().map(|shard| shard.tier).collect();
         }
-        assert!(Instant::now() < until, "the shards do not move: {shards:?}");
+        assert!(Instant::now() < until, "the shards do not move: {moves:?}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -207,11 +208,9 @@ fn nothing_moves_to_a_device_that_is_nearly_full() {
     prefer(&node, "logs", "data_warm");
     std::thread::sleep(Duration::from_millis(2500));
     let stats = node.run(node.engine.stats(&ctx(), target("logs"))).unwrap();
-    assert_eq!(
-        (stats[0].shards[0].tier, stats[0].shards[0].moves_to),
-        (Tier::Hot, Some(Tier::Warm))
-    );
-    let why = stats[0].shards[0].move_waits_for.clone().expect("a reason");
+    let moves = node.run(node.engine.moves(&ctx(), target("logs"))).unwrap();
+    assert_eq!((stats[0].shards[0].tier, moves[0].to), (Tier::Hot, Tier::Warm));
+    let why = moves[0].waits_for.clone().expect("a reason");
     let path = folder.path().join("warm").display().to_string();
     assert!(
         why.starts_with(&format!("data path [{path}] of tier [warm] has [")),
@@ -224,9 +223,8 @@ fn nothing_moves_to_a_device_that_is_nearly_full() {
     })
     .unwrap();
     assert_eq!(settled(&node, "logs"), [Tier::Warm]);
-    let stats = node.run(node.engine.stats(&ctx(), target("logs"))).unwrap();
-    assert_eq!(stats[0].shards[0].move_waits_for, None);
-    let devices = node.run(node.engine.node_stats(&ctx())).unwrap().devices;
+    assert_eq!(node.run(node.engine.moves(&ctx(), target("logs"))).unwrap(), []);
+    let devices = node.run(node.engine.devices(&ctx())).unwrap();
     let shards: Vec<_> = devices.iter().map(|device| (device.tier, device.shards)).collect();
     assert_eq!(shards, [(Tier::Hot, 0), (Tier::Warm, 1), (Tier::Cold, 0)]);
 }

@@ -10,7 +10,7 @@ use crate::node::{Node, add, ctx};
 use crate::snapshots::snapshot;
 
 fn usage(node: &Node, tenant: &str) -> (u64, StoredByTier) {
-    let all = node.run(node.engine.tenant_usage(&ctx())).unwrap();
+    let all = node.run(node.engine.tenant_usage(&ctx())).unwrap().require().unwrap();
     let own = all.iter().find(|usage| &*usage.tenant == tenant);
     own.map(|usage| (usage.stored_bytes, usage.by_tier)).unwrap_or_default()
 }

@@ -129,7 +129,9 @@ impl Run<'_> {
 
     fn check_snapshots(&mut self) -> Result<(), String> {
         let all = vec!["*".to_owned()];
-        let infos = self.node().run(self.node().engine.snapshots(&ctx(), "r", &all, false));
+        let infos = self
+            .node()
+            .run(self.node().engine.list_snapshots(&ctx(), "r", &all, false));
         let infos = match infos {
             Ok(infos) => infos,
             // The first command of a run registers the repository.

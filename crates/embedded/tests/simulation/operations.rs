@@ -232,7 +232,7 @@ impl Run<'_> {
         let engine = &self.node().engine;
         let outcome = self
             .node()
-            .run(firn_engine::snapshot::Snapshots::remove_tenant_from_snapshot(
+            .run(firn_engine::snapshot::SnapshotErasure::remove_tenant_from_snapshot(
                 &**engine,
                 &ctx(),
                 id,

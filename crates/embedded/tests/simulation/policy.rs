@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use firn_engine::Engine as _;
 use firn_engine::admin::ForceMergeRequest;
 use firn_engine::mounts::Storage;
-use firn_engine::snapshot::{Snapshots as _, VerificationState, VerifySnapshot};
+use firn_engine::snapshot::{SnapshotVerification as _, Snapshots as _, VerificationState, VerifySnapshot};
 use firn_model::ilm::Execution;
 use firn_model::metadata::{Command, IlmCommand};
 use serde_json::json;
@@ -124,7 +124,9 @@ impl Run<'_> {
             }
             Step::Snapshot => {
                 let names = vec![snapshot.clone()];
-                let found = self.node().run(self.node().engine.snapshots(&ctx(), "r", &names, true));
+                let found = self
+                    .node()
+                    .run(self.node().engine.list_snapshots(&ctx(), "r", &names, true));
                 match found.ok()?.first() {
                     Some(info) if is_whole(info) => {
                         if let Some(snapshot) = self.model.snapshots.get_mut(snapshot) {

@@ -77,8 +77,8 @@ pub struct IndexSize {
     pub shard_docs_max: u64,
     /// Segments of the shard with the most segments.
     pub shard_segments_max: u64,
-    /// Shards that are not on their preferred tier yet.
-    pub shards_to_move: u64,
+    /// Shards that are not on their preferred tier yet; `None`: the engine cannot tell.
+    pub shards_to_move: Option<u64>,
     /// Why one of them cannot move now; `None`: each is moving, or queued.
     pub move_waits_for: Option<String>,
 }
@@ -138,11 +138,12 @@ impl Effects for EngineEffects {
         let mut size = IndexSize::default();
         for shard in stats.iter().flat_map(|index| &index.shards) {
             size.shard_docs_max = size.shard_docs_max.max(shard.doc_count);
-            size.shards_to_move += u64::from(shard.moves_to.is_some());
-            if size.move_waits_for.is_none() {
-                size.move_waits_for.clone_from(&shard.move_waits_for);
-            }
             size.shard_segments_max = size.shard_segments_max.max(shard.segments.len() as u64);
+        }
+        if let Some(tiers) = self.engine.tiers() {
+            let moves = tiers.moves(&RequestContext::new(), Self::target(index)).await?;
+            size.shards_to_move = Some(moves.len() as u64);
+            size.move_waits_for = moves.into_iter().find_map(|one| one.waits_for);
         }
         Ok(size)
     }
@@ -162,7 +163,8 @@ impl Effects for EngineEffects {
         let names = vec![name.to_owned()];
         let found = self
             .engine
-            .snapshots(&RequestContext::new(), repository, &names, false)
+            .require_snapshots()?
+            .list_snapshots(&RequestContext::new(), repository, &names, false)
             .await;
         match found {
             Ok(found) => Ok(found.into_iter().next()),
@@ -181,13 +183,17 @@ impl Effects for EngineEffects {
             metadata: None,
             wait: true,
         };
-        self.engine.create_snapshot(&RequestContext::new(), request).await
+        self.engine
+            .require_snapshots()?
+            .create_snapshot(&RequestContext::new(), request)
+            .await
     }
 
     async fn delete_snapshot(&self, repository: &str, name: &str) -> Result<()> {
         let names = vec![name.to_owned()];
         match self
             .engine
+            .require_snapshots()?
             .delete_snapshot(&RequestContext::new(), repository, &names)
             .await
         {
@@ -198,7 +204,8 @@ impl Effects for EngineEffects {
 
     async fn verify(&self, request: &VerifySnapshot) -> Result<Verification> {
         let ctx = RequestContext::new();
-        if let Some(known) = self.engine.verification(&ctx, request).await? {
+        let verification = self.engine.require_snapshot_verification()?;
+        if let Some(known) = verification.verification(&ctx, request).await? {
             return Ok(known);
         }
         let VerifySnapshot {
@@ -211,12 +218,16 @@ impl Effects for EngineEffects {
             lasting: self.list.as_ref().map(list),
             ..ctx
         };
-        self.engine.begin_verification(&ctx, request.clone()).await?;
+        verification.begin_verification(&ctx, request.clone()).await?;
         Ok(begun())
     }
 
     async fn end_verification(&self, request: &VerifySnapshot) -> Result<()> {
-        self.engine.end_verification(&RequestContext::new(), request).await
+        match self.engine.snapshot_verification() {
+            Some(verification) => verification.end_verification(&RequestContext::new(), request).await,
+            // None was started.
+            None => Ok(()),
+        }
     }
 
     async fn mount(&self, mount: MountedAs) -> Result<()> {
@@ -232,7 +243,10 @@ impl Effects for EngineEffects {
             index_settings: Value::Null,
             ignore_index_settings: vec!["index.lifecycle.*".to_owned()],
         };
-        self.engine.mount_snapshot(&RequestContext::new(), request).await?;
+        self.engine
+            .require_mounts()?
+            .mount_snapshot(&RequestContext::new(), request)
+            .await?;
         Ok(())
     }
 }

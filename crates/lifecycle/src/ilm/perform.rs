@@ -1,5 +1,6 @@
 //! Execution of one step of one index. Every step first checks whether it is already done.
 
+use firn_engine::Capability;
 use firn_model::ilm::{Action, Execution, Phase, ROLLOVER_ALIAS, StepKey};
 use firn_model::metadata::{
     AliasMetadata, Command, IlmCommand, IndexMetadata, Metadata, RolloverFacts, RolloverOutcome,
@@ -312,7 +313,7 @@ impl StepContext<'_> {
             return self.done();
         }
         let size = self.parts.effects.size(&self.index.name).await?;
-        let left = size.shards_to_move;
+        let left = size.shards_to_move.ok_or_else(|| Capability::Tiers.missing())?;
         if left == 0 {
             return self.done();
         }

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use regex::Regex;
 use serde_json::{Map, Value};
 
-use super::parse::{parse_node, parse_strings, parsing, plain};
+use super::parse::{Origin, parse_node, parse_strings, parsing, plain};
 use super::{FieldMapping, FieldType, Node, ObjectMapping};
 use crate::dates::DateFormat;
 use crate::names::matches_pattern;
@@ -368,7 +368,7 @@ impl DynamicTemplate {
         if body.get("type").and_then(Value::as_str) == Some("string") {
             body.insert("type".to_owned(), "text".into());
         }
-        match parse_node(path, &Value::Object(body), 0)? {
+        match parse_node(path, &Value::Object(body), 0, Origin::Own)? {
             Node::Object(_) if detected != MatchMappingType::Object => Ok(None),
             Node::Field(field) if field.field_type == FieldType::Date && field.format.is_none() && format.is_some() => {
                 Ok(Some(leaf(FieldMapping {

@@ -227,6 +227,7 @@ pub struct FieldMapping {
     pub path: Option<String>,
     /// Multi-fields by name.
     pub fields: IndexMap<String, Arc<FieldMapping>>,
-    /// Accepted parameters without effect here (`norms`, `index_options`, `meta`, …), printed as written.
+    /// Accepted parameters without effect here (`norms`, `index_options`, `meta`, …), and those of another engine that
+    /// firn does not know ([`super::Mapping::parse_foreign`]); printed as written.
     pub other: IndexMap<String, Value>,
 }

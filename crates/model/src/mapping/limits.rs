@@ -10,7 +10,7 @@ impl Mapping {
     /// Returns the number of fields that count towards `index.mapping.total_fields.limit` (objects, leaves,
     /// multi-fields, aliases).
     pub fn total_fields(&self) -> usize {
-        self.root.properties.values().map(count).sum()
+        self.root.foreign.len() + self.root.properties.values().map(count).sum::<usize>()
     }
 
     /// Checks that a mapping has at most `fields` fields and at most `depth` levels of objects. Fails with
@@ -109,7 +109,7 @@ impl Adder {
 
 fn count(node: &Node) -> usize {
     match node {
-        Node::Object(object) => 1 + object.properties.values().map(count).sum::<usize>(),
+        Node::Object(object) => 1 + object.foreign.len() + object.properties.values().map(count).sum::<usize>(),
         Node::Field(field) => 1 + field.fields.len(),
     }
 }

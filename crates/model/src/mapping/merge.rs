@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use indexmap::IndexMap;
+use serde_json::Value;
+
 use super::resolve::join;
 use super::{Analyzer, FieldMapping, FieldType, Mapping, Node, ObjectMapping, Resolved};
 use crate::dates::DateFormat;
@@ -65,6 +68,7 @@ impl Mapping {
             meta: new.meta.clone().or_else(|| self.meta.clone()),
             data_stream_timestamp: self.data_stream_timestamp || new.data_stream_timestamp,
             source: new.source.clone().or_else(|| self.source.clone()),
+            foreign: merge_foreign(&self.foreign, &new.foreign),
         })
     }
 
@@ -124,6 +128,7 @@ fn merge_object(path: &str, old: &ObjectMapping, new: &ObjectMapping, reason: Re
         dynamic: new.dynamic.or(old.dynamic),
         disabled: old.disabled || new.disabled,
         properties: old.properties.clone(),
+        foreign: merge_foreign(&old.foreign, &new.foreign),
     };
     for (name, new_node) in &new.properties {
         let path = join(path, name);
@@ -134,6 +139,13 @@ fn merge_object(path: &str, old: &ObjectMapping, new: &ObjectMapping, reason: Re
         merged.properties.insert(name.clone(), node);
     }
     Ok(merged)
+}
+
+/// Merges parts of another engine's mapping: that engine decided already whether the change is allowed.
+fn merge_foreign(old: &IndexMap<String, Value>, new: &IndexMap<String, Value>) -> IndexMap<String, Value> {
+    let mut merged = old.clone();
+    merged.extend(new.iter().map(|(name, raw)| (name.clone(), raw.clone())));
+    merged
 }
 
 /// Merges `new` into `old` if both occur in one mapping (`a.b` next to `a: {properties: …}`).

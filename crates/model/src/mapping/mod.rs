@@ -62,6 +62,8 @@ pub struct Mapping {
     pub data_stream_timestamp: bool,
     /// `_source`, as written, only for printing; `enabled: false` is refused.
     pub source: Option<Value>,
+    /// Parameters of the root that only another engine knows, as written ([`Mapping::parse_foreign`]).
+    pub foreign: IndexMap<String, Value>,
 }
 
 /// Object with its fields.
@@ -73,6 +75,16 @@ pub struct ObjectMapping {
     pub disabled: bool,
     /// Direct children by their last name.
     pub properties: IndexMap<String, Node>,
+    /// Direct children that only another engine knows, as written, by their name ([`Mapping::parse_foreign`]). Searches
+    /// see them as unmapped.
+    pub foreign: IndexMap<String, Value>,
+}
+
+impl ObjectMapping {
+    /// Whether the object has no fields.
+    fn is_empty(&self) -> bool {
+        self.properties.is_empty() && self.foreign.is_empty()
+    }
 }
 
 /// Child of an object.

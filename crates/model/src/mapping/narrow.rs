@@ -19,6 +19,7 @@ impl Mapping {
             meta: None,
             data_stream_timestamp: self.data_stream_timestamp,
             source: self.source.clone(),
+            foreign: IndexMap::new(),
         }
     }
 }
@@ -34,16 +35,21 @@ fn narrow(object: &ObjectMapping, prefix: &str, keep: &dyn Fn(&str) -> bool) -> 
             Node::Field(_) => {}
             Node::Object(child) => {
                 let child = narrow(child, &path, keep);
-                if !child.properties.is_empty() {
+                if !child.properties.is_empty() || !child.foreign.is_empty() {
                     properties.insert(name.clone(), Node::Object(child));
                 }
             }
         }
     }
+    let foreign = object.foreign.iter();
     ObjectMapping {
         dynamic: object.dynamic,
         disabled: object.disabled,
         properties,
+        foreign: foreign
+            .filter(|(name, _)| keep(&super::resolve::join(prefix, name)))
+            .map(|(name, raw)| (name.clone(), raw.clone()))
+            .collect(),
     }
 }
 

@@ -15,6 +15,9 @@ use crate::{Error, ErrorKind, Result};
 /// parsers stop at a depth of 128; dots in names could exceed it.
 const DEPTH_MAX: usize = 100;
 
+/// Multi-fields of a leaf by name.
+type MultiFields = IndexMap<String, Arc<super::FieldMapping>>;
+
 /// Types of Elasticsearch that firn does not implement.
 const KNOWN_TYPES: [&str; 27] = [
     "nested",
@@ -53,6 +56,20 @@ impl Mapping {
     ///
     /// [`Mapping::validate`] checks rules about several fields, after the last merge.
     pub fn parse(mappings: &Value) -> Result<Self> {
+        Self::parse_from(mappings, Origin::Own)
+    }
+
+    /// Reads a mapping of another engine. Fields, objects and parameters that firn does not know are kept as they are
+    /// written instead of refused ([`Mapping::foreign`], [`ObjectMapping::foreign`], [`FieldMapping::other`]), and
+    /// [`Mapping::print`] prints them. A field of an unknown type resolves as unmapped. Fails only if `mappings`, or
+    /// its `properties`, is no object.
+    ///
+    /// [`FieldMapping::other`]: super::FieldMapping::other
+    pub fn parse_foreign(mappings: &Value) -> Result<Self> {
+        Self::parse_from(mappings, Origin::Foreign)
+    }
+
+    fn parse_from(mappings: &Value, origin: Origin) -> Result<Self> {
         let mut mapping = Mapping::default();
         let map = match mappings {
             Value::Null => return Ok(mapping),
@@ -66,47 +83,24 @@ impl Mapping {
         };
         let mut unsupported = Vec::new();
         for (name, value) in map {
-            match name.as_str() {
-                "properties" => parse_properties(&mut mapping.root, "", value, 1)?,
-                "dynamic" => mapping.root.dynamic = Some(parse_dynamic(value)?),
-                "enabled" => mapping.root.disabled = !parse_bool("enabled", value)?,
-                "subobjects" => refuse_subobjects(value)?,
-                "date_detection" => mapping.date_detection = Some(parse_bool(name, value)?),
-                "numeric_detection" => mapping.numeric_detection = Some(parse_bool(name, value)?),
-                "dynamic_date_formats" | "date_formats" => {
-                    mapping.dynamic_date_formats = Some(parse_date_formats(value)?);
-                }
-                "dynamic_templates" => mapping.dynamic_templates = Some(DynamicTemplate::parse_all(value)?),
-                "_source" => mapping.source = parse_source(value)?,
-                "_routing" => mapping.routing_required = parse_flag(name, "required", value)?.unwrap_or(false),
-                "_data_stream_timestamp" => {
-                    mapping.data_stream_timestamp = parse_flag(name, "enabled", value)?.unwrap_or(false);
-                }
-                // Deprecated, and without effect in Elasticsearch 8 as well.
-                "_field_names" => {
-                    parse_flag(name, "enabled", value)?;
-                }
-                "_meta" => {
-                    if !value.is_object() {
-                        return Err(parsing("[_meta] must be an object".to_owned()));
-                    }
-                    mapping.meta = Some(value.clone());
-                }
-                "runtime" => {
-                    if value.as_object().is_none_or(|fields| !fields.is_empty()) {
-                        return Err(Error::not_implemented("[runtime] fields in mappings"));
-                    }
-                }
-                other => {
-                    if map.len() == 1 && looks_typed(other, value) {
-                        return Err(Error::illegal_argument(format!(
-                            "The mapping definition cannot be nested under a type [{other}] unless include_type_name \
-                             is set to true."
-                        )));
-                    }
-                    unsupported.push(format!(" [{other} : {value}]"));
-                }
+            let known = match mapping.read(name, value, origin) {
+                Err(_) if origin == Origin::Foreign && name != "properties" => false,
+                known => known?,
+            };
+            if known {
+                continue;
             }
+            if origin == Origin::Foreign {
+                mapping.foreign.insert(name.clone(), value.clone());
+                continue;
+            }
+            if map.len() == 1 && looks_typed(name, value) {
+                return Err(Error::illegal_argument(format!(
+                    "The mapping definition cannot be nested under a type [{name}] unless include_type_name is set to \
+                     true."
+                )));
+            }
+            unsupported.push(format!(" [{name} : {value}]"));
         }
         if !unsupported.is_empty() {
             return Err(parsing(format!(
@@ -116,6 +110,53 @@ impl Mapping {
         }
         Ok(mapping)
     }
+
+    /// Reads one parameter of the root; false: there is none of this name.
+    fn read(&mut self, name: &str, value: &Value, origin: Origin) -> Result<bool> {
+        match name {
+            "properties" => parse_properties(&mut self.root, "", value, 1, origin)?,
+            "dynamic" => self.root.dynamic = Some(parse_dynamic(value)?),
+            "enabled" => self.root.disabled = !parse_bool("enabled", value)?,
+            "subobjects" => refuse_subobjects(value)?,
+            "date_detection" => self.date_detection = Some(parse_bool(name, value)?),
+            "numeric_detection" => self.numeric_detection = Some(parse_bool(name, value)?),
+            "dynamic_date_formats" | "date_formats" => {
+                self.dynamic_date_formats = Some(parse_date_formats(value)?);
+            }
+            "dynamic_templates" => self.dynamic_templates = Some(DynamicTemplate::parse_all(value)?),
+            "_source" => self.source = parse_source(value)?,
+            "_routing" => self.routing_required = parse_flag(name, "required", value)?.unwrap_or(false),
+            "_data_stream_timestamp" => {
+                self.data_stream_timestamp = parse_flag(name, "enabled", value)?.unwrap_or(false);
+            }
+            // Deprecated, and without effect in Elasticsearch 8 as well.
+            "_field_names" => {
+                parse_flag(name, "enabled", value)?;
+            }
+            "_meta" => {
+                if !value.is_object() {
+                    return Err(parsing("[_meta] must be an object".to_owned()));
+                }
+                self.meta = Some(value.clone());
+            }
+            "runtime" => {
+                if value.as_object().is_none_or(|fields| !fields.is_empty()) {
+                    return Err(Error::not_implemented("[runtime] fields in mappings"));
+                }
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+/// Where a mapping comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// An index of this engine: what firn does not know is refused.
+    Own,
+    /// An index of another engine: what firn does not know is kept as written.
+    Foreign,
 }
 
 /// Elasticsearch 7 and older nested the mapping under a type name.
@@ -127,7 +168,7 @@ fn looks_typed(name: &str, value: &Value) -> bool {
 }
 
 /// Reads one property: an object or a leaf. `path` is its full path, for messages and checks.
-pub(super) fn parse_node(path: &str, value: &Value, depth: usize) -> Result<Node> {
+pub(super) fn parse_node(path: &str, value: &Value, depth: usize, origin: Origin) -> Result<Node> {
     let Value::Object(map) = value else {
         return Err(parsing(format!(
             "Expected map for property [properties] on field [{path}] but got {}",
@@ -145,13 +186,13 @@ pub(super) fn parse_node(path: &str, value: &Value, depth: usize) -> Result<Node
         None => return Err(parsing(format!("No type specified for field [{path}]"))),
     };
     if type_name == "object" {
-        return Ok(Node::Object(parse_object(path, map, depth)?));
+        return Ok(Node::Object(parse_object(path, map, depth, origin)?));
     }
     let Some(field_type) = FieldType::from_name(type_name) else {
         return Err(unknown_type(type_name, path));
     };
     Ok(Node::Field(Arc::new(super::parse_field::parse_field(
-        path, field_type, map,
+        path, field_type, map, origin,
     )?)))
 }
 
@@ -165,7 +206,7 @@ pub(super) fn unknown_type(type_name: &str, path: &str) -> Error {
     ))
 }
 
-fn parse_object(path: &str, map: &Map<String, Value>, depth: usize) -> Result<ObjectMapping> {
+fn parse_object(path: &str, map: &Map<String, Value>, depth: usize, origin: Origin) -> Result<ObjectMapping> {
     if depth >= DEPTH_MAX {
         return Err(parsing(format!(
             "objects are nested deeper than {DEPTH_MAX} at field [{path}]"
@@ -176,7 +217,7 @@ fn parse_object(path: &str, map: &Map<String, Value>, depth: usize) -> Result<Ob
     for (name, value) in map {
         match name.as_str() {
             "type" => {}
-            "properties" => parse_properties(&mut object, path, value, depth + 1)?,
+            "properties" => parse_properties(&mut object, path, value, depth + 1, origin)?,
             "dynamic" => object.dynamic = Some(parse_dynamic(value)?),
             "enabled" => object.disabled = !parse_bool(name, value)?,
             "subobjects" => refuse_subobjects(value)?,
@@ -193,7 +234,13 @@ fn parse_object(path: &str, map: &Map<String, Value>, depth: usize) -> Result<Ob
     Ok(object)
 }
 
-fn parse_properties(object: &mut ObjectMapping, prefix: &str, value: &Value, depth: usize) -> Result<()> {
+fn parse_properties(
+    object: &mut ObjectMapping,
+    prefix: &str,
+    value: &Value,
+    depth: usize,
+    origin: Origin,
+) -> Result<()> {
     let map = match value {
         Value::Object(map) => map,
         // PHP clients send an empty list for an empty object; Elasticsearch accepts it.
@@ -206,19 +253,36 @@ fn parse_properties(object: &mut ObjectMapping, prefix: &str, value: &Value, dep
         }
     };
     for (name, value) in map {
-        check_name(name)?;
-        let segments: Vec<&str> = name.split('.').collect();
-        let depth = depth + segments.len() - 1;
-        if depth > DEPTH_MAX {
-            return Err(parsing(format!(
-                "objects are nested deeper than {DEPTH_MAX} at field [{name}]"
-            )));
+        match parse_property(object, prefix, name, value, depth, origin) {
+            Err(_) if origin == Origin::Foreign => {
+                object.foreign.insert(name.clone(), value.clone());
+            }
+            parsed => parsed?,
         }
-        let path = join(prefix, name);
-        let node = parse_node(&path, value, depth)?;
-        insert(object, prefix, &segments, node)?;
     }
     Ok(())
+}
+
+/// Reads one property and inserts it; changes nothing if it fails.
+fn parse_property(
+    object: &mut ObjectMapping,
+    prefix: &str,
+    name: &str,
+    value: &Value,
+    depth: usize,
+    origin: Origin,
+) -> Result<()> {
+    check_name(name)?;
+    let segments: Vec<&str> = name.split('.').collect();
+    let depth = depth + segments.len() - 1;
+    if depth > DEPTH_MAX {
+        return Err(parsing(format!(
+            "objects are nested deeper than {DEPTH_MAX} at field [{name}]"
+        )));
+    }
+    let path = join(prefix, name);
+    let node = parse_node(&path, value, depth, origin)?;
+    insert(object, prefix, &segments, node)
 }
 
 /// Inserts a node below `object`, and creates the objects for the dots in its name.
@@ -400,11 +464,15 @@ pub(super) fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// Reads the multi-fields of a leaf.
-pub(super) fn parse_multi_fields(path: &str, value: &Value) -> Result<IndexMap<String, Arc<super::FieldMapping>>> {
+/// Reads the multi-fields of a leaf; returns the known ones, and those of another engine that firn does not know.
+pub(super) fn parse_multi_fields(
+    path: &str,
+    value: &Value,
+    origin: Origin,
+) -> Result<(MultiFields, Map<String, Value>)> {
     let map = match value {
         Value::Object(map) => map,
-        Value::Array(list) if list.is_empty() => return Ok(IndexMap::new()),
+        Value::Array(list) if list.is_empty() => return Ok((MultiFields::new(), Map::new())),
         other => {
             return Err(parsing(format!(
                 "expected map for property [fields] on field [{path}] but got {}",
@@ -412,33 +480,40 @@ pub(super) fn parse_multi_fields(path: &str, value: &Value) -> Result<IndexMap<S
             )));
         }
     };
-    let mut fields = IndexMap::with_capacity(map.len());
+    let mut fields = MultiFields::with_capacity(map.len());
+    let mut unknown = Map::new();
     for (name, value) in map {
-        if name.is_empty() || name.contains('.') {
-            return Err(parsing(format!(
-                "Field name [{name}] which is a multi field of [{path}] cannot be empty or contain '.'"
-            )));
-        }
-        let full_path = join(path, name);
-        if value.get("fields").is_some() {
-            return Err(parsing(format!(
-                "multi-fields within a multi-field are not supported: [{full_path}]"
-            )));
-        }
-        if value.get("copy_to").is_some() {
-            return Err(Error::illegal_argument(format!(
-                "[copy_to] may not be used to copy from a multi-field: [{full_path}]"
-            )));
-        }
-        match parse_node(&full_path, value, 0)? {
-            Node::Field(field) if !matches!(field.field_type, FieldType::Alias | FieldType::ConstantKeyword) => {
-                fields.insert(name.clone(), field);
-            }
-            Node::Field(field) => return Err(refused_multi_field(field.field_type.name(), path)),
-            Node::Object(_) => return Err(refused_multi_field("object", path)),
+        match parse_multi_field(path, name, value, origin) {
+            Ok(field) => drop(fields.insert(name.clone(), field)),
+            Err(_) if origin == Origin::Foreign => drop(unknown.insert(name.clone(), value.clone())),
+            Err(error) => return Err(error),
         }
     }
-    Ok(fields)
+    Ok((fields, unknown))
+}
+
+fn parse_multi_field(path: &str, name: &str, value: &Value, origin: Origin) -> Result<Arc<super::FieldMapping>> {
+    if name.is_empty() || name.contains('.') {
+        return Err(parsing(format!(
+            "Field name [{name}] which is a multi field of [{path}] cannot be empty or contain '.'"
+        )));
+    }
+    let full_path = join(path, name);
+    if value.get("fields").is_some() {
+        return Err(parsing(format!(
+            "multi-fields within a multi-field are not supported: [{full_path}]"
+        )));
+    }
+    if value.get("copy_to").is_some() {
+        return Err(Error::illegal_argument(format!(
+            "[copy_to] may not be used to copy from a multi-field: [{full_path}]"
+        )));
+    }
+    match parse_node(&full_path, value, 0, origin)? {
+        Node::Field(field) if !matches!(field.field_type, FieldType::Alias | FieldType::ConstantKeyword) => Ok(field),
+        Node::Field(field) => Err(refused_multi_field(field.field_type.name(), path)),
+        Node::Object(_) => Err(refused_multi_field("object", path)),
+    }
 }
 
 fn refused_multi_field(type_name: &str, path: &str) -> Error {

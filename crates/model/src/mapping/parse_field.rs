@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::parse::{parse_bool, parse_multi_fields, parse_strings, parsing, plain};
+use super::parse::{Origin, parse_bool, parse_multi_fields, parse_strings, parsing, plain};
 use super::{Analyzer, FieldMapping, FieldType};
 use crate::dates::DateFormat;
 use crate::{Error, Result};
@@ -12,20 +12,23 @@ use crate::{Error, Result};
 /// Elasticsearch's other built-in analyzers, which firn does not implement.
 const KNOWN_ANALYZERS: [&str; 5] = ["stop", "pattern", "fingerprint", "snowball", "english"];
 
-pub(super) fn parse_field(path: &str, field_type: FieldType, map: &Map<String, Value>) -> Result<FieldMapping> {
+pub(super) fn parse_field(
+    path: &str,
+    field_type: FieldType,
+    map: &Map<String, Value>,
+    origin: Origin,
+) -> Result<FieldMapping> {
     let mut field = FieldMapping::of(field_type);
     for (name, value) in map {
         if name == "type" {
             continue;
         }
-        if value.is_null() && name != "null_value" {
-            return Err(parsing(format!(
-                "[{name}] on mapper [{}] of type [{}] must not have a [null] value",
-                last_name(path),
-                field_type.name()
-            )));
+        match parse_parameter(path, &mut field, name, value, origin) {
+            Err(_) if origin == Origin::Foreign => {
+                field.other.insert(name.clone(), value.clone());
+            }
+            parsed => parsed?,
         }
-        parse_parameter(path, &mut field, name, value)?;
     }
     if field_type == FieldType::ScaledFloat && !map.contains_key("scaling_factor") {
         return Err(parsing("Field [scaling_factor] is required".to_owned()));
@@ -34,9 +37,16 @@ pub(super) fn parse_field(path: &str, field_type: FieldType, map: &Map<String, V
     Ok(field)
 }
 
-fn parse_parameter(path: &str, field: &mut FieldMapping, name: &str, value: &Value) -> Result<()> {
+fn parse_parameter(path: &str, field: &mut FieldMapping, name: &str, value: &Value, origin: Origin) -> Result<()> {
     use FieldType as T;
     let kind = field.field_type;
+    if value.is_null() && name != "null_value" {
+        return Err(parsing(format!(
+            "[{name}] on mapper [{}] of type [{}] must not have a [null] value",
+            last_name(path),
+            kind.name()
+        )));
+    }
     let textual = kind.is_text();
     let numeric = kind.is_number();
     let scripted = numeric || kind.is_date() || matches!(kind, T::Keyword | T::Boolean | T::Ip | T::GeoPoint);
@@ -46,7 +56,11 @@ fn parse_parameter(path: &str, field: &mut FieldMapping, name: &str, value: &Val
             field.other.insert(name.to_owned(), value.clone());
         }
         "fields" if kind != T::Alias && kind != T::ConstantKeyword && kind != T::Flattened => {
-            field.fields = parse_multi_fields(path, value)?;
+            let (fields, unknown) = parse_multi_fields(path, value, origin)?;
+            field.fields = fields;
+            if !unknown.is_empty() {
+                field.other.insert(name.to_owned(), unknown.into());
+            }
         }
         "copy_to" if kind != T::Alias && kind != T::ConstantKeyword => field.copy_to = parse_strings(name, value)?,
         "path" if kind == T::Alias => {

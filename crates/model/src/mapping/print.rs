@@ -41,7 +41,10 @@ impl Mapping {
         if self.root.disabled {
             out.insert("enabled".into(), false.into());
         }
-        if !self.root.properties.is_empty() {
+        for (name, raw) in &self.foreign {
+            out.insert(name.clone(), raw.clone());
+        }
+        if !self.root.is_empty() {
             out.insert("properties".into(), print_properties(&self.root));
         }
         Value::Object(out)
@@ -109,13 +112,9 @@ impl FieldMapping {
             put(name, value.clone());
         }
         if !self.fields.is_empty() {
-            let mut fields: Vec<_> = self.fields.iter().collect();
-            fields.sort_by_key(|(name, _)| *name);
-            let fields: Map<String, Value> = fields
-                .into_iter()
-                .map(|(name, field)| (name.clone(), field.print()))
-                .collect();
-            put("fields", Value::Object(fields));
+            let printed = self.fields.iter().map(|(name, field)| (name.clone(), field.print()));
+            let unknown = self.other.get("fields").and_then(Value::as_object);
+            put("fields", sorted(printed, unknown.into_iter().flatten()));
         }
         Value::Object(out)
     }
@@ -128,7 +127,7 @@ impl Node {
             Node::Field(field) => field.print(),
             Node::Object(object) => {
                 let mut out = Map::new();
-                if object.properties.is_empty() {
+                if object.is_empty() {
                     out.insert("type".into(), "object".into());
                 }
                 if let Some(dynamic) = object.dynamic {
@@ -137,7 +136,7 @@ impl Node {
                 if object.disabled {
                     out.insert("enabled".into(), false.into());
                 }
-                if !object.properties.is_empty() {
+                if !object.is_empty() {
                     out.insert("properties".into(), print_properties(object));
                 }
                 Value::Object(out)
@@ -208,11 +207,20 @@ impl DynamicTemplate {
 }
 
 fn print_properties(object: &ObjectMapping) -> Value {
-    let mut properties: Vec<_> = object.properties.iter().collect();
-    properties.sort_by_key(|(name, _)| *name);
-    let properties: Map<String, Value> = properties
-        .into_iter()
-        .map(|(name, node)| (name.clone(), node.print()))
-        .collect();
-    Value::Object(properties)
+    let printed = object
+        .properties
+        .iter()
+        .map(|(name, node)| (name.clone(), node.print()));
+    sorted(printed, &object.foreign)
+}
+
+/// Prints fields and the raw JSON of others as one object, sorted by name.
+fn sorted<'a>(
+    printed: impl Iterator<Item = (String, Value)>,
+    raw: impl IntoIterator<Item = (&'a String, &'a Value)>,
+) -> Value {
+    let raw = raw.into_iter().map(|(name, raw)| (name.clone(), raw.clone()));
+    let mut all: Vec<(String, Value)> = printed.chain(raw).collect();
+    all.sort_by(|left, right| left.0.cmp(&right.0));
+    Value::Object(all.into_iter().collect())
 }

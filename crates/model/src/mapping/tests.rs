@@ -433,3 +433,61 @@ proptest! {
         prop_assert_eq!(crate::names::matches_pattern(&pattern, &name), naive(pattern.as_bytes(), name.as_bytes()));
     }
 }
+
+#[test]
+fn a_foreign_mapping_keeps_what_firn_does_not_know() {
+    let body = json!({
+        "_meta": {"a": 1},
+        "runtime": {"day": {"type": "keyword"}},
+        "_size": {"enabled": true},
+        "dynamic_templates": [{"geo": {"match": "geo*", "mapping": {"type": "geo_shape"}}}],
+        "properties": {
+            "area": {"type": "geo_shape", "orientation": "right"},
+            "events": {"type": "nested", "properties": {"n": {"type": "long"}}},
+            "host": {"properties": {"name": {"type": "keyword"}, "version": {"type": "version"}}},
+            "kept": {"dynamic": "false", "properties": {"vector": {"type": "knn_vector", "dimension": 3}}},
+            "message": {
+                "type": "text",
+                "analyzer": "my_analyzer",
+                "fields": {"raw": {"type": "keyword"}, "typed": {"type": "search_as_you_type"}},
+            },
+            "only": {"type": "keyword", "fields": {"typed": {"type": "search_as_you_type"}}},
+            "plain": {"type": "long"},
+            "tag": {"type": "keyword", "normalizer": "my_normalizer"},
+        },
+    });
+    let mapping = Mapping::parse_foreign(&body).unwrap();
+    assert_eq!(mapping.print(), body);
+    assert_eq!(Mapping::parse_foreign(&mapping.print()).unwrap(), mapping);
+    let type_of = |path: &str| match mapping.resolve(path) {
+        Some(Resolved::Field(_, field)) => Some(field.field_type),
+        _ => None,
+    };
+    for (path, expect) in [
+        ("plain", Some(FieldType::Long)),
+        ("host.name", Some(FieldType::Keyword)),
+        ("message", Some(FieldType::Text)),
+        ("message.raw", Some(FieldType::Keyword)),
+        ("tag", Some(FieldType::Keyword)),
+        ("area", None),
+        ("events.n", None),
+        ("host.version", None),
+        ("message.typed", None),
+    ] {
+        assert_eq!(type_of(path), expect, "{path}");
+    }
+    let merged = mapping.merge(&Mapping::parse_foreign(&json!({"properties": {"spot": {"type": "shape"}}})).unwrap());
+    let merged = merged.unwrap().print();
+    assert_eq!(merged["properties"]["spot"], json!({"type": "shape"}));
+    assert_eq!(merged["properties"]["area"], body["properties"]["area"]);
+    let narrowed = mapping.narrowed(&|path| path == "area" || path == "plain");
+    let both = json!({"area": body["properties"]["area"], "plain": {"type": "long"}});
+    assert_eq!(narrowed.print(), json!({ "properties": both }));
+    // An own mapping refuses each of them, as before.
+    for path in ["area", "events", "message", "tag", "only"] {
+        let own = json!({"properties": {path: body["properties"][path]}});
+        assert!(Mapping::parse(&own).is_err(), "{path}");
+    }
+    assert!(Mapping::parse_foreign(&json!([])).is_err());
+    assert!(Mapping::parse_foreign(&json!({"properties": 7})).is_err());
+}

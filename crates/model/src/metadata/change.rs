@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::cluster_commands::Lifetime;
-use super::{Command, IndexMetadata, Metadata, Outcome};
+use super::{Command, EmbeddedCommand, IndexMetadata, Metadata, Outcome};
 use crate::names::resolve_date_math;
 use crate::{Error, Result};
 
@@ -47,7 +47,6 @@ impl Change<'_> {
             }
             Command::SetClosed { names, closed } => self.set_closed(names, *closed),
             Command::PutMapping { names, mapping } => self.put_mapping(names, mapping),
-            Command::AddDynamicFields { name, mapping } => self.add_dynamic_fields(name, mapping),
             Command::PutSettings {
                 names,
                 settings,
@@ -75,12 +74,6 @@ impl Change<'_> {
             Command::Ilm(command) => self.ilm(command),
             Command::Slm(command) => self.slm(command),
             Command::MountIndex(mount) => self.mount_index(mount),
-            Command::MoveShard {
-                index,
-                uuid,
-                shard,
-                tier,
-            } => self.move_shard(index, uuid, *shard, *tier),
             Command::PutPlacement { placement } => {
                 self.put_placement(placement.as_ref());
                 Ok(())
@@ -91,13 +84,26 @@ impl Change<'_> {
             }
             Command::PutRepository { name, repository } => self.put_repository(name, repository),
             Command::DeleteRepositories { names } => self.delete_repositories(names),
-            Command::AddIndices {
+            Command::PutClusterSettings { settings } => self.put_cluster_settings(settings, Lifetime::Persistent),
+            Command::PutTransientSettings { settings } => self.put_cluster_settings(settings, Lifetime::Transient),
+        }
+    }
+
+    pub(super) fn run_embedded(&mut self, command: &EmbeddedCommand) -> Result<()> {
+        match command {
+            EmbeddedCommand::Portable(command) => self.run(command),
+            EmbeddedCommand::AddDynamicFields { name, mapping } => self.add_dynamic_fields(name, mapping),
+            EmbeddedCommand::MoveShard {
+                index,
+                uuid,
+                shard,
+                tier,
+            } => self.move_shard(index, uuid, *shard, *tier),
+            EmbeddedCommand::AddIndices {
                 indices,
                 data_streams,
                 global,
             } => self.add_indices(indices, data_streams, global.as_deref()),
-            Command::PutClusterSettings { settings } => self.put_cluster_settings(settings, Lifetime::Persistent),
-            Command::PutTransientSettings { settings } => self.put_cluster_settings(settings, Lifetime::Transient),
         }
     }
 

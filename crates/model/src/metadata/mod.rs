@@ -214,7 +214,7 @@ pub struct IndexTemplate {
     pub meta: Option<Value>,
 }
 
-/// Change of metadata. Names inside are as the user wrote them.
+/// Change of metadata that every engine executes. Names inside are as the user wrote them.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
     /// `PUT /name` with the body's parts. Date math in the name is resolved.
@@ -277,14 +277,6 @@ pub enum Command {
         names: Vec<String>,
         /// The mapping's JSON.
         mapping: Value,
-    },
-    /// Adds fields found in documents, as a mapping that only adds. Fields past `index.mapping.total_fields.limit` are
-    /// omitted (dynamic-as-flattened); the outcome's metadata shows the added fields.
-    AddDynamicFields {
-        /// One concrete index.
-        name: String,
-        /// The mapping that adds them.
-        mapping: Arc<Mapping>,
     },
     /// Changes dynamic settings of concrete indices; `null` resets.
     PutSettings {
@@ -370,18 +362,6 @@ pub enum Command {
     },
     /// `POST /_snapshot/repository/snapshot/_mount`.
     MountIndex(Box<MountIndex>),
-    /// Records that the files of a shard lie on another device; the files are already there. It is stored even if
-    /// nothing changes, so that a caller that does not know whether it was stored can make sure.
-    MoveShard {
-        /// The index.
-        index: String,
-        /// Its uuid: a later index of the same name has another uuid.
-        uuid: String,
-        /// The number of the shard.
-        shard: u32,
-        /// New tier.
-        tier: Tier,
-    },
     /// Placement of tenants in indices created from now on; `None`: by hash.
     PutPlacement {
         /// The table.
@@ -410,16 +390,6 @@ pub enum Command {
         /// Names.
         names: Vec<String>,
     },
-    /// Adds whole indices and data streams from a snapshot, restored or mounted. Their uuids are fresh, and the files
-    /// of restored indices are in place.
-    AddIndices {
-        /// The indices.
-        indices: Vec<Arc<IndexMetadata>>,
-        /// Data streams over them.
-        data_streams: Vec<Arc<DataStream>>,
-        /// Templates and cluster settings from the snapshot.
-        global: Option<Box<GlobalState>>,
-    },
     /// `persistent` settings of `PUT /_cluster/settings`; `null` resets.
     PutClusterSettings {
         /// Nested or flat.
@@ -430,6 +400,50 @@ pub enum Command {
         /// Nested or flat.
         settings: Value,
     },
+}
+
+/// Change of metadata by an engine that stores documents and shards itself: a command, or a consequence of what it
+/// stored. No request asks for the latter.
+#[derive(Debug, Clone, PartialEq)]
+pub enum EmbeddedCommand {
+    /// A command of a request.
+    Portable(Command),
+    /// Adds fields found in documents, as a mapping that only adds. Fields past `index.mapping.total_fields.limit` are
+    /// omitted (dynamic-as-flattened); the outcome's metadata shows the added fields.
+    AddDynamicFields {
+        /// One concrete index.
+        name: String,
+        /// The mapping that adds them.
+        mapping: Arc<Mapping>,
+    },
+    /// Records that the files of a shard lie on another device; the files are already there. It is stored even if
+    /// nothing changes, so that a caller that does not know whether it was stored can make sure.
+    MoveShard {
+        /// The index.
+        index: String,
+        /// Its uuid: a later index of the same name has another uuid.
+        uuid: String,
+        /// The number of the shard.
+        shard: u32,
+        /// New tier.
+        tier: Tier,
+    },
+    /// Adds whole indices and data streams from a snapshot, restored or mounted. Their uuids are fresh, and the files
+    /// of restored indices are in place.
+    AddIndices {
+        /// The indices.
+        indices: Vec<Arc<IndexMetadata>>,
+        /// Data streams over them.
+        data_streams: Vec<Arc<DataStream>>,
+        /// Templates and cluster settings from the snapshot.
+        global: Option<Box<GlobalState>>,
+    },
+}
+
+impl From<Command> for EmbeddedCommand {
+    fn from(command: Command) -> Self {
+        Self::Portable(command)
+    }
 }
 
 /// Content of a snapshot besides indices and data streams.
@@ -540,13 +554,32 @@ impl Metadata {
         now_ms: i64,
         fresh_id: &mut dyn FnMut() -> String,
     ) -> crate::Result<(Arc<Metadata>, Outcome)> {
+        self.changed_by(now_ms, fresh_id, |change| change.run(command))
+    }
+
+    /// As [`Metadata::apply`], for the commands of an embedded engine.
+    pub fn apply_embedded(
+        &self,
+        command: &EmbeddedCommand,
+        now_ms: i64,
+        fresh_id: &mut dyn FnMut() -> String,
+    ) -> crate::Result<(Arc<Metadata>, Outcome)> {
+        self.changed_by(now_ms, fresh_id, |change| change.run_embedded(command))
+    }
+
+    fn changed_by(
+        &self,
+        now_ms: i64,
+        fresh_id: &mut dyn FnMut() -> String,
+        run: impl FnOnce(&mut change::Change<'_>) -> crate::Result<()>,
+    ) -> crate::Result<(Arc<Metadata>, Outcome)> {
         let mut change = change::Change {
             next: self.clone(),
             now_ms,
             fresh_id,
             outcome: Outcome::default(),
         };
-        change.run(command)?;
+        run(&mut change)?;
         let change::Change {
             mut next, mut outcome, ..
         } = change;

@@ -60,7 +60,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::metadata::{Command, Metadata};
+    use crate::metadata::{Command, EmbeddedCommand, Metadata};
 
     #[test]
     fn a_move_is_kept_with_its_index() {
@@ -71,26 +71,26 @@ mod tests {
             aliases: None,
         };
         let (made, _) = Metadata::default().apply(&create, 0, &mut || "u1".to_owned()).unwrap();
-        let to = |tier, uuid: &str| Command::MoveShard {
+        let to = |tier, uuid: &str| EmbeddedCommand::MoveShard {
             index: "logs".to_owned(),
             uuid: uuid.to_owned(),
             shard: 1,
             tier,
         };
-        let (moved, _) = made.apply(&to(Tier::Warm, "u1"), 0, &mut String::new).unwrap();
+        let (moved, _) = made.apply_embedded(&to(Tier::Warm, "u1"), 0, &mut String::new).unwrap();
         let index = moved.indices.get("logs").unwrap();
         assert_eq!((index.tier_of(0), index.tier_of(1)), (Tier::Hot, Tier::Warm));
         let json = index.to_json();
         assert_eq!(json["format"], 3);
         assert_eq!(IndexMetadata::from_json(&json).unwrap(), **index);
 
-        let (back, outcome) = moved.apply(&to(Tier::Hot, "u1"), 0, &mut String::new).unwrap();
+        let (back, outcome) = moved.apply_embedded(&to(Tier::Hot, "u1"), 0, &mut String::new).unwrap();
         assert!(outcome.changed);
         assert_eq!(back.indices.get("logs").unwrap().to_json()["format"], 1);
-        let (again, outcome) = back.apply(&to(Tier::Hot, "u1"), 0, &mut String::new).unwrap();
+        let (again, outcome) = back.apply_embedded(&to(Tier::Hot, "u1"), 0, &mut String::new).unwrap();
         assert!(outcome.changed && again.version > back.version, "it is stored again");
         assert!(
-            made.apply(&to(Tier::Warm, "u2"), 0, &mut String::new).is_err(),
+            made.apply_embedded(&to(Tier::Warm, "u2"), 0, &mut String::new).is_err(),
             "another index"
         );
     }

@@ -372,4 +372,4 @@ impl Query {
 #[cfg(test)]
 mod test_support;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

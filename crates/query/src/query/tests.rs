@@ -322,7 +322,8 @@ fn term_pattern() -> impl Strategy<Value = TermPattern> {
     )
 }
 
-fn query() -> impl Strategy<Value = Query> {
+/// Random queries of all kinds.
+pub(crate) fn query() -> impl Strategy<Value = Query> {
     leaf().prop_recursive(4, 24, 4, |inner| {
         let list = || prop::collection::vec(inner.clone(), 0..3);
         prop_oneof![

@@ -10,6 +10,7 @@ mod highlight;
 mod hit;
 mod memory;
 mod parse;
+mod print;
 mod profile;
 pub mod properties;
 mod shape;

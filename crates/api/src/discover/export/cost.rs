@@ -127,7 +127,7 @@ async fn estimate(edge: &Edge, ctx: &RequestContext, question: &EventSelection) 
     let fetched = events + further.min(around.saturating_sub(events));
     let mut request = question.search(json!({"size": 0, "sort": question.sort, "track_total_hits": false}))?;
     request.size = usize::try_from(fetched).unwrap_or(usize::MAX);
-    let mut cost = edge.engine.search_cost(ctx, request).await?;
+    let mut cost = edge.engine.search_cost(ctx, request).await?.require()?;
     share_blocks(&mut cost, fetched);
     add_batches(&mut cost, events);
     Ok(cost)

@@ -311,7 +311,7 @@ impl Effects for RecordedEffects {
         Ok(IndexSize {
             shard_docs_max: docs,
             shard_segments_max: segments,
-            shards_to_move: self.0.shards_to_move.load(Ordering::Relaxed),
+            shards_to_move: Some(self.0.shards_to_move.load(Ordering::Relaxed)),
             move_waits_for: self.0.move_waits_for.lock().clone(),
         })
     }

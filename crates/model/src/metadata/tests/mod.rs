@@ -31,9 +31,9 @@ impl World {
         }
     }
 
-    fn run(&mut self, command: Command) -> Result<Outcome, Error> {
+    fn run(&mut self, command: impl Into<EmbeddedCommand>) -> Result<Outcome, Error> {
         let ids = &mut self.ids;
-        let (next, outcome) = self.metadata.apply(&command, self.now_ms, &mut || {
+        let (next, outcome) = self.metadata.apply_embedded(&command.into(), self.now_ms, &mut || {
             *ids += 1;
             format!("{ids:022}")
         })?;
@@ -46,11 +46,11 @@ impl World {
         Ok(outcome)
     }
 
-    fn ok(&mut self, command: Command) -> Outcome {
+    fn ok(&mut self, command: impl Into<EmbeddedCommand>) -> Outcome {
         self.run(command).unwrap()
     }
 
-    fn refused(&mut self, command: Command, kind: ErrorKind, reason: &str) {
+    fn refused(&mut self, command: impl Into<EmbeddedCommand>, kind: ErrorKind, reason: &str) {
         let before = Arc::clone(&self.metadata);
         let error = self.run(command).unwrap_err();
         assert_eq!((error.reason(), error.kind()), (reason, kind));
@@ -278,7 +278,7 @@ fn puts_mappings_and_dynamic_fields() {
         ErrorKind::IllegalArgument,
         "mapper [x] cannot be changed from type [long] to [ip]",
     );
-    let dynamic = |properties: Value| Command::AddDynamicFields {
+    let dynamic = |properties: Value| EmbeddedCommand::AddDynamicFields {
         name: "a".to_owned(),
         mapping: Arc::new(Mapping::parse(&json!({ "properties": properties })).unwrap()),
     };
@@ -306,7 +306,7 @@ fn declared_fields_do_not_include_fields_of_documents() {
     };
     assert_eq!(declared(&world), "tenant x");
     assert_eq!(world.index("plain").declared_fields, None, "no tenants");
-    world.ok(Command::AddDynamicFields {
+    world.ok(EmbeddedCommand::AddDynamicFields {
         name: "a".to_owned(),
         mapping: Arc::new(Mapping::parse(&json!({"properties": {"brought": {"type": "long"}}})).unwrap()),
     });

@@ -22,11 +22,11 @@ fn put(name: &str, location: &str, readonly: bool) -> Command {
     }
 }
 
-fn add(world: &World, as_name: &str) -> Command {
+fn add(world: &World, as_name: &str) -> EmbeddedCommand {
     let mut index = (*world.metadata.indices["logs"]).clone();
     index.name = as_name.to_owned();
     index.uuid = format!("uuid-of-{as_name}");
-    Command::AddIndices {
+    EmbeddedCommand::AddIndices {
         indices: vec![Arc::new(index)],
         data_streams: Vec::new(),
         global: None,
@@ -79,7 +79,7 @@ fn templates_and_policies_come_with_a_snapshot() {
         state
     );
     let mut other = World::new();
-    other.ok(Command::AddIndices {
+    other.ok(EmbeddedCommand::AddIndices {
         indices: Vec::new(),
         data_streams: Vec::new(),
         global: Some(Box::new(state.clone())),

@@ -1,0 +1,61 @@
+//! Tiers API: the devices of the node, and the shards that are to move between them.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use firn_engine::RequestContext;
+use firn_engine::admin::DeviceStats;
+use firn_engine::tiers::{ShardMove, Tiers};
+use firn_model::Result;
+use firn_model::names::resolve;
+use firn_query::search::IndexTarget;
+
+use super::addressing::restriction;
+use super::state::Served;
+use super::{Core, Embedded, run_on};
+
+#[async_trait]
+impl Tiers for Embedded {
+    async fn devices(&self, _ctx: &RequestContext) -> Result<Vec<DeviceStats>> {
+        Ok(self.core.device_stats())
+    }
+
+    async fn moves(&self, ctx: &RequestContext, target: IndexTarget) -> Result<Vec<ShardMove>> {
+        let (core, its) = (Arc::clone(&self.core), ctx.clone());
+        run_on(&self.core.get_pool, ctx, move || core.moves(&its, &target)).await
+    }
+}
+
+impl Core {
+    /// Returns the moves of the target's shards, by index and number. A tenant sees none: the moves of a shard are for
+    /// all tenants together.
+    fn moves(&self, ctx: &RequestContext, target: &IndexTarget) -> Result<Vec<ShardMove>> {
+        let state = self.state();
+        let view = self.view(&state, &ctx.scope);
+        let resolved =
+            resolve(&target.expression, target.options, &view, self.now_ms()).map_err(|error| ctx.tell(error))?;
+        let mut moves = Vec::new();
+        for index in resolved.iter().filter_map(|target| state.indices.get(&target.name)) {
+            if restriction(ctx, index).flatten().is_some() {
+                continue;
+            }
+            for slot in index.shards.iter() {
+                let Some(to) = self.move_of(index, slot.number) else {
+                    continue;
+                };
+                let waits_for = match slot.served() {
+                    Ok(Served::Written(shard)) => self.why_not_moved(slot, &shard, to),
+                    Ok(Served::Mounted(_)) | Err(_) => None,
+                };
+                moves.push(ShardMove {
+                    index: index.name.to_string(),
+                    shard: slot.number,
+                    to,
+                    waits_for,
+                });
+            }
+        }
+        moves.sort_by(|left, right| (&left.index, left.shard).cmp(&(&right.index, right.shard)));
+        Ok(moves)
+    }
+}
