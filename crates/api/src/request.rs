@@ -8,8 +8,8 @@ use bytes::Bytes;
 use firn_control::Identity;
 use firn_engine::search::IndexTarget;
 use firn_engine::{Engine, Error, ErrorKind, FairSemaphore, RequestContext};
-use firn_model::metadata::{IndexMetadata, Metadata};
-use firn_model::names::{self, IndicesOptions};
+use firn_model::metadata::{self, IndexMetadata, Metadata};
+use firn_model::names::IndicesOptions;
 use firn_model::tenant::TenantId;
 use http::Response;
 use hyper::body::Body as _;
@@ -144,7 +144,7 @@ impl Edge {
         target: &IndexTarget,
         metadata: &'a Metadata,
     ) -> Result<Vec<&'a Arc<IndexMetadata>>, ApiError> {
-        let resolved = names::resolve(&target.expression, target.options, metadata, self.now_ms())?;
+        let resolved = metadata::resolve(&target.expression, target.options, metadata, self.now_ms())?;
         Ok(resolved
             .iter()
             .filter_map(|index| metadata.indices.get(&index.name))
@@ -153,7 +153,7 @@ impl Edge {
 
     /// Returns the names of the indices that a target selects.
     pub(crate) fn resolve_names(&self, target: &IndexTarget, metadata: &Metadata) -> Result<Vec<String>, ApiError> {
-        let resolved = names::resolve(&target.expression, target.options, metadata, self.now_ms())?;
+        let resolved = metadata::resolve(&target.expression, target.options, metadata, self.now_ms())?;
         Ok(resolved.into_iter().map(|index| index.name).collect())
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use firn_engine::Error;
 use firn_engine::search::{IndexTarget, SearchRequest};
 use firn_model::mapping::Mapping;
-use firn_model::metadata::{IndexMetadata, Metadata};
-use firn_model::names::{self, IndicesOptions};
+use firn_model::metadata::{self, IndexMetadata, Metadata};
+use firn_model::names::IndicesOptions;
 use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;
@@ -101,7 +101,7 @@ fn all(metadata: &Metadata) -> Vec<Source<'_>> {
             sources.push(Source {
                 name: &index.name,
                 kind: "index",
-                hidden: names::is_hidden(index),
+                hidden: metadata::is_hidden(index),
                 indices: vec![index],
             });
         }

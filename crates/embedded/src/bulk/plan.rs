@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use firn_engine::Scope;
 use firn_engine::document::{BulkItem, BulkItemResponse, Operation};
 use firn_model::ids::AutoId;
-use firn_model::metadata::Command;
-use firn_model::names::{WriteTarget, resolve_date_math, resolve_write};
+use firn_model::metadata::{Command, resolve_write};
+use firn_model::names::{WriteTarget, resolve_date_math};
 use firn_model::routing::shard_for;
 use firn_model::{Error, ErrorKind, Result};
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use firn_engine::RequestContext;
 use firn_engine::query::Query;
 use firn_engine::search::{FieldSpec, IndexTarget, SearchRequest};
-use firn_model::metadata::IndexMetadata;
-use firn_model::names::{ResolvedIndex, resolve};
+use firn_model::metadata::{IndexMetadata, resolve};
+use firn_model::names::ResolvedIndex;
 use firn_model::{Error, ErrorKind, Result};
 
 use super::Core;

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use firn_engine::RequestContext;
 use firn_engine::admin::{AnalyzeRequest, AnalyzedToken, ForceMergeRequest, ShardsOutcome};
 use firn_engine::search::IndexTarget;
-use firn_model::names::resolve;
+use firn_model::metadata::resolve;
 use firn_model::{Error, ErrorKind, Result};
 
 use super::Core;

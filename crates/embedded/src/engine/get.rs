@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 
 use firn_engine::RequestContext;
 use firn_engine::document::{GetRequest, GetResult};
-use firn_model::names::{IndicesOptions, resolve};
+use firn_model::metadata::resolve;
+use firn_model::names::IndicesOptions;
 use firn_model::{Error, ErrorKind, Result};
 
 use super::addressing::foreign_routing;

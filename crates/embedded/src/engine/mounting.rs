@@ -12,8 +12,7 @@ use firn_engine::mounts::{
     Storage,
 };
 use firn_engine::search::{IndexTarget, SearchRequest};
-use firn_model::metadata::{Command, IndexMetadata, MountIndex};
-use firn_model::names::resolve;
+use firn_model::metadata::{Command, IndexMetadata, MountIndex, resolve};
 use firn_model::repository::snapshot_missing;
 use firn_model::settings::{SnapshotStore, flatten};
 use firn_model::tenant::TenantId;

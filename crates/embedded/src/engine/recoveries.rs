@@ -4,7 +4,7 @@ use firn_engine::RequestContext;
 use firn_engine::recovery::{Recovered, RecoverySource, ShardRecovery};
 use firn_engine::search::IndexTarget;
 use firn_model::Result;
-use firn_model::names::resolve;
+use firn_model::metadata::resolve;
 
 use super::Core;
 use super::state::{IndexState, Served, ShardSlot};

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use firn_engine::document::BulkItem;
 use firn_engine::search::IndexTarget;
 use firn_engine::{Cancel, RequestContext};
-use firn_model::names::{resolve, resolve_write};
+use firn_model::metadata::{resolve, resolve_write};
 use firn_model::{Error, ErrorKind, Result};
 use parking_lot::{Condvar, Mutex};
 

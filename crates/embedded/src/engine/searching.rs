@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use firn_engine::query::Query;
 use firn_engine::search::{IndexTarget, QueryExplanation, SearchRequest, SearchResponse};
 use firn_engine::{Cancel, RequestContext};
-use firn_model::names::resolve;
+use firn_model::metadata::resolve;
 use firn_model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 

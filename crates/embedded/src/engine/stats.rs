@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use firn_engine::RequestContext;
 use firn_engine::admin::{IndexStats, NodeStats, ScrubStats, SegmentStats, ShardStats};
 use firn_engine::search::IndexTarget;
-use firn_model::names::resolve;
+use firn_model::metadata::resolve;
 use firn_model::{ErrorKind, Result};
 
 use super::Core;

@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 
 use firn_engine::RequestContext;
 use firn_engine::snapshot::{CreateSnapshot, ShardStage, SnapshotInfo};
-use firn_model::metadata::{DataStream, GlobalState, IndexMetadata, Metadata};
-use firn_model::names::{resolve, resolve_date_math};
+use firn_model::metadata::{DataStream, GlobalState, IndexMetadata, Metadata, resolve};
+use firn_model::names::resolve_date_math;
 use firn_model::repository::{invalid_snapshot_name, validate_snapshot_name};
 use firn_model::{Error, ErrorKind, Result};
 use firn_storage::disk::{AppendWriter, Disk};

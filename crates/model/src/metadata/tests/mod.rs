@@ -2,6 +2,7 @@ mod ilm;
 mod mounts;
 mod periods;
 mod repositories;
+mod resolve;
 mod rollover;
 mod slm;
 mod templates;
