@@ -1,7 +1,7 @@
 //! The field of `collapse`, whose values group hits.
 
 use firn_engine::query::{Bool, Exists, Query, Term};
-use firn_engine::search::{SortBy, SortKey, SortMissing};
+use firn_engine::search::{SortBy, SortKey};
 use firn_model::mapping::FieldType;
 use firn_model::{Error, Result};
 use serde_json::Value;
@@ -50,15 +50,7 @@ impl GroupField {
                 "cannot collapse on field `{path}` without `doc_values`"
             )));
         }
-        let key = SortKey {
-            by: SortBy::Field(path.to_owned()),
-            descending: false,
-            missing: SortMissing::Last,
-            mode: None,
-            unmapped_type: None,
-            numeric_type: None,
-            format: None,
-        };
+        let key = SortKey::new(SortBy::Field(path.to_owned()));
         Ok(Self(ShardKey::compile(compiler, &key)?))
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use firn_model::dates::parse_duration_ms;
 use serde_json::{Map, Value};
 
-use super::{SearchRequest, SortBy, SortKey, SortMissing, TrackTotalHits};
+use super::{SearchRequest, SortBy, SortKey, TrackTotalHits};
 use crate::json::{as_i64, as_text, token};
 use crate::{Error, Result};
 
@@ -164,15 +164,7 @@ impl SearchRequest {
             && self.sort.last().is_some_and(|key| key.by != SortBy::ShardDoc)
             && values.is_none_or(|count| count == self.sort.len() + 1);
         if wanted {
-            self.sort.push(SortKey {
-                by: SortBy::ShardDoc,
-                descending: false,
-                missing: SortMissing::Last,
-                mode: None,
-                unmapped_type: None,
-                numeric_type: None,
-                format: None,
-            });
+            self.sort.push(SortKey::new(SortBy::ShardDoc));
         }
     }
 

@@ -35,11 +35,11 @@ mod tiers;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 pub use cluster_commands::{check_cluster_settings, cluster_setting_defaults};
 pub use entities::{AliasMetadata, ComponentTemplate, DataStream, IndexMetadata, IndexTemplate, TemplateContent};
@@ -54,13 +54,11 @@ pub use slm_commands::SlmCommand;
 pub use state::Metadata;
 pub use templates::TIMESTAMP;
 
-use crate::ilm::{Execution, Policies};
 use crate::lifecycle::Lifecycle;
 use crate::mapping::Mapping;
 use crate::placement::Placement;
 use crate::repository::RepositoryMetadata;
-use crate::settings::{IndexSettings, SettingsMap, SnapshotStore};
-use crate::slm::SnapshotPolicies;
+use crate::settings::{SettingsMap, SnapshotStore};
 use crate::tenant::TenantId;
 use crate::tier::Tier;
 

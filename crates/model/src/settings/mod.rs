@@ -13,7 +13,6 @@ mod update;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use firn_engine::aggs::AggregationKind;
-use firn_engine::search::{SearchRequest, SortBy, SortKey, SortMissing};
+use firn_engine::search::{SearchRequest, SortBy, SortKey};
 use firn_storage::regions::GAP_BYTES_MAX;
 use tantivy::DocId;
 
@@ -123,15 +123,7 @@ pub(in super::super) struct SplitDocuments {
 
 /// Returns the index order, which needs no reads.
 pub(super) fn in_index_order() -> Vec<SortKey> {
-    vec![SortKey {
-        by: SortBy::Doc,
-        descending: false,
-        missing: SortMissing::Last,
-        mode: None,
-        unmapped_type: None,
-        numeric_type: None,
-        format: None,
-    }]
+    vec![SortKey::new(SortBy::Doc)]
 }
 
 /// Removes rows that cannot be hits because of the order of hits.

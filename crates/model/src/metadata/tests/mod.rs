@@ -11,6 +11,8 @@ mod view;
 use serde_json::json;
 
 use super::*;
+use crate::ilm::Policies;
+use crate::slm::SnapshotPolicies;
 use crate::{Error, ErrorKind};
 
 const DAY_MS: i64 = 86_400_000;
