@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicU64;
 
 use bytes::Bytes;
 use firn_control::Identity;
+use firn_engine::json::token;
 use firn_engine::search::IndexTarget;
 use firn_engine::{Engine, Error, ErrorKind, FairSemaphore, RequestContext};
 use firn_model::metadata::{self, IndexMetadata, Metadata};
@@ -192,7 +193,7 @@ impl Call {
             Some(Value::Object(object)) => Ok(object),
             Some(other) => Err(Error::parsing(format!(
                 "expected a JSON object as the request's body but found [{}]",
-                json_type(&other)
+                token(&other)
             ))
             .into()),
         }
@@ -238,16 +239,4 @@ pub(crate) fn parse_json(bytes: &[u8]) -> Result<Value, ApiError> {
         let reason = format!("[{}:{}] {error}", error.line(), error.column());
         Error::new(ErrorKind::JsonParse, reason).into()
     })
-}
-
-/// Returns the name of a JSON type as the token name of Elasticsearch's parser.
-pub(crate) fn json_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "VALUE_NULL",
-        Value::Bool(_) => "VALUE_BOOLEAN",
-        Value::Number(_) => "VALUE_NUMBER",
-        Value::String(_) => "VALUE_STRING",
-        Value::Array(_) => "START_ARRAY",
-        Value::Object(_) => "START_OBJECT",
-    }
 }

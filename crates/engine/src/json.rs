@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 /// Returns the name of the token that a value begins with, as in Elasticsearch's messages.
-pub(crate) fn token(value: &Value) -> &'static str {
+pub fn token(value: &Value) -> &'static str {
     match value {
         Value::Null => "VALUE_NULL",
         Value::Bool(_) => "VALUE_BOOLEAN",

@@ -15,7 +15,7 @@ pub mod expression;
 pub mod fair_semaphore;
 pub mod fields;
 pub mod inventory;
-mod json;
+pub mod json;
 pub mod mounts;
 pub mod progress;
 pub mod quarantine;

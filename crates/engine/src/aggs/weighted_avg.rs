@@ -138,6 +138,7 @@ pub(super) fn answer(partial: &WeightedAvgPartial) -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde_json::json;
 
     use super::*;
     use crate::aggs::Partial;
