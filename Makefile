@@ -31,10 +31,11 @@ test-peers: ## the REST scenarios against a real OpenSearch: OPENSEARCH_URL, or 
 tidy: ## the house rules: levels of crates, import circles, words, links (seconds)
 	@$(CARGO) run --quiet --package firn-tidy
 
-check: tidy ## house rules, format, lints, licences
+check: tidy ## house rules, format, lints, licences, unused dependencies
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
 	$(CARGO) deny --log-level error check bans licenses sources
+	$(CARGO) machete
 
 unit: ## unit and property tests of the libraries
 	$(CARGO) test --workspace --exclude firn --quiet

@@ -45,6 +45,12 @@ if [ "$what" = test ] && ! cargo deny --version >/dev/null 2>&1; then
   rm -rf "${TMPDIR:-/tmp}/firn-cargo-deny"
 fi
 
+if [ "$what" = test ] && ! cargo machete --version >/dev/null 2>&1; then
+  echo "installing cargo-machete"
+  cargo install cargo-machete --version 0.9.2 --locked --debug --quiet --target-dir "${TMPDIR:-/tmp}/firn-cargo-machete"
+  rm -rf "${TMPDIR:-/tmp}/firn-cargo-machete"
+fi
+
 # S3 server that tests and benchmarks of snapshots start; they also search Go's install folder for it.
 if [ "$what" = test ]; then
   versitygw=github.com/versity/versitygw/cmd/versitygw@v1.8.0

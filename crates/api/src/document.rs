@@ -7,11 +7,12 @@ use firn_engine::document::{
     BulkItem, BulkRequest, Expectation, GetRequest, GetResult, Operation, Refresh, StoredDocument, Update,
 };
 use firn_engine::{Error, ErrorKind, Result};
+use firn_model::ids::problem_of_length;
 use firn_query::source::SourceFilter;
 use http::StatusCode;
 use serde_json::Value;
 
-use crate::bulk::{ID_BYTES_MAX, OpType, write_item};
+use crate::bulk::{OpType, write_item};
 use crate::error::ApiError;
 use crate::params::Params;
 use crate::reply::{Body, Reply};
@@ -128,12 +129,8 @@ async fn write_expecting(
         ErrorKind::RequestValidation => Error::validation(&[error.reason().to_owned()]),
         _ => error,
     })?;
-    if let Some(id) = call.captured("id").filter(|id| id.len() > ID_BYTES_MAX) {
-        return Err(Error::validation(&[format!(
-            "id [{id}] is too long, must be no longer than {ID_BYTES_MAX} bytes but was: {}",
-            id.len()
-        )])
-        .into());
+    if let Some(problem) = call.captured("id").and_then(problem_of_length) {
+        return Err(Error::validation(&[problem]).into());
     }
     let item = BulkItem {
         index: call.capture("index").to_owned(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use firn_engine::Error;
-use firn_model::metadata::{Command, IndexMetadata, Metadata};
+use firn_model::metadata::{self, Command, IndexMetadata, Metadata};
 use firn_model::names::{self, IndicesOptions};
 use serde_json::{Map, Value, json};
 
@@ -42,7 +42,7 @@ pub(crate) async fn put(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
 fn write_indices(edge: &Edge, expression: &[String], metadata: &Metadata) -> Result<Vec<String>, ApiError> {
     expression
         .iter()
-        .map(|name| Ok(names::resolve_write(name, metadata, edge.now_ms())?.index))
+        .map(|name| Ok(metadata::resolve_write(name, metadata, edge.now_ms())?.index))
         .collect()
 }
 

@@ -7,9 +7,10 @@ use std::sync::atomic::AtomicU64;
 use bytes::Bytes;
 use firn_auth::Identity;
 use firn_engine::{Engine, Error, ErrorKind, FairSemaphore, RequestContext};
-use firn_model::metadata::{IndexMetadata, Metadata};
-use firn_model::names::{self, IndicesOptions};
+use firn_model::metadata::{self, IndexMetadata, Metadata};
+use firn_model::names::IndicesOptions;
 use firn_model::tenant::TenantId;
+use firn_query::json::token;
 use firn_query::search::IndexTarget;
 use http::Response;
 use hyper::body::Body as _;
@@ -144,7 +145,7 @@ impl Edge {
         target: &IndexTarget,
         metadata: &'a Metadata,
     ) -> Result<Vec<&'a Arc<IndexMetadata>>, ApiError> {
-        let resolved = names::resolve(&target.expression, target.options, metadata, self.now_ms())?;
+        let resolved = metadata::resolve(&target.expression, target.options, metadata, self.now_ms())?;
         Ok(resolved
             .iter()
             .filter_map(|index| metadata.indices.get(&index.name))
@@ -153,7 +154,7 @@ impl Edge {
 
     /// Returns the names of the indices that a target selects.
     pub(crate) fn resolve_names(&self, target: &IndexTarget, metadata: &Metadata) -> Result<Vec<String>, ApiError> {
-        let resolved = names::resolve(&target.expression, target.options, metadata, self.now_ms())?;
+        let resolved = metadata::resolve(&target.expression, target.options, metadata, self.now_ms())?;
         Ok(resolved.into_iter().map(|index| index.name).collect())
     }
 }
@@ -192,7 +193,7 @@ impl Call {
             Some(Value::Object(object)) => Ok(object),
             Some(other) => Err(Error::parsing(format!(
                 "expected a JSON object as the request's body but found [{}]",
-                json_type(&other)
+                token(&other)
             ))
             .into()),
         }
@@ -238,16 +239,4 @@ pub(crate) fn parse_json(bytes: &[u8]) -> Result<Value, ApiError> {
         let reason = format!("[{}:{}] {error}", error.line(), error.column());
         Error::new(ErrorKind::JsonParse, reason).into()
     })
-}
-
-/// Returns the name of a JSON type as the token name of Elasticsearch's parser.
-pub(crate) fn json_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "VALUE_NULL",
-        Value::Bool(_) => "VALUE_BOOLEAN",
-        Value::Number(_) => "VALUE_NUMBER",
-        Value::String(_) => "VALUE_STRING",
-        Value::Array(_) => "START_ARRAY",
-        Value::Object(_) => "START_OBJECT",
-    }
 }

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use firn_engine::Error;
 use firn_engine::context::{CloseContexts, ClosedContext, ContextKind, ScrollRequest, parse_keep_alive};
+use firn_engine::json::token;
 use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::error::ApiError;
 use crate::params::split_list;
 use crate::reply::Reply;
-use crate::request::{Call, Edge, json_type};
+use crate::request::{Call, Edge};
 use crate::search::{Printing, print_response, whole_failure};
 
 pub(crate) const PARAMS: &[&str] = &["rest_total_hits_as_int", "scroll", "scroll_id"];
@@ -73,7 +74,7 @@ fn id_of_url(call: &Call) -> Option<&str> {
 fn unknown(name: &str, value: &Value) -> Error {
     Error::illegal_argument(format!(
         "Unknown parameter [{name}] in request body or parameter is of the wrong type[{}] ",
-        json_type(value)
+        token(value)
     ))
 }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use firn_auth::{Control, TenantRecord};
 use firn_engine::{Capability, Engine, Error, ErrorKind};
-use firn_model::dates::parse_duration_ms;
+use firn_model::dates::{parse_duration_ms, print_exact_duration_ms};
 use firn_model::metadata::Command;
 use firn_model::settings::parse_bytes;
 use firn_model::tenant::{Quotas, TenantId, TenantSettings};
@@ -232,18 +232,9 @@ fn print_settings(answer: &mut Value, settings: &TenantSettings) {
         answer["display_name"] = name.as_str().into();
     }
     if let Some(ms) = settings.retention_ms {
-        answer["retention"] = print_duration(ms).into();
+        answer["retention"] = print_exact_duration_ms(ms).into();
     }
     answer["quotas"] = limits.into();
-}
-
-/// Prints a duration in the largest unit that is exact.
-fn print_duration(ms: u64) -> String {
-    const UNITS: [(&str, u64); 4] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)];
-    UNITS
-        .iter()
-        .find(|(_, unit)| ms.is_multiple_of(*unit))
-        .map_or_else(|| format!("{ms}ms"), |(name, unit)| format!("{}{name}", ms / unit))
 }
 
 #[cfg(test)]

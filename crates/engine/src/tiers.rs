@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use firn_model::tier::Tier;
 
 use crate::admin::DeviceStats;
-use crate::search::IndexTarget;
 use crate::{RequestContext, Result};
+use firn_query::search::IndexTarget;
 
 /// Shard whose files are to move to another tier.
 #[derive(Debug, Clone, PartialEq, Eq)]

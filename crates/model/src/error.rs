@@ -11,6 +11,9 @@ use serde_json::{Map, Value};
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Kind of an error, chosen by what the caller should do about it.
+///
+/// Clients see a status and one of Elasticsearch's types. Every kind has its own pair of them, except that a damaged
+/// shard and a shard that does not serve yet share one: only the former is repaired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
     /// 404: the index, alias target or data stream does not exist.

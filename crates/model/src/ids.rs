@@ -66,6 +66,19 @@ impl AutoId {
     }
 }
 
+/// Maximum bytes of a document id, as in Elasticsearch.
+pub const ID_BYTES_MAX: usize = 512;
+
+/// Returns Elasticsearch's text about an id that is too long; `None`: its length is allowed.
+pub fn problem_of_length(id: &str) -> Option<String> {
+    (id.len() > ID_BYTES_MAX).then(|| {
+        format!(
+            "id [{id}] is too long, must be no longer than {ID_BYTES_MAX} bytes but was: {}",
+            id.len()
+        )
+    })
+}
+
 /// Separates a tenant from an id; tenant names cannot contain it.
 const AFTER_TENANT: char = '\u{1f}';
 

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use firn_model::ids::{KEY_EXTRA_BYTES_MAX, id_of_key};
+use firn_model::ids::{ID_BYTES_MAX, KEY_EXTRA_BYTES_MAX, id_of_key};
 use firn_model::settings::Durability;
+use firn_segment::catalog_version::{CatalogVersion, NotedVersion};
 use firn_storage::disk::Disk;
 use firn_storage::wal::Syncer;
 
 use super::replay::ReplayThreads;
-use firn_segment::catalog_version::{CatalogVersion, NotedVersion};
 
 /// Settings and components of one shard.
 #[derive(Clone)]
@@ -84,7 +84,6 @@ impl ShardConfig {
 
     /// Returns the maximum key length in bytes: that of an id in Elasticsearch, plus the prefix.
     pub(super) fn key_bytes_max(&self) -> usize {
-        const ID_BYTES_MAX: usize = 512;
         match self.tenant_field {
             Some(_) => ID_BYTES_MAX + KEY_EXTRA_BYTES_MAX,
             None => ID_BYTES_MAX,

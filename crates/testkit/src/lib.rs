@@ -2,6 +2,7 @@
 //! seeds that a failing test prints, and a naive engine with random requests to compare firn's answers with. For object
 //! stores: a real S3 server, and a proxy before it that counts requests and injects faults. Used only in tests.
 
+mod folders;
 mod gateway;
 mod http;
 mod node;
@@ -10,6 +11,7 @@ pub mod random;
 pub mod reference;
 mod seed;
 
+pub use folders::copy_folder;
 pub use gateway::Gateway;
 pub use http::{Answer, Client};
 pub use node::{Node, NodeOptions};

@@ -22,8 +22,6 @@ const LARGER: &[(&str, usize, &str)] = &[
         "queries and aggregations contain each other, and the trait imports all of them",
     ),
     ("firn", 25, "settings and commands share files"),
-    ("model", 36, "metadata, names and settings import each other"),
-    ("storage", 19, "object stores and their analysis import each other"),
 ];
 
 /// Hops over re-exports, in case two modules re-export from each other.

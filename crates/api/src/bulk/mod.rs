@@ -15,7 +15,6 @@ use crate::offload;
 use crate::reply::{Body, Reply};
 use crate::request::{Call, Edge};
 
-pub(crate) use parse::ID_BYTES_MAX;
 pub use parse::{BulkDefaults, OpType, ParsedBulk, Rejected, parse};
 pub(crate) use respond::{status as item_status, write_item};
 

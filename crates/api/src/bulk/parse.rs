@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use firn_engine::document::{BulkItem, BulkRequest, Expectation, Operation, Refresh};
 use firn_engine::{Error, ErrorKind, Result};
+use firn_model::ids::problem_of_length;
 use firn_query::source::SourceFilter;
 
 use super::action::{Action, read_action};
@@ -16,9 +17,6 @@ use crate::document::{check_pipeline, expectation, parse_update};
 
 /// Maximum operations of one bulk, far above what fits into the largest body in practice.
 const MAX_ITEMS: usize = 1_000_000;
-
-/// Maximum bytes of an id, as in Elasticsearch.
-pub(crate) const ID_BYTES_MAX: usize = 512;
 
 /// Defaults of the URL for all items.
 #[derive(Debug, Clone, Default)]
@@ -158,14 +156,8 @@ fn add_item(
         (Some(id), _) if id.is_empty() && op_type != OpType::Create => {
             problem(problems, "if _id is specified it must not be empty");
         }
-        (Some(id), _) if id.len() > ID_BYTES_MAX => problem(
-            problems,
-            &format!(
-                "id [{id}] is too long, must be no longer than {ID_BYTES_MAX} bytes but was: {}",
-                id.len()
-            ),
-        ),
-        _ => {}
+        (Some(id), _) => problem_of_length(id).iter().for_each(|text| problem(problems, text)),
+        (None, _) => {}
     }
     let mut expect = match expectation(
         action.if_seq_no,

@@ -114,7 +114,11 @@ impl ByQueryRequest {
             target: call.target(IndicesOptions::default())?,
             routing: params.list("routing").unwrap_or_default(),
             query,
-            sort: if sort.is_empty() { vec![in_order()] } else { sort },
+            // The natural order is that of the point in time.
+            sort: match sort.is_empty() {
+                true => vec![SortKey::new(SortBy::ShardDoc)],
+                false => sort,
+            },
             slice,
             max_docs,
             proceeds: proceeds(params.get("conflicts").or(conflicts.as_deref()))?,
@@ -164,19 +168,6 @@ impl ByQueryRequest {
         request.check()?;
         request.check_context()?;
         Ok(request)
-    }
-}
-
-/// Returns the sort key of the natural order: that of the point in time.
-fn in_order() -> SortKey {
-    SortKey {
-        by: SortBy::ShardDoc,
-        descending: false,
-        missing: SortMissing::Last,
-        mode: None,
-        unmapped_type: None,
-        numeric_type: None,
-        format: None,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use firn_engine::{Error, Result};
+use firn_model::dates::print_duration_ms;
 use firn_model::names;
 use serde_json::{Map, Value};
 
@@ -298,40 +299,31 @@ impl Units {
             Cell::Float(number) => format!("{number:.2}"),
             Cell::Bytes(bytes) => match self.byte_divisor {
                 Some(divisor) => (bytes / divisor).to_string(),
-                None => {
-                    const UNITS: &[(u64, &str)] = &[
-                        (1 << 50, "pb"),
-                        (1 << 40, "tb"),
-                        (1 << 30, "gb"),
-                        (1 << 20, "mb"),
-                        (1 << 10, "kb"),
-                    ];
-                    fitting(*bytes, UNITS, "b")
-                }
+                None => print_bytes(*bytes),
             },
             Cell::Millis(ms) => match self.time {
                 Some((times, divisor)) => (ms * times / divisor).to_string(),
-                None => {
-                    const UNITS: &[(u64, &str)] = &[(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s")];
-                    fitting(*ms, UNITS, "ms")
-                }
+                None => print_duration_ms(*ms, 1),
             },
         }
     }
 }
 
 /// Formats one decimal, truncated (not rounded) as in Elasticsearch; no decimal if it is zero.
-fn fitting(value: u64, units: &[(u64, &str)], smallest: &str) -> String {
-    match units.iter().find(|(size, _)| value >= *size) {
-        None => format!("{value}{smallest}"),
-        Some((size, unit)) => {
-            let (whole, tenth) = (value / size, value % size * 10 / size);
-            if tenth == 0 {
-                format!("{whole}{unit}")
-            } else {
-                format!("{whole}.{tenth}{unit}")
-            }
-        }
+fn print_bytes(bytes: u64) -> String {
+    const UNITS: [(u64, &str); 5] = [
+        (1 << 50, "pb"),
+        (1 << 40, "tb"),
+        (1 << 30, "gb"),
+        (1 << 20, "mb"),
+        (1 << 10, "kb"),
+    ];
+    match UNITS.into_iter().find(|(size, _)| bytes >= *size) {
+        None => format!("{bytes}b"),
+        Some((size, unit)) => match bytes % size * 10 / size {
+            0 => format!("{}{unit}", bytes / size),
+            tenth => format!("{}.{tenth}{unit}", bytes / size),
+        },
     }
 }
 

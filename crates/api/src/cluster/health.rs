@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use firn_engine::admin::{IndexStats, ShardStats};
 use firn_engine::{Error, RequestContext};
-use firn_model::metadata::Metadata;
-use firn_model::names::{self, IndicesOptions};
+use firn_model::metadata::{self, Metadata};
+use firn_model::names::IndicesOptions;
 use firn_query::search::IndexTarget;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
@@ -305,7 +305,7 @@ fn is_missing(name: &str, metadata: &Metadata, now_ms: i64) -> bool {
         expand_closed: true,
         ..IndicesOptions::default()
     };
-    names::resolve(&[name.to_owned()], options, metadata, now_ms).is_err()
+    metadata::resolve(&[name.to_owned()], options, metadata, now_ms).is_err()
 }
 
 /// Returns the percentage of serving shards.

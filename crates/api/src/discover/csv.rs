@@ -1,4 +1,7 @@
 //! CSV writer for events: RFC 4180, with values as sent.
+//!
+//! The crate `csv` cannot write these lines: it quotes by one rule for all fields, and here only the quotes distinguish
+//! an empty text (`""`) from an absent value.
 
 use std::collections::HashMap;
 

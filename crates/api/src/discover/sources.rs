@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use firn_engine::Error;
 use firn_model::mapping::Mapping;
-use firn_model::metadata::{IndexMetadata, Metadata};
-use firn_model::names::{self, IndicesOptions};
+use firn_model::metadata::{self, IndexMetadata, Metadata};
+use firn_model::names::IndicesOptions;
 use firn_query::search::{IndexTarget, SearchRequest};
 use serde_json::{Map, Value, json};
 
@@ -101,7 +101,7 @@ fn all(metadata: &Metadata) -> Vec<Source<'_>> {
             sources.push(Source {
                 name: &index.name,
                 kind: "index",
-                hidden: names::is_hidden(index),
+                hidden: metadata::is_hidden(index),
                 indices: vec![index],
             });
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use firn_model::dates::{DateFormat, Zone};
+use firn_model::dates::{DateFormat, Zone, print_duration_ms};
 use firn_model::ilm::{ERROR, PhaseDefinition};
 use firn_model::metadata::{IndexMetadata, Metadata};
 use serde_json::{Map, Value, json};
@@ -114,20 +114,11 @@ impl Explanation {
 
 /// Formats a duration with at most two decimals in its largest unit, as Elasticsearch: `1.25h`.
 fn time_value(ms: i64) -> String {
-    const UNITS: [(i64, &str); 4] = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s")];
-    let Some((unit_ms, unit)) = UNITS.into_iter().find(|(unit_ms, _)| ms >= *unit_ms) else {
-        return match ms {
-            0 => "0s".to_owned(),
-            // The clock was set back.
-            ms if ms < 0 => ms.to_string(),
-            ms => format!("{ms}ms"),
-        };
-    };
-    let hundredths = i128::from(ms) * 100 / i128::from(unit_ms);
-    let (whole, rest) = (hundredths / 100, hundredths % 100);
-    match rest {
-        0 => format!("{whole}{unit}"),
-        rest => format!("{whole}.{}{unit}", format!("{rest:02}").trim_end_matches('0')),
+    match u64::try_from(ms) {
+        Ok(0) => "0s".to_owned(),
+        Ok(ms) => print_duration_ms(ms, 2),
+        // The clock was set back.
+        Err(_) => ms.to_string(),
     }
 }
 

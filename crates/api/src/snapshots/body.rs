@@ -1,11 +1,11 @@
 //! Parser of bodies that refuses unknown fields.
 
 use firn_engine::Error;
+use firn_engine::json::token;
 use serde_json::{Map, Value};
 
 use crate::error::ApiError;
 use crate::params::split_list;
-use crate::request::json_type;
 
 /// JSON object that is read field by field; fields that remain at the end are unknown.
 pub(super) struct Fields {
@@ -83,7 +83,7 @@ impl Fields {
 fn wrong(name: &str, expected: &str, found: &Value) -> ApiError {
     Error::illegal_argument(format!(
         "malformed [{name}], expected {expected} but got [{}]",
-        json_type(found)
+        token(found)
     ))
     .into()
 }

@@ -30,8 +30,7 @@ use firn_engine::tiers::Tiers;
 use firn_engine::{
     Capabilities, Capability, Engine, Error, ErrorKind, Knowledge, RequestContext, Result, StoredByTier, TenantUsage,
 };
-use firn_model::metadata::{Command, Metadata, Outcome};
-use firn_model::names;
+use firn_model::metadata::{self, Command, Metadata, Outcome};
 use firn_model::tenant::TenantId;
 use firn_query::query::Query;
 use firn_query::search::{
@@ -229,20 +228,22 @@ impl Fake {
 
     fn names(&self, target: &IndexTarget) -> Result<Vec<String>> {
         let metadata = self.metadata_now();
-        Ok(names::resolve(&target.expression, target.options, &metadata, NOW_MS)?
-            .into_iter()
-            .map(|index| index.name)
-            .collect())
+        Ok(
+            metadata::resolve(&target.expression, target.options, &metadata, NOW_MS)?
+                .into_iter()
+                .map(|index| index.name)
+                .collect(),
+        )
     }
 
     fn write(&self, index: &str, id: Option<String>, operation: &Operation) -> Result<(String, String, Written)> {
-        if names::resolve_write(index, &self.metadata_now(), NOW_MS).is_err() {
+        if metadata::resolve_write(index, &self.metadata_now(), NOW_MS).is_err() {
             self.apply(&Command::AutoCreate {
                 name: index.to_owned(),
                 tenant: None,
             })?;
         }
-        let index = names::resolve_write(index, &self.metadata_now(), NOW_MS)?.index;
+        let index = metadata::resolve_write(index, &self.metadata_now(), NOW_MS)?.index;
         let mut state = self.state.lock().unwrap();
         let id = id.unwrap_or_else(|| format!("auto-{}", state.seq_no));
         let key = (index.clone(), id.clone());

@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 
 use firn_engine::Scope;
 use firn_engine::document::{BulkItem, BulkItemResponse, Operation};
-use firn_model::ids::AutoId;
-use firn_model::metadata::Command;
-use firn_model::names::{WriteTarget, resolve_date_math, resolve_write};
+use firn_model::ids::{AutoId, problem_of_length};
+use firn_model::metadata::{Command, resolve_write};
+use firn_model::names::{WriteTarget, resolve_date_math};
 use firn_model::routing::shard_for;
 use firn_model::{Error, ErrorKind, Result};
 
@@ -16,9 +16,6 @@ use super::tenant_resolution::{Located, locate, owner_of};
 use super::{Progress, periods, tenant_routing};
 use crate::engine::Core;
 use crate::engine::state::{IndexState, ShardSlot, State};
-
-/// Elasticsearch's limit for ids.
-const ID_BYTES_MAX: usize = 512;
 
 /// Consecutive documents that go to the same shard if firn generates their ids: long enough that a
 /// shard's batch is worth its lock, short enough that one bulk uses several shards.
@@ -258,11 +255,10 @@ fn check_id(item: &BulkItem) -> Result<()> {
         None if source_is_whole(item) => Ok(()),
         None => Err(Error::illegal_argument("an id is required for updates and deletes")),
         Some(id) if id.is_empty() => Err(Error::illegal_argument("if _id is specified it must not be empty")),
-        Some(id) if id.len() > ID_BYTES_MAX => Err(Error::illegal_argument(format!(
-            "id [{id}] is too long, must be no longer than {ID_BYTES_MAX} bytes but was: {}",
-            id.len()
-        ))),
-        Some(_) => Ok(()),
+        Some(id) => match problem_of_length(id) {
+            Some(problem) => Err(Error::illegal_argument(problem)),
+            None => Ok(()),
+        },
     }
 }
 

@@ -6,11 +6,17 @@ use std::thread;
 use std::time::Duration;
 
 use firn_engine::RequestContext;
-use firn_model::metadata::IndexMetadata;
-use firn_model::names::{ResolvedIndex, resolve};
+use firn_model::metadata::{IndexMetadata, resolve};
+use firn_model::names::ResolvedIndex;
 use firn_model::{Error, ErrorKind, Result};
 use firn_query::query::Query;
 use firn_query::search::{FieldSpec, IndexTarget, SearchRequest};
+use firn_scheduler::wait_for_others;
+use firn_search::pruning::shard_conditions;
+use firn_search::result_cache::ShardCache;
+use firn_search::{FailedShard, NotOpened, ShardSearch, TenantRestriction};
+use firn_segment::segment::ShardSnapshot;
+use firn_segment::splits::dry_run::metered;
 
 use super::Core;
 use super::can_match::{CanMatch, matching_shards};
@@ -18,12 +24,6 @@ use super::state::{IndexState, Served, ShardSlot, State, for_readers};
 use crate::maintenance::is_search_idle;
 use crate::mounts::{Conditions, MountedShard, Opened};
 use crate::ticker::{policy_of, view_of};
-use firn_scheduler::wait_for_others;
-use firn_search::pruning::shard_conditions;
-use firn_search::result_cache::ShardCache;
-use firn_search::{FailedShard, NotOpened, ShardSearch, TenantRestriction};
-use firn_segment::segment::ShardSnapshot;
-use firn_segment::splits::dry_run::metered;
 
 /// Maximum number of name resolutions while indices of the expression are being deleted.
 const ADDRESS_TRIES: usize = 5;

@@ -6,14 +6,14 @@ use std::sync::atomic::Ordering;
 
 use firn_engine::RequestContext;
 use firn_engine::admin::{AnalyzeRequest, AnalyzedToken, ForceMergeRequest, ShardsOutcome};
-use firn_model::names::resolve;
+use firn_model::metadata::resolve;
 use firn_model::{Error, ErrorKind, Result};
 use firn_query::search::IndexTarget;
+use firn_segment::analysis;
 use firn_segment::segment_memo::DependentCache;
 
 use super::Core;
 use super::state::{IndexState, ShardSlot};
-use firn_segment::analysis;
 
 impl Core {
     /// Makes all acknowledged writes searchable.

@@ -315,7 +315,7 @@ struct Step {
 /// Measures the values that rollover conditions are checked against.
 fn with_facts(mut command: EmbeddedCommand, state: &State, now_ms: i64) -> EmbeddedCommand {
     if let EmbeddedCommand::Portable(Command::Rollover { target, facts, .. }) = &mut command {
-        let write_index = firn_model::names::resolve_write(target, &state.metadata, now_ms);
+        let write_index = firn_model::metadata::resolve_write(target, &state.metadata, now_ms);
         // If the target cannot be written to, the command itself refuses it.
         if let Ok(write) = write_index
             && let Ok(index) = state.index(&write.index)

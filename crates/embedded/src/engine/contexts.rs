@@ -11,15 +11,16 @@ use std::time::{Duration, Instant};
 
 use firn_engine::Scope;
 use firn_engine::context::{CloseContexts, ClosedContext, ContextKind, PointInTimeInfo};
+use firn_model::dates::print_duration_ms;
 use firn_model::{Error, ErrorKind, Result};
 use firn_query::search::SearchRequest;
+use firn_search::{After, FailedShard, ShardSearch};
 use parking_lot::Mutex;
 
 use super::addressing::Addressed;
 use super::index_ids::fresh_uuid;
 use super::state::{ContextCounters, ShardSlot, add_us};
 use crate::config::ContextLimits;
-use firn_search::{After, FailedShard, ShardSearch};
 
 /// The open contexts.
 pub(crate) struct Contexts {
@@ -163,8 +164,8 @@ impl Contexts {
             return Err(Error::illegal_argument(format!(
                 "Keep alive for request ({}) is too large. It must be less than ({}). This limit can be set by \
                  changing the [search.max_keep_alive] cluster level setting.",
-                readable(asked_ms),
-                readable(limits.keep_alive_max_ms)
+                print_duration_ms(asked_ms, 1),
+                print_duration_ms(limits.keep_alive_max_ms, 1)
             )));
         }
         Ok(asked_ms)
@@ -501,21 +502,6 @@ fn missing(id: &str) -> Error {
         ErrorKind::SearchContextMissing,
         format!("No search context found for id [{id}]"),
     )
-}
-
-/// Formats a duration as Elasticsearch prints it (`1d`, `1.5h`).
-fn readable(ms: u64) -> String {
-    const UNITS: [(&str, u64); 4] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)];
-    for (name, size) in UNITS {
-        if ms >= size {
-            let tenths = u128::from(ms) * 10 / u128::from(size);
-            return match tenths % 10 {
-                0 => format!("{}{name}", tenths / 10),
-                fraction => format!("{}.{fraction}{name}", tenths / 10),
-            };
-        }
-    }
-    format!("{ms}ms")
 }
 
 #[cfg(test)]

@@ -5,16 +5,17 @@ use std::sync::atomic::Ordering;
 
 use firn_engine::RequestContext;
 use firn_engine::document::{GetRequest, GetResult};
-use firn_model::names::{IndicesOptions, resolve};
+use firn_model::metadata::resolve;
+use firn_model::names::IndicesOptions;
 use firn_model::{Error, ErrorKind, Result};
+use firn_scheduler::yield_now;
+use firn_search::Memory;
 
 use super::addressing::foreign_routing;
 use super::searching::{on_search_pool, told, until_dropped};
 use super::state::{IndexState, for_readers};
 use super::{Core, panicked, run_on};
 use crate::bulk::{Located, locate, shard_of_id};
-use firn_scheduler::yield_now;
-use firn_search::Memory;
 
 /// Rough size of a result without its source, bytes.
 const RESULT_BYTES: usize = 256;

@@ -11,13 +11,13 @@ use firn_engine::mounts::{
     CachedKind, MountSnapshot, Mounted, MountedShardStats, MountedSplits, SearchableSnapshots, SharedCacheStats,
     Storage,
 };
-use firn_model::metadata::{Command, IndexMetadata, MountIndex};
-use firn_model::names::resolve;
+use firn_model::metadata::{Command, IndexMetadata, MountIndex, resolve};
 use firn_model::repository::snapshot_missing;
 use firn_model::settings::{SnapshotStore, flatten};
 use firn_model::tenant::TenantId;
 use firn_model::{Error, ErrorKind, Result};
 use firn_query::search::{IndexTarget, SearchRequest};
+use firn_search::search_page;
 use firn_storage::repository::State;
 use firn_storage::split::PartKind;
 use serde_json::json;
@@ -27,7 +27,6 @@ use super::state::{IndexState, Served, ShardSlot};
 use super::{Core, Embedded, panicked, run_on};
 use crate::mounts::{MountedIndex, MountedShard};
 use crate::snapshots::{Reading, Use, Work, check_holds_events, check_operator};
-use firn_search::search_page;
 
 /// Mount whose snapshot has been read and checked.
 struct Planned {

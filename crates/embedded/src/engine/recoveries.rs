@@ -3,14 +3,13 @@
 use firn_engine::RequestContext;
 use firn_engine::recovery::{Recovered, RecoverySource, ShardRecovery};
 use firn_model::Result;
-use firn_model::names::resolve;
-use firn_query::search::IndexTarget;
+use firn_model::metadata::resolve;
+use firn_shard::Shard;
 
 use super::Core;
 use super::state::{IndexState, Served, ShardSlot};
 use crate::mounts::MountedShard;
 use crate::snapshots::with_restored;
-use firn_shard::Shard;
 
 impl Core {
     /// Returns the recoveries of a target, sorted by index and shard number. Includes indices that are still being

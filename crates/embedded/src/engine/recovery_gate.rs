@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 
 use firn_engine::RequestContext;
 use firn_engine::document::BulkItem;
-use firn_model::names::{resolve, resolve_write};
+use firn_model::metadata::{resolve, resolve_write};
 use firn_model::{Error, ErrorKind, Result};
 use firn_query::Cancel;
 use firn_query::search::IndexTarget;
+use firn_scheduler::wait_for_far;
 use parking_lot::{Condvar, Mutex};
 
 use super::Core;
 use super::state::{IndexState, ShardSlot};
-use firn_scheduler::wait_for_far;
 
 /// Maximum wait of a request without a timeout: Elasticsearch's default `timeout` of writes.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -6,20 +6,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use firn_engine::RequestContext;
-use firn_model::names::resolve;
+use firn_model::metadata::resolve;
 use firn_model::{Error, ErrorKind, Result};
 use firn_query::Cancel;
 use firn_query::query::Query;
 use firn_query::search::{IndexTarget, QueryExplanation, SearchRequest, SearchResponse};
+use firn_scheduler::yield_now;
+use firn_search::{After, FailedShard, SearchLimits, ShardSearch, describe, search_page};
+use firn_segment::splits::dry_run::metered;
 use parking_lot::Mutex;
 
 use super::addressing::{ShardSelection, check_behind, split};
 use super::response_cache::ResponseKey;
 use super::state::{ShardSlot, add_us};
 use super::{Core, panicked, run_on};
-use firn_scheduler::yield_now;
-use firn_search::{After, FailedShard, SearchLimits, ShardSearch, describe, search_page};
-use firn_segment::splits::dry_run::metered;
 
 /// Cancels work when the future that waits for it is dropped: the client disconnected or stopped waiting.
 struct CancelOnDrop(Option<Cancel>);

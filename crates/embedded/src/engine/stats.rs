@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use firn_engine::RequestContext;
 use firn_engine::admin::{IndexStats, NodeStats, ScrubStats, SegmentStats, ShardStats};
-use firn_model::names::resolve;
+use firn_model::metadata::resolve;
 use firn_model::{ErrorKind, Result};
 use firn_query::search::IndexTarget;
+use firn_search::{TenantRestriction, count_of_tenant};
+use firn_segment::segment::Segment;
 
 use super::Core;
 use super::addressing::restriction;
 use super::state::{IndexState, Served, ShardSlot};
 use crate::mounts::MountedShard;
-use firn_search::{TenantRestriction, count_of_tenant};
-use firn_segment::segment::Segment;
 
 impl Core {
     /// Returns the statistics of every shard of the target, by index name.

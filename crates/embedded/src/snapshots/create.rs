@@ -7,10 +7,12 @@ use std::sync::atomic::Ordering;
 
 use firn_engine::RequestContext;
 use firn_engine::snapshot::{CreateSnapshot, ShardStage, SnapshotInfo};
-use firn_model::metadata::{DataStream, GlobalState, IndexMetadata, Metadata};
-use firn_model::names::{resolve, resolve_date_math};
+use firn_model::metadata::{DataStream, GlobalState, IndexMetadata, Metadata, resolve};
+use firn_model::names::resolve_date_math;
 use firn_model::repository::{invalid_snapshot_name, validate_snapshot_name};
 use firn_model::{Error, ErrorKind, Result};
+use firn_segment::frozen_segment::FrozenSegment;
+use firn_shard::Shard;
 use firn_storage::disk::{AppendWriter, Disk};
 use firn_storage::object::LocalFile;
 use firn_storage::repository::{
@@ -24,8 +26,6 @@ use super::status::info_of;
 use super::{Use, Work, aborted, check_operator, status};
 use crate::engine::Core;
 use crate::engine::state::{IndexState, ShardSlot};
-use firn_segment::frozen_segment::FrozenSegment;
-use firn_shard::Shard;
 
 /// How often a snapshot may lose objects that it relies on to a sweep before it fails.
 const SWEPT_MAX: usize = 16;

@@ -11,6 +11,7 @@ use firn_embedded::EmbeddedConfig;
 use firn_engine::admin::ScrubStats;
 use firn_engine::{Engine, ErrorKind};
 use firn_storage::RealDisk;
+use firn_testkit::copy_folder;
 use serde_json::{Value, json};
 
 use crate::mount_damage::files_below;
@@ -119,19 +120,6 @@ fn answers(node: &Node, name: &str) -> Vec<Result<String, String>> {
     answers
 }
 
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let to = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy(&entry.path(), &to);
-        } else {
-            fs::copy(entry.path(), to).unwrap();
-        }
-    }
-}
-
 fn flip(path: &Path, position: usize, bit: u32) {
     let mut bytes = fs::read(path).unwrap();
     bytes[position] ^= 1 << bit;
@@ -184,7 +172,7 @@ fn a_flipped_bit_changes_no_answer() {
     let shard = node.shard_dir("logs", 0);
     let folder = closed(node);
     let saved = tempfile::tempdir().unwrap();
-    copy(&shard, saved.path());
+    copy_folder(&shard, saved.path());
     let mut files: Vec<PathBuf> = files_below(saved.path())
         .into_iter()
         .filter(|path| !path.to_string_lossy().contains("/wal/") && fs::metadata(path).unwrap().len() > 0)
@@ -211,7 +199,7 @@ fn a_flipped_bit_changes_no_answer() {
         // All files in rotation, so that small ones are damaged as often as large ones.
         let file = &files[number as usize % files.len()];
         fs::remove_dir_all(&shard).unwrap();
-        copy(saved.path(), &shard);
+        copy_folder(saved.path(), &shard);
         let path = shard.join(file);
         let position = random.usize(0..fs::metadata(&path).unwrap().len() as usize);
         let bit = random.u32(0..8);

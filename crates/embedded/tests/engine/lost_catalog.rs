@@ -10,28 +10,15 @@ use firn_engine::{Engine as _, ErrorKind, RequestContext, Scope};
 use firn_model::metadata::Command;
 use firn_model::tenant::TenantId;
 use firn_storage::disk::RealDisk;
+use firn_testkit::copy_folder;
 use serde_json::json;
 
 use crate::node::{Node, add, ctx, index};
 
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        match entry.file_type().unwrap().is_dir() {
-            true => copy(&entry.path(), &target),
-            false => {
-                fs::copy(entry.path(), target).unwrap();
-            }
-        }
-    }
-}
-
 /// Returns a copy of a running node's data folder, as after a kill.
 fn killed(node: &Node) -> Arc<tempfile::TempDir> {
     let folder = Arc::new(tempfile::tempdir().unwrap());
-    copy(node.path(), folder.path());
+    copy_folder(node.path(), folder.path());
     folder
 }
 
@@ -175,7 +162,7 @@ fn a_folder_that_the_catalog_does_not_name_is_set_aside_and_can_be_adopted() {
     other.run(other.engine.close()).unwrap();
     let dir = other.shard_dir("three", 0).parent().unwrap().to_owned();
     let uuid = dir.file_name().unwrap().to_str().unwrap().to_owned();
-    copy(&dir, &node.path().join("indices").join(&uuid));
+    copy_folder(&dir, &node.path().join("indices").join(&uuid));
     let unknown = node.path().join("indices/not-an-index");
     fs::create_dir_all(&unknown).unwrap();
     fs::write(unknown.join("notes.txt"), "mine").unwrap();
@@ -241,14 +228,14 @@ fn the_files_of_a_deleted_index_go_with_the_next_start() {
     let node = two_indices();
     let dir = node.shard_dir("two", 0).parent().unwrap().to_owned();
     let kept = tempfile::tempdir().unwrap();
-    copy(&dir, kept.path());
+    copy_folder(&dir, kept.path());
     node.execute(Command::DeleteIndices {
         names: vec!["two".to_owned()],
     })
     .unwrap();
     assert!(!dir.exists());
     // As if the process had ended before it removed the files.
-    copy(kept.path(), &dir);
+    copy_folder(kept.path(), &dir);
     let node = node.reopen();
     let report = node.engine.recovery_report();
     assert_eq!((report.removed_folder_count, report.quarantined_folder_count), (1, 0));

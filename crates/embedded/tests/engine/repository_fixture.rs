@@ -5,7 +5,6 @@
 //! data in stores stays as it was written. If a format changes within a version, its folder gets a new name in
 //! [`NAMES`].
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,6 +14,7 @@ use firn_engine::{Engine as _, RequestContext, Scope};
 use firn_model::metadata::Command;
 use firn_model::tenant::TenantId;
 use firn_query::search::SearchRequest;
+use firn_testkit::copy_folder;
 use serde_json::{Value, json};
 
 use crate::mounts::use_cache;
@@ -33,20 +33,6 @@ fn fixture(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("tests/engine/fixtures")
         .join(name)
-}
-
-fn copy(from: &Path, to: &Path) -> u64 {
-    fs::create_dir_all(to).unwrap();
-    let mut bytes = 0;
-    for entry in fs::read_dir(from).unwrap_or_else(|error| panic!("{}: {error}", from.display())) {
-        let entry = entry.unwrap();
-        let to = to.join(entry.file_name());
-        bytes += match entry.file_type().unwrap().is_dir() {
-            true => copy(&entry.path(), &to),
-            false => fs::copy(entry.path(), to).unwrap(),
-        };
-    }
-    bytes
 }
 
 fn node(repositories: &Path, settings: Value) -> Node {
@@ -116,7 +102,7 @@ fn write(name: &str) {
     node.write(delete("plain", "p-5"));
     node.write(index("plain", "p-1", json!({"host": "changed", "n": 1000})));
     snapshot(&node, "second", "*").unwrap();
-    let bytes = copy(&folder.path().join("backups"), &fixture(name));
+    let bytes = copy_folder(&folder.path().join("backups"), &fixture(name));
     assert!(bytes < BYTES_MAX, "{bytes}");
 }
 
@@ -238,7 +224,7 @@ fn mounted(node: &Node, name: &str, storage: Storage, prefix: &str) {
 
 fn is_read(name: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let bytes = copy(&fixture(name), &folder.path().join("backups"));
+    let bytes = copy_folder(&fixture(name), &folder.path().join("backups"));
     assert!(bytes > 0 && bytes < BYTES_MAX, "{name}: {bytes}");
     let node = node(folder.path(), json!({"location": "backups", "readonly": true}));
     let infos = node

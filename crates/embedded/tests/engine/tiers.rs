@@ -12,6 +12,7 @@ use firn_engine::tiers::Tiers as _;
 use firn_model::metadata::Command;
 use firn_model::tier::Tier;
 use firn_storage::disk::RealDisk;
+use firn_testkit::copy_folder;
 use serde_json::json;
 
 use crate::node::{Node, add, ctx, index, target};
@@ -235,18 +236,6 @@ struct Ends<'a>(&'a AtomicBool);
 impl Drop for Ends<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Relaxed);
-    }
-}
-
-fn copy_folder(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        match entry.file_type().unwrap().is_dir() {
-            true => copy_folder(&entry.path(), &target),
-            false => drop(std::fs::copy(entry.path(), target).unwrap()),
-        }
     }
 }
 

@@ -137,22 +137,6 @@ pub fn files(root: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Copies a folder recursively. Files are copied, never linked: the copy gets damaged.
-pub fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    fs::set_permissions(to, fs::metadata(from).unwrap().permissions()).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        match entry.file_type().unwrap().is_dir() {
-            true => copy(&entry.path(), &target),
-            false => {
-                fs::copy(entry.path(), target).unwrap();
-            }
-        }
-    }
-}
-
 /// Returns the folders of shards, as paths below `root`: `data/indices/UUID/SHARD`.
 pub fn shard_folders(root: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = files(root)

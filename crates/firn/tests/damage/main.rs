@@ -23,8 +23,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use battery::{Question, ask, questions};
 use case::{Case, End, Prepared};
 use damages::Damage;
-use files::{Class, copy, files};
-use firn_testkit::seed;
+use files::{Class, files};
+use firn_testkit::{copy_folder, seed};
 use world::Keys;
 
 /// Cases of a run in the test suite.
@@ -64,7 +64,7 @@ fn record(root: &Path, name: &'static str, questions: &[Question]) -> Prepared {
     let keys = Keys::read(&folder);
     let mut rounds = (0..2).map(|_| {
         let own = tempfile::tempdir().unwrap();
-        copy(&folder, own.path());
+        copy_folder(&folder, own.path());
         let node = world::start(own.path(), &[]).unwrap();
         let told: Vec<_> = questions
             .iter()
@@ -105,7 +105,7 @@ fn record(root: &Path, name: &'static str, questions: &[Question]) -> Prepared {
 
 fn run_one(case: &Case, prepared: &Prepared, questions: &[Question]) -> Result<End, String> {
     let own = tempfile::tempdir().unwrap();
-    copy(&prepared.folder, own.path());
+    copy_folder(&prepared.folder, own.path());
     case::run(case, prepared, own.path(), questions)
 }
 

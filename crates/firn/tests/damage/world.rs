@@ -7,10 +7,8 @@ use std::process::{Command, Stdio};
 use anyhow::Result;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use firn_testkit::{Client, Node, NodeOptions};
+use firn_testkit::{Client, Node, NodeOptions, copy_folder};
 use serde_json::{Value, json};
-
-use crate::files::copy;
 
 pub const PASSWORD: &str = "correct horse";
 /// Events of the shared stream of two tenants, before the kill and after it.
@@ -100,7 +98,7 @@ pub fn prepare(root: &Path) {
     warm_up(&operator);
     node.stop().unwrap();
     std::fs::remove_file(folder.join("firn.log")).unwrap();
-    copy(&folder, &root.join("stopped"));
+    copy_folder(&folder, &root.join("stopped"));
 
     let node = start(&folder, &[]).unwrap();
     let operator = node.client().authorized(basic("elastic"));
@@ -112,7 +110,7 @@ pub fn prepare(root: &Path) {
     write_later(&operator, &alpha, &bravo);
     node.kill9().unwrap();
     std::fs::remove_file(folder.join("firn.log")).unwrap();
-    copy(&folder, &root.join("killed"));
+    copy_folder(&folder, &root.join("killed"));
 }
 
 fn put_secret(data: &Path) {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use firn_testkit::{Client, Node, seed};
+use firn_testkit::{Client, Node, copy_folder, seed};
 use serde_json::{Value, json};
 
 use crate::{ask, count, eventually, put_template, start_with, write};
@@ -98,17 +98,6 @@ fn counts(client: &Client, index: &str) -> [u64; 3] {
         assert_eq!(count(client, index, tenant), own, "{tenant} of {index}");
         own
     })
-}
-
-fn copy_folder(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap().flatten() {
-        let target = to.join(entry.file_name());
-        match entry.path().is_dir() {
-            true => copy_folder(&entry.path(), &target),
-            false => drop(std::fs::copy(entry.path(), target).unwrap()),
-        }
-    }
 }
 
 fn deletion(client: &Client) -> Value {

@@ -18,7 +18,7 @@ mod zone;
 #[cfg(test)]
 mod tests;
 
-pub use duration::{parse_duration_ms, parse_duration_setting_ms};
+pub use duration::{parse_duration_ms, parse_duration_setting_ms, print_duration_ms, print_exact_duration_ms};
 pub use format::DateFormat;
 pub use math::is_relative_to_now;
 pub use rounding::{CalendarUnit, Interval, Rounding};

@@ -5,12 +5,26 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::{ComponentTemplate, GlobalState, IndexMetadata, IndexTemplate, Metadata};
+use super::{ComponentTemplate, IndexMetadata, IndexTemplate, Metadata};
 use crate::ilm::Policies;
+use crate::settings::SettingsMap;
 use crate::{Error, Result};
 
 /// Setting with the uuid of the index that generated the document ids; see [`IndexMetadata::ids_of`].
 pub const IDS_OF: &str = "index.ids.uuid";
+
+/// Content of a snapshot besides indices and data streams.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct GlobalState {
+    /// By name.
+    pub component_templates: BTreeMap<String, Arc<ComponentTemplate>>,
+    /// By name.
+    pub index_templates: BTreeMap<String, Arc<IndexTemplate>>,
+    /// `persistent` settings, flat.
+    pub cluster_settings: SettingsMap,
+    /// Lifecycle policies.
+    pub ilm: Arc<Policies>,
+}
 
 impl GlobalState {
     /// Returns the global state of a node.

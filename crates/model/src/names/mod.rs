@@ -2,7 +2,6 @@
 
 mod date_math;
 mod private;
-mod resolve;
 mod validate;
 
 #[cfg(test)]
@@ -12,7 +11,6 @@ use serde_json::Value;
 
 pub use date_math::{is_relative_name, resolve_date_math};
 pub use private::{known_as, private_index_name};
-pub use resolve::{is_hidden, resolve, resolve_write};
 pub use validate::{problem_as_file_name, validate_alias_name, validate_data_stream_name, validate_index_name};
 
 /// Options of an index expression (`ignore_unavailable`, `allow_no_indices`, `expand_wildcards`).

@@ -1,13 +1,17 @@
 //! Conversion between nested and flat settings.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
-use super::SettingsMap;
 use super::kinds::plain;
 use crate::{Error, Result};
 
 /// Maximum settings of one request: far more than Elasticsearch has.
 const SETTINGS_MAX: usize = 10_000;
+
+/// Map from flat names (`index.number_of_shards`) to scalar values or lists, as typed (strings stay strings).
+pub type SettingsMap = BTreeMap<String, Value>;
 
 /// Flattens nested settings; with `prefix`, names without `index.` get that prefix. `null` is kept, because it resets a
 /// setting in an update. Lists must contain only scalars.

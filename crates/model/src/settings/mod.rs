@@ -13,7 +13,6 @@ mod update;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -21,7 +20,7 @@ use serde_json::{Map, Value};
 
 pub use bytes::{parse_bytes, parse_bytes_setting};
 pub(crate) use definitions::cluster_default_of;
-pub use flat::{flatten, nest, to_strings};
+pub use flat::{SettingsMap, flatten, nest, to_strings};
 pub(crate) use kinds::plain;
 pub use mounted::SnapshotStore;
 
@@ -33,9 +32,6 @@ use crate::{Error, Result};
 
 const TIME_START: &str = "index.time.start";
 const TIME_END: &str = "index.time.end";
-
-/// Map from flat names (`index.number_of_shards`) to scalar values or lists, as typed (strings stay strings).
-pub type SettingsMap = BTreeMap<String, Value>;
 
 /// Settings of one index: the typed values, and the values that firn uses, validated once.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,4 +1,7 @@
 //! Schedules: Elasticsearch's cron expressions (in UTC), or an interval.
+//!
+//! No crate reads exactly this dialect of Quartz: `croner` refuses ranges that wrap around (`FRI-MON`) and takes years
+//! up to 5000, `cron` needs a second date library, `cronexpr` has no seconds.
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;

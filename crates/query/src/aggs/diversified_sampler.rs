@@ -1,8 +1,6 @@
 //! `diversified_sampler` aggregation: one bucket of the best documents, with few of the same value.
 
-use std::collections::BTreeSet;
-
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::AggregationKind;
 use super::parse::{self, Request, unknown_field};
@@ -47,15 +45,10 @@ pub(super) fn parse(request: &Request<'_>) -> Result<AggregationKind> {
 
 impl DiversifiedSampler {
     pub(super) fn print(&self) -> Value {
-        let mut body = Map::new();
-        body.insert("field".into(), json!(self.field));
+        let mut body = parse::body_of(&self.field);
         body.insert("shard_size".into(), json!(self.shard_size));
         body.insert("max_docs_per_value".into(), json!(self.max_docs_per_value));
         Value::Object(body)
-    }
-
-    pub(super) fn fields(&self, fields: &mut BTreeSet<String>) {
-        fields.insert(self.field.clone());
     }
 }
 

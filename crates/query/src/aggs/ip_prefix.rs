@@ -1,8 +1,6 @@
 //! `ip_prefix` aggregation: a bucket per network of a given size.
 
-use std::collections::BTreeSet;
-
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::finish::Finisher;
 use super::finished::{Buckets, FinishedBucket, Keys};
@@ -88,25 +86,18 @@ impl IpPrefix {
     }
 
     pub(super) fn print(&self) -> Value {
-        let mut body = Map::new();
-        body.insert("field".into(), json!(self.field));
+        let mut body = parse::body_of(&self.field);
         body.insert("prefix_length".into(), json!(self.prefix_length));
         for (name, flag) in [
             ("is_ipv6", self.is_ipv6),
             ("append_prefix_length", self.append_prefix_length),
             ("keyed", self.keyed),
         ] {
-            if flag {
-                body.insert(name.into(), true.into());
-            }
+            parse::put_flag(&mut body, name, flag);
         }
         body.insert("min_doc_count".into(), json!(self.min_doc_count));
         parse::put(&mut body, "missing", self.missing.as_ref());
         Value::Object(body)
-    }
-
-    pub(super) fn fields(&self, fields: &mut BTreeSet<String>) {
-        fields.insert(self.field.clone());
     }
 }
 

@@ -1,7 +1,5 @@
 //! Common part of single-value metrics: the field, and the partial result.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Map, Value, json};
 
 use super::ValueFormat;
@@ -60,17 +58,9 @@ impl Metric {
     /// Like [`Metric::print`], but adds to `body`.
     pub(super) fn print_with(&self, mut body: Map<String, Value>) -> Value {
         body.insert("field".into(), json!(self.field));
-        if let Some(missing) = &self.missing {
-            body.insert("missing".into(), missing.clone());
-        }
-        if let Some(format) = &self.format {
-            body.insert("format".into(), json!(format));
-        }
+        parse::put(&mut body, "missing", self.missing.as_ref());
+        parse::put(&mut body, "format", self.format.as_ref());
         Value::Object(body)
-    }
-
-    pub(super) fn fields(&self, fields: &mut BTreeSet<String>) {
-        fields.insert(self.field.clone());
     }
 }
 

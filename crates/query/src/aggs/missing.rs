@@ -1,8 +1,6 @@
 //! `missing` aggregation: one bucket of the documents without a value.
 
-use std::collections::BTreeSet;
-
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use super::AggregationKind;
 use super::parse::{self, Request, unknown_field};
@@ -35,14 +33,9 @@ pub(super) fn parse(request: &Request<'_>) -> Result<AggregationKind> {
 
 impl MissingField {
     pub(super) fn print(&self) -> Value {
-        let mut body = Map::new();
-        body.insert("field".into(), json!(self.field));
+        let mut body = parse::body_of(&self.field);
         parse::put(&mut body, "missing", self.missing.as_ref());
         Value::Object(body)
-    }
-
-    pub(super) fn fields(&self, fields: &mut BTreeSet<String>) {
-        fields.insert(self.field.clone());
     }
 }
 

@@ -369,39 +369,44 @@ impl AggregationKind {
 
     fn fields(&self, fields: &mut BTreeSet<String>) {
         match self {
-            Self::Terms(terms) => terms.fields(fields),
-            Self::DateHistogram(histogram) => histogram.fields(fields),
-            Self::Min(metric)
-            | Self::Max(metric)
-            | Self::Sum(metric)
-            | Self::Avg(metric)
-            | Self::Stats(metric)
-            | Self::ValueCount(metric) => metric.fields(fields),
-            Self::Cardinality(cardinality) => cardinality.fields(fields),
+            Self::Terms(Terms { field, .. })
+            | Self::DateHistogram(DateHistogram { field, .. })
+            | Self::Histogram(Histogram { field, .. })
+            | Self::AutoDateHistogram(AutoDateHistogram { field, .. })
+            | Self::Range(Ranges { field, .. })
+            | Self::DateRange(Ranges { field, .. })
+            | Self::IpRange(Ranges { field, .. })
+            | Self::IpPrefix(IpPrefix { field, .. })
+            | Self::RareTerms(RareTerms { field, .. })
+            | Self::DiversifiedSampler(DiversifiedSampler { field, .. })
+            | Self::Missing(MissingField { field, .. })
+            | Self::Cardinality(Cardinality { field, .. })
+            | Self::StringStats(StringStats { field, .. })
+            | Self::Min(Metric { field, .. })
+            | Self::Max(Metric { field, .. })
+            | Self::Sum(Metric { field, .. })
+            | Self::Avg(Metric { field, .. })
+            | Self::Stats(Metric { field, .. })
+            | Self::ValueCount(Metric { field, .. }) => {
+                fields.insert(field.clone());
+            }
+            Self::ExtendedStats(ExtendedStats { metric, .. })
+            | Self::Percentiles(Percentiles { metric, .. })
+            | Self::PercentileRanks(PercentileRanks { metric, .. })
+            | Self::MedianAbsoluteDeviation(MedianAbsoluteDeviation { metric, .. })
+            | Self::Boxplot(Boxplot { metric, .. }) => {
+                fields.insert(metric.field.clone());
+            }
             Self::Filter(query) => fields.extend(query.fields()),
             Self::Filters(filters) => filters.fields(fields),
-            Self::Missing(missing) => missing.fields(fields),
-            Self::Range(ranges) | Self::DateRange(ranges) | Self::IpRange(ranges) => ranges.fields(fields),
-            Self::Histogram(histogram) => histogram.fields(fields),
             Self::TopHits(top) => top.fields(fields),
-            Self::ExtendedStats(part) => part.metric.fields(fields),
-            Self::Percentiles(part) => part.metric.fields(fields),
-            Self::PercentileRanks(part) => part.metric.fields(fields),
-            Self::MedianAbsoluteDeviation(part) => part.metric.fields(fields),
-            Self::Boxplot(part) => part.metric.fields(fields),
             Self::WeightedAvg(part) => part.fields(fields),
-            Self::StringStats(part) => part.fields(fields),
             Self::TopMetrics(part) => part.fields(fields),
-            Self::Pipeline(_) => {}
-            Self::AutoDateHistogram(auto) => auto.fields(fields),
             Self::MultiTerms(terms) => terms.fields(fields),
-            Self::RareTerms(rare) => rare.fields(fields),
             Self::Composite(composite) => composite.fields(fields),
-            Self::Global | Self::Sampler(_) => {}
             Self::SignificantTerms(terms) => terms.fields(fields),
-            Self::DiversifiedSampler(sampler) => sampler.fields(fields),
             Self::AdjacencyMatrix(matrix) => matrix.fields(fields),
-            Self::IpPrefix(prefix) => prefix.fields(fields),
+            Self::Global | Self::Sampler(_) | Self::Pipeline(_) => {}
         }
     }
 }

@@ -146,8 +146,7 @@ impl MultiTerms {
 
     pub(super) fn print(&self) -> Value {
         let one = |source: &MultiTermsSource| {
-            let mut body = Map::new();
-            body.insert("field".into(), json!(source.field));
+            let mut body = parse::body_of(&source.field);
             parse::put(&mut body, "missing", source.missing.as_ref());
             parse::put(&mut body, "format", source.format.as_ref());
             Value::Object(body)
@@ -160,12 +159,8 @@ impl MultiTerms {
         if self.shard_min_doc_count > 0 {
             body.insert("shard_min_doc_count".into(), json!(self.shard_min_doc_count));
         }
-        if !self.order.is_empty() {
-            body.insert("order".into(), order::print(&self.order));
-        }
-        if self.show_term_doc_count_error {
-            body.insert("show_term_doc_count_error".into(), true.into());
-        }
+        order::put(&mut body, &self.order);
+        parse::put_flag(&mut body, "show_term_doc_count_error", self.show_term_doc_count_error);
         Value::Object(body)
     }
 

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::sort_value::SortValue;
 use super::{Aggregation, AggregationKind, Aggregations, Bucket, Key, Partial};
@@ -53,7 +53,14 @@ fn parse_one(value: &Value) -> Result<(TermsOrder, bool)> {
     Ok((by, ascending))
 }
 
-pub(super) fn print(order: &[(TermsOrder, bool)]) -> Value {
+/// Inserts `order` into the body of a request, if it is not the default.
+pub(super) fn put(body: &mut Map<String, Value>, order: &[(TermsOrder, bool)]) {
+    if !order.is_empty() {
+        body.insert("order".into(), print(order));
+    }
+}
+
+fn print(order: &[(TermsOrder, bool)]) -> Value {
     let one = |(by, ascending): &(TermsOrder, bool)| {
         let key = match by {
             TermsOrder::Count => "_count",

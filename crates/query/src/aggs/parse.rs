@@ -379,6 +379,16 @@ pub(super) fn required_field(field: Option<String>) -> Result<String> {
     }
 }
 
+/// Returns the body of an aggregation over a field, to which its other options are added.
+pub(super) fn body_of(field: &str) -> Map<String, Value> {
+    Map::from_iter([("field".to_owned(), field.into())])
+}
+
+/// Inserts `key` if the flag is set.
+pub(super) fn put_flag(body: &mut Map<String, Value>, key: &str, flag: bool) {
+    put(body, key, flag.then_some(true));
+}
+
 /// Inserts `key` if there is a value.
 pub(super) fn put<T: serde::Serialize>(body: &mut Map<String, Value>, key: &str, value: Option<T>) {
     if let Some(value) = value {

@@ -1,5 +1,9 @@
 //! Partial results of aggregations, and their merge.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::Hash;
+
 use indexmap::IndexMap;
 
 use super::{
@@ -214,6 +218,24 @@ impl Partial {
             ))),
         }
     }
+}
+
+/// Merges buckets by key.
+pub(super) fn fold_buckets<K: Eq + Hash>(
+    own: &mut HashMap<K, Bucket>,
+    others: impl IntoIterator<Item = (K, Bucket)>,
+    room: &mut Room,
+) -> Result<()> {
+    for (key, bucket) in others {
+        match own.entry(key) {
+            Entry::Occupied(mut own) => own.get_mut().fold(bucket, room)?,
+            Entry::Vacant(vacant) => {
+                room.take_with(|| bucket.bucket_count())?;
+                vacant.insert(bucket);
+            }
+        }
+    }
+    Ok(())
 }
 
 fn count<'a>(buckets: impl IntoIterator<Item = &'a Bucket>) -> usize {

@@ -1,8 +1,6 @@
 //! Common part of `range`, `date_range` and `ip_range`.
 
-use std::collections::BTreeSet;
-
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::finish::Finisher;
 use super::finished::{Buckets, FinishedBucket, Keys};
@@ -73,20 +71,13 @@ impl Ranges {
     }
 
     pub(super) fn print(&self) -> Value {
-        let mut body = Map::new();
-        body.insert("field".into(), json!(self.field));
+        let mut body = parse::body_of(&self.field);
         body.insert("ranges".into(), self.ranges.iter().map(RangeSpec::print).collect());
-        if self.keyed {
-            body.insert("keyed".into(), true.into());
-        }
+        parse::put_flag(&mut body, "keyed", self.keyed);
         parse::put(&mut body, "missing", self.missing.as_ref());
         parse::put(&mut body, "format", self.format.as_ref());
         parse::put(&mut body, "time_zone", self.time_zone.as_ref());
         Value::Object(body)
-    }
-
-    pub(super) fn fields(&self, fields: &mut BTreeSet<String>) {
-        fields.insert(self.field.clone());
     }
 }
 

@@ -1,13 +1,13 @@
 //! `rare_terms` aggregation: a bucket per value that few documents have.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::finish::Finisher;
 use super::finished::{Buckets, FinishedBucket, Keys};
 use super::parse::{self, Request, unknown_field};
-use super::partial::Room;
+use super::partial::{Room, fold_buckets};
 use super::terms::TermsFilter;
 use super::{AggregationKind, Aggregations, Bucket, Key, KeyBytes, ValueFormat};
 use firn_model::{Error, Result};
@@ -79,8 +79,7 @@ pub(super) fn parse(request: &Request<'_>) -> Result<AggregationKind> {
 
 impl RareTerms {
     pub(super) fn print(&self) -> Value {
-        let mut body = Map::new();
-        body.insert("field".into(), json!(self.field));
+        let mut body = parse::body_of(&self.field);
         body.insert("max_doc_count".into(), json!(self.max_doc_count));
         parse::put(&mut body, "precision", self.precision.as_ref());
         parse::put(&mut body, "missing", self.missing.as_ref());
@@ -88,10 +87,6 @@ impl RareTerms {
         parse::put(&mut body, "exclude", self.exclude.as_ref().map(TermsFilter::print));
         parse::put(&mut body, "format", self.format.as_ref());
         Value::Object(body)
-    }
-
-    pub(super) fn fields(&self, fields: &mut BTreeSet<String>) {
-        fields.insert(self.field.clone());
     }
 }
 
@@ -135,15 +130,7 @@ impl RareTermsPartial {
     pub(super) fn fold(&mut self, other: Self, room: &mut Room) -> Result<()> {
         self.format.merge(&other.format);
         self.max_doc_count = self.max_doc_count.max(other.max_doc_count);
-        for (key, bucket) in other.buckets {
-            match self.buckets.get_mut(&key) {
-                Some(own) => own.fold(bucket, room)?,
-                None => {
-                    room.take_with(|| bucket.bucket_count())?;
-                    self.buckets.insert(key, bucket);
-                }
-            }
-        }
+        fold_buckets(&mut self.buckets, other.buckets, room)?;
         self.frequent.extend(other.frequent);
         if !self.frequent.is_empty() {
             let frequent = &self.frequent;

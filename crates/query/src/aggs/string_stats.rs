@@ -1,6 +1,6 @@
 //! `string_stats` aggregation: lengths of strings, and frequencies of their characters.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
@@ -51,16 +51,11 @@ pub(super) fn parse(request: &Request<'_>) -> Result<AggregationKind> {
 
 impl StringStats {
     pub(super) fn print(&self) -> Value {
-        let mut body = Map::new();
-        body.insert("field".into(), json!(self.field));
+        let mut body = parse::body_of(&self.field);
         parse::put(&mut body, "missing", self.missing.as_ref());
         body.insert("show_distribution".into(), json!(self.show_distribution));
         parse::put(&mut body, "format", self.format.as_ref());
         Value::Object(body)
-    }
-
-    pub(super) fn fields(&self, fields: &mut BTreeSet<String>) {
-        fields.insert(self.field.clone());
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::parse::{self, Request, unknown_field};
 use super::{AggregationKind, MetricPartial, ValueFormat};
@@ -75,8 +75,7 @@ impl Weighed {
     }
 
     fn print(&self) -> Value {
-        let mut body = Map::new();
-        body.insert("field".into(), json!(self.field));
+        let mut body = parse::body_of(&self.field);
         parse::put(&mut body, "missing", self.missing.as_ref());
         Value::Object(body)
     }
@@ -139,6 +138,7 @@ pub(super) fn answer(partial: &WeightedAvgPartial) -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde_json::json;
 
     use super::*;
     use crate::aggs::Partial;

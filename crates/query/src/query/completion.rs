@@ -66,3 +66,19 @@ pub(super) fn check(complete: impl Fn(&str, usize) -> Vec<Slot>, text: &str, exp
         .collect();
     assert_eq!(shown, expect, "{text}");
 }
+
+/// Checks the names that `field_names` finds in a text: each as written, and unescaped.
+#[cfg(test)]
+#[track_caller]
+pub(super) fn check_names(
+    field_names: impl Fn(&str) -> Vec<(Range<usize>, String)>,
+    text: &str,
+    expect: &[(&str, &str)],
+) {
+    let found = field_names(text);
+    let shown: Vec<(&str, &str)> = found
+        .iter()
+        .map(|(at, name)| (&text[at.clone()], name.as_str()))
+        .collect();
+    assert_eq!(shown, expect, "{text}");
+}

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use firn_model::dates::parse_duration_ms;
+use firn_model::{Error, Result};
 use serde_json::{Map, Value};
 
-use super::{SearchRequest, SortBy, SortKey, SortMissing, TrackTotalHits};
+use super::{SearchRequest, SortBy, SortKey, TrackTotalHits};
 use crate::json::{as_i64, as_text, token};
-use firn_model::{Error, Result};
 
 /// Maximum slices of one scroll or point in time (`index.max_slices_per_scroll`).
 const SLICES_MAX: u32 = 1024;
@@ -164,15 +164,7 @@ impl SearchRequest {
             && self.sort.last().is_some_and(|key| key.by != SortBy::ShardDoc)
             && values.is_none_or(|count| count == self.sort.len() + 1);
         if wanted {
-            self.sort.push(SortKey {
-                by: SortBy::ShardDoc,
-                descending: false,
-                missing: SortMissing::Last,
-                mode: None,
-                unmapped_type: None,
-                numeric_type: None,
-                format: None,
-            });
+            self.sort.push(SortKey::new(SortBy::ShardDoc));
         }
     }
 

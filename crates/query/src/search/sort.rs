@@ -55,6 +55,19 @@ pub(crate) fn print(keys: &[SortKey]) -> Value {
 }
 
 impl SortKey {
+    /// Creates a key with the defaults of `sort`: scores descending, everything else ascending.
+    pub fn new(by: SortBy) -> Self {
+        Self {
+            descending: by == SortBy::Score,
+            by,
+            missing: SortMissing::Last,
+            mode: None,
+            unmapped_type: None,
+            numeric_type: None,
+            format: None,
+        }
+    }
+
     fn print(&self) -> Value {
         let order = if self.descending { "desc" } else { "asc" };
         let mut options = json!({"order": order});
@@ -107,7 +120,7 @@ fn check_count(keys: &[SortKey]) -> Result<()> {
     Ok(())
 }
 
-/// Returns a key with its defaults: scores descending, everything else ascending.
+/// Returns the key of a name.
 fn named(name: &str) -> Result<SortKey> {
     let by = match name {
         "" => return Err(Error::illegal_argument("[sort] field name is null or empty")),
@@ -117,15 +130,7 @@ fn named(name: &str) -> Result<SortKey> {
         "_geo_distance" | "_script" => return Err(Error::not_implemented(format!("[sort] by [{name}]"))),
         field => SortBy::Field(field.to_owned()),
     };
-    Ok(SortKey {
-        descending: by == SortBy::Score,
-        by,
-        missing: SortMissing::Last,
-        mode: None,
-        unmapped_type: None,
-        numeric_type: None,
-        format: None,
-    })
+    Ok(SortKey::new(by))
 }
 
 fn one(value: &Value, keys: &mut Vec<SortKey>) -> Result<()> {

@@ -8,7 +8,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use firn_query::aggs::AggregationKind;
-use firn_query::search::{SearchRequest, SortBy, SortKey, SortMissing};
+use firn_query::search::{SearchRequest, SortBy, SortKey};
+use firn_segment::segment::Segment;
+use firn_segment::splits::dry_run::{Rows, on_rows};
+use firn_segment::splits::{OpenSplit, SplitBytes};
 use firn_storage::regions::GAP_BYTES_MAX;
 use tantivy::DocId;
 
@@ -16,9 +19,6 @@ use super::super::ShardSearch;
 use crate::run::matching_docs::DocRange;
 use crate::run::segment_run::ShardPlan;
 use crate::run::{newest_first, prefetch};
-use firn_segment::segment::Segment;
-use firn_segment::splits::dry_run::{Rows, on_rows};
-use firn_segment::splits::{OpenSplit, SplitBytes};
 
 /// Stored units of `@timestamp` per ms: of dates, and of dates with nanoseconds.
 const UNITS_PER_MS: [i64; 2] = [1, 1_000_000];
@@ -124,15 +124,7 @@ pub(crate) struct SplitDocuments {
 
 /// Returns the index order, which needs no reads.
 pub(super) fn in_index_order() -> Vec<SortKey> {
-    vec![SortKey {
-        by: SortBy::Doc,
-        descending: false,
-        missing: SortMissing::Last,
-        mode: None,
-        unmapped_type: None,
-        numeric_type: None,
-        format: None,
-    }]
+    vec![SortKey::new(SortBy::Doc)]
 }
 
 /// Removes rows that cannot be hits because of the order of hits.

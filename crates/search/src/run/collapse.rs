@@ -4,15 +4,15 @@ use firn_model::mapping::FieldType;
 use firn_model::{Error, Result};
 use firn_query::query::{Bool, Exists, Query, Term};
 use firn_query::search::{SortBy, SortKey, SortMissing};
+use firn_segment::columns::column::Number;
+use firn_segment::schema::Class;
+use firn_segment::segment::Segment;
 use serde_json::Value;
 use tantivy::DocId;
 
 use crate::compile::Compiler;
 use crate::compile::field::Target;
 use crate::sort::{SegmentKey, ShardKey, SortValue};
-use firn_segment::columns::column::Number;
-use firn_segment::schema::Class;
-use firn_segment::segment::Segment;
 
 /// The collapse field on one shard. Its values are read like those of a sort key.
 pub(crate) struct GroupField(ShardKey);
@@ -50,15 +50,7 @@ impl GroupField {
                 "cannot collapse on field `{path}` without `doc_values`"
             )));
         }
-        let key = SortKey {
-            by: SortBy::Field(path.to_owned()),
-            descending: false,
-            missing: SortMissing::Last,
-            mode: None,
-            unmapped_type: None,
-            numeric_type: None,
-            format: None,
-        };
+        let key = SortKey::new(SortBy::Field(path.to_owned()));
         Ok(Self(ShardKey::compile(compiler, &key)?))
     }
 

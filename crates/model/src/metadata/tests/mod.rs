@@ -2,6 +2,7 @@ mod ilm;
 mod mounts;
 mod periods;
 mod repositories;
+mod resolve;
 mod rollover;
 mod slm;
 mod templates;
@@ -10,6 +11,8 @@ mod view;
 use serde_json::json;
 
 use super::*;
+use crate::ilm::Policies;
+use crate::slm::SnapshotPolicies;
 use crate::{Error, ErrorKind};
 
 const DAY_MS: i64 = 86_400_000;

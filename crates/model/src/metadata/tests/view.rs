@@ -173,13 +173,13 @@ fn a_private_index_hides_later_shared_names_from_its_tenant() {
     ));
     let of_a = view_of(&world, "a");
     for name in ["late", "stream", "alias"] {
-        let read = crate::names::resolve(&[name.to_owned()], IndicesOptions::default(), &of_a, NOW_MS).unwrap();
+        let read = resolve(&[name.to_owned()], IndicesOptions::default(), &of_a, NOW_MS).unwrap();
         let read: Vec<&str> = read.iter().map(|index| index.name.as_str()).collect();
         let private = format!("a~{name}");
         assert_eq!(read, [private.as_str()]);
-        assert_eq!(crate::names::resolve_write(name, &of_a, NOW_MS).unwrap().index, private);
+        assert_eq!(resolve_write(name, &of_a, NOW_MS).unwrap().index, private);
         let wild = [format!("{name}*")];
-        let found = crate::names::resolve(&wild, IndicesOptions::default(), &of_a, NOW_MS).unwrap();
+        let found = resolve(&wild, IndicesOptions::default(), &of_a, NOW_MS).unwrap();
         assert!(found.iter().any(|index| index.name == private), "{found:?}");
         assert!(
             found

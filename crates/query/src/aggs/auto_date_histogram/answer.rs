@@ -1,16 +1,15 @@
 //! Partial result and answer of `auto_date_histogram`: merges, widens and prints buckets, empty ones included.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
+use firn_model::Result;
 use firn_model::dates::DateFormat;
 
 use super::{AutoDateHistogram, Ladder};
 use crate::aggs::finish::Finisher;
 use crate::aggs::finished::{Buckets, FinishedBucket, Keys};
-use crate::aggs::partial::Room;
+use crate::aggs::partial::{Room, fold_buckets};
 use crate::aggs::{Aggregations, Bucket, ValueFormat};
-use firn_model::Result;
 
 /// Partial result of `auto_date_histogram`. Its width is the finest one with few enough buckets, independent of the
 /// merge order: widths nest, so the wider buckets of the whole are counted exactly from the narrower ones of its parts.
@@ -37,15 +36,9 @@ impl AutoDateHistogramPartial {
             self.widen(&ladder, rung)?;
         }
         let rounding = ladder.rounding(rung);
-        for (start, bucket) in other.buckets {
-            match self.buckets.entry(rounding.round_down(start)) {
-                Entry::Occupied(mut own) => own.get_mut().fold(bucket, room)?,
-                Entry::Vacant(vacant) => {
-                    room.take_with(|| bucket.bucket_count())?;
-                    vacant.insert(bucket);
-                }
-            }
-        }
+        let others = other.buckets.into_iter();
+        let others = others.map(|(start, bucket)| (rounding.round_down(start), bucket));
+        fold_buckets(&mut self.buckets, others, room)?;
         self.settle(&ladder)?;
         self.ladder = Some(ladder);
         Ok(())
@@ -74,14 +67,9 @@ impl AutoDateHistogramPartial {
     fn widen(&mut self, ladder: &Ladder, rung: usize) -> Result<()> {
         self.rung = rung;
         let rounding = ladder.rounding(rung);
-        for (start, bucket) in std::mem::take(&mut self.buckets) {
-            let start = rounding.round_down(start);
-            self.buckets
-                .entry(start)
-                .or_default()
-                .fold(bucket, &mut Room::new(usize::MAX))?;
-        }
-        Ok(())
+        let narrow = std::mem::take(&mut self.buckets).into_iter();
+        let wide = narrow.map(|(start, bucket)| (rounding.round_down(start), bucket));
+        fold_buckets(&mut self.buckets, wide, &mut Room::new(usize::MAX))
     }
 }
 

@@ -3,14 +3,12 @@
 mod answer;
 mod ladder;
 
-use std::collections::BTreeSet;
-
 use firn_model::dates::{CalendarUnit, DateFormat, Zone};
-use serde_json::{Map, Value, json};
+use firn_model::{Error, Result};
+use serde_json::{Value, json};
 
 use super::AggregationKind;
 use super::parse::{self, Request, unknown_field};
-use firn_model::{Error, Result};
 
 pub use answer::AutoDateHistogramPartial;
 pub(super) use answer::answer;
@@ -119,8 +117,7 @@ impl AutoDateHistogram {
     }
 
     pub(super) fn print(&self) -> Value {
-        let mut body = Map::new();
-        body.insert("field".into(), json!(self.field));
+        let mut body = parse::body_of(&self.field);
         body.insert("buckets".into(), json!(self.buckets));
         let minimum = self.minimum_interval.and_then(|unit| {
             let named = MINIMUMS.iter().find(|(_, other)| *other == unit);
@@ -131,10 +128,6 @@ impl AutoDateHistogram {
         parse::put(&mut body, "format", self.format.as_ref());
         parse::put(&mut body, "missing", self.missing.as_ref());
         Value::Object(body)
-    }
-
-    pub(super) fn fields(&self, fields: &mut BTreeSet<String>) {
-        fields.insert(self.field.clone());
     }
 }
 

@@ -3,8 +3,6 @@
 mod hash;
 mod sketch;
 
-use std::collections::BTreeSet;
-
 use serde_json::{Map, Value, json};
 
 use super::AggregationKind;
@@ -67,17 +65,12 @@ impl Cardinality {
     }
 
     pub(super) fn print(&self) -> Value {
-        let mut body = Map::new();
-        body.insert("field".into(), json!(self.field));
+        let mut body = parse::body_of(&self.field);
         if self.precision_threshold != PRECISION_THRESHOLD {
             body.insert("precision_threshold".into(), json!(self.precision_threshold));
         }
         parse::put(&mut body, "missing", self.missing.as_ref());
         Value::Object(body)
-    }
-
-    pub(super) fn fields(&self, fields: &mut BTreeSet<String>) {
-        fields.insert(self.field.clone());
     }
 }
 

@@ -1,7 +1,6 @@
 //! Partial result and answer of `composite`: the first buckets of the page, merged and printed.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
 use serde_json::{Map, Value};
 
@@ -9,7 +8,7 @@ use super::{Composite, CompositeOrder, SourceKind};
 use crate::aggs::finish::Finisher;
 use crate::aggs::finished::{Buckets, FinishedBucket, Keys};
 use crate::aggs::histogram;
-use crate::aggs::partial::Room;
+use crate::aggs::partial::{Room, fold_buckets};
 use crate::aggs::{Aggregations, Bucket, Key, KeyBytes, ValueFormat};
 use firn_model::Result;
 
@@ -35,15 +34,7 @@ impl CompositePartial {
             }
         }
         self.order = self.order.take().or(other.order);
-        for (key, bucket) in other.buckets {
-            match self.buckets.entry(key) {
-                Entry::Occupied(mut own) => own.get_mut().fold(bucket, room)?,
-                Entry::Vacant(vacant) => {
-                    room.take_with(|| bucket.bucket_count())?;
-                    vacant.insert(bucket);
-                }
-            }
-        }
+        fold_buckets(&mut self.buckets, other.buckets, room)?;
         self.cut();
         Ok(())
     }

@@ -1,13 +1,13 @@
 //! Sources of a `composite` aggregation.
 
 use firn_model::dates::{Interval, Rounding, Zone};
+use firn_model::{Error, Result};
 use serde_json::{Map, Value, json};
 
 use super::NAME;
 use crate::aggs::date_histogram;
 use crate::aggs::parse::{self, unknown_field};
 use crate::json::token;
-use firn_model::{Error, Result};
 
 /// One source: a field, and the conversion of its values to keys.
 #[derive(Debug, Clone, PartialEq)]
@@ -201,8 +201,7 @@ impl CompositeSource {
     }
 
     pub(super) fn print(&self) -> Value {
-        let mut body = Map::new();
-        body.insert("field".into(), json!(self.field));
+        let mut body = parse::body_of(&self.field);
         let kind = match &self.kind {
             SourceKind::Terms => "terms",
             SourceKind::Histogram { interval } => {
@@ -225,9 +224,7 @@ impl CompositeSource {
         if !self.ascending {
             body.insert("order".into(), "desc".into());
         }
-        if self.missing_bucket {
-            body.insert("missing_bucket".into(), true.into());
-        }
+        parse::put_flag(&mut body, "missing_bucket", self.missing_bucket);
         if let Some(first) = self.missing_first {
             body.insert("missing_order".into(), if first { "first" } else { "last" }.into());
         }

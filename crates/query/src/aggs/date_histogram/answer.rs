@@ -1,17 +1,16 @@
 //! Partial result and answer of `date_histogram`: merges and prints buckets, empty ones included.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
 use firn_model::dates::DateFormat;
+use firn_model::{Error, Result};
 
 use super::{BoundsMs, DateHistogram, is_instant};
 use crate::aggs::finish::Finisher;
 use crate::aggs::finished::{Buckets, FinishedBucket, Keys};
 use crate::aggs::order::{Ranked, Sorter};
-use crate::aggs::partial::Room;
+use crate::aggs::partial::{Room, fold_buckets};
 use crate::aggs::{Aggregations, Bucket, Key, ValueFormat};
-use firn_model::{Error, Result};
 
 /// Partial result of `date_histogram`.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -25,16 +24,7 @@ pub struct DateHistogramPartial {
 impl DateHistogramPartial {
     pub(in crate::aggs) fn fold(&mut self, other: Self, room: &mut Room) -> Result<()> {
         self.format.merge(&other.format);
-        for (key, bucket) in other.buckets {
-            match self.buckets.entry(key) {
-                Entry::Occupied(mut own) => own.get_mut().fold(bucket, room)?,
-                Entry::Vacant(vacant) => {
-                    room.take_with(|| bucket.bucket_count())?;
-                    vacant.insert(bucket);
-                }
-            }
-        }
-        Ok(())
+        fold_buckets(&mut self.buckets, other.buckets, room)
     }
 }
 

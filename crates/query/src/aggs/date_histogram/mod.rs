@@ -2,16 +2,14 @@
 
 mod answer;
 
-use std::collections::BTreeSet;
-
 use firn_model::dates::{CalendarUnit, DateFormat, Rounding, Zone, parse_duration_ms};
+use firn_model::{Error, Result};
 use serde_json::{Map, Value, json};
 
 use super::order;
 use super::parse::{self, Request, unknown_field};
 use super::{AggregationKind, TermsOrder};
 use crate::json::token;
-use firn_model::{Error, Result};
 
 pub use answer::DateHistogramPartial;
 pub(super) use answer::answer;
@@ -273,8 +271,7 @@ impl DateHistogram {
     }
 
     pub(super) fn print(&self) -> Value {
-        let mut body = Map::new();
-        body.insert("field".into(), json!(self.field));
+        let mut body = parse::body_of(&self.field);
         print_interval(self.interval, &mut body);
         let bounds = |bounds: &(Value, Value)| json!({"min": bounds.0, "max": bounds.1});
         parse::put(&mut body, "time_zone", self.time_zone.as_ref());
@@ -284,19 +281,11 @@ impl DateHistogram {
         body.insert("min_doc_count".into(), json!(self.min_doc_count));
         parse::put(&mut body, "extended_bounds", self.extended_bounds.as_ref().map(bounds));
         parse::put(&mut body, "hard_bounds", self.hard_bounds.as_ref().map(bounds));
-        if self.keyed {
-            body.insert("keyed".into(), true.into());
-        }
+        parse::put_flag(&mut body, "keyed", self.keyed);
         parse::put(&mut body, "format", self.format.as_ref());
         parse::put(&mut body, "missing", self.missing.as_ref());
-        if !self.order.is_empty() {
-            body.insert("order".into(), order::print(&self.order));
-        }
+        order::put(&mut body, &self.order);
         Value::Object(body)
-    }
-
-    pub(super) fn fields(&self, fields: &mut BTreeSet<String>) {
-        fields.insert(self.field.clone());
     }
 }
 

@@ -1,14 +1,13 @@
 //! Partial result and answer of `histogram`: merges and prints buckets, empty ones included.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
 use super::Histogram;
 use crate::aggs::finish::Finisher;
 use crate::aggs::finished::{Buckets, FinishedBucket, Keys};
 use crate::aggs::key::float;
 use crate::aggs::order::Sorter;
-use crate::aggs::partial::Room;
+use crate::aggs::partial::{Room, fold_buckets};
 use crate::aggs::{Aggregations, Bucket, Key, KeyBytes, ValueFormat};
 use firn_model::Result;
 
@@ -24,16 +23,7 @@ pub struct HistogramPartial {
 impl HistogramPartial {
     pub(in crate::aggs) fn fold(&mut self, other: Self, room: &mut Room) -> Result<()> {
         self.format.merge(&other.format);
-        for (key, bucket) in other.buckets {
-            match self.buckets.entry(key) {
-                Entry::Occupied(mut own) => own.get_mut().fold(bucket, room)?,
-                Entry::Vacant(vacant) => {
-                    room.take_with(|| bucket.bucket_count())?;
-                    vacant.insert(bucket);
-                }
-            }
-        }
-        Ok(())
+        fold_buckets(&mut self.buckets, other.buckets, room)
     }
 }
 

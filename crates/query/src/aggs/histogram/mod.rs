@@ -2,9 +2,7 @@
 
 mod answer;
 
-use std::collections::BTreeSet;
-
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::order;
 use super::parse::{self, Request, unknown_field};
@@ -192,8 +190,7 @@ impl Histogram {
     }
 
     pub(super) fn print(&self) -> Value {
-        let mut body = Map::new();
-        body.insert("field".into(), json!(self.field));
+        let mut body = parse::body_of(&self.field);
         body.insert("interval".into(), json!(self.interval));
         if self.offset != 0.0 {
             body.insert("offset".into(), json!(self.offset));
@@ -201,19 +198,11 @@ impl Histogram {
         body.insert("min_doc_count".into(), json!(self.min_doc_count));
         parse::put(&mut body, "extended_bounds", self.extended_bounds.print());
         parse::put(&mut body, "hard_bounds", self.hard_bounds.print());
-        if self.keyed {
-            body.insert("keyed".into(), true.into());
-        }
+        parse::put_flag(&mut body, "keyed", self.keyed);
         parse::put(&mut body, "format", self.format.as_ref());
         parse::put(&mut body, "missing", self.missing.as_ref());
-        if !self.order.is_empty() {
-            body.insert("order".into(), order::print(&self.order));
-        }
+        order::put(&mut body, &self.order);
         Value::Object(body)
-    }
-
-    pub(super) fn fields(&self, fields: &mut BTreeSet<String>) {
-        fields.insert(self.field.clone());
     }
 }
 

@@ -1,14 +1,13 @@
 //! Partial result and answer of `significant_terms`: merges, scores and prints buckets.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
 use super::SignificantTerms;
 use super::heuristic::Counts;
 use crate::aggs::finish::Finisher;
 use crate::aggs::finished::{Buckets, FinishedBucket, Keys};
 use crate::aggs::key::float;
-use crate::aggs::partial::Room;
+use crate::aggs::partial::{Room, fold_buckets};
 use crate::aggs::{Aggregations, Bucket, Key, KeyBytes, ValueFormat};
 use firn_model::Result;
 
@@ -39,16 +38,7 @@ impl SignificantTermsPartial {
         for (key, count) in other.background {
             *self.background.entry(key).or_default() += count;
         }
-        for (key, bucket) in other.buckets {
-            match self.buckets.entry(key) {
-                Entry::Occupied(mut own) => own.get_mut().fold(bucket, room)?,
-                Entry::Vacant(vacant) => {
-                    room.take_with(|| bucket.bucket_count())?;
-                    vacant.insert(bucket);
-                }
-            }
-        }
-        Ok(())
+        fold_buckets(&mut self.buckets, other.buckets, room)
     }
 
     fn background_of(&self, key: &KeyBytes) -> u64 {

@@ -5,7 +5,7 @@ mod heuristic;
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::AggregationKind;
 use super::parse::{self, Request, unknown_field};
@@ -113,8 +113,7 @@ impl SignificantTerms {
     }
 
     pub(super) fn print(&self) -> Value {
-        let mut body = Map::new();
-        body.insert("field".into(), json!(self.field));
+        let mut body = parse::body_of(&self.field);
         body.insert("size".into(), json!(self.size));
         parse::put(&mut body, "shard_size", self.shard_size);
         body.insert("min_doc_count".into(), json!(self.min_doc_count));

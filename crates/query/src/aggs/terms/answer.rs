@@ -1,7 +1,6 @@
 //! Partial result and answer of `terms`: merges, cuts and prints buckets.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
 use serde_json::Value;
 
@@ -11,7 +10,7 @@ use crate::aggs::finish::Finisher;
 use crate::aggs::finished::{Buckets, FinishedBucket, Keys, Level};
 use crate::aggs::key::double_text;
 use crate::aggs::order::{self, Ranked, Sorter};
-use crate::aggs::partial::Room;
+use crate::aggs::partial::{Room, fold_buckets};
 use crate::aggs::{Aggregations, Bucket, Key, KeyBytes, ValueFormat};
 use crate::cancel::{Cancel, Watch};
 use firn_model::{Error, Result};
@@ -141,16 +140,7 @@ impl TermsPartial {
         for (key, error) in other.reported_errors {
             *self.reported_errors.entry(key).or_default() += error;
         }
-        for (key, bucket) in other.buckets {
-            match self.buckets.entry(key) {
-                Entry::Occupied(mut own) => own.get_mut().fold(bucket, room)?,
-                Entry::Vacant(vacant) => {
-                    room.take_with(|| bucket.bucket_count())?;
-                    vacant.insert(bucket);
-                }
-            }
-        }
-        Ok(())
+        fold_buckets(&mut self.buckets, other.buckets, room)
     }
 
     /// Shards may map a field as integers and as floats: then all keys become floats.
@@ -167,10 +157,9 @@ impl TermsPartial {
         }
         if floats && integers {
             let as_float = |key: KeyBytes| KeyBytes::from_f64(Key::from(key).as_f64());
-            for (key, bucket) in std::mem::take(&mut self.buckets) {
-                let room = &mut Room::new(usize::MAX);
-                self.buckets.entry(as_float(key)).or_default().fold(bucket, room)?;
-            }
+            let buckets = std::mem::take(&mut self.buckets).into_iter();
+            let buckets = buckets.map(|(key, bucket)| (as_float(key), bucket));
+            fold_buckets(&mut self.buckets, buckets, &mut Room::new(usize::MAX))?;
             for (key, error) in std::mem::take(&mut self.reported_errors) {
                 *self.reported_errors.entry(as_float(key)).or_default() += error;
             }

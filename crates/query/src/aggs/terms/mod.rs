@@ -3,8 +3,6 @@
 mod answer;
 mod counts;
 
-use std::collections::BTreeSet;
-
 use serde_json::{Map, Value, json};
 
 use super::order;
@@ -247,29 +245,20 @@ impl Terms {
     }
 
     pub(super) fn print(&self) -> Value {
-        let mut body = Map::new();
-        body.insert("field".into(), json!(self.field));
+        let mut body = parse::body_of(&self.field);
         body.insert("size".into(), json!(self.size));
         parse::put(&mut body, "shard_size", self.shard_size);
         body.insert("min_doc_count".into(), json!(self.min_doc_count));
         if self.shard_min_doc_count > 0 {
             body.insert("shard_min_doc_count".into(), json!(self.shard_min_doc_count));
         }
-        if !self.order.is_empty() {
-            body.insert("order".into(), order::print(&self.order));
-        }
+        order::put(&mut body, &self.order);
         parse::put(&mut body, "missing", self.missing.as_ref());
         parse::put(&mut body, "include", self.include.as_ref().map(TermsFilter::print));
         parse::put(&mut body, "exclude", self.exclude.as_ref().map(TermsFilter::print));
-        if self.show_term_doc_count_error {
-            body.insert("show_term_doc_count_error".into(), true.into());
-        }
+        parse::put_flag(&mut body, "show_term_doc_count_error", self.show_term_doc_count_error);
         parse::put(&mut body, "format", self.format.as_ref());
         Value::Object(body)
-    }
-
-    pub(super) fn fields(&self, fields: &mut BTreeSet<String>) {
-        fields.insert(self.field.clone());
     }
 }
 

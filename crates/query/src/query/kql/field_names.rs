@@ -27,12 +27,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expect: &[(&str, &str)]) {
-        let found = field_names(text);
-        let shown: Vec<(&str, &str)> = found
-            .iter()
-            .map(|(at, name)| (&text[at.clone()], name.as_str()))
-            .collect();
-        assert_eq!(shown, expect, "{text}");
+        crate::query::completion::check_names(field_names, text, expect);
     }
 
     #[test]

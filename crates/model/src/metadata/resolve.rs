@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::{IndicesOptions, ResolvedIndex, WriteTarget, matches_pattern, resolve_date_math};
-use crate::metadata::{AliasMetadata, IndexMetadata, Metadata};
+use super::{AliasMetadata, IndexMetadata, Metadata};
+use crate::names::{IndicesOptions, ResolvedIndex, WriteTarget, matches_pattern, resolve_date_math};
 use crate::{Error, ErrorKind, Result};
 
 /// Maximum parts of one expression.
