@@ -9,6 +9,8 @@
 pub mod admin;
 pub mod aggs;
 pub mod capabilities;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
 pub mod context;
 pub mod cost;
 pub mod document;
