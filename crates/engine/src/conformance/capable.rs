@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use firn_model::metadata::Command;
 use firn_model::tenant::TenantId;
+use firn_query::query::Query;
+use firn_query::search::SearchRequest;
 use serde_json::json;
 
 use super::subject::{Subject, create, delete, index, index_raw, operator, refused, target, tenant};
 use super::{Failure, Verdict, ensure, same};
 use crate::admin::PurgeRequest;
 use crate::fields::FieldsInUseRequest;
-use crate::query::Query;
-use crate::search::SearchRequest;
 use crate::terms_enum::TermsEnumRequest;
 use crate::{Capability, ErrorKind, Progress, RequestContext};
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use firn_model::tenant::TenantId;
+use firn_query::search::SearchRequest;
 use serde_json::json;
 
 use super::subject::{Subject, index, index_raw, operator, target};
@@ -12,7 +13,6 @@ use super::{Failure, Verdict, ensure};
 use crate::admin::PurgeRequest;
 use crate::context::{CloseContexts, ContextKind};
 use crate::fields::FieldsInUseRequest;
-use crate::search::SearchRequest;
 use crate::terms_enum::TermsEnumRequest;
 use crate::{Capability, ErrorKind, Knowledge, Progress, RequestContext, Result};
 

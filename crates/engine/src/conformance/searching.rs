@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::subject::{Subject, ids_of, index, json_of, operator, refused, target};
 use super::{Failure, Verdict, ensure, same};
 use crate::ErrorKind;
-use crate::query::Query;
-use crate::search::{IndexTarget, SearchRequest};
+use firn_query::query::Query;
+use firn_query::search::{IndexTarget, SearchRequest};
 
 /// Creates an index with six documents; returns its name.
 async fn filled(subject: &Subject) -> Result<String, Failure> {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use firn_model::metadata::{Command, Metadata, Outcome};
 use firn_model::tenant::TenantId;
+use firn_query::search::{IndexTarget, SearchRequest, SearchResponse};
 use serde_json::{Value, json};
 
 use super::{Failure, Verdict, ensure, same};
@@ -14,7 +15,6 @@ use crate::document::{
     BulkItem, BulkItemResponse, BulkRequest, Expectation, GetRequest, Operation, Refresh, StoredDocument, Update,
     Written,
 };
-use crate::search::{IndexTarget, SearchRequest, SearchResponse};
 use crate::snapshot::PutRepository;
 use crate::{Engine, Error, ErrorKind, RequestContext, Scope};
 

@@ -6,6 +6,8 @@ use std::task::{Context, Poll, Waker};
 use async_trait::async_trait;
 use firn_model::metadata::{Command, Metadata, Outcome};
 use firn_model::tenant::TenantId;
+use firn_query::query::Query;
+use firn_query::search::{IndexTarget, QueryExplanation, SearchRequest, SearchResponse};
 
 use super::*;
 use crate::admin::{
@@ -20,9 +22,7 @@ use crate::document::{BulkRequest, BulkResponse, GetRequest, GetResult};
 use crate::fields::{FieldsInUse, FieldsInUseRequest};
 use crate::mounts::SearchableSnapshots;
 use crate::quarantine::QuarantinedFolders;
-use crate::query::Query;
 use crate::recovery::ShardRecovery;
-use crate::search::{IndexTarget, QueryExplanation, SearchRequest, SearchResponse};
 use crate::snapshot::{SnapshotErasure, SnapshotVerification, Snapshots};
 use crate::terms_enum::{TermsEnumRequest, TermsEnumResponse};
 use crate::tiers::{ShardMove, Tiers};

@@ -6,7 +6,7 @@ use super::subject::{Subject, create, delete, get, index, operator, refused, upd
 use super::{Verdict, ensure, same};
 use crate::ErrorKind;
 use crate::document::{BulkItem, BulkRequest, Effect, Expectation};
-use crate::source::SourceFilter;
+use firn_query::source::SourceFilter;
 
 pub(super) async fn a_document_is_created_changed_and_deleted(subject: &Subject) -> Verdict {
     let logs = subject.create("logs", json!({})).await?;
