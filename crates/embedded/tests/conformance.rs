@@ -20,7 +20,7 @@ fn open(folder: &Path, runtime: &Runtime) -> Arc<Embedded> {
     // Each reading of the clock is 1 ms later.
     let clock = AtomicI64::new(NOW_MS);
     let now = move || clock.fetch_add(1, Ordering::Relaxed);
-    let mut config = EmbeddedConfig::new(&folder.join("data"), Arc::new(RealDisk), Arc::new(now), 7);
+    let mut config = EmbeddedConfig::new(folder.join("data"), Arc::new(RealDisk), Arc::new(now), 7);
     config.write_threads = 2;
     config.search_threads = 2;
     // The machine that runs the tests may have a full disk.

@@ -9,7 +9,8 @@ use anyhow::Context as _;
 use firn_embedded::{RebuildReport, rebuild_catalog};
 use firn_storage::RealDisk;
 
-use crate::serve::{SettingsArgs, tier_paths};
+use crate::serve::tier_paths;
+use crate::settings_args::SettingsArgs;
 
 /// Arguments of `firn catalog`.
 #[derive(Debug, clap::Args)]

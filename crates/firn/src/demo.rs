@@ -19,7 +19,8 @@ use anyhow::{Context, bail};
 use fill::History;
 
 use crate::security;
-use crate::serve::{self, SettingsArgs, Stopping};
+use crate::serve::{self, Stopping};
+use crate::settings_args::SettingsArgs;
 use firn_tools::client::Client;
 
 /// The data stream of the fictional company.

@@ -10,6 +10,7 @@
 mod allocator;
 mod catalog;
 mod cli;
+mod clock;
 mod console;
 mod demo;
 mod file_modes;
@@ -23,6 +24,7 @@ mod scheduling;
 mod security;
 mod serve;
 mod settings;
+mod settings_args;
 mod shared_cache;
 mod tls;
 

@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use firn_auth::{Control, Parts, Password, SignInThrottleLimits};
 use firn_storage::RealDisk;
 
-use crate::serve::now_ms;
+use crate::clock::now_ms;
 use crate::settings::ServeSettings;
 
 /// The variable with the operator's password.

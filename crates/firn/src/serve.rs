@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use firn_api::{ApiConfig, AsyncSearchLimits, Security};
@@ -16,14 +16,13 @@ use firn_model::tier::Tier;
 use firn_storage::{Disk as _, RealDisk};
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::clock::now_ms;
 use crate::repositories::{self, Repositories};
 use crate::settings::address::Protection;
-use crate::settings::load::{Sources, Typed};
-use crate::settings::{FloodStage, ServeSettings, SettingsError, markdown};
+use crate::settings::{FloodStage, ServeSettings, markdown};
+use crate::settings_args::SettingsArgs;
 use crate::tls::TlsFiles;
-use crate::{
-    allocator, console, file_modes, keystore, lifecycle, logging, metrics, records, scheduling, security, shared_cache,
-};
+use crate::{allocator, console, file_modes, lifecycle, metrics, records, scheduling, security, shared_cache};
 
 /// An interrupt sooner after the first one counts as the same.
 const SECOND_INTERRUPT_AFTER: Duration = Duration::from_millis(300);
@@ -48,61 +47,6 @@ pub(crate) struct ServeArgs {
     /// unless security.enabled is set
     #[arg(long)]
     pub(crate) start_without_users: bool,
-}
-
-/// Sources of settings.
-#[derive(Debug, Default, clap::Args)]
-pub(crate) struct SettingsArgs {
-    /// Settings in YAML
-    #[arg(short = 'c', long = "config", value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-    /// A setting; may be repeated
-    #[arg(short = 'E', value_name = "NAME=VALUE")]
-    pub(crate) options: Vec<String>,
-    /// Short for -E path.data=DIR
-    #[arg(long, value_name = "DIR")]
-    pub(crate) data: Option<PathBuf>,
-    /// Short for -E http.port=PORT
-    #[arg(long, value_name = "PORT")]
-    pub(crate) port: Option<u16>,
-}
-
-impl SettingsArgs {
-    /// Collects and validates all settings; starts logging with them.
-    pub(crate) fn load(&self) -> anyhow::Result<ServeSettings> {
-        let typed = self.typed()?;
-        let mut settings = ServeSettings::validate(&typed)?;
-        settings.secrets = keystore::load(self.config.as_deref(), &settings.path_data)?;
-        logging::start(&settings.log_level, settings.log_format);
-        for warning in &typed.warnings {
-            tracing::warn!("{warning}");
-        }
-        Ok(settings)
-    }
-
-    /// Returns the configuration file and the data folder: the places of a keystore.
-    pub(crate) fn places(&self) -> anyhow::Result<(Option<&Path>, PathBuf)> {
-        let settings = ServeSettings::validate(&self.typed()?)?;
-        Ok((self.config.as_deref(), settings.path_data))
-    }
-
-    fn typed(&self) -> Result<Typed, SettingsError> {
-        let mut flags = Vec::new();
-        if let Some(data) = &self.data {
-            flags.push(("--data", "path.data", data.display().to_string()));
-        }
-        if let Some(port) = self.port {
-            flags.push(("--port", "http.port", port.to_string()));
-        }
-        Typed::load(Sources {
-            file: self.config.as_deref(),
-            environment: std::env::vars_os()
-                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-                .collect(),
-            options: &self.options,
-            flags,
-        })
-    }
 }
 
 /// Runs the command until a signal ends it.
@@ -409,13 +353,6 @@ fn node_id(cluster_uuid: &str) -> String {
         });
     let mut random = fastrand::Rng::with_seed(seed);
     base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(random.u128(..).to_le_bytes())
-}
-
-/// Returns the time of the system clock.
-pub(crate) fn now_ms() -> i64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// A file with the process id that is removed at the end of the process.

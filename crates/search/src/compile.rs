@@ -11,6 +11,7 @@ pub(crate) mod string_scan;
 pub(crate) mod text;
 pub(crate) mod weight;
 
+use crate::ShardSearch;
 use std::sync::Arc;
 
 use firn_model::Result;
@@ -45,6 +46,22 @@ pub(super) struct Compiler<'a> {
     pub(super) statistics: Option<&'a Statistics>,
     /// Records the terms that the query looks for; `None`: not needed.
     pub(super) marks: Option<&'a HighlightTerms>,
+}
+
+impl<'a> Compiler<'a> {
+    /// Returns a compiler for queries without scores: only which documents match.
+    pub(crate) fn of_shard(shard: &'a ShardSearch, now_ms: i64, guard: &'a Guard) -> Self {
+        Self {
+            snapshot: &shard.snapshot,
+            mapping: &shard.mapping,
+            default_fields: &shard.default_fields,
+            tenant: shard.tenant.as_ref(),
+            now_ms,
+            guard,
+            statistics: None,
+            marks: None,
+        }
+    }
 }
 
 impl Compiler<'_> {

@@ -3,6 +3,7 @@
 //! A [`ShardKey`] is a key of the request resolved against a mapping; opened on a segment, it is a [`SegmentKey`].
 //! A segment returns its keys as [`SortValue`]s.
 
+mod after;
 mod comparable;
 mod number;
 mod segment_key;
@@ -22,6 +23,7 @@ use firn_segment::columns::column::Number;
 use firn_segment::schema;
 use firn_segment::schema::Class;
 
+pub use self::after::After;
 use self::number::{Convert, Kind};
 pub(super) use self::segment_key::SegmentKey;
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use tantivy::directory::OwnedBytes;
 
-use crate::segment::AliveBits;
+/// Live documents of a segment, by document id: bit set = live.
+pub type AliveBits = tantivy::fastfield::AliveBitSet;
 
 /// Set of document ids. Clones are cheap and share memory until one of them changes.
 #[derive(Debug, Clone, Default)]

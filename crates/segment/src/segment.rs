@@ -5,11 +5,9 @@ use std::sync::Arc;
 use firn_model::ids::id_of_key;
 use tantivy::{DocId, SegmentReader};
 
+pub use crate::deletes::AliveBits;
 use crate::segment_memo::SegmentMemo;
 use crate::tenants::SegmentTenants;
-
-/// Live documents of a segment, by document id: bit set = live.
-pub type AliveBits = tantivy::fastfield::AliveBitSet;
 
 /// One immutable segment: a Tantivy index of one segment in a separate folder.
 pub struct Segment {

@@ -9,7 +9,7 @@ use firn_segment::catalog_version::{CatalogVersion, NotedVersion};
 use firn_storage::disk::Disk;
 use firn_storage::wal::Syncer;
 
-use super::replay::ReplayThreads;
+use super::replay_threads::ReplayThreads;
 
 /// Settings and components of one shard.
 #[derive(Clone)]

@@ -25,38 +25,6 @@ use crate::mapper::MappedDocument;
 /// Windows that wait for a thread. At this number another thread is started, or the reader processes a window.
 const WINDOWS_WAITING_MAX: usize = 2;
 
-/// Threads that the replays of a node may use besides those that open the shards.
-#[derive(Debug)]
-pub struct ReplayThreads {
-    free: AtomicUsize,
-}
-
-impl ReplayThreads {
-    /// Creates a pool of `count` threads.
-    pub fn new(count: usize) -> Arc<Self> {
-        Arc::new(Self {
-            free: AtomicUsize::new(count),
-        })
-    }
-
-    fn take(&self) -> Option<Taken<'_>> {
-        let less = |free: usize| free.checked_sub(1);
-        self.free
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, less)
-            .is_ok()
-            .then_some(Taken(&self.free))
-    }
-}
-
-/// Permit of [`ReplayThreads`]; returned when dropped.
-struct Taken<'a>(&'a AtomicUsize);
-
-impl Drop for Taken<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_add(1, Ordering::AcqRel);
-    }
-}
-
 /// Records that are mapped and placed together.
 struct Window {
     /// Counts from 0 in the order of the log.

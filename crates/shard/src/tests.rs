@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use firn_engine::document::{Effect, Expectation};
-use firn_model::ErrorKind;
+use firn_engine::document::{Effect, Expectation, Written};
 use firn_model::ids::AutoId;
 use firn_model::mapping::Mapping;
-use firn_model::settings::IndexSettings;
+use firn_model::settings::{Durability, IndexSettings};
+use firn_model::{Error, ErrorKind, Result};
 use firn_storage::disk::{Disk, RealDisk};
 use firn_storage::sim::{Operation as Step, SimDisk};
 use firn_storage::wal::Syncer;
@@ -26,7 +26,8 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use super::*;
-use crate::mapper::{CompiledMapping, Unmapped, map_document};
+use crate::live_segments::OpenSegment;
+use crate::mapper::{CompiledMapping, MappedDocument, Unmapped, map_document};
 
 type Documents = BTreeMap<String, String>;
 

@@ -5,7 +5,8 @@ use firn_storage::sim::SimDisk;
 use serde_json::json;
 
 use super::*;
-use crate::control::Parts;
+use crate::control::{Control, Parts};
+use crate::identity::Identity;
 use crate::sessions::{SessionLimits, SessionToken, View};
 use crate::sign_in_throttle::SignInThrottleLimits;
 use crate::users::{NewUser, Password};

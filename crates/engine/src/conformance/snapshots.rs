@@ -60,14 +60,16 @@ async fn names(subject: &Subject, repository: &str, pattern: &str) -> Result<Vec
 pub(super) async fn repositories_are_registered_and_listed(subject: &Subject) -> Verdict {
     let name = register(subject).await?;
     let snapshots = snapshots(subject)?;
-    let found = snapshots.repositories(&operator(), &[name.clone()]).await?;
+    let found = snapshots.repositories(&operator(), std::slice::from_ref(&name)).await?;
     let expect = subject.repository()?.kind;
     let found: Vec<(&str, &str)> = found.iter().map(|one| (one.name.as_str(), one.kind.as_str())).collect();
     same("repositories", found, [(name.as_str(), expect.as_str())])?;
     snapshots.verify_repository(&operator(), &name).await?;
     let forbidden = snapshots.repositories(&tenant("acme")?, &[]).await;
     refused("a request of a tenant", forbidden, ErrorKind::Forbidden)?;
-    snapshots.delete_repository(&operator(), &[name.clone()]).await?;
+    snapshots
+        .delete_repository(&operator(), std::slice::from_ref(&name))
+        .await?;
     let gone = snapshots.repositories(&operator(), &[name]).await;
     refused("an unregistered repository", gone, ErrorKind::RepositoryMissing)
 }

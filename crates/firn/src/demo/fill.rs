@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::{Demo, DemoArgs, STREAM};
-use crate::serve::now_ms;
+use crate::clock::now_ms;
 use firn_tools::client::Client;
 use firn_tools::generate::{Format, Generator, GeneratorConfig, Kind, Span, index_template};
 use firn_tools::ingest::grouped;

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::fill::{self, History};
 use super::{Demo, STREAM};
-use crate::serve::now_ms;
+use crate::clock::now_ms;
 use firn_tools::generate::{Generator, Span};
 
 /// Small enough that a dashboard moves, large enough to be one request.

@@ -13,9 +13,9 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use zeroize::Zeroizing;
 
-use crate::serve::SettingsArgs;
 use crate::settings::SettingsError;
 use crate::settings::definitions::{self, Kind};
+use crate::settings_args::SettingsArgs;
 use file::KeystoreFile;
 use format::Entries;
 use password::Ask;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use firn_lifecycle::RetentionController;
 
-use crate::serve::now_ms;
+use crate::clock::now_ms;
 
 /// Interval between checks for deletions of tenants, which cost nothing if there are none.
 const TICK: Duration = Duration::from_secs(1);

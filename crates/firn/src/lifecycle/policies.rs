@@ -9,7 +9,7 @@ use firn_lifecycle::slm::{Slm, SlmParts, SlmWork};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::serve::now_ms;
+use crate::clock::now_ms;
 
 /// Interval between checks. Most of them find nothing, in memory.
 const TICK: Duration = Duration::from_secs(1);

@@ -10,7 +10,7 @@ use firn_model::metadata::Command;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 
-use crate::serve::now_ms;
+use crate::clock::now_ms;
 
 /// Maximum of queued records: some seconds of thousands of requests a second, at most 16 MB with records of 1 KB.
 const QUEUE_MAX: usize = 16_384;

@@ -373,6 +373,7 @@ mod tests {
         rounds.min().unwrap_or(Duration::ZERO).as_nanos()
     }
 
+    #[expect(clippy::print_stdout, reason = "it prints what it measured")]
     #[test]
     #[ignore = "a measurement: cargo test --release -p firn-engine --lib -- --ignored --nocapture key_and_properties"]
     fn key_and_properties_cost_less_than_the_debug_output() {

@@ -40,7 +40,7 @@ impl NamedQueries {
         let statistics = with_scores.then(|| Statistics::new(&shard.snapshot.segments));
         let compiler = Compiler {
             statistics: statistics.as_ref(),
-            ..shard.compiler(now_ms, &guard)
+            ..Compiler::of_shard(shard, now_ms, &guard)
         };
         let mut compiled = Vec::with_capacity(named.len());
         for (name, query) in named {

@@ -224,7 +224,7 @@ fn marks_of(shard: &ShardSearch, query: &Query, now_ms: i64, stop: &Stop) -> Res
     let marks = HighlightTerms::default();
     let compiler = Compiler {
         marks: Some(&marks),
-        ..shard.compiler(now_ms, &guard)
+        ..Compiler::of_shard(shard, now_ms, &guard)
     };
     compiler.compile(query)?;
     Ok(marks.into_inner())

@@ -3,7 +3,7 @@
 use firn_model::mapping::FieldType;
 use firn_model::{Error, Result};
 use firn_query::query::{Bool, Exists, Query, Term};
-use firn_query::search::{SortBy, SortKey, SortMissing};
+use firn_query::search::{SortBy, SortKey};
 use firn_segment::columns::column::Number;
 use firn_segment::schema::Class;
 use firn_segment::segment::Segment;

@@ -38,7 +38,7 @@ pub(crate) fn prepare(
     stop: &Stop,
 ) -> Result<(ShardPlan, TimeBounds)> {
     let guard = Guard::new(stop);
-    let filter = shard.compiler(now_ms, &guard);
+    let filter = Compiler::of_shard(shard, now_ms, &guard);
     let query = request.query.without_kql(&shard.mapping)?;
     let mut keys = request
         .sort

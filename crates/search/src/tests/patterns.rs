@@ -1,5 +1,6 @@
 //! Tests of many patterns: compiled expressions count as memory.
 
+use crate::compile::Compiler;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
@@ -130,7 +131,10 @@ fn compilation_ends_at_a_timeout_or_a_disconnect() {
         let guard = Guard::new(&stop);
         let shard = shard().ready();
         let query = request(&body).query.clone();
-        let error = shard.compiler(NOW_MS, &guard).compile(&query).err().unwrap();
+        let error = Compiler::of_shard(&shard, NOW_MS, &guard)
+            .compile(&query)
+            .err()
+            .unwrap();
         assert_eq!(error.kind(), ErrorKind::Cancelled);
 
         body["timeout"] = json!("1ms");

@@ -1,7 +1,7 @@
 //! Tests of concurrency: flushes, refreshes, merges, writes, and a shard that is stopped
 //! while they run.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
