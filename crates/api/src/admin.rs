@@ -10,9 +10,10 @@ use firn_query::search::IndexTarget;
 use http::StatusCode;
 use serde_json::{Value, json};
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::{ApiError, shard_failure, status_and_type};
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 pub(crate) const FORCE_MERGE_PARAMS: &[&str] = &[
     "flush",

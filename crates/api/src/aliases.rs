@@ -10,10 +10,11 @@ use firn_query::search::IndexTarget;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::params::{all_indices, split_list};
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 /// Maximum actions of one `POST /_aliases`, after wildcards are expanded.
 const MAX_ACTIONS: usize = 100_000;

@@ -8,9 +8,10 @@ use firn_model::mapping::{Analyzer, FieldType, Resolved};
 use firn_model::metadata::IndexMetadata;
 use serde_json::{Value, json};
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 /// Elasticsearch's `index.analyze.max_token_count`.
 const MAX_TOKENS: usize = 10_000;

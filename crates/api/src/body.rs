@@ -12,7 +12,6 @@ use http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt as _;
 use hyper::body::Body;
 
-use crate::ApiConfig;
 use crate::error::ApiError;
 
 /// Factor of the maximum body length up to which a refused body is still read and dropped. A client that sends first
@@ -34,15 +33,6 @@ pub(crate) type BodyShare = FairPermit<Option<TenantId>>;
 pub(crate) struct BodyLimits {
     pub(crate) max_bytes: u64,
     pub(crate) idle: Duration,
-}
-
-impl BodyLimits {
-    pub(crate) fn of(config: &ApiConfig) -> Self {
-        Self {
-            max_bytes: config.max_content_length,
-            idle: config.body_idle_timeout,
-        }
-    }
 }
 
 /// Returns the error of a body that took longer than `patience`.

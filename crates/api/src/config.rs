@@ -9,6 +9,7 @@ use firn_engine::Error;
 use firn_lifecycle::slm::Slm;
 use serde_json::{Map, Value};
 
+use crate::body::BodyLimits;
 use crate::console::Assets;
 use crate::request_record::Recorder;
 use crate::server::Tls;
@@ -218,6 +219,14 @@ impl ApiConfig {
             extra_metrics: None,
             slm: None,
             console: Assets::default(),
+        }
+    }
+
+    /// Returns the limits of request bodies.
+    pub(crate) fn body_limits(&self) -> BodyLimits {
+        BodyLimits {
+            max_bytes: self.max_content_length,
+            idle: self.body_idle_timeout,
         }
     }
 

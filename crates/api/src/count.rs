@@ -7,10 +7,11 @@ use firn_model::names::IndicesOptions;
 use firn_query::search::{SearchRequest, TrackTotalHits};
 use serde_json::{Value, json};
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::preference;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 use crate::search::{query_param, run_plain, shards, terminate_after};
 
 pub(crate) const PARAMS: &[&str] = &[

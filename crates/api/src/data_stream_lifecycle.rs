@@ -6,10 +6,11 @@ use firn_model::lifecycle::Lifecycle;
 use firn_model::metadata::Command;
 use serde_json::{Map, Value, json};
 
+use crate::call::Call;
 use crate::data_streams::select;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 /// `GET /_data_stream/{name}/_lifecycle`.
 pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {

@@ -8,10 +8,11 @@ use firn_model::names;
 use firn_query::search::IndexTarget;
 use serde_json::{Value, json};
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::params::{all_indices, split_list};
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 use crate::stats::{Totals, health, replicas};
 
 /// `GET /_data_stream[/{name}]`.

@@ -18,29 +18,31 @@ use futures_util::FutureExt as _;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use hyper::body::Body;
 
+use crate::accounts::Accounts;
 use crate::async_search::AsyncSearches;
 use crate::auth::{self, Csrf, Gate, Known, OfSession, Revocation};
-use crate::body::{self, BodyBudget, BodyLimits, BodyShare};
+use crate::body::{self, BodyBudget, BodyShare};
 use crate::by_query;
+use crate::call::{Call, Captures};
 use crate::config::{ApiConfig, Security};
 use crate::console;
 use crate::discover::Discovers;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::filter_path::FilterPath;
 use crate::media_type::{self, Accept, Format};
-use crate::metrics::Metrics;
+use crate::metrics_registry::Metrics;
 use crate::nodes::host::HostMeter;
 use crate::offload::{self, Offload};
 use crate::params::Params;
-use crate::quotas::Accounts;
+use crate::peer::Peer;
+use crate::recording::Recording;
 use crate::reply::{Reply, Shape};
-use crate::request::{Call, Edge, Peer};
-use crate::request_record::Recording;
-use crate::router::{BodyKind, Captures, Found, Route, Router};
-use crate::server;
+use crate::router::{BodyKind, Found, Route, Router};
+use crate::server::SignedInFlag;
 use crate::sessions;
 use crate::streaming::ResponseBody;
-use crate::tasks::{TaskGuard, Tasks};
+use crate::task_registry::{TaskGuard, Tasks};
 
 /// Resources that a request holds until it is answered, in the order of their release.
 struct Holds {
@@ -57,6 +59,8 @@ struct Holds {
 pub struct Api {
     edge: Arc<Edge>,
     router: Arc<Router>,
+    /// Offload of requests with large bodies.
+    offload: Offload,
 }
 
 /// Creates the REST edge over an engine.
@@ -70,7 +74,6 @@ pub fn router(engine: Arc<dyn Engine>, config: ApiConfig) -> Api {
         unread: BodyBudget::new(config.unread_answers_max),
         host_meter: HostMeter::default(),
         gate: Gate::new(config.tls.is_some()),
-        elsewhere: Offload::default(),
         anonymous: Arc::new(Identity::open()),
         permits: FairSemaphore::new(config.max_concurrent_requests.max(1) as u64),
         accounts: Accounts::default(),
@@ -82,6 +85,7 @@ pub fn router(engine: Arc<dyn Engine>, config: ApiConfig) -> Api {
     Api {
         edge: Arc::new(edge),
         router: Arc::new(Router::new()),
+        offload: Offload::default(),
     }
 }
 
@@ -141,7 +145,7 @@ impl Api {
         let in_flight = scope_guard(move || edge.metrics.in_flight.dec());
         let (parts, body) = request.into_parts();
         let mut body = Box::pin(body);
-        let mut recording = self.edge.recording(&parts, started);
+        let mut recording = Recording::start(&self.edge, &parts, started);
         if let Some(response) = console::answer(&self.edge.config, &parts) {
             recording.found_console();
             return self.sent(response.map(ResponseBody::whole), recording, started, None);
@@ -173,7 +177,7 @@ impl Api {
             }
             Err(error) => {
                 // Runs beside the answer: a client may wait for the answer before it sends more.
-                body::discard(&parts.headers, body, BodyLimits::of(self.config()));
+                body::discard(&parts.headers, body, self.config().body_limits());
                 if error.status().is_server_error() {
                     tracing::error!(
                         method = %parts.method,
@@ -269,7 +273,7 @@ impl Api {
             Security::On(control) => self.edge.gate.identify(control, parts).await?,
             Security::Off(_) => Arc::clone(&self.edge.anonymous).into(),
         };
-        if let Some(known) = parts.extensions.get::<server::SignedInFlag>() {
+        if let Some(known) = parts.extensions.get::<SignedInFlag>() {
             known.note();
         }
         let standing = match &self.edge.config.security {
@@ -308,7 +312,7 @@ impl Api {
         let mut share = self.edge.bodies.open(tenant);
         let mut body = match early {
             Some(bytes) => bytes,
-            None => body::read(&parts.headers, body, BodyLimits::of(self.config()), &mut share).await?,
+            None => body::read(&parts.headers, body, self.config().body_limits(), &mut share).await?,
         };
         self.edge.metrics.received(body.len() as u64);
         recording.received(body.len() as u64);
@@ -357,7 +361,7 @@ impl Api {
         let answer = (route.handler)(Arc::clone(&self.edge), call);
         let answer = async {
             match is_large {
-                true => self.edge.elsewhere.run(answer).await,
+                true => self.offload.run(answer).await,
                 false => answer.await,
             }
         };

@@ -13,10 +13,12 @@ use http::StatusCode;
 use serde_json::Value;
 
 use crate::bulk::{OpType, write_item};
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
+use crate::json_body::parse_json;
 use crate::params::Params;
 use crate::reply::{Body, Reply};
-use crate::request::{Call, Edge, parse_json};
 
 pub(crate) const WRITE_PARAMS: &[&str] = &[
     "if_primary_term",
@@ -146,7 +148,7 @@ async fn write_expecting(
         refresh: refresh_param(params)?.unwrap_or(Refresh::No),
         timeout: params.duration("timeout")?,
     };
-    let mut response = edge.write(call, request).await?;
+    let mut response = edge.write(&call.ctx, call.body.len() as u64, request).await?;
     edge.metrics.bulk(&response);
     let item = response
         .items

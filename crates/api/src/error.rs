@@ -6,6 +6,9 @@ use firn_model::metadata::Metadata;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
+/// Accepted authentication schemes, for `WWW-Authenticate` and the bodies of 401s.
+pub(crate) const CHALLENGES: [&str; 2] = [r#"Basic realm="security", charset="UTF-8""#, "ApiKey"];
+
 /// Error of a handler.
 #[derive(Debug, Clone)]
 pub(crate) enum ApiError {

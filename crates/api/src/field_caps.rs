@@ -11,10 +11,11 @@ use firn_query::query::Query;
 use firn_query::search::IndexTarget;
 use serde_json::{Map, Value, json};
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::params::split_list;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 pub(crate) const PARAMS: &[&str] = &["fields", "filters", "include_empty_fields", "include_unmapped", "types"];
 

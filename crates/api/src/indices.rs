@@ -11,11 +11,12 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
 use crate::aliases;
+use crate::call::Call;
 use crate::document::wait_for_active_shards;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::params::open_and_closed;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 use crate::settings::{defaults_of, print, settings_of};
 
 /// `PUT /{index}`.

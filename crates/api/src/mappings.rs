@@ -7,10 +7,11 @@ use firn_model::metadata::{self, Command, IndexMetadata, Metadata};
 use firn_model::names::{self, IndicesOptions};
 use serde_json::{Map, Value, json};
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::params::split_list;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 /// `GET /_mapping` and `GET /{index}/_mapping`.
 pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {

@@ -8,10 +8,11 @@ use firn_query::search::IndexTarget;
 use firn_query::source::SourceFilter;
 use serde_json::{Value, json};
 
+use crate::call::Call;
 use crate::document::{FieldsOnly, source_param, write_document};
+use crate::edge::Edge;
 use crate::error::{ApiError, error_object};
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 /// Maximum documents of one request.
 const MAX_DOCUMENTS: usize = 100_000;

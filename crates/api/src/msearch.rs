@@ -11,11 +11,13 @@ use firn_query::search::{IndexTarget, SearchRequest};
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Map, Value};
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
+use crate::json_body::parse_json;
 use crate::params::{Params, set_expand_wildcards, split_list};
 use crate::preference;
 use crate::reply::Reply;
-use crate::request::{Call, Edge, parse_json};
 use crate::search::{self, Printing, header_target, print_response};
 
 pub(crate) const PARAMS: &[&str] = &[

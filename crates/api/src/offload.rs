@@ -20,7 +20,7 @@ use crate::error::ApiError;
 pub(crate) const FROM_BYTES: usize = 64 << 10;
 
 /// Limit of requests whose first poll is offloaded at the same time; further requests wait in order of arrival.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Offload(Arc<Semaphore>);
 
 impl Default for Offload {
@@ -63,17 +63,6 @@ impl Offload {
     }
 }
 
-/// Serializes a large answer on a blocking thread.
-pub(crate) async fn print<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => Ok(done),
-        Err(failed) => match failed.try_into_panic() {
-            Ok(panic) => resume_unwind(panic),
-            Err(_) => Err(Error::internal("the server stops")),
-        },
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -82,12 +71,6 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::*;
-
-    #[tokio::test]
-    async fn answers_are_printed_on_another_thread() {
-        let here = thread::current().id();
-        assert_ne!(print(|| thread::current().id()).await.unwrap(), here);
-    }
 
     #[tokio::test]
     async fn the_beginning_is_elsewhere_and_the_rest_is_here() {

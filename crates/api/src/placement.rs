@@ -11,9 +11,10 @@ use firn_model::placement::Placement;
 use firn_model::routing::shard_for;
 use serde_json::{Map, Value, json};
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 /// Default number of tenants that a proposal lists, the heaviest first.
 const TENANTS_SHOWN: usize = 100;

@@ -9,9 +9,10 @@ use firn_query::query::Query;
 use http::StatusCode;
 use serde_json::{Value, json};
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 use crate::scroll::{close as close_contexts, freed, ids_of_body};
 use crate::search::{shards_object, whole_failure};
 

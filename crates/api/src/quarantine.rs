@@ -6,9 +6,10 @@ use firn_engine::quarantine::QuarantinedFolder;
 use firn_engine::{Error, RequestContext};
 use serde_json::{Value, json};
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 /// `GET /_firn/quarantine`.
 pub(crate) async fn list(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {

@@ -4,41 +4,20 @@
 //! any of them is written. Clients and shippers wait and repeat a refused bulk unchanged, whereas after item-by-item
 //! refusals they would have to build another bulk.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use firn_auth::{Control, Meters, SearchPermit};
+use firn_auth::{Control, SearchPermit};
 use firn_engine::document::{BulkItem, BulkRequest, BulkResponse, Operation};
-use firn_engine::{Error, Knowledge, RequestContext, Scope, TenantUsage};
+use firn_engine::{Error, Knowledge, RequestContext, Scope};
 use firn_model::tenant::{Quotas, TenantId};
-use tokio::sync::Mutex;
 
+use crate::accounts::UsageByName;
 use crate::config::Security;
-use crate::request::{Call, Edge};
+use crate::edge::Edge;
 
 /// Maximum age of the stored bytes in the cache: to compute them costs more than to write a bulk.
 const USAGE_KEPT: Duration = Duration::from_secs(5);
-
-/// Usage of tenants, by the value of the tenant field.
-pub(crate) type UsageByName = BTreeMap<Arc<str>, TenantUsage>;
-
-/// Meters of the tenants' requests, and a cache of their stored bytes.
-#[derive(Default)]
-pub(crate) struct Accounts {
-    pub(crate) meters: Meters,
-    /// Time of the last computation, and its result.
-    usage: Mutex<Option<(Instant, Arc<UsageByName>)>>,
-}
-
-impl Accounts {
-    /// Resets a tenant.
-    pub(crate) async fn forget(&self, tenant: &TenantId) {
-        self.meters.forget(tenant);
-        // The cached usage is computed again for all tenants.
-        *self.usage.lock().await = None;
-    }
-}
 
 impl Edge {
     /// Returns whether operators declared a tenant.
@@ -76,28 +55,34 @@ impl Edge {
     }
 
     /// Writes the items of a request if the quotas of its tenant allow it.
-    pub(crate) async fn write(&self, call: &Call, request: BulkRequest) -> Result<BulkResponse, Error> {
-        if let Some(tenant) = call.ctx.scope.tenant_id() {
+    /// `body_bytes`: length of the request's body.
+    pub(crate) async fn write(
+        &self,
+        ctx: &RequestContext,
+        body_bytes: u64,
+        request: BulkRequest,
+    ) -> Result<BulkResponse, Error> {
+        if let Some(tenant) = ctx.scope.tenant_id() {
             let quotas = self.quotas(tenant);
             let events = events_of(&request.items);
             let stored = match quotas.stored_bytes {
                 // Deletes free space, so a request with only deletes is not checked.
                 Some(_) if events > 0 => self
-                    .usage(call.ctx.started)
+                    .usage(ctx.started)
                     .await?
                     .require()?
                     .get(tenant.as_str())
                     .map_or(0, |usage| usage.by_tier.local()),
                 _ => 0,
             };
-            let amount = (events, call.body.len() as u64);
+            let amount = (events, body_bytes);
             let admitted = self
                 .accounts
                 .meters
-                .admit_ingest(tenant, &quotas, stored, amount, call.ctx.started);
+                .admit_ingest(tenant, &quotas, stored, amount, ctx.started);
             admitted.map_err(|exceeded| exceeded.error(tenant))?;
         }
-        self.engine.bulk(&call.ctx, request).await
+        self.engine.bulk(ctx, request).await
     }
 
     /// Returns the usage of all tenants by name, if the engine measures it; at most some seconds old.

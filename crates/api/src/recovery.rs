@@ -7,9 +7,10 @@ use firn_engine::recovery::{Recovered, RecoverySource, ShardRecovery};
 use firn_model::names::IndicesOptions;
 use serde_json::{Map, Value, json};
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 pub(crate) const PARAMS: &[&str] = &["active_only", "detailed"];
 

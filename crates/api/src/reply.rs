@@ -8,11 +8,10 @@ use flate2::write::GzEncoder;
 use http::{HeaderValue, Response, StatusCode, header};
 use serde_json::Value;
 
-use crate::auth::CHALLENGES;
-use crate::error::ApiError;
+use crate::blocking;
+use crate::error::{ApiError, CHALLENGES};
 use crate::filter_path::FilterPath;
 use crate::media_type::Accept;
-use crate::offload;
 use crate::pretty::pretty;
 use crate::streaming::{ResponseBody, Streamed};
 
@@ -179,7 +178,7 @@ impl Shape {
             return self.lay_out(bytes, filtered);
         }
         let shape = self.clone();
-        offload::print(move || shape.lay_out(bytes, filtered)).await?
+        blocking::print(move || shape.lay_out(bytes, filtered)).await?
     }
 
     fn lay_out(&self, bytes: Vec<u8>, filtered: bool) -> Result<Vec<u8>, ApiError> {

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use firn_model::names;
 use serde_json::{Value, json};
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::params::split_list;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 /// `GET /_resolve/index/{name}`.
 pub(crate) async fn resolve_index(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {

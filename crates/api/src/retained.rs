@@ -2,8 +2,8 @@
 //! bytes.
 //!
 //! Only the caller that created an entry can use its id. For other callers, and after the entry expires, the id does
-//! not exist. The users of the registry define the answers and the errors of a full registry (`async_search/store.rs`,
-//! `discover/store.rs`).
+//! not exist. The users of the registry define the answers and the errors of a full registry (`async_search_store.rs`,
+//! `discover_store.rs`).
 //!
 //! The registry counts running and ended entries apart. If too many entries run, it refuses another one. If too many
 //! ended entries are retained, it evicts the oldest: results that one client did not fetch never cause the refusal of
@@ -17,13 +17,10 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use firn_auth::Privilege;
 use firn_engine::{Error, ErrorKind, FairPermit, FairSemaphore, Scope};
 use firn_model::tenant::TenantId;
 use firn_query::Cancel;
 use tokio::sync::Notify;
-
-use crate::request::Call;
 
 /// Random bytes of an id, so that an id cannot be guessed.
 const ID_BYTES: usize = 32;
@@ -207,14 +204,8 @@ impl<T> Answers<T> {
         self.find_where(id, now_ms, |asker| scope.may_use(asker))
     }
 
-    /// Returns the entry that a request wants to end. Its creator, operators and an admin of its tenant may do so.
-    pub(crate) fn find_to_end(&self, call: &Call, now_ms: i64) -> Result<Arc<RetainedResult<T>>, Error> {
-        self.find_where(call.capture("id"), now_ms, |asker| {
-            call.ctx.scope.may_use(asker) || call.reaches(asker, Privilege::ManageCluster)
-        })
-    }
-
-    fn find_where(
+    /// Returns the entry with this id if `is_reached` accepts the scope of its creator.
+    pub(crate) fn find_where(
         &self,
         id: &str,
         now_ms: i64,

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use crate::call::Call;
 use crate::config::Security;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 /// `GET /`. The number is the Elasticsearch version whose behaviour firn follows; `firn` beside it is the version of
 /// firn.

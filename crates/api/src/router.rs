@@ -4,30 +4,20 @@
 //! never starts with `_` (but `_all` is one), an encoded slash belongs to the name (`<logs-{now%2Fd}>`), each endpoint
 //! refuses unknown parameters, and wrong paths and methods have error bodies in a special form.
 
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::Arc;
-
 use firn_auth::{Identity, Privilege};
 use firn_engine::Scope;
 use http::Method;
 
 use crate::async_search;
+use crate::call::{Captures, Handler};
 use crate::error::ApiError;
 use crate::params::{self, INDICES, MASTER};
-use crate::reply::Reply;
-use crate::request::{Call, Edge};
 use crate::{
     admin, aliases, analyze, bulk, by_query, cat, cluster, count, data_stream_lifecycle, data_streams, discover,
     document, field_caps, ilm, indices, mappings, metrics, mget, msearch, nodes, placement, point_in_time, quarantine,
     recovery, resolve, root, saved_objects, scroll, search, security, sessions, settings, slm, snapshots, stats, tasks,
     templates, tenant_deletion, tenant_usage, tenants, terms_enum, validate,
 };
-
-/// Future of a handler's reply.
-pub(crate) type Answer = Pin<Box<dyn Future<Output = Result<Reply, ApiError>> + Send>>;
-/// Function that answers one request.
-pub(crate) type Handler = fn(Arc<Edge>, Call) -> Answer;
 
 /// Whether an endpoint accepts a body, and which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,9 +102,6 @@ impl Methods {
         .collect()
     }
 }
-
-/// Values of a pattern's `{names}`.
-pub(crate) type Captures = Vec<(&'static str, String)>;
 
 /// Result of a lookup.
 pub(crate) enum Found<'a> {

@@ -13,11 +13,12 @@ use firn_model::tenant::TenantId;
 use http::StatusCode;
 use serde_json::{Value, json};
 
+use crate::call::Call;
 use crate::config::Security;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::json_fields::Fields;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 use crate::security::change;
 
 pub(crate) const LIST_PARAMS: &[&str] = &["type"];

@@ -8,10 +8,11 @@ use firn_engine::json::token;
 use http::StatusCode;
 use serde_json::{Value, json};
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::params::split_list;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 use crate::search::{Printing, print_response, whole_failure};
 
 pub(crate) const PARAMS: &[&str] = &["rest_total_hits_as_int", "scroll", "scroll_id"];

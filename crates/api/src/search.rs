@@ -15,12 +15,13 @@ use firn_query::search::{
 };
 use serde_json::{Value, json};
 
+use crate::call::Call;
 use crate::document::source_param;
+use crate::edge::Edge;
 use crate::error::{ApiError, SearchFailure};
 use crate::params::{Params, split_list};
 use crate::preference;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 pub(crate) use respond::{Printing, print_response, shards_object, write_response};
 

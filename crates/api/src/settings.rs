@@ -8,10 +8,11 @@ use firn_model::names::{self, IndicesOptions};
 use firn_model::settings::{IndexSettings, SettingsMap};
 use serde_json::{Map, Value, json};
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::params::{all_indices, split_list};
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 /// Internal form of version 8.17.0 in `index.version.created`.
 pub(crate) const VERSION_CREATED: &str = "8521000";

@@ -10,8 +10,8 @@ use firn_query::search::{IndexTarget, SearchRequest, SearchResponse};
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
+use crate::edge::Edge;
 use crate::error::ApiError;
-use crate::request::Edge;
 use crate::search::{self, whole_failure};
 
 /// Keep-alive after the last search. A reader that reads nothing for so long counts as gone.

@@ -10,10 +10,11 @@ use firn_model::names::matches_pattern;
 use firn_model::slm::{Invocation, PolicyStats, StoredSnapshotPolicy};
 use serde_json::{Map, Value, json};
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::params::split_list;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 async fn execute(edge: &Edge, call: &Call, command: SlmCommand) -> Result<(), ApiError> {
     edge.engine.execute(&call.ctx, Command::Slm(command)).await?;

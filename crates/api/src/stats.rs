@@ -8,11 +8,12 @@ use firn_model::metadata::Metadata;
 use firn_model::names::IndicesOptions;
 use serde_json::{Map, Value, json};
 
+use crate::call::Call;
 use crate::cluster::health::ShardState;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::params::did_you_mean;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 pub(crate) const PARAMS: &[&str] = &[
     "completion_fields",

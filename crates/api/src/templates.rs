@@ -9,10 +9,11 @@ use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use crate::aliases;
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::params::split_list;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 use crate::settings::print;
 
 pub(crate) const GET_PARAMS: &[&str] = &["flat_settings", "include_defaults"];

@@ -10,10 +10,11 @@ use firn_model::metadata::Command;
 use firn_model::tenant::TenantId;
 use serde_json::{Value, json};
 
+use crate::call::Call;
 use crate::config::Security;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 /// `DELETE /_firn/tenants/{id}`: starts the deletion. When the answer is sent, no caller of the tenant is authenticated
 /// any more and nothing is written for it. The rest of the deletion survives a restart of the process.

@@ -9,10 +9,11 @@ use firn_engine::{Error, ErrorKind, TenantUsage};
 use firn_model::tenant::TenantId;
 use serde_json::{Value, json};
 
+use crate::accounts::UsageByName;
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
-use crate::quotas::UsageByName;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 /// Maximum tenants with separate series in `/metrics`: every label costs storage in the monitoring system. The other
 /// tenants share one series.

@@ -19,11 +19,12 @@ use firn_model::settings::parse_bytes;
 use firn_model::tenant::{Quotas, TenantId, TenantSettings};
 use serde_json::{Map, Value, json};
 
+use crate::call::Call;
 use crate::config::Security;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::json_fields::Fields;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 use crate::security::change;
 use crate::tenant_usage;
 

@@ -6,9 +6,10 @@ use firn_engine::terms_enum::TermsEnumRequest;
 use firn_model::names::IndicesOptions;
 use serde_json::{Value, json};
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 use crate::search::shards_object;
 
 /// `GET /{index}/_terms_enum` and `POST /{index}/_terms_enum`.

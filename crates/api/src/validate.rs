@@ -7,9 +7,10 @@ use firn_model::names::IndicesOptions;
 use firn_query::query::Query;
 use serde_json::{Value, json};
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 use crate::search::query_param;
 
 pub(crate) const PARAMS: &[&str] = &[

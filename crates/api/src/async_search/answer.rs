@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::store::AsyncSearch;
 use super::typed_keys::without_types;
+use crate::edge::Edge;
 use crate::reply::{Body, Reply};
-use crate::request::Edge;
 use crate::search::{Printing, write_response};
 
 /// Options for printing an answer.

@@ -13,18 +13,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use firn_auth::SearchPermit;
-use firn_engine::{Error, RequestContext};
+use firn_engine::{Error, RequestContext, Scope};
 use firn_model::names::IndicesOptions;
 use firn_query::Cancel;
 use firn_query::search::SearchRequest;
 use futures_util::FutureExt as _;
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::params::Params;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 use crate::search::{self, Printing};
-use crate::tasks::TaskGuard;
+use crate::task_registry::TaskGuard;
 use answer::AnswerForm;
 use store::AsyncSearch;
 pub(crate) use store::AsyncSearches;
@@ -124,7 +125,10 @@ pub(crate) async fn status(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
 
 /// `DELETE /_async_search/{id}`: cancels the search if it still runs. An admin of its tenant may do so too.
 pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
-    let search = edge.async_searches.find_to_end(&call, edge.now_ms())?;
+    let may_end = |asker: &Scope| call.may_end(asker);
+    let search = edge
+        .async_searches
+        .find_where(call.capture("id"), edge.now_ms(), may_end)?;
     edge.async_searches.remove(&search);
     Ok(Reply::acknowledged())
 }

@@ -20,13 +20,11 @@ use tokio::sync::Semaphore;
 
 pub(crate) use self::password_queue::Origin;
 use self::password_queue::{PasswordQueue, QueuePlace};
-use crate::request::Peer;
+use crate::error::CHALLENGES;
+use crate::peer::Peer;
 
 pub(crate) use revocation::Revocation;
-pub(crate) use session::{Cookies, Csrf, OfSession, takes_challenge};
-
-/// Accepted authentication schemes, for `WWW-Authenticate`.
-pub(crate) const CHALLENGES: [&str; 2] = [r#"Basic realm="security", charset="UTF-8""#, "ApiKey"];
+pub(crate) use session::{Cookies, Csrf, OfSession, SESSION_PATH, takes_challenge};
 
 /// Maximum concurrent password hashes: each takes a core and 19 MiB.
 const CHECKS_AT_A_TIME: usize = 2;

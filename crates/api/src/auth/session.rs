@@ -17,8 +17,9 @@ use super::unauthenticated;
 use crate::error::ApiError;
 use crate::form_urlencoded;
 use crate::media_type::is_form;
-use crate::sessions;
 
+/// Path of the sessions API.
+pub(crate) const SESSION_PATH: &str = "/_firn/session";
 /// Header with the CSRF token of the session.
 pub(crate) const CSRF_HEADER: &str = "x-firn-csrf";
 /// The same in a form that a page sends.
@@ -118,7 +119,7 @@ pub(crate) fn takes_challenge(cookies: Cookies, parts: &Parts) -> bool {
     let mode = parts.headers.get(FETCH_MODE).map(HeaderValue::as_bytes);
     let is_of_page = mode.is_some_and(|mode| mode != b"navigate")
         || parts.headers.contains_key(CSRF_HEADER)
-        || parts.uri.path().starts_with(sessions::PATH)
+        || parts.uri.path().starts_with(SESSION_PATH)
         || !matches!(cookies.of(&parts.headers), Ok(None));
     !is_of_page
 }
@@ -185,7 +186,7 @@ impl OfSession {
                 reason: format!(
                     "the [{CSRF_HEADER}] does not match the session: another window signed in or changed the \
                      view; GET {} shows the current session",
-                    sessions::PATH
+                    SESSION_PATH
                 ),
             }),
         }

@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use firn_engine::document::{BulkItemResponse, Refresh};
 
+use crate::blocking;
+use crate::call::Call;
 use crate::document::{check_pipeline, refresh_param, wait_for_active_shards};
+use crate::edge::Edge;
 use crate::error::ApiError;
-use crate::offload;
 use crate::reply::{Body, Reply};
-use crate::request::{Call, Edge};
 
 pub use parse::{BulkDefaults, OpType, ParsedBulk, Rejected, parse};
 pub(crate) use respond::{status as item_status, write_item};
@@ -60,7 +61,7 @@ pub(crate) async fn bulk(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError>
     } = parse(&body, &defaults)?;
     drop(body);
     let op_types_count = op_types.len();
-    let mut response = edge.write(&call, request).await?;
+    let mut response = edge.write(&call.ctx, call.body.len() as u64, request).await?;
     response.items = with_rejected(response.items, rejected);
     edge.metrics.bulk(&response);
     let metadata = edge.metadata(&call).await?;
@@ -68,7 +69,7 @@ pub(crate) async fn bulk(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError>
     let filter = call.filter_path.clone();
     let print = move || respond::write(&response, &op_types, took_ms, filter.as_ref(), &metadata);
     let (bytes, filtered) = match op_types_count >= PRINT_ELSEWHERE_FROM_ITEMS {
-        true => offload::print(print).await?,
+        true => blocking::print(print).await?,
         false => print(),
     };
     Ok(Reply {

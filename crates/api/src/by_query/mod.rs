@@ -19,9 +19,10 @@ use firn_query::Cancel;
 use futures_util::FutureExt as _;
 use serde_json::json;
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 pub(crate) use progress::Progress;
 use request::ByQueryRequest;
 use run::Run;

@@ -9,11 +9,11 @@ use firn_query::query::Query;
 use firn_query::search::{IndexTarget, SearchRequest, SortBy, SortKey, SortMissing, parse_sort_param};
 use serde_json::{Map, Value, json};
 
+use crate::call::Call;
 use crate::document::wait_for_active_shards;
 use crate::error::ApiError;
 use crate::params::Params;
 use crate::preference;
-use crate::request::Call;
 use crate::search::query_param;
 use crate::shared_point_in_time::{KEEP_ALIVE, SharedPointInTime};
 

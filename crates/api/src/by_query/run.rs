@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 
 use super::progress::{Counts, Progress};
 use super::request::ByQueryRequest;
+use crate::edge::Edge;
 use crate::error::{ApiError, error_object, status_and_type};
 use crate::reply::Reply;
-use crate::request::Edge;
 use crate::shared_point_in_time::SharedPointInTime;
 
 /// Maximum failures that an answer lists; the counters include all.

@@ -6,12 +6,12 @@ use firn_auth::Privilege;
 use firn_model::names::IndicesOptions;
 use firn_query::search::{SearchRequest, TrackTotalHits};
 
-use super::CatTable;
 use super::health::clock;
-use super::table::{Cell, Column, help, number, render, text, wants_help};
+use super::table::{CatTable, Cell, Column, help, number, render, text, wants_help};
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 use crate::search::run_plain;
 
 pub(super) const TABLE: CatTable = CatTable {

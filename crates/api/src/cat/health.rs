@@ -5,13 +5,13 @@ use std::sync::Arc;
 use firn_auth::Privilege;
 use firn_query::search::IndexTarget;
 
-use super::CatTable;
-use super::table::{Cell, Column, help, number, render, text, wants_help};
+use super::table::{CatTable, Cell, Column, help, number, render, text, wants_help};
+use crate::call::Call;
 use crate::cluster::health::{active_percent, look};
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::params::all_indices;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 pub(super) const TABLE: CatTable = CatTable {
     endpoint: "cat_health",

@@ -9,13 +9,13 @@ use firn_model::dates::{DateFormat, Zone};
 use firn_model::metadata::{IndexMetadata, Metadata};
 use firn_query::search::IndexTarget;
 
-use super::CatTable;
 use super::shards::tier;
-use super::table::{Cell, Column, help, number, render, text, wants_help};
+use super::table::{CatTable, Cell, Column, help, number, render, text, wants_help};
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::params::all_indices;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 use crate::stats::{Totals, health};
 
 pub(super) const TABLE: CatTable = CatTable {

@@ -17,26 +17,11 @@ mod templates;
 
 use std::sync::Arc;
 
-use firn_auth::Privilege;
-
+use self::table::CatTable;
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::reply::{Body, Reply};
-use crate::request::{Call, Edge};
-use crate::router::Handler;
-
-/// Table: its paths, columns and rows.
-pub(crate) struct CatTable {
-    /// Name in metrics.
-    pub(crate) endpoint: &'static str,
-    /// Action in `_tasks`.
-    pub(crate) action: &'static str,
-    /// Privilege that the caller needs.
-    pub(crate) privilege: Privilege,
-    /// Privilege that suffices as an alternative.
-    pub(crate) also: Option<Privilege>,
-    pub(crate) paths: &'static [&'static str],
-    pub(crate) handler: Handler,
-}
 
 /// Tables in the order of `GET /_cat`.
 pub(crate) static TABLES: &[CatTable] = &[

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use firn_auth::Privilege;
 
-use super::CatTable;
-use super::table::{Cell, Column, help, number, render, text, wants_help};
+use super::table::{CatTable, Cell, Column, help, number, render, text, wants_help};
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::nodes::role_letters;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 pub(super) const TABLE: CatTable = CatTable {
     endpoint: "cat_nodes",

@@ -6,12 +6,12 @@ use firn_auth::Privilege;
 use firn_engine::recovery::{RecoverySource, ShardRecovery};
 use firn_model::period::print_instant;
 
-use super::CatTable;
-use super::table::{Cell, Column, help, number, render, text, wants_help};
+use super::table::{CatTable, Cell, Column, help, number, render, text, wants_help};
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::recovery::{percent, shards};
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 pub(super) const TABLE: CatTable = CatTable {
     endpoint: "cat_recovery",

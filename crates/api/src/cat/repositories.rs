@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use firn_auth::Privilege;
 
-use super::CatTable;
-use super::table::{Column, help, render, text, wants_help};
+use super::table::{CatTable, Column, help, render, text, wants_help};
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 pub(super) const TABLE: CatTable = CatTable {
     endpoint: "cat_repositories",

@@ -6,11 +6,11 @@ use firn_auth::Privilege;
 use firn_model::dates::{DateFormat, Zone};
 use firn_model::names::IndicesOptions;
 
-use super::CatTable;
-use super::table::{Cell, Column, help, number, render, text, wants_help};
+use super::table::{CatTable, Cell, Column, help, number, render, text, wants_help};
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 pub(super) const TABLE: CatTable = CatTable {
     endpoint: "cat_segments",

@@ -6,13 +6,13 @@ use firn_auth::Privilege;
 use firn_engine::admin::ShardStats;
 use firn_model::metadata::Metadata;
 
-use super::CatTable;
-use super::table::{Cell, Column, help, number, render, text, wants_help};
+use super::table::{CatTable, Cell, Column, help, number, render, text, wants_help};
+use crate::call::Call;
 use crate::cluster::health::ShardState;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::params::all_indices;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 use crate::stats::replicas;
 
 pub(super) const TABLE: CatTable = CatTable {

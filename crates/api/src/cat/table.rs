@@ -1,16 +1,31 @@
-//! Formatter of tables: selects columns, sorts rows, prints cells as text or JSON.
+//! Description of a table, and its formatter: selects columns, sorts rows, prints cells as text or JSON.
 
 use std::cmp::Ordering;
 
+use firn_auth::Privilege;
 use firn_engine::{Error, Result};
 use firn_model::dates::print_duration_ms;
 use firn_model::names;
 use serde_json::{Map, Value};
 
+use crate::call::{Call, Handler};
 use crate::error::ApiError;
 use crate::params::{Params, did_you_mean};
 use crate::reply::{Body, Reply};
-use crate::request::Call;
+
+/// Table: its paths, columns and rows.
+pub(crate) struct CatTable {
+    /// Name in metrics.
+    pub(crate) endpoint: &'static str,
+    /// Action in `_tasks`.
+    pub(crate) action: &'static str,
+    /// Privilege that the caller needs.
+    pub(crate) privilege: Privilege,
+    /// Privilege that suffices as an alternative.
+    pub(crate) also: Option<Privilege>,
+    pub(crate) paths: &'static [&'static str],
+    pub(crate) handler: Handler,
+}
 
 /// Column of a table.
 #[derive(Debug, Clone, Copy)]

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use firn_auth::Privilege;
 use firn_model::names;
 
-use super::CatTable;
-use super::table::{Cell, Column, help, render, text, wants_help};
+use super::table::{CatTable, Cell, Column, help, render, text, wants_help};
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::params::split_list;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 pub(super) const TABLE: CatTable = CatTable {
     endpoint: "cat_templates",

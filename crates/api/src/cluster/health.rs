@@ -11,11 +11,12 @@ use firn_query::search::IndexTarget;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::params::{Params, split_list};
 use crate::quarantine;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 use crate::stats;
 
 /// Default timeout of Elasticsearch.

@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 pub(crate) const HEALTH_PARAMS: &[&str] = &[
     "expand_wildcards",

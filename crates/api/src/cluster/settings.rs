@@ -7,9 +7,10 @@ use firn_model::metadata::{Command, check_cluster_settings};
 use firn_model::settings::SettingsMap;
 use serde_json::{Map, Value, json};
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 use crate::settings::print;
 
 /// `GET /_cluster/settings`.

@@ -6,11 +6,12 @@ use firn_engine::Error;
 use firn_model::names::IndicesOptions;
 use serde_json::{Map, Value, json};
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::indices::state_of;
 use crate::params::all_indices;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 use crate::stats::wanted_metrics;
 
 const METRICS: &[&str] = &["blocks", "master_node", "metadata", "nodes", "version"];

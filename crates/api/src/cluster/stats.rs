@@ -7,11 +7,12 @@ use firn_query::search::IndexTarget;
 use serde_json::{Value, json};
 
 use super::health;
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::nodes::{all_roles, host};
 use crate::params::all_indices;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 use crate::stats::Totals;
 
 /// `GET /_cluster/stats`.

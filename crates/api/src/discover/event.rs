@@ -7,10 +7,11 @@ use firn_model::names::IndicesOptions;
 use firn_query::search::{Hit, IndexTarget, SearchRequest, SearchResponse};
 use serde_json::{Value, json};
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::{ApiError, SearchFailure};
 use crate::params::split_list;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 use crate::search;
 
 pub(crate) const PARAMS: &[&str] = &["id", "index", "routing"];

@@ -8,9 +8,9 @@ use futures_util::{Stream, StreamExt as _, stream};
 use http::StatusCode;
 
 use super::partial_results::{PartialResult, ResultBoard};
+use crate::call::Call;
 use crate::media_type::Format;
 use crate::reply::{Body, Reply};
-use crate::request::Call;
 use crate::streaming::Streamed;
 
 /// Keep-alive interval: most proxies close connections that are silent for a minute.

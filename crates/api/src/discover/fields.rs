@@ -14,11 +14,12 @@ use super::request::EventSelection;
 use super::sources::TIMESTAMP;
 use super::stages::sample::hits_body;
 use super::{body, known_fields::default_split};
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::field_caps::{Capability, leaves};
 use crate::json_fields::Fields;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 use crate::search;
 
 /// Maximum fields of an answer; mappings of well-kept indices have a thousand.

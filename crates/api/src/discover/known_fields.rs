@@ -7,9 +7,9 @@ use firn_engine::fields::FieldsInUseRequest;
 use firn_model::metadata::Metadata;
 
 use super::request::EventSelection;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::field_caps::{Capability, leaves};
-use crate::request::Edge;
 
 /// Fields by full path.
 pub(super) type KnownFields = BTreeMap<String, KnownField>;

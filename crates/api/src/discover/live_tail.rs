@@ -20,10 +20,11 @@ use super::event_stream::{Wire, kept_alive};
 use super::partial_results::PartialResult;
 use super::request::{EventSelection, write_hits};
 use super::{body, highlights, opened, resolve};
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::json_fields::Fields;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 use crate::search::{self, shards_object};
 
 /// Polling interval: with the second until an event is searchable, it arrives after 1.5 s at most.

@@ -37,16 +37,17 @@ mod time_range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use firn_engine::{Error, ErrorKind, RequestContext};
+use firn_engine::{Error, ErrorKind, RequestContext, Scope};
 use firn_model::metadata::Metadata;
 use firn_query::Cancel;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 use tokio::task::AbortHandle;
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 use crate::retained;
 use discover_store::Discover;
 use event_stream::Wire;
@@ -151,7 +152,8 @@ fn reply(discover: &Discover, wire: Wire, held: impl Send + 'static) -> Reply {
 
 /// `DELETE /_firn/discover/{id}`: ends the run if it is still active. An admin of its tenant may do so too.
 pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
-    let discover = edge.discovers.find_to_end(&call, edge.now_ms())?;
+    let may_end = |asker: &Scope| call.may_end(asker);
+    let discover = edge.discovers.find_where(call.capture("id"), edge.now_ms(), may_end)?;
     edge.discovers.remove(&discover);
     Ok(Reply::acknowledged())
 }

@@ -23,10 +23,10 @@ use super::partial_results::{PartialResult, ResultBoard, ResultKey};
 use super::request::{DiscoverRequest, EventSelection, Frozen};
 use super::stage_run::Step;
 use super::stages::{self, Outcome};
+use crate::edge::Edge;
 use crate::error::ApiError;
-use crate::request::Edge;
 use crate::request_record::{StageTiming, Timings};
-use crate::tasks::TaskGuard;
+use crate::task_registry::TaskGuard;
 
 /// Running request.
 pub(super) struct Run {

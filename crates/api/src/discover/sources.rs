@@ -11,9 +11,10 @@ use firn_model::names::IndicesOptions;
 use firn_query::search::{IndexTarget, SearchRequest};
 use serde_json::{Map, Value, json};
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 use crate::search;
 
 pub(crate) const PARAMS: &[&str] = &["hidden"];

@@ -19,10 +19,11 @@ use super::body;
 use super::known_fields::{self, KnownField, KnownFields};
 use super::language::{Language, TEXT_BYTES_MAX};
 use super::request::{EventSelection, number};
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::json_fields::Fields;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 use crate::search;
 
 const ITEMS_MAX: u64 = 50;

@@ -12,10 +12,11 @@ use serde_json::{Value, json};
 use super::event::{by_id, only};
 use super::request::{EventSelection, fitting, number, write_hits};
 use super::{body, resolve};
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::json_fields::Fields;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 use crate::shared_point_in_time::SharedPointInTime;
 
 /// Maximum events on one side.

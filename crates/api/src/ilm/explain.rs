@@ -7,9 +7,10 @@ use firn_model::ilm::{ERROR, PhaseDefinition};
 use firn_model::metadata::{IndexMetadata, Metadata};
 use serde_json::{Map, Value, json};
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 /// `GET /{index}/_ilm/explain`.
 pub(crate) async fn explain(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {

@@ -14,9 +14,10 @@ use serde_json::{Value, json};
 pub(crate) use explain::explain;
 pub(crate) use policies::{delete as delete_policy, get as get_policy, put as put_policy};
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 async fn execute(edge: &Edge, call: &Call, command: IlmCommand) -> Result<(), ApiError> {
     edge.engine.execute(&call.ctx, Command::Ilm(command)).await?;

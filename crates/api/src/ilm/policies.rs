@@ -9,10 +9,11 @@ use firn_model::names::matches_pattern;
 use serde_json::{Map, Value, json};
 
 use super::execute;
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::params::split_list;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 /// `GET /_ilm/policy[/{name}]`.
 pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {

@@ -11,10 +11,11 @@ use serde_json::{Map, Value, json};
 
 pub(crate) use stats::stats;
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::params::split_list;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 use crate::settings::print;
 use crate::stats::wanted_metrics;
 

@@ -11,10 +11,11 @@ use serde_json::{Map, Value, json};
 
 use super::host::{self, Host};
 use super::{answer, jvm};
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::params::all_indices;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 use crate::stats::{self, Totals, wanted_metrics};
 
 const METRICS: &[&str] = &[

@@ -14,8 +14,9 @@ use firn_model::names::IndicesOptions;
 use firn_query::search::{IndexTarget, SearchRequest};
 use serde_json::{Value, json};
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
-use crate::request::{Call, Edge};
 use crate::search;
 
 /// Maximum number of counted tenants, which equals the maximum of declared tenants.

@@ -8,8 +8,8 @@ use firn_query::search::{SearchResponse, SearchShards, write_score};
 use serde_json::{Value, json};
 
 use super::profile::profile_object;
+use crate::blocking;
 use crate::error::shard_failure;
-use crate::offload;
 use crate::params::Params;
 
 /// Output options that are not part of the request.
@@ -49,7 +49,7 @@ pub(crate) async fn print_response(
         return Ok(write_response(&response, printing, node_id, &metadata));
     }
     let (printing, node_id) = (printing.clone(), node_id.to_owned());
-    offload::print(move || write_response(&response, &printing, &node_id, &metadata)).await
+    blocking::print(move || write_response(&response, &printing, &node_id, &metadata)).await
 }
 
 /// Returns the whole body.

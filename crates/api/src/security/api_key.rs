@@ -11,10 +11,11 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::{body, change, control};
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::json_fields::Fields;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 pub(crate) const GET_PARAMS: &[&str] = &[
     "active_only",

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use firn_auth::Principal;
 use serde_json::{Value, json};
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 pub(crate) async fn authenticate(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     super::control(&edge)?;

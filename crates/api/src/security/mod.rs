@@ -15,9 +15,9 @@ use http::StatusCode;
 use serde_json::json;
 
 use crate::config::Security;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::reply::Reply;
-use crate::request::Edge;
 
 /// Returns the store of users; fails while security is off, because then there are no users to grant rights to.
 fn control(edge: &Edge) -> Result<&Arc<Control>, ApiError> {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use firn_auth::{Privilege, PrivilegeSet};
 use serde_json::{Map, Value, json};
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::json_fields::Fields;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 pub(crate) async fn has_privileges(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     super::control(&edge)?;

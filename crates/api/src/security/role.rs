@@ -6,10 +6,11 @@ use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use super::{body, change, control};
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::params::split_list;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 /// `GET /_security/role[/{name}]`.
 pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {

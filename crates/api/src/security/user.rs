@@ -7,11 +7,12 @@ use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use super::{change, control};
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::json_fields::Fields;
 use crate::params::split_list;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 /// Changes take effect at once, so there is nothing to refresh.
 pub(crate) const PARAMS: &[&str] = &["refresh"];

@@ -23,7 +23,7 @@ use super::connection_slots::{Activity, ConnectionSlot, Open};
 use super::tls::{self, Tls};
 use super::write_timeout::WriteTimeout;
 use crate::Api;
-use crate::request::Peer;
+use crate::peer::Peer;
 use crate::streaming::ResponseBody;
 
 /// Maximum read buffer of a connection: a bulk of some MB takes few system calls, and all connections together stay

@@ -16,18 +16,16 @@ use firn_model::tenant::TenantId;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::auth::OfSession;
+use crate::auth::{OfSession, SESSION_PATH};
+use crate::call::Call;
 use crate::config::Security;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::json_fields::Fields;
 use crate::reply::{Body, Reply};
-use crate::request::{Call, Edge};
 use crate::security::change;
 
 pub(crate) use sign_in::{BODY_PATIENCE, body_limits, credentials, is_sign_in};
-
-/// Path of the sessions API.
-pub(crate) const PATH: &str = "/_firn/session";
 
 /// `GET /_firn/session`: returns the signed-in user.
 pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
@@ -102,8 +100,11 @@ fn session_of<'a>(edge: &'a Edge, call: &'a Call) -> Result<(&'a Arc<Control>, &
         return Err(Error::illegal_argument("security is off, so there are no sessions"));
     };
     let session = call.session.as_ref();
-    let session = session
-        .ok_or_else(|| Error::illegal_argument(format!("the request has no session: create one with POST {PATH}")))?;
+    let session = session.ok_or_else(|| {
+        Error::illegal_argument(format!(
+            "the request has no session: create one with POST {SESSION_PATH}"
+        ))
+    })?;
     Ok((control, session))
 }
 

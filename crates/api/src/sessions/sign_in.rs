@@ -8,14 +8,14 @@ use firn_auth::Credentials;
 use http::Method;
 use http::request::Parts;
 
-use super::PATH;
+use crate::auth::SESSION_PATH;
 use crate::body::BodyLimits;
 use crate::config::ApiConfig;
 use crate::error::ApiError;
+use crate::json_body::{missing_body, parse_json};
 use crate::json_fields::Fields;
 use crate::media_type::{self, Format};
 use crate::params::decode;
-use crate::request::{missing_body, parse_json};
 
 /// Maximum bytes of the body: longer than any name and password with every character escaped.
 const BODY_BYTES_MAX: u64 = 16 << 10;
@@ -27,12 +27,12 @@ pub(crate) fn is_sign_in(parts: &Parts) -> bool {
     // The path is normalized as in the router: another spelling must not be able to use a session as its credentials.
     let segments = parts.uri.path().split('/').filter(|segment| !segment.is_empty());
     let segments: Result<Vec<String>, _> = segments.map(|segment| decode(segment, false)).collect();
-    parts.method == Method::POST && segments.is_ok_and(|segments| segments.iter().eq(PATH[1..].split('/')))
+    parts.method == Method::POST && segments.is_ok_and(|segments| segments.iter().eq(SESSION_PATH[1..].split('/')))
 }
 
 /// Returns the limits of the body.
 pub(crate) fn body_limits(config: &ApiConfig) -> BodyLimits {
-    let all = BodyLimits::of(config);
+    let all = config.body_limits();
     BodyLimits {
         max_bytes: all.max_bytes.min(BODY_BYTES_MAX),
         idle: all.idle.min(BODY_PATIENCE),

@@ -11,10 +11,11 @@ use serde_json::{Value, json};
 
 use super::body::Fields;
 use super::list;
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::params::{set_expand_wildcards, split_list};
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 /// Action in `_tasks` while the snapshot is created.
 const CREATE_ACTION: &str = "cluster:admin/snapshot/create[n]";

@@ -9,10 +9,11 @@ use firn_model::names::matches_pattern;
 use firn_model::period::print_instant;
 use serde_json::{Map, Value, json};
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::params::split_list;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 use crate::settings::VERSION_CREATED;
 
 pub(crate) const GET_PARAMS: &[&str] = &[

@@ -7,9 +7,10 @@ use firn_engine::mounts::{MountSnapshot, Storage};
 use serde_json::{Value, json};
 
 use super::body::Fields;
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 pub(crate) const PARAMS: &[&str] = &["storage", "wait_for_completion"];
 

@@ -8,10 +8,11 @@ use firn_model::settings::{nest, parse_bytes_setting, to_strings};
 use serde_json::{Map, Value, json};
 
 use super::body::Fields;
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::params::split_list;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 pub(crate) const ANALYZE_PARAMS: &[&str] = &[
     "blob_count",

@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 
 use super::body::Fields;
 use super::create::refuse_feature_states;
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 /// Action in `_tasks` while indices are restored.
 const ACTION: &str = "cluster:admin/snapshot/restore[n]";

@@ -8,10 +8,11 @@ use firn_engine::{Error, ErrorKind};
 use firn_model::names::IndicesOptions;
 use serde_json::{Map, Value, json};
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::nodes::names_this;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 pub(crate) const STATS_PARAMS: &[&str] = &["level"];
 

@@ -6,10 +6,11 @@ use firn_engine::snapshot::{FileCount, IndexSnapshotStatus, ShardSnapshotStatus,
 use firn_model::repository::snapshot_missing;
 use serde_json::{Map, Value, json};
 
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::params::split_list;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 
 /// `GET /_snapshot/_status`, `/_snapshot/{repository}/_status` and `/_snapshot/{repository}/{snapshot}/_status`.
 pub(crate) async fn status(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {

@@ -9,9 +9,10 @@ use firn_query::search::SearchRequest;
 use serde_json::{Map, Value, json};
 
 use super::searchable::hidden_too;
+use crate::call::Call;
+use crate::edge::Edge;
 use crate::error::ApiError;
 use crate::reply::Reply;
-use crate::request::{Call, Edge};
 use crate::search;
 
 pub(crate) const PARAMS: &[&str] = &["max_bytes", "wait_for_completion"];

@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use super::super::request::{EventSelection, Frozen};
 use super::super::stage_run::{estimate_of, is_free};
 use super::reading::BATCH_MAX;
+use crate::edge::Edge;
 use crate::error::ApiError;
-use crate::request::Edge;
 use crate::search;
 
 /// Approximate events per document block: reading one of them fetches the others. Engines that report a block per event

@@ -14,8 +14,8 @@ use super::super::discover_store::ReaderSlot;
 use super::super::request::EventSelection;
 use super::cost::Allowance;
 use super::format::Format;
+use crate::edge::Edge;
 use crate::error::ApiError;
-use crate::request::Edge;
 use crate::request_record::{StageTiming, Timings};
 use crate::shared_point_in_time::SharedPointInTime;
 
