@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use firn_engine::Error;
 use firn_engine::context::{CloseContexts, ClosedContext, ContextKind, ScrollRequest, parse_keep_alive};
-use firn_engine::json::token;
+use firn_query::json::token;
 use http::StatusCode;
 use serde_json::{Value, json};
 

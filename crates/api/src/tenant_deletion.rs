@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use firn_auth::Control;
 use firn_engine::Error;
-use firn_lifecycle::{Deletion, IndexState};
-use firn_lifecycle::{RemainingSnapshot, SnapshotsRewritten};
+use firn_lifecycle::{Deletion, IndexState, RemainingSnapshot, SnapshotsRewritten};
 use firn_model::metadata::Command;
 use firn_model::tenant::TenantId;
 use serde_json::{Value, json};

@@ -3,9 +3,9 @@
 use firn_model::mapping::Analyzer;
 use firn_model::tenant::TenantId;
 use firn_model::tier::Tier;
+use firn_query::search::IndexTarget;
 
 use crate::Error;
-use firn_query::search::IndexTarget;
 
 /// How many shards completed an operation.
 #[derive(Debug, Clone, Default)]

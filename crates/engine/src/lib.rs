@@ -7,6 +7,8 @@
 
 pub mod admin;
 pub mod capabilities;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
 pub mod context;
 pub mod cost;
 pub mod document;

@@ -2,11 +2,11 @@
 
 use async_trait::async_trait;
 use firn_model::tenant::TenantId;
+use firn_query::search::IndexTarget;
 use serde_json::Value;
 
 use crate::admin::ShardsOutcome;
 use crate::{RequestContext, Result};
-use firn_query::search::IndexTarget;
 
 /// Local storage of a mounted index on this node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -2,10 +2,10 @@
 
 use async_trait::async_trait;
 use firn_model::tier::Tier;
+use firn_query::search::IndexTarget;
 
 use crate::admin::DeviceStats;
 use crate::{RequestContext, Result};
-use firn_query::search::IndexTarget;
 
 /// Shard whose files are to move to another tier.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use firn_model::metadata::{Command, Metadata, Outcome};
 use firn_model::tenant::TenantId;
+use firn_query::query::Query;
+use firn_query::search::{IndexTarget, QueryExplanation, SearchRequest, SearchResponse};
 
 use crate::Result;
 use crate::admin::{
@@ -25,7 +27,6 @@ use crate::task::RequestContext;
 use crate::tenant_usage::TenantUsage;
 use crate::terms_enum::{TermsEnumRequest, TermsEnumResponse};
 use crate::tiers::Tiers;
-use firn_query::search::{IndexTarget, QueryExplanation, SearchRequest, SearchResponse};
 
 /// Storage and search engine for events. Every method may be called concurrently.
 ///

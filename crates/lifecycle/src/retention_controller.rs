@@ -13,8 +13,6 @@ use firn_model::names::IndicesOptions;
 use firn_model::tenant::TenantId;
 use firn_model::{Error, ErrorKind, Result};
 use firn_query::query::{Query, Term};
-use firn_query::query::{Query, Term};
-use firn_query::search::{IndexTarget, SearchRequest};
 use firn_query::search::{IndexTarget, SearchRequest};
 use parking_lot::Mutex;
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! Parser of bodies that refuses unknown fields.
 
 use firn_engine::Error;
-use firn_engine::json::token;
+use firn_query::json::token;
 use serde_json::{Map, Value};
 
 use crate::error::ApiError;

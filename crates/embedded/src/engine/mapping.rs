@@ -4,10 +4,10 @@ use bytes::Bytes;
 use firn_model::mapping::Mapping;
 use firn_model::metadata::EmbeddedCommand;
 use firn_model::{ErrorKind, Result};
+use firn_shard::mapper::{MappedDocument, Unmapped, map_document};
 use std::sync::Arc;
 
 use super::Core;
-use firn_shard::mapper::{MappedDocument, Unmapped, map_document};
 
 /// Passes over a document before fields that are still unmapped are flattened: the second pass sees the fields
 /// that the first one found, the third those of a concurrent writer that gave them another type.

@@ -64,9 +64,11 @@ use firn_model::metadata::{Command, Metadata, Outcome};
 use firn_model::tenant::TenantId;
 use firn_model::{Error, ErrorKind, Result};
 use firn_query::query::Query;
-use firn_query::query::Query;
 use firn_query::search::{IndexTarget, QueryExplanation, SearchRequest, SearchResponse};
-use firn_query::search::{IndexTarget, QueryExplanation, SearchRequest, SearchResponse};
+use firn_scheduler::{Flow, Pool};
+use firn_search::NodeMemory;
+use firn_search::result_cache::RequestCache;
+use firn_segment::splits::dry_run::catch;
 use firn_storage::OverlayBudget;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
@@ -91,10 +93,6 @@ use crate::scrub::{DamageCounters, Scrub};
 use crate::snapshots::{Repositories, check_operator};
 use crate::ticker::{EVERYTHING_DUE, Ticker};
 use crate::tiers::Tiers;
-use firn_scheduler::{Flow, Pool};
-use firn_search::NodeMemory;
-use firn_search::result_cache::RequestCache;
-use firn_segment::splits::dry_run::catch;
 
 /// Engine on Tantivy: one machine, one data folder, one process.
 ///

@@ -4,6 +4,7 @@ use firn_engine::RequestContext;
 use firn_engine::recovery::{Recovered, RecoverySource, ShardRecovery};
 use firn_model::Result;
 use firn_model::metadata::resolve;
+use firn_query::search::IndexTarget;
 use firn_shard::Shard;
 
 use super::Core;

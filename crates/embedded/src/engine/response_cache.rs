@@ -12,14 +12,14 @@ use firn_engine::RequestContext;
 use firn_query::query::Query;
 use firn_query::search::cache_key::CacheKeyWriter;
 use firn_query::search::{SearchRequest, SearchResponse};
+use firn_search::ShardSearch;
+use firn_search::result_cache::{Answer, CacheKey, Found, ShardCache};
+use firn_segment::segment::ShardSnapshot;
 
 use super::Core;
 use super::addressing::Addressed;
 use super::state::ShardSlot;
 use crate::mounts::MountedShard;
-use firn_search::ShardSearch;
-use firn_search::result_cache::{Answer, CacheKey, Found, ShardCache};
-use firn_segment::segment::ShardSnapshot;
 
 /// A cached response is stored twice: as values and as printed JSON.
 const FORMS: usize = 2;

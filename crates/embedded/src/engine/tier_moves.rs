@@ -7,7 +7,7 @@ use firn_engine::RequestContext;
 use firn_engine::admin::DeviceStats;
 use firn_engine::tiers::{ShardMove, Tiers};
 use firn_model::Result;
-use firn_model::names::resolve;
+use firn_model::metadata::resolve;
 use firn_query::search::IndexTarget;
 
 use super::addressing::restriction;

@@ -12,6 +12,8 @@ use firn_model::metadata::{DataStream, EmbeddedCommand, GlobalState, IDS_OF, Ind
 use firn_model::names::matches_pattern;
 use firn_model::settings::{IndexSettings, flatten};
 use firn_model::{Error, ErrorKind, Result};
+use firn_segment::splits::WholeSplit;
+use firn_shard::{RestoredSegment, Shard, ShardConfig};
 use firn_storage::repository::{
     IndexManifest, Repository, ShardManifest, SnapshotEntry, SnapshotManifest, SnapshotSegment,
 };
@@ -27,8 +29,6 @@ use super::{GoOn, Work};
 use crate::data_folder::RecordState;
 use crate::engine::Core;
 use crate::mounts::MountedIndex;
-use firn_segment::splits::WholeSplit;
-use firn_shard::{RestoredSegment, Shard, ShardConfig};
 
 /// Bytes that one request reads of a split.
 const READ_BYTES: u64 = 8 << 20;

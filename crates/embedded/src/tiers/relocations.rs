@@ -13,12 +13,12 @@ use std::time::Instant;
 use firn_model::metadata::EmbeddedCommand;
 use firn_model::tier::Tier;
 use firn_model::{ErrorKind, Result};
+use firn_scheduler::Flow;
+use firn_shard::{Shard, ShardCopy};
 
 use super::no_tier;
 use crate::engine::Core;
 use crate::engine::state::{IndexState, Served, ShardSlot};
-use firn_scheduler::Flow;
-use firn_shard::{Shard, ShardCopy};
 
 /// Remaining bytes at which writes to the shard are paused for the last copy: what a disk writes in a fraction of a
 /// second.

@@ -1,18 +1,23 @@
 //! Tests of the response cache: the same request is sent again.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use firn_engine::{Engine, RequestContext, Scope};
 use firn_model::tenant::TenantId;
 use firn_query::search::{SearchRequest, SearchResponse};
 use serde_json::{Value, json};
 
-use crate::node::{Node, add, ctx, target};
+use crate::node::{Node, START_MS, add, ctx, target};
 
 /// Runs a search after a refresh.
 fn ask(node: &Node, ctx: &RequestContext, body: &Value) -> SearchResponse {
     node.refresh("logs*");
-    let request = SearchRequest::parse(target("logs*"), Some(body)).unwrap();
+    ask_of(node, ctx, "logs*", body)
+}
+
+fn ask_of(node: &Node, ctx: &RequestContext, names: &str, body: &Value) -> SearchResponse {
+    let request = SearchRequest::parse(target(names), Some(body)).unwrap();
     node.run(node.engine.search(ctx, request)).unwrap()
 }
 
@@ -112,6 +117,67 @@ fn responses_with_other_dependencies_are_not_cached() {
     };
     let first = uncached(&node);
     assert!(!is_kept(&first, &uncached(&node)));
+}
+
+/// The cache looked for the letters `now` and `andom` in the text of the request.
+#[test]
+fn names_and_values_with_the_letters_of_now_are_cached() {
+    let node = Node::new();
+    node.create("snow-1", json!({})).unwrap();
+    let documents = (0..10).map(|n| add("snow-1", json!({"n": n, "state": "known", "random": "nowak"})));
+    node.bulk(documents.collect());
+    node.refresh("snow-1");
+    for (names, query, count) in [
+        ("snow-1", json!({"match_all": {}}), 10),
+        ("snow-1", json!({"term": {"state": "known"}}), 10),
+        (
+            "snow*",
+            json!({"query_string": {"query": "random:nowak AND n:[3 TO *]"}}),
+            7,
+        ),
+        ("snow-1", json!({"kql": {"query": "random: nowa*"}}), 10),
+    ] {
+        let body = json!({"query": query, "aggs": {"know_random": {"max": {"field": "n"}}}});
+        let first = ask_of(&node, &ctx(), names, &body);
+        assert_eq!(first.total.unwrap().value, count, "{body}");
+        assert!(is_kept(&first, &ask_of(&node, &ctx(), names, &body)), "{body}");
+    }
+    let most = json!({"max": {"field": "n"}});
+    for (names, body) in [
+        (
+            "snow-1",
+            json!({"query": {"range": {"@timestamp": {"gte": "now-1d"}}}, "aggs": {"most": most}}),
+        ),
+        (
+            "snow-1",
+            json!({"query": {"kql": {"query": "not @timestamp >= now/d"}}, "aggs": {"most": most}}),
+        ),
+        (
+            "snow-1",
+            json!({"post_filter": {"term": {"state": "now"}}, "aggs": {"most": most}}),
+        ),
+        ("snow-1,<logs-{now/d}*>", json!({"aggs": {"most": most}})),
+    ] {
+        let first = ask_of(&node, &ctx(), names, &body);
+        assert!(!is_kept(&first, &ask_of(&node, &ctx(), names, &body)), "{body}");
+    }
+}
+
+#[test]
+fn filters_of_aliases_may_depend_on_the_clock() {
+    let node = Node::new();
+    let last_hour = json!({"range": {"@timestamp": {"gte": "now-1h"}}});
+    let aliases = json!({"recent": {"filter": last_hour}, "known": {"filter": {"term": {"state": "known"}}}});
+    node.create("logs-1", json!({"aliases": aliases})).unwrap();
+    let event = |n: i64| json!({"n": n, "state": "known", "@timestamp": START_MS - n * 60_000});
+    node.bulk((0..10).map(|n| add("logs-1", event(n))).collect());
+    node.refresh("logs-1");
+    let body = json!({"aggs": {"most": {"max": {"field": "n"}}}});
+    let first = ask_of(&node, &ctx(), "known", &body);
+    assert!(is_kept(&first, &ask_of(&node, &ctx(), "known", &body)));
+    assert_eq!(ask_of(&node, &ctx(), "recent", &body).total.unwrap().value, 10);
+    node.clock.fetch_add(55 * 60_000 + 30_000, Ordering::Relaxed);
+    assert_eq!(ask_of(&node, &ctx(), "recent", &body).total.unwrap().value, 5);
 }
 
 #[test]

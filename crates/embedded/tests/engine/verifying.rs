@@ -8,7 +8,7 @@ use firn_engine::mounts::Storage;
 use firn_engine::snapshot::{
     DamagedObject, SnapshotVerification as _, Verification, VerificationState, VerifySnapshot,
 };
-use firn_engine::{BackgroundTask, Cancel, ErrorKind, RequestContext, Result, Scope};
+use firn_engine::{BackgroundTask, ErrorKind, RequestContext, Result, Scope};
 use firn_model::tenant::TenantId;
 use firn_query::Cancel;
 use serde_json::json;

@@ -1,10 +1,9 @@
 //! Operations of a run on written indices.
 
 use bytes::Bytes;
-use firn_engine::Engine as _;
 use firn_engine::admin::{ForceMergeRequest, PurgeRequest};
 use firn_engine::document::{BulkItem, BulkRequest, Expectation, Operation, Refresh};
-use firn_engine::{ErrorKind, Result};
+use firn_engine::{Engine as _, ErrorKind, Result};
 use firn_model::metadata::Command;
 use firn_model::tenant::TenantId;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Deletion of a tenant from snapshots and mounted indices, in the real process.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use firn_testkit::{Client, Node, copy_folder, seed};

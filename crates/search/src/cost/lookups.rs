@@ -5,12 +5,12 @@ use firn_query::aggs::Aggregations;
 use firn_query::query::query_string::Node;
 use firn_query::query::{MultiMatch, MultiMatchType, Query, QueryString, SimpleQueryString, TextQuery};
 use firn_query::search::SearchRequest;
+use firn_segment::schema::Class;
 use serde_json::Value;
 
 use super::super::ShardSearch;
 use crate::compile::field;
 use crate::compile::field::Target;
-use firn_segment::schema::Class;
 
 /// The most that a search looks up in a segment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

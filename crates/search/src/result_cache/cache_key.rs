@@ -7,10 +7,9 @@ use std::sync::{Arc, Weak};
 use firn_engine::Scope;
 use firn_model::mapping::Mapping;
 use firn_model::metadata::Metadata;
+use firn_segment::segment::{AliveBits, Segment};
 use tantivy::DocId;
 use tantivy::index::SegmentId;
-
-use firn_segment::segment::{AliveBits, Segment};
 
 /// All inputs of a result except the rows.
 #[derive(Debug, Clone)]

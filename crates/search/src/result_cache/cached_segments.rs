@@ -12,10 +12,10 @@ use firn_query::aggs::{AggregationKind, Aggregations, Partial, Partials};
 use firn_query::query::{Query, Rewrite};
 use firn_query::search::SearchRequest;
 use firn_query::search::cache_key::CacheKeyWriter;
+use firn_segment::segment::Segment;
 
 use crate::result_cache::{Answer, CacheKey, CachedRequest, Coverage, Found, Part, ShardCache};
 use crate::run::matching_docs::DocRange;
-use firn_segment::segment::Segment;
 
 /// Approximate bytes of a cached bucket: key, count and hash table slot.
 const BUCKET_BYTES: usize = 200;

@@ -398,3 +398,36 @@ fn the_request_controls_the_cache() {
     drop(shard);
     assert_eq!(account.bytes.load(Ordering::Relaxed), 0);
 }
+
+/// The cache looked for the letters `"now` in the printed request.
+#[test]
+fn only_date_math_with_now_is_not_cached() {
+    let mut shard = clustered();
+    let account = shard.keep_answers(1 << 20);
+    let hits = |rest: Value, filter: Value| {
+        let mut body = of_b(10, 60, rest);
+        let filters = body["query"]["bool"]["filter"].as_array_mut().unwrap();
+        filters.push(filter);
+        let before = account.hits.load(Ordering::Relaxed);
+        for _ in 0..2 {
+            run(vec![shard.ready()], &body).unwrap();
+        }
+        account.hits.load(Ordering::Relaxed) - before
+    };
+    let now = |aggs: Value| json!({"size": 0, "aggs": {"now": aggs}});
+    let known = json!({"term": {"class": "known"}});
+    let classes = json!({"terms": {"field": "class", "missing": "nowhere"}});
+    assert_eq!(hits(now(classes.clone()), known.clone()), 1);
+    assert_eq!(hits(now(classes.clone()), json!({"term": {"class": "nowak"}})), 1);
+    assert_eq!(hits(now(classes.clone()), json!({"exists": {"field": "now"}})), 1);
+    let recent = json!({"range": {"@timestamp": {"gte": "now-1d"}}});
+    let not_recent = json!({"bool": {"must_not": recent}});
+    assert_eq!(hits(now(classes.clone()), not_recent.clone()), 0);
+    for aggregation in [
+        json!({"filter": recent}),
+        json!({"date_range": {"field": "@timestamp", "ranges": [{"from": "now-1d/d"}]}}),
+        json!({"max": {"field": "@timestamp", "missing": "now"}}),
+    ] {
+        assert_eq!(hits(now(aggregation.clone()), known.clone()), 0, "{aggregation}");
+    }
+}

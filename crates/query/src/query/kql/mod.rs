@@ -13,11 +13,11 @@ use std::collections::BTreeSet;
 
 use firn_model::dates::Zone;
 use firn_model::mapping::Mapping;
+use firn_model::{Error, Result};
 use serde_json::{Map, Value as Json};
 
 use super::params::{boost, flag, object, print, put_boost, put_flag, text, unsupported};
 use super::{Budget, Query};
-use firn_model::{Error, Result};
 
 pub use completion::{complete, write_field, write_value};
 pub use field_names::field_names;
