@@ -280,11 +280,14 @@ impl Api {
         if let Some(known) = parts.extensions.get::<SignedInFlag>() {
             known.note();
         }
+        let Known { identity, session } = known_as;
         let standing = match &self.edge.config.security {
-            Security::On(control) => Some(Revocation::of(control, &known_as)),
+            Security::On(control) => {
+                let token = session.as_ref().map(|session| &session.token);
+                Some(Revocation::of(control, &identity, token))
+            }
             Security::Off(_) => None,
         };
-        let Known { identity, session } = known_as;
         recording.identified(&identity, session.as_ref().and_then(OfSession::view));
         let (route, captures) = self.find(parts)?;
         recording.found(route, &captures);

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::endpoints::aliases;
 use crate::endpoints::call::Call;
-use crate::endpoints::document::wait_for_active_shards;
+use crate::endpoints::document_params::wait_for_active_shards;
 use crate::endpoints::settings::{defaults_of, print, settings_of};
 use crate::state::edge::Edge;
 use crate::wire::error::ApiError;

@@ -9,7 +9,8 @@ use firn_query::source::SourceFilter;
 use serde_json::{Value, json};
 
 use crate::endpoints::call::Call;
-use crate::endpoints::document::{FieldsOnly, source_param, write_document};
+use crate::endpoints::document::{FieldsOnly, write_document};
+use crate::endpoints::document_params::source_param;
 use crate::state::edge::Edge;
 use crate::wire::error::{ApiError, error_object};
 use crate::wire::reply::Reply;

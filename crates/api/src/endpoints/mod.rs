@@ -17,6 +17,7 @@ pub(crate) mod data_stream_lifecycle;
 pub(crate) mod data_streams;
 pub(crate) mod discover;
 pub(crate) mod document;
+pub(crate) mod document_params;
 pub(crate) mod field_caps;
 pub(crate) mod ilm;
 pub(crate) mod indices;

@@ -16,7 +16,7 @@ use firn_query::search::{
 use serde_json::{Value, json};
 
 use crate::endpoints::call::Call;
-use crate::endpoints::document::source_param;
+use crate::endpoints::document_params::source_param;
 use crate::state::edge::Edge;
 use crate::wire::error::{ApiError, SearchFailure};
 use crate::wire::params::{Params, split_list};

@@ -9,7 +9,6 @@ use firn_model::names::IndicesOptions;
 use serde_json::{Map, Value, json};
 
 use crate::endpoints::call::Call;
-use crate::endpoints::cluster::health::ShardState;
 use crate::state::edge::Edge;
 use crate::wire::error::ApiError;
 use crate::wire::params::did_you_mean;
@@ -48,6 +47,32 @@ pub(crate) const METRICS: &[&str] = &[
     "recovery",
     "warmer",
 ];
+
+/// Elasticsearch's state of a primary shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ShardState {
+    Started,
+    Initializing,
+    Unassigned,
+}
+
+impl ShardState {
+    pub(crate) fn of(shard: &ShardStats) -> Self {
+        match (&shard.failure, shard.is_recovering) {
+            (None, _) => Self::Started,
+            (Some(_), true) => Self::Initializing,
+            (Some(_), false) => Self::Unassigned,
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Started => "STARTED",
+            Self::Initializing => "INITIALIZING",
+            Self::Unassigned => "UNASSIGNED",
+        }
+    }
+}
 
 /// Sum of shard statistics.
 #[derive(Debug, Clone, Default)]

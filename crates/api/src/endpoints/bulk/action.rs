@@ -6,7 +6,7 @@ use std::fmt;
 use firn_engine::{Error, Result};
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::parse::OpType;
+use super::op_type::OpType;
 
 /// Maximum length of an action line.
 const MAX_ACTION_BYTES: usize = 64 << 10;

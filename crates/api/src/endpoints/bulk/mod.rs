@@ -3,6 +3,7 @@
 pub mod parse;
 
 mod action;
+mod op_type;
 mod respond;
 
 use std::sync::Arc;
@@ -10,13 +11,14 @@ use std::sync::Arc;
 use firn_engine::document::{BulkItemResponse, Refresh};
 
 use crate::endpoints::call::Call;
-use crate::endpoints::document::{check_pipeline, refresh_param, wait_for_active_shards};
+use crate::endpoints::document_params::{check_pipeline, refresh_param, source_param, wait_for_active_shards};
 use crate::state::edge::Edge;
 use crate::wire::blocking;
 use crate::wire::error::ApiError;
 use crate::wire::reply::{Body, Reply};
 
-pub use parse::{BulkDefaults, OpType, ParsedBulk, Rejected, parse};
+pub use op_type::OpType;
+pub use parse::{BulkDefaults, ParsedBulk, Rejected, parse};
 pub(crate) use respond::{status as item_status, write_item};
 
 pub(crate) const PARAMS: &[&str] = &[
@@ -49,7 +51,7 @@ pub(crate) async fn bulk(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError>
         routing: params.get("routing").map(str::to_owned),
         require_alias: params.bool("require_alias", false)?,
         require_data_stream: params.bool("require_data_stream", false)?,
-        source: crate::endpoints::document::source_param(params)?,
+        source: source_param(params)?,
         refresh: refresh_param(params)?.unwrap_or(Refresh::No),
         timeout: params.duration("timeout")?,
     };

@@ -13,7 +13,8 @@ use firn_model::ids::problem_of_length;
 use firn_query::source::SourceFilter;
 
 use super::action::{Action, read_action};
-use crate::endpoints::document::{check_pipeline, expectation, parse_update};
+use super::op_type::OpType;
+use crate::endpoints::document_params::{check_pipeline, expectation, parse_update};
 
 /// Maximum operations of one bulk, far above what fits into the largest body in practice.
 const MAX_ITEMS: usize = 1_000_000;
@@ -35,19 +36,6 @@ pub struct BulkDefaults {
     pub refresh: Refresh,
     /// For the whole request.
     pub timeout: Option<Duration>,
-}
-
-/// Action as written; it names the item in the answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OpType {
-    /// `index`.
-    Index,
-    /// `create`.
-    Create,
-    /// `update`.
-    Update,
-    /// `delete`.
-    Delete,
 }
 
 /// Item that could not be parsed in a bulk whose other items could.
@@ -218,18 +206,6 @@ fn problem(problems: &mut Vec<String>, text: &str) {
 
 fn is_blank(line: &[u8]) -> bool {
     line.iter().all(u8::is_ascii_whitespace)
-}
-
-impl OpType {
-    /// Returns the name as in the body.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Index => "index",
-            Self::Create => "create",
-            Self::Update => "update",
-            Self::Delete => "delete",
-        }
-    }
 }
 
 struct Lines<'a> {

@@ -4,7 +4,7 @@ use firn_engine::document::{BulkItemResponse, BulkResponse, Effect, Written};
 use firn_model::metadata::Metadata;
 use serde_json::Value;
 
-use super::OpType;
+use super::op_type::OpType;
 use crate::wire::error::{error_object, status_and_type};
 use crate::wire::filter_path::{FilterPath, Verdict};
 

@@ -10,7 +10,7 @@ use firn_query::search::{IndexTarget, SearchRequest, SortBy, SortKey, SortMissin
 use serde_json::{Map, Value, json};
 
 use crate::endpoints::call::Call;
-use crate::endpoints::document::wait_for_active_shards;
+use crate::endpoints::document_params::wait_for_active_shards;
 use crate::endpoints::search::query_param;
 use crate::endpoints::shared_point_in_time::{KEEP_ALIVE, SharedPointInTime};
 use crate::wire::error::ApiError;

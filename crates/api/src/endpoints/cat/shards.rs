@@ -8,8 +8,7 @@ use firn_model::metadata::Metadata;
 
 use super::table::{CatTable, Cell, Column, help, number, render, text, wants_help};
 use crate::endpoints::call::Call;
-use crate::endpoints::cluster::health::ShardState;
-use crate::endpoints::stats::replicas;
+use crate::endpoints::stats::{ShardState, replicas};
 use crate::state::edge::Edge;
 use crate::wire::error::ApiError;
 use crate::wire::params::all_indices;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use firn_engine::admin::{IndexStats, ShardStats};
+use firn_engine::admin::IndexStats;
 use firn_engine::{Error, RequestContext};
 use firn_model::metadata::{self, Metadata};
 use firn_model::names::IndicesOptions;
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::endpoints::call::Call;
 use crate::endpoints::quarantine;
-use crate::endpoints::stats;
+use crate::endpoints::stats::{self, ShardState};
 use crate::state::edge::Edge;
 use crate::wire::error::ApiError;
 use crate::wire::params::{Params, split_list};
@@ -75,32 +75,6 @@ struct IndexHealth {
     status: Status,
     replicas: u32,
     shards: Vec<(u32, ShardState)>,
-}
-
-/// Elasticsearch's state of a primary shard.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ShardState {
-    Started,
-    Initializing,
-    Unassigned,
-}
-
-impl ShardState {
-    pub(crate) fn of(shard: &ShardStats) -> Self {
-        match (&shard.failure, shard.is_recovering) {
-            (None, _) => Self::Started,
-            (Some(_), true) => Self::Initializing,
-            (Some(_), false) => Self::Unassigned,
-        }
-    }
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Started => "STARTED",
-            Self::Initializing => "INITIALIZING",
-            Self::Unassigned => "UNASSIGNED",
-        }
-    }
 }
 
 impl IndexHealth {

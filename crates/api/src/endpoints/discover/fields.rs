@@ -9,11 +9,12 @@ use firn_model::metadata::Metadata;
 use serde_json::{Map, Value, json};
 
 use super::field_usage::{self, FieldUsage};
+use super::known_fields::default_split;
 use super::known_fields::{self, KnownFields};
+use super::opening::body;
 use super::request::EventSelection;
 use super::sources::TIMESTAMP;
 use super::stages::sample::hits_body;
-use super::{body, known_fields::default_split};
 use crate::endpoints::call::Call;
 use crate::endpoints::field_caps::{Capability, leaves};
 use crate::endpoints::search;

@@ -16,8 +16,9 @@ use futures_util::{Stream, stream};
 use serde_json::{Value, json};
 
 use super::event_stream::{Wire, kept_alive};
+use super::highlights;
+use super::opening::{body, opened, resolve};
 use super::request::{EventSelection, write_hits};
-use super::{body, highlights, opened, resolve};
 use crate::endpoints::call::Call;
 use crate::endpoints::search;
 use crate::endpoints::search::shards_object;

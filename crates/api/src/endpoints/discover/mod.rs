@@ -23,8 +23,10 @@ mod interval;
 mod known_fields;
 mod language;
 mod live_tail;
+mod opening;
 mod request;
 mod run;
+mod run_stages;
 mod sources;
 mod stage_run;
 mod stages;
@@ -35,22 +37,21 @@ mod time_range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use firn_engine::{Error, ErrorKind, RequestContext, Scope};
-use firn_model::metadata::Metadata;
+use firn_engine::{RequestContext, Scope};
 use firn_query::Cancel;
-use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 use tokio::task::AbortHandle;
 
 use crate::endpoints::call::Call;
 use crate::state::discover_store::Discover;
 use crate::state::edge::Edge;
-use crate::state::partial_results::{PartialResult, ResultKey};
+use crate::state::partial_results::ResultKey;
 use crate::state::retained;
 use crate::wire::error::ApiError;
 use crate::wire::reply::Reply;
 use event_stream::Wire;
-use request::{BODY_BYTES_MAX, DiscoverRequest, EventSelection, Frozen};
+use opening::{body, opened, resolve};
+use request::{DiscoverRequest, Frozen};
 use run::Run;
 
 pub(crate) use event::{PARAMS as EVENT_PARAMS, event};
@@ -119,7 +120,7 @@ pub(crate) async fn discover(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiEr
     };
     let kept = goes_on.then(|| (Arc::clone(&edge), Arc::clone(&discover)));
     let going = async move {
-        run.go(asked).await;
+        run_stages::run_all(run, asked).await;
         if let Some((edge, discover)) = kept {
             edge.discovers.end(&discover, discover.answer.bytes());
         }
@@ -153,47 +154,6 @@ pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     let discover = edge.discovers.find_where(call.capture("id"), edge.now_ms(), may_end)?;
     edge.discovers.remove(&discover);
     Ok(Reply::acknowledged())
-}
-
-/// Returns the body of a Discover request.
-pub(crate) fn body(call: &Call) -> Result<serde_json::Map<String, Value>, ApiError> {
-    if call.body.len() > BODY_BYTES_MAX {
-        let reason = format!(
-            "a discover request of [{}] bytes is longer than the limit of [{BODY_BYTES_MAX}]",
-            call.body.len()
-        );
-        return Err(Error::new(ErrorKind::TooLarge, reason).into());
-    }
-    call.object()
-}
-
-/// Returns the concrete indices of a question; fails if one of its names does not exist.
-async fn resolve(
-    edge: &Edge,
-    call: &Call,
-    question: &EventSelection,
-) -> Result<(Arc<Metadata>, Vec<String>), ApiError> {
-    let metadata = edge.metadata(call).await?;
-    let indices = edge.resolve_names(&question.target, &metadata)?;
-    Ok((metadata, indices))
-}
-
-fn opened(id: &str, question: &EventSelection, indices: &[String], now_ms: i64) -> PartialResult {
-    let time = question.time.as_ref().map(
-        |time| json!({"field": time.field, "from_ms": time.from_ms, "to_ms": time.to_ms, "zone": time.zone.name()}),
-    );
-    let json = json!({
-        "event": "opened",
-        "id": id,
-        "indices": indices,
-        "time": time,
-        "now_ms": now_ms,
-        "query_dsl": question.query_dsl,
-    });
-    PartialResult {
-        event: "opened",
-        json: json.to_string().into(),
-    }
 }
 
 /// Ends a run with its connection, unless it runs in the background.

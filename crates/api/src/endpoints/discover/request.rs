@@ -6,16 +6,22 @@ use firn_engine::{Error, Result};
 use firn_model::dates::parse_duration_ms;
 use firn_model::names::IndicesOptions;
 use firn_query::query::Query;
-use firn_query::search::{Hit, IndexTarget, SearchRequest};
+use firn_query::search::{HighlightBudget, Hit, IndexTarget, SearchRequest};
 use serde_json::{Map, Value, json};
 
-use super::highlights;
 use super::language::{self, Typed};
 use super::time_range::TimeRange;
 use crate::wire::error::ApiError;
 use crate::wire::json_fields::Fields;
 use crate::wire::params::split_list;
 
+/// Highlighting must not delay the page. Per field it covers as much text as a page shows at first, and it covers all
+/// ordinary events of a page. On a page of long texts the last ones have no marks: 2 million are some 50 ms of one
+/// core.
+const HIGHLIGHT_BUDGET: HighlightBudget = HighlightBudget {
+    field_chars: 4_000,
+    spent_max: 2_000_000,
+};
 /// Maximum stages of one request: each is one or more searches.
 pub(super) const STAGES_MAX: usize = 16;
 /// Maximum filters next to the query, which is the clause limit of Elasticsearch's bool queries.
@@ -218,7 +224,7 @@ impl EventSelection {
         let mut request = SearchRequest::parse(self.target.clone(), Some(&body))?;
         request.timeout = self.timeout;
         if let Some(highlight) = &mut request.shape.highlight {
-            highlight.budget = Some(highlights::BUDGET);
+            highlight.budget = Some(HIGHLIGHT_BUDGET);
         }
         // A repeated question hits the response cache: times are in ms, so the request text is the same.
         request.request_cache = Some(true);

@@ -15,9 +15,9 @@ use firn_query::search::{SearchRequest, SearchResponse};
 use serde_json::{Map, Value, json};
 use tokio::time::error::Elapsed;
 
-use super::body;
 use super::known_fields::{self, KnownField, KnownFields};
 use super::language::{Language, TEXT_BYTES_MAX};
+use super::opening::body;
 use super::request::{EventSelection, number};
 use crate::endpoints::call::Call;
 use crate::endpoints::search;

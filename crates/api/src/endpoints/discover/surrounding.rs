@@ -10,8 +10,8 @@ use firn_query::search::{Hit, SearchResponse};
 use serde_json::{Value, json};
 
 use super::event::{by_id, only};
+use super::opening::{body, resolve};
 use super::request::{EventSelection, fitting, number, write_hits};
-use super::{body, resolve};
 use crate::endpoints::call::Call;
 use crate::endpoints::shared_point_in_time::SharedPointInTime;
 use crate::state::edge::Edge;

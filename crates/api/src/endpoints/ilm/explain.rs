@@ -5,6 +5,7 @@ use std::sync::Arc;
 use firn_model::dates::{DateFormat, Zone, print_duration_ms};
 use firn_model::ilm::{ERROR, PhaseDefinition};
 use firn_model::metadata::{IndexMetadata, Metadata};
+use firn_model::names::IndicesOptions;
 use serde_json::{Map, Value, json};
 
 use crate::endpoints::call::Call;
@@ -15,7 +16,7 @@ use crate::wire::reply::Reply;
 /// `GET /{index}/_ilm/explain`.
 pub(crate) async fn explain(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let metadata = edge.metadata(&call).await?;
-    let target = call.target(super::options())?;
+    let target = call.target(options())?;
     let only_errors = call.params.bool("only_errors", false)?;
     let only_managed = call.params.bool("only_managed", false)? || only_errors;
     let human = call.params.flag("human")?.unwrap_or(false);
@@ -120,6 +121,14 @@ fn time_value(ms: i64) -> String {
         Ok(ms) => print_duration_ms(ms, 2),
         // The clock was set back.
         Err(_) => ms.to_string(),
+    }
+}
+
+/// Closed and hidden indices have lifecycles too.
+pub(super) fn options() -> IndicesOptions {
+    IndicesOptions {
+        expand_closed: true,
+        ..IndicesOptions::default()
     }
 }
 

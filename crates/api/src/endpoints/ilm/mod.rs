@@ -7,22 +7,18 @@ use std::sync::Arc;
 
 use firn_engine::Error;
 use firn_model::ilm::{OperationMode, StepKey};
-use firn_model::metadata::{Command, IlmCommand};
-use firn_model::names::IndicesOptions;
+use firn_model::metadata::IlmCommand;
 use serde_json::{Value, json};
 
 pub(crate) use explain::explain;
 pub(crate) use policies::{delete as delete_policy, get as get_policy, put as put_policy};
 
+use self::explain::options;
+use self::policies::execute;
 use crate::endpoints::call::Call;
 use crate::state::edge::Edge;
 use crate::wire::error::ApiError;
 use crate::wire::reply::Reply;
-
-async fn execute(edge: &Edge, call: &Call, command: IlmCommand) -> Result<(), ApiError> {
-    edge.engine.execute(&call.ctx, Command::Ilm(command)).await?;
-    Ok(())
-}
 
 /// `GET /_ilm/status`.
 pub(crate) async fn status(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
@@ -107,12 +103,4 @@ async fn named(edge: &Edge, call: &Call) -> Result<Vec<String>, ApiError> {
     let metadata = edge.metadata(call).await?;
     let target = call.target(options())?;
     edge.resolve_names(&target, &metadata)
-}
-
-/// Closed and hidden indices have lifecycles too.
-fn options() -> IndicesOptions {
-    IndicesOptions {
-        expand_closed: true,
-        ..IndicesOptions::default()
-    }
 }

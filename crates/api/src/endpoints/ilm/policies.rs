@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use firn_engine::{Error, ErrorKind};
 use firn_model::ilm::NAME;
-use firn_model::metadata::{IlmCommand, Metadata};
+use firn_model::metadata::{Command, IlmCommand, Metadata};
 use firn_model::names::matches_pattern;
 use serde_json::{Map, Value, json};
 
-use super::execute;
 use crate::endpoints::call::Call;
 use crate::state::edge::Edge;
 use crate::wire::error::ApiError;
@@ -87,4 +86,10 @@ pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     let name = call.capture("name").to_owned();
     execute(&edge, &call, IlmCommand::DeletePolicy { name }).await?;
     Ok(Reply::acknowledged())
+}
+
+/// Applies a command of ILM.
+pub(super) async fn execute(edge: &Edge, call: &Call, command: IlmCommand) -> Result<(), ApiError> {
+    edge.engine.execute(&call.ctx, Command::Ilm(command)).await?;
+    Ok(())
 }

@@ -5,6 +5,7 @@
 
 mod header;
 mod password_queue;
+mod refusals;
 mod revocation;
 mod session;
 
@@ -12,15 +13,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use firn_auth::{Attempt, Authentication, Control, Credentials, Identity, PasswordCheck};
-use firn_engine::{Error, ErrorKind};
+use firn_engine::Error;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
-use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 
 pub(crate) use self::password_queue::Origin;
 use self::password_queue::{PasswordQueue, QueuePlace};
-use crate::wire::error::CHALLENGES;
+use self::refusals::{too_many, unauthenticated};
 use crate::wire::peer::Peer;
 
 pub(crate) use revocation::Revocation;
@@ -28,9 +28,6 @@ pub(crate) use session::{Cookies, Csrf, OfSession, SESSION_PATH, takes_challenge
 
 /// Maximum concurrent password hashes: each takes a core and 19 MiB.
 const CHECKS_AT_A_TIME: usize = 2;
-/// `Retry-After` of a refused attempt: the longest wait in a queue.
-const RETRY_AFTER_S: u64 = 10;
-
 /// Queues and limits between the credentials of a request and their check.
 #[derive(Debug)]
 pub(crate) struct Gate {
@@ -219,28 +216,6 @@ fn unknown(credentials: &Credentials, detail: Option<&str>, uri: &str) -> Error 
             Some(format!("API key: {}", detail.unwrap_or("invalid credentials"))),
         ),
     }
-}
-
-fn unauthenticated(reason: String, credentials: Option<String>) -> Error {
-    let mut details = Map::new();
-    if let Some(credentials) = credentials {
-        details.insert(
-            "additional_unsuccessful_credentials".to_owned(),
-            Value::from(credentials),
-        );
-    }
-    details.insert("header".to_owned(), json!({"WWW-Authenticate": CHALLENGES}));
-    Error::new(ErrorKind::Unauthenticated, reason).with_details(details)
-}
-
-fn too_many() -> Error {
-    let mut details = Map::new();
-    details.insert("retry_after_seconds".to_owned(), RETRY_AFTER_S.into());
-    Error::new(
-        ErrorKind::Rejected,
-        "too many attempts to authenticate are waiting already, try again later",
-    )
-    .with_details(details)
 }
 
 #[cfg(test)]

@@ -5,8 +5,6 @@ use std::time::Duration;
 
 use firn_auth::{Control, Identity, SessionToken};
 
-use super::Known;
-
 /// Check interval: after a revocation the client sees at most the data of this time.
 const EVERY: Duration = Duration::from_secs(1);
 
@@ -19,11 +17,11 @@ pub(crate) struct Revocation {
 }
 
 impl Revocation {
-    pub(crate) fn of(control: &Arc<Control>, known: &Known) -> Self {
+    pub(crate) fn of(control: &Arc<Control>, identity: &Arc<Identity>, session: Option<&SessionToken>) -> Self {
         Self {
             control: Arc::clone(control),
-            identity: Arc::clone(&known.identity),
-            session: known.session.as_ref().map(|session| session.token.clone()),
+            identity: Arc::clone(identity),
+            session: session.cloned(),
         }
     }
 

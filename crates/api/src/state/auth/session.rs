@@ -13,7 +13,7 @@ use firn_engine::{Error, ErrorKind};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
-use super::unauthenticated;
+use super::refusals::unauthenticated;
 use crate::wire::error::ApiError;
 use crate::wire::form_urlencoded;
 use crate::wire::media_type::is_form;

@@ -113,7 +113,7 @@ pub(crate) async fn export(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
 fn asked(call: &Call) -> Result<Map<String, Value>, ApiError> {
     let first = call.body.iter().find(|byte| !byte.is_ascii_whitespace());
     if matches!(first, None | Some(b'{')) {
-        return super::body(call);
+        return super::opening::body(call);
     }
     if call.body.len() > FORM_BYTES_MAX {
         let reason = format!(

@@ -4,8 +4,8 @@ use firn_engine::Error;
 use firn_query::search::{SearchRequest, SearchResponse};
 use serde_json::{Map, Value, json};
 
+use super::outcome::{Outcome, aggregations, is_whole, number};
 use super::sample::hits_body;
-use super::{Outcome, aggregations, is_whole, number};
 use crate::endpoints::discover::field_usage;
 use crate::endpoints::discover::field_usage::FieldUsage;
 use crate::endpoints::discover::known_fields::{KnownField, KnownFields, is_object};

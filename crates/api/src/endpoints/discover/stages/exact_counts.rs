@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use firn_query::search::SearchRequest;
 use serde_json::{Value, json};
 
-use super::{aggregations, buckets, number};
+use super::outcome::{aggregations, buckets, number};
 use crate::endpoints::discover::stage_run::Step;
 use crate::wire::error::ApiError;
 

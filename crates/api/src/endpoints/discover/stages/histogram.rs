@@ -7,7 +7,7 @@ use firn_query::search::{SearchRequest, SearchResponse};
 use serde_json::{Map, Value, json};
 
 use super::exact_counts::{self, Counted};
-use super::{Outcome, aggregations, buckets, is_whole, number, text};
+use super::outcome::{Outcome, aggregations, buckets, is_whole, number, text};
 use crate::endpoints::discover::interval::Buckets;
 use crate::endpoints::discover::known_fields;
 use crate::endpoints::discover::request::SplitBy;

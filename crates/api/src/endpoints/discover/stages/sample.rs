@@ -8,7 +8,7 @@ use std::time::Duration;
 use firn_query::search::{SearchResponse, TotalHits};
 use serde_json::{Value, json};
 
-use super::Outcome;
+use super::outcome::Outcome;
 use crate::endpoints::discover::highlights;
 use crate::endpoints::discover::request::{EventSelection, write_hits};
 use crate::endpoints::discover::stage_run::Step;
@@ -18,11 +18,7 @@ use crate::wire::error::ApiError;
 const GRACE: Duration = Duration::from_millis(15);
 
 /// Returns the body of the search for the hits, without the query.
-pub(in crate::endpoints::discover) fn hits_body(
-    question: &EventSelection,
-    size: u64,
-    search_after: Option<&Value>,
-) -> Value {
+pub(crate) fn hits_body(question: &EventSelection, size: u64, search_after: Option<&Value>) -> Value {
     let mut body = json!({
         "size": size,
         "sort": question.sort,

@@ -5,7 +5,7 @@ use firn_query::search::SearchResponse;
 use serde_json::{Map, Value, json};
 
 use super::exact_counts::{self, Counted};
-use super::{Outcome, aggregations, is_whole, number, text};
+use super::outcome::{Outcome, aggregations, is_whole, number, text};
 use crate::endpoints::discover::known_fields::is_object;
 use crate::endpoints::discover::stage_run::Step;
 use crate::wire::error::ApiError;
