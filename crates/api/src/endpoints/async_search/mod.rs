@@ -1,6 +1,6 @@
 //! `_async_search`: searches that continue after their first answer, with partial results.
 //!
-//! A search runs as a separate task and is retained under an id ([`store`]) until it is deleted or its `keep_alive` is
+//! A search runs as a separate task and is retained under an id ([`crate::state::async_search_store`]) until it is deleted or its `keep_alive` is
 //! over. Only the caller that submitted it can use the id; for other callers the id does not exist. Results are in
 //! memory, bounded in number and bytes, and end with the process (Elasticsearch stores them in an index).
 

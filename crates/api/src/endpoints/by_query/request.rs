@@ -6,7 +6,7 @@ use std::time::Duration;
 use firn_engine::{Error, Result};
 use firn_model::names::IndicesOptions;
 use firn_query::query::Query;
-use firn_query::search::{IndexTarget, SearchRequest, SortBy, SortKey, SortMissing, parse_sort_param};
+use firn_query::search::{IndexTarget, SearchRequest, SortBy, SortKey, parse_sort_param};
 use serde_json::{Map, Value, json};
 
 use crate::endpoints::call::Call;

@@ -1,9 +1,9 @@
 //! `_firn/discover`: all data of an event search page, as one stream.
 //!
-//! A request ([`request`]) consists of stages ([`stages`]) that run independently ([`run`]). They post results on a
-//! board ([`board`]), which stores the latest state for its readers ([`stream`]): the connection of the request, and
-//! for a background run any later connection of its caller. All searches go through the `Engine` trait, so this works
-//! with every engine.
+//! A request ([`request`]) consists of stages ([`stages`]) that run independently ([`run_stages`]). They post results
+//! on a board ([`crate::state::partial_results`]), which stores the latest state for its readers ([`event_stream`]):
+//! the connection of the request, and for a background run any later connection of its caller. All searches go through
+//! the `Engine` trait, so this works with every engine.
 //!
 //! A run ends with its connection unless it runs in the background; the server has no other state of its clients.
 //!

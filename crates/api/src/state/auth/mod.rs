@@ -220,6 +220,8 @@ fn unknown(credentials: &Credentials, detail: Option<&str>, uri: &str) -> Error 
 
 #[cfg(test)]
 mod tests {
+    use firn_engine::ErrorKind;
+
     use super::*;
 
     #[test]
