@@ -1,6 +1,6 @@
 //! Error type of all firn libraries: a coarse kind, a reason, and the object that it concerns.
 //!
-//! A kind says what the caller should do next. Only `api/src/error.rs` turns a kind into an HTTP status and
+//! A kind says what the caller should do next. Only `api/src/wire/error.rs` turns a kind into an HTTP status and
 //! Elasticsearch's `type`; no other code builds statuses.
 
 use std::fmt;

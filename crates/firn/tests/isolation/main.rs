@@ -95,7 +95,7 @@ struct Route {
 /// Parses the table of the router, so that no endpoint is forgotten.
 fn routes() -> Vec<Route> {
     let api = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../api/src");
-    let router = std::fs::read_to_string(api.join("router.rs")).unwrap();
+    let router = std::fs::read_to_string(api.join("edge/router.rs")).unwrap();
     let mut routes: Vec<Route> = router
         .lines()
         .filter_map(|line| line.split_once("route!(")?.1.split_once(", [\"/"))
@@ -108,7 +108,7 @@ fn routes() -> Vec<Route> {
             }
         })
         .collect();
-    for file in std::fs::read_dir(api.join("cat")).unwrap() {
+    for file in std::fs::read_dir(api.join("endpoints/cat")).unwrap() {
         let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
         let Some(name) = text
             .split_once("endpoint: \"")

@@ -375,7 +375,7 @@ mod tests {
 
     #[expect(clippy::print_stdout, reason = "it prints what it measured")]
     #[test]
-    #[ignore = "a measurement: cargo test --release -p firn-engine --lib -- --ignored --nocapture key_and_properties"]
+    #[ignore = "a measurement: cargo test --release -p firn-query --lib -- --ignored --nocapture key_and_properties"]
     fn key_and_properties_cost_less_than_the_debug_output() {
         let panel = json!({
             "size": 0,
