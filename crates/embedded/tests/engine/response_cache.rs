@@ -168,7 +168,9 @@ fn filters_of_aliases_may_depend_on_the_clock() {
     let node = Node::new();
     let last_hour = json!({"range": {"@timestamp": {"gte": "now-1h"}}});
     let aliases = json!({"recent": {"filter": last_hour}, "known": {"filter": {"term": {"state": "known"}}}});
-    node.create("logs-1", json!({"aliases": aliases})).unwrap();
+    let mappings = json!({"properties": {"@timestamp": {"type": "date"}}});
+    node.create("logs-1", json!({"aliases": aliases, "mappings": mappings}))
+        .unwrap();
     let event = |n: i64| json!({"n": n, "state": "known", "@timestamp": START_MS - n * 60_000});
     node.bulk((0..10).map(|n| add("logs-1", event(n))).collect());
     node.refresh("logs-1");
