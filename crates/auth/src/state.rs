@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use firn_lifecycle::Deletion;
 use firn_model::Result;
 use firn_model::tenant::{TenantId, TenantSettings};
 use serde::{Deserialize, Serialize};
@@ -14,7 +15,6 @@ use crate::roles::{self, Role, RoleDescriptor};
 use crate::sessions::{Sessions, StoredSession};
 use crate::tenants::{StoredSettings, TenantRecord};
 use crate::users::User;
-use firn_lifecycle::Deletion;
 
 /// Snapshot of the control state. Cloning it clones pointers.
 #[derive(Debug, Clone)]

@@ -5,12 +5,12 @@
 
 use std::sync::Arc;
 
+use firn_lifecycle::{Deletion, DeletionRecords};
 use firn_model::tenant::{TenantId, TenantSettings};
 use firn_model::{Error, ErrorKind, Result};
 
 use crate::control::Control;
 use crate::state::State;
-use firn_lifecycle::{Deletion, DeletionRecords};
 
 /// Maximum number of stored statements: the oldest is removed to make space. Each is some kilobytes of the control
 /// file.

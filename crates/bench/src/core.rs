@@ -8,13 +8,13 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use firn_tools::client::{Client, Credentials};
+use firn_tools::generate::Kind;
+use firn_tools::process::{Hardware, Process};
 use serde_json::Value;
 
 use super::report::{Report, Row, Server};
 use super::{events, reading, start, writing};
-use firn_tools::client::{Client, Credentials};
-use firn_tools::generate::Kind;
-use firn_tools::process::{Hardware, Process};
 
 /// Arguments of `firn bench core`.
 #[derive(Debug, clap::Args)]

@@ -5,10 +5,10 @@ use std::sync::atomic::AtomicU64;
 
 use anyhow::bail;
 use clap::ValueEnum;
-
-use super::core::CoreArgs;
 use firn_tools::generate::{Format, Generator, GeneratorConfig, Kind, Span};
 use firn_tools::ingest::Lines;
+
+use super::core::CoreArgs;
 
 /// The reader of files counts what it reads; this module does not use the count.
 static READ_BYTES: AtomicU64 = AtomicU64::new(0);

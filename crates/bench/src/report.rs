@@ -2,9 +2,8 @@
 
 use std::fmt::Write;
 
-use serde::Serialize;
-
 use firn_tools::process::Hardware;
+use serde::Serialize;
 
 /// Whether a high or a low value is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -5,7 +5,6 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-
 use firn_tools::client::{Client, Credentials};
 use firn_tools::process::Process;
 

@@ -8,6 +8,8 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use firn_tools::client::{Client, encode_segment};
+use firn_tools::generate::index_template;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -15,8 +17,6 @@ use super::core::{CoreArgs, Side};
 use super::events::Events;
 use super::report::Better::{Higher, Lower};
 use super::report::Row;
-use firn_tools::client::{Client, encode_segment};
-use firn_tools::generate::index_template;
 
 /// Pause before a request that was refused with 429 is repeated; the time counts.
 const PAUSE: Duration = Duration::from_millis(50);

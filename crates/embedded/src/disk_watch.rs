@@ -1,7 +1,6 @@
 //! Disk watch: stops writes before the disk is full, and permits them again when space returns.
 
 use std::path::{Path, PathBuf};
-
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwapOption;

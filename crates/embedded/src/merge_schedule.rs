@@ -5,12 +5,12 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use firn_model::Result;
+use firn_shard::Shard;
 
 use crate::bulk::WrittenShard;
 use crate::engine::Core;
 use crate::engine::state::{IndexState, ShardSlot};
 use crate::ticker::{Lowered, is_gone, upkeep_flow, yield_to_others};
-use firn_shard::Shard;
 
 /// Size of the largest merged segment, as in a shard's defaults.
 const MERGED_BYTES_MAX: u64 = 5 << 30;

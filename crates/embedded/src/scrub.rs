@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use firn_model::{ErrorKind, Result};
+use firn_scheduler::Flow;
+use firn_shard::{ScrubPosition, Scrubbed};
 use parking_lot::Mutex;
 
 use crate::engine::Core;
 use crate::engine::state::{IndexState, ShardSlot};
 use crate::ticker::{Lowered, is_gone, yield_to_others};
-use firn_scheduler::Flow;
-use firn_shard::{ScrubPosition, Scrubbed};
 
 /// Nice value of the scrub, as for merges.
 const SCRUB_NICE: i32 = 10;

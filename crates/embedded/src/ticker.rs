@@ -7,14 +7,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use firn_model::ErrorKind;
+use firn_scheduler::Flow;
+use firn_shard::Shard;
 use parking_lot::{Condvar, Mutex};
 
 use crate::disk_watch::DiskWatch;
 use crate::engine::Core;
 use crate::engine::state::{IndexState, ShardSlot};
 use crate::maintenance::{Policy, ShardView, due};
-use firn_scheduler::Flow;
-use firn_shard::Shard;
 
 /// Time between two ticks. A tenth of the default refresh interval, so that a refresh is at most a tenth late.
 const TICK: Duration = Duration::from_millis(100);

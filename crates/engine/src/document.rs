@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use firn_query::source::SourceFilter;
 use serde_json::Value;
 
 use crate::Error;
-use firn_query::source::SourceFilter;
 
 /// When a write becomes searchable, relative to its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::Error;
 use firn_query::search::{SearchResponse, SearchShards, TotalHits};
+
+use crate::Error;
 
 /// Holder of the latest partial result of a running search. A search whose [`RequestContext`](crate::RequestContext)
 /// carries one publishes at intervals; readers get the latest result.

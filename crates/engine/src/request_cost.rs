@@ -2,9 +2,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use firn_query::search::SearchResponse;
+
 use crate::ErrorKind;
 use crate::document::{BulkItemResponse, BulkResponse, Effect};
-use firn_query::search::SearchResponse;
 
 /// Work counters of one request. The engine counts, and the audit and traffic records read. Approximate while the
 /// request runs, exact after its answer.

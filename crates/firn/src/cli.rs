@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::{Parser, Subcommand};
+use firn_tools::{generate, ingest, layout};
 
 use crate::settings::{SettingsError, markdown};
 use crate::{catalog, demo, keystore, serve};
-use firn_tools::{generate, ingest, layout};
 
 /// `EX_CONFIG` of sysexits.h.
 const EXIT_CONFIG: u8 = 78;

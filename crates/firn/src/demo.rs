@@ -15,13 +15,12 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-
-use fill::History;
+use firn_tools::client::Client;
 
 use crate::security;
 use crate::serve::{self, Stopping};
 use crate::settings_args::SettingsArgs;
-use firn_tools::client::Client;
+use fill::History;
 
 /// The data stream of the fictional company.
 const STREAM: &str = "events-demo";

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use firn_testkit::{Node, NodeOptions};
 use serde_json::Value;
+
 use support::{firn, stderr};
 
 /// Enough for a small tenant with some hundred events.

@@ -4,6 +4,7 @@ mod support;
 
 use firn_testkit::{Answer, Client};
 use serde_json::{Value, json};
+
 use support::browser::{Browser, PASSWORD, settle, start};
 
 fn object(title: &str) -> Value {

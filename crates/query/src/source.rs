@@ -8,13 +8,13 @@ use std::fmt;
 
 use bytes::Bytes;
 use firn_model::names::matches_pattern;
+use firn_model::{Error, Result};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::json::token;
-use firn_model::{Error, Result};
 
 /// Maximum patterns in one filter. Each path of a document is matched against all of them.
 const PATTERNS_MAX: usize = 1024;

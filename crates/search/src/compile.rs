@@ -11,24 +11,24 @@ pub(crate) mod string_scan;
 pub(crate) mod text;
 pub(crate) mod weight;
 
-use crate::ShardSearch;
 use std::sync::Arc;
 
 use firn_model::Result;
 use firn_model::mapping::Mapping;
 use firn_query::query::Query;
+use firn_segment::schema;
+use firn_segment::segment::ShardSnapshot;
 use tantivy::query::EnableScoring;
 use tantivy::schema::Field;
 
 use super::TenantRestriction;
+use crate::ShardSearch;
 use crate::compile::limits::Guard;
 use crate::compile::query::text::Kind;
 use crate::compile::statistics::{FieldStatistics, Statistics};
 use crate::compile::weight::Compiled;
 use crate::highlight::highlight_terms::HighlightTerms;
 use crate::run::preemption::in_turn;
-use firn_segment::schema;
-use firn_segment::segment::ShardSnapshot;
 
 /// The inputs of a compilation on one shard.
 #[derive(Clone, Copy)]

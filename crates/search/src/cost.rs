@@ -9,6 +9,7 @@ use std::sync::Arc;
 use firn_engine::RequestContext;
 use firn_model::Result;
 use firn_query::search::SearchRequest;
+use firn_segment::splits::dry_run::{CollectedReads, collect};
 use firn_storage::split::PartKind;
 
 use self::documents::{Candidates, SplitDocuments};
@@ -21,7 +22,6 @@ use crate::run::memory::Memory;
 use crate::run::prefetch;
 use crate::run::prefetch::Reading;
 use crate::run::prepare::prepare;
-use firn_segment::splits::dry_run::{CollectedReads, collect};
 
 /// The reads that a search of some splits would make.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

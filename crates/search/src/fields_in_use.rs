@@ -2,15 +2,15 @@
 
 use firn_model::Result;
 use firn_model::mapping::FieldType;
+use firn_segment::columns::column::{NumColumn, failed, open_strings};
+use firn_segment::columns::paths;
+use firn_segment::schema;
+use firn_segment::schema::Class;
 
 use super::ShardSearch;
 use crate::compile::field;
 use crate::compile::field::Target;
 use crate::tenancy::tenant_docs;
-use firn_segment::columns::column::{NumColumn, failed, open_strings};
-use firn_segment::columns::paths;
-use firn_segment::schema;
-use firn_segment::schema::Class;
 
 /// Returns whether some document of a shard has a value for a leaf field. It reads only columns and dictionaries,
 /// so recently deleted documents count too.

@@ -1,9 +1,8 @@
 //! Formatting of values for answers.
 
-use serde_json::{Number as JsonNumber, Value};
-
 use firn_segment::columns::column::Number;
 use firn_segment::schema;
+use serde_json::{Number as JsonNumber, Value};
 
 /// Formats a number as JSON; integers have no fraction.
 pub(super) fn number(number: Number) -> Value {

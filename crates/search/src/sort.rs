@@ -14,14 +14,14 @@ use firn_model::dates::{DateFormat, Zone};
 use firn_model::mapping::FieldType;
 use firn_model::{Error, ErrorKind, Result};
 use firn_query::search::{SortBy, SortKey, SortMissing, SortMode};
+use firn_segment::columns::column::Number;
+use firn_segment::schema;
+use firn_segment::schema::Class;
 use serde_json::Value;
 
 use super::compile::Compiler;
 use super::format;
 use crate::compile::field::{Field, Meta, Numeric, Target, parse_ip_or_block, read_number, scalar_text};
-use firn_segment::columns::column::Number;
-use firn_segment::schema;
-use firn_segment::schema::Class;
 
 pub use self::after::After;
 use self::number::{Convert, Kind};

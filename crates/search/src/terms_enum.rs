@@ -7,17 +7,17 @@ use firn_engine::RequestContext;
 use firn_engine::terms_enum::TermsEnumRequest;
 use firn_model::mapping::FieldType;
 use firn_model::{Error, Result};
+use firn_segment::columns::{column, paths};
+use firn_segment::schema;
+use firn_segment::schema::Class;
+use firn_segment::segment::Segment;
+use firn_segment::splits::dry_run::catch;
 
 use super::{ShardSearch, TenantRestriction};
 use crate::compile::field;
 use crate::compile::field::{Field, Meta, Target, parse_ip_or_block};
 use crate::tenancy::tenant_docs;
 use crate::tenancy::tenant_terms::OwnTerms;
-use firn_segment::columns::{column, paths};
-use firn_segment::schema;
-use firn_segment::schema::Class;
-use firn_segment::segment::Segment;
-use firn_segment::splits::dry_run::catch;
 
 /// Terms between two checks for timeout and cancellation.
 const CHECK_EVERY: u64 = 4096;

@@ -7,6 +7,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use firn_model::{Error, Result};
+use firn_segment::analysis;
+use firn_segment::deletes::DeleteSet;
+use firn_segment::directory::{DiskDirectory, NO_SPACE};
+use firn_segment::schema::fields;
+use firn_segment::splits::dry_run::catch;
 use parking_lot::Mutex;
 use tantivy::indexer::SingleSegmentIndexWriter;
 use tantivy::store::{Compressor, ZstdCompressor};
@@ -14,11 +19,6 @@ use tantivy::{Index, IndexSettings};
 
 use super::config::ShardConfig;
 use crate::mapper::MappedDocument;
-use firn_segment::analysis;
-use firn_segment::deletes::DeleteSet;
-use firn_segment::directory::{DiskDirectory, NO_SPACE};
-use firn_segment::schema::fields;
-use firn_segment::splits::dry_run::catch;
 
 /// Initial size of the hash table of terms, which grows as needed. Small, because most buffers hold only the documents
 /// of one second.

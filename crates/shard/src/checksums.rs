@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use firn_model::Result;
-
-use super::config::ShardConfig;
 use firn_segment::block_checksums::{CHECKSUMS_FILE, Checksums, FileChecksums, FileSum, decode, encode};
 use firn_segment::commit_point::{SegmentMeta, damaged};
+
+use super::config::ShardConfig;
 
 /// Returns the checksums of a segment's files; `None`: the segment is from an older version, and the scrub adds them.
 ///

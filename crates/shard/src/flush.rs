@@ -5,18 +5,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use firn_model::{Error, ErrorKind, Result};
-
-use super::buffer::{Buffer, Writer, guarded, tantivy_error};
-use super::id_filter::{self, IdFilter};
-use super::live_segments::{LiveSegment, OpenSegment, open_reader};
-use super::state::State;
-use super::{Published, Shard};
 use firn_segment::commit_point::{
     CommitPoint, CommittedSegment, DeletesFile, SegmentMeta, file_name, numbers, segment_dir, segments_dir,
     write_deletes,
 };
 use firn_segment::deletes::DeleteSet;
 use firn_segment::segment::ShardSnapshot;
+
+use super::buffer::{Buffer, Writer, guarded, tantivy_error};
+use super::id_filter::{self, IdFilter};
+use super::live_segments::{LiveSegment, OpenSegment, open_reader};
+use super::state::State;
+use super::{Published, Shard};
 
 /// After this many consecutive failed flushes the shard stops, to be reopened: its memory may differ from
 /// its files. A full disk does not count.

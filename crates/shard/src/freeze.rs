@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use firn_model::Result;
-
-use super::Shard;
 use firn_segment::block_checksums::CHECKSUMS_FILE;
 use firn_segment::commit_point::{read_deletes, segment_dir};
 use firn_segment::deletes::DeleteSet;
 use firn_segment::frozen_segment::FrozenSegment;
+
+use super::Shard;
 
 impl Shard {
     /// Makes all acknowledged writes durable and returns the segments that contain them.

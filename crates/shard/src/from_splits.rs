@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use firn_model::{Error, ErrorKind, Result};
+use firn_segment::commit_point::{CommitPoint, CommittedSegment, segment_dir, segments_dir, write_deletes};
+use firn_segment::deletes::DeleteSet;
+use firn_segment::splits::{SplitBytes, restore_segment};
 use firn_storage::split::SplitRef;
 
 use super::Shard;
 use super::config::ShardConfig;
-use firn_segment::commit_point::{CommitPoint, CommittedSegment, segment_dir, segments_dir, write_deletes};
-use firn_segment::deletes::DeleteSet;
-use firn_segment::splits::{SplitBytes, restore_segment};
 
 /// Segment to restore.
 pub struct RestoredSegment {

@@ -7,17 +7,6 @@ use bytes::Bytes;
 use firn_engine::document::StoredDocument;
 use firn_model::ids::AutoId;
 use firn_model::{Error, ErrorKind, Result};
-use tantivy::columnar::Column;
-use tantivy::schema::{IndexRecordOption, TantivyDocument, Value};
-use tantivy::store::StoreReader;
-use tantivy::{DocSet, Index, SegmentReader, TERMINATED, Term};
-
-use super::buffer::tantivy_error;
-use super::checksums;
-use super::config::ShardConfig;
-use super::id_filter::IdFilter;
-use super::seq_nos::SeqNos;
-use super::tenant_count::{self, TenantColumns};
 use firn_segment::analysis;
 use firn_segment::block_checksums::CHECKSUMS_FILE;
 use firn_segment::commit_point::{DeletesFile, SegmentMeta, damaged, segment_dir};
@@ -31,6 +20,17 @@ use firn_segment::splits::dry_run::catch;
 use firn_segment::tenant_file;
 use firn_segment::tenant_file::TENANTS_FILE;
 use firn_segment::tenants::SegmentTenants;
+use tantivy::columnar::Column;
+use tantivy::schema::{IndexRecordOption, TantivyDocument, Value};
+use tantivy::store::StoreReader;
+use tantivy::{DocSet, Index, SegmentReader, TERMINATED, Term};
+
+use super::buffer::tantivy_error;
+use super::checksums;
+use super::config::ShardConfig;
+use super::id_filter::IdFilter;
+use super::seq_nos::SeqNos;
+use super::tenant_count::{self, TenantColumns};
 
 /// File with the Bloom filter of ids in a segment's folder.
 pub(super) const FILTER_FILE: &str = "ids.filter";

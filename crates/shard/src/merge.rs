@@ -18,6 +18,10 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use firn_model::Result;
+use firn_segment::commit_point::{SegmentMeta, segment_dir};
+use firn_segment::deletes::{DeleteSet, Ranks};
+use firn_segment::directory::DiskDirectory;
+use firn_segment::schema::fields;
 use firn_storage::disk::Disk;
 use tantivy::SegmentReader;
 use tantivy::columnar::ColumnIndex;
@@ -32,10 +36,6 @@ use super::live_segments::{LiveSegment, OpenSegment, open_reader};
 use super::state::State;
 use super::stoppable_disk::StoppableDisk;
 use super::tenant_count;
-use firn_segment::commit_point::{SegmentMeta, segment_dir};
-use firn_segment::deletes::{DeleteSet, Ranks};
-use firn_segment::directory::DiskDirectory;
-use firn_segment::schema::fields;
 
 /// A segment is rewritten alone if more than this share of it is deleted.
 const DELETED_PERCENT_MAX: u64 = 40;

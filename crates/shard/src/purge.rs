@@ -10,15 +10,15 @@
 use std::sync::Arc;
 
 use firn_model::Result;
+use firn_segment::columns::paths::{column_name, term as path_term};
+use firn_segment::commit_point::{segment_dir, segments_dir};
+use firn_segment::schema::fields;
 use tantivy::schema::IndexRecordOption;
 
 use super::Shard;
 use super::buffer::tantivy_error;
 use super::live_segments::OpenSegment;
 use super::merge::Purpose;
-use firn_segment::columns::paths::{column_name, term as path_term};
-use firn_segment::commit_point::{segment_dir, segments_dir};
-use firn_segment::schema::fields;
 
 const NANOS_PER_MS: i64 = 1_000_000;
 

@@ -8,6 +8,8 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use firn_model::settings::Durability;
 use firn_model::{Error, ErrorKind, Result};
+use firn_segment::commit_point::{CommitPoint, damaged, file_name, read_deletes, segments_dir};
+use firn_segment::segment::ShardSnapshot;
 use firn_storage::wal::{Wal, WalOptions};
 use parking_lot::Mutex;
 
@@ -15,8 +17,6 @@ use super::config::ShardConfig;
 use super::live_segments::{LiveSegment, OpenSegment};
 use super::state::State;
 use super::{Counters, Published, ReplayMapper, Shard};
-use firn_segment::commit_point::{CommitPoint, damaged, file_name, read_deletes, segments_dir};
-use firn_segment::segment::ShardSnapshot;
 
 impl Shard {
     pub(super) fn create_new(config: ShardConfig) -> Result<Arc<Self>> {

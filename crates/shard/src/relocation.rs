@@ -12,13 +12,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use firn_model::Result;
+use firn_segment::block_checksums::FileSum;
+use firn_segment::commit_point::{CommitPoint, CommittedSegment, damaged, read_deletes, segment_dir, segments_dir};
 
 use super::Shard;
 use super::config::ShardConfig;
 use super::live_segments::OpenSegment;
 use super::recovery::open_wal;
-use firn_segment::block_checksums::FileSum;
-use firn_segment::commit_point::{CommitPoint, CommittedSegment, damaged, read_deletes, segment_dir, segments_dir};
 
 /// Bytes written between two checks for cancellation.
 const CHUNK_BYTES: usize = 4 << 20;

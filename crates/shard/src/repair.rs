@@ -7,13 +7,13 @@
 use std::sync::Arc;
 
 use firn_model::{Error, ErrorKind, Result};
+use firn_segment::block_checksums::{CHECKSUMS_FILE, FileSum};
+use firn_segment::commit_point::{CommitPoint, SegmentMeta, read_deletes, segment_dir, segments_dir, write_deletes};
+use firn_segment::splits::{SplitBytes, restore_segment};
 use firn_storage::split::SplitRef;
 
 use super::Shard;
 use super::config::ShardConfig;
-use firn_segment::block_checksums::{CHECKSUMS_FILE, FileSum};
-use firn_segment::commit_point::{CommitPoint, SegmentMeta, read_deletes, segment_dir, segments_dir, write_deletes};
-use firn_segment::splits::{SplitBytes, restore_segment};
 
 /// Committed segment of a shard.
 #[derive(Debug, Clone, PartialEq, Eq)]

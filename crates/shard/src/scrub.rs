@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use firn_model::{Error, Result};
+use firn_segment::block_checksums::{CHECKSUMS_FILE, Checksums};
+use firn_segment::commit_point::segment_dir;
 
 use super::live_segments::OpenSegment;
 use super::{Shard, checksums};
-use firn_segment::block_checksums::{CHECKSUMS_FILE, Checksums};
-use firn_segment::commit_point::segment_dir;
 
 /// Bytes of a file read at once: a multiple of a block.
 const PART_BYTES: u64 = 4 << 20;

@@ -2,11 +2,11 @@
 
 use std::sync::OnceLock;
 
+use firn_segment::splits::dry_run;
 use tantivy::SegmentReader;
 use tantivy::columnar::Column;
 
 use super::buffer::tantivy_error;
-use firn_segment::splits::dry_run;
 
 /// Documents of a zone. In a clustered segment the documents of a tenant are in time order, which is
 /// nearly the order of their sequence numbers, so a number is within the bounds of about one zone for

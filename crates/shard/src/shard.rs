@@ -9,6 +9,10 @@ use bytes::Bytes;
 use firn_engine::document::{Expectation, StoredDocument, Written};
 use firn_model::settings::Durability;
 use firn_model::{Error, Result};
+use firn_segment::catalog_version::NotedVersion;
+use firn_segment::commit_point::CommitPoint;
+use firn_segment::segment::ShardSnapshot;
+use firn_segment::splits::dry_run::catch;
 use firn_storage::disk::Disk;
 use firn_storage::wal::{Position, Wal};
 use parking_lot::Mutex;
@@ -19,10 +23,6 @@ use crate::mapper::MappedDocument;
 use crate::purge::Purged;
 use crate::state::{Flags, State};
 use crate::{buffer, recovery, state};
-use firn_segment::catalog_version::NotedVersion;
-use firn_segment::commit_point::CommitPoint;
-use firn_segment::segment::ShardSnapshot;
-use firn_segment::splits::dry_run::catch;
 
 /// One shard of an index. All methods may be called from several threads. Methods that do heavy
 /// work block the calling thread, so none may be called on an async thread.

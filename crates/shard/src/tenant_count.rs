@@ -4,13 +4,13 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use firn_model::Result;
+use firn_segment::columns::paths::column_name;
+use firn_segment::commit_point::SegmentMeta;
+use firn_segment::tenants::{SegmentTenants, TenantRows};
 use tantivy::columnar::{Cardinality, Column, StrColumn};
 use tantivy::{DocId, SegmentReader};
 
 use super::buffer::tantivy_error;
-use firn_segment::columns::paths::column_name;
-use firn_segment::commit_point::SegmentMeta;
-use firn_segment::tenants::{SegmentTenants, TenantRows};
 
 /// A segment with more tenants has no statistics: they are in memory for every open segment,
 /// about 100 bytes a tenant.

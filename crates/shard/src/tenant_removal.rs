@@ -4,13 +4,13 @@
 //! The documents of other tenants keep their order, so that the deletes of the snapshot can be mapped to the new ids.
 
 use firn_model::{Error, Result};
+use firn_segment::deletes::DeleteSet;
+use firn_segment::frozen_segment::FrozenSegment;
 
 use super::Shard;
 use super::config::ShardConfig;
 use super::from_splits::RestoredSegment;
 use super::purge::documents_of;
-use firn_segment::deletes::DeleteSet;
-use firn_segment::frozen_segment::FrozenSegment;
 
 /// Result of the removal.
 pub struct RemainingDocs {

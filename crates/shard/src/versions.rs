@@ -2,12 +2,12 @@
 
 use firn_engine::document::Expectation;
 use firn_model::{Error, ErrorKind, Result};
+use firn_segment::splits::dry_run::catch;
 
 use super::config::ShardConfig;
 use super::id_filter;
 use super::live_segments::made_seq_no;
 use super::state::State;
-use firn_segment::splits::dry_run::catch;
 
 /// Live document.
 #[derive(Debug, Clone, Copy)]

@@ -3,6 +3,8 @@
 use std::time::Instant;
 
 use anyhow::{Context, bail, ensure};
+use firn_tools::client::encode_segment;
+use firn_tools::generate::mix;
 use serde_json::{Value, json};
 
 use super::peer;
@@ -11,8 +13,6 @@ use super::stages::{DAYS, Mode, Question, STAGES, Size, Stage, Window};
 use crate::core::Side;
 use crate::layout::volumes::{Source, Volume};
 use crate::writing::percentile;
-use firn_tools::client::encode_segment;
-use firn_tools::generate::mix;
 
 /// Runs the queries.
 pub(super) struct QuestionRunner<'a> {

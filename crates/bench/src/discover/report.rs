@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
+use firn_tools::process::Hardware;
 use serde::Serialize;
 
 use super::stages::{Mode, Size, Stage};
 use crate::layout::volumes::Source;
 use crate::markdown_table::Grid;
 use crate::report::Server;
-use firn_tools::process::Hardware;
 
 /// Times at the client.
 #[derive(Debug, Clone, Copy, Serialize)]

@@ -1,10 +1,10 @@
 //! Queries of the benchmark: a stage of Discover for one tenant and one time range.
 
+use firn_tools::generate::{Random, mix};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::layout::period::DAY_MS;
-use firn_tools::generate::{Random, mix};
 
 /// Events of the sample, as the console requests them.
 pub(super) const SAMPLE_HITS: usize = 100;

@@ -3,13 +3,13 @@
 use std::time::Instant;
 
 use anyhow::{Context, ensure};
+use firn_tools::client::Client;
+use firn_tools::generate::{Format, Generator, GeneratorConfig, Kind, Span, index_template};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::node::{Node, REPOSITORY};
 use crate::writing::{Batch, send_round};
-use firn_tools::client::Client;
-use firn_tools::generate::{Format, Generator, GeneratorConfig, Kind, Span, index_template};
 
 /// 2026-01-01T00:00:00Z.
 pub(super) const START_MS: i64 = 1_767_225_600_000;

@@ -27,6 +27,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
+use firn_tools::client::Credentials;
+use firn_tools::process::Hardware;
 
 use self::data::Amount;
 use self::gateway::Store;
@@ -34,8 +36,6 @@ use self::node::Node;
 use self::report::Report;
 use self::tiers::{Tier, Tiers, Truth};
 use super::core::command_line;
-use firn_tools::client::Credentials;
-use firn_tools::process::Hardware;
 
 /// Arguments of `firn bench frozen`.
 #[derive(Debug, clap::Args)]

@@ -7,13 +7,13 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use firn_tools::client::{Client, Credentials, Failure};
+use firn_tools::process::Process;
 use serde_json::{Value, json};
 
 use super::gateway::Store;
 use crate::start;
 use crate::start::free_port;
-use firn_tools::client::{Client, Credentials, Failure};
-use firn_tools::process::Process;
 
 /// The name of the repository on every node.
 pub(super) const REPOSITORY: &str = "frozen";

@@ -7,6 +7,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use firn_tools::client::Credentials;
 use serde::Serialize;
 use serde_json::json;
 
@@ -16,7 +17,6 @@ use super::node::{Ask, REPOSITORY, ask};
 use super::proxy::Traffic;
 use super::questions::{self, Window};
 use crate::core::Side;
-use firn_tools::client::Credentials;
 
 const INDEX: &str = "frozen-bench";
 const MOUNTED: &str = "frozen-bench-mounted";

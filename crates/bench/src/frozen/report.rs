@@ -1,6 +1,7 @@
 //! Results of a run, for programs and for the printed forms ([`crate::frozen::table`], [`crate::frozen::html`]), and comparison with
 //! the targets.
 
+use firn_tools::process::Hardware;
 use serde::Serialize;
 
 use super::data::Loaded;
@@ -11,7 +12,6 @@ use super::published::{REMOTE_SNAPSHOT_BYTES, to_reach};
 use super::split::SplitReport;
 use super::tiers::{AskedOnce, Question, Tier, TierReport};
 use crate::report::digits;
-use firn_tools::process::Hardware;
 
 /// Number of events for which the targets of one split are stated.
 pub(super) const SPLIT_EVENTS: u64 = 1_000_000;

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use firn_tools::ingest::grouped;
+
 use super::measure::Cost;
 use super::published::{RECORD, REMOTE_SNAPSHOT_BYTES, quickwit};
 use super::report::Report;
 use super::tiers::{Question, Tier};
 use crate::markdown_table::Grid;
 use crate::report::digits;
-use firn_tools::ingest::grouped;
 
 /// A part of the report: a heading, a table, and notes about it.
 pub(super) struct Section {

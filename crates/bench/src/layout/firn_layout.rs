@@ -3,13 +3,13 @@
 
 use anyhow::bail;
 use firn_lifecycle::placement::{TenantVolume, propose};
+use firn_tools::client::encode_segment;
 use serde_json::{Value, json};
 
 use super::mark;
 use super::subjects::Subject;
 use super::volumes::{Source, Volume};
 use crate::core::Side;
-use firn_tools::client::encode_segment;
 
 /// Path of the server's placement table.
 const PLACEMENT: &str = "/_firn/placement";

@@ -6,6 +6,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
+use firn_tools::client::encode_segment;
 use serde_json::{Value, json};
 
 use super::period::{Span, spans};
@@ -14,7 +15,6 @@ use super::volumes::{START_MS, Source, Volume, place};
 use super::{firn_layout, mark};
 use crate::core::Side;
 use crate::writing::{Batch, send_round};
-use firn_tools::client::encode_segment;
 
 /// Interval between progress reports.
 const REPORT_EVERY: Duration = Duration::from_secs(10);

@@ -1,9 +1,9 @@
 //! Mapping of all layouts, with a mark that identifies the events of an index.
 
+use firn_tools::generate::{Kind, index_template};
 use serde_json::{Value, json};
 
 use super::volumes::Source;
-use firn_tools::generate::{Kind, index_template};
 
 /// Key of the mark in `_meta` of a mapping.
 const MARK: &str = "firn_bench_layout";

@@ -22,6 +22,8 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail, ensure};
+use firn_tools::client::Credentials;
+use firn_tools::process::Hardware;
 
 use self::questions::SIZES;
 use self::report::{AskedOnce, Report, SubjectReport};
@@ -29,8 +31,6 @@ use self::subjects::{Layout, Subject};
 use self::timing::{Effort, QuestionRunner};
 use self::volumes::{Source, Volume};
 use super::core::{Side, command_line};
-use firn_tools::client::Credentials;
-use firn_tools::process::Hardware;
 
 /// Arguments of `firn bench layout`.
 #[derive(Debug, clap::Args)]

@@ -1,9 +1,8 @@
 //! Queries of every layout: the measures of the published tables, for one tenant.
 
+use firn_tools::generate::{Random, mix};
 use serde::Serialize;
 use serde_json::{Value, json};
-
-use firn_tools::generate::{Random, mix};
 
 const HOUR_MS: i64 = 60 * 60 * 1000;
 /// Maximum by which the bounds of a moved window move inwards.

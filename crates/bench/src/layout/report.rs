@@ -1,5 +1,6 @@
 //! Results of a run, for programs and for the printed forms ([`crate::layout::table`], [`crate::layout::html`]).
 
+use firn_tools::process::Hardware;
 use serde::Serialize;
 
 use super::loading::Stored;
@@ -7,7 +8,6 @@ use super::questions::{Measure, Mode, Size};
 use super::subjects::Layout;
 use super::volumes::Source;
 use crate::report::Server;
-use firn_tools::process::Hardware;
 
 /// Times of one subject in a row, at the client.
 #[derive(Debug, Clone, Copy, Serialize)]

@@ -2,7 +2,6 @@
 
 use clap::ValueEnum;
 use firn_model::period::Period;
-
 use firn_tools::client::encode_segment;
 
 /// A layout of the events.

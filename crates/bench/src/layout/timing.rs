@@ -7,6 +7,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use firn_tools::generate::mix;
 
 use super::answers::Answer;
 use super::period::DAY_MS;
@@ -16,7 +17,6 @@ use super::subjects::Subject;
 use super::volumes::{Source, Volume};
 use crate::core::Side;
 use crate::writing::percentile;
-use firn_tools::generate::mix;
 
 /// Number of measurements.
 #[derive(Debug, Clone, Copy)]

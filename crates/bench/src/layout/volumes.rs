@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use anyhow::{Context, bail, ensure};
+use firn_tools::generate::{Format, Generator, GeneratorConfig, Kind, Span};
 
 use super::period::DAY_MS;
-use firn_tools::generate::{Format, Generator, GeneratorConfig, Kind, Span};
 
 /// 2026-01-05T00:00:00Z, a Monday: three weeks from here are three whole weekly indices and are in one month.
 pub(crate) const START_MS: i64 = 1_767_571_200_000;

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 
 use anyhow::{Context, bail};
+use firn_tools::client::{Client, encode_segment};
+use firn_tools::generate::Kind;
 use serde_json::{Map, Value};
 
 use super::super::core::CoreArgs;
 use super::super::events::Events;
-use firn_tools::client::{Client, encode_segment};
-use firn_tools::generate::Kind;
 
 /// Events read to learn about the fields.
 const EVENTS_MAX: usize = 100_000;

@@ -13,11 +13,11 @@ mod questions;
 use std::time::Instant;
 
 use anyhow::{Context, bail};
+use firn_tools::client::Client;
 use serde_json::Value;
 
 use super::core::{CoreArgs, Side};
 use super::report::{AskedOnce, Better, QuestionRow, Row};
-use firn_tools::client::Client;
 
 /// Consecutive requests of one query to one server: enough to read the CPU time around them.
 const BATCH: usize = 5;

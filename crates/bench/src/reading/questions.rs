@@ -1,11 +1,11 @@
 //! Queries of the benchmark.
 
 use anyhow::Context;
+use firn_tools::generate::Random;
 use serde_json::{Value, json};
 
 use super::fields::{Roles, TIME};
 use super::material::Material;
-use firn_tools::generate::Random;
 
 const HOUR_MS: i64 = 60 * 60 * 1000;
 const DAY_MS: i64 = 24 * HOUR_MS;

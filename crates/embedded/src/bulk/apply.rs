@@ -8,6 +8,9 @@ use firn_engine::Scope;
 use firn_engine::document::{BulkItem, BulkItemResponse, Operation, Written};
 use firn_model::ids::AutoId;
 use firn_model::{Error, ErrorKind, Result};
+use firn_scheduler::parallel::run_indexed;
+use firn_scheduler::yield_now;
+use firn_shard::{Shard, ShardOp};
 use firn_storage::wal::Position;
 use parking_lot::Mutex;
 
@@ -16,9 +19,6 @@ use super::update::Updating;
 use super::{Progress, WrittenShard, source_of};
 use crate::engine::Core;
 use crate::engine::state::{IndexState, ShardSlot, add_us};
-use firn_scheduler::parallel::run_indexed;
-use firn_scheduler::yield_now;
-use firn_shard::{Shard, ShardOp};
 
 /// Maximum items of a shard in one batch if their order does not matter:
 /// batches of generated ids run on several threads.

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use firn_engine::document::{BulkItemResponse, BulkResponse, Refresh};
 use firn_model::Error;
+use firn_scheduler::Flow;
+use firn_scheduler::parallel::Countdown;
 use parking_lot::Mutex;
 
 use super::{Answer, Progress, WrittenShard};
 use crate::engine::Core;
-use firn_scheduler::Flow;
-use firn_scheduler::parallel::Countdown;
 
 /// Sends the response once all writes are as durable as required and as searchable as requested.
 pub(super) fn complete(core: &Arc<Core>, refresh: Refresh, progress: Progress, answer: Answer) {

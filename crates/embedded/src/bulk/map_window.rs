@@ -7,6 +7,9 @@ use firn_engine::Scope;
 use firn_engine::document::BulkItem;
 use firn_model::mapping::Mapping;
 use firn_model::{Error, ErrorKind, Result};
+use firn_scheduler::parallel::run_indexed;
+use firn_scheduler::yield_now;
+use firn_shard::mapper::{MappedDocument, map_document};
 
 use super::periods::check_time;
 use super::plan::{Group, Planned};
@@ -15,9 +18,6 @@ use super::{member_lookup, source_of};
 use crate::engine::Core;
 use crate::engine::mapping::{MAPPING_PASSES, unmapped_in};
 use crate::engine::state::{IndexState, ShardSlot};
-use firn_scheduler::parallel::run_indexed;
-use firn_scheduler::yield_now;
-use firn_shard::mapper::{MappedDocument, map_document};
 
 /// Documents that one task maps: some hundred microseconds of work.
 const CHUNK_DOCUMENTS: usize = 128;

@@ -1,9 +1,8 @@
 //! Access to one member of a source before the mapper reads all of it.
 
 use firn_model::json_depth::nests_deeper;
-use sonic_rs::LazyValue;
-
 use firn_shard::mapper::NESTING_MAX;
+use sonic_rs::LazyValue;
 
 /// Returns a member of a source's top level; `None`: there is none of that name.
 ///

@@ -11,12 +11,12 @@ use firn_model::metadata::{Command, DataStream, Metadata, TIMESTAMP, event_times
 use firn_model::names::{WriteTarget, resolve_date_math};
 use firn_model::period::print_instant;
 use firn_model::{Error, ErrorKind, Result};
+use firn_shard::mapper::MappedDocument;
 use sonic_rs::JsonValueTrait;
 
 use super::{member_lookup, source_of};
 use crate::engine::Core;
 use crate::engine::state::IndexState;
-use firn_shard::mapper::MappedDocument;
 
 /// Every period is a number of whole days, so one time of a day selects the index of the whole day.
 const DAY_MS: i64 = 86_400_000;

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use firn_engine::document::{BulkItem, Operation};
 use firn_engine::{FairPermit, FairSemaphore};
 use firn_model::{Error, ErrorKind, Result};
-
 use firn_scheduler::{Flow, FlowKey};
 
 /// Counts the bytes of all bulks without a response, and refuses bulks above the limit: first those of the tenant

@@ -10,12 +10,12 @@ use firn_engine::document::BulkItem;
 use firn_model::ids::{AutoId, key_of};
 use firn_model::tenant::TenantId;
 use firn_model::{Error, ErrorKind, Result};
+use firn_shard::mapper::MappedDocument;
 
 use super::plan::routing_missing;
 use super::{member_lookup, tenant_routing};
 use crate::engine::addressing::foreign_routing;
 use crate::engine::state::IndexState;
-use firn_shard::mapper::MappedDocument;
 
 /// Returns the tenant of an item: the tenant that writes; for operators the one in the event or the routing. `None`:
 /// neither names one.

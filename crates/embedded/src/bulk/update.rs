@@ -5,6 +5,7 @@ use firn_engine::Scope;
 use firn_engine::document::{Effect, Expectation, StoredDocument, Update, Written};
 use firn_model::{Error, ErrorKind, Result};
 use firn_query::source::SourceFilter;
+use firn_shard::{Shard, ShardOp};
 use firn_storage::wal::Position;
 use serde_json::{Map, Value};
 
@@ -13,7 +14,6 @@ use super::periods::check_time;
 use super::tenant_resolution::{check_owner, stamped};
 use crate::engine::Core;
 use crate::engine::state::IndexState;
-use firn_shard::{Shard, ShardOp};
 
 /// Result of an update.
 pub(super) struct Updated {

@@ -14,13 +14,12 @@ use firn_model::repository::RepositoryMetadata;
 use firn_model::settings::SettingsMap;
 use firn_model::slm::SnapshotPolicies;
 use firn_model::{Error, Result};
+use firn_segment::catalog_version::NotedVersion;
 use firn_storage::checked_file;
 use firn_storage::disk::Disk;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-use firn_segment::catalog_version::NotedVersion;
 
 const FILE: &str = "catalog.copy";
 const MAGIC: &str = "firn-catalog-copy";

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use firn_model::metadata::{DataStream, IndexMetadata, Metadata};
 use firn_model::tier::Tier;
 use firn_model::{Error, Result};
+use firn_segment::catalog_version::CatalogVersion;
+use firn_shard::Shard;
 use firn_storage::disk::Disk;
 
 use super::index_record::{IndexRecord, RecordState};
@@ -19,8 +21,6 @@ use crate::catalog::{Catalog, Inspection};
 use crate::lock::NodeLock;
 use crate::mounts::manifest_file;
 use crate::tiers::TierPaths;
-use firn_segment::catalog_version::CatalogVersion;
-use firn_shard::Shard;
 
 /// Report of a rebuild.
 #[derive(Debug, Clone, Default)]

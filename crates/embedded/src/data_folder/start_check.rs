@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use firn_model::metadata::Metadata;
 use firn_model::tier::Tier;
 use firn_model::{Error, Result};
+use firn_segment::catalog_version;
+use firn_segment::catalog_version::NotedVersion;
+use firn_shard::Shard;
 use firn_storage::disk::Disk;
 
 use super::index_record::{IndexRecord, RecordState};
 use super::{CATALOG_FILE, CatalogCopy};
 use crate::tiers::TierPaths;
-use firn_segment::catalog_version;
-use firn_segment::catalog_version::NotedVersion;
-use firn_shard::Shard;
 
 /// Folder of an index on one device.
 pub(crate) struct IndexFolder {

@@ -9,13 +9,13 @@ use std::path::Path;
 use firn_model::metadata::{IndexMetadata, Metadata};
 use firn_model::tier::Tier;
 use firn_model::{ErrorKind, Result};
+use firn_shard::Shard;
 use firn_storage::disk::Disk;
 
 use super::index_record::RecordState;
 use super::quarantine::Quarantine;
 use super::start_check::{Evidence, IndexFolder};
 use crate::engine::state::ShardFactory;
-use firn_shard::Shard;
 
 /// Result of a sweep.
 #[derive(Debug, Default)]

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use firn_engine::RequestContext;
 use firn_query::query::Query;
 use firn_query::search::SearchRequest;
+use firn_search::pruning::required_terms::Exact;
+use firn_search::pruning::shard_conditions;
 
 use super::Core;
 use super::addressing::restriction;
 use super::state::IndexState;
 use crate::mounts::Conditions;
-use firn_search::pruning::required_terms::Exact;
-use firn_search::pruning::shard_conditions;
 
 /// Parts of a search that decide which shards and splits are pruned.
 #[derive(Clone, Copy)]

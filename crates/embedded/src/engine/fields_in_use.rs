@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use firn_engine::RequestContext;
 use firn_engine::fields::{FieldsInUse, FieldsInUseRequest};
 use firn_model::Result;
+use firn_search::{can_match, has_values};
 
 use super::Core;
 use super::addressing::ShardSelection;
-use firn_search::{can_match, has_values};
 
 impl Core {
     /// Returns the indices that may hold a match of the filter, with the fields that have values. Shards that fail are

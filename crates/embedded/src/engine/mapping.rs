@@ -1,11 +1,12 @@
 //! Mapping of documents whose fields may not be in the index mapping yet.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use firn_model::mapping::Mapping;
 use firn_model::metadata::EmbeddedCommand;
 use firn_model::{ErrorKind, Result};
 use firn_shard::mapper::{MappedDocument, Unmapped, map_document};
-use std::sync::Arc;
 
 use super::Core;
 

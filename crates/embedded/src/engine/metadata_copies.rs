@@ -9,12 +9,12 @@ use std::sync::atomic::Ordering;
 use firn_model::Result;
 use firn_model::metadata::{IndexMetadata, Indices, Metadata};
 use firn_model::shared_map::Difference;
+use firn_scheduler::Flow;
 use parking_lot::Mutex;
 
 use super::Core;
 use crate::data_folder::{Evidence, RecordState};
 use crate::ticker::Lowered;
-use firn_scheduler::Flow;
 
 /// Metadata of indices as last written to their folders.
 pub(crate) struct IndexRecords {

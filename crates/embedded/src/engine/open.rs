@@ -9,6 +9,11 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use firn_model::metadata::Metadata;
 use firn_model::{Error, ErrorKind, Result};
+use firn_scheduler::{Pool, PoolConfig};
+use firn_search::NodeMemory;
+use firn_search::result_cache::RequestCache;
+use firn_segment::catalog_version::CatalogVersion;
+use firn_shard::{ReplayThreads, Shard, ShardConfig};
 use firn_storage::disk::Disk;
 use firn_storage::wal::Syncer;
 use firn_storage::{OverlayBudget, OverlayDisk};
@@ -37,11 +42,6 @@ use crate::mounts::{Mounts, open_regions};
 use crate::scrub::{DamageCounters, Scrub};
 use crate::snapshots::{Repositories, scratch_dir};
 use crate::tiers::{Tiers, no_device};
-use firn_scheduler::{Pool, PoolConfig};
-use firn_search::NodeMemory;
-use firn_search::result_cache::RequestCache;
-use firn_segment::catalog_version::CatalogVersion;
-use firn_shard::{ReplayThreads, Shard, ShardConfig};
 
 /// Result of opening, for the log.
 #[derive(Debug, Clone, Default)]

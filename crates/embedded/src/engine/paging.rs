@@ -7,12 +7,12 @@ use firn_engine::context::{ContextKind, OpenPointInTime, OpenedPointInTime, Scro
 use firn_model::{Error, ErrorKind, Result};
 use firn_query::aggs::Aggregations;
 use firn_query::search::{SearchRequest, SearchResponse, SearchShards, TrackTotalHits};
+use firn_search::{FailedShard, can_match};
 
 use super::Core;
 use super::addressing::{Addressed, ShardSelection, check_behind};
 use super::contexts::{InUse, Scroll};
 use super::searching::with_failures;
-use firn_search::{FailedShard, can_match};
 
 impl Core {
     /// Opens a point in time over the searchable documents.

@@ -6,6 +6,8 @@ use firn_engine::RequestContext;
 use firn_engine::cost::{KindCost, SearchCost};
 use firn_model::{Error, ErrorKind, Result};
 use firn_query::search::{SearchRequest, SearchResponse};
+use firn_search::{SearchReads, ShardSearch, Unopened, search_page};
+use firn_segment::splits::dry_run::metered;
 use firn_storage::object::Operation;
 use firn_storage::split::PartKind;
 use serde_json::{Map, Value};
@@ -13,8 +15,6 @@ use serde_json::{Map, Value};
 use super::Core;
 use super::addressing::{Addressed, ShardSelection};
 use crate::mounts::{SampledOut, sampled, sampled_alike};
-use firn_search::{SearchReads, ShardSearch, Unopened, search_page};
-use firn_segment::splits::dry_run::metered;
 
 /// Assumed latency of a request to a store without measurements, ms.
 const LATENCY_MS: u64 = 30;

@@ -13,6 +13,11 @@ use firn_model::metadata::{IndexMetadata, Metadata};
 use firn_model::shared_map::{Difference, SharedMap};
 use firn_model::tier::Tier;
 use firn_model::{Error, ErrorKind, Result};
+use firn_scheduler::wait_for_others;
+use firn_search::result_cache::Account;
+use firn_segment::catalog_version::CatalogVersion;
+use firn_shard::mapper::CompiledMapping;
+use firn_shard::{ReplayThreads, Shard, ShardConfig};
 use firn_storage::disk::Disk;
 use firn_storage::wal::Syncer;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -22,11 +27,6 @@ use crate::backoff::Backoff;
 use crate::data_folder::{IndexRecord, RecordState};
 use crate::mounts::MountedShard;
 use crate::tiers::{TierPaths, no_tier};
-use firn_scheduler::wait_for_others;
-use firn_search::result_cache::Account;
-use firn_segment::catalog_version::CatalogVersion;
-use firn_shard::mapper::CompiledMapping;
-use firn_shard::{ReplayThreads, Shard, ShardConfig};
 
 /// Metadata and all data derived from it.
 pub(crate) struct State {

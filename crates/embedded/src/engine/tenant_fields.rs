@@ -10,14 +10,14 @@ use firn_model::metadata::Metadata;
 use firn_model::tenant::TenantId;
 use firn_model::{Error, ErrorKind, Result};
 use firn_query::search::SearchRequest;
+use firn_search::{FailedShard, ShardSearch, TenantRestriction, fields_of, search_page};
+use firn_segment::segment::ShardSnapshot;
 use parking_lot::Mutex;
 
 use super::Core;
 use super::addressing::{Addressed, restriction};
 use super::state::{IndexState, Served, ShardSlot};
 use crate::mounts::Conditions;
-use firn_search::{FailedShard, ShardSearch, TenantRestriction, fields_of, search_page};
-use firn_segment::segment::ShardSnapshot;
 
 /// Maximum number of cached mappings, by index and tenant; each shares its fields with the index mapping.
 const KEPT_MAX: usize = 4096;

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use firn_engine::TenantUsage;
 use firn_model::tier::Tier;
 use firn_model::{Error, Result};
+use firn_segment::columns::paths::column_name;
+use firn_segment::segment::Segment;
+use firn_shard::Shard;
 
 use super::Core;
 use super::state::IndexState;
 use crate::mounts::MountedIndex;
-use firn_segment::columns::paths::column_name;
-use firn_segment::segment::Segment;
-use firn_shard::Shard;
 
 type ByTenant = BTreeMap<Arc<str>, TenantUsage>;
 

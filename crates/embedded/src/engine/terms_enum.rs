@@ -4,10 +4,10 @@ use firn_engine::RequestContext;
 use firn_engine::terms_enum::{TermsEnumRequest, TermsEnumResponse};
 use firn_model::{ErrorKind, Result};
 use firn_query::search::SearchShards;
+use firn_search::{FoundTerms, can_match};
 
 use super::Core;
 use super::addressing::ShardSelection;
-use firn_search::{FoundTerms, can_match};
 
 impl Core {
     /// Enumerates terms, one shard after the other: each takes microseconds, except for case-insensitive requests.

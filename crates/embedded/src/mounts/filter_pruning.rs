@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use firn_model::Result;
 use firn_query::Cancel;
+use firn_search::pruning::required_terms::{AnyOf, RequiredTerm};
+use firn_segment::splits::{shared_hash, value_hash};
 use firn_storage::filters::{FilterTable, Question};
 use firn_storage::object::{ObjectError, Objects};
 use firn_storage::regions::{ObjectId, RegionCache};
@@ -22,8 +24,6 @@ use super::split_opening::{REQUESTS_MAX, wait_for};
 use super::split_pruning::{RemainingSplitsOfIndex, SplitPruning};
 use super::{MountedBytes, MountedIndex, key_of};
 use crate::engine::Core;
-use firn_search::pruning::required_terms::{AnyOf, RequiredTerm};
-use firn_segment::splits::{shared_hash, value_hash};
 
 /// Below this number of splits filters are not read: the reads of an open are needed anyway if the split holds the
 /// value, and take no longer if it does not.

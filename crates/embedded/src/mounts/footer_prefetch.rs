@@ -7,11 +7,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use firn_segment::splits::{ReadRange, SplitBytes};
 use firn_storage::split::PartKind;
 use tokio::task::JoinSet;
 
 use crate::engine::Core;
-use firn_segment::splits::{ReadRange, SplitBytes};
 
 /// Maximum of splits for a prefetch.
 const SPLITS_MAX: usize = 4;

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use firn_storage::split::SplitRef;
-
 use firn_search::NotOpened;
 use firn_search::pruning::required_terms::{AnyOf, RequiredTerm};
+use firn_storage::split::SplitRef;
 
 /// Conditions that every match of a search meets in an index.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

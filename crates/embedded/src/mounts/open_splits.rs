@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use firn_segment::segment::Segment;
 use firn_storage::repository::SnapshotSegment;
 use parking_lot::Mutex;
-
-use firn_segment::segment::Segment;
 
 /// Memory of an open split besides the bytes of its footer: readers, caches of dictionaries.
 const OPEN_BYTES: u64 = 64 << 10;

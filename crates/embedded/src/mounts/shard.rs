@@ -9,12 +9,12 @@ use firn_model::Result;
 use firn_model::ids::AutoId;
 use firn_model::metadata::IndexMetadata;
 use firn_model::settings::SnapshotStore;
+use firn_segment::segment::{Segment, ShardSnapshot};
 use firn_storage::disk::Disk;
 
 use super::local_copies::{LocalSplit, copy_name, is_copy};
 use super::manifests::{MountedIndex, MountedSegments};
 use crate::backoff::Backoff;
-use firn_segment::segment::{Segment, ShardSnapshot};
 
 /// Maximum pause before a failed copy is tried again, for example after a full disk or an unavailable store.
 const COPY_PAUSE_S_MAX: u64 = 60;

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use firn_model::Result;
 use firn_model::settings::SnapshotStore;
+use firn_segment::segment::ShardSnapshot;
 use firn_storage::regions::ObjectId;
 
 use super::{MountedIndex, MountedShard};
 use crate::engine::Core;
-use firn_segment::segment::ShardSnapshot;
 
 /// Interval between checks whether removed splits are still in use.
 const LOOK_EVERY: Duration = Duration::from_millis(20);

@@ -11,14 +11,14 @@ use std::task::{Context, Poll, Waker};
 use async_trait::async_trait;
 use bytes::Bytes;
 use firn_model::{Error, ErrorKind, Result};
+use firn_segment::splits::dry_run::{check_far, is_cold, note_fetched, wait_for_read};
+use firn_segment::splits::{ReadRange, SplitBytes};
 use firn_storage::object::{ObjectError, ObjectErrorKind};
 use firn_storage::regions::{CachedObject, GAP_BYTES_MAX, RegionCache};
 use firn_storage::split::{PartKind, pages};
 use tokio::runtime::Handle;
 
 use super::local_copies::LocalSplit;
-use firn_segment::splits::dry_run::{check_far, is_cold, note_fetched, wait_for_read};
-use firn_segment::splits::{ReadRange, SplitBytes};
 
 /// Reads a split from its full copy on this node if there is one, otherwise through the shared cache.
 pub(super) struct MountedBytes {

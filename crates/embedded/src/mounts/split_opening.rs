@@ -9,6 +9,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use firn_model::{Error, ErrorKind, Result};
 use firn_query::Cancel;
+use firn_scheduler::{wait_for_far, yield_now};
+use firn_search::NotOpened;
+use firn_segment::segment::{Segment, ShardSnapshot};
+use firn_segment::splits::dry_run::{cold, note_fetched};
+use firn_segment::splits::{SplitBytes, open_split};
 use firn_storage::repository::SnapshotSegment;
 use firn_storage::split::PartKind;
 use futures_util::StreamExt;
@@ -18,11 +23,6 @@ use tokio::runtime::Handle;
 use super::split_pruning::SplitPruning;
 use super::{Conditions, MountedShard, OpenSplits, SplitKey, key_of, split_sampling};
 use crate::engine::Core;
-use firn_scheduler::{wait_for_far, yield_now};
-use firn_search::NotOpened;
-use firn_segment::segment::{Segment, ShardSnapshot};
-use firn_segment::splits::dry_run::{cold, note_fetched};
-use firn_segment::splits::{SplitBytes, open_split};
 
 /// Concurrent requests of one search for manifests and footers. The requests of the whole node have a separate limit,
 /// in the object store layer.

@@ -7,12 +7,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use firn_search::NotOpened;
 use firn_storage::repository::SnapshotSegment;
 
 use super::manifest_pruning::Pruned;
 use super::manifests::MountedIndex;
 use super::{Conditions, MountedShard};
-use firn_search::NotOpened;
 
 /// The remaining splits of one manifest under some conditions.
 pub(super) struct RemainingSplitsOfIndex {

@@ -11,6 +11,9 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use firn_model::{Error, ErrorKind, Result};
+use firn_scheduler::Flow;
+use firn_segment::splits::WholeSplit;
+use firn_shard::{Replacement, Shard};
 use firn_storage::repository::{Repository, SnapshotSegment};
 use firn_storage::split::SplitRef;
 
@@ -20,9 +23,6 @@ use super::{Use, Work};
 use crate::engine::Core;
 use crate::engine::state::{IndexState, ShardSlot};
 use crate::ticker::Lowered;
-use firn_scheduler::Flow;
-use firn_segment::splits::WholeSplit;
-use firn_shard::{Replacement, Shard};
 
 /// Splits by the id of their segment, each with its repository.
 #[derive(Default)]

@@ -16,6 +16,10 @@ use firn_engine::snapshot::RewrittenSnapshot;
 use firn_model::metadata::IndexMetadata;
 use firn_model::repository::snapshot_missing;
 use firn_model::{Error, ErrorKind, Result};
+use firn_segment::deletes::DeleteSet;
+use firn_segment::frozen_segment::FrozenSegment;
+use firn_segment::splits::{WholeSplit, write_split};
+use firn_shard::{RestoredSegment, Shard, ShardConfig};
 use firn_storage::disk::AppendWriter;
 use firn_storage::filters::{FilterTable, FilterTableRef};
 use firn_storage::object::LocalFile;
@@ -31,10 +35,6 @@ use super::rewrite_memo::RewrittenSplit;
 use super::tenant::holds;
 use super::{GoOn, Work};
 use crate::engine::Core;
-use firn_segment::deletes::DeleteSet;
-use firn_segment::frozen_segment::FrozenSegment;
-use firn_segment::splits::{WholeSplit, write_split};
-use firn_shard::{RestoredSegment, Shard, ShardConfig};
 
 /// Write buffer of a split file, in bytes.
 const WRITE_BUFFER_BYTES: usize = 1 << 20;

@@ -4,6 +4,8 @@ use std::io::{self, BufWriter, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use firn_model::{Error, Result};
+use firn_segment::frozen_segment::FrozenSegment;
+use firn_segment::splits::write_split;
 use firn_storage::disk::AppendWriter;
 use firn_storage::repository::Repository;
 use firn_storage::split::SplitRef;
@@ -12,8 +14,6 @@ use super::aborted;
 use super::create::Scratch;
 use super::running_snapshots::Running;
 use crate::engine::Core;
-use firn_segment::frozen_segment::FrozenSegment;
-use firn_segment::splits::write_split;
 
 /// Write buffer of a split file, in bytes. Progress is reported once per buffer.
 const WRITE_BUFFER_BYTES: usize = 1 << 20;

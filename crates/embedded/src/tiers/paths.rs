@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 use firn_model::tier::Tier;
 use firn_model::{Error, Result};
+use firn_segment::catalog_version::NotedVersion;
 use firn_storage::disk::Disk;
 use serde::{Deserialize, Serialize};
 
 use crate::lock::NodeLock;
-use firn_segment::catalog_version::NotedVersion;
 
 /// The data paths of tiers.
 #[derive(Debug, Clone, Default)]

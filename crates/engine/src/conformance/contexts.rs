@@ -1,12 +1,12 @@
 //! Cases of points in time and scrolls.
 
+use firn_query::search::{IndexTarget, SearchRequest, SearchResponse};
 use serde_json::{Value, json};
 
 use super::subject::{KEEP_ALIVE, Subject, delete, ids_of, index, operator, refused, target};
 use super::{Failure, Verdict, ensure, same};
 use crate::context::{CloseContexts, ContextKind, OpenPointInTime, ScrollRequest};
 use crate::{ErrorKind, RequestContext};
-use firn_query::search::{IndexTarget, SearchRequest, SearchResponse};
 
 /// Creates an index of two shards with ten documents; returns its name.
 async fn filled(subject: &Subject) -> Result<String, Failure> {

@@ -1,12 +1,12 @@
 //! Cases of searches: queries, and the parts of hits.
 
+use firn_query::query::Query;
+use firn_query::search::{IndexTarget, SearchRequest};
 use serde_json::{Value, json};
 
 use super::subject::{Subject, ids_of, index, json_of, operator, refused, target};
 use super::{Failure, Verdict, ensure, same};
 use crate::ErrorKind;
-use firn_query::query::Query;
-use firn_query::search::{IndexTarget, SearchRequest};
 
 /// Creates an index with six documents; returns its name.
 async fn filled(subject: &Subject) -> Result<String, Failure> {

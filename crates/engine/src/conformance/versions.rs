@@ -1,12 +1,12 @@
 //! Cases of document versions, and of reads by id.
 
+use firn_query::source::SourceFilter;
 use serde_json::json;
 
 use super::subject::{Subject, create, delete, get, index, operator, refused, update};
 use super::{Verdict, ensure, same};
 use crate::ErrorKind;
 use crate::document::{BulkItem, BulkRequest, Effect, Expectation};
-use firn_query::source::SourceFilter;
 
 pub(super) async fn a_document_is_created_changed_and_deleted(subject: &Subject) -> Verdict {
     let logs = subject.create("logs", json!({})).await?;

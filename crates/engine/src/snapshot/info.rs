@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
-
 use firn_query::search::IndexTarget;
+use serde_json::{Map, Value};
 
 /// Request of `PUT /_snapshot/REPOSITORY/SNAPSHOT`.
 #[derive(Debug, Clone)]

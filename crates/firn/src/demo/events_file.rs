@@ -4,12 +4,12 @@ use std::path::Path;
 
 use anyhow::Context;
 use clap::Parser;
-use serde_json::{Value, json};
-
-use super::Demo;
 use firn_tools::client::encode_segment;
 use firn_tools::ingest;
 use firn_tools::ingest::{IngestArgs, grouped};
+use serde_json::{Value, json};
+
+use super::Demo;
 
 /// Indexes the file into an index named after it, unless an earlier run completed this.
 pub(super) fn index(demo: &Demo<'_>, file: &Path) -> anyhow::Result<()> {

@@ -5,14 +5,14 @@ use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 
 use anyhow::{Context, bail};
+use firn_tools::client::Client;
+use firn_tools::generate::{Format, Generator, GeneratorConfig, Kind, Span, index_template};
+use firn_tools::ingest::grouped;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::{Demo, DemoArgs, STREAM};
 use crate::clock::now_ms;
-use firn_tools::client::Client;
-use firn_tools::generate::{Format, Generator, GeneratorConfig, Kind, Span, index_template};
-use firn_tools::ingest::grouped;
 
 /// Component template whose `_meta` stores the progress of the demo.
 const STATE: &str = "/_component_template/firn-demo-state";

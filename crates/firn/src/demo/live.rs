@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use firn_tools::generate::{Generator, Span};
 use serde_json::json;
 
 use super::fill::{self, History};
 use super::{Demo, STREAM};
 use crate::clock::now_ms;
-use firn_tools::generate::{Generator, Span};
 
 /// Small enough that a dashboard moves, large enough to be one request.
 const STEP: Duration = Duration::from_millis(500);

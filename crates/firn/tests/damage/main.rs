@@ -20,11 +20,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use firn_testkit::{copy_folder, seed};
+
 use battery::{Question, ask, questions};
 use case::{Case, End, Prepared};
 use damages::Damage;
 use files::{Class, files};
-use firn_testkit::{copy_folder, seed};
 use world::Keys;
 
 /// Cases of a run in the test suite.

@@ -14,8 +14,9 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use firn_testkit::{Answer, Client, Node, NodeOptions};
-use questions::Questions;
 use serde_json::{Value, json};
+
+use questions::Questions;
 
 /// Mark in every value, field, id and index name of `bravo`, and in nothing else.
 const MARK: &str = "zq7x";

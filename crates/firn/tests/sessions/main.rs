@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use firn_testkit::{Answer, Client, Node};
 use serde_json::{Value, json};
+
 use support::browser::{self, Browser, PASSWORD, settle, start};
 
 /// Returns status, type and reason of an error.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value, json};
 
 use super::finish::Finisher;
@@ -10,7 +11,6 @@ use super::parse::{self, Request, unknown_field};
 use super::{AggregationKind, Aggregations, Bucket, Key, TermsPartial};
 use crate::json::token;
 use crate::query::Query;
-use firn_model::{Error, Result};
 
 pub(super) const NAME: &str = "adjacency_matrix";
 

@@ -1,10 +1,10 @@
 //! `avg` aggregation: mean of the values.
 
+use firn_model::Result;
 use serde_json::{Map, Value};
 
 use super::parse::Request;
 use super::{AggregationKind, Metric, MetricPartial};
-use firn_model::Result;
 
 pub(super) const NAME: &str = "avg";
 

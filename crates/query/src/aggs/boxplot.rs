@@ -1,12 +1,12 @@
 //! `boxplot` aggregation: extremes, quartiles and whiskers.
 
+use firn_model::Result;
 use serde_json::{Map, Value, json};
 
 use super::digest::{self, Digest, DigestPartial, SortedDigest};
 use super::key::float;
 use super::parse::Request;
 use super::{AggregationKind, Metric};
-use firn_model::Result;
 
 pub(super) const NAME: &str = "boxplot";
 

@@ -1,6 +1,7 @@
 //! `date_range` aggregation: a bucket per time range.
 
 use firn_model::dates::{DateFormat, Zone};
+use firn_model::{Error, Result};
 use serde_json::Value;
 
 use super::finish::Finisher;
@@ -9,7 +10,6 @@ use super::parse::Request;
 use super::range::answer_with;
 use super::ranges::Ranges;
 use super::{AggregationKind, Aggregations, ListedPartial, ValueFormat};
-use firn_model::{Error, Result};
 
 pub(super) const NAME: &str = "date_range";
 

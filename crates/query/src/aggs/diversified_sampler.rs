@@ -1,11 +1,11 @@
 //! `diversified_sampler` aggregation: one bucket of the best documents, with few of the same value.
 
+use firn_model::Result;
 use serde_json::{Value, json};
 
 use super::AggregationKind;
 use super::parse::{self, Request, unknown_field};
 use super::sampler::{SHARD_SIZE, check_below};
-use firn_model::Result;
 
 pub(super) const NAME: &str = "diversified_sampler";
 

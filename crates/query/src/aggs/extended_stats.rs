@@ -1,11 +1,11 @@
 //! `extended_stats` aggregation: `stats` with variance, deviation and bounds around the mean.
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value, json};
 
 use super::key::float;
 use super::parse::{self, Request};
 use super::{AggregationKind, Metric, MetricPartial, ValueFormat, stats};
-use firn_model::{Error, Result};
 
 pub(super) const NAME: &str = "extended_stats";
 

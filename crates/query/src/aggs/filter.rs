@@ -1,5 +1,6 @@
 //! `filter` aggregation: one bucket of the documents that match a query.
 
+use firn_model::Result;
 use serde_json::Value;
 
 use super::finish::Finisher;
@@ -7,7 +8,6 @@ use super::finished::SingleBucket;
 use super::parse::Request;
 use super::{AggregationKind, Aggregations, Bucket};
 use crate::query::Query;
-use firn_model::Result;
 
 pub(super) const NAME: &str = "filter";
 

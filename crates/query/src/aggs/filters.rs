@@ -1,7 +1,9 @@
 //! `filters` aggregation: a bucket for each of several queries, and optionally one for all other documents.
 
-use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
+
+use firn_model::{Error, Result};
+use serde_json::{Map, Value, json};
 
 use super::finish::Finisher;
 use super::finished::{Buckets, FinishedBucket, Keys};
@@ -9,7 +11,6 @@ use super::parse::{self, Request, unknown_field};
 use super::{AggregationKind, Aggregations, ListedPartial};
 use crate::json::token;
 use crate::query::Query;
-use firn_model::{Error, Result};
 
 pub(super) const NAME: &str = "filters";
 

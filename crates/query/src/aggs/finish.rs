@@ -1,5 +1,6 @@
 //! Conversion of merged partial results into the answer.
 
+use firn_model::{Error, ErrorKind, Result};
 use serde_json::Value;
 
 use super::finished::{Finished, Level};
@@ -12,7 +13,6 @@ use super::{
 };
 use crate::cancel::Cancel;
 use crate::expression::Steps;
-use firn_model::{Error, ErrorKind, Result};
 
 /// Maximum bytes of an answer: the number of buckets has a separate limit; this one bounds their contents.
 const ANSWER_BYTES_MAX: usize = 256 << 20;

@@ -1,10 +1,10 @@
 //! `global` aggregation: one bucket of all documents of the searched indices, independent of the query.
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value};
 
 use super::AggregationKind;
 use super::parse::Request;
-use firn_model::{Error, Result};
 
 pub(super) const NAME: &str = "global";
 

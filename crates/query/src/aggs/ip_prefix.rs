@@ -1,5 +1,6 @@
 //! `ip_prefix` aggregation: a bucket per network of a given size.
 
+use firn_model::{Error, Result};
 use serde_json::{Value, json};
 
 use super::finish::Finisher;
@@ -7,7 +8,6 @@ use super::finished::{Buckets, FinishedBucket, Keys};
 use super::ip_range::print_address;
 use super::parse::{self, Request, unknown_field};
 use super::{AggregationKind, Aggregations, Bucket, KeyBytes, TermsPartial};
-use firn_model::{Error, Result};
 
 pub(super) const NAME: &str = "ip_prefix";
 

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
+use firn_model::{Error, Result};
 use serde_json::Value;
 
 use super::finish::Finisher;
@@ -9,7 +10,6 @@ use super::finished::Buckets;
 use super::parse::Request;
 use super::ranges::{RangeSpec, Ranges, Row, answer_rows};
 use super::{AggregationKind, Aggregations, ListedPartial};
-use firn_model::{Error, Result};
 
 pub(super) const NAME: &str = "ip_range";
 

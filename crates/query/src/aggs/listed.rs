@@ -1,8 +1,9 @@
 //! Partial result of aggregations whose buckets the request lists: `range`, `date_range`, `ip_range`, `filters`.
 
+use firn_model::Result;
+
 use super::partial::Room;
 use super::{Bucket, ValueFormat};
-use firn_model::Result;
 
 /// Partial result of aggregations whose buckets are known from the request.
 #[derive(Debug, Clone, PartialEq, Default)]

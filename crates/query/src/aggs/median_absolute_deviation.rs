@@ -1,11 +1,11 @@
 //! `median_absolute_deviation` aggregation: median distance of the values from their median.
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value, json};
 
 use super::digest::{Digest, DigestPartial, execution_hint};
 use super::parse::{self, Request};
 use super::{AggregationKind, Metric};
-use firn_model::{Error, Result};
 
 pub(super) const NAME: &str = "median_absolute_deviation";
 

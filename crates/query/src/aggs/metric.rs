@@ -1,10 +1,10 @@
 //! Common part of single-value metrics: the field, and the partial result.
 
+use firn_model::Result;
 use serde_json::{Map, Value, json};
 
 use super::ValueFormat;
 use super::parse::{self, unknown_field};
-use firn_model::Result;
 
 /// Request of `min`, `max`, `sum`, `avg`, `stats`, `value_count`.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,10 +1,10 @@
 //! `missing` aggregation: one bucket of the documents without a value.
 
+use firn_model::Result;
 use serde_json::Value;
 
 use super::AggregationKind;
 use super::parse::{self, Request, unknown_field};
-use firn_model::Result;
 
 pub(super) const NAME: &str = "missing";
 

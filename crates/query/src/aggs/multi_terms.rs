@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value, json};
 
 use super::order;
@@ -9,7 +10,6 @@ use super::parse::{self, Request, unknown_field};
 use super::terms::Selection;
 use super::{AggregationKind, TermsOrder};
 use crate::json::token;
-use firn_model::{Error, Result};
 
 pub(super) const NAME: &str = "multi_terms";
 

@@ -2,12 +2,12 @@
 
 use std::cmp::Ordering;
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value, json};
 
 use super::sort_value::SortValue;
 use super::{Aggregation, AggregationKind, Aggregations, Bucket, Key, Partial};
 use crate::json::token;
-use firn_model::{Error, Result};
 
 /// A sort key of `order`; the bool next to it means ascending.
 #[derive(Debug, Clone, PartialEq)]

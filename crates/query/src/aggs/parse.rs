@@ -1,5 +1,6 @@
 //! Parser of aggregation requests: names, levels, and the parameters that all aggregations share.
 
+use firn_model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -10,7 +11,6 @@ use super::{
     value_count, weighted_avg,
 };
 use crate::json::{as_bool, as_i64, as_text, token};
-use firn_model::{Error, ErrorKind, Result};
 
 /// Maximum levels of aggregations. Every level multiplies buckets, so real requests have two to five.
 pub const DEPTH_MAX: usize = 20;

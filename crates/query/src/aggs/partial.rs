@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
 
+use firn_model::{Error, ErrorKind, Result};
 use indexmap::IndexMap;
 
 use super::{
@@ -12,7 +13,6 @@ use super::{
     StringStatsPartial, TermsPartial, TopHitsPartial, TopMetricsPartial, WeightedAvgPartial, cardinality,
 };
 use crate::cancel::{Cancel, Watch};
-use firn_model::{Error, ErrorKind, Result};
 
 /// Partial results of one level, by aggregation name.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -1,12 +1,12 @@
 //! `percentile_ranks` aggregation: parts of all values that lie below given values.
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value, json};
 
 use super::digest::{DigestMethod, DigestPartial};
 use super::parse::Request;
 use super::percentiles::parse_ranked;
 use super::{AggregationKind, Metric, percents};
-use firn_model::{Error, Result};
 
 pub(super) const NAME: &str = "percentile_ranks";
 

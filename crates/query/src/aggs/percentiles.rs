@@ -1,12 +1,12 @@
 //! `percentiles` aggregation: values below which given parts of all values lie.
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value, json};
 
 use super::digest::{DigestMethod, DigestPartial};
 use super::parse::{self, Request};
 use super::percents::{self, PERCENTS};
 use super::{AggregationKind, Metric};
-use firn_model::{Error, Result};
 
 pub(super) const NAME: &str = "percentiles";
 

@@ -1,11 +1,11 @@
 //! Common part of all percentile aggregations: the list of percents, and the printed answer.
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value, json};
 
 use super::ValueFormat;
 use super::key::{double_text, float};
 use crate::json::token;
-use firn_model::{Error, Result};
 
 /// Default `percents`.
 pub(super) const PERCENTS: [f64; 7] = [1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0];

@@ -1,5 +1,6 @@
 //! `range` aggregation: a bucket per numeric range.
 
+use firn_model::{Error, Result};
 use serde_json::Value;
 
 use super::finish::Finisher;
@@ -8,7 +9,6 @@ use super::key::{double_text, float};
 use super::parse::Request;
 use super::ranges::{Ranges, Row, answer_rows};
 use super::{AggregationKind, Aggregations, ListedPartial, ValueFormat};
-use firn_model::{Error, Result};
 
 pub(super) const NAME: &str = "range";
 

@@ -1,5 +1,6 @@
 //! Common part of `range`, `date_range` and `ip_range`.
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value};
 
 use super::finish::Finisher;
@@ -7,7 +8,6 @@ use super::finished::{Buckets, FinishedBucket, Keys};
 use super::parse::{self, Request, unknown_field};
 use super::{Aggregations, Bucket};
 use crate::json::token;
-use firn_model::{Error, Result};
 
 /// Maximum ranges in one aggregation. Every value is compared with each, so this limits the work.
 const RANGES_MAX: usize = 1024;

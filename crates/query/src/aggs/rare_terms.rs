@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use firn_model::{Error, Result};
 use serde_json::{Value, json};
 
 use super::finish::Finisher;
@@ -10,7 +11,6 @@ use super::parse::{self, Request, unknown_field};
 use super::partial::{Room, fold_buckets};
 use super::terms::TermsFilter;
 use super::{AggregationKind, Aggregations, Bucket, Key, KeyBytes, ValueFormat};
-use firn_model::{Error, Result};
 
 pub(super) const NAME: &str = "rare_terms";
 

@@ -3,11 +3,11 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value, json};
 
 use super::AggregationKind;
 use super::parse::{self, Request, unknown_field};
-use firn_model::{Error, Result};
 
 pub(super) const NAME: &str = "sampler";
 

@@ -1,11 +1,11 @@
 //! `stats` aggregation: count, min, max, avg and sum together.
 
+use firn_model::Result;
 use serde_json::{Map, Value};
 
 use super::key::float;
 use super::parse::Request;
 use super::{AggregationKind, Metric, MetricPartial};
-use firn_model::Result;
 
 pub(super) const NAME: &str = "stats";
 

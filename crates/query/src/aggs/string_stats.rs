@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use firn_model::Result;
 use serde_json::{Map, Value, json};
 
 use super::key::float;
 use super::parse::{self, Request, unknown_field};
 use super::{AggregationKind, ValueFormat};
-use firn_model::Result;
 
 pub(super) const NAME: &str = "string_stats";
 

@@ -1,10 +1,10 @@
 //! `sum` aggregation: sum of all values.
 
+use firn_model::Result;
 use serde_json::{Map, Value};
 
 use super::parse::Request;
 use super::{AggregationKind, Metric, MetricPartial};
-use firn_model::Result;
 
 pub(super) const NAME: &str = "sum";
 

@@ -1,11 +1,11 @@
 //! Tests of levels, names and merging for all aggregation types together.
 
+use firn_model::ErrorKind;
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::test_support::{check_fields, check_refused, check_round_trip, metric, parsed};
 use super::*;
-use firn_model::ErrorKind;
 
 #[test]
 fn levels() {

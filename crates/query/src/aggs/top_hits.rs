@@ -3,6 +3,7 @@
 //! Segments report rows: the position of a document, and a key that compares like its sort values. Merging rows reads
 //! nothing; only the hits of the finished tree are fetched.
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value, json};
 
 use super::finished::{Finished, Level};
@@ -10,7 +11,6 @@ use super::parse::{Request, put};
 use super::{AggregationKind, Aggregations};
 use crate::json::{as_bool, as_i64, print_f32};
 use crate::search::{Hit, HitShape, ShapeParser, SortBy, SortKey, parse_sort, print_sort, without_default_sort};
-use firn_model::{Error, Result};
 
 pub(super) const NAME: &str = "top_hits";
 

@@ -3,12 +3,12 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value, json};
 
 use super::parse::{self, Request, unknown_field};
 use super::{AggregationKind, Key, ValueFormat};
 use crate::json::token;
-use firn_model::{Error, Result};
 
 pub(super) const NAME: &str = "top_metrics";
 

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value};
 
 use super::parse::{self, Request, unknown_field};
 use super::{AggregationKind, MetricPartial, ValueFormat};
 use crate::json::token;
-use firn_model::{Error, Result};
 
 pub(super) const NAME: &str = "weighted_avg";
 

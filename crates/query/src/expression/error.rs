@@ -1,9 +1,9 @@
 //! Elasticsearch's `script_exception`: what failed, its position, and the cause.
 
+use firn_model::{Error, ErrorKind};
 use serde_json::{Map, json};
 
 use super::Lang;
-use firn_model::{Error, ErrorKind};
 
 /// Bytes of source shown before and after the position.
 const AROUND: usize = 25;

@@ -1,10 +1,10 @@
 //! Evaluator of scripts.
 
+use firn_model::{Error, Result};
 use serde_json::Value as Json;
 
 use super::ast::{Cast, Expr, Node, Op, Statement, Value};
 use super::{Lang, STEPS_MAX, Script};
-use firn_model::{Error, Result};
 
 /// Variables that a script can read.
 #[derive(Debug, Clone, Copy, Default)]

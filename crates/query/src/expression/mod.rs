@@ -16,10 +16,10 @@ mod parser;
 
 use std::sync::Arc;
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value as Json, json};
 
 use crate::json::token;
-use firn_model::{Error, Result};
 
 pub use ast::Value;
 pub use eval::{Scope, Steps};

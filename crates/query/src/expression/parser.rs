@@ -1,12 +1,13 @@
 //! Recursive descent parser of scripts.
 
+use firn_model::{Error, Result};
+
 use super::ast::{Cast, Expr, Node, OPERATORS, Op, Program, Statement, Value};
 use super::error::script_error;
 use super::functions::MathFunction;
 use super::lexer::{Token, tokens};
 use super::moving::MovingFunction;
 use super::{DEPTH_MAX, LENGTH_MAX, Lang};
-use firn_model::{Error, Result};
 
 pub(super) fn parse(source: &str, lang: Lang) -> Result<Program> {
     if source.len() > LENGTH_MAX {

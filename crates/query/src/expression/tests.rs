@@ -1,10 +1,10 @@
 //! Tests of scripts: results, refusals, and robustness against arbitrary input.
 
+use firn_model::ErrorKind;
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use firn_model::ErrorKind;
 
 const VALUES: [f64; 4] = [1.0, 2.0, f64::NAN, 6.0];
 

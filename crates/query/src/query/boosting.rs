@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value};
 
 use super::params::{boost, number, object, print, put_boost, unsupported};
 use super::{Budget, Query};
 use crate::json::print_f32;
-use firn_model::{Error, Result};
 
 pub(super) const NAME: &str = "boosting";
 

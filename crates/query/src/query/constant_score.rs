@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value};
 
 use super::params::{boost, object, print, put_boost, unsupported};
 use super::{Budget, Query};
 use crate::json::token;
-use firn_model::{Error, Result};
 
 pub(super) const NAME: &str = "constant_score";
 

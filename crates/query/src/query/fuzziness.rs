@@ -1,12 +1,12 @@
 //! Edit distance (`fuzziness`) and related parameters of fuzzy queries.
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value};
 
 use super::REWRITE_TERMS_MAX;
 use super::params::{count, flag, wrong_type};
 use super::rewrite::Rewrite;
 use crate::json::as_text;
-use firn_model::{Error, Result};
 
 /// Default maximum of terms to which a fuzzy word expands.
 pub(super) const EXPANSIONS: u32 = 50;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value};
 
 use super::fuzziness::{FUZZY_NAMES, Fuzziness, Fuzzy};
 use super::params::{boost, by_field, print_field, put_boost, text, unsupported};
 use super::{Budget, Query};
-use firn_model::{Error, Result};
 
 pub(super) const NAME: &str = "fuzzy";
 

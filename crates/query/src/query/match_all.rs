@@ -1,10 +1,10 @@
 //! `match_all` and `match_none` queries.
 
+use firn_model::Result;
 use serde_json::{Map, Value};
 
 use super::params::{boost, object, print, put_boost, unsupported};
 use super::{Budget, Query};
-use firn_model::Result;
 
 pub(super) const NAME: &str = "match_all";
 pub(super) const NAME_NONE: &str = "match_none";

@@ -1,10 +1,10 @@
 //! `match_phrase_prefix` query: terms of a text in sequence, the last of which is a prefix.
 
+use firn_model::Result;
 use serde_json::Value;
 
 use super::text_options::TEXT;
 use super::{Budget, Query, TextQuery};
-use firn_model::Result;
 
 pub(super) const NAME: &str = "match_phrase_prefix";
 

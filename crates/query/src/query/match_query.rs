@@ -1,10 +1,10 @@
 //! `match` query: terms of a text, analyzed with the field's search analyzer.
 
+use firn_model::Result;
 use serde_json::Value;
 
 use super::text_options::{FUZZY, TERMS, TEXT};
 use super::{Budget, Query, TextQuery};
-use firn_model::Result;
 
 pub(super) const NAME: &str = "match";
 

@@ -42,9 +42,8 @@ mod wrapper;
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
-
 use firn_model::{Error, Result};
+use serde_json::Value;
 
 pub use bool_query::{Bool, Boost};
 pub use boosting::Boosting;

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value};
 
 use super::params::{boost, number, object, print, put_boost, query_text, unsupported};
 use super::text_options::{FUZZY, TERMS, TEXT, TextOptions};
 use super::{Budget, Query, weighted_fields};
 use crate::json::{as_text, print_f32};
-use firn_model::{Error, Result};
 
 pub(super) const NAME: &str = "multi_match";
 

@@ -5,11 +5,11 @@
 
 use std::borrow::Cow;
 
+use firn_model::{Error, Result};
 use serde_json::Value;
 
 use super::{QUERIES, Query};
 use crate::json::{as_text, token};
-use firn_model::{Error, Result};
 
 const KEY: &str = "_name";
 

@@ -1,9 +1,9 @@
 //! Parameter parsing that all queries share: the single field, boosts, flags, and the errors in Elasticsearch's words.
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value};
 
 use crate::json::{as_bool, as_f32, as_i64, as_text, print_f32, token};
-use firn_model::{Error, Result};
 
 /// Returns the object that follows a query's name.
 pub(super) fn object<'v>(query: &str, body: &'v Value) -> Result<&'v Map<String, Value>> {

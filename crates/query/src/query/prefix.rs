@@ -1,9 +1,9 @@
 //! `prefix` query: terms that start with a text.
 
+use firn_model::Result;
 use serde_json::Value;
 
 use super::{Budget, Query, TermPattern};
-use firn_model::Result;
 
 pub(super) const NAME: &str = "prefix";
 

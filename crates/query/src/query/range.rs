@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use firn_model::dates::{DateFormat, Zone};
+use firn_model::{Error, Result};
 use serde_json::{Map, Value};
 
 use super::params::{boost, flag, print_field, put_boost, scalar, single_field, text, unsupported};
 use super::{Budget, Query};
-use firn_model::{Error, Result};
 
 pub(super) const NAME: &str = "range";
 

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use firn_model::{Error, Result};
 use serde_json::Value;
 
 use super::params::{count, text, wrong_type};
 use super::{Budget, Query, TermPattern};
 use crate::json::as_i64;
-use firn_model::{Error, Result};
 
 pub(super) const NAME: &str = "regexp";
 

@@ -2,10 +2,10 @@
 //!
 //! Follows Elasticsearch's reference page "rewrite parameter".
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value};
 
 use super::params::text;
-use firn_model::{Error, Result};
 
 /// Maximum terms that `top_terms_N` may name and `scoring_boolean` may find (`indices.query.bool.max_clause_count` of
 /// small heaps).

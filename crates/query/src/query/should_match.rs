@@ -3,10 +3,10 @@
 //! Follows Elasticsearch's reference page "minimum_should_match parameter" and Lucene's
 //! `Queries.calculateMinShouldMatch`.
 
+use firn_model::{Error, Result};
 use serde_json::Value;
 
 use crate::json::as_text;
-use firn_model::{Error, Result};
 
 /// Parses the value as written; an invalid specification is refused here, not at search time.
 pub(super) fn parse(query: &str, value: &Value) -> Result<String> {

@@ -5,9 +5,8 @@
 
 use std::ops::Range;
 
-use serde_json::{Map, Value, json};
-
 use firn_model::Error;
+use serde_json::{Map, Value, json};
 
 /// The first mistake in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value};
 
 use super::params::{boost, by_field, flag, print_field, put_boost, put_flag, text, unsupported};
 use super::rewrite::Rewrite;
-use firn_model::{Error, Result};
 
 /// A pattern for the terms of a field.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value};
 
 use super::params::{boost, object, print, put_boost, scalar, unsupported};
 use super::{Budget, Query};
-use firn_model::{Error, Result};
 
 pub(super) const NAME: &str = "terms";
 

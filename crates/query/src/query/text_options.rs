@@ -1,12 +1,12 @@
 //! Common options of full-text queries: how a text becomes terms, and how many of them must match.
 
 use firn_model::mapping::Analyzer;
+use firn_model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 
 use super::fuzziness::{Fuzziness, Fuzzy, FuzzyNames, MATCH_NAMES, STRING_NAMES};
 use super::params::{count, flag, operator, put_flag, text, zero_terms};
 use super::should_match;
-use firn_model::{Error, ErrorKind, Result};
 
 /// Search options of a text. Every query reads only the parameters that it supports.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
+use firn_model::Result;
 use serde_json::{Map, Value};
 
 use super::params::{boost, by_field, print_field, put_boost, query_text, required_text, unsupported};
 use super::text_options::TextOptions;
-use firn_model::Result;
 
 /// Full-text search of one field.
 #[derive(Debug, Clone, PartialEq)]

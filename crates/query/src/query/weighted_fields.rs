@@ -1,10 +1,10 @@
 //! Field list (`fields`) of queries that read several fields: names and patterns, each with an optional `^boost`.
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value};
 
 use super::params::{boost, text};
 use crate::json::{print_f32, token};
-use firn_model::{Error, Result};
 
 /// Maximum names and patterns in `fields`; every word is searched in all of them.
 const FIELDS_MAX: usize = 1024;

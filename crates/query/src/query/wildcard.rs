@@ -1,9 +1,9 @@
 //! `wildcard` query: terms that match `*` (any run) and `?` (one character); `\` escapes.
 
+use firn_model::Result;
 use serde_json::Value;
 
 use super::{Budget, Query, TermPattern};
-use firn_model::Result;
 
 pub(super) const NAME: &str = "wildcard";
 

@@ -1,10 +1,10 @@
 //! `wrapper` query: another query as base64 of its JSON.
 
+use firn_model::{Error, Result};
 use serde_json::Value;
 
 use super::params::{object, text, unsupported};
 use super::{Budget, Query};
-use firn_model::{Error, Result};
 
 pub(super) const NAME: &str = "wrapper";
 

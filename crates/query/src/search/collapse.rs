@@ -1,11 +1,11 @@
 //! Field collapsing (`collapse`): one hit per value of a field, and `inner_hits` with more hits of its group.
 
+use firn_model::{Error, Result};
 use serde_json::Value;
 
 use super::shape::ShapeParser;
 use super::{HitShape, SortKey, sort};
 use crate::json::{as_bool, as_i64, as_text, token};
-use firn_model::{Error, Result};
 
 /// Default `size` of `inner_hits`.
 const INNER_SIZE: usize = 3;

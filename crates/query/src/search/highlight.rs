@@ -2,11 +2,11 @@
 //!
 //! Options are set at the top level and per field; the field's options win. After parsing, every field has all options.
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value, json};
 
 use crate::json::{as_bool, as_i64, as_text, token};
 use crate::query::Query;
-use firn_model::{Error, Result};
 
 /// Maximum entries of `fields`: each is matched against every field of the mapping for every hit.
 const FIELDS_MAX: usize = 1000;

@@ -1,11 +1,11 @@
 //! One hit and its JSON, for search answers and aggregations alike.
 
 use bytes::Bytes;
+use firn_model::Result;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::TotalHits;
-use firn_model::Result;
 
 /// One hit of a search.
 #[derive(Debug, Clone, Default)]

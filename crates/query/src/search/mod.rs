@@ -20,13 +20,13 @@ mod visit;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use bytes::Bytes;
 use firn_model::Error;
 use firn_model::names::IndicesOptions;
 use serde_json::Value;
 
 use crate::aggs::Aggregations;
 use crate::query::Query;
-use bytes::Bytes;
 
 pub use collapse::{Collapse, InnerHits};
 pub use context::{PointInTime, Slice, parse_keep_alive};

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use firn_model::Error;
 use firn_model::Result;
 use firn_model::dates::parse_duration_ms;
 use serde_json::{Map, Value};
@@ -11,7 +12,6 @@ use super::{Collapse, HitShape, IndexTarget, PointInTime, SearchRequest, Slice, 
 use crate::aggs::Aggregations;
 use crate::json::{as_bool, as_f32, as_i64, as_text, token};
 use crate::query::{MatchAll, Query};
-use firn_model::Error;
 
 /// Default `size`.
 const SIZE: usize = 10;

@@ -1,11 +1,11 @@
 //! Returned parts of a hit: the part of a search body that `top_hits` and `inner_hits` share.
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value, json};
 
 use super::{FieldSpec, Highlight};
 use crate::json::{as_bool, as_text, token};
 use crate::source::SourceFilter;
-use firn_model::{Error, Result};
 
 /// Maximum entries of `fields` and of `docvalue_fields` (`index.max_docvalue_fields_search`, which is 100;
 /// Elasticsearch has no limit for `fields`).

@@ -1,10 +1,10 @@
 //! Parser of `sort`.
 
+use firn_model::{Error, Result};
 use serde_json::{Value, json};
 
 use super::{NumericType, SortBy, SortKey, SortMissing, SortMode};
 use crate::json::{as_text, token};
-use firn_model::{Error, Result};
 
 /// Maximum keys in one `sort`: more never decide an order in practice, and each costs memory per hit.
 const KEYS_MAX: usize = 64;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use firn_model::Result;
 use firn_query::aggs::{AdjacencyMatrix, KeyBytes, Partial, TermsPartial};
+use firn_segment::columns::column::failed;
 use tantivy::DocId;
 use tantivy::query::{Scorer, Weight};
 
@@ -12,7 +13,6 @@ use super::buckets::Buckets;
 use super::filters::matches;
 use super::{Collector, Level, Scope};
 use crate::run::memory::Memory;
-use firn_segment::columns::column::failed;
 
 /// Pairs that are counted together, apart from those of one document.
 const PENDING_MAX: usize = 1 << 14;

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use firn_model::Result;
 use firn_model::dates::Rounding;
 use firn_query::aggs::{AutoDateHistogram, AutoDateHistogramPartial, Bucket, Ladder, Partial, ValueFormat};
+use firn_segment::columns::column::{NumColumn, Number, ValueBlock};
 use tantivy::DocId;
 
 use super::super::compile::Compiler;
@@ -12,7 +13,6 @@ use super::buckets::Buckets;
 use super::source::{self, Source};
 use super::{Collector, Level, Scope};
 use crate::compile::field::Numeric;
-use firn_segment::columns::column::{NumColumn, Number, ValueBlock};
 
 /// `auto_date_histogram`, compiled.
 pub(super) struct AutoDateHistogramPlan {

@@ -7,6 +7,11 @@ use std::collections::HashSet;
 use firn_model::Result;
 use firn_query::aggs::cardinality::{Sketch, hash_bytes, hash_u64};
 use firn_query::aggs::{Cardinality, Partial};
+use firn_segment::columns::column;
+use firn_segment::columns::column::{NumColumn, Number, ValueBlock};
+use firn_segment::columns::strings::StrColumn;
+use firn_segment::schema::Class;
+use firn_segment::segment::Segment;
 use tantivy::{DocId, SegmentReader};
 
 use super::super::compile::Compiler;
@@ -17,11 +22,6 @@ use super::{Collector, Scope};
 use crate::compile::field::{NANOS, Numeric};
 use crate::compile::string_scan::Texts;
 use crate::run::memory::Memory;
-use firn_segment::columns::column;
-use firn_segment::columns::column::{NumColumn, Number, ValueBlock};
-use firn_segment::columns::strings::StrColumn;
-use firn_segment::schema::Class;
-use firn_segment::segment::Segment;
 
 /// `cardinality`, compiled.
 pub(super) struct CardinalityPlan {

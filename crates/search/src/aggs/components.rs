@@ -3,21 +3,22 @@
 //! A value of a component is a number: an ordinal for strings, and for numbers one that is the same in all
 //! segments. These numbers have the order of the values.
 
+use std::ops::Bound;
+
 use firn_model::dates::{DateFormat, Rounding, Zone};
 use firn_model::{Error, Result};
 use firn_query::aggs::{CompositeSource, Key, KeyBytes, MultiTermsSource, SourceKind, ValueFormat};
+use firn_segment::columns::column;
+use firn_segment::columns::column::{NumColumn, Number, ValueBlock};
+use firn_segment::columns::strings::StrColumn;
+use firn_segment::schema;
 use serde_json::Value;
-use std::ops::Bound;
 use tantivy::DocId;
 
 use super::super::compile::Compiler;
 use super::Scope;
 use super::source::{self, Source};
 use crate::compile::field::{Numeric, scalar_text};
-use firn_segment::columns::column;
-use firn_segment::columns::column::{NumColumn, Number, ValueBlock};
-use firn_segment::columns::strings::StrColumn;
-use firn_segment::schema;
 
 /// A component, compiled.
 pub(super) struct ComponentPlan {

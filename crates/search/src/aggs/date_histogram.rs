@@ -7,7 +7,11 @@ use std::sync::Arc;
 
 use firn_model::Result;
 use firn_model::dates::Rounding;
+use firn_model::metadata::TIMESTAMP;
 use firn_query::aggs::{Bucket, DateHistogram, DateHistogramPartial, Partial, Partials, ValueFormat};
+use firn_segment::columns::column::{NumColumn, Number, ValueBlock};
+use firn_segment::segment::Segment;
+use firn_segment::segment_memo::Zones;
 use tantivy::DocId;
 use tantivy::columnar::Column;
 
@@ -18,10 +22,6 @@ use super::table::Table;
 use super::{Collector, Level, Scope};
 use crate::compile::field::Numeric;
 use crate::run::memory::Memory;
-use firn_model::metadata::TIMESTAMP;
-use firn_segment::columns::column::{NumColumn, Number, ValueBlock};
-use firn_segment::segment::Segment;
-use firn_segment::segment_memo::Zones;
 
 /// Up to this number of intervals between the first and the last date of a segment, all intervals are listed up
 /// front.

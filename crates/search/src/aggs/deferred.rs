@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use firn_model::Result;
 use firn_query::aggs::{Bucket, KeyBytes, Partial, Partials, Sampled};
+use firn_segment::segment::Segment;
 use tantivy::{DocId, Score};
 
 use super::score_table::ScoreBoard;
 use super::significant_terms::Background;
 use super::{DocumentOrder, Kind, Node, Plan, Scope};
 use crate::run::memory::Memory;
-use firn_segment::segment::Segment;
 
 /// Documents passed on together.
 const BLOCK: usize = 1024;

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use firn_model::Result;
 use firn_query::aggs::Partial;
 use firn_query::query::Query;
+use firn_segment::columns::column::{failed, is_run};
+use firn_segment::columns::presence;
 use tantivy::DocId;
 use tantivy::columnar::ColumnIndex;
 use tantivy::query::{Scorer, Weight};
@@ -15,8 +17,6 @@ use super::single::Single;
 use super::{Collector, Level, Scope};
 use crate::compile::query::exists::Values;
 use crate::compile::weight::Compiled;
-use firn_segment::columns::column::{failed, is_run};
-use firn_segment::columns::presence;
 
 /// `filter`, compiled.
 pub(super) enum FilterPlan {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use firn_model::Result;
 use firn_query::aggs::{Filters, ListedPartial, Partial};
+use firn_segment::columns::column::failed;
 use tantivy::DocId;
 use tantivy::query::{Scorer, Weight};
 
@@ -11,7 +12,6 @@ use super::super::compile::Compiler;
 use super::buckets::Buckets;
 use super::ranges::listed;
 use super::{Collector, Level, Scope};
-use firn_segment::columns::column::failed;
 
 /// `filters`, compiled.
 pub(super) struct FiltersPlan {

@@ -2,6 +2,7 @@
 
 use firn_model::Result;
 use firn_query::aggs::{Histogram, HistogramPartial, Key, KeyBytes, Partial, ValueFormat};
+use firn_segment::columns::column::{NumColumn, ValueBlock};
 use tantivy::DocId;
 
 use super::super::compile::Compiler;
@@ -9,7 +10,6 @@ use super::buckets::Buckets;
 use super::source::{self, Source};
 use super::{Collector, Level, Scope};
 use crate::compile::field::Numeric;
-use firn_segment::columns::column::{NumColumn, ValueBlock};
 
 /// Up to this number of buckets between the first and the last number of a segment, they are counted in a vector.
 const WIDTH_MAX: f64 = 65_536.0;

@@ -2,6 +2,8 @@
 
 use firn_model::Result;
 use firn_query::aggs::{IpPrefix, KeyBytes, Partial, TermsPartial};
+use firn_segment::columns::column;
+use firn_segment::columns::column::ValueBlock;
 use tantivy::DocId;
 use tantivy::columnar::Column;
 
@@ -10,8 +12,6 @@ use super::buckets::Buckets;
 use super::components::text_key;
 use super::source::{self, Source};
 use super::{Collector, Level, Scope};
-use firn_segment::columns::column;
-use firn_segment::columns::column::ValueBlock;
 
 /// `ip_prefix`, compiled.
 pub(super) struct IpPrefixPlan {

@@ -1,7 +1,13 @@
 //! `min`, `max`, `sum`, `avg`, `stats`, `value_count` aggregations: one number of a field's values.
 
+use firn_model::metadata::TIMESTAMP;
 use firn_model::{Error, Result};
 use firn_query::aggs::{Metric, MetricPartial, Partial, ValueFormat};
+use firn_segment::columns::column;
+use firn_segment::columns::column::{NumColumn, ValueBlock};
+use firn_segment::columns::paths;
+use firn_segment::segment::Segment;
+use firn_segment::splits::{ColumnTotals, Measure, StoredRuns};
 use tantivy::DocId;
 use tantivy::columnar::Column;
 
@@ -11,12 +17,6 @@ use super::source::{self, Source};
 use super::{Collector, Scope, paced};
 use crate::compile::field::{Numeric, Target};
 use crate::run::memory::Memory;
-use firn_model::metadata::TIMESTAMP;
-use firn_segment::columns::column;
-use firn_segment::columns::column::{NumColumn, ValueBlock};
-use firn_segment::columns::paths;
-use firn_segment::segment::Segment;
-use firn_segment::splits::{ColumnTotals, Measure, StoredRuns};
 
 /// A metric, compiled.
 pub(super) struct MetricPlan {

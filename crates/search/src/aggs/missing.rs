@@ -2,6 +2,11 @@
 
 use firn_model::Result;
 use firn_query::aggs::{MissingField, Partial};
+use firn_segment::columns::column;
+use firn_segment::columns::column::NumColumn;
+use firn_segment::columns::paths;
+use firn_segment::segment::Segment;
+use firn_segment::splits::StoredRuns;
 use tantivy::DocId;
 use tantivy::columnar::Column;
 
@@ -9,11 +14,6 @@ use super::super::compile::Compiler;
 use super::single::Single;
 use super::source::Source;
 use super::{Collector, Level, Scope};
-use firn_segment::columns::column;
-use firn_segment::columns::column::NumColumn;
-use firn_segment::columns::paths;
-use firn_segment::segment::Segment;
-use firn_segment::splits::StoredRuns;
 
 /// `missing`, compiled.
 pub(super) struct MissingPlan {

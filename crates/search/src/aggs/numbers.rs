@@ -5,6 +5,7 @@ use firn_query::aggs::{
     Boxplot, Digest, DigestPartial, ExtendedStats, ExtendedStatsPartial, MedianAbsoluteDeviation, Metric, Partial,
     PercentileRanks, Percentiles, ValueFormat,
 };
+use firn_segment::columns::column::{NumColumn, ValueBlock};
 use serde_json::Value;
 use tantivy::DocId;
 
@@ -13,7 +14,6 @@ use super::source::{self, Source};
 use super::{Collector, Scope, paced};
 use crate::compile::field::Numeric;
 use crate::run::memory::Memory;
-use firn_segment::columns::column::{NumColumn, ValueBlock};
 
 /// A numeric field with the value for documents that have none.
 pub(super) struct NumbersSource {

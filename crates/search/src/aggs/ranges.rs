@@ -9,6 +9,10 @@ use std::sync::Arc;
 use firn_model::Result;
 use firn_model::dates::DateFormat;
 use firn_query::aggs::{IpBounds, ListedPartial, Partial, RangeSpec, Ranges, ValueFormat};
+use firn_segment::columns::column;
+use firn_segment::columns::column::{NumColumn, NumRange, Number, ValueBlock};
+use firn_segment::columns::strings::StrColumn;
+use firn_segment::schema;
 use serde_json::Value;
 use tantivy::DocId;
 use tantivy::columnar::Column;
@@ -18,10 +22,6 @@ use super::buckets::Buckets;
 use super::source::{self, Source};
 use super::{Collector, Level, Scope};
 use crate::compile::field::Numeric;
-use firn_segment::columns::column;
-use firn_segment::columns::column::{NumColumn, NumRange, Number, ValueBlock};
-use firn_segment::columns::strings::StrColumn;
-use firn_segment::schema;
 
 /// Ranges, compiled.
 pub(super) struct RangesPlan {

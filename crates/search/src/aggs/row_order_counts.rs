@@ -6,15 +6,15 @@
 use std::ops::Range;
 
 use firn_model::Result;
+use firn_model::metadata::TIMESTAMP;
 use firn_query::aggs::Partials;
+use firn_segment::columns::column::NumColumn;
+use firn_segment::segment::Segment;
 use tantivy::DocId;
 
 use super::{Kind, Plan};
 use crate::run::memory::Memory;
 use crate::tenancy::tenant_rows::{TenantSpan, count_alive, first_row};
-use firn_model::metadata::TIMESTAMP;
-use firn_segment::columns::column::NumColumn;
-use firn_segment::segment::Segment;
 
 /// Rows that are ordered by `@timestamp`, newest first, each with one value.
 pub(super) struct OrderedRows<'a> {

@@ -8,6 +8,9 @@ use std::sync::Arc;
 use firn_model::{Error, Result};
 use firn_query::aggs::cardinality::hash_bytes;
 use firn_query::aggs::{DiversifiedSampler, Partial, SamplePartial, Sampled, Sampler};
+use firn_segment::columns::column;
+use firn_segment::columns::column::NumColumn;
+use firn_segment::columns::strings::StrColumn;
 use tantivy::DocId;
 use tantivy::columnar::Column;
 
@@ -16,9 +19,6 @@ use super::score_table::ScoreBoard;
 use super::source::Source;
 use super::{Collector, Scope};
 use crate::run::memory::Memory;
-use firn_segment::columns::column;
-use firn_segment::columns::column::NumColumn;
-use firn_segment::columns::strings::StrColumn;
 
 /// A sampler, compiled.
 pub(super) struct SamplerPlan {

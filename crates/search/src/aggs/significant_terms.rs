@@ -6,6 +6,10 @@ use std::sync::Arc;
 
 use firn_model::{Error, Result};
 use firn_query::aggs::{Key, KeyBytes, Partial, SignificantTerms, SignificantTermsPartial, Terms};
+use firn_segment::columns::column;
+use firn_segment::columns::column::{NumColumn, Number, Place, ValueBlock, failed};
+use firn_segment::schema;
+use firn_segment::segment::Segment;
 use tantivy::DocId;
 use tantivy::query::{Scorer, Weight};
 
@@ -18,10 +22,6 @@ use super::terms::TermsPlan;
 use super::{Collector, DocumentOrder, Level, Scope};
 use crate::compile::field::Numeric;
 use crate::run::memory::Memory;
-use firn_segment::columns::column;
-use firn_segment::columns::column::{NumColumn, Number, Place, ValueBlock, failed};
-use firn_segment::schema;
-use firn_segment::segment::Segment;
 
 /// `significant_terms`, compiled.
 pub(super) struct SignificantTermsPlan {

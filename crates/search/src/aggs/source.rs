@@ -6,13 +6,13 @@ use firn_model::dates::{DateFormat, Zone};
 use firn_model::mapping::FieldType;
 use firn_model::{Error, Result};
 use firn_query::aggs::{DecimalFormat, ValueFormat};
+use firn_segment::columns::column::Number;
+use firn_segment::schema;
+use firn_segment::schema::Class;
 use serde_json::Value;
 
 use super::super::compile::Compiler;
 use crate::compile::field::{Meta, NANOS, Numeric, Target, parse_ip_or_block, read_number, scalar_text};
-use firn_segment::columns::column::Number;
-use firn_segment::schema;
-use firn_segment::schema::Class;
 
 /// The values of a field on one shard.
 #[derive(Clone)]

@@ -8,6 +8,12 @@ use std::sync::Arc;
 
 use firn_model::Result;
 use firn_query::aggs::{Bucket, MetricPartial, Partial, Partials};
+use firn_segment::columns::column;
+use firn_segment::columns::column::NumColumn;
+use firn_segment::columns::paths;
+use firn_segment::columns::strings::StrColumn;
+use firn_segment::segment::Segment;
+use firn_segment::splits::{Counted, Measure, OpenSplit, StoredRuns};
 
 use super::cardinality::CardinalityPlan;
 use super::metric::MetricPlan;
@@ -16,12 +22,6 @@ use super::source::Source;
 use super::terms::TermsPlan;
 use super::{Collector, DocumentOrder, Kind, Level, Node, Plan, Scope};
 use crate::run::memory::Memory;
-use firn_segment::columns::column;
-use firn_segment::columns::column::NumColumn;
-use firn_segment::columns::paths;
-use firn_segment::columns::strings::StrColumn;
-use firn_segment::segment::Segment;
-use firn_segment::splits::{Counted, Measure, OpenSplit, StoredRuns};
 
 /// A column with stored counts of its values.
 pub(super) enum KnownValues {

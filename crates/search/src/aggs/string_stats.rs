@@ -4,6 +4,10 @@ use std::collections::HashMap;
 
 use firn_model::Result;
 use firn_query::aggs::{Partial, StringStats, StringStatsPartial};
+use firn_segment::columns::column;
+use firn_segment::columns::column::ValueBlock;
+use firn_segment::columns::strings::StrColumn;
+use firn_segment::schema;
 use tantivy::DocId;
 
 use super::super::compile::Compiler;
@@ -11,10 +15,6 @@ use super::source::{self, Source};
 use super::table::Mixer;
 use super::{Collector, Scope};
 use crate::run::memory::Memory;
-use firn_segment::columns::column;
-use firn_segment::columns::column::ValueBlock;
-use firn_segment::columns::strings::StrColumn;
-use firn_segment::schema;
 
 const NAME: &str = "string_stats";
 

@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use firn_model::Result;
 use firn_query::aggs::{Key, MetricsRow, Partial, TopMetrics, TopMetricsPartial, ValueFormat};
+use firn_segment::columns::column;
+use firn_segment::columns::column::NumColumn;
+use firn_segment::columns::strings::StrColumn;
 use tantivy::DocId;
 
 use super::super::compile::Compiler;
@@ -13,9 +16,6 @@ use super::terms::{stored_key, string_key};
 use super::{Collector, Scope, paced};
 use crate::compile::field::Numeric;
 use crate::run::memory::Memory;
-use firn_segment::columns::column;
-use firn_segment::columns::column::NumColumn;
-use firn_segment::columns::strings::StrColumn;
 
 const NAME: &str = "top_metrics";
 

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use firn_model::dates::{DateFormat, Zone};
 use firn_model::mapping::{FieldMapping, FieldType, Mapping, Resolved};
 use firn_model::{Error, ErrorKind, Result};
-use serde_json::Value;
-
 use firn_segment::columns::column::Number;
 use firn_segment::schema;
 use firn_segment::schema::Class;
+use serde_json::Value;
 
 /// The result of resolving a path on one shard.
 #[derive(Clone)]

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use firn_engine::RequestContext;
 use firn_model::{Error, ErrorKind, Result};
+use firn_scheduler::yield_now;
 use parking_lot::Mutex;
 
 use super::query::{Expression, Matcher};
 use crate::run::memory::{Memory, MemoryLoan};
-use firn_scheduler::yield_now;
 
 /// Most clauses of a compiled query on one shard, counted over all fields and all words. A word of a text is one
 /// clause; in a phrase, each distinct word is another clause for its postings. A query of `CLAUSES_MAX` parts may

@@ -17,6 +17,8 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use firn_model::Result;
+use firn_segment::columns::column::into_tantivy;
+use firn_segment::splits::dry_run::{ReadFailed, is_collecting};
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::{Postings, SegmentPostings};
 use tantivy::query::{Bm25Weight, EmptyScorer, Explanation, Scorer, Weight};
@@ -29,8 +31,6 @@ use super::statistics::Norms;
 use super::weight::no_explanation;
 use crate::compile::limits::{OwnedPace, Stop};
 use crate::run::preemption::LOOKUP_STEPS;
-use firn_segment::columns::column::into_tantivy;
-use firn_segment::splits::dry_run::{ReadFailed, is_collecting};
 
 /// Bytes of an open postings list with its blocks of documents, counts and positions.
 const POSTINGS_BYTES: usize = 2048;

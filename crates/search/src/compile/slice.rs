@@ -5,6 +5,8 @@
 
 use firn_model::{Error, Result};
 use firn_query::search::Slice;
+use firn_segment::columns::column::{NumColumn, Number, into_tantivy};
+use firn_segment::schema::Class;
 use tantivy::columnar::Column;
 use tantivy::query::{ConstScorer, EmptyScorer, Explanation, Scorer, Weight};
 use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, TantivyError};
@@ -12,8 +14,6 @@ use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, TantivyError};
 use super::field::{Meta, Target};
 use super::weight::Compiled;
 use crate::compile::Compiler;
-use firn_segment::columns::column::{NumColumn, Number, into_tantivy};
-use firn_segment::schema::Class;
 
 /// The column that divides the documents if the request names no field.
 const SEQ_NO: &str = "_seq_no";

@@ -6,6 +6,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use firn_model::Result;
+use firn_segment::columns::column;
+use firn_segment::columns::column::failed;
+use firn_segment::columns::paths;
+use firn_segment::schema;
+use firn_segment::schema::Class;
+use firn_segment::segment::Segment;
+use firn_segment::splits::dry_run::or_later;
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::index::SegmentId;
 use tantivy::query::{Bm25StatisticsProvider, EnableScoring};
@@ -14,13 +21,6 @@ use tantivy::{Index, Searcher, Term};
 
 use crate::compile::limits::Stop;
 use crate::run::preemption::LOOKUP_STEPS;
-use firn_segment::columns::column;
-use firn_segment::columns::column::failed;
-use firn_segment::columns::paths;
-use firn_segment::schema;
-use firn_segment::schema::Class;
-use firn_segment::segment::Segment;
-use firn_segment::splits::dry_run::or_later;
 
 /// Scoring needs a Tantivy searcher, and reads only its schema. Segments of a shard are separate indices, so no
 /// searcher covers them. This one is empty.

@@ -8,14 +8,13 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use firn_model::Result;
-use memchr::memmem::Finder;
-use tantivy::SegmentReader;
-
 use firn_segment::columns::column;
 use firn_segment::columns::paths;
 use firn_segment::columns::strings::StrColumn;
 use firn_segment::schema::Class;
 use firn_segment::segment_cache::{CACHE, CacheKey};
+use memchr::memmem::Finder;
+use tantivy::SegmentReader;
 
 /// The values of a column, in order.
 pub(crate) struct Texts {

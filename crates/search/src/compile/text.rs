@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 
 use firn_model::Result;
 use firn_model::mapping::Analyzer;
+use firn_segment::analysis;
 
 use crate::compile::limits::Guard;
-use firn_segment::analysis;
 
 /// Returns the terms of a text with their positions. Each term counts as a clause, so their number is limited.
 pub(crate) fn tokens(analyzer: Analyzer, text: &str, guard: &Guard) -> Result<Vec<(usize, String)>> {

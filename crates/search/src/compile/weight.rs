@@ -3,6 +3,9 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use firn_segment::columns::column::is_full;
+use firn_segment::columns::presence;
+use firn_segment::splits::dry_run::{is_collecting, or_later};
 use tantivy::columnar::Column;
 use tantivy::postings::TermInfo;
 use tantivy::query::{
@@ -13,10 +16,6 @@ use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{
     BitSet, COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED, TantivyError,
 };
-
-use firn_segment::columns::column::is_full;
-use firn_segment::columns::presence;
-use firn_segment::splits::dry_run::{is_collecting, or_later};
 
 /// A compiled query of one shard.
 pub(crate) enum Compiled {

@@ -13,6 +13,9 @@ use firn_engine::RequestContext;
 use firn_model::Result;
 use firn_query::aggs::AggregationKind;
 use firn_query::search::{SearchRequest, SortBy};
+use firn_segment::segment::Segment;
+use firn_segment::splits::RUN_ROWS;
+use firn_segment::splits::dry_run::cold;
 use firn_storage::regions::GAP_BYTES_MAX;
 use firn_storage::split::PartKind;
 
@@ -20,9 +23,6 @@ use super::super::{SearchLimits, ShardSearch};
 use super::documents::{self, DOCUMENT_BYTES};
 use super::lookups::Lookups;
 use super::{POSTINGS_BYTES, SearchReads, cost};
-use firn_segment::segment::Segment;
-use firn_segment::splits::RUN_ROWS;
-use firn_segment::splits::dry_run::cold;
 
 /// Bytes of the footer of a split with many fields.
 const FOOTER_BYTES: u64 = 64 << 10;

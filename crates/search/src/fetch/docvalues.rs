@@ -5,6 +5,11 @@ use firn_model::dates::{DateFormat, Zone};
 use firn_model::mapping::FieldType;
 use firn_model::names::matches_pattern;
 use firn_query::search::FieldSpec;
+use firn_segment::columns::column;
+use firn_segment::columns::column::NumColumn;
+use firn_segment::columns::strings::StrColumn;
+use firn_segment::schema::Class;
+use firn_segment::segment::Segment;
 use serde_json::{Map, Value};
 use tantivy::DocId;
 
@@ -12,11 +17,6 @@ use super::super::ShardSearch;
 use super::super::format;
 use crate::compile::field;
 use crate::compile::field::{Numeric, Target};
-use firn_segment::columns::column;
-use firn_segment::columns::column::NumColumn;
-use firn_segment::columns::strings::StrColumn;
-use firn_segment::schema::Class;
-use firn_segment::segment::Segment;
 
 /// The requested columns, open on one segment.
 pub(super) struct DocValues(Vec<(String, Values)>);

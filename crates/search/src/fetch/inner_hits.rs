@@ -7,11 +7,11 @@ use firn_engine::RequestContext;
 use firn_model::Result;
 use firn_query::query::{Bool, Query};
 use firn_query::search::{Collapse, Hit, InnerHits, InnerPage, SearchRequest};
+use firn_scheduler::Pool;
 use serde_json::Value;
 
 use crate::run::collapse::group_query;
 use crate::{SearchLimits, ShardSearch};
-use firn_scheduler::Pool;
 
 /// The inputs of the inner searches.
 pub(crate) struct Surroundings<'a> {

@@ -2,6 +2,7 @@
 
 use firn_model::Result;
 use firn_query::query::Query;
+use firn_segment::columns::column::failed;
 use tantivy::query::{Scorer, Weight};
 use tantivy::{DocId, DocSet, SegmentReader};
 
@@ -10,7 +11,6 @@ use crate::compile::Compiler;
 use crate::compile::limits::{Guard, Stop};
 use crate::compile::statistics::Statistics;
 use crate::compile::weight::Compiled;
-use firn_segment::columns::column::failed;
 
 /// The named queries of a search on one shard.
 pub(crate) struct NamedQueries {

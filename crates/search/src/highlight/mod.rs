@@ -19,6 +19,7 @@ use firn_model::names::matches_pattern;
 use firn_model::{Error, Result};
 use firn_query::query::Query;
 use firn_query::search::{BoundaryScanner, Highlight, HighlightBudget, HighlightOptions, Highlighter};
+use firn_segment::schema::Class;
 use serde_json::{Map, Value};
 
 use self::finder::Finder;
@@ -31,7 +32,6 @@ use crate::compile::field::{Field, Target, scalar_text};
 use crate::compile::limits::{Guard, Pace, Stop};
 use crate::highlight::highlight_terms::{HighlightTerm, HighlightTerms};
 use crate::run::memory::MemoryLoan;
-use firn_segment::schema::Class;
 
 /// Cost of looking for a field in a document, in steps of a [`Pace`].
 const STEPS_OF_FIELD: usize = 64;

@@ -4,9 +4,9 @@ use std::ops::{ControlFlow, Range};
 
 use firn_model::Result;
 use firn_model::mapping::Analyzer;
+use firn_segment::analysis;
 
 use crate::compile::limits::Pace;
-use firn_segment::analysis;
 
 /// Positions between the last token of a value and the first of the next one, so that no phrase spans values
 /// (`position_increment_gap`).

@@ -7,13 +7,13 @@
 use firn_model::ids::{AutoId, key_of};
 use firn_model::mapping::Mapping;
 use firn_query::query::{Bool, Ids, Query, TextOptions};
+use firn_segment::schema::Class;
+use firn_segment::splits::ID_FIELD;
 use serde_json::Value;
 
 use crate::compile::field;
 use crate::compile::field::{Meta, Target};
 use crate::compile::query::{minimum, terms};
-use firn_segment::schema::Class;
-use firn_segment::splits::ID_FIELD;
 
 /// Most values of one alternative. Checking more of them in the filters would cost more than
 /// opening the splits.

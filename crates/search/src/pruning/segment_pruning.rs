@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use firn_model::metadata::TIMESTAMP;
 use firn_query::query::{Bool, Query};
+use firn_segment::segment::Segment;
 
 use crate::compile::Compiler;
 use crate::compile::field::{NANOS, Target};
 use crate::compile::query::range;
-use firn_segment::segment::Segment;
 
 /// Returns inclusive bounds of `@timestamp`, in ms, for every match; `None`: matches may have any time. An empty
 /// range (`min > max`) matches nothing.

@@ -5,6 +5,7 @@
 
 use firn_model::dates::DateFormat;
 use firn_model::mapping::{Mapping, Resolved};
+use firn_model::metadata::TIMESTAMP;
 use firn_query::aggs::{AggregationKind, Aggregations};
 use firn_query::query::{Query, TextOptions, TextQuery};
 use firn_query::search::{SearchRequest, SortBy};
@@ -13,7 +14,6 @@ use serde_json::Value;
 use crate::compile::field::{NANOS, scalar_text};
 use crate::compile::query::range;
 use crate::run::prepare::constant_score;
-use firn_model::metadata::TIMESTAMP;
 
 /// Returns inclusive bounds of `@timestamp`, in ms, for every match in an index with this mapping; `None`: the
 /// query has no such condition.

@@ -8,7 +8,10 @@ use std::cmp::Ordering;
 use std::ops::{Range, RangeInclusive};
 
 use firn_model::Result;
+use firn_model::metadata::TIMESTAMP;
 use firn_query::query::Query;
+use firn_segment::columns::column::{NumColumn, NumRange, Number, is_full, read_values};
+use firn_segment::segment::Segment;
 use tantivy::DocId;
 use tantivy::columnar::Column;
 
@@ -17,9 +20,6 @@ use crate::compile::Compiler;
 use crate::compile::field::Target;
 use crate::compile::query::range;
 use crate::tenancy::tenant_rows::count_alive;
-use firn_model::metadata::TIMESTAMP;
-use firn_segment::columns::column::{NumColumn, NumRange, Number, is_full, read_values};
-use firn_segment::segment::Segment;
 
 /// A time range.
 #[derive(Debug, Clone, Copy)]

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use firn_model::Result;
 use firn_query::search::{SearchRequest, bytes_of_value};
+use firn_segment::splits::dry_run::catch;
 use serde_json::Value;
 
 use crate::result_cache::{Answer, CacheKey, Found, Part, ShardCache};
 use crate::run::execute::{PreparedShard, Task};
 use crate::run::matching_docs::DocRange;
-use firn_segment::splits::dry_run::catch;
 
 /// Cache key of a request's answer.
 pub(crate) struct CachedAggregations<'a> {

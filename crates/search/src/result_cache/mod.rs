@@ -22,11 +22,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use firn_engine::admin::RequestCacheStats;
 use firn_query::aggs::Partials;
+use firn_segment::segment_memo::DependentCache;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tantivy::index::SegmentId;
-
-use firn_segment::segment_memo::DependentCache;
 
 pub use self::cache_key::{CacheKey, CachedRequest, Coverage, Part};
 

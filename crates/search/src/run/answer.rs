@@ -11,6 +11,7 @@ use firn_query::aggs::{FinishOptions, Partials, WantedHits};
 use firn_query::search::{
     Hit, HitShape, Profile, SearchRequest, SearchResponse, SearchShards, SortBy, TotalHits, TrackTotalHits,
 };
+use firn_scheduler::Pool;
 use serde_json::Value;
 
 use super::execute::{PreparedShard, Task};
@@ -19,7 +20,6 @@ use crate::fetch;
 use crate::fetch::inner_hits::Surroundings;
 use crate::fetch::{RowAddress, Shown};
 use crate::{After, SearchLimits};
-use firn_scheduler::Pool;
 
 /// The inputs of an answer.
 pub(crate) struct Answering<'a> {

@@ -8,6 +8,10 @@ use firn_engine::RequestContext;
 use firn_model::{Error, ErrorKind, Result};
 use firn_query::aggs::{AggregationKind, Partials};
 use firn_query::search::{SearchRequest, SearchResponse, SortBy};
+use firn_scheduler::Pool;
+use firn_scheduler::parallel::run_indexed_within;
+use firn_segment::segment::Segment;
+use firn_segment::splits::dry_run::{catch, metered};
 use parking_lot::Mutex;
 
 use super::answer::Answering;
@@ -25,10 +29,6 @@ use crate::result_cache::cached_aggregations::CachedAggregations;
 use crate::result_cache::cached_segments::RepeatableRequest;
 use crate::sort::ShardKey;
 use crate::{After, FailedShard, SearchLimits, ShardSearch};
-use firn_scheduler::Pool;
-use firn_scheduler::parallel::run_indexed_within;
-use firn_segment::segment::Segment;
-use firn_segment::splits::dry_run::{catch, metered};
 
 /// Elasticsearch checks time ranges up front from this number of shards on, and reports skipped shards only then
 /// (`pre_filter_shard_size`).

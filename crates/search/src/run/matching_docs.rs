@@ -4,6 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use firn_model::Result;
+use firn_segment::columns::column::failed;
+use firn_segment::segment::Segment;
 use tantivy::query::{Explanation, Scorer, Weight};
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, SegmentReader, TERMINATED};
 
@@ -12,8 +14,6 @@ use crate::pruning::time_window::{Runs, SegmentWindow, Window};
 use crate::result_cache::Coverage;
 use crate::tenancy::tenant_rows;
 use crate::tenancy::tenant_rows::{TenantPart, TenantSpan};
-use firn_segment::columns::column::failed;
-use firn_segment::segment::Segment;
 
 /// Documents in one block: enough to spread the cost of a call, few enough to stay in the
 /// first-level cache. The search checks for cancellation and timeout between blocks.

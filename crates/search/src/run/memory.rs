@@ -6,7 +6,6 @@ use std::time::Instant;
 
 use firn_model::{Error, ErrorKind, Result};
 use firn_query::{Cancel, Watch};
-
 use firn_scheduler::yield_now;
 
 /// The memory that all searches of a node may take together (`indices.breaker.total.limit`): a hundred searches,

@@ -7,13 +7,13 @@
 use std::ops::Range;
 
 use firn_model::Result;
+use firn_segment::segment::Segment;
+use firn_segment::segment_memo::Zones;
 use tantivy::DocId;
 
 use super::matching_docs::DocRange;
 use super::segment_run::{Hits, ShardPlan, Shared};
 use crate::tenancy::tenant_rows::first_row;
-use firn_segment::segment::Segment;
-use firn_segment::segment_memo::Zones;
 
 /// Fewest documents of a part: each part opens the query's postings again.
 const PART_DOCS: u32 = 1 << 16;

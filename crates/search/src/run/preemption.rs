@@ -1,13 +1,13 @@
 //! Preemption of long work on a segment before its first document: many clauses to open, many terms to look up.
 
+use firn_segment::columns::column::into_tantivy;
+use firn_segment::splits::dry_run::or_later;
 use tantivy::postings::TermInfo;
 use tantivy::query::{Explanation, Scorer, Weight};
 use tantivy::{DocId, InvertedIndexReader, Score, SegmentReader, Term};
 
 use crate::compile::limits::Stop;
 use crate::compile::weight::{Compiled, no_explanation};
-use firn_segment::columns::column::into_tantivy;
-use firn_segment::splits::dry_run::or_later;
 
 /// Most terms that are looked up one by one.
 const MERGED_MIN: usize = 256;

@@ -9,8 +9,14 @@ use std::sync::Arc;
 
 use firn_engine::RequestContext;
 use firn_model::mapping::FieldType;
+use firn_model::metadata::TIMESTAMP;
 use firn_model::{ErrorKind, Result};
 use firn_query::search::{SearchRequest, SortBy};
+use firn_segment::columns::column::{NumColumn, failed, open_strings};
+use firn_segment::schema::Class;
+use firn_segment::segment::Segment;
+use firn_segment::splits::RUN_ROWS;
+use firn_segment::splits::dry_run::{Rows, bring, noted, on_rows};
 
 use super::execute::{PreparedShard, Task};
 use super::matching_docs::DocRange;
@@ -20,12 +26,6 @@ use crate::ShardSearch;
 use crate::compile::field;
 use crate::compile::field::Target;
 use crate::fetch::RowAddress;
-use firn_model::metadata::TIMESTAMP;
-use firn_segment::columns::column::{NumColumn, failed, open_strings};
-use firn_segment::schema::Class;
-use firn_segment::segment::Segment;
-use firn_segment::splits::RUN_ROWS;
-use firn_segment::splits::dry_run::{Rows, bring, noted, on_rows};
 
 /// Prefetches the data that scoring looks up in every segment before any is searched. `prepare` prepares one shard.
 pub(crate) fn statistics(

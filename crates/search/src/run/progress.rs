@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use firn_engine::Progress;
 use firn_query::search::{SearchRequest, SearchResponse, SearchShards, TotalHits, TrackTotalHits};
+use firn_scheduler::Pool;
 use serde_json::Value;
 
 use super::answer::Answering;
 use super::execute::{PreparedShard, Task};
 use super::segment_run::Shared;
 use crate::SearchLimits;
-use firn_scheduler::Pool;
 
 /// The pause before the next report is at least this many times the duration of the last one.
 const COST_FACTOR: u64 = 10;

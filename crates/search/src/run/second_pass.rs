@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use firn_model::Result;
 use firn_query::aggs::Partials;
+use firn_scheduler::Pool;
+use firn_scheduler::parallel::run_indexed;
+use firn_segment::segment::Segment;
 
 use super::execute::{PreparedShard, Task, run};
 use super::segment_run::{self, Shared};
 use crate::aggs::{BackgroundCount, Counted};
-use firn_scheduler::Pool;
-use firn_scheduler::parallel::run_indexed;
-use firn_segment::segment::Segment;
 
 /// Runs it, if the aggregations of any shard need it. `tasks` are all segments of all shards.
 pub(crate) fn second_run(

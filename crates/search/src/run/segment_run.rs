@@ -9,6 +9,10 @@ use firn_engine::RequestContext;
 use firn_model::{ErrorKind, Result};
 use firn_query::aggs::Partials;
 use firn_query::search::TrackTotalHits;
+use firn_scheduler::yield_now;
+use firn_segment::columns::column::failed;
+use firn_segment::segment::Segment;
+use firn_segment::splits::dry_run::catch;
 use parking_lot::Mutex;
 use tantivy::query::Weight;
 use tantivy::{DocId, DocSet, Score};
@@ -27,10 +31,6 @@ use crate::result_cache::Found;
 use crate::result_cache::cached_segments::Repeatable;
 use crate::sort::{SegmentKey, ShardKey, SortValue};
 use crate::tenancy::tenant_rows::count_alive;
-use firn_scheduler::yield_now;
-use firn_segment::columns::column::failed;
-use firn_segment::segment::Segment;
-use firn_segment::splits::dry_run::catch;
 
 /// Approximate bytes of a hit that is retained until the end.
 const ROW_BYTES: usize = 96;

@@ -1,7 +1,8 @@
 //! Encoding of sort values as comparable bytes, for rows that leave their shard.
 
-use super::{ShardKey, SortValue};
 use firn_segment::columns::column::Number;
+
+use super::{ShardKey, SortValue};
 
 impl ShardKey {
     /// Appends the value as bytes that compare like the values. No encoding is a prefix of another, so the

@@ -2,10 +2,10 @@
 
 use firn_model::{Error, ErrorKind, Result};
 use firn_query::search::{NumericType, SortMode};
+use firn_segment::columns::column::Number;
 use tantivy::columnar::MonotonicallyMappableToU64;
 
 use crate::compile::field::{Field, NANOS, Numeric};
-use firn_segment::columns::column::Number;
 
 /// The type of a key's numbers in the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,15 +10,15 @@ use std::ops::Range;
 
 use firn_model::Result;
 use firn_query::search::SortMode;
+use firn_segment::columns::column;
+use firn_segment::columns::column::{NumColumn, Number, Place};
+use firn_segment::columns::strings::StrColumn;
+use firn_segment::segment::Segment;
 use tantivy::columnar::{Column, MonotonicallyMappableToU64, TermOrdHit};
 use tantivy::{DocId, Score};
 
 use super::number::Kind;
 use super::{Missing, ShardKey, SortValue, Source};
-use firn_segment::columns::column;
-use firn_segment::columns::column::{NumColumn, Number, Place};
-use firn_segment::columns::strings::StrColumn;
-use firn_segment::segment::Segment;
 
 impl ShardKey {
     /// Opens the key on a segment; `order` is the segment's number in the search.

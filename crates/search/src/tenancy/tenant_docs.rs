@@ -6,6 +6,13 @@ use std::sync::Arc;
 
 use firn_model::Result;
 use firn_model::mapping::{FieldMapping, FieldType, Mapping, Node};
+use firn_segment::columns::column::{NumColumn, failed, open_strings};
+use firn_segment::columns::paths;
+use firn_segment::schema;
+use firn_segment::schema::Class;
+use firn_segment::segment::{Segment, ShardSnapshot};
+use firn_segment::segment_cache::{CACHE, CacheKey};
+use firn_segment::splits::dry_run::catch;
 use tantivy::columnar::ColumnIndex;
 use tantivy::postings::SegmentPostings;
 use tantivy::schema::IndexRecordOption;
@@ -14,13 +21,6 @@ use tantivy::{DocId, DocSet, SegmentReader, TERMINATED};
 use crate::TenantRestriction;
 use crate::compile::field;
 use crate::compile::field::{Field, Target};
-use firn_segment::columns::column::{NumColumn, failed, open_strings};
-use firn_segment::columns::paths;
-use firn_segment::schema;
-use firn_segment::schema::Class;
-use firn_segment::segment::{Segment, ShardSnapshot};
-use firn_segment::segment_cache::{CACHE, CacheKey};
-use firn_segment::splits::dry_run::catch;
 
 /// Returns the documents of a tenant in a segment, ascending, deleted ones included; `None`: it has none.
 pub(crate) fn docs(reader: &SegmentReader, restriction: &TenantRestriction) -> Result<Option<SegmentPostings>> {

@@ -11,7 +11,11 @@ use std::sync::Arc;
 
 use firn_model::Result;
 use firn_model::mapping::FieldType;
+use firn_model::metadata::TIMESTAMP;
 use firn_query::query::Query;
+use firn_segment::columns::column::{NumColumn, NumRange};
+use firn_segment::schema::Class;
+use firn_segment::segment::Segment;
 use serde_json::Value;
 use tantivy::DocId;
 use tantivy::columnar::Column;
@@ -21,10 +25,6 @@ use crate::compile::field::{Field, Target, scalar_text};
 use crate::compile::query::term::normalized;
 use crate::pruning::conditions::take_out;
 use crate::pruning::time_window::Window;
-use firn_model::metadata::TIMESTAMP;
-use firn_segment::columns::column::{NumColumn, NumRange};
-use firn_segment::schema::Class;
-use firn_segment::segment::Segment;
 
 /// The tenants whose documents a request selects.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,6 +6,8 @@
 use std::ops::Range;
 
 use firn_model::Result;
+use firn_segment::segment::Segment;
+use firn_segment::splits::dry_run::or_later;
 use tantivy::index::InvertedIndexReader;
 use tantivy::postings::{SegmentPostings, TermInfo};
 use tantivy::schema::IndexRecordOption;
@@ -13,8 +15,6 @@ use tantivy::{DocId, DocSet};
 
 use super::tenant_docs;
 use crate::TenantRestriction;
-use firn_segment::segment::Segment;
-use firn_segment::splits::dry_run::or_later;
 
 /// Test for a tenant's terms in one segment.
 pub(crate) struct OwnTerms<'a> {

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use firn_engine::RequestContext;
 use firn_model::{Error, ErrorKind};
 use firn_query::search::{HighlightBudget, IndexTarget, SearchRequest};
+use firn_scheduler::Pool;
 use serde_json::{Value, json};
 
 use super::support::{LIMITS, NOW_MS, Shard, run, run_request};
 use crate::search as search_shards;
-use firn_scheduler::Pool;
 
 const LOG: &str = "Sep  5 12:00:01 host sshd[12345]: Failed password for invalid user admin from 10.0.0.1 port 22 ssh2; \
                    repeated 5 times, the connection was closed by remote host after authentication failure for fox \

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use firn_engine::RequestContext;
 use firn_model::{Error, ErrorKind};
 use firn_query::search::{IndexTarget, SearchRequest, TotalHits};
+use firn_scheduler::Pool;
 use serde_json::{Value, json};
 
 use super::support::{LIMITS, NOW_MS, Shard, failure, ids, mapping, run, run_all, shard};
 use crate::{FailedShard, SearchLimits, search};
-use firn_scheduler::Pool;
 
 fn order(sort: &Value, expect: &str) {
     let body = json!({"sort": sort, "_source": false});

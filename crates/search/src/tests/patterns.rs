@@ -1,6 +1,5 @@
 //! Tests of many patterns: compiled expressions count as memory.
 
-use crate::compile::Compiler;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
@@ -9,13 +8,14 @@ use firn_model::tenant::TenantId;
 use firn_model::{ErrorKind, Result};
 use firn_query::Cancel;
 use firn_query::search::{IndexTarget, SearchRequest, SearchResponse};
+use firn_scheduler::{Flow, Pool, PoolConfig};
 use serde_json::{Value, json};
 
 use super::support::{LIMITS, NOW_MS, Shard, mapping, shard};
+use crate::compile::Compiler;
 use crate::compile::limits::{Deadline, Guard, Stop};
 use crate::run::memory::Memory;
 use crate::{NodeMemory, SearchLimits, search};
-use firn_scheduler::{Flow, Pool, PoolConfig};
 
 /// Returns an expression that compiles to a few hundred kilobytes.
 fn large(number: usize) -> String {

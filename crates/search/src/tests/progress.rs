@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use firn_engine::{Error, ErrorKind, Progress, RequestContext};
 use firn_query::search::{IndexTarget, SearchRequest, SearchResponse};
+use firn_scheduler::Pool;
 use serde_json::{Value, json};
 
 use super::support::{LIMITS, NOW_MS, Shard, documents, mapping, shard};
 use crate::{FailedShard, ShardSearch, search};
-use firn_scheduler::Pool;
 
 /// Returns the answer of a search, and its last progress report.
 fn run(shards: Vec<Result<ShardSearch, FailedShard>>, body: &Value) -> (SearchResponse, Arc<SearchResponse>) {

@@ -9,6 +9,10 @@ use bytes::Bytes;
 use firn_engine::RequestContext;
 use firn_model::{Error, ErrorKind, Result};
 use firn_query::search::{IndexTarget, SearchRequest};
+use firn_segment::segment::ShardSnapshot;
+use firn_segment::splits::{
+    ID_FIELD, RUN_ROWS, ReadRange, SplitBytes, WholeSplit, open_split, shared_hash, value_hash,
+};
 use firn_storage::split::pages::{self, PAGE_BYTES};
 use firn_storage::split::{FilterOf, PartKind, SplitFilter, filter};
 use parking_lot::Mutex;
@@ -18,10 +22,6 @@ use tokio::runtime::{Handle, Runtime};
 use super::splits::split_of;
 use super::support::*;
 use crate::{ShardSearch, cost};
-use firn_segment::segment::ShardSnapshot;
-use firn_segment::splits::{
-    ID_FIELD, RUN_ROWS, ReadRange, SplitBytes, WholeSplit, open_split, shared_hash, value_hash,
-};
 
 /// A remote store: a page is local after it was fetched.
 #[derive(Debug)]

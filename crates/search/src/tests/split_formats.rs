@@ -9,14 +9,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use firn_segment::segment::ShardSnapshot;
+use firn_segment::splits::{WholeSplit, open_split};
 use firn_storage::split::{SplitRef, VERSION};
 use serde_json::{Value, json};
 
 use super::splits::{events, split_of};
 use super::support::*;
 use crate::ShardSearch;
-use firn_segment::segment::ShardSnapshot;
-use firn_segment::splits::{WholeSplit, open_split};
 
 /// Returns the path of a fixture; `format` is a version with its additions.
 fn fixture(format: impl Display, ending: &str) -> PathBuf {

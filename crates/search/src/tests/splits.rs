@@ -9,6 +9,12 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use firn_model::{Error, ErrorKind, Result};
 use firn_query::search::SearchResponse;
+use firn_segment::block_checksums::FileSum;
+use firn_segment::commit_point::SegmentMeta;
+use firn_segment::deletes::DeleteSet;
+use firn_segment::frozen_segment::FrozenSegment;
+use firn_segment::segment::{Segment, ShardSnapshot};
+use firn_segment::splits::{ReadRange, SplitBytes, WholeSplit, open_split, write_split};
 use firn_storage::split::pages::PAGE_BYTES;
 use firn_storage::split::{PartKind, SplitRef};
 use parking_lot::Mutex;
@@ -19,12 +25,6 @@ use tokio::runtime::Handle;
 
 use super::support::*;
 use crate::ShardSearch;
-use firn_segment::block_checksums::FileSum;
-use firn_segment::commit_point::SegmentMeta;
-use firn_segment::deletes::DeleteSet;
-use firn_segment::frozen_segment::FrozenSegment;
-use firn_segment::segment::{Segment, ShardSnapshot};
-use firn_segment::splits::{ReadRange, SplitBytes, WholeSplit, open_split, write_split};
 
 /// Returns a Tantivy file with the footer that Tantivy opens it by: a text, its length and a magic number.
 /// Tantivy's directory strips the footer before callers see the file.

@@ -9,6 +9,11 @@ use firn_model::mapping::Mapping;
 use firn_model::settings::IndexSettings;
 use firn_model::{Error, Result};
 use firn_query::search::{IndexTarget, SearchRequest, SearchResponse};
+use firn_scheduler::Pool;
+use firn_segment::segment::{Segment, ShardSnapshot};
+use firn_segment::tenants::{SegmentTenants, TenantRows};
+use firn_segment::{analysis, schema};
+use firn_shard::mapper::{CompiledMapping, MappedDocument, Unmapped, map_document};
 use serde_json::{Value, json};
 use tantivy::directory::{OwnedBytes, RamDirectory};
 use tantivy::fastfield::{AliveBitSet, write_alive_bitset};
@@ -16,11 +21,6 @@ use tantivy::{BitSet, Index};
 
 use crate::result_cache::{Account, RequestCache, ShardCache};
 use crate::{FailedShard, SearchLimits, ShardSearch, search};
-use firn_scheduler::Pool;
-use firn_segment::segment::{Segment, ShardSnapshot};
-use firn_segment::tenants::{SegmentTenants, TenantRows};
-use firn_segment::{analysis, schema};
-use firn_shard::mapper::{CompiledMapping, MappedDocument, Unmapped, map_document};
 
 /// 2024-06-15T12:00:00Z.
 pub(super) const NOW_MS: i64 = 1_718_452_800_000;

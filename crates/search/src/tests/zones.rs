@@ -1,9 +1,9 @@
 //! Tests of segments with several zones: windows, newest hits and histograms equal a loop over the documents.
 
+use firn_segment::segment_memo::ZONE_DOCS;
 use serde_json::{Value, json};
 
 use super::support::{Shard, mapping, run};
-use firn_segment::segment_memo::ZONE_DOCS;
 
 const START_MS: i64 = 1_718_000_000_000;
 

@@ -17,12 +17,12 @@ use std::time::Duration;
 use firn_engine::RequestContext;
 use firn_model::{Error, ErrorKind, Result};
 use firn_query::Cancel;
+use firn_scheduler::wait_for_far;
 use firn_storage::split::PartKind;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
 use super::{ReadRange, SplitBytes};
-use firn_scheduler::wait_for_far;
 
 /// Dependent rounds of requests before a task begins; reads that are missing after that are fetched one by one. A
 /// dashboard takes three rounds: terms, postings and columns, and the dictionary lookups of aggregations.

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use firn_model::metadata::TIMESTAMP;
 use firn_model::{Error, Result};
 use firn_storage::split::block_index::BlockIndex;
 use firn_storage::split::blocks::BlockWriter;
@@ -24,7 +25,6 @@ use crate::schema::{IGNORED, fields};
 use crate::segment_memo::Zones;
 use crate::stored_documents::Stored;
 use crate::tenant_file::TENANTS_FILE;
-use firn_model::metadata::TIMESTAMP;
 
 /// Files of a segment that a split reproduces byte for byte. Columns and terms are converted; the others are stored as
 /// they are.

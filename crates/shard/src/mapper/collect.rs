@@ -2,12 +2,12 @@
 
 use firn_model::mapping::Analyzer;
 use firn_model::{Error, ErrorKind};
+use firn_segment::schema::Class;
 
 use super::compiled::{Leaf, PATH_FIELD_NAMES, PATH_IGNORED};
 use super::document::{Entry, Slot, class_number};
 use super::json::line_and_column;
 use super::map::{Located, Outcome, Pass, VALUES_MAX};
-use firn_segment::schema::Class;
 
 impl Pass<'_> {
     /// Returns the slot of a scalar's text.

@@ -8,7 +8,6 @@ use firn_model::Result;
 use firn_model::dates::DateFormat;
 use firn_model::mapping::{Dynamic, FieldMapping, FieldType, Mapping, Node, ObjectMapping};
 use firn_model::settings::IndexSettings;
-
 use firn_segment::schema::{Class, FIELD_NAMES, IGNORED, class_of};
 
 /// Mapping with the index settings that the mapper needs. Compiled once per mapping change.

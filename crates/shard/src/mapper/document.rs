@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use firn_model::mapping::Analyzer;
+use firn_segment::schema::{Class, Fields, fields};
 use tantivy::schema::Field;
 use tantivy::schema::document::{Document, ReferenceValue, ReferenceValueLeaf, Value};
 
 use super::CompiledMapping;
 use super::compiled::PATH_IGNORED;
-use firn_model::mapping::Analyzer;
-use firn_segment::schema::{Class, Fields, fields};
 
 /// Mapped event: its source and the values of its fields by class.
 ///

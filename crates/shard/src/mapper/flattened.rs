@@ -1,10 +1,11 @@
 //! Objects whose leaves are indexed as keywords: `flattened` fields, and fields above the limit.
 
+use firn_segment::schema::Class;
+
 use super::compiled::encode_path_into;
 use super::document::{EXTRA_PATH, Slot};
 use super::map::{Kind, Located, Outcome, Pass};
 use super::store::is_longer;
-use firn_segment::schema::Class;
 
 /// `depth_limit` of flattened fields.
 const FLATTENED_DEPTH_MAX: usize = 20;

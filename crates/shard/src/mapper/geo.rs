@@ -1,9 +1,10 @@
 //! Geo points in all their notations. A geohash is refused as a malformed value.
 
+use firn_segment::schema::Class;
+
 use super::coerce::{self, Coerced, Scalar};
 use super::document::Slot;
 use super::map::{Kind, Located, Outcome, Pass, Stop};
-use firn_segment::schema::Class;
 
 impl Pass<'_> {
     /// Reads an array or object for a geo point: one point, or several.

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use firn_model::mapping::{Dynamic, FieldType, Mapping};
 use firn_model::{Error, ErrorKind, Result};
+use firn_segment::schema::Class;
 
 use super::coerce::Scalar;
 use super::compiled::{Child, CompiledObject, PATH_IGNORED};
 use super::document::{Entry, Place, Slot};
 use super::json::{JsonResult, Reader, line_and_column};
 use super::{CompiledMapping, MappedDocument};
-use firn_segment::schema::Class;
 
 /// Maximum keys of one event. Elasticsearch has no such limit, but fails at its field limit
 /// or runs out of memory; this limit keeps one hostile event from costing as much as ten thousand normal ones.

@@ -2,13 +2,13 @@
 
 use firn_model::mapping::{Analyzer, FieldType};
 use firn_model::{Error, ErrorKind};
+use firn_segment::schema::{Class, encode_ip};
 use serde_json::Value;
 
 use super::coerce::{self, Coerced, Number, Scalar};
 use super::compiled::Leaf;
 use super::document::Slot;
 use super::map::{Located, Outcome, Pass};
-use firn_segment::schema::{Class, encode_ip};
 
 /// Lucene's maximum term length, bytes: longer keywords are ignored (and searchable as text).
 const TERM_BYTES_MAX: usize = 32_766;

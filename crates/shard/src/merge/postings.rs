@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use firn_model::Result;
+use firn_segment::schema::fields;
 use tantivy::index::{InvertedIndexReader, Segment, SegmentReader};
 use tantivy::postings::{FieldSerializer, InvertedIndexSerializer, Postings, TermInfo};
 use tantivy::schema::{Field, FieldType, IndexRecordOption, Type};
@@ -11,7 +12,6 @@ use tantivy::{DocSet, TERMINATED};
 
 use super::order::GONE;
 use crate::buffer::tantivy_error;
-use firn_segment::schema::fields;
 
 /// A posting list with at least one in this many documents is sorted by setting bits: that is linear,
 /// and the bits of ten million documents fit into the processor's cache.

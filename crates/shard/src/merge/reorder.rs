@@ -9,6 +9,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use firn_model::Result;
+use firn_segment::commit_point::segment_dir;
+use firn_segment::deletes::alive_bits;
+use firn_segment::directory::DiskDirectory;
+use firn_segment::schema::fields;
+use firn_segment::segment::AliveBits;
 use firn_storage::disk::Disk;
 use tantivy::columnar::{ColumnType, ColumnarReader, MergeRowOrder, RowAddr, ShuffleMergeOrder, merge_columnar};
 use tantivy::directory::{Directory, TerminatingWrite};
@@ -21,11 +26,6 @@ use super::order::{Order, Part};
 use super::postings::Terms;
 use super::stored;
 use crate::buffer::tantivy_error;
-use firn_segment::commit_point::segment_dir;
-use firn_segment::deletes::alive_bits;
-use firn_segment::directory::DiskDirectory;
-use firn_segment::schema::fields;
-use firn_segment::segment::AliveBits;
 
 /// Temporary file of stored documents.
 const SCRATCH_FILE: &str = "scratch";

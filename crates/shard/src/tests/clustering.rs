@@ -1,6 +1,7 @@
 //! Tests that a clustering merge changes only the order of documents: the content of every term, column and
 //! stored document is compared by sequence number.
 
+use firn_segment::schema::fields;
 use tantivy::columnar::{ColumnarReader, DynamicColumn};
 use tantivy::index::SegmentComponent;
 use tantivy::postings::Postings;
@@ -8,7 +9,6 @@ use tantivy::schema::IndexRecordOption;
 use tantivy::{DocSet, TERMINATED};
 
 use super::*;
-use firn_segment::schema::fields;
 
 /// Content of one term or column, by sequence number.
 type BySeqNo = BTreeMap<u64, String>;

@@ -1,11 +1,11 @@
 //! Tests of a shard that is turned into splits and restored.
 
+use firn_segment::frozen_segment::FrozenSegment;
+use firn_segment::splits::{WholeSplit, write_split};
 use firn_storage::split::SplitRef;
 
 use super::*;
 use crate::RestoredSegment;
-use firn_segment::frozen_segment::FrozenSegment;
-use firn_segment::splits::{WholeSplit, write_split};
 
 fn event(number: u64) -> String {
     json!({

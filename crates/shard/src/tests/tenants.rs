@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use firn_segment::tenants::{SegmentTenants, TenantRows};
 use serde_json::Value;
 
 use super::*;
-use firn_segment::tenants::{SegmentTenants, TenantRows};
 
 /// Counts the documents of a segment from their sources.
 pub(super) fn count(open: &OpenSegment) -> SegmentTenants {

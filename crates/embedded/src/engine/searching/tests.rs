@@ -7,6 +7,7 @@ use firn_engine::Engine;
 use firn_engine::context::OpenPointInTime;
 use firn_model::metadata::Command;
 use firn_query::search::{IndexTarget, TotalHits};
+use firn_scheduler::Flow;
 use firn_storage::disk::Disk;
 use firn_storage::sim::SimDisk;
 use serde_json::{Value, json};
@@ -15,7 +16,6 @@ use tempfile::TempDir;
 use super::*;
 use crate::config::EmbeddedConfig;
 use crate::engine::Embedded;
-use firn_scheduler::Flow;
 
 /// Starts a node with one search thread, and an index of two shards.
 async fn start() -> (TempDir, Arc<Embedded>) {

@@ -3,11 +3,11 @@
 mod hash;
 mod sketch;
 
+use firn_model::Result;
 use serde_json::{Map, Value, json};
 
 use super::AggregationKind;
 use super::parse::{self, Request, unknown_field};
-use firn_model::Result;
 
 pub use hash::{hash_bytes, hash_u64};
 pub use sketch::{PRECISION_THRESHOLD_MAX, Sketch};

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use firn_model::Result;
 use serde_json::{Map, Value};
 
 use super::{Composite, CompositeOrder, SourceKind};
@@ -10,7 +11,6 @@ use crate::aggs::finished::{Buckets, FinishedBucket, Keys};
 use crate::aggs::histogram;
 use crate::aggs::partial::{Room, fold_buckets};
 use crate::aggs::{Aggregations, Bucket, Key, KeyBytes, ValueFormat};
-use firn_model::Result;
 
 /// Partial result of `composite`: the first `size` keys of the page, with all their documents. A key among the first of
 /// the whole is among the first of every part that has it, so parts may drop later keys.

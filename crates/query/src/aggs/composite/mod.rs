@@ -6,12 +6,12 @@ mod source;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value, json};
 
 use super::AggregationKind;
 use super::parse::{self, Request, unknown_field};
 use crate::json::token;
-use firn_model::{Error, Result};
 
 pub use answer::CompositePartial;
 pub(super) use answer::answer;

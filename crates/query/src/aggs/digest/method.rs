@@ -1,12 +1,12 @@
 //! Digest options of an aggregation (`tdigest`, `hdr`), and the partial result.
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value, json};
 
 use super::Digest;
 use crate::aggs::ValueFormat;
 use crate::aggs::parse::{self, unknown_field};
 use crate::json::{as_i64, token};
-use firn_model::{Error, Result};
 
 /// Default compression.
 pub(in crate::aggs) const COMPRESSION: f64 = 100.0;

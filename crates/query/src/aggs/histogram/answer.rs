@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use firn_model::Result;
+
 use super::Histogram;
 use crate::aggs::finish::Finisher;
 use crate::aggs::finished::{Buckets, FinishedBucket, Keys};
@@ -9,7 +11,6 @@ use crate::aggs::key::float;
 use crate::aggs::order::Sorter;
 use crate::aggs::partial::{Room, fold_buckets};
 use crate::aggs::{Aggregations, Bucket, Key, KeyBytes, ValueFormat};
-use firn_model::Result;
 
 /// Partial result of `histogram`.
 #[derive(Debug, Clone, PartialEq, Default)]

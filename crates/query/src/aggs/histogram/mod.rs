@@ -2,13 +2,13 @@
 
 mod answer;
 
+use firn_model::{Error, Result};
 use serde_json::{Value, json};
 
 use super::order;
 use super::parse::{self, Request, unknown_field};
 use super::{AggregationKind, TermsOrder};
 use crate::json::token;
-use firn_model::{Error, Result};
 
 pub use answer::HistogramPartial;
 pub(super) use answer::answer;

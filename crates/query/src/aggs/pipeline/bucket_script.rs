@@ -1,5 +1,6 @@
 //! `bucket_script` pipeline: a number computed from other values of the same bucket.
 
+use firn_model::Result;
 use serde_json::{Map, Value, json};
 
 use super::common::{pattern, put_answer, simple_value};
@@ -10,7 +11,6 @@ use crate::aggs::finished::Buckets;
 use crate::aggs::parse::Request;
 use crate::aggs::{Aggregations, DecimalFormat};
 use crate::expression::{Scope, Steps};
-use firn_model::Result;
 
 pub(super) const NAME: &str = "bucket_script";
 

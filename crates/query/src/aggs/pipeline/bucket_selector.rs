@@ -1,12 +1,13 @@
 //! `bucket_selector` pipeline: removes the buckets for which a script returns false.
 
+use firn_model::Result;
+
 use super::scripted::Scripted;
 use super::{Needs, Parent, Pipeline};
 use crate::aggs::Aggregations;
 use crate::aggs::finished::Buckets;
 use crate::aggs::parse::Request;
 use crate::expression::{Scope, Steps};
-use firn_model::Result;
 
 pub(super) const NAME: &str = "bucket_selector";
 

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use firn_model::Result;
 use serde_json::{Map, Value, json};
 
 use super::common::{unexpected, validation, whole};
@@ -12,7 +13,6 @@ use crate::aggs::Aggregations;
 use crate::aggs::finished::{Buckets, FinishedBucket};
 use crate::aggs::parse::Request;
 use crate::expression::Steps;
-use firn_model::Result;
 
 pub(super) const NAME: &str = "bucket_sort";
 

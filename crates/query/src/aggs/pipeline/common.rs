@@ -1,5 +1,6 @@
 //! Parsing and printing that pipelines share.
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value, json};
 
 use super::gap::GapPolicy;
@@ -9,7 +10,6 @@ use crate::aggs::finished::{Buckets, Finished};
 use crate::aggs::key::float;
 use crate::aggs::parse::Request;
 use crate::json::{as_i64, token};
-use firn_model::{Error, Result};
 
 /// Common options: one path, a gap policy and a format.
 #[derive(Debug, Clone, PartialEq)]

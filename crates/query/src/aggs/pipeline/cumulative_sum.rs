@@ -1,5 +1,7 @@
 //! `cumulative_sum` pipeline: running sum of a value.
 
+use firn_model::Result;
+
 use super::common::{Common, put_answer};
 use super::gap::GapPolicy;
 use super::{Needs, Parent, Pipeline};
@@ -7,7 +9,6 @@ use crate::aggs::Aggregations;
 use crate::aggs::finished::Buckets;
 use crate::aggs::parse::Request;
 use crate::expression::Steps;
-use firn_model::Result;
 
 pub(super) const NAME: &str = "cumulative_sum";
 

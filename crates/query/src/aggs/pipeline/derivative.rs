@@ -1,6 +1,7 @@
 //! `derivative` pipeline: change of a value since the previous bucket.
 
 use firn_model::dates::{CalendarUnit, parse_duration_ms};
+use firn_model::{Error, Result};
 use serde_json::{Map, Value, json};
 
 use super::common::{Common, put_answer, put_value, unexpected};
@@ -9,7 +10,6 @@ use crate::aggs::finished::Buckets;
 use crate::aggs::parse::Request;
 use crate::aggs::{Aggregations, date_histogram};
 use crate::expression::Steps;
-use firn_model::{Error, Result};
 
 pub(super) const NAME: &str = "derivative";
 

@@ -1,5 +1,6 @@
 //! `extended_stats_bucket` pipeline: `stats_bucket` with variance and deviation.
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value, json};
 
 use super::common::{Common, unexpected};
@@ -7,7 +8,6 @@ use super::{Pipeline, Summary};
 use crate::aggs::ValueFormat;
 use crate::aggs::extended_stats::{self, ExtendedStatsPartial};
 use crate::aggs::parse::Request;
-use firn_model::{Error, Result};
 
 pub(super) const NAME: &str = "extended_stats_bucket";
 

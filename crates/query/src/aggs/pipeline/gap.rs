@@ -1,10 +1,10 @@
 //! Gap policy: handling of buckets without a value.
 
+use firn_model::{Error, Result};
 use serde_json::Value;
 
 use super::path::Bound;
 use crate::aggs::finished::FinishedBucket;
-use firn_model::{Error, Result};
 
 /// `gap_policy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

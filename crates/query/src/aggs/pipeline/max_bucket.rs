@@ -1,12 +1,12 @@
 //! `max_bucket` pipeline: largest of the buckets' values, and the keys of its buckets.
 
+use firn_model::Result;
 use serde_json::{Map, Value};
 
 use super::Pipeline;
 use super::common::Common;
 use super::sibling::{Answer, Sibling, extreme};
 use crate::aggs::parse::Request;
-use firn_model::Result;
 
 pub(super) const NAME: &str = "max_bucket";
 

@@ -27,13 +27,13 @@ mod sibling;
 mod stats_bucket;
 mod sum_bucket;
 
+use firn_model::Result;
 use serde_json::{Map, Value};
 
 use super::finished::Buckets;
 use super::parse::Request;
 use super::{AggregationKind, Aggregations};
 use crate::expression::Steps;
-use firn_model::Result;
 
 pub use bucket_script::BucketScript;
 pub use bucket_selector::BucketSelector;

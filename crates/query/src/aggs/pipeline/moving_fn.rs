@@ -1,5 +1,6 @@
 //! `moving_fn` pipeline: a script over a sliding window of bucket values.
 
+use firn_model::Result;
 use serde_json::{Map, Value, json};
 
 use super::common::{Common, put_answer, required, unexpected, whole};
@@ -9,7 +10,6 @@ use crate::aggs::finished::Buckets;
 use crate::aggs::parse::Request;
 use crate::expression::{Scope, Script, Steps};
 use crate::json::as_i64;
-use firn_model::Result;
 
 pub(super) const NAME: &str = "moving_fn";
 

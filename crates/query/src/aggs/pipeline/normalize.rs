@@ -1,5 +1,6 @@
 //! `normalize` pipeline: a value relative to those of all buckets.
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value, json};
 
 use super::common::{Common, put_answer, required, unexpected};
@@ -9,7 +10,6 @@ use crate::aggs::Aggregations;
 use crate::aggs::finished::Buckets;
 use crate::aggs::parse::Request;
 use crate::expression::Steps;
-use firn_model::{Error, Result};
 
 pub(super) const NAME: &str = "normalize";
 

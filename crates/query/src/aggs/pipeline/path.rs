@@ -4,11 +4,11 @@
 //! field of a metric as in `percentiles[95]`), and the last part may be `_count`, `_key` or an aggregation's
 //! `_bucket_count`.
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value};
 
 use crate::aggs::finished::{Buckets, Finished, FinishedBucket, Level};
 use crate::aggs::{Aggregation, AggregationKind, Aggregations};
-use firn_model::{Error, Result};
 
 /// A parsed path of a request.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,5 +1,6 @@
 //! `percentiles_bucket` pipeline: percentiles of the buckets' values; each is one of the values.
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value, json};
 
 use super::common::{Common, unexpected};
@@ -7,7 +8,6 @@ use super::{Pipeline, Summary};
 use crate::aggs::ValueFormat;
 use crate::aggs::parse::Request;
 use crate::aggs::percents::{self, PERCENTS};
-use firn_model::{Error, Result};
 
 pub(super) const NAME: &str = "percentiles_bucket";
 

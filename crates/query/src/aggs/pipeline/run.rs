@@ -1,11 +1,12 @@
 //! Placement and execution order of pipelines.
 
+use firn_model::{Error, Result};
+
 use super::common::validation;
 use super::{Needs, Pipeline, of};
 use crate::aggs::finished::{Buckets, Finished, Level};
 use crate::aggs::{AggregationKind, Aggregations};
 use crate::expression::Steps;
-use firn_model::{Error, Result};
 
 /// Refuses pipelines in the wrong place, and paths that do not exist. `level` are the aggregations below `parent`, or
 /// the top level.

@@ -1,5 +1,6 @@
 //! Common part of `bucket_script` and `bucket_selector`: named paths and a script over them.
 
+use firn_model::Result;
 use serde_json::{Map, Value, json};
 
 use super::common::{missing_field, required, unexpected};
@@ -8,7 +9,6 @@ use super::path::{Bound, BucketsPath};
 use crate::aggs::Aggregations;
 use crate::aggs::parse::Request;
 use crate::expression::Script;
-use firn_model::Result;
 
 /// Variables and a script.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,5 +1,6 @@
 //! `serial_diff` pipeline: change of a value since an earlier bucket.
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value, json};
 
 use super::common::{Common, put_answer, unexpected};
@@ -9,7 +10,6 @@ use crate::aggs::finished::Buckets;
 use crate::aggs::parse::Request;
 use crate::expression::Steps;
 use crate::json::as_i64;
-use firn_model::{Error, Result};
 
 pub(super) const NAME: &str = "serial_diff";
 

@@ -1,11 +1,11 @@
 //! Common part of sibling pipelines that summarize buckets.
 
+use firn_model::Result;
 use serde_json::{Map, Value};
 
 use super::common::{Common, put_value};
 use super::{Pipeline, Summary};
 use crate::aggs::parse::Request;
-use firn_model::Result;
 
 /// `avg_bucket`, `min_bucket`, `max_bucket`, `sum_bucket`, `stats_bucket`.
 #[derive(Debug, Clone, PartialEq)]

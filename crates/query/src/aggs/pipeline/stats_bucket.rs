@@ -1,5 +1,6 @@
 //! `stats_bucket` pipeline: count, min, max, avg and sum of the buckets' values.
 
+use firn_model::Result;
 use serde_json::{Map, Value};
 
 use super::Pipeline;
@@ -7,7 +8,6 @@ use super::common::Common;
 use super::sibling::{Answer, Sibling};
 use crate::aggs::parse::Request;
 use crate::aggs::{MetricPartial, ValueFormat, stats};
-use firn_model::Result;
 
 pub(super) const NAME: &str = "stats_bucket";
 

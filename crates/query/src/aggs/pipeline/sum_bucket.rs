@@ -1,12 +1,12 @@
 //! `sum_bucket` pipeline: sum of the buckets' values.
 
+use firn_model::Result;
 use serde_json::{Map, Value};
 
 use super::Pipeline;
 use super::common::Common;
 use super::sibling::{Answer, Sibling};
 use crate::aggs::parse::Request;
-use firn_model::Result;
 
 pub(super) const NAME: &str = "sum_bucket";
 

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use firn_model::Result;
+
 use super::SignificantTerms;
 use super::heuristic::Counts;
 use crate::aggs::finish::Finisher;
@@ -9,7 +11,6 @@ use crate::aggs::finished::{Buckets, FinishedBucket, Keys};
 use crate::aggs::key::float;
 use crate::aggs::partial::{Room, fold_buckets};
 use crate::aggs::{Aggregations, Bucket, Key, KeyBytes, ValueFormat};
-use firn_model::Result;
 
 /// Partial result of `significant_terms`. Segments collect the foreground; the background is counted per shard, once
 /// its candidates are known.

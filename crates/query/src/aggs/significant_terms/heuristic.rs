@@ -1,10 +1,10 @@
 //! Significance heuristics: how much more frequent a value is in the foreground than in the background.
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value, json};
 
 use super::NAME;
 use crate::aggs::parse::{self, unknown_field};
-use firn_model::{Error, Result};
 
 /// A measure of significance. Formulas follow Elasticsearch's.
 #[derive(Debug, Clone, Copy, PartialEq)]

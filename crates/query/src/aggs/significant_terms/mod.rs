@@ -5,13 +5,13 @@ mod heuristic;
 
 use std::collections::BTreeSet;
 
+use firn_model::{Error, Result};
 use serde_json::{Value, json};
 
 use super::AggregationKind;
 use super::parse::{self, Request, unknown_field};
 use super::terms::TermsFilter;
 use crate::query::Query;
-use firn_model::{Error, Result};
 
 pub use answer::SignificantTermsPartial;
 pub(super) use answer::answer;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use firn_model::{Error, Result};
 use serde_json::Value;
 
 use super::Selection;
@@ -13,7 +14,6 @@ use crate::aggs::order::{self, Ranked, Sorter};
 use crate::aggs::partial::{Room, fold_buckets};
 use crate::aggs::{Aggregations, Bucket, Key, KeyBytes, ValueFormat};
 use crate::cancel::{Cancel, Watch};
-use firn_model::{Error, Result};
 
 /// Partial result of `terms`.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -11,8 +11,9 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use crate::aggs::KeyBytes;
 use firn_model::Result;
+
+use crate::aggs::KeyBytes;
 
 /// Keys that a segment returns in the first round; each further round returns `MORE_NAMED` times as many.
 const FIRST_NAMED: usize = 64;

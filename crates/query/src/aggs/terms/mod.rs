@@ -3,13 +3,13 @@
 mod answer;
 mod counts;
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value, json};
 
 use super::order;
 use super::parse::{self, Request, unknown_field};
 use super::{AggregationKind, TermsOrder};
 use crate::json::token;
-use firn_model::{Error, Result};
 
 pub use answer::TermsPartial;
 pub(super) use answer::answer;

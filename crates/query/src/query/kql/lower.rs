@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 use firn_model::mapping::{FieldType, Mapping, Resolved};
 use firn_model::names::matches_pattern;
+use firn_model::{Error, Result};
 
 use super::Kql;
 use super::lexer::{Comparison, Pattern};
@@ -17,7 +18,6 @@ use crate::query::{
     Bool, Exists, MatchAll, MultiMatch, MultiMatchType, Query, Range, Rewrite, Term, TermPattern, TextOptions,
     TextQuery,
 };
-use firn_model::{Error, Result};
 
 /// Maximum fields that one name pattern expands to (`indices.query.bool.max_clause_count`).
 const FIELDS_MAX: usize = 1024;

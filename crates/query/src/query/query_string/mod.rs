@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 use firn_model::dates::Zone;
 use firn_model::mapping::Analyzer;
+use firn_model::{Error, Result};
 use serde_json::{Map, Value};
 
 use super::fuzziness::STRING_NAMES;
@@ -20,7 +21,6 @@ use super::rewrite::Rewrite;
 use super::text_options::{TEXT, TextOptions, analyzer};
 use super::{Budget, Query, weighted_fields};
 use crate::json::print_f32;
-use firn_model::{Error, Result};
 
 pub use completion::{complete, write_field, write_value};
 pub use field_names::field_names;

@@ -7,11 +7,12 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use firn_model::{Error, ErrorKind, Result};
+
 use super::lexer::{Bound, RangeToken, Token, tokens};
 use crate::query::CLAUSES_MAX;
 use crate::query::fuzziness::Fuzziness;
 use crate::query::syntax_error::{SyntaxError, line_and_column};
-use firn_model::{Error, ErrorKind, Result};
 
 /// Maximum nesting of parentheses. Hand-written queries stay below ten.
 pub const DEPTH_MAX: usize = 100;

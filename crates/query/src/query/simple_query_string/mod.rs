@@ -4,6 +4,7 @@ mod syntax;
 
 use std::collections::BTreeSet;
 
+use firn_model::{Error, Result};
 use serde_json::{Map, Value};
 
 use super::fuzziness::STRING_NAMES;
@@ -12,7 +13,6 @@ use super::query_string::Node;
 use super::text_options::{TEXT, TextOptions};
 use super::{Budget, Query, weighted_fields};
 use crate::json::as_i64;
-use firn_model::{Error, Result};
 
 pub(super) const NAME: &str = "simple_query_string";
 

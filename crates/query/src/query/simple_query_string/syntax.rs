@@ -4,11 +4,12 @@
 //! after a word or phrase sets edits or slop, `*` at a word's end makes a prefix, parentheses group, `\` escapes.
 //! Operators join the tree so far with the next part, from left to right; only parentheses have precedence.
 
+use firn_model::{Error, Result};
+
 use super::Flags;
 use crate::query::CLAUSES_MAX;
 use crate::query::fuzziness::EDITS_MAX;
 use crate::query::query_string::{DEPTH_MAX, Node};
-use firn_model::{Error, Result};
 
 /// Parses a text. Fails only at a limit: [`CLAUSES_MAX`] clauses, [`DEPTH_MAX`] levels.
 pub(super) fn parse(text: &str, operator_and: bool, flags: Flags) -> Result<Node> {

@@ -4,6 +4,9 @@ use std::collections::{BTreeSet, HashMap, hash_map};
 
 use firn_model::Result;
 use firn_query::aggs::{Bucket, KeyBytes, Partial, StoredCounts, TermsPartial, ValueFormat};
+use firn_scheduler::yield_now;
+use firn_segment::columns::column::ValueBlock;
+use firn_segment::segment::Segment;
 use tantivy::DocId;
 
 use super::super::super::TenantRestriction;
@@ -13,9 +16,6 @@ use super::stored::{Origin, SegmentCounts};
 use super::{Allowed, Cut, Keys, Missing, missing_key, stored_key, string_key};
 use crate::compile::field::Numeric;
 use crate::tenancy::tenant_docs;
-use firn_scheduler::yield_now;
-use firn_segment::columns::column::ValueBlock;
-use firn_segment::segment::Segment;
 
 /// Approximate bytes of a bucket in a result: key, count and hash table slot.
 const BUCKET_BYTES: usize = 120;

@@ -2,7 +2,6 @@
 //! iterates over the partitions finds the same keys in the same partition.
 
 use firn_model::routing::murmur3;
-
 use firn_segment::columns::column::{NumColumn, Number};
 use firn_segment::schema;
 

@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use firn_model::Result;
 use firn_query::aggs::{KeyBytes, ValueCounts, address_of};
+use firn_segment::columns::strings::StrColumn;
+use firn_segment::schema;
+use firn_segment::schema::Class;
 use tantivy::SegmentReader;
 
 use super::super::table::Table;
@@ -12,9 +15,6 @@ use super::collector::cut_row;
 use super::{Cut, string_key};
 use crate::compile::string_scan::Texts;
 use crate::run::memory::Memory;
-use firn_segment::columns::strings::StrColumn;
-use firn_segment::schema;
-use firn_segment::schema::Class;
 
 /// With fewer values, all are resolved at once.
 const VALUES_MIN: usize = 1000;

@@ -4,6 +4,11 @@ use firn_model::Result;
 use firn_model::mapping::FieldType;
 use firn_model::names::matches_pattern;
 use firn_query::query::Exists;
+use firn_segment::columns::column;
+use firn_segment::columns::column::{NumColumn, failed};
+use firn_segment::columns::paths;
+use firn_segment::schema;
+use firn_segment::schema::Class;
 use tantivy::SegmentReader;
 use tantivy::columnar::{Column, ColumnIndex};
 use tantivy::query::{Query as _, TermQuery};
@@ -12,11 +17,6 @@ use tantivy::schema::IndexRecordOption;
 use super::super::field::{self, Field, Meta, Target};
 use super::super::weight::{ColumnWeight, Compiled, Test};
 use crate::compile::Compiler;
-use firn_segment::columns::column;
-use firn_segment::columns::column::{NumColumn, failed};
-use firn_segment::columns::paths;
-use firn_segment::schema;
-use firn_segment::schema::Class;
 
 pub(crate) fn compile(compiler: &Compiler, exists: &Exists) -> Result<Compiled> {
     let filter = compiler.filter();

@@ -9,6 +9,8 @@ use std::sync::LazyLock;
 use firn_model::mapping::FieldType;
 use firn_model::{Error, Result};
 use firn_query::query::{Fuzzy, FuzzyTerm};
+use firn_segment::columns::column::failed;
+use firn_segment::columns::paths;
 use levenshtein_automata::{DFA, Distance, LevenshteinAutomatonBuilder, SINK_STATE};
 use tantivy_fst::Automaton;
 
@@ -19,8 +21,6 @@ use super::{pattern, term};
 use crate::compile::Compiler;
 use crate::compile::limits::Walk;
 use crate::tenancy::tenant_terms::OwnTerms;
-use firn_segment::columns::column::failed;
-use firn_segment::columns::paths;
 
 /// Longer words are rejected: an automaton takes about ten kilobytes per character. Terms of text are never longer.
 const WORD_CHARS_MAX: usize = 255;

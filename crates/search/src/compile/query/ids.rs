@@ -8,6 +8,9 @@ use std::sync::Arc;
 use firn_model::Result;
 use firn_model::ids::{AutoId, id_of_key, key_of};
 use firn_query::query::Ids;
+use firn_segment::columns::column;
+use firn_segment::columns::column::{NumColumn, Number, Place};
+use firn_segment::schema;
 use tantivy::Term;
 use tantivy::schema::Field;
 
@@ -15,9 +18,6 @@ use super::super::weight::{ColumnWeight, Compiled, TermFinder, TermsWeight, Test
 use crate::compile::Compiler;
 use crate::compile::limits::Stop;
 use crate::run::preemption::look_up;
-use firn_segment::columns::column;
-use firn_segment::columns::column::{NumColumn, Number, Place};
-use firn_segment::schema;
 
 pub(crate) fn compile(compiler: &Compiler, ids: &Ids) -> Result<Compiled> {
     Ok(by_ids(compiler, &ids.values)?.constant(ids.boost, compiler.scoring()))

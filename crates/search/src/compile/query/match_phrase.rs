@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use firn_model::Result;
 use firn_model::mapping::Analyzer;
+use firn_segment::columns::column::failed;
+use firn_segment::columns::paths;
 use tantivy::query::Bm25Weight;
 use tantivy::schema::IndexRecordOption;
 
@@ -14,8 +16,6 @@ use super::term;
 use crate::compile::Compiler;
 use crate::highlight::highlight_terms::HighlightTerm;
 use crate::tenancy::tenant_terms::OwnTerms;
-use firn_segment::columns::column::failed;
-use firn_segment::columns::paths;
 
 /// Compiles to the documents with these terms at these distances; `slop` moves are allowed.
 pub(crate) fn phrase(

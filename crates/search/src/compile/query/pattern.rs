@@ -10,6 +10,11 @@ use std::sync::Arc;
 use firn_model::mapping::FieldType;
 use firn_model::{Error, ErrorKind, Result};
 use firn_query::query::{RegexpFlags, Rewrite};
+use firn_segment::columns::column;
+use firn_segment::columns::column::{failed, into_tantivy};
+use firn_segment::columns::paths;
+use firn_segment::schema::Class;
+use firn_segment::splits::dry_run::or_later;
 use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
 use tantivy::SegmentReader;
@@ -23,11 +28,6 @@ use crate::compile::Compiler;
 use crate::compile::limits::{Stop, Walk};
 use crate::highlight::highlight_terms::HighlightTerm;
 use crate::tenancy::tenant_terms::OwnTerms;
-use firn_segment::columns::column;
-use firn_segment::columns::column::{failed, into_tantivy};
-use firn_segment::columns::paths;
-use firn_segment::schema::Class;
-use firn_segment::splits::dry_run::or_later;
 
 /// Longer patterns are rejected, as in Elasticsearch (`index.max_regex_length`).
 const PATTERN_CHARS_MAX: usize = 1000;

@@ -7,6 +7,11 @@ use firn_model::dates::{DateFormat, Zone};
 use firn_model::mapping::FieldType;
 use firn_model::{Error, Result};
 use firn_query::query::Range;
+use firn_segment::columns::column;
+use firn_segment::columns::column::{NumColumn, NumRange, Number};
+use firn_segment::columns::paths;
+use firn_segment::schema;
+use firn_segment::schema::Class;
 use serde_json::Value;
 
 use super::super::field::{Field, Meta, Numeric, Target, parse_ip_or_block, scalar_text};
@@ -14,11 +19,6 @@ use super::super::weight::{ColumnWeight, Compiled, TermsWeight, Test};
 use super::term;
 use crate::compile::Compiler;
 use crate::highlight::highlight_terms::HighlightTerm;
-use firn_segment::columns::column;
-use firn_segment::columns::column::{NumColumn, NumRange, Number};
-use firn_segment::columns::paths;
-use firn_segment::schema;
-use firn_segment::schema::Class;
 
 /// A string bound and whether it is inclusive.
 pub(crate) type StringBound = Option<(String, bool)>;

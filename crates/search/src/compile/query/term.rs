@@ -7,6 +7,10 @@ use firn_model::dates::Zone;
 use firn_model::mapping::{Analyzer, FieldType};
 use firn_model::{Error, Result};
 use firn_query::query::Term;
+use firn_segment::columns::column::{NumColumn, NumRange, Number, failed};
+use firn_segment::columns::{column, paths};
+use firn_segment::schema;
+use firn_segment::schema::Class;
 use serde_json::Value;
 use tantivy::query::{Bm25Weight, Query as _, TermQuery, Weight};
 use tantivy::schema::{Field as TantivyField, IndexRecordOption};
@@ -21,10 +25,6 @@ use super::{ids, match_phrase, pattern, range};
 use crate::compile::Compiler;
 use crate::highlight::highlight_terms::HighlightTerm;
 use crate::run::preemption::{LOOKUP_STEPS, in_turn, look_up};
-use firn_segment::columns::column::{NumColumn, NumRange, Number, failed};
-use firn_segment::columns::{column, paths};
-use firn_segment::schema;
-use firn_segment::schema::Class;
 
 pub(crate) fn compile(compiler: &Compiler, term: &Term) -> Result<Compiled> {
     let compiled = match compiler.resolve(&term.field) {

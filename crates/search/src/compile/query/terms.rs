@@ -6,6 +6,10 @@ use std::sync::Arc;
 use firn_model::Result;
 use firn_model::mapping::FieldType;
 use firn_query::query::Terms;
+use firn_segment::columns::column;
+use firn_segment::columns::column::{NumColumn, Number, Place};
+use firn_segment::columns::paths;
+use firn_segment::schema;
 use serde_json::Value;
 
 use super::super::field::{Field, Meta, Parsed, Target, parse_ip_or_block, scalar_text};
@@ -14,10 +18,6 @@ use super::{ids, term};
 use crate::compile::Compiler;
 use crate::highlight::highlight_terms::HighlightTerm;
 use crate::run::preemption::in_turn;
-use firn_segment::columns::column;
-use firn_segment::columns::column::{NumColumn, Number, Place};
-use firn_segment::columns::paths;
-use firn_segment::schema;
 
 pub(crate) fn compile(compiler: &Compiler, terms: &Terms) -> Result<Compiled> {
     let scoring = compiler.scoring();

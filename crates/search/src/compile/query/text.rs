@@ -6,6 +6,8 @@ use std::collections::HashMap;
 use firn_model::mapping::{Analyzer, FieldType};
 use firn_model::{Error, ErrorKind, Result};
 use firn_query::query::{Rewrite, TextOptions, TextQuery};
+use firn_segment::columns::paths;
+use firn_segment::schema::Class;
 use serde_json::Value;
 
 use super::super::field::{Field, Target, scalar_text};
@@ -14,8 +16,6 @@ use super::super::weight::{Compiled, combine};
 use super::expand::TermsOf;
 use super::{fuzzy, match_phrase, minimum, prefix, targets, term};
 use crate::compile::Compiler;
-use firn_segment::columns::paths;
-use firn_segment::schema::Class;
 
 /// The relation between the terms of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,15 +3,15 @@
 use firn_model::Result;
 use firn_model::mapping::FieldType;
 use firn_query::query::{Rewrite, TermPattern};
+use firn_segment::columns::column;
+use firn_segment::columns::column::into_tantivy;
+use firn_segment::schema;
 
 use super::super::field::{Field, Target};
 use super::super::weight::{ColumnWeight, Compiled};
 use super::pattern::{self, Ordinals, Pattern};
 use super::{prefix, term};
 use crate::compile::Compiler;
-use firn_segment::columns::column;
-use firn_segment::columns::column::into_tantivy;
-use firn_segment::schema;
 
 pub(crate) fn compile(compiler: &Compiler, part: &TermPattern) -> Result<Compiled> {
     let scoring = compiler.scoring();

@@ -1,8 +1,10 @@
 //! Tests of eviction.
 
-use super::*;
-use firn_model::tenant::TenantId;
 use std::collections::HashSet;
+
+use firn_model::tenant::TenantId;
+
+use super::*;
 
 /// Reads the first page of these regions.
 fn scan(bed: &Bed, split: &(Arc<CachedObject>, Arc<Store>), regions: Range<u64>) {
