@@ -3,7 +3,7 @@
 //! A split is an object of [`pages`]: the *parts* of the segment one after the other, then a [`footer`]. The footer
 //! contains the location of each part, small files as a whole, and the ranges of parts that opening the segment reads.
 //! With the footer a reader opens the segment without another request. What surprises: this module does not know what a
-//! segment is; parts are named bytes. `firn_embedded::splits` defines their meaning. `docs/formats/split.md` describes
+//! segment is; parts are named bytes. `firn_segment::splits` defines their meaning. `docs/formats/split.md` describes
 //! the format.
 
 pub mod block_index;
