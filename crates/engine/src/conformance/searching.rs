@@ -204,16 +204,17 @@ pub(super) async fn a_query_is_explained_or_refused(subject: &Subject) -> Verdic
         !explained.is_empty() && explained.iter().all(|one| one.index == logs && one.outcome.is_ok()),
         "a valid query: {explained:?}"
     );
-    let refused = explain(json!({"term": {"n": "many"}})).await?;
+    let misdated = json!({"range": {"@timestamp": {"gte": "no date"}}});
+    let refused = explain(misdated.clone()).await?;
     ensure!(
         refused.iter().all(|one| one.outcome.is_err()),
-        "a text for a number: {refused:?}"
+        "a text for a date: {refused:?}"
     );
-    let request = SearchRequest::parse(target(&logs), Some(&json!({"query": {"term": {"n": "many"}}})))?;
+    let request = SearchRequest::parse(target(&logs), Some(&json!({"query": misdated})))?;
     let failed = match subject.engine().search(&operator(), request).await {
         Ok(response) => !response.shards.failures.is_empty(),
         Err(error) => error.kind() == ErrorKind::QueryShard,
     };
-    ensure!(failed, "a text for a number was searched");
+    ensure!(failed, "a text for a date was searched");
     Ok(())
 }
