@@ -12,6 +12,7 @@ use crate::ErrorKind;
 async fn filled(subject: &Subject) -> Result<String, Failure> {
     let mappings = json!({"properties": {
         "level": {"type": "keyword"}, "n": {"type": "long"}, "message": {"type": "text"}, "host": {"type": "keyword"},
+        "at": {"type": "date"},
     }});
     let logs = subject.create("logs", json!({ "mappings": mappings })).await?;
     let documents = [
@@ -204,7 +205,7 @@ pub(super) async fn a_query_is_explained_or_refused(subject: &Subject) -> Verdic
         !explained.is_empty() && explained.iter().all(|one| one.index == logs && one.outcome.is_ok()),
         "a valid query: {explained:?}"
     );
-    let misdated = json!({"range": {"@timestamp": {"gte": "no date"}}});
+    let misdated = json!({"range": {"at": {"gte": "no date"}}});
     let refused = explain(misdated.clone()).await?;
     ensure!(
         refused.iter().all(|one| one.outcome.is_err()),
