@@ -160,9 +160,9 @@ fn a_full_disk_loses_nothing_that_was_acknowledged() {
     assert_eq!(answer.json()["errors"], false, "{}", answer.text());
 }
 
-/// Takes all free bytes of the disk.
+/// Takes all free bytes of the disk, at the end of a file.
 fn fill_up(path: &Path) {
-    let mut file = std::fs::File::create(path).unwrap();
+    let mut file = std::fs::File::options().create(true).append(true).open(path).unwrap();
     for chunk in [1 << 16, 1 << 12, 1] {
         while file.write_all(&vec![1u8; chunk]).is_ok() {}
     }
@@ -182,6 +182,15 @@ fn searched(client: &Client, index: &str) -> u64 {
     let answer = answer.json();
     assert_eq!(answer["_shards"]["failed"], 0, "{answer}");
     answer["hits"]["total"]["value"].as_u64().unwrap()
+}
+
+/// Ends the searches of another thread when it is dropped, also by a failed assertion.
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Searches while the disk fills up, which must never be refused; returns the number of answers.
@@ -227,6 +236,7 @@ fn reads_go_on_without_a_byte_left_and_a_deletion_brings_writes_back() {
     let mut acknowledged = 0;
     std::thread::scope(|scope| {
         let searching = scope.spawn(|| search_until(client, &stop));
+        let stopping = StopOnDrop(&stop);
         for round in 0.. {
             let answer = client.bulk("/full/_bulk", bulk(&mut rng, 100).as_bytes()).unwrap();
             if answer.status == 429 || answer.json()["errors"] == true {
@@ -237,14 +247,15 @@ fn reads_go_on_without_a_byte_left_and_a_deletion_brings_writes_back() {
                 client.send("POST", "/full/_flush", None, b"").unwrap();
             }
         }
-        fill_up(&folder.join("ballast"));
         let deadline = Instant::now() + Duration::from_secs(20);
         while folder.join("data/reserve").exists() {
+            // Again and again: a merge that ends meanwhile removes the segments that it replaced.
+            fill_up(&folder.join("ballast"));
             assert!(Instant::now() < deadline, "the reserve was not released");
             std::thread::sleep(Duration::from_millis(20));
         }
         std::thread::sleep(Duration::from_secs(2));
-        stop.store(true, Ordering::Relaxed);
+        drop(stopping);
         assert!(searching.join().unwrap() > 10);
     });
     assert!(acknowledged > 1000, "only {acknowledged} documents fitted");
