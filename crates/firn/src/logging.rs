@@ -29,14 +29,29 @@ fn directives(level: &str) -> String {
         "error" => "error",
         _ => "warn",
     };
-    [
-        "firn",
-        "firn_model",
-        "firn_engine",
-        "firn_embedded",
-        "firn_api",
-        "firn_storage",
-    ]
-    .iter()
-    .fold(libraries.to_owned(), |all, name| format!("{all},{name}={level}"))
+    // A target of the filter is a prefix: this one applies to every crate of firn.
+    format!("{libraries},firn={level}")
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::Level;
+
+    use super::*;
+
+    #[test]
+    fn the_level_applies_to_every_crate_of_firn() {
+        let filter = EnvFilter::new(directives("info"));
+        let subscriber = tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_writer(std::io::sink)
+            .finish();
+        tracing::subscriber::with_default(subscriber, || {
+            assert!(tracing::enabled!(target: "firn_shard::flush", Level::INFO));
+            assert!(tracing::enabled!(target: "firn::serve", Level::INFO));
+            assert!(!tracing::enabled!(target: "firn_shard::flush", Level::DEBUG));
+            assert!(!tracing::enabled!(target: "hyper::proto", Level::INFO));
+            assert!(tracing::enabled!(target: "hyper::proto", Level::WARN));
+        });
+    }
 }
