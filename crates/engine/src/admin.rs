@@ -1,11 +1,10 @@
 //! Statistics and maintenance operations.
 
+use firn_model::Error;
 use firn_model::mapping::Analyzer;
 use firn_model::tenant::TenantId;
 use firn_model::tier::Tier;
 use firn_query::search::IndexTarget;
-
-use crate::Error;
 
 /// How many shards completed an operation.
 #[derive(Debug, Clone, Default)]

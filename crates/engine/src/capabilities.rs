@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use crate::{Error, ErrorKind, Result};
+use firn_model::{Error, ErrorKind, Result};
 
 /// One capability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

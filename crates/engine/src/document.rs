@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use firn_model::Error;
 use firn_query::source::SourceFilter;
 use serde_json::Value;
-
-use crate::Error;
 
 /// When a write becomes searchable, relative to its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,12 +1,13 @@
 //! Searchable snapshots: indices that are mounted from a snapshot and read it in its repository.
 
 use async_trait::async_trait;
+use firn_model::Result;
 use firn_model::tenant::TenantId;
 use firn_query::search::IndexTarget;
 use serde_json::Value;
 
+use crate::RequestContext;
 use crate::admin::ShardsOutcome;
-use crate::{RequestContext, Result};
 
 /// Local storage of a mounted index on this node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -3,9 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use firn_model::Error;
 use firn_query::search::{SearchResponse, SearchShards, TotalHits};
-
-use crate::Error;
 
 /// Holder of the latest partial result of a running search. A search whose [`RequestContext`](crate::RequestContext)
 /// carries one publishes at intervals; readers get the latest result.
@@ -103,8 +102,9 @@ impl Progress {
 
 #[cfg(test)]
 mod tests {
+    use firn_model::ErrorKind;
+
     use super::*;
-    use crate::ErrorKind;
 
     #[test]
     fn shards_outside_of_the_search_are_counted() {

@@ -1,8 +1,9 @@
 //! Quarantine: index folders that the engine found on disk and the catalog does not know, kept for an operator.
 
 use async_trait::async_trait;
+use firn_model::Result;
 
-use crate::{RequestContext, Result};
+use crate::RequestContext;
 
 /// A folder in quarantine.
 #[derive(Debug, Clone, PartialEq, Eq)]

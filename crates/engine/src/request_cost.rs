@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use firn_model::ErrorKind;
 use firn_query::search::SearchResponse;
 
-use crate::ErrorKind;
 use crate::document::{BulkItemResponse, BulkResponse, Effect};
 
 /// Work counters of one request. The engine counts, and the audit and traffic records read. Approximate while the
@@ -102,10 +102,11 @@ impl Work {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::Error;
-    use crate::document::Written;
+    use firn_model::Error;
     use firn_query::search::{SearchShards, TotalHits};
+
+    use super::*;
+    use crate::document::Written;
 
     #[test]
     fn work_adds_up() {

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use firn_model::names::matches_pattern;
 use firn_model::tenant::TenantId;
-
-use crate::{Error, ErrorKind};
+use firn_model::{Error, ErrorKind};
 
 /// Data that a request may access: events of which tenant, in which indices.
 ///

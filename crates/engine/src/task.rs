@@ -4,9 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use firn_model::{Error, ErrorKind, Result};
 use firn_query::Cancel;
 
-use crate::{Error, ErrorKind, Progress, Result, Scope, Work};
+use crate::{Progress, Scope, Work};
 
 /// Work that continues after its request is answered. It has a separate flag, which a disconnect of the client does not
 /// raise, and an entry in the task list, which stays until the last clone is dropped.

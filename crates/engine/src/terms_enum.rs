@@ -6,12 +6,11 @@
 use std::time::Duration;
 
 use firn_model::dates::parse_duration_ms;
+use firn_model::{Error, Result};
 use firn_query::json::{as_bool, as_i64, as_text, token};
 use firn_query::query::Query;
 use firn_query::search::{IndexTarget, SearchShards};
 use serde_json::Value;
-
-use crate::{Error, Result};
 
 /// Maximum terms in one answer, as in Elasticsearch.
 const SIZE_MAX: i64 = 10_000;

@@ -1,11 +1,12 @@
 //! Tiers of a node: its devices, and the moves of shards between them.
 
 use async_trait::async_trait;
+use firn_model::Result;
 use firn_model::tier::Tier;
 use firn_query::search::IndexTarget;
 
+use crate::RequestContext;
 use crate::admin::DeviceStats;
-use crate::{RequestContext, Result};
 
 /// Shard whose files are to move to another tier.
 #[derive(Debug, Clone, PartialEq, Eq)]

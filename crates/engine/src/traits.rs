@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use firn_model::Result;
 use firn_model::metadata::{Command, Metadata, Outcome};
 use firn_model::tenant::TenantId;
 use firn_query::query::Query;
 use firn_query::search::{IndexTarget, QueryExplanation, SearchRequest, SearchResponse};
 
-use crate::Result;
 use crate::admin::{
     AnalyzeRequest, AnalyzedToken, ForceMergeRequest, IndexStats, NodeStats, PurgeOutcome, PurgeRequest, ShardsOutcome,
 };

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::subject::{Subject, index};
-use super::{Failure, Verdict, ensure, same};
+use super::verdict::{Failure, Verdict, ensure, same};
 
 /// Creates an index of two shards with ten events on four days; returns its name.
 async fn filled(subject: &Subject) -> Result<String, Failure> {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::subject::{Subject, add, create, delete, get, index, index_raw, operator, refused, update};
-use super::{Verdict, ensure, same};
+use super::verdict::{Verdict, ensure, same};
 use crate::ErrorKind;
 use crate::document::{BulkItem, BulkRequest, Effect, Refresh};
 

@@ -10,7 +10,7 @@ use firn_query::search::SearchRequest;
 use serde_json::json;
 
 use super::subject::{Subject, create, delete, index, index_raw, operator, refused, target, tenant};
-use super::{Failure, Verdict, ensure, same};
+use super::verdict::{Failure, Verdict, ensure, same};
 use crate::admin::PurgeRequest;
 use crate::fields::FieldsInUseRequest;
 use crate::terms_enum::TermsEnumRequest;

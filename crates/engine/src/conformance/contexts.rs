@@ -4,7 +4,7 @@ use firn_query::search::{IndexTarget, SearchRequest, SearchResponse};
 use serde_json::{Value, json};
 
 use super::subject::{KEEP_ALIVE, Subject, delete, ids_of, index, operator, refused, target};
-use super::{Failure, Verdict, ensure, same};
+use super::verdict::{Failure, Verdict, ensure, same};
 use crate::context::{CloseContexts, ContextKind, OpenPointInTime, ScrollRequest};
 use crate::{ErrorKind, RequestContext};
 

@@ -4,7 +4,7 @@ use firn_model::mapping::Analyzer;
 use serde_json::json;
 
 use super::subject::{Subject, delete, ids_of, index, operator, target};
-use super::{Failure, Verdict, ensure, same};
+use super::verdict::{Failure, Verdict, ensure, same};
 use crate::admin::{AnalyzeRequest, ForceMergeRequest};
 
 /// Creates an index of two shards with twenty documents in several segments, of which five are deleted; returns its

@@ -4,7 +4,7 @@ use firn_model::metadata::{AliasAction, AliasMetadata, Command, RolloverFacts};
 use serde_json::{Value, json};
 
 use super::subject::{Subject, add, create_index, index, operator, refused, target};
-use super::{Failure, Verdict, ensure, same};
+use super::verdict::{Failure, Verdict, ensure, same};
 use crate::ErrorKind;
 use crate::document::BulkItem;
 

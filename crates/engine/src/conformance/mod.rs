@@ -19,6 +19,7 @@ mod subject;
 mod tenants;
 #[cfg(test)]
 mod tests;
+mod verdict;
 mod versions;
 
 use std::fmt;
@@ -26,49 +27,9 @@ use std::future::Future;
 use std::pin::Pin;
 
 pub use subject::Subject;
+pub use verdict::{Failure, Verdict};
 
-use crate::{Capability, Error};
-
-/// Why an engine does not conform.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure(String);
-
-impl Failure {
-    fn new(reason: impl Into<String>) -> Self {
-        Self(reason.into())
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        Self(format!("an unexpected error: {error:?}"))
-    }
-}
-
-/// Result of a case.
-pub type Verdict = Result<(), Failure>;
-
-/// Fails a case unless a condition holds.
-macro_rules! ensure {
-    ($condition:expr, $($reason:tt)+) => {
-        if !$condition {
-            return Err($crate::conformance::Failure::new(format!($($reason)+)));
-        }
-    };
-}
-use ensure;
-
-/// Fails a case unless two values are equal.
-fn same<T: PartialEq<U> + fmt::Debug, U: fmt::Debug>(what: &str, found: T, expect: U) -> Verdict {
-    ensure!(found == expect, "{what}: found {found:?}, expected {expect:?}");
-    Ok(())
-}
+use crate::Capability;
 
 type Running<'a> = Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
 

@@ -9,7 +9,7 @@ use firn_query::search::SearchRequest;
 use serde_json::json;
 
 use super::subject::{Subject, index, index_raw, operator, target};
-use super::{Failure, Verdict, ensure};
+use super::verdict::{Failure, Verdict, ensure};
 use crate::admin::PurgeRequest;
 use crate::context::{CloseContexts, ContextKind};
 use crate::fields::FieldsInUseRequest;

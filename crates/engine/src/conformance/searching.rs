@@ -5,7 +5,7 @@ use firn_query::search::{IndexTarget, SearchRequest};
 use serde_json::{Value, json};
 
 use super::subject::{Subject, ids_of, index, json_of, operator, refused, target};
-use super::{Failure, Verdict, ensure, same};
+use super::verdict::{Failure, Verdict, ensure, same};
 use crate::ErrorKind;
 
 /// Creates an index with six documents; returns its name.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::subject::{Subject, create, delete, index, operator, refused, target, tenant};
-use super::{Failure, Verdict, ensure, same};
+use super::verdict::{Failure, Verdict, ensure, same};
 use crate::ErrorKind;
 use crate::mounts::{MountSnapshot, Storage};
 use crate::snapshot::{

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::subject::{Subject, ids_of, index};
-use super::{Failure, Verdict, ensure, same};
+use super::verdict::{Failure, Verdict, ensure, same};
 
 /// Creates an index with twelve documents of three groups; returns its name.
 async fn filled(subject: &Subject) -> Result<String, Failure> {

@@ -10,7 +10,7 @@ use firn_model::tenant::TenantId;
 use firn_query::search::{IndexTarget, SearchRequest, SearchResponse};
 use serde_json::{Value, json};
 
-use super::{Failure, Verdict, ensure, same};
+use super::verdict::{Failure, Verdict, ensure, same};
 use crate::document::{
     BulkItem, BulkItemResponse, BulkRequest, Expectation, GetRequest, Operation, Refresh, StoredDocument, Update,
     Written,

@@ -6,7 +6,7 @@ use super::contexts::{open, read};
 use super::subject::{
     Subject, add, create, delete, get, index, json_of, operator, refused, scoped, target, tenant, update,
 };
-use super::{Failure, Verdict, ensure, same};
+use super::verdict::{Failure, Verdict, ensure, same};
 use crate::document::{BulkItem, Effect};
 use crate::{ErrorKind, Scope};
 

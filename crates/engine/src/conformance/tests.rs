@@ -26,7 +26,7 @@ use crate::recovery::ShardRecovery;
 use crate::snapshot::{SnapshotErasure, SnapshotVerification, Snapshots};
 use crate::terms_enum::{TermsEnumRequest, TermsEnumResponse};
 use crate::tiers::{ShardMove, Tiers};
-use crate::{Capabilities, Engine, ErrorKind, Knowledge, RequestContext, Result, TenantUsage};
+use crate::{Capabilities, Engine, Error, ErrorKind, Knowledge, RequestContext, Result, TenantUsage};
 
 /// Engine that refuses everything: an engine without any capability, of which nothing else works either.
 struct Refusing {

@@ -4,7 +4,7 @@ use firn_query::source::SourceFilter;
 use serde_json::json;
 
 use super::subject::{Subject, create, delete, get, index, operator, refused, update};
-use super::{Verdict, ensure, same};
+use super::verdict::{Verdict, ensure, same};
 use crate::ErrorKind;
 use crate::document::{BulkItem, BulkRequest, Effect, Expectation};
 

@@ -20,7 +20,9 @@ pub use status::{FileCount, IndexSnapshotStatus, ShardSnapshotStatus, ShardStage
 pub use tenant::{HoldingSnapshot, RewrittenSnapshot, RunningSnapshot, TenantSnapshots, UnreadSnapshots};
 pub use verification::{DamagedObject, Verification, VerificationState, VerifySnapshot};
 
-use crate::{RequestContext, Result};
+use firn_model::Result;
+
+use crate::RequestContext;
 
 /// Selection of snapshots of a repository: names and patterns (`*` for all); a leading `-` excludes. A missing name
 /// without a pattern fails with [`crate::ErrorKind::SnapshotMissing`].
