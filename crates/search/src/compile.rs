@@ -1,5 +1,6 @@
 //! Compiler from a parsed query to a weight that runs on the segments of one shard.
 
+mod compiler;
 pub(crate) mod field;
 pub(crate) mod limits;
 pub(crate) mod phrase;
@@ -11,97 +12,15 @@ pub(crate) mod string_scan;
 pub(crate) mod text;
 pub(crate) mod weight;
 
-use std::sync::Arc;
-
 use firn_model::Result;
-use firn_model::mapping::Mapping;
 use firn_query::query::Query;
-use firn_segment::schema;
-use firn_segment::segment::ShardSnapshot;
-use tantivy::query::EnableScoring;
-use tantivy::schema::Field;
 
-use super::TenantRestriction;
-use crate::ShardSearch;
-use crate::compile::limits::Guard;
-use crate::compile::query::text::Kind;
-use crate::compile::statistics::{FieldStatistics, Statistics};
-use crate::compile::weight::Compiled;
-use crate::highlight::highlight_terms::HighlightTerms;
+pub(crate) use self::compiler::Compiler;
+use self::query::text::Kind;
+use self::weight::Compiled;
 use crate::run::preemption::in_turn;
 
-/// The inputs of a compilation on one shard.
-#[derive(Clone, Copy)]
-pub(super) struct Compiler<'a> {
-    pub(super) snapshot: &'a ShardSnapshot,
-    pub(super) mapping: &'a Mapping,
-    /// `index.query.default_field`.
-    pub(super) default_fields: &'a [String],
-    /// The tenant whose documents are searched; `None`: documents of all tenants.
-    pub(super) tenant: Option<&'a TenantRestriction>,
-    pub(super) now_ms: i64,
-    /// Bounds the size of the compiled query and the time of compilation.
-    pub(super) guard: &'a Guard,
-    /// Statistics for scores; `None`: the query only selects documents.
-    pub(super) statistics: Option<&'a Statistics>,
-    /// Records the terms that the query looks for; `None`: not needed.
-    pub(super) marks: Option<&'a HighlightTerms>,
-}
-
-impl<'a> Compiler<'a> {
-    /// Returns a compiler for queries without scores: only which documents match.
-    pub(crate) fn of_shard(shard: &'a ShardSearch, now_ms: i64, guard: &'a Guard) -> Self {
-        Self {
-            snapshot: &shard.snapshot,
-            mapping: &shard.mapping,
-            default_fields: &shard.default_fields,
-            tenant: shard.tenant.as_ref(),
-            now_ms,
-            guard,
-            statistics: None,
-            marks: None,
-        }
-    }
-}
-
 impl Compiler<'_> {
-    /// Returns the same compiler without scores, for filters.
-    pub(super) fn filter(self) -> Self {
-        Self {
-            statistics: None,
-            ..self
-        }
-    }
-
-    /// Returns whether the query computes scores.
-    pub(super) fn scoring(&self) -> bool {
-        self.statistics.is_some()
-    }
-
-    /// Returns the setting that makes Tantivy's weights skip scores.
-    pub(super) fn unscored(&self) -> EnableScoring<'static> {
-        EnableScoring::disabled_from_schema(&schema::fields().schema)
-    }
-
-    /// Returns the statistics for scoring the terms of a path; `None`: the query computes no
-    /// scores.
-    pub(super) fn field_statistics(
-        &self,
-        field: Field,
-        path: &str,
-    ) -> Result<Option<(&Statistics, Arc<FieldStatistics>)>> {
-        let Some(statistics) = self.statistics else {
-            return Ok(None);
-        };
-        let of_path = statistics.field(&self.guard.stop, field, path)?;
-        Ok(Some((statistics, of_path)))
-    }
-
-    /// Resolves a path on this shard.
-    pub(super) fn resolve(&self, path: &str) -> field::Target {
-        field::resolve(self.mapping, path)
-    }
-
     /// Compiles a query.
     pub(super) fn compile(&self, query: &Query) -> Result<Compiled> {
         self.guard.take_clauses(1)?;

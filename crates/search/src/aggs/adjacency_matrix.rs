@@ -10,8 +10,8 @@ use tantivy::query::{Scorer, Weight};
 
 use super::super::compile::Compiler;
 use super::buckets::Buckets;
+use super::collector::{Collector, Level, Scope};
 use super::filters::matches;
-use super::{Collector, Level, Scope};
 use crate::run::memory::Memory;
 
 /// Pairs that are counted together, apart from those of one document.

@@ -10,8 +10,8 @@ use tantivy::DocId;
 
 use super::super::compile::Compiler;
 use super::buckets::Buckets;
+use super::collector::{Collector, Level, Scope};
 use super::source::{self, Source};
-use super::{Collector, Level, Scope};
 use crate::compile::field::Numeric;
 
 /// `auto_date_histogram`, compiled.

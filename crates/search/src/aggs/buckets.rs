@@ -5,7 +5,7 @@ use firn_model::Result;
 use firn_query::aggs::{Bucket, Partials};
 use tantivy::DocId;
 
-use super::Level;
+use super::collector::Level;
 use super::table::{Entry, Table};
 use crate::run::memory::Memory;
 

@@ -15,10 +15,10 @@ use firn_segment::segment::Segment;
 use tantivy::{DocId, SegmentReader};
 
 use super::super::compile::Compiler;
+use super::collector::{Collector, Scope};
+use super::known_values::{KnownValues, ReadColumn, ReadValues};
 use super::source::{self, Source};
-use super::split_totals::{KnownValues, ReadColumn, ReadValues};
 use super::table::Mixer;
-use super::{Collector, Scope};
 use crate::compile::field::{NANOS, Numeric};
 use crate::compile::string_scan::Texts;
 use crate::run::memory::Memory;

@@ -16,7 +16,7 @@ use serde_json::Value;
 use tantivy::DocId;
 
 use super::super::compile::Compiler;
-use super::Scope;
+use super::collector::Scope;
 use super::source::{self, Source};
 use crate::compile::field::{Numeric, scalar_text};
 

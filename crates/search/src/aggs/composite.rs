@@ -13,10 +13,10 @@ use firn_query::aggs::{Bucket, Composite, CompositeOrder, CompositePartial, KeyB
 use tantivy::{DocId, Score};
 
 use super::super::compile::Compiler;
+use super::collector::{Collector, Level, Scope};
 use super::components::{Component, ComponentPlan, Place};
 use super::multi_terms::{Combinations, PAUSE_EVERY, resolve};
 use super::score_table::ScoreBoard;
-use super::{Collector, Level, Scope};
 use crate::run::memory::Memory;
 
 /// Fewest pending documents for the sub-aggregations before they are filtered; they are filtered whenever their

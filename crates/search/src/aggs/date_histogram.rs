@@ -11,15 +11,15 @@ use firn_model::metadata::TIMESTAMP;
 use firn_query::aggs::{Bucket, DateHistogram, DateHistogramPartial, Partial, Partials, ValueFormat};
 use firn_segment::columns::column::{NumColumn, Number, ValueBlock};
 use firn_segment::segment::Segment;
-use firn_segment::segment_memo::Zones;
+use firn_segment::zones::Zones;
 use tantivy::DocId;
 use tantivy::columnar::Column;
 
 use super::super::compile::Compiler;
-use super::row_order_counts::OrderedRows;
+use super::collector::{Collector, Level, Scope};
+use super::ordered_rows::OrderedRows;
 use super::source::{self, Source, unsupported};
 use super::table::Table;
-use super::{Collector, Level, Scope};
 use crate::compile::field::Numeric;
 use crate::run::memory::Memory;
 

@@ -11,28 +11,14 @@ use firn_query::aggs::{Bucket, KeyBytes, Partial, Partials, Sampled};
 use firn_segment::segment::Segment;
 use tantivy::{DocId, Score};
 
+use super::collector::{DocumentOrder, Scope};
+use super::plan::{Kind, Node, Plan};
 use super::score_table::ScoreBoard;
-use super::significant_terms::Background;
-use super::{DocumentOrder, Kind, Node, Plan, Scope};
+use super::significant_terms::{Background, BackgroundCount, Counted};
 use crate::run::memory::Memory;
 
 /// Documents passed on together.
 const BLOCK: usize = 1024;
-
-/// A request to count a background: the candidates of one aggregation, in order.
-#[derive(Clone)]
-pub(crate) struct BackgroundCount {
-    pub(crate) candidates: Vec<KeyBytes>,
-}
-
-/// The result of a [`BackgroundCount`].
-#[derive(Clone, Default)]
-pub(crate) struct Counted {
-    /// By candidate.
-    pub(crate) counts: Vec<u64>,
-    /// Documents of the background.
-    pub(crate) size: u64,
-}
 
 impl Plan {
     /// Returns whether the tree has a sampler.

@@ -12,9 +12,9 @@ use tantivy::columnar::ColumnIndex;
 use tantivy::query::{Scorer, Weight};
 
 use super::super::compile::Compiler;
+use super::collector::{Collector, Level, Scope};
 use super::filters::matches;
 use super::single::Single;
-use super::{Collector, Level, Scope};
 use crate::compile::query::exists::Values;
 use crate::compile::weight::Compiled;
 

@@ -10,8 +10,8 @@ use tantivy::query::{Scorer, Weight};
 
 use super::super::compile::Compiler;
 use super::buckets::Buckets;
+use super::collector::{Collector, Level, Scope};
 use super::ranges::listed;
-use super::{Collector, Level, Scope};
 
 /// `filters`, compiled.
 pub(super) struct FiltersPlan {

@@ -6,8 +6,8 @@ use firn_model::Result;
 use firn_query::aggs::{Bucket, Partial};
 use tantivy::DocId;
 
+use super::collector::{Collector, Level, Scope};
 use super::single::Single;
-use super::{Collector, Level, Scope};
 
 /// Opens a collector for all documents.
 pub(super) fn open(scope: Scope, sub: Level) -> Box<dyn Collector> {

@@ -7,8 +7,8 @@ use tantivy::DocId;
 
 use super::super::compile::Compiler;
 use super::buckets::Buckets;
+use super::collector::{Collector, Level, Scope};
 use super::source::{self, Source};
-use super::{Collector, Level, Scope};
 use crate::compile::field::Numeric;
 
 /// Up to this number of buckets between the first and the last number of a segment, they are counted in a vector.

@@ -9,9 +9,9 @@ use tantivy::columnar::Column;
 
 use super::super::compile::Compiler;
 use super::buckets::Buckets;
+use super::collector::{Collector, Level, Scope};
 use super::components::text_key;
 use super::source::{self, Source};
-use super::{Collector, Level, Scope};
 
 /// `ip_prefix`, compiled.
 pub(super) struct IpPrefixPlan {

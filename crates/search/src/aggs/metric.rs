@@ -3,18 +3,17 @@
 use firn_model::metadata::TIMESTAMP;
 use firn_model::{Error, Result};
 use firn_query::aggs::{Metric, MetricPartial, Partial, ValueFormat};
-use firn_segment::columns::column;
 use firn_segment::columns::column::{NumColumn, ValueBlock};
-use firn_segment::columns::paths;
+use firn_segment::columns::{column, paths};
 use firn_segment::segment::Segment;
 use firn_segment::splits::{ColumnTotals, Measure, StoredRuns};
 use tantivy::DocId;
 use tantivy::columnar::Column;
 
 use super::super::compile::Compiler;
-use super::row_order_counts::OrderedRows;
+use super::collector::{Collector, Scope, paced};
+use super::ordered_rows::OrderedRows;
 use super::source::{self, Source};
-use super::{Collector, Scope, paced};
 use crate::compile::field::{Numeric, Target};
 use crate::run::memory::Memory;
 

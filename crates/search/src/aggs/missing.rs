@@ -2,18 +2,17 @@
 
 use firn_model::Result;
 use firn_query::aggs::{MissingField, Partial};
-use firn_segment::columns::column;
 use firn_segment::columns::column::NumColumn;
-use firn_segment::columns::paths;
+use firn_segment::columns::{column, paths};
 use firn_segment::segment::Segment;
 use firn_segment::splits::StoredRuns;
 use tantivy::DocId;
 use tantivy::columnar::Column;
 
 use super::super::compile::Compiler;
+use super::collector::{Collector, Level, Scope};
 use super::single::Single;
 use super::source::Source;
-use super::{Collector, Level, Scope};
 
 /// `missing`, compiled.
 pub(super) struct MissingPlan {

@@ -8,9 +8,9 @@ use tantivy::DocId;
 
 use super::super::compile::Compiler;
 use super::buckets::Buckets;
+use super::collector::{Collector, Level, Scope, paced};
 use super::components::{Component, ComponentPlan};
 use super::table::Mixer;
-use super::{Collector, Level, Scope, paced};
 use crate::run::memory::Memory;
 
 /// `multi_terms`, compiled.

@@ -10,8 +10,8 @@ use serde_json::Value;
 use tantivy::DocId;
 
 use super::super::compile::Compiler;
+use super::collector::{Collector, Scope, paced};
 use super::source::{self, Source};
-use super::{Collector, Scope, paced};
 use crate::compile::field::Numeric;
 use crate::run::memory::Memory;
 

@@ -19,8 +19,8 @@ use tantivy::columnar::Column;
 
 use super::super::compile::Compiler;
 use super::buckets::Buckets;
+use super::collector::{Collector, Level, Scope};
 use super::source::{self, Source};
-use super::{Collector, Level, Scope};
 use crate::compile::field::Numeric;
 
 /// Ranges, compiled.

@@ -5,9 +5,9 @@ use firn_query::aggs::{Partial, RareTerms, RareTermsPartial, Terms};
 use tantivy::DocId;
 
 use super::super::compile::Compiler;
+use super::collector::{Collector, DocumentOrder, Level, Scope};
 use super::source::Source;
 use super::terms::TermsPlan;
-use super::{Collector, DocumentOrder, Level, Scope};
 use crate::compile::field::Numeric;
 use crate::run::memory::Memory;
 

@@ -15,9 +15,9 @@ use tantivy::DocId;
 use tantivy::columnar::Column;
 
 use super::super::compile::Compiler;
+use super::collector::{Collector, Scope};
 use super::score_table::ScoreBoard;
 use super::source::Source;
-use super::{Collector, Scope};
 use crate::run::memory::Memory;
 
 /// A sampler, compiled.

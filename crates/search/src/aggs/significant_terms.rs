@@ -14,14 +14,28 @@ use tantivy::DocId;
 use tantivy::query::{Scorer, Weight};
 
 use super::super::compile::Compiler;
-use super::deferred::Counted;
+use super::collector::{Collector, DocumentOrder, Level, Scope};
 use super::filters::matches;
 use super::source::{self, Source};
 use super::table::Mixer;
 use super::terms::TermsPlan;
-use super::{Collector, DocumentOrder, Level, Scope};
 use crate::compile::field::Numeric;
 use crate::run::memory::Memory;
+
+/// A request to count a background: the candidates of one aggregation, in order.
+#[derive(Clone)]
+pub(crate) struct BackgroundCount {
+    pub(crate) candidates: Vec<KeyBytes>,
+}
+
+/// The result of a [`BackgroundCount`].
+#[derive(Clone, Default)]
+pub(crate) struct Counted {
+    /// By candidate.
+    pub(crate) counts: Vec<u64>,
+    /// Documents of the background.
+    pub(crate) size: u64,
+}
 
 /// `significant_terms`, compiled.
 pub(super) struct SignificantTermsPlan {

@@ -4,7 +4,7 @@ use firn_model::Result;
 use firn_query::aggs::{Bucket, Partial};
 use tantivy::DocId;
 
-use super::{Level, paced};
+use super::collector::{Level, paced};
 use crate::run::memory::Memory;
 
 /// Counts the matching documents and passes them on; a bucket has the number of its parent.

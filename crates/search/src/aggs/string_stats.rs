@@ -11,9 +11,9 @@ use firn_segment::schema;
 use tantivy::DocId;
 
 use super::super::compile::Compiler;
+use super::collector::{Collector, Scope};
 use super::source::{self, Source};
 use super::table::Mixer;
-use super::{Collector, Scope};
 use crate::run::memory::Memory;
 
 const NAME: &str = "string_stats";

@@ -14,22 +14,24 @@ use tantivy::BitSet;
 use tantivy::columnar::Column;
 
 pub(super) use self::collector::TermsCollector;
-use self::collector::{Nothing, Zeros, own_values};
-use self::partition::Partition;
-use self::stored::Origin;
-use super::super::TenantRestriction;
-use super::super::compile::Compiler;
-use super::source::{self, Source};
-use super::split_totals::{KnownValues, ReadColumn};
-use super::table::{Entry, Table};
-use super::{Collector, Level, Scope};
-use crate::compile::field::{Numeric, Parsed};
-use crate::compile::query::pattern::{Matcher, Pattern};
 use firn_segment::columns::column;
 use firn_segment::columns::column::{NumColumn, Number, Place, ValueBlock};
 use firn_segment::columns::strings::StrColumn;
 use firn_segment::schema;
 use firn_segment::segment::Segment;
+
+use self::collector::{Nothing, Zeros, own_values};
+use self::partition::Partition;
+use self::stored::Origin;
+use super::super::TenantRestriction;
+use super::super::compile::Compiler;
+use super::collector::{Collector, Level, Scope};
+use super::known_values::{KnownValues, ReadColumn};
+use super::source::{self, Source};
+use super::table::{Entry, Table};
+use crate::compile::field::{Numeric, Parsed};
+use crate::compile::query::matcher::Matcher;
+use crate::compile::query::term_pattern::Pattern;
 
 /// Numbers in a range up to this width are counted in a vector.
 const NUMBER_WIDTH_MAX: u64 = 1 << 16;

@@ -8,8 +8,8 @@ use tantivy::DocId;
 
 use super::super::compile::Compiler;
 use super::super::sort::{SegmentKey, ShardKey};
+use super::collector::{Collector, Scope};
 use super::score_table::ScoreBoard;
-use super::{Collector, Scope};
 use crate::run::memory::Memory;
 use crate::run::top_k::{Entry, TopK};
 

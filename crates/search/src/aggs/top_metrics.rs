@@ -10,10 +10,10 @@ use firn_segment::columns::strings::StrColumn;
 use tantivy::DocId;
 
 use super::super::compile::Compiler;
+use super::collector::{Collector, Scope, paced};
 use super::score_table::ScoreBoard;
 use super::source::Source;
 use super::terms::{stored_key, string_key};
-use super::{Collector, Scope, paced};
 use crate::compile::field::Numeric;
 use crate::run::memory::Memory;
 

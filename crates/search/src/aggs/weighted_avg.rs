@@ -5,8 +5,8 @@ use firn_query::aggs::{Partial, ValueFormat, WeightedAvg, WeightedAvgPartial};
 use tantivy::DocId;
 
 use super::super::compile::Compiler;
+use super::collector::{Collector, Scope, paced};
 use super::numbers::{Numbers, NumbersSource};
-use super::{Collector, Scope, paced};
 use crate::run::memory::Memory;
 
 const NAME: &str = "weighted_avg";

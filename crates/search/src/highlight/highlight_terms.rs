@@ -6,8 +6,6 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use crate::compile::Compiler;
-
 /// The terms and patterns of a query, by field.
 #[derive(Default)]
 pub(crate) struct HighlightTerms(RefCell<Vec<(String, HighlightTerm)>>);
@@ -40,24 +38,13 @@ impl HighlightTerm {
 pub(crate) type TermTest = dyn Fn(&str) -> bool + Send + Sync;
 
 impl HighlightTerms {
+    /// Records a mark for the field with a path.
+    pub(crate) fn push(&self, path: &str, mark: HighlightTerm) {
+        self.0.borrow_mut().push((path.to_owned(), mark));
+    }
+
     /// Returns all marks with the paths of their fields, in the order of the query.
     pub(crate) fn into_inner(self) -> Vec<(String, HighlightTerm)> {
         self.0.into_inner()
-    }
-}
-
-impl Compiler<'_> {
-    /// Records a mark, if the compiler has a [`HighlightTerms`].
-    pub(crate) fn mark(&self, path: &str, mark: impl FnOnce() -> HighlightTerm) {
-        if let Some(marks) = self.marks
-            && !path.starts_with('_')
-        {
-            marks.0.borrow_mut().push((path.to_owned(), mark()));
-        }
-    }
-
-    /// Returns a compiler that records no marks, for clauses that documents must not match.
-    pub(crate) fn unmarked(self) -> Self {
-        Self { marks: None, ..self }
     }
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use firn_model::Result;
 use firn_segment::segment::Segment;
-use firn_segment::segment_memo::Zones;
+use firn_segment::zones::Zones;
 use tantivy::DocId;
 
 use super::matching_docs::DocRange;

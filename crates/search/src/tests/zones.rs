@@ -1,6 +1,6 @@
 //! Tests of segments with several zones: windows, newest hits and histograms equal a loop over the documents.
 
-use firn_segment::segment_memo::ZONE_DOCS;
+use firn_segment::zones::ZONE_DOCS;
 use serde_json::{Value, json};
 
 use super::support::{Shard, mapping, run};

@@ -14,12 +14,12 @@ use tantivy::columnar::{Column, ColumnIndex, ColumnType, MonotonicallyMappableTo
 use tantivy::directory::error::OpenReadError;
 use tantivy::{DocId, SegmentReader, TantivyError};
 
+pub use super::presence::is_full;
 use super::strings::StrColumn;
 use super::{paths, presence};
 use crate::schema::Class;
 use crate::segment::Segment;
 use crate::segment_cache::{CACHE, CacheKey};
-pub use crate::segment_memo::is_full;
 use crate::splits::dry_run::{self, Rows};
 use crate::splits::{RunValues, StoredRuns, read_bytes};
 use firn_model::metadata::TIMESTAMP;

@@ -6,8 +6,8 @@
 use std::ops::Range;
 
 use tantivy::DocId;
-use tantivy::columnar::ColumnIndex;
 use tantivy::columnar::column_index::{MultiValueIndex, OptionalIndex, Set as _};
+use tantivy::columnar::{Cardinality, Column, ColumnIndex};
 
 /// One document in this many counts as few: finding the document of a row costs about as much as finding the rows
 /// of this many documents.
@@ -131,6 +131,11 @@ pub fn extend_with_present(index: &ColumnIndex, docs: Range<DocId>, found: &mut 
     } else {
         found.extend(docs.filter(|doc| optional.contains(*doc)));
     }
+}
+
+/// Whether each document has exactly one value.
+pub fn is_full(column: &Column<u64>) -> bool {
+    column.index.get_cardinality() == Cardinality::Full && !matches!(column.index, ColumnIndex::Empty { .. })
 }
 
 #[cfg(test)]

@@ -8,10 +8,10 @@ use tantivy::directory::FileSlice;
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::schema::Field;
 
-use super::directory::SplitFiles;
 use super::names;
+use super::split_files::SplitFiles;
 use super::split_info::PathLengthsAbout;
-use crate::field_lengths::{PathLengths, count};
+use crate::path_lengths::{PathLengths, count};
 use crate::schema::fields;
 
 /// Lengths of adjacent documents are similar: one byte each, which compresses to a third even at the fastest level.

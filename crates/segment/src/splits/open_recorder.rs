@@ -15,7 +15,7 @@ use tantivy::directory::{Directory, FileHandle, OwnedBytes, WatchCallback, Watch
 use tantivy::index::SegmentComponent;
 use tantivy::{HasLen, Index, SegmentReader};
 
-use super::directory::owned;
+use super::split_files::owned;
 
 /// Ranges by file extension.
 pub(super) type CollectedReads = BTreeMap<String, Vec<Range<u64>>>;

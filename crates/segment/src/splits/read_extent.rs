@@ -7,7 +7,7 @@ use firn_storage::split::block_index::Group;
 use firn_storage::split::{PartKind, pages};
 use tantivy::DocId;
 
-use super::open::OpenSplit;
+use super::open_split::OpenSplit;
 use super::{SplitBytes, names};
 
 /// Bytes assumed for a block whose place only a read would show, which happens only in splits with very many blocks. A

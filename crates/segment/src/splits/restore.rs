@@ -15,8 +15,8 @@ use tantivy::store::StoreWriter;
 use tantivy::{Index, TantivyDocument};
 
 use super::columns;
-use super::directory::SplitFiles;
 use super::open::{damaged, places};
+use super::split_files::SplitFiles;
 use super::split_info::About;
 use super::write::COPIED;
 use super::{SplitBytes, SplitDocument, names, terms};

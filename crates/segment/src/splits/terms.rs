@@ -18,7 +18,7 @@ use tantivy::schema::Schema;
 use tantivy_sstable::value::{ValueReader, ValueWriter};
 use tantivy_sstable::{Dictionary, SSTable};
 
-use super::directory::owned;
+use super::split_files::owned;
 
 /// Bytes of keys in a page. For a split of a million documents the index then has some tens of KB, which a mount with
 /// few splits fetches with the footer, and the lookup of a term fetches two or three pages of the object.

@@ -16,15 +16,15 @@ use tantivy::directory::FileSlice;
 use tantivy::directory::footer::Footer;
 
 use super::columns::{ColumnTable, Hours};
-use super::directory::owned;
+use super::split_files::owned;
 use super::split_info::About;
 use super::{SplitDocument, column_totals, columns, filters, lengths, names, open_recorder, terms};
 use crate::columns::column::{NumColumn, docs_with_value};
 use crate::frozen_segment::FrozenSegment;
 use crate::schema::{IGNORED, fields};
-use crate::segment_memo::Zones;
 use crate::stored_documents::Stored;
 use crate::tenant_file::TENANTS_FILE;
+use crate::zones::Zones;
 
 /// Files of a segment that a split reproduces byte for byte. Columns and terms are converted; the others are stored as
 /// they are.

@@ -10,8 +10,8 @@ use firn_segment::segment::Segment;
 use tantivy::DocId;
 
 use super::super::super::TenantRestriction;
+use super::super::collector::{Collector, Level, PACE};
 use super::super::table::{Entry, Table};
-use super::super::{Collector, Level, PACE};
 use super::stored::{Origin, SegmentCounts};
 use super::{Allowed, Cut, Keys, Missing, missing_key, stored_key, string_key};
 use crate::compile::field::Numeric;

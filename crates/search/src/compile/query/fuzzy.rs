@@ -16,8 +16,9 @@ use tantivy_fst::Automaton;
 
 use super::super::field::{Field, Target};
 use super::super::weight::Compiled;
-use super::expand::{self, Nearest, TermsOf};
-use super::{pattern, term};
+use super::nearest_terms::Nearest;
+use super::term::TermsOf;
+use super::{expand, pattern, term};
 use crate::compile::Compiler;
 use crate::compile::limits::Walk;
 use crate::tenancy::tenant_terms::OwnTerms;

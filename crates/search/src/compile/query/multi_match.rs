@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::super::field::{Field, Target, scalar_text};
 use super::super::weight::Compiled;
-use super::expand::TermsOf;
 use super::targets::{Fields, or_nothing};
 use super::term;
+use super::term::TermsOf;
 use super::text::{self, Analyzed, Kind};
 use crate::compile::Compiler;
 

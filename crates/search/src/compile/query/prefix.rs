@@ -6,8 +6,8 @@ use firn_query::query::{Rewrite, TermPattern};
 
 use super::super::field::{Field, Meta, Target};
 use super::super::weight::Compiled;
-use super::pattern::{self, Pattern};
-use super::{term, wildcard};
+use super::term_pattern::Pattern;
+use super::{pattern, term, wildcard};
 use crate::compile::Compiler;
 
 pub(crate) fn compile(compiler: &Compiler, part: &TermPattern) -> Result<Compiled> {

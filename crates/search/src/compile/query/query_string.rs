@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::super::field::{Field, Target};
 use super::super::weight::{Compiled, combine};
-use super::pattern::Pattern;
 use super::targets::Fields;
+use super::term_pattern::Pattern;
 use super::text::{self, Analyzed, Kind};
 use super::{exists, fuzzy, minimum, multi_match, prefix, range, regexp, term, wildcard};
 use crate::compile::Compiler;

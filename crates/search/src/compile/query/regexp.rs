@@ -5,8 +5,8 @@ use firn_query::query::{Regexp, RegexpFlags, Rewrite};
 
 use super::super::field::{Field, Target};
 use super::super::weight::Compiled;
-use super::pattern::{self, Pattern};
-use super::{prefix, term};
+use super::term_pattern::Pattern;
+use super::{pattern, prefix, term};
 use crate::compile::Compiler;
 
 pub(crate) fn compile(compiler: &Compiler, part: &Regexp) -> Result<Compiled> {

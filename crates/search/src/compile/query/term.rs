@@ -20,11 +20,17 @@ use super::super::scored_term::ScoredTerm;
 use super::super::statistics::OfField;
 use super::super::text;
 use super::super::weight::{ColumnWeight, Compiled, TermsWeight, Test};
-use super::expand::TermsOf;
-use super::{ids, match_phrase, pattern, range};
+use super::{ids, match_phrase, pattern, range, term_pattern};
 use crate::compile::Compiler;
 use crate::highlight::highlight_terms::HighlightTerm;
 use crate::run::preemption::{LOOKUP_STEPS, in_turn, look_up};
+
+/// The place of a field's terms.
+pub(crate) struct TermsOf<'a> {
+    pub(crate) field: tantivy::schema::Field,
+    pub(crate) option: IndexRecordOption,
+    pub(crate) path: &'a str,
+}
 
 pub(crate) fn compile(compiler: &Compiler, term: &Term) -> Result<Compiled> {
     let compiled = match compiler.resolve(&term.field) {
@@ -102,7 +108,7 @@ pub(crate) fn on_field(compiler: &Compiler, field: &Field, value: &Value, case_i
         _ => match field.numeric() {
             Some(numeric) => on_number(compiler, field, &numeric, value, &text),
             None if case_insensitive => {
-                Ok(pattern::on_field(compiler, field, &pattern::ignoring_case(&text))?.constant(1.0, scoring))
+                Ok(pattern::on_field(compiler, field, &term_pattern::ignoring_case(&text))?.constant(1.0, scoring))
             }
             None => whole_value(compiler, field, &normalized(field, &text)),
         },

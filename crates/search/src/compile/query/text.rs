@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::super::field::{Field, Target, scalar_text};
 use super::super::text;
 use super::super::weight::{Compiled, combine};
-use super::expand::TermsOf;
+use super::term::TermsOf;
 use super::{fuzzy, match_phrase, minimum, prefix, targets, term};
 use crate::compile::Compiler;
 

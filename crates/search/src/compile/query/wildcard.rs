@@ -9,7 +9,8 @@ use firn_segment::schema;
 
 use super::super::field::{Field, Target};
 use super::super::weight::{ColumnWeight, Compiled};
-use super::pattern::{self, Ordinals, Pattern};
+use super::pattern::{self, Ordinals};
+use super::term_pattern::Pattern;
 use super::{prefix, term};
 use crate::compile::Compiler;
 

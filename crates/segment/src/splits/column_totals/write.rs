@@ -11,8 +11,8 @@ use tantivy::columnar::{Column, ColumnIndex, ColumnType, ColumnarReader, Dynamic
 use tantivy::directory::FileSlice;
 use tantivy::directory::footer::Footer;
 
-use super::super::directory::owned;
-use super::{ColumnTotals, Counted, Measure, Totals, VALUES_MAX, encode_measures};
+use super::super::split_files::owned;
+use super::table::{ColumnTotals, Counted, Measure, Totals, VALUES_MAX, encode_measures};
 use crate::columns::column::docs_with_value;
 
 /// Minimum of documents per value, on average, for a column to be counted: with fewer, the counts would be no shorter

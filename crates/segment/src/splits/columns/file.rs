@@ -11,7 +11,7 @@ use firn_storage::split::numbers::Numbers;
 use tantivy::HasLen;
 use tantivy::directory::{FileHandle, OwnedBytes};
 
-use super::super::directory::{SplitFiles, owned};
+use super::super::split_files::{SplitFiles, owned};
 use super::open::StoredRuns;
 use super::rebuild::{self, Pieces};
 use super::table::{ColumnTable, Runs, Stored, StoredColumn};

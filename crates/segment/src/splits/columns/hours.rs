@@ -10,9 +10,9 @@ use firn_model::Result;
 use firn_storage::split::numbers;
 use tantivy::columnar::{Column, MonotonicallyMappableToU64};
 
-use super::RUN_ROWS;
+use super::table::RUN_ROWS;
 use super::table::{ColumnTable, IndexPlace, Runs, Stored, StoredColumn};
-use crate::segment_memo::is_full;
+use crate::columns::presence::is_full;
 use crate::varint::{self, Reader};
 
 /// The document index of a column with one value per document, as Tantivy writes it.

@@ -19,9 +19,6 @@ pub(super) use self::file::{ColumnsFile, copy_to};
 pub(super) use self::hours::Hours;
 pub use self::open::StoredRuns;
 pub(super) use self::table::ColumnTable;
+pub use self::table::RUN_ROWS;
 pub use self::values::RunValues;
 pub(super) use self::write::write;
-
-/// Rows of a run: few enough that the newest hits of a tenant cost some 20 KB of timestamps, and enough that a million
-/// documents have only 62 runs in each column.
-pub const RUN_ROWS: u32 = 1 << 14;

@@ -12,9 +12,9 @@ use tantivy::columnar::{CURRENT_VERSION, Column, ColumnIndex, Dictionary};
 use tantivy::directory::{FileHandle, FileSlice, OwnedBytes};
 use tantivy::{DocId, HasLen};
 
-use super::super::column_totals::{self, ColumnTotals, Measure};
-use super::super::directory::{SplitFiles, owned};
+use super::super::column_totals::{ColumnTotals, Measure, decode_measures};
 use super::super::names;
+use super::super::split_files::{SplitFiles, owned};
 use super::table::{IndexPlace, Runs, Stored, StoredColumn};
 use super::values::RunValues;
 use crate::segment_cache::CacheKey;
@@ -118,7 +118,7 @@ impl StoredRuns {
             .and_then(|own| own.counted.as_ref())
             .map_or(0, |own| own.values.len());
         let bytes = self.files.read(part, range)?;
-        let measures = column_totals::decode_measures(&bytes, count, other.runs().min, totals.sum.is_some());
+        let measures = decode_measures(&bytes, count, other.runs().min, totals.sum.is_some());
         measures.map(Some).ok_or_else(damaged)
     }
 

@@ -4,8 +4,11 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::RUN_ROWS;
 use crate::varint::{self, Reader};
+
+/// Rows of a run: few enough that the newest hits of a tenant cost some 20 KB of timestamps, and enough that a million
+/// documents have only 62 runs in each column.
+pub const RUN_ROWS: u32 = 1 << 14;
 
 /// Places of all columns, and the bytes between Tantivy's columns and the end of its file: names, ends, checksums.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,9 +9,9 @@ use firn_model::{Error, ErrorKind, Result};
 use firn_storage::split::numbers::Numbers;
 use tantivy::columnar::ColumnValues;
 
-use super::super::directory::SplitFiles;
-use super::RUN_ROWS;
+use super::super::split_files::SplitFiles;
 use super::open::StoredRuns;
+use super::table::RUN_ROWS;
 use crate::segment_cache::{CACHE, CacheKey};
 use crate::splits::dry_run::ReadFailed;
 

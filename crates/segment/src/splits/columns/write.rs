@@ -11,9 +11,9 @@ use tantivy::columnar::{CURRENT_VERSION, ColumnType, ColumnValues, ColumnarReade
 use tantivy::directory::FileSlice;
 use tantivy::directory::footer::Footer;
 
-use super::super::directory::owned;
-use super::RUN_ROWS;
+use super::super::split_files::owned;
 use super::rebuild::{self, Pieces};
+use super::table::RUN_ROWS;
 use super::table::{ColumnTable, IndexPlace, Runs, Stored, StoredColumn};
 
 /// An index no longer than this is stored in the table. The index of a column with one value per document is one byte.

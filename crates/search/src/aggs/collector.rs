@@ -1,0 +1,109 @@
+//! Collector of one aggregation on one segment, and the collectors of one level of the tree.
+
+use std::sync::Arc;
+
+use firn_model::{ErrorKind, Result};
+use firn_query::Watch;
+use firn_query::aggs::{Partial, Partials};
+use firn_scheduler::yield_now;
+use firn_segment::segment::Segment;
+use tantivy::DocId;
+
+use super::score_table::ScoreBoard;
+use crate::run::memory::Memory;
+
+/// Results between two yields to other work: each takes a microsecond if its memory was not touched before.
+pub(super) const PACE: usize = 128;
+
+/// The inputs for opening a collector.
+#[derive(Clone, Copy)]
+pub(super) struct Scope<'a> {
+    pub(super) segment: &'a Segment,
+    pub(super) memory: &'a Memory,
+    pub(super) manner: DocumentOrder,
+    /// The segment's number in the search.
+    pub(super) order: u32,
+    /// Provides the scores of a block, if the plan [wants](super::Plan::wants_scores) them.
+    pub(super) scores: &'a Arc<ScoreBoard>,
+}
+
+/// The order and completeness of the documents of a segment.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct DocumentOrder {
+    /// The segment is the only one of its shard: `terms` may cut its result to the size that a shard reports.
+    pub(crate) whole_shard: bool,
+    /// Documents are ordered by `@timestamp`, newest first, if no document has several; those without one are last.
+    pub(crate) newest_first: bool,
+}
+
+/// Collector of matching documents.
+pub(super) trait Collector: Send {
+    /// Collects a block: `docs` ascend (and repeat if a parent has several values); `docs[i]` belongs to the parent
+    /// bucket `buckets[i]`.
+    fn collect(&mut self, docs: &[DocId], buckets: &[u32]) -> Result<()>;
+
+    /// Returns one result for each of `bucket_count` parent buckets.
+    fn finish(self: Box<Self>, bucket_count: usize) -> Result<Vec<Partial>>;
+}
+
+/// Documents that a level takes at once. One document may be in many buckets, and every level may multiply them
+/// again. The limit bounds what levels pass on, and gives points to stop and to yield to other work.
+const TAKEN_AT_ONCE: usize = 4096;
+
+/// The sub-aggregations of one aggregation, by name, with a cancellation check for collecting their results.
+pub(super) struct Level(pub(super) Vec<(String, Box<dyn Collector>)>, Watch, Option<Memory>);
+
+impl Level {
+    pub(super) fn new(collectors: Vec<(String, Box<dyn Collector>)>, scope: Scope) -> Self {
+        Self(collectors, scope.memory.watch(), Some(scope.memory.clone()))
+    }
+
+    pub(super) fn none() -> Self {
+        Self(Vec::new(), Watch::default(), None)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn collect(&mut self, docs: &[DocId], buckets: &[u32]) -> Result<()> {
+        for (docs, buckets) in docs.chunks(TAKEN_AT_ONCE).zip(buckets.chunks(TAKEN_AT_ONCE)) {
+            if let Some(memory) = &self.2 {
+                memory.pause()?;
+            }
+            for (_, collector) in &mut self.0 {
+                collector.collect(docs, buckets)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Collects pending documents; returns false on timeout.
+    pub(super) fn collect_in_time(&mut self, docs: &[DocId], buckets: &[u32]) -> Result<bool> {
+        match self.collect(docs, buckets) {
+            Err(error) if error.kind() == ErrorKind::Timeout => Ok(false),
+            outcome => outcome.map(|()| true),
+        }
+    }
+
+    pub(super) fn finish(mut self, bucket_count: usize) -> Result<Vec<Partials>> {
+        let mut all: Vec<Partials> = paced((0..bucket_count).map(|_| Partials::default())).collect();
+        for (name, collector) in self.0 {
+            for (partials, partial) in all.iter_mut().zip(collector.finish(bucket_count)?) {
+                self.1.tick()?;
+                partials.0.insert(name.clone(), partial);
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// Yields to other work between the results of many buckets. Call it without holding a lock.
+pub(super) fn paced<T>(results: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
+    results.enumerate().map(|(number, result)| {
+        if number.is_multiple_of(PACE) {
+            yield_now();
+        }
+        result
+    })
+}
