@@ -17,7 +17,6 @@ use self::lookups::Lookups;
 use super::{SearchLimits, ShardSearch};
 use crate::compile::limits::{Deadline, Stop};
 use crate::result_cache::cached_segments::RepeatableRequest;
-use crate::run::execute::is_searched;
 use crate::run::memory::Memory;
 use crate::run::prefetch;
 use crate::run::prefetch::Reading;
@@ -81,7 +80,7 @@ pub(super) fn cost(
             };
             let segments = shard.snapshot.segments.iter();
             for (segment, split) in segments.filter_map(|segment| Some((segment, segment.derived.split()?))) {
-                if is_searched(&plan, segment, bounds) {
+                if plan.must_search(segment, bounds) {
                     stored.0 += split.document_bytes();
                     stored.1 += u64::from(segment.max_doc);
                     prefetch::segment(shard, &plan, segment, &reading);

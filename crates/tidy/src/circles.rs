@@ -15,11 +15,6 @@ const CIRCLE_MAX: usize = 12;
 const LARGER: &[(&str, usize, &str)] = &[
     ("embedded", 31, "services share the state of the node"),
     ("query", 125, "queries and aggregations contain each other"),
-    (
-        "search",
-        32,
-        "aggregations contain each other, and so do compiled queries",
-    ),
 ];
 
 /// Hops over re-exports, in case two modules re-export from each other.

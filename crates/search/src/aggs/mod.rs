@@ -43,5 +43,5 @@ mod top_metrics;
 mod weighted_avg;
 
 pub(super) use self::collector::DocumentOrder;
-pub(super) use self::plan::Plan;
+pub(super) use self::plan::{Plan, SegmentAggs};
 pub(super) use self::significant_terms::{Background, BackgroundCount, Counted};

@@ -17,7 +17,7 @@ use tantivy::DocId;
 
 use super::super::ShardSearch;
 use crate::run::matching_docs::DocRange;
-use crate::run::segment_run::ShardPlan;
+use crate::run::shard_plan::ShardPlan;
 use crate::run::{newest_first, prefetch};
 
 /// Stored units of `@timestamp` per ms: of dates, and of dates with nanoseconds.

@@ -11,8 +11,8 @@ use firn_segment::splits::dry_run::catch;
 use serde_json::Value;
 
 use crate::result_cache::{Answer, CacheKey, Found, Part, ShardCache};
-use crate::run::execute::{PreparedShard, Task};
 use crate::run::matching_docs::DocRange;
+use crate::run::prepared_shard::{PreparedShard, Task};
 
 /// Cache key of a request's answer.
 pub(crate) struct CachedAggregations<'a> {

@@ -14,8 +14,8 @@ use firn_query::search::{
 use firn_scheduler::Pool;
 use serde_json::Value;
 
-use super::execute::{PreparedShard, Task};
-use super::segment_run::{Row, Shared, Top};
+use super::prepared_shard::{PreparedShard, Task};
+use super::shared_state::{Row, Shared, Top};
 use crate::fetch;
 use crate::fetch::inner_hits::Surroundings;
 use crate::fetch::{RowAddress, Shown};

@@ -1,59 +1,34 @@
 //! Execution of one search, from its shards to its answer.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use firn_engine::RequestContext;
 use firn_model::{Error, ErrorKind, Result};
-use firn_query::aggs::{AggregationKind, Partials};
+use firn_query::aggs::AggregationKind;
 use firn_query::search::{SearchRequest, SearchResponse, SortBy};
 use firn_scheduler::Pool;
-use firn_scheduler::parallel::run_indexed_within;
-use firn_segment::segment::Segment;
-use firn_segment::splits::dry_run::{catch, metered};
-use parking_lot::Mutex;
+use firn_segment::splits::dry_run::catch;
 
 use super::answer::Answering;
-use super::collapse::GroupField;
 use super::memory::Memory;
 use super::prefetch;
 use super::prepare::prepare;
+use super::prepared_shard::{PreparedShard, Task, fails_request};
 use super::profile::{Part, ShardTimes, Stopwatch};
 use super::progress::Reporter;
 use super::second_pass::second_run;
-use super::segment_run::{self, SegmentFacts, ShardPlan, Shared, Top, fails_request};
+use super::shared_state::Shared;
+use super::task_runner::TaskRunner;
 use crate::compile::limits::{Deadline, Stop};
 use crate::pruning::segment_pruning;
 use crate::result_cache::cached_aggregations::CachedAggregations;
 use crate::result_cache::cached_segments::RepeatableRequest;
-use crate::sort::ShardKey;
 use crate::{After, FailedShard, SearchLimits, ShardSearch};
 
 /// Elasticsearch checks time ranges up front from this number of shards on, and reports skipped shards only then
 /// (`pre_filter_shard_size`).
 const PRE_FILTER_SHARDS: usize = 128;
-
-/// A shard with its compiled plan and its partial results.
-pub(crate) struct PreparedShard {
-    pub(crate) search: ShardSearch,
-    /// The number of its first segment.
-    first_segment: u32,
-    /// Tells when to stop, for what is compiled later.
-    pub(crate) stop: Stop,
-    plan: ShardPlan,
-    partials: Mutex<Partials>,
-    failure: Mutex<Option<Error>>,
-}
-
-/// A segment to search.
-#[derive(Clone)]
-pub(crate) struct Task {
-    pub(crate) shard: usize,
-    pub(crate) segment: Arc<Segment>,
-    /// Its number: ordered by shard, then as in the snapshot. It breaks ties in sorting.
-    pub(crate) order: u32,
-}
 
 pub(crate) fn search(
     shards: Vec<Result<ShardSearch, FailedShard>>,
@@ -76,7 +51,7 @@ pub(crate) fn search(
     check_window(&healthy, &request)?;
     // A shard that fails midway has already added hits and counts that cannot be separated, so the other shards are
     // searched again without it. Such failures come from damaged files, and are rare.
-    let asking = ShardRequest {
+    let inputs = SearchInputs {
         request: &request,
         pool,
         ctx,
@@ -95,7 +70,7 @@ pub(crate) fn search(
         }
         let deadline = Deadline::new(ctx, request.timeout, is_again);
         is_again = true;
-        let attempt = match catch(|| attempt(&healthy, deadline, &asking)) {
+        let attempt = match catch(|| attempt(&healthy, deadline, &inputs)) {
             // Damage found after the segments were searched, as when hits are fetched: the error does not say in
             // which shard.
             Err(error) if error.kind() == ErrorKind::ShardDamaged => Attempt::Failed(damaged_of(&healthy, error)?),
@@ -214,7 +189,7 @@ enum Attempt {
 }
 
 /// The inputs of a search, the same for each attempt.
-struct ShardRequest<'a> {
+struct SearchInputs<'a> {
     request: &'a Arc<SearchRequest>,
     pool: &'a Arc<Pool>,
     ctx: &'a RequestContext,
@@ -223,129 +198,54 @@ struct ShardRequest<'a> {
     after: Option<&'a After>,
 }
 
-fn attempt(shards: &[ShardSearch], deadline: Deadline, asking: &ShardRequest<'_>) -> Result<Attempt> {
-    let ShardRequest {
+/// Searches the shards once.
+fn attempt(shards: &[ShardSearch], deadline: Deadline, inputs: &SearchInputs<'_>) -> Result<Attempt> {
+    let SearchInputs {
         request,
         pool,
         ctx,
         now_ms,
         ref limits,
-        after,
-    } = *asking;
-    let mut ready = Vec::with_capacity(shards.len());
-    let mut tasks = Vec::new();
-    let mut failed = Vec::new();
-    let mut skipped = 0u32;
-    let mut order = 0u32;
-    let node_memory = limits.node_memory.clone();
+        ..
+    } = *inputs;
     let memory = Memory::until(
         limits.memory_bytes_max,
-        node_memory,
+        limits.node_memory.clone(),
         ctx.cancel.clone(),
         deadline.instant(ctx),
     );
-    let stop = Stop::new(ctx, deadline, &memory);
-    let mut timed_out = false;
-    let asked = RepeatableRequest::of(request);
-    prefetch::statistics(shards, request, ctx, |shard| {
-        // The shard is prepared again below; only that outcome counts.
-        let _ = prepare(shard, request, &asked, now_ms, after, &stop);
-    })?;
-    for shard in shards {
-        if let Some(first) = shard.first_segment {
-            order = first;
-        }
-        let times = request.profile.then(|| ShardTimes::new(&request.aggs));
-        let mut watch = Stopwatch::start(times.as_ref());
-        let first_segment = order;
-        let prepared = match catch(|| prepare(shard, request, &asked, now_ms, after, &stop)) {
-            Ok(prepared) => prepared,
-            Err(error) if fails_request(error.kind()) => return Err(error),
-            Err(error) if error.kind() == ErrorKind::Timeout => {
-                timed_out = true;
-                order += shard.snapshot.segments.len() as u32;
-                continue;
-            }
-            Err(error) => {
-                failed.push(failed_shard(shard, error));
-                continue;
-            }
-        };
-        let (mut plan, bounds) = prepared;
-        watch.lap(Part::Compile);
-        let before = tasks.len();
-        for segment in &shard.snapshot.segments {
-            if is_searched(&plan, segment, bounds) {
-                tasks.push(Task {
-                    shard: ready.len(),
-                    segment: Arc::clone(segment),
-                    order,
-                });
-            } else if let Some(times) = &times {
-                match segment_pruning::lacks(segment, plan.selection.tenant()) {
-                    true => times.segment_pruned_by_tenant(),
-                    false => times.segment_pruned(),
-                }
-            }
-            order += 1;
-        }
-        watch.lap(Part::Prune);
-        plan.times = times;
-        plan.single_segment = tasks.len() == before + 1;
-        skipped += u32::from(tasks.len() == before && bounds.is_some());
-        ready.push(PreparedShard {
-            search: shard.clone(),
-            first_segment,
-            stop: stop.clone(),
-            plan,
-            partials: Mutex::new(request.aggs.empty()),
-            failure: Mutex::new(None),
-        });
+    let prepared = prepare_shards(shards, &Stop::new(ctx, deadline, &memory), inputs)?;
+    if !prepared.failed.is_empty() {
+        return Ok(Attempt::Failed(prepared.failed));
     }
-    if !failed.is_empty() {
-        return Ok(Attempt::Failed(failed));
-    }
-    sort_tasks(&mut tasks, ready.first());
-    let tasks = Arc::new(tasks);
+    let (ready, tasks) = (Arc::new(prepared.ready), Arc::new(prepared.tasks));
+    let shared = Shared::new(ctx, request, deadline, memory);
+    shared.timed_out.store(prepared.timed_out, Ordering::Relaxed);
     let reporter = ctx
         .progress
         .as_ref()
         .map(|progress| Reporter::new(progress, request, &tasks, ready.len(), pool, now_ms, limits));
-    let shared = Arc::new(Shared {
-        ctx: ctx.clone(),
-        deadline,
-        threads_max: request.concurrent_shards_max.map_or(usize::MAX, |max| max as usize),
-        memory,
-        track_total_hits: request.track_total_hits,
-        min_score: request.min_score,
-        terminate_after: request.terminate_after,
-        keep: if request.size == 0 {
-            0
-        } else {
-            request.from.saturating_add(request.size)
-        },
-        total: AtomicU64::new(0),
-        total_cut: AtomicBool::new(false),
-        timed_out: AtomicBool::new(timed_out),
-        terminated: AtomicBool::new(false),
-        top: Mutex::new(Top::default()),
-        reporter,
-    });
-    if let Some(reporter) = &shared.reporter {
+    if let Some(reporter) = &reporter {
         reporter.begin(&shared);
     }
-    let ready = Arc::new(ready);
+    let runner = TaskRunner {
+        ready: Arc::clone(&ready),
+        shared: Arc::new(shared),
+        pool: Arc::clone(pool),
+        reporter: reporter.map(Arc::new),
+    };
+    let shared = &runner.shared;
     let whole = CachedAggregations::of(&ready, &tasks, request, limits.buckets_max)?;
     let known = whole.as_ref().and_then(|whole| whole.get(&ready));
     match &known {
         Some((total, _)) => shared.count(*total),
-        None => run_segments(&ready, &tasks, request, &shared, pool)?,
+        None => runner.search(&tasks, request)?,
     }
     let all_tasks_read = &Arc::clone(&tasks);
     let mut tasks = tasks;
-    if ready.iter().any(|shard| shard.plan.aggs.looks_twice()) {
+    if ready.iter().any(|shard| shard.plan().aggs.looks_twice()) {
         tasks = Arc::new(all_tasks(&ready));
-        second_run(&ready, &tasks, &shared, pool)?;
+        second_run(&runner, &tasks)?;
     }
     let failed = failed_of(&ready);
     if !failed.is_empty() {
@@ -354,7 +254,7 @@ fn attempt(shards: &[ShardSearch], deadline: Deadline, asking: &ShardRequest<'_>
     let (mut response, last) = Answering {
         ready: &ready,
         tasks: &tasks,
-        shared: &shared,
+        shared,
         request,
         pool,
         ctx,
@@ -376,22 +276,92 @@ fn attempt(shards: &[ShardSearch], deadline: Deadline, asking: &ShardRequest<'_>
     let sorted_by_field = matches!(request.sort.first().map(|key| &key.by), Some(SortBy::Field(_)));
     if shards.len() > PRE_FILTER_SHARDS || sorted_by_field {
         // At least one shard counts as not skipped, so that the shape of the answer is known.
-        response.shards.skipped = skipped.min((shards.len() as u32).saturating_sub(1));
+        response.shards.skipped = prepared.skipped.min((shards.len() as u32).saturating_sub(1));
     }
     Ok(Attempt::Done(Box::new(response), last))
 }
 
-/// Returns whether a segment must be searched, if every match is within these time bounds.
-pub(crate) fn is_searched(plan: &ShardPlan, segment: &Segment, bounds: Option<(i64, i64)>) -> bool {
-    let tenant = plan.selection.tenant();
-    let in_time = segment_pruning::overlaps(segment_pruning::time_range_of(segment, tenant), bounds);
-    let may_match = !plan.selection.is_none() && !segment_pruning::lacks(segment, tenant) && in_time;
-    segment.max_doc > segment.deleted_count && (may_match || plan.aggs.wants_zeros())
+/// The shards of an attempt, compiled.
+#[derive(Default)]
+struct PreparedShards {
+    ready: Vec<PreparedShard>,
+    /// The segments to search, those with the first hits first.
+    tasks: Vec<Task>,
+    failed: Vec<FailedShard>,
+    /// Shards without a segment to search.
+    skipped: u32,
+    /// Some shards could not be compiled before the timeout.
+    timed_out: bool,
+}
+
+/// Compiles the search for each shard and prunes its segments.
+fn prepare_shards(shards: &[ShardSearch], stop: &Stop, inputs: &SearchInputs<'_>) -> Result<PreparedShards> {
+    let SearchInputs {
+        request,
+        ctx,
+        now_ms,
+        after,
+        ..
+    } = *inputs;
+    let mut prepared = PreparedShards::default();
+    let mut order = 0u32;
+    let repeatable = RepeatableRequest::of(request);
+    prefetch::statistics(shards, request, ctx, |shard| {
+        // The shard is prepared again below; only that outcome counts.
+        let _ = prepare(shard, request, &repeatable, now_ms, after, stop);
+    })?;
+    for shard in shards {
+        if let Some(first) = shard.first_segment {
+            order = first;
+        }
+        let times = request.profile.then(|| ShardTimes::new(&request.aggs));
+        let mut watch = Stopwatch::start(times.as_ref());
+        let first_segment = order;
+        let (mut plan, bounds) = match catch(|| prepare(shard, request, &repeatable, now_ms, after, stop)) {
+            Ok(compiled) => compiled,
+            Err(error) if fails_request(error.kind()) => return Err(error),
+            Err(error) if error.kind() == ErrorKind::Timeout => {
+                prepared.timed_out = true;
+                order += shard.snapshot.segments.len() as u32;
+                continue;
+            }
+            Err(error) => {
+                prepared.failed.push(failed_shard(shard, error));
+                continue;
+            }
+        };
+        watch.lap(Part::Compile);
+        let before = prepared.tasks.len();
+        for segment in &shard.snapshot.segments {
+            if plan.must_search(segment, bounds) {
+                prepared.tasks.push(Task {
+                    shard: prepared.ready.len(),
+                    segment: Arc::clone(segment),
+                    order,
+                });
+            } else if let Some(times) = &times {
+                match segment_pruning::lacks(segment, plan.selection.tenant()) {
+                    true => times.segment_pruned_by_tenant(),
+                    false => times.segment_pruned(),
+                }
+            }
+            order += 1;
+        }
+        watch.lap(Part::Prune);
+        plan.times = times;
+        plan.single_segment = prepared.tasks.len() == before + 1;
+        prepared.skipped += u32::from(prepared.tasks.len() == before && bounds.is_some());
+        let empty = request.aggs.empty();
+        let shard = PreparedShard::new(shard.clone(), first_segment, stop.clone(), plan, empty);
+        prepared.ready.push(shard);
+    }
+    sort_tasks(&mut prepared.tasks, prepared.ready.first());
+    Ok(prepared)
 }
 
 /// Returns the shards that failed midway.
 fn failed_of(ready: &[PreparedShard]) -> Vec<FailedShard> {
-    let failed = |shard: &PreparedShard| Some(failed_shard(&shard.search, shard.failure.lock().take()?));
+    let failed = |shard: &PreparedShard| Some(failed_shard(&shard.search, shard.take_failure()?));
     ready.iter().filter_map(failed).collect()
 }
 
@@ -426,13 +396,13 @@ fn failed_shard(shard: &ShardSearch, error: Error) -> FailedShard {
 
 /// Orders the segments so that those with the first hits come first; later ones can then be skipped.
 fn sort_tasks(tasks: &mut [Task], shard: Option<&PreparedShard>) {
-    let Some(key) = shard.and_then(|shard| shard.plan.keys.first()) else {
+    let Some(key) = shard.and_then(|shard| shard.plan().keys.first()) else {
         return;
     };
     if !key.is_timestamp() {
         return;
     }
-    let tenant = shard.and_then(|shard| shard.plan.selection.tenant());
+    let tenant = shard.and_then(|shard| shard.plan().selection.tenant());
     let range = |task: &Task| segment_pruning::time_range_of(&task.segment, tenant);
     if key.descending {
         tasks.sort_by_key(|task| std::cmp::Reverse(range(task).map(|range| range.1)));
@@ -453,176 +423,4 @@ fn all_tasks(ready: &[PreparedShard]) -> Vec<Task> {
         (ready.first_segment..).zip(segments).map(task).collect::<Vec<_>>()
     };
     ready.iter().enumerate().flat_map(of_shard).collect()
-}
-
-/// For fewer rows, one thread is faster than the time that other threads take to wake up.
-const SPREAD_ROWS_MIN: u64 = 1 << 14;
-
-/// Searches all segments, except those with cached partial results.
-fn run_segments(
-    ready: &Arc<Vec<PreparedShard>>,
-    tasks: &Arc<Vec<Task>>,
-    request: &SearchRequest,
-    shared: &Arc<Shared>,
-    pool: &Arc<Pool>,
-) -> Result<()> {
-    prefetch::reaches(ready, tasks, &shared.ctx)?;
-    let mut unknown = Vec::with_capacity(tasks.len());
-    let mut rows = 0;
-    for task in tasks.iter() {
-        let shard = &ready[task.shard];
-        match catch(|| segment_run::run_again(shared, &shard.plan, &task.segment)) {
-            Ok(SegmentFacts::Partials(partials)) => {
-                shard.merge(partials, shared)?;
-                report(ready, task, shared);
-            }
-            Ok(SegmentFacts::RowCount(count)) => {
-                rows += count;
-                unknown.push(task.clone());
-            }
-            Err(error) => shard.fail_with(Err(error))?,
-        }
-    }
-    prefetch::segments(ready, &unknown, request, &shared.ctx)?;
-    if rows < SPREAD_ROWS_MIN {
-        for task in &unknown {
-            run_in(ready, task, shared, segment_run::run)?;
-        }
-        return Ok(());
-    }
-    run(ready, &Arc::new(unknown), shared, pool, segment_run::run)
-}
-
-/// The work on one segment.
-pub(crate) type Step = fn(&Shared, &ShardPlan, &Segment, u32) -> Result<Option<Partials>>;
-
-/// Runs all tasks; fails only with errors that fail the whole request.
-pub(crate) fn run(
-    ready: &Arc<Vec<PreparedShard>>,
-    tasks: &Arc<Vec<Task>>,
-    shared: &Arc<Shared>,
-    pool: &Arc<Pool>,
-    step: Step,
-) -> Result<()> {
-    let count = tasks.len();
-    let (ready, tasks, shared) = (Arc::clone(ready), Arc::clone(tasks), Arc::clone(shared));
-    let outcomes = run_indexed_within(pool, shared.threads_max, count, move |number| -> Result<()> {
-        let task = &tasks[number];
-        run_in(&ready, task, &shared, step)
-    });
-    outcomes.into_iter().collect()
-}
-
-/// Runs one task, unless its shard has already failed.
-fn run_in(ready: &Arc<Vec<PreparedShard>>, task: &Task, shared: &Shared, step: Step) -> Result<()> {
-    let shard = &ready[task.shard];
-    if shard.failure.lock().is_some() {
-        return Ok(());
-    }
-    let done = metered(&shared.ctx, || run_task(shared, shard, task, step));
-    // Segments that could not be read in time are missing from the answer, which is no failure.
-    shard.fail_with(shared.in_time(done).map(|_| ()))?;
-    report(ready, task, shared);
-    Ok(())
-}
-
-/// Reports the results so far, if the request asked for progress.
-fn report(ready: &Arc<Vec<PreparedShard>>, task: &Task, shared: &Shared) {
-    if let Some(reporter) = &shared.reporter {
-        reporter.segment_done(ready, task.shard, shared);
-    }
-}
-
-/// Runs one task. A panic is a bug, or a damaged file that the checks missed: it fails the shard, not the process.
-fn run_task(shared: &Shared, shard: &PreparedShard, task: &Task, step: Step) -> Result<()> {
-    let outcome = catch_unwind(AssertUnwindSafe(|| {
-        catch(|| step(shared, &shard.plan, &task.segment, task.order))
-    }));
-    let partials = match outcome {
-        Ok(partials) => partials?,
-        Err(_) => {
-            // Damage that an earlier read found may make Tantivy panic.
-            if let Some(damage) = task.segment.derived.damage() {
-                return Err(damage.clone());
-            }
-            return Err(Error::internal(format!(
-                "search of segment _{} panicked; see the log",
-                task.segment.generation
-            )));
-        }
-    };
-    match partials {
-        Some(partials) => shard.merge(partials, shared),
-        None => Ok(()),
-    }
-}
-
-impl PreparedShard {
-    /// Returns its sort keys.
-    pub(crate) fn keys(&self) -> &[ShardKey] {
-        &self.plan.keys
-    }
-
-    /// Returns the score of every hit, if it is the same for all.
-    pub(crate) fn constant_score(&self) -> Option<f32> {
-        self.plan.constant_score
-    }
-
-    /// Returns the timings of `profile`.
-    pub(crate) fn times(&self) -> Option<&ShardTimes> {
-        self.plan.times.as_ref()
-    }
-
-    /// Returns the field that groups hits.
-    pub(crate) fn collapse(&self) -> Option<&GroupField> {
-        self.plan.collapse.as_ref()
-    }
-
-    /// Returns its plan.
-    pub(crate) fn plan(&self) -> &ShardPlan {
-        &self.plan
-    }
-
-    /// Merges the partial result of a segment with those of the others. It does not hold the lock while merging,
-    /// because merging may take long and be interrupted.
-    fn merge(&self, mut own: Partials, shared: &Shared) -> Result<()> {
-        loop {
-            let theirs = {
-                let mut partials = self.partials.lock();
-                if partials.0.is_empty() {
-                    *partials = own;
-                    return Ok(());
-                }
-                std::mem::take(&mut *partials)
-            };
-            own.merge_watched(theirs, &shared.ctx.cancel)?;
-        }
-    }
-
-    /// Stores a failure of this shard; returns one that fails the whole request.
-    pub(crate) fn fail_with(&self, outcome: Result<()>) -> Result<()> {
-        match outcome {
-            Err(error) if !fails_request(error.kind()) => {
-                self.failure.lock().get_or_insert(error);
-                Ok(())
-            }
-            other => other,
-        }
-    }
-
-    /// Sets the partial results again after they were taken.
-    pub(crate) fn put_partials(&self, partials: Partials) {
-        *self.partials.lock() = partials;
-    }
-
-    /// Returns a copy of the partial aggregation results so far; `None`: a thread is merging them.
-    pub(crate) fn copy_partials(&self) -> Option<Partials> {
-        let partials = self.partials.lock();
-        (!partials.0.is_empty()).then(|| partials.clone())
-    }
-
-    /// Takes the partial aggregation results of its segments.
-    pub(crate) fn take_partials(&self) -> Partials {
-        std::mem::take(&mut *self.partials.lock())
-    }
 }

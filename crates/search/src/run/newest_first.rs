@@ -12,7 +12,9 @@ use firn_segment::zones::Zones;
 use tantivy::DocId;
 
 use super::matching_docs::DocRange;
-use super::segment_run::{Hits, ShardPlan, Shared};
+use super::segment_hits::Hits;
+use super::shard_plan::ShardPlan;
+use super::shared_state::Shared;
 use crate::tenancy::tenant_rows::first_row;
 
 /// Fewest documents of a part: each part opens the query's postings again.

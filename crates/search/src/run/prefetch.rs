@@ -18,10 +18,10 @@ use firn_segment::segment::Segment;
 use firn_segment::splits::RUN_ROWS;
 use firn_segment::splits::dry_run::{Rows, bring, noted, on_rows};
 
-use super::execute::{PreparedShard, Task};
 use super::matching_docs::DocRange;
 use super::newest_first;
-use super::segment_run::ShardPlan;
+use super::prepared_shard::{PreparedShard, Task};
+use super::shard_plan::ShardPlan;
 use crate::ShardSearch;
 use crate::compile::field;
 use crate::compile::field::Target;

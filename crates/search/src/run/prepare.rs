@@ -7,10 +7,11 @@ use std::sync::atomic::AtomicU64;
 use firn_model::Result;
 use firn_query::query::{Query, Rewrite, Term};
 use firn_query::search::SearchRequest;
+use tantivy::query::Weight;
 
 use super::collapse::GroupField;
 use super::matching_docs::Selection;
-use super::segment_run::ShardPlan;
+use super::shard_plan::{ShardPlan, TimeBounds};
 use crate::aggs::Plan;
 use crate::compile::Compiler;
 use crate::compile::limits::{Guard, Stop};
@@ -25,14 +26,11 @@ use crate::tenancy::tenant_rows;
 use crate::tenancy::tenant_rows::TenantCondition;
 use crate::{After, ShardSearch};
 
-/// Inclusive bounds of `@timestamp`, ms.
-pub(crate) type TimeBounds = Option<(i64, i64)>;
-
 /// Compiles the plan of a shard, and the time bounds of its hits.
 pub(crate) fn prepare(
     shard: &ShardSearch,
     request: &SearchRequest,
-    asked: &RepeatableRequest,
+    repeatable_request: &RepeatableRequest,
     now_ms: i64,
     after: Option<&After>,
     stop: &Stop,
@@ -67,78 +65,114 @@ pub(crate) fn prepare(
         ..filter
     };
     let conditions = Conditions::of(&filter, shard, &query, scoring);
-    let mut compiled = compiler.compile(&conditions.query)?.boost(boost, scoring);
-    let mut bounds = segment_pruning::time_bounds(&filter, &query);
-    if !conditions.filters.is_empty() {
-        let filters = any_of(&filter, &conditions.filters)?.constant(0.0, scoring);
-        compiled = Compiled::all(vec![compiled, filters], scoring);
-        if let Some((min, max)) = segment_pruning::any_bounds(&filter, &shard.filters) {
-            bounds = Some(bounds.map_or((min, max), |own| (own.0.max(min), own.1.min(max))));
-        }
-    }
-    let mut post_filter = None;
-    if let Some(query) = &request.post_filter {
-        let allowed = filter.compile(query)?;
-        if aggs.is_empty() {
-            // A tenant or an alias filter restricts everything that the search reads, so it is a filter like any
-            // other.
-            compiled = Compiled::all(vec![compiled, allowed.constant(0.0, scoring)], scoring);
-            if let Some((min, max)) = segment_pruning::time_bounds(&filter, query) {
-                bounds = Some(bounds.map_or((min, max), |own| (own.0.max(min), own.1.min(max))));
-            }
-        } else {
-            post_filter = Some(allowed.into_weight());
-        }
-    }
-    if let Some(part) = &request.slice {
-        compiled = Compiled::all(
-            vec![compiled, slice::compile(&filter, part)?.constant(0.0, scoring)],
-            scoring,
-        );
-    }
-    let after = match (after, &request.search_after) {
-        (Some(after), _) => Some(after.clone()),
-        (None, Some(values)) => Some(After {
-            values: keys
-                .iter()
-                .zip(values)
-                .map(|(key, value)| key.read_after(value, now_ms))
-                .collect::<Result<Vec<_>>>()?,
-            tie: None,
-        }),
-        (None, None) => None,
-    };
-    let selection = select(&filter, shard, &conditions, compiled, scoring)?;
-    let repeatable = repeatable(shard, request, asked, &conditions);
+    let matching = Matching::compile(&compiler, shard, request, &query, &conditions, !aggs.is_empty())?;
     let plan = ShardPlan {
-        selection,
+        selection: select(&filter, shard, &conditions, matching.compiled, scoring)?,
         everything: match aggs.looks_twice() {
             true => Selection::new(allowed(&filter, shard)?, None),
             false => Selection::new(Compiled::None, None),
         },
         constant_score,
         scoring,
+        after: start_after(request, after, &keys, now_ms)?,
         keys,
-        after,
         aggs,
-        repeatable,
+        repeatable: repeatable(shard, request, repeatable_request, &conditions),
         collapse: match &request.collapse {
             Some(collapse) => Some(GroupField::compile(&filter, &collapse.field)?),
             None => None,
         },
-        post_filter,
+        post_filter: matching.post_filter,
         times: None,
         single_segment: false,
         collected: AtomicU64::new(0),
     };
-    Ok((plan, bounds))
+    Ok((plan, matching.bounds))
+}
+
+/// Returns the position after which hits start: that of the page before, or the request's `search_after`.
+fn start_after(
+    request: &SearchRequest,
+    after: Option<&After>,
+    keys: &[ShardKey],
+    now_ms: i64,
+) -> Result<Option<After>> {
+    let Some(values) = &request.search_after else {
+        return Ok(after.cloned());
+    };
+    if let Some(after) = after {
+        return Ok(Some(after.clone()));
+    }
+    let values = keys
+        .iter()
+        .zip(values)
+        .map(|(key, value)| key.read_after(value, now_ms));
+    Ok(Some(After {
+        values: values.collect::<Result<Vec<_>>>()?,
+        tie: None,
+    }))
+}
+
+/// The documents that match on a shard, compiled: the rest of the query with all filters of the request and the shard.
+struct Matching {
+    compiled: Compiled,
+    /// Bounds of the hits.
+    bounds: TimeBounds,
+    /// The `post_filter`, if aggregations ignore it.
+    post_filter: Option<Box<dyn Weight>>,
+}
+
+impl Matching {
+    fn compile(
+        compiler: &Compiler,
+        shard: &ShardSearch,
+        request: &SearchRequest,
+        query: &Query,
+        conditions: &Conditions,
+        has_aggs: bool,
+    ) -> Result<Self> {
+        let (filter, scoring) = (compiler.filter(), compiler.scoring());
+        let boost = request.boost_of(&shard.snapshot.index);
+        let mut matching = Self {
+            compiled: compiler.compile(&conditions.query)?.boost(boost, scoring),
+            bounds: segment_pruning::time_bounds(&filter, query),
+            post_filter: None,
+        };
+        if !conditions.filters.is_empty() {
+            let filters = any_of(&filter, &conditions.filters)?;
+            matching.restrict(filters, segment_pruning::any_bounds(&filter, &shard.filters), scoring);
+        }
+        if let Some(query) = &request.post_filter {
+            let allowed = filter.compile(query)?;
+            if has_aggs {
+                matching.post_filter = Some(allowed.into_weight());
+            } else {
+                // A tenant or an alias filter restricts everything that the search reads, so it is a filter like any
+                // other.
+                matching.restrict(allowed, segment_pruning::time_bounds(&filter, query), scoring);
+            }
+        }
+        if let Some(part) = &request.slice {
+            matching.restrict(slice::compile(&filter, part)?, None, scoring);
+        }
+        Ok(matching)
+    }
+
+    /// Adds a filter, and the bounds of the documents that pass it.
+    fn restrict(&mut self, filter: Compiled, bounds: TimeBounds, scoring: bool) {
+        let compiled = std::mem::replace(&mut self.compiled, Compiled::None);
+        self.compiled = Compiled::all(vec![compiled, filter.constant(0.0, scoring)], scoring);
+        if let Some((min, max)) = bounds {
+            self.bounds = Some(self.bounds.map_or((min, max), |own| (own.0.max(min), own.1.min(max))));
+        }
+    }
 }
 
 /// Returns the cache key under which the partial results of segments may be cached.
 fn repeatable(
     shard: &ShardSearch,
     request: &SearchRequest,
-    asked: &RepeatableRequest,
+    repeatable_request: &RepeatableRequest,
     conditions: &Conditions,
 ) -> Option<Repeatable> {
     if !request.request_cache.unwrap_or(shard.caches_by_default) {
@@ -150,7 +184,14 @@ fn repeatable(
         TenantCondition::Several(_) => return None,
     };
     let (query, filters) = (&conditions.query, &conditions.filters);
-    Repeatable::of(shard.cache.as_ref()?, asked, query, filters, tenant, &shard.mapping)
+    Repeatable::of(
+        shard.cache.as_ref()?,
+        repeatable_request,
+        query,
+        filters,
+        tenant,
+        &shard.mapping,
+    )
 }
 
 /// Selects the documents that match the rest of the query, in the window and of the tenant.

@@ -13,8 +13,8 @@ use firn_scheduler::Pool;
 use serde_json::Value;
 
 use super::answer::Answering;
-use super::execute::{PreparedShard, Task};
-use super::segment_run::Shared;
+use super::prepared_shard::{PreparedShard, Task};
+use super::shared_state::Shared;
 use crate::SearchLimits;
 
 /// The pause before the next report is at least this many times the duration of the last one.

@@ -6,23 +6,19 @@ use std::sync::Arc;
 
 use firn_model::Result;
 use firn_query::aggs::Partials;
-use firn_scheduler::Pool;
 use firn_scheduler::parallel::run_indexed;
 use firn_segment::segment::Segment;
 
-use super::execute::{PreparedShard, Task, run};
-use super::segment_run::{self, Shared};
+use super::prepared_shard::Task;
+use super::segment_run;
+use super::task_runner::TaskRunner;
 use crate::aggs::{BackgroundCount, Counted};
 
 /// Runs it, if the aggregations of any shard need it. `tasks` are all segments of all shards.
-pub(crate) fn second_run(
-    ready: &Arc<Vec<PreparedShard>>,
-    tasks: &Arc<Vec<Task>>,
-    shared: &Arc<Shared>,
-    pool: &Arc<Pool>,
-) -> Result<()> {
+pub(crate) fn second_run(runner: &TaskRunner, tasks: &Arc<Vec<Task>>) -> Result<()> {
+    let ready = &runner.ready;
     if ready.iter().any(|shard| shard.plan().aggs.has_global()) {
-        run(ready, tasks, shared, pool, |shared, plan, segment, order| {
+        runner.run(tasks, |shared, plan, segment, order| {
             segment_run::run_everything(shared, plan, segment, order).map(Some)
         })?;
     }
@@ -32,21 +28,15 @@ pub(crate) fn second_run(
             continue;
         }
         let mut partials = shard.take_partials();
-        let outcome = after_segments(ready, number, tasks, shared, pool, &mut partials);
+        let outcome = after_segments(runner, number, tasks, &mut partials);
         shard.fail_with(outcome)?;
         shard.put_partials(partials);
     }
     Ok(())
 }
 
-fn after_segments(
-    ready: &Arc<Vec<PreparedShard>>,
-    number: usize,
-    tasks: &Arc<Vec<Task>>,
-    shared: &Arc<Shared>,
-    pool: &Arc<Pool>,
-    partials: &mut Partials,
-) -> Result<()> {
+fn after_segments(runner: &TaskRunner, number: usize, tasks: &[Task], partials: &mut Partials) -> Result<()> {
+    let (ready, shared) = (&runner.ready, &runner.shared);
     let plan = &ready[number].plan().aggs;
     let own = tasks.iter().filter(|task| task.shard == number);
     let segments: BTreeMap<u32, Arc<Segment>> = own.map(|task| (task.order, Arc::clone(&task.segment))).collect();
@@ -60,7 +50,7 @@ fn after_segments(
     let mut wanted = Vec::new();
     plan.wanted(vec![&mut *partials], &mut wanted);
     let wanted = Arc::new(wanted);
-    let counted = count(ready, number, segments, shared, pool, &wanted)?;
+    let counted = count(runner, number, segments, &wanted)?;
     let wanted = Arc::unwrap_or_clone(wanted);
     plan.fill(vec![partials], &mut wanted.into_iter().zip(counted));
     Ok(())
@@ -68,19 +58,21 @@ fn after_segments(
 
 /// Counts backgrounds over all segments of a shard.
 fn count(
-    ready: &Arc<Vec<PreparedShard>>,
+    runner: &TaskRunner,
     number: usize,
     segments: BTreeMap<u32, Arc<Segment>>,
-    shared: &Arc<Shared>,
-    pool: &Arc<Pool>,
     wanted: &Arc<Vec<BackgroundCount>>,
 ) -> Result<Vec<Counted>> {
     let segments: Vec<Arc<Segment>> = segments.into_values().collect();
     let work = {
-        let (ready, shared, wanted) = (Arc::clone(ready), Arc::clone(shared), Arc::clone(wanted));
+        let (ready, shared, wanted) = (
+            Arc::clone(&runner.ready),
+            Arc::clone(&runner.shared),
+            Arc::clone(wanted),
+        );
         move |segment: usize| segment_run::run_background(&shared, ready[number].plan(), &segments[segment], &wanted)
     };
-    let segment_count = ready[number].search.snapshot.segments.len();
+    let segment_count = runner.ready[number].search.snapshot.segments.len();
     let mut total: Vec<Counted> = wanted
         .iter()
         .map(|wanted| Counted {
@@ -88,7 +80,7 @@ fn count(
             size: 0,
         })
         .collect();
-    for outcome in run_indexed(pool, segment_count, work) {
+    for outcome in run_indexed(&runner.pool, segment_count, work) {
         for (total, counted) in total.iter_mut().zip(outcome?) {
             total.size += counted.size;
             for (total, count) in total.counts.iter_mut().zip(counted.counts) {
