@@ -38,7 +38,6 @@ pub(super) fn parse_field(
 }
 
 fn parse_parameter(path: &str, field: &mut FieldMapping, name: &str, value: &Value, origin: Origin) -> Result<()> {
-    use FieldType as T;
     let kind = field.field_type;
     if value.is_null() && name != "null_value" {
         return Err(parsing(format!(
@@ -47,135 +46,129 @@ fn parse_parameter(path: &str, field: &mut FieldMapping, name: &str, value: &Val
             kind.name()
         )));
     }
-    let textual = kind.is_text();
-    let numeric = kind.is_number();
-    let scripted = numeric || kind.is_date() || matches!(kind, T::Keyword | T::Boolean | T::Ip | T::GeoPoint);
+    if takes_without_effect(kind, name) {
+        field.other.insert(name.to_owned(), value.clone());
+        return Ok(());
+    }
+    if !takes(kind, name) {
+        return Err(parsing(format!(
+            "unknown parameter [{name}] on mapper [{}] of type [{}]",
+            last_name(path),
+            kind.name()
+        )));
+    }
     match name {
-        "meta" if kind != T::Alias => {
-            check_meta(path, value)?;
-            field.other.insert(name.to_owned(), value.clone());
-        }
-        "fields" if kind != T::Alias && kind != T::ConstantKeyword && kind != T::Flattened => {
+        "fields" => {
             let (fields, unknown) = parse_multi_fields(path, value, origin)?;
             field.fields = fields;
             if !unknown.is_empty() {
                 field.other.insert(name.to_owned(), unknown.into());
             }
         }
-        "copy_to" if kind != T::Alias && kind != T::ConstantKeyword => field.copy_to = parse_strings(name, value)?,
-        "path" if kind == T::Alias => {
+        "copy_to" => field.copy_to = parse_strings(name, value)?,
+        "path" => {
             let target = value.as_str().filter(|target| !target.is_empty());
             let target = target.ok_or_else(|| missing_alias_path(path))?;
             field.path = Some(target.to_owned());
         }
-        "value" if kind == T::ConstantKeyword => field.constant = Some(scalar(path, name, value)?),
-        "index"
-            if !matches!(
-                kind,
-                T::Alias | T::ConstantKeyword | T::Wildcard | T::Binary | T::MatchOnlyText
-            ) =>
-        {
-            field.index = parse_bool(name, value)?;
-        }
-        "doc_values" if !textual && !matches!(kind, T::Alias | T::ConstantKeyword | T::Wildcard) => {
-            field.doc_values = parse_bool(name, value)?;
-        }
-        "store"
-            if !matches!(
-                kind,
-                T::Alias | T::ConstantKeyword | T::Wildcard | T::Flattened | T::MatchOnlyText
-            ) =>
-        {
-            field.store = parse_bool(name, value)?;
-        }
-        "ignore_above" if matches!(kind, T::Keyword | T::Wildcard | T::Flattened) => {
-            field.ignore_above = Some(positive(path, name, value)?);
-        }
-        "null_value" if !textual && !matches!(kind, T::Alias | T::ConstantKeyword | T::Binary) => {
-            field.null_value = (!value.is_null()).then(|| value.clone());
-        }
-        "ignore_malformed" if numeric || kind.is_date() || matches!(kind, T::Boolean | T::Ip | T::GeoPoint) => {
-            field.ignore_malformed = Some(parse_bool(name, value)?);
-        }
-        "coerce" if numeric && kind != T::UnsignedLong => field.coerce = parse_bool(name, value)?,
-        "analyzer" if textual => field.analyzer = parse_analyzer(path, name, value)?,
-        "search_analyzer" if textual => field.search_analyzer = Some(parse_analyzer(path, name, value)?),
-        "search_quote_analyzer" if textual => {
-            parse_analyzer(path, name, value)?;
-            field.other.insert(name.to_owned(), value.clone());
-        }
-        "normalizer" if kind == T::Keyword => match value.as_str() {
-            Some("lowercase") => field.lowercase = true,
-            _ => {
-                return Err(Error::not_implemented(format!(
-                    "normalizer [{}] of field [{path}]",
-                    plain(value)
-                )));
-            }
-        },
-        "format" if kind.is_date() => {
-            let pattern = scalar(path, name, value)?;
-            let format = DateFormat::new(&pattern).map_err(|error| {
-                parsing(format!(
-                    "Error parsing [format] on field [{}]: {}",
-                    last_name(path),
-                    error.reason()
-                ))
-                .caused_by(error)
-            })?;
-            field.format = Some(Arc::new(format));
-        }
-        "locale" if kind.is_date() => {
-            if !matches!(value.as_str(), Some("" | "ROOT" | "root" | "en" | "en_US" | "en-US")) {
-                return Err(Error::not_implemented(format!(
-                    "locale [{}] of field [{path}]",
-                    plain(value)
-                )));
-            }
-            field.other.insert(name.to_owned(), value.clone());
-        }
-        "scaling_factor" if kind == T::ScaledFloat => {
-            let factor = match value {
-                Value::String(text) => text.parse().ok(),
-                other => other.as_f64(),
-            };
-            let factor = factor.filter(|factor: &f64| factor.is_finite() && *factor > 0.0);
-            field.scaling_factor = factor.ok_or_else(|| {
-                Error::illegal_argument(format!(
-                    "[scaling_factor] must be a positive number, got [{}]",
-                    plain(value)
-                ))
-            })?;
-        }
-        "script" | "on_script_error" if scripted => {
-            return Err(Error::not_implemented(format!("[{name}] of field [{path}]")));
-        }
-        "fielddata" if kind == T::Text => {
-            if parse_bool(name, value)? {
-                return Err(Error::not_implemented(format!("[fielddata: true] of field [{path}]")));
-            }
-            field.other.insert(name.to_owned(), value.clone());
-        }
-        "time_series_dimension" if scripted => {
-            if parse_bool(name, value)? {
-                return Err(Error::not_implemented(format!(
-                    "[time_series_dimension] of field [{path}]"
-                )));
-            }
-            field.other.insert(name.to_owned(), value.clone());
-        }
-        _ if takes_without_effect(kind, name) => {
-            field.other.insert(name.to_owned(), value.clone());
-        }
+        "value" => field.constant = Some(scalar(path, name, value)?),
+        "index" => field.index = parse_bool(name, value)?,
+        "doc_values" => field.doc_values = parse_bool(name, value)?,
+        "store" => field.store = parse_bool(name, value)?,
+        "ignore_above" => field.ignore_above = Some(positive(path, name, value)?),
+        "null_value" => field.null_value = (!value.is_null()).then(|| value.clone()),
+        "ignore_malformed" => field.ignore_malformed = Some(parse_bool(name, value)?),
+        "coerce" => field.coerce = parse_bool(name, value)?,
+        "analyzer" => field.analyzer = parse_analyzer(path, name, value)?,
+        "search_analyzer" => field.search_analyzer = Some(parse_analyzer(path, name, value)?),
+        "normalizer" if value == "lowercase" => field.lowercase = true,
+        "format" => field.format = Some(Arc::new(parse_format(path, value)?)),
+        "scaling_factor" => field.scaling_factor = parse_scaling_factor(value)?,
         _ => {
-            return Err(parsing(format!(
-                "unknown parameter [{name}] on mapper [{}] of type [{}]",
-                last_name(path),
-                kind.name()
-            )));
+            check_printed(path, name, value)?;
+            field.other.insert(name.to_owned(), value.clone());
         }
     }
     Ok(())
+}
+
+/// Whether a field of this type has a parameter.
+fn takes(kind: FieldType, name: &str) -> bool {
+    use FieldType as T;
+    match name {
+        "meta" => kind != T::Alias,
+        "fields" => !matches!(kind, T::Alias | T::ConstantKeyword | T::Flattened),
+        "copy_to" => !matches!(kind, T::Alias | T::ConstantKeyword),
+        "path" => kind == T::Alias,
+        "value" => kind == T::ConstantKeyword,
+        "index" => !matches!(
+            kind,
+            T::Alias | T::ConstantKeyword | T::Wildcard | T::Binary | T::MatchOnlyText
+        ),
+        "doc_values" => !kind.is_text() && !matches!(kind, T::Alias | T::ConstantKeyword | T::Wildcard),
+        "store" => !matches!(
+            kind,
+            T::Alias | T::ConstantKeyword | T::Wildcard | T::Flattened | T::MatchOnlyText
+        ),
+        "ignore_above" => matches!(kind, T::Keyword | T::Wildcard | T::Flattened),
+        "null_value" => !kind.is_text() && !matches!(kind, T::Alias | T::ConstantKeyword | T::Binary),
+        "ignore_malformed" => kind.is_number() || kind.is_date() || matches!(kind, T::Boolean | T::Ip | T::GeoPoint),
+        "coerce" => kind.is_number() && kind != T::UnsignedLong,
+        "analyzer" | "search_analyzer" | "search_quote_analyzer" => kind.is_text(),
+        "normalizer" => kind == T::Keyword,
+        "format" | "locale" => kind.is_date(),
+        "scaling_factor" => kind == T::ScaledFloat,
+        "script" | "on_script_error" | "time_series_dimension" => {
+            kind.is_number() || kind.is_date() || matches!(kind, T::Keyword | T::Boolean | T::Ip | T::GeoPoint)
+        }
+        "fielddata" => kind == T::Text,
+        _ => false,
+    }
+}
+
+/// Checks a parameter that is only printed: it has the value at which firn behaves as without it.
+fn check_printed(path: &str, name: &str, value: &Value) -> Result<()> {
+    match name {
+        "meta" => check_meta(path, value),
+        "search_quote_analyzer" => parse_analyzer(path, name, value).map(drop),
+        "locale" if matches!(value.as_str(), Some("" | "ROOT" | "root" | "en" | "en_US" | "en-US")) => Ok(()),
+        "normalizer" | "locale" => Err(Error::not_implemented(format!(
+            "{name} [{}] of field [{path}]",
+            plain(value)
+        ))),
+        "fielddata" if parse_bool(name, value)? => {
+            Err(Error::not_implemented(format!("[fielddata: true] of field [{path}]")))
+        }
+        "time_series_dimension" if !parse_bool(name, value)? => Ok(()),
+        "fielddata" => Ok(()),
+        _ => Err(Error::not_implemented(format!("[{name}] of field [{path}]"))),
+    }
+}
+
+fn parse_format(path: &str, value: &Value) -> Result<DateFormat> {
+    let pattern = scalar(path, "format", value)?;
+    DateFormat::new(&pattern).map_err(|error| {
+        parsing(format!(
+            "Error parsing [format] on field [{}]: {}",
+            last_name(path),
+            error.reason()
+        ))
+        .caused_by(error)
+    })
+}
+
+fn parse_scaling_factor(value: &Value) -> Result<f64> {
+    let factor = match value {
+        Value::String(text) => text.parse().ok(),
+        other => other.as_f64(),
+    };
+    let factor = factor.filter(|factor: &f64| factor.is_finite() && *factor > 0.0);
+    factor.ok_or_else(|| {
+        Error::illegal_argument(format!(
+            "[scaling_factor] must be a positive number, got [{}]",
+            plain(value)
+        ))
+    })
 }
 
 /// Whether a parameter of this type only tunes Elasticsearch's internals: such parameters change no response of firn,
