@@ -10,7 +10,7 @@ use crate::{Error, Result};
 pub struct Lifecycle {
     /// Whether firn applies it.
     pub enabled: bool,
-    /// As the user typed it (`7d`); `None`: events are kept forever.
+    /// As the user typed it (`7d`); `None`: events are retained forever.
     data_retention: Option<String>,
     /// The same in ms.
     pub data_retention_ms: Option<u64>,

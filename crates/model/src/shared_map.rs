@@ -337,7 +337,7 @@ mod tests {
     proptest! {
         /// Tests a sequence of versions, each a few changes away from the previous one.
         #[test]
-        fn is_a_map_of_which_versions_are_told_apart(
+        fn is_a_map_whose_versions_stay_distinct(
             steps in prop::collection::vec((0_u32..600, prop::option::weighted(0.7, 0_u32..3)), 0..1500),
         ) {
             let (mut map, mut model) = (SharedMap::default(), BTreeMap::new());

@@ -338,9 +338,11 @@ mod tests {
 
     fn check(filter: Value, expected: &str) {
         let filter = SourceFilter::parse(&filter).unwrap();
-        let kept = filter.apply(&Bytes::from_static(EVENT.as_bytes())).unwrap();
+        let filtered = filter.apply(&Bytes::from_static(EVENT.as_bytes())).unwrap();
         assert_eq!(
-            kept.as_deref().map(|kept| std::str::from_utf8(kept).unwrap()),
+            filtered
+                .as_deref()
+                .map(|filtered| std::str::from_utf8(filtered).unwrap()),
             Some(expected)
         );
     }
@@ -476,7 +478,7 @@ mod tests {
         fn model_inside(value: &Value, path: &str, included: bool, filter: (&[String], &[String])) -> Option<Value> {
             match value {
                 Value::Object(entries) => {
-                    let mut kept = Map::new();
+                    let mut filtered = Map::new();
                     for (key, value) in entries {
                         let below = if path.is_empty() {
                             key.clone()
@@ -484,17 +486,17 @@ mod tests {
                             format!("{path}.{key}")
                         };
                         if let Some(value) = model(value, &below, included, filter) {
-                            kept.insert(key.clone(), value);
+                            filtered.insert(key.clone(), value);
                         }
                     }
-                    (!kept.is_empty()).then_some(Value::Object(kept))
+                    (!filtered.is_empty()).then_some(Value::Object(filtered))
                 }
                 Value::Array(elements) => {
-                    let kept = elements
+                    let filtered = elements
                         .iter()
                         .filter_map(|element| model_inside(element, path, included, filter));
-                    let kept: Vec<Value> = kept.collect();
-                    (!kept.is_empty()).then_some(Value::Array(kept))
+                    let filtered: Vec<Value> = filtered.collect();
+                    (!filtered.is_empty()).then_some(Value::Array(filtered))
                 }
                 leaf => included.then(|| leaf.clone()),
             }
@@ -509,11 +511,11 @@ mod tests {
                 excludes in prop::collection::vec("[ab]\\.[ab]|\\*\\.b\\*?", 1..3),
             ) {
                 let filter = SourceFilter::Paths { includes: includes.clone(), excludes: excludes.clone() };
-                let kept = filter.apply(&Bytes::from(event.to_string())).unwrap().unwrap();
-                let kept: Value = serde_json::from_slice(&kept).unwrap();
+                let filtered = filter.apply(&Bytes::from(event.to_string())).unwrap().unwrap();
+                let filtered: Value = serde_json::from_slice(&filtered).unwrap();
                 let expected = model_inside(&event, "", includes.is_empty(), (&includes, &excludes))
                     .unwrap_or_else(|| Value::Object(Map::new()));
-                prop_assert_eq!(without_empties(kept), without_empties(expected));
+                prop_assert_eq!(without_empties(filtered), without_empties(expected));
             }
 
             #[test]
@@ -526,9 +528,10 @@ mod tests {
         fn without_empties(value: Value) -> Value {
             match value {
                 Value::Array(elements) => {
-                    let kept = elements.into_iter().map(without_empties);
-                    kept.filter(|kept| !matches!(kept, Value::Array(list) if list.is_empty()))
-                        .filter(|kept| !matches!(kept, Value::Object(object) if object.is_empty()))
+                    let filtered = elements.into_iter().map(without_empties);
+                    filtered
+                        .filter(|filtered| !matches!(filtered, Value::Array(list) if list.is_empty()))
+                        .filter(|filtered| !matches!(filtered, Value::Object(object) if object.is_empty()))
                         .collect()
                 }
                 Value::Object(entries) => entries

@@ -460,7 +460,7 @@ fn local_jobs_do_not_wait_for_jobs_that_wait_for_a_remote_store() {
         queue_limit: 1000,
     };
     let [_write, search] = Pool::sharing("test", 2, [config("write"), config("search")]);
-    let (tell, told) = channel();
+    let (tell, reports) = channel();
     let mut far = Vec::new();
     for _ in 0..3 * AWAY_OF_FLOW_MAX {
         let (come, came) = channel::<()>();
@@ -476,16 +476,16 @@ fn local_jobs_do_not_wait_for_jobs_that_wait_for_a_remote_store() {
         far.push(come);
     }
     let near = || {
-        let (tell, told) = channel();
+        let (tell, reports) = channel();
         let since = Instant::now();
         search.spawn(&tenant("a"), move || tell.send(()).unwrap()).unwrap();
-        assert!(told.recv_timeout(PATIENCE).is_ok(), "it waits for the remote jobs");
+        assert!(reports.recv_timeout(PATIENCE).is_ok(), "it waits for the remote jobs");
         since.elapsed()
     };
     near();
     // All other jobs are refused, and none keeps waiting.
     for _ in 0..2 * AWAY_OF_FLOW_MAX {
-        assert_eq!(told.recv_timeout(PATIENCE), Ok(Err(ErrorKind::Rejected)));
+        assert_eq!(reports.recv_timeout(PATIENCE), Ok(Err(ErrorKind::Rejected)));
     }
     assert!(near() < Duration::from_secs(1));
     // When the store answers again, all waiting jobs complete.
@@ -493,7 +493,7 @@ fn local_jobs_do_not_wait_for_jobs_that_wait_for_a_remote_store() {
         let _ = come.send(());
     }
     for _ in 0..AWAY_OF_FLOW_MAX {
-        assert_eq!(told.recv_timeout(PATIENCE), Ok(Ok(())));
+        assert_eq!(reports.recv_timeout(PATIENCE), Ok(Ok(())));
     }
     assert!(search.close_within(Duration::from_secs(10)));
 }
@@ -525,14 +525,14 @@ fn a_job_waits_for_a_remote_slot_no_longer_than_its_timeout() {
         begun.recv_timeout(PATIENCE).unwrap();
     }
     let one_more = |waiting: Cancel| {
-        let (tell, told) = channel();
+        let (tell, reports) = channel();
         let job = move || {
             let outcome = wait_for_far(&waiting, || Ok(()));
             tell.send((outcome.map_err(|error| error.kind()), waiting.is_timed_out()))
                 .unwrap();
         };
         search.spawn(&tenant("a"), job).unwrap();
-        told
+        reports
     };
     let in_time = |time: Duration| Cancel::default().until(Instant::now().checked_add(time));
     let since = Instant::now();

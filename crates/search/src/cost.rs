@@ -54,7 +54,7 @@ pub(super) fn cost(
 ) -> Result<SearchReads> {
     let memory = Memory::new(limits.memory_bytes_max, limits.node_memory.clone(), ctx.cancel.clone());
     let stop = Stop::new(ctx, Deadline::NONE, &memory);
-    let asked = RepeatableRequest::of(request);
+    let repeatable = RepeatableRequest::of(request);
     let reading = Reading::estimated(request);
     // Scores need term lookups in all segments, which the dry run cannot do. The set of matching
     // documents does not depend on them.
@@ -70,10 +70,10 @@ pub(super) fn cost(
     let mut candidates = Vec::new();
     let first = collect(|| {
         for (number, shard) in shards.iter().enumerate() {
-            let prepared = prepare(shard, request, &asked, now_ms, None, &stop);
+            let prepared = prepare(shard, request, &repeatable, now_ms, None, &stop);
             let prepared = prepared.or_else(|error| {
                 failure.get_or_insert(error);
-                prepare(shard, &unscored, &asked, now_ms, None, &stop)
+                prepare(shard, &unscored, &repeatable, now_ms, None, &stop)
             });
             let Ok((plan, bounds)) = prepared else {
                 continue;
@@ -140,9 +140,9 @@ impl SearchReads {
     }
 
     /// Builds the estimate from the first reads of a search, and adds the most that the postings
-    /// found by them can take. `asked` is the number of terms to look up: several of them may be in
+    /// found by them can take. `looked_up` is the number of terms to look up: several of them may be in
     /// the same page.
-    fn of(first: CollectedReads, candidates: &[Candidates], asked: u64) -> Self {
+    fn of(first: CollectedReads, candidates: &[Candidates], looked_up: u64) -> Self {
         let mut found = Self {
             splits: candidates.iter().filter(|split| split.is_far()).count() as u64,
             ..Self::default()
@@ -154,7 +154,7 @@ impl SearchReads {
             if terms > 0 {
                 let own = candidates.iter().find(|split| split.reads(&bytes));
                 let (all, docs) = own.map_or((u64::MAX, 0), Candidates::postings);
-                let lists = terms.max(asked);
+                let lists = terms.max(looked_up);
                 let bytes = lists.saturating_mul(docs.max(POSTINGS_BYTES));
                 found.add(PartKind::Postings, (lists, all.min(bytes)));
                 found.rounds = 1;

@@ -192,7 +192,7 @@ fn read_in_time<'a>(
     Ok(is_late)
 }
 
-/// Returns approximate bytes of the parts of a hit that the request asked for; highlight fragments are counted when
+/// Returns approximate bytes of the parts of a hit that the request wants; highlight fragments are counted when
 /// they are made.
 fn bytes_beside_source(hit: &Hit) -> usize {
     let names = hit.matched_queries.iter().map(|(name, _)| HEAP_BYTES + name.len());

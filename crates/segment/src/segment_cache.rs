@@ -172,10 +172,10 @@ mod tests {
         }
         assert_eq!(cache.get::<u64>(&key(0)).as_deref(), Some(&0));
         cache.put(key(4), Arc::new(4u64), 25);
-        let kept: Vec<bool> = (0..5)
+        let cached: Vec<bool> = (0..5)
             .map(|segment| cache.get::<u64>(&key(segment)).is_some())
             .collect();
-        assert_eq!(kept, [true, false, false, true, true]);
+        assert_eq!(cached, [true, false, false, true, true]);
         assert_eq!(cache.state.lock().bytes, 75);
     }
 

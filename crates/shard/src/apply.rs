@@ -15,7 +15,7 @@ use super::{Applied, Shard, ShardOp};
 use crate::mapper::MappedDocument;
 
 /// Bytes of sources that a buffer retains so that reads by id need no refresh.
-const KEPT_BYTES_MAX: usize = 16 << 20;
+const RETAINED_BYTES_MAX: usize = 16 << 20;
 
 impl Shard {
     pub(super) fn apply_batch(&self, ops: Vec<ShardOp>) -> Result<Applied> {
@@ -228,8 +228,8 @@ pub(super) fn place(
         return;
     };
     let size = document.source().len();
-    let kept = (buffer.kept_bytes + size <= KEPT_BYTES_MAX).then(|| {
-        buffer.kept_bytes += size;
+    let retained = (buffer.retained_bytes + size <= RETAINED_BYTES_MAX).then(|| {
+        buffer.retained_bytes += size;
         Arc::new(StoredOp {
             // A copy: a slice would keep the whole bulk body in memory.
             source: Bytes::copy_from_slice(document.source()),
@@ -241,12 +241,12 @@ pub(super) fn place(
         doc,
         seq_no,
         version,
-        kept,
+        retained,
     };
     if let Some(old) = buffer.ids.insert(id.as_str().into(), entry)
-        && let Some(kept) = old.kept
+        && let Some(retained) = old.retained
     {
-        buffer.kept_bytes -= kept.source.len();
+        buffer.retained_bytes -= retained.source.len();
     }
     state.tombstones.remove(id.as_str());
 }

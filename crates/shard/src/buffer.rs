@@ -60,7 +60,7 @@ pub(super) struct BufferState {
     pub(super) without_time: u32,
     pub(super) seq_no_range: Option<(u64, u64)>,
     /// Bytes of sources retained for reads by id.
-    pub(super) kept_bytes: usize,
+    pub(super) retained_bytes: usize,
 }
 
 /// Buffered document with a user-given id.
@@ -69,7 +69,7 @@ pub(super) struct BufferedId {
     pub(super) seq_no: u64,
     pub(super) version: u64,
     /// For reads by id; `None`: not retained, a read refreshes first.
-    pub(super) kept: Option<Arc<StoredOp>>,
+    pub(super) retained: Option<Arc<StoredOp>>,
 }
 
 /// Content of a read by id.
@@ -129,7 +129,7 @@ impl Buffer {
             time_range_ms: None,
             without_time: 0,
             seq_no_range: None,
-            kept_bytes: 0,
+            retained_bytes: 0,
         })
     }
 
@@ -194,7 +194,7 @@ impl BufferState {
 
     /// Estimates the memory of the writer, the ids and the retained sources, bytes.
     pub(super) fn memory_bytes(&self) -> u64 {
-        let ids = self.ids.len() as u64 * 120 + self.kept_bytes as u64;
+        let ids = self.ids.len() as u64 * 120 + self.retained_bytes as u64;
         self.buffer.bytes.load(Ordering::Relaxed) + ids
     }
 }

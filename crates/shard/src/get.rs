@@ -21,14 +21,14 @@ impl Shard {
                     DocAddress::Segment(index) => (Some(state.segments[index].open.clone()), found.doc),
                     DocAddress::Buffer(index) => {
                         let entry = state.buffers[index].ids.get(id).filter(|entry| entry.doc == found.doc);
-                        if let Some(kept) = entry.and_then(|entry| entry.kept.as_ref()) {
+                        if let Some(retained) = entry.and_then(|entry| entry.retained.as_ref()) {
                             return Ok(Some(StoredDocument {
-                                source: kept.source.clone(),
+                                source: retained.source.clone(),
                                 version: found.version,
                                 seq_no: found.seq_no,
                                 primary_term: 1,
-                                routing: kept.routing.as_deref().map(str::to_owned),
-                                ignored: kept.ignored.clone(),
+                                routing: retained.routing.as_deref().map(str::to_owned),
+                                ignored: retained.ignored.clone(),
                             }));
                         }
                         (None, found.doc)

@@ -76,7 +76,7 @@ impl Core {
         Ok(cost)
     }
 
-    /// Estimates for a tenant: nothing depends on writes or searches of other tenants ([`search::told_to_tenant`]).
+    /// Estimates for a tenant: nothing depends on writes or searches of other tenants ([`search::cost_for_tenant`]).
     fn told_to_tenant(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchCost> {
         let now_ms = self.now_ms();
         let wanted = ShardSelection::narrowed(&request);
@@ -89,7 +89,7 @@ impl Core {
             splits: left_out.splits,
             footers: left_out.footers,
         };
-        let reads = firn_search::told_to_tenant(&searches, &request, ctx, now_ms, &limits, unopened)?;
+        let reads = firn_search::cost_for_tenant(&searches, &request, ctx, now_ms, &limits, unopened)?;
         Ok(SearchCost {
             shards,
             skipped,

@@ -6,8 +6,8 @@ use super::{FieldMapping, FieldType, Mapping, Node, ObjectMapping};
 
 impl Mapping {
     /// Returns the mapping with only the fields whose full path `keep` accepts. A field keeps its multi-fields; an
-    /// alias is kept with its field. Other parts of a mapping (`_meta`, dynamic templates) may name other fields, so
-    /// they are removed, and so are empty objects.
+    /// alias is retained with its field. Other parts of a mapping (`_meta`, dynamic templates) may name other fields,
+    /// so they are removed, and so are empty objects.
     pub fn narrowed(&self, keep: &dyn Fn(&str) -> bool) -> Mapping {
         Mapping {
             root: narrow(&self.root, "", keep),
@@ -57,7 +57,7 @@ fn keeps(field: &FieldMapping, path: &str, keep: &dyn Fn(&str) -> bool) -> bool 
     if field.field_type != FieldType::Alias {
         return keep(path);
     }
-    // An alias may refer to a multi-field, which is kept with its field.
+    // An alias may refer to a multi-field, which is retained with its field.
     field
         .path
         .as_deref()

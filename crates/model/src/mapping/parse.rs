@@ -59,7 +59,7 @@ impl Mapping {
         Self::parse_from(mappings, Origin::Own)
     }
 
-    /// Reads a mapping of another engine. Fields, objects and parameters that firn does not know are kept as they are
+    /// Reads a mapping of another engine. Fields, objects and parameters that firn does not know are retained as
     /// written instead of refused ([`Mapping::foreign`], [`ObjectMapping::foreign`], [`FieldMapping::other`]), and
     /// [`Mapping::print`] prints them. A field of an unknown type resolves as unmapped. Fails only if `mappings`, or
     /// its `properties`, is no object.
@@ -155,7 +155,7 @@ impl Mapping {
 pub(super) enum Origin {
     /// An index of this engine: what firn does not know is refused.
     Own,
-    /// An index of another engine: what firn does not know is kept as written.
+    /// An index of another engine: what firn does not know is retained as written.
     Foreign,
 }
 

@@ -63,7 +63,7 @@ mod tests {
     use crate::metadata::{Command, EmbeddedCommand, Metadata};
 
     #[test]
-    fn a_move_is_kept_with_its_index() {
+    fn a_move_is_stored_with_its_index() {
         let create = Command::CreateIndex {
             name: "logs".to_owned(),
             settings: json!({"number_of_shards": 2}),

@@ -13,8 +13,8 @@ const SETTINGS_MAX: usize = 10_000;
 /// Map from flat names (`index.number_of_shards`) to scalar values or lists, as typed (strings stay strings).
 pub type SettingsMap = BTreeMap<String, Value>;
 
-/// Flattens nested settings; with `prefix`, names without `index.` get that prefix. `null` is kept, because it resets a
-/// setting in an update. Lists must contain only scalars.
+/// Flattens nested settings; with `prefix`, names without `index.` get that prefix. `null` is retained, because it
+/// resets a setting in an update. Lists must contain only scalars.
 pub fn flatten(settings: &Value, prefix: bool) -> Result<SettingsMap> {
     let mut flat = SettingsMap::new();
     match settings {

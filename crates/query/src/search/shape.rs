@@ -73,9 +73,9 @@ impl ShapeParser {
     /// Returns the parsed shape. As in Elasticsearch, `stored_fields` turns `_source` off unless `_source` is
     /// requested.
     pub(crate) fn finish(mut self) -> Result<HitShape> {
-        let asked = matches!(self.source, Some(SourceFilter::All | SourceFilter::Paths { .. }));
+        let requested = matches!(self.source, Some(SourceFilter::All | SourceFilter::Paths { .. }));
         self.shape.source = match (self.stored_fields, self.source) {
-            (Some(StoredFields::Nothing), _) if asked => {
+            (Some(StoredFields::Nothing), _) if requested => {
                 return Err(Error::illegal_argument(
                     "[stored_fields] cannot be disabled if [_source] is requested",
                 ));
@@ -84,11 +84,11 @@ impl ShapeParser {
                 self.shape.no_stored_fields = true;
                 SourceFilter::None
             }
-            (Some(StoredFields::Named { source, fields }), asked) => {
+            (Some(StoredFields::Named { source, fields }), requested) => {
                 self.shape.stored_fields = fields;
-                asked.unwrap_or(if source { SourceFilter::All } else { SourceFilter::None })
+                requested.unwrap_or(if source { SourceFilter::All } else { SourceFilter::None })
             }
-            (None, asked) => asked.unwrap_or_default(),
+            (None, requested) => requested.unwrap_or_default(),
         };
         Ok(self.shape)
     }

@@ -15,8 +15,8 @@ pub(super) fn open(scope: Scope, sub: Level) -> Box<dyn Collector> {
 }
 
 /// Opens a placeholder for the run over the query's documents.
-pub(super) fn open_unasked() -> Box<dyn Collector> {
-    Box::new(Unasked)
+pub(super) fn open_placeholder() -> Box<dyn Collector> {
+    Box::new(Placeholder)
 }
 
 struct GlobalCollector(Single);
@@ -31,9 +31,9 @@ impl Collector for GlobalCollector {
     }
 }
 
-struct Unasked;
+struct Placeholder;
 
-impl Collector for Unasked {
+impl Collector for Placeholder {
     fn collect(&mut self, _docs: &[DocId], _buckets: &[u32]) -> Result<()> {
         Ok(())
     }

@@ -269,7 +269,7 @@ impl Plan {
                 Kind::MultiTerms(plan) => plan.open(scope, sub)?,
                 Kind::RareTerms(plan) => plan.open(scope, sub)?,
                 Kind::Composite(plan) => plan.open(scope, sub, node.sub.wants_scores())?,
-                Kind::Global => global::open_unasked(),
+                Kind::Global => global::open_placeholder(),
                 Kind::SignificantTerms(plan) => plan.open(scope, sub)?,
                 Kind::Sampler(plan) => plan.open(scope)?,
                 Kind::AdjacencyMatrix(plan) => plan.open(scope, sub)?,

@@ -76,7 +76,7 @@ struct TopHitsCollector {
 struct Bucket {
     total: u64,
     max_score: f32,
-    kept: TopK,
+    top_k: TopK,
 }
 
 impl Collector for TopHitsCollector {
@@ -88,7 +88,7 @@ impl Collector for TopHitsCollector {
             self.buckets.resize_with(needed, || Bucket {
                 total: 0,
                 max_score: f32::NEG_INFINITY,
-                kept: TopK::new(false, keep, 0),
+                top_k: TopK::new(false, keep, 0),
             });
         }
         let Some((first_key, rest_keys)) = self.keys.split_first() else {
@@ -101,13 +101,13 @@ impl Collector for TopHitsCollector {
             bucket.total += 1;
             bucket.max_score = bucket.max_score.max(score);
             let first = first_key.read(doc, score);
-            if first > bucket.kept.bound() {
+            if first > bucket.top_k.bound() {
                 continue;
             }
-            if !bucket.kept.is_full() {
+            if !bucket.top_k.is_full() {
                 self.memory.take(ROW_BYTES)?;
             }
-            bucket.kept.push(Entry {
+            bucket.top_k.push(Entry {
                 first,
                 rest: rest_keys.iter().map(|key| key.read(doc, score)).collect(),
                 doc,
@@ -136,7 +136,7 @@ impl Collector for TopHitsCollector {
 
 impl TopHitsCollector {
     fn partial(&self, bucket: Bucket) -> Result<TopHitsPartial> {
-        let rows = bucket.kept.into_sorted().into_iter().map(|entry| self.row(&entry));
+        let rows = bucket.top_k.into_sorted().into_iter().map(|entry| self.row(&entry));
         Ok(TopHitsPartial {
             total: bucket.total,
             max_score: (self.shows_scores && bucket.total > 0).then_some(bucket.max_score),

@@ -287,7 +287,7 @@ mod tests {
     use super::*;
 
     /// Returns the number of terms, and whether dictionaries are scanned and positions read.
-    fn asked(query: Value) -> (u64, bool, bool) {
+    fn lookups(query: Value) -> (u64, bool, bool) {
         let mapping = json!({"properties": {"n": {"type": "long"}, "k": {"type": "keyword"}, "t": {"type": "text"}, "a": {"type": "ip"}}});
         let mapping = Mapping::parse(&mapping).unwrap();
         let mut index = OfIndex::new(&mapping, &[]);
@@ -298,27 +298,27 @@ mod tests {
 
     #[test]
     fn a_query_looks_up_one_term_per_word() {
-        assert_eq!(asked(json!({"match_all": {}})), (0, false, false));
-        assert_eq!(asked(json!({"term": {"k": {"value": "u-1"}}})), (1, false, false));
-        assert_eq!(asked(json!({"term": {"t": {"value": "u-1"}}})), (2, false, false));
-        assert_eq!(asked(json!({"ids": {"values": ["a-b", "c"]}})), (2, false, false));
-        assert_eq!(asked(json!({"terms": {"k": ["a", "b", 7]}})), (3, false, false));
-        let many = asked(json!({"multi_match": {"query": "one two", "fields": ["k", "t"]}}));
+        assert_eq!(lookups(json!({"match_all": {}})), (0, false, false));
+        assert_eq!(lookups(json!({"term": {"k": {"value": "u-1"}}})), (1, false, false));
+        assert_eq!(lookups(json!({"term": {"t": {"value": "u-1"}}})), (2, false, false));
+        assert_eq!(lookups(json!({"ids": {"values": ["a-b", "c"]}})), (2, false, false));
+        assert_eq!(lookups(json!({"terms": {"k": ["a", "b", 7]}})), (3, false, false));
+        let many = lookups(json!({"multi_match": {"query": "one two", "fields": ["k", "t"]}}));
         assert_eq!(many, (2 * 2, false, false));
         let tree =
             json!({"query_string": {"query": "k:a AND (t:\"b c\" OR *:d)", "boost": 2, "minimum_should_match": 1}});
         assert_eq!(
-            asked(tree),
+            lookups(tree),
             (1 + 2 + 4, false, true),
             "one of them in each of four fields"
         );
         let named = json!({"bool": {"must": [{"term": {"k": "a"}}, {"match": {"range": "b c"}}], "boost": 2}});
-        assert_eq!(asked(named), (1 + 2, false, false));
+        assert_eq!(lookups(named), (1 + 2, false, false));
     }
 
     #[test]
     fn dictionary_scans_read_whole_dictionaries() {
-        let looks = |query: &Value| asked(query.clone()).1;
+        let looks = |query: &Value| lookups(query.clone()).1;
         for query in [
             json!({"prefix": {"k": "a"}}),
             json!({"wildcard": {"k": "a*"}}),
@@ -357,9 +357,9 @@ mod tests {
         ] {
             assert!(!looks(&query), "{query}");
         }
-        assert!(!asked(json!({"range": {"n": {"gte": 5}}})).1);
-        assert_eq!(asked(json!({"range": {"n": {"gte": 5}}})).0, 0, "it is in a column");
-        assert!(asked(json!({"match_phrase": {"t": "a b"}})).2);
-        assert!(asked(json!({"query_string": {"query": "t:\"a b\""}})).2);
+        assert!(!lookups(json!({"range": {"n": {"gte": 5}}})).1);
+        assert_eq!(lookups(json!({"range": {"n": {"gte": 5}}})).0, 0, "it is in a column");
+        assert!(lookups(json!({"match_phrase": {"t": "a b"}})).2);
+        assert!(lookups(json!({"query_string": {"query": "t:\"a b\""}})).2);
     }
 }

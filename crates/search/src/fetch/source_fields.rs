@@ -26,9 +26,9 @@ struct RequestedFields {
 
 impl Fields {
     pub(super) fn new(mapping: &Mapping, specs: &[FieldSpec]) -> Result<Self> {
-        let mut asked = Vec::new();
+        let mut requested = Vec::new();
         if specs.is_empty() {
-            return Ok(Self(asked));
+            return Ok(Self(requested));
         }
         for (name, _) in mapping.leaves() {
             let Some(spec) = specs
@@ -41,14 +41,14 @@ impl Fields {
                 continue;
             };
             let custom = spec.format.as_deref().filter(|format| *format != "use_field_mapping");
-            asked.push(RequestedFields {
+            requested.push(RequestedFields {
                 path: source_path(mapping, path),
                 name,
                 mapping: Arc::clone(field),
                 format: custom.map(DateFormat::new).transpose()?,
             });
         }
-        Ok(Self(asked))
+        Ok(Self(requested))
     }
 
     /// Returns the stored fields (`store: true`) among the named ones. Firn stores no second copy of them: their
@@ -62,7 +62,7 @@ impl Fields {
             })
             .collect();
         let mut fields = Self::new(mapping, &specs)?;
-        fields.0.retain(|asked| asked.mapping.store);
+        fields.0.retain(|requested| requested.mapping.store);
         Ok(fields)
     }
 
@@ -78,14 +78,16 @@ impl Fields {
 
     /// Adds the values of `source`.
     pub(super) fn read(&self, source: &Value, out: &mut Map<String, Value>) {
-        for asked in &self.0 {
+        for requested in &self.0 {
             let mut found = Vec::new();
-            match &asked.mapping.constant {
+            match &requested.mapping.constant {
                 Some(constant) => found.push(Value::from(constant.as_str())),
-                None => walk(source, &asked.path, &mut |value| found.extend(asked.print(value))),
+                None => walk(source, &requested.path, &mut |value| {
+                    found.extend(requested.print(value))
+                }),
             }
             if !found.is_empty() {
-                out.insert(asked.name.clone(), Value::Array(found));
+                out.insert(requested.name.clone(), Value::Array(found));
             }
         }
     }

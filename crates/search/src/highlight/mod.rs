@@ -75,20 +75,20 @@ impl HighlightPlan {
         let mut fields: Vec<FieldPlan> = Vec::new();
         // Mostly all fields have the same query.
         let mut own: Option<(&Query, Vec<(String, HighlightTerm)>)> = None;
-        for asked in &highlight.fields {
-            let marks = match (asked.options.query.as_deref(), &own) {
+        for requested in &highlight.fields {
+            let marks = match (requested.options.query.as_deref(), &own) {
                 (None, _) => &of_query,
                 (Some(query), Some((known, marks))) if query == *known => marks,
                 (Some(query), _) => &own.insert((query, marks_of(shard, query, now_ms, stop)?)).1,
             };
             // A mapping may have thousands of fields: only those that the query names are read.
-            let only_named = highlight.budget.is_some() && asked.options.shows_only_matches();
+            let only_named = highlight.budget.is_some() && requested.options.shows_only_matches();
             let is_named = |name: &String| !only_named || marks.iter().any(|(path, _)| path == name);
-            for name in names(&shard.mapping, &asked.pattern, &is_named) {
+            for name in names(&shard.mapping, &requested.pattern, &is_named) {
                 let Target::Field(field) = field::resolve(&shard.mapping, &name) else {
                     continue;
                 };
-                let Some(plan) = FieldPlan::new(&shard.mapping, name, &field, &asked.options, marks, stop)? else {
+                let Some(plan) = FieldPlan::new(&shard.mapping, name, &field, &requested.options, marks, stop)? else {
                     continue;
                 };
                 // Such a field has no matches. The plain highlighter rejects long texts there all the same.

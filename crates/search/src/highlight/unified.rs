@@ -63,12 +63,12 @@ fn best(
         number => number,
     };
     let scorer = Scorer::new(field, matches, counted);
-    let mut kept: BinaryHeap<Reverse<Passage>> = BinaryHeap::new();
+    let mut best: BinaryHeap<Reverse<Passage>> = BinaryHeap::new();
     let mut keep = |mut passage: Passage| {
         passage.score = scorer.score(&passage, matches);
-        kept.push(Reverse(passage));
-        if kept.len() > most {
-            kept.pop();
+        best.push(Reverse(passage));
+        if best.len() > most {
+            best.pop();
         }
     };
     let mut current: Option<Passage> = None;
@@ -106,7 +106,7 @@ fn best(
     if let Some(passage) = current {
         keep(passage);
     }
-    let mut passages: Vec<Passage> = kept.into_iter().map(|Reverse(passage)| passage).collect();
+    let mut passages: Vec<Passage> = best.into_iter().map(|Reverse(passage)| passage).collect();
     passages.sort_by_key(|passage| passage.start);
     Ok(passages)
 }

@@ -252,22 +252,22 @@ impl Runs {
         let Some((column, range)) = &self.test else {
             return;
         };
-        let mut kept = from;
+        let mut retained = from;
         if is_full(column) {
             self.values.resize(docs.len() - from, 0);
             read_values(column, &docs[from..], &mut self.values);
             for position in 0..self.values.len() {
-                docs[kept] = docs[from + position];
-                kept += usize::from(range.contains(&self.values[position]));
+                docs[retained] = docs[from + position];
+                retained += usize::from(range.contains(&self.values[position]));
             }
         } else {
             for position in from..docs.len() {
                 let doc = docs[position];
-                docs[kept] = doc;
-                kept += usize::from(self.contains(doc));
+                docs[retained] = doc;
+                retained += usize::from(self.contains(doc));
             }
         }
-        docs.truncate(kept);
+        docs.truncate(retained);
     }
 
     /// Returns whether a document of a partial run is in the window.

@@ -28,8 +28,8 @@ impl RepeatableRequest {
         // If hits are requested, only their count is cached.
         let counts_only = request.aggs.0.is_empty();
         let is_whole = request.post_filter.is_none() && request.slice.is_none();
-        let is_kept = is_whole && (request.size == 0 || counts_only) && is_repeatable(&request.aggs);
-        if !is_kept || !request.aggs.properties().is_repeatable() {
+        let is_cached = is_whole && (request.size == 0 || counts_only) && is_repeatable(&request.aggs);
+        if !is_cached || !request.aggs.properties().is_repeatable() {
             return Self(None);
         }
         Self(CacheKeyWriter::default().aggregations(&request.aggs).finish())
@@ -47,13 +47,13 @@ impl Repeatable {
     /// without the conditions on time and tenant.
     pub(crate) fn of(
         cache: &ShardCache,
-        asked: &RepeatableRequest,
+        request: &RepeatableRequest,
         query: &Query,
         filters: &[Query],
         tenant: Option<&Arc<str>>,
         mapping: &Arc<Mapping>,
     ) -> Option<Self> {
-        let aggregations = asked.0.as_ref()?;
+        let aggregations = request.0.as_ref()?;
         let key = match (query, filters) {
             (Query::MatchAll(_), []) => Arc::clone(aggregations),
             _ => {

@@ -1,4 +1,4 @@
-//! Segment result cache: partial results of aggregations and counts, kept for repeated requests.
+//! Segment result cache: partial results of aggregations and counts, cached for repeated requests.
 //!
 //! A segment never changes, so a result over a part of it stays valid as long as the segment exists and no more of that
 //! part is deleted. When a dashboard is opened again, or its window has moved, only the new part is computed; if

@@ -47,8 +47,8 @@ fn the_least_recently_used_goes_first_and_sums_stay_right() {
     }
     assert_eq!(total(&cache, &own(0)), Some(0));
     put(&cache, name(8, "t1", &mapping), 8, &account);
-    let kept: Vec<u32> = (0..8).filter(|number| total(&cache, &own(*number)).is_some()).collect();
-    assert_eq!(kept, [0, 2, 3, 4, 5, 6, 7]);
+    let cached: Vec<u32> = (0..8).filter(|number| total(&cache, &own(*number)).is_some()).collect();
+    assert_eq!(cached, [0, 2, 3, 4, 5, 6, 7]);
     let stats = account.stats();
     assert_eq!((stats.memory_bytes, stats.eviction_total), (8 * SIZE as u64, 1));
     assert_eq!(cache.tenant_bytes("t1"), 2 * SIZE as u64);
@@ -89,12 +89,12 @@ fn another_mapping_text_tenant_or_part_is_another_question() {
     assert_eq!(total(&cache, &name(1, "a", &others)), None);
     let all = Part::of_id(segment(1), Coverage::All);
     let rows = Part::of_id(segment(1), Coverage::Rows(0, 5));
-    let asked = question("a", "q", &ours);
-    assert_eq!(total(&cache, &CacheKey::of_segment(&asked, rows, false)), None);
-    assert_eq!(total(&cache, &CacheKey::of_segment(&asked, all.clone(), true)), None);
+    let queried = question("a", "q", &ours);
+    assert_eq!(total(&cache, &CacheKey::of_segment(&queried, rows, false)), None);
+    assert_eq!(total(&cache, &CacheKey::of_segment(&queried, all.clone(), true)), None);
     let other = question("a", "r", &ours);
     assert_eq!(total(&cache, &CacheKey::of_segment(&other, all.clone(), false)), None);
-    let whole = CacheKey::of_request(vec![asked], vec![all], false, 10).unwrap();
+    let whole = CacheKey::of_request(vec![queried], vec![all], false, 10).unwrap();
     assert_eq!(total(&cache, &whole), None);
 }
 

@@ -65,8 +65,8 @@ pub(crate) fn search(
         check_failures(shard_total, &healthy, &failures, &request)?;
         if let Some(progress) = &ctx.progress {
             let named = failures.iter().map(FailedShard::named);
-            let told = named.map(|(index, shard, error)| (index, shard, ctx.tell(error)));
-            progress.fail(told.collect());
+            let reported = named.map(|(index, shard, error)| (index, shard, ctx.tell(error)));
+            progress.fail(reported.collect());
         }
         let deadline = Deadline::new(ctx, request.timeout, is_again);
         is_again = true;

@@ -371,7 +371,7 @@ impl Docs {
     }
 
     /// Returns whether a query selects the documents, and not their row numbers alone.
-    pub(crate) fn is_asked(&self) -> bool {
+    pub(crate) fn has_query(&self) -> bool {
         matches!(self.source, Source::Scorer(_))
     }
 
@@ -406,19 +406,19 @@ impl Docs {
 
     /// Retains the documents of the block that `wanted` accepts.
     pub(crate) fn keep(&mut self, mut wanted: impl FnMut(DocId, Score) -> bool) {
-        let mut kept = 0;
+        let mut retained = 0;
         for position in 0..self.docs.len() {
             let doc = self.docs[position];
             let score = self.scores.get(position).copied().unwrap_or_default();
             if wanted(doc, score) {
-                self.docs[kept] = doc;
+                self.docs[retained] = doc;
                 if !self.scores.is_empty() {
-                    self.scores[kept] = score;
+                    self.scores[retained] = score;
                 }
-                kept += 1;
+                retained += 1;
             }
         }
-        self.truncate(kept);
+        self.truncate(retained);
     }
 
     /// Retains the documents whose score is at least `min_score`.

@@ -162,7 +162,7 @@ pub(crate) fn segment(shard: &ShardSearch, plan: &ShardPlan, segment: &Segment, 
     let before = noted();
     let opened = on_rows(&in_reach, || {
         let docs = plan.selection.open_reach(segment, reach, plan.scoring)?;
-        Ok(docs.is_asked().then(|| docs.few(FEW_DOCS)))
+        Ok(docs.has_query().then(|| docs.few(FEW_DOCS)))
     });
     // Missing data counts as empty; the list of matches is then incomplete.
     let is_guess = reading.is_estimate && noted() > before;

@@ -134,17 +134,17 @@ mod tests {
             collapsed: bool,
         ) {
             let mut all: Vec<Entry> = keys.iter().enumerate().map(|(doc, &(first, group))| entry(first, doc as u32, group)).collect();
-            let mut kept = TopK::new(collapsed, keep, 0);
+            let mut top_k = TopK::new(collapsed, keep, 0);
             for entry in &all {
-                if entry.first <= kept.bound() {
-                    kept.push(entry.clone());
+                if entry.first <= top_k.bound() {
+                    top_k.push(entry.clone());
                 }
             }
             all.sort();
             let mut seen = std::collections::HashSet::new();
             all.retain(|entry| !collapsed || seen.insert(entry.group));
             all.truncate(keep);
-            prop_assert_eq!(kept.into_sorted(), all);
+            prop_assert_eq!(top_k.into_sorted(), all);
         }
     }
 }

@@ -154,7 +154,7 @@ fn terms_by_partition() {
 }
 
 #[test]
-fn shards_report_no_rare_terms_if_asked() {
+fn shards_report_no_rare_terms_if_requested() {
     let shards = || {
         let mut left = Shard::named("test", 0, &mapping());
         left.segment(&documents()[..2], &[]).segment(&documents()[2..3], &[]);

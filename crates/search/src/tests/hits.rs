@@ -320,14 +320,14 @@ fn post_filters_narrow_hits_and_not_aggregations() {
 #[test]
 fn stored_fields_come_from_the_source() {
     let mut shard = Shard::new(&json!({"properties": {
-        "id": {"type": "keyword"}, "kept": {"type": "long", "store": true}, "other": {"type": "long"}
+        "id": {"type": "keyword"}, "stored": {"type": "long", "store": true}, "other": {"type": "long"}
     }}));
-    shard.segment(&[json!({"id": "a", "kept": [1, "2"], "other": 3})], &[]);
+    shard.segment(&[json!({"id": "a", "stored": [1, "2"], "other": 3})], &[]);
     let hit = |body: Value| run(vec![shard.ready()], &body).unwrap().hits.remove(0);
-    let stored = hit(json!({"stored_fields": ["kept", "other"]}));
-    assert_eq!((json!(stored.fields), stored.source), (json!({"kept": [1, 2]}), None));
+    let stored = hit(json!({"stored_fields": ["stored", "other"]}));
+    assert_eq!((json!(stored.fields), stored.source), (json!({"stored": [1, 2]}), None));
     let all = hit(json!({"stored_fields": ["*", "_source"]}));
-    assert_eq!(json!(all.fields), json!({"kept": [1, 2]}));
+    assert_eq!(json!(all.fields), json!({"stored": [1, 2]}));
     assert!(all.source.is_some());
 }
 

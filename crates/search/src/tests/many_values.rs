@@ -68,14 +68,14 @@ fn the_most_frequent_of_all_segments_are_named() {
             .take(size)
             .map(|(key, count)| json!({"key": key, "doc_count": count}))
             .collect();
-        let kept: u64 = ranked.iter().take(size).map(|(_, count)| count).sum();
+        let returned: u64 = ranked.iter().take(size).map(|(_, count)| count).sum();
         // Twice: the second answer may come from the cache.
         for _ in 0..2 {
             let body = json!({"size": 0, "aggs": {"top": {"terms": {"field": "host.name", "size": size}}}});
             let answer = ask(&shard, &body);
             assert_eq!(
                 answer["top"],
-                json!({"doc_count_error_upper_bound": 0, "sum_other_doc_count": total - kept, "buckets": buckets}),
+                json!({"doc_count_error_upper_bound": 0, "sum_other_doc_count": total - returned, "buckets": buckets}),
                 "{size}"
             );
         }

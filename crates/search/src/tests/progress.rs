@@ -39,12 +39,12 @@ fn the_last_report_is_the_answer_without_hits() {
         "hosts": {"terms": {"field": "host.name"}, "aggs": {"newest": {"top_hits": {"size": 1}}}},
         "size": {"max": {"field": "size"}},
     }});
-    let (response, told) = run(vec![Ok(shard().ready()), Ok(other())], &body);
-    assert!(!response.hits.is_empty() && told.hits.is_empty());
-    assert_eq!(told.aggregations, response.aggregations);
-    let (total, all) = (told.total.unwrap(), response.total.unwrap());
+    let (response, reported) = run(vec![Ok(shard().ready()), Ok(other())], &body);
+    assert!(!response.hits.is_empty() && reported.hits.is_empty());
+    assert_eq!(reported.aggregations, response.aggregations);
+    let (total, all) = (reported.total.unwrap(), response.total.unwrap());
     assert_eq!((total.value, total.exact), (all.value, false));
-    assert_eq!((told.shards.total, told.shards.successful), (2, 2));
+    assert_eq!((reported.shards.total, reported.shards.successful), (2, 2));
 }
 
 #[test]
@@ -54,23 +54,23 @@ fn a_shard_that_fails_is_named() {
         shard: 0,
         error: Error::new(ErrorKind::ShardDamaged, "damaged"),
     };
-    let (_, told) = run(vec![Err(failed), Ok(other())], &json!({"track_total_hits": false}));
-    assert_eq!((told.shards.total, told.shards.successful), (2, 1));
-    assert_eq!(told.shards.failures[0].0, "gone");
-    assert!(told.total.is_none() && told.aggregations.is_none());
+    let (_, reported) = run(vec![Err(failed), Ok(other())], &json!({"track_total_hits": false}));
+    assert_eq!((reported.shards.total, reported.shards.successful), (2, 1));
+    assert_eq!(reported.shards.failures[0].0, "gone");
+    assert!(reported.total.is_none() && reported.aggregations.is_none());
 }
 
 #[test]
 fn inner_searches_report_nothing() {
     let body = json!({"collapse": {"field": "id", "inner_hits": {"name": "all", "size": 5}}});
-    let (response, told) = run(vec![Ok(shard().ready())], &body);
+    let (response, reported) = run(vec![Ok(shard().ready())], &body);
     assert!(!response.hits[0].inner_hits.is_empty());
-    assert_eq!(told.total.unwrap().value, response.total.unwrap().value);
+    assert_eq!(reported.total.unwrap().value, response.total.unwrap().value);
 }
 
 #[test]
 fn aggregations_with_a_second_run_are_reported_only_at_the_end() {
     let body = json!({"size": 0, "aggs": {"all": {"global": {}, "aggs": {"n": {"value_count": {"field": "size"}}}}}});
-    let (response, told) = run(vec![Ok(shard().ready())], &body);
-    assert!(response.aggregations.is_some() && told.aggregations.is_none());
+    let (response, reported) = run(vec![Ok(shard().ready())], &body);
+    assert!(response.aggregations.is_some() && reported.aggregations.is_none());
 }

@@ -323,25 +323,25 @@ fn a_store_that_is_down_is_named() {
 #[test]
 fn a_cost_estimate_fetches_nothing() {
     let far = far(false);
-    let told = |body: Value| {
+    let estimate = |body: Value| {
         let request = SearchRequest::parse(IndexTarget::default(), Some(&body)).unwrap();
         let shards = [far.search.clone()];
         cost(&shards, &Arc::new(request), &RequestContext::new(), NOW_MS, &LIMITS).unwrap()
     };
     let hosts = json!({"size": 0, "aggs": {"t": {"terms": {"field": "host.name"}}}});
-    let known = told(hosts);
+    let known = estimate(hosts);
     assert_eq!((known.splits, known.requests(), known.bytes()), (3, 0, 0));
     let histogram = json!({"size": 0, "aggs": {"t": {"percentiles": {"field": "status"}}}});
-    let cold = told(histogram.clone());
+    let cold = estimate(histogram.clone());
     assert_eq!((cold.splits, cold.requests(), cold.rounds), (3, 3, 1));
     assert!(cold.bytes() >= 3 * PAGE_BYTES && cold.bytes() < 1 << 20, "{cold:?}");
-    let needle = told(json!({"query": {"term": {"user": "user-17001"}}}));
+    let needle = estimate(json!({"query": {"term": {"user": "user-17001"}}}));
     assert!(needle.requests() > 3 && needle.rounds == 2, "{needle:?}");
-    let none = told(json!({"query": {"range": {"@timestamp": {"lt": 5}}}}));
+    let none = estimate(json!({"query": {"range": {"@timestamp": {"lt": 5}}}}));
     assert_eq!((none.splits, none.requests(), none.bytes()), (0, 0, 0));
     assert_eq!(far.waits(), (0, Vec::new()));
     run(vec![far.search.clone()], &histogram).unwrap();
-    let warm = told(histogram);
+    let warm = estimate(histogram);
     assert_eq!((warm.splits, warm.requests(), warm.bytes()), (3, 0, 0));
 }
 

@@ -465,7 +465,7 @@ pub fn into_tantivy(error: Error) -> TantivyError {
 impl ValueBlock {
     /// Sorts the values of each document and removes duplicates.
     pub fn sort_distinct(&mut self) {
-        let mut kept = 0;
+        let mut retained = 0;
         let mut start = 0;
         while start < self.positions.len() {
             let position = self.positions[start];
@@ -478,13 +478,13 @@ impl ValueBlock {
                 if index > start && self.raws[index] == self.raws[index - 1] {
                     continue;
                 }
-                self.positions[kept] = position;
-                self.raws[kept] = self.raws[index];
-                kept += 1;
+                self.positions[retained] = position;
+                self.raws[retained] = self.raws[index];
+                retained += 1;
             }
             start = end;
         }
-        self.positions.truncate(kept);
-        self.raws.truncate(kept);
+        self.positions.truncate(retained);
+        self.raws.truncate(retained);
     }
 }

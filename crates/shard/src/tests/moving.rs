@@ -112,9 +112,9 @@ fn one_copy_is_complete_after_a_power_loss_at_any_step() {
         let after = disk.crash(seed);
         after.remove_dir_all(Path::new(FROM)).unwrap();
         let cuts: Arc<Mutex<Vec<SimDisk>>> = Arc::default();
-        let told = Arc::clone(&cuts);
+        let recorded = Arc::clone(&cuts);
         after.set_hook(Some(Arc::new(move |disk: &SimDisk, _| {
-            told.lock().push(disk.crash(seed))
+            recorded.lock().push(disk.crash(seed))
         })));
         let after: Arc<dyn Disk> = Arc::new(after);
         drop(Harness::open(Arc::clone(&after), Path::new(TO)).unwrap());

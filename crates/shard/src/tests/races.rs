@@ -213,10 +213,10 @@ fn a_stopped_shard_commits_nothing() {
     let (disk, dir) = sim();
     let harness = create(&disk, &dir, 0);
     harness.index(Some("a"), "{}");
-    let (asked, stopping) = (Arc::clone(&harness), Arc::clone(&harness));
+    let (observed, stopping) = (Arc::clone(&harness), Arc::clone(&harness));
     on_step(
         &disk,
-        move |step| step == Step::SyncFile && is_committing(&asked.shard),
+        move |step| step == Step::SyncFile && is_committing(&observed.shard),
         move || stopping.shard.abandon(),
     );
     assert_eq!(harness.shard.flush().unwrap_err().kind(), ErrorKind::IndexClosed);
@@ -231,10 +231,10 @@ fn a_failed_sync_of_a_segment_is_not_tried_again() {
     let (disk, dir) = sim();
     let harness = create(&disk, &dir, 0);
     harness.index(Some("a"), "{}");
-    let (asked, failing) = (Arc::clone(&harness), disk.clone());
+    let (observed, failing) = (Arc::clone(&harness), disk.clone());
     on_step(
         &disk,
-        move |step| step == Step::SyncFile && is_committing(&asked.shard),
+        move |step| step == Step::SyncFile && is_committing(&observed.shard),
         move || {
             failing.fail(Failure {
                 after: 0,

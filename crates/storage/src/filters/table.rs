@@ -114,35 +114,35 @@ impl FilterTable {
     /// document with the value. A split whose filter the table lacks may have one.
     pub async fn without(&self, cache: &RegionCache, questions: &[Question]) -> Result<Vec<Vec<bool>>, ObjectError> {
         let mut without = vec![vec![false; self.directory.splits.len()]; questions.len()];
-        let asked: Vec<SectionLookup<'_>> = (0..)
+        let lookups: Vec<SectionLookup<'_>> = (0..)
             .zip(questions)
-            .flat_map(|(number, own)| self.asked(number, own))
+            .flat_map(|(number, own)| self.lookups(number, own))
             .collect();
-        let numbers = self.numbers(cache, &asked).await?;
-        let mut layouts = Vec::with_capacity(asked.len());
-        for (asked, numbers) in asked.iter().zip(&numbers) {
-            let layout = Layout::new(&asked.group.shapes, numbers).ok_or_else(|| self.damaged())?;
-            let rows = layout.rows(asked.hash);
-            layouts.push((asked, layout, rows));
+        let numbers = self.numbers(cache, &lookups).await?;
+        let mut layouts = Vec::with_capacity(lookups.len());
+        for (lookup, numbers) in lookups.iter().zip(&numbers) {
+            let layout = Layout::new(&lookup.group.shapes, numbers).ok_or_else(|| self.damaged())?;
+            let rows = layout.rows(lookup.hash);
+            layouts.push((lookup, layout, rows));
         }
-        let ranges = layouts.iter().flat_map(|(asked, _, rows)| {
+        let ranges = layouts.iter().flat_map(|(lookup, _, rows)| {
             rows.iter()
                 .flat_map(|rows| &rows.ranges)
-                .map(|range| asked.place(range))
+                .map(|range| lookup.place(range))
         });
         self.fetch(cache, ranges).await?;
-        for (asked, layout, rows) in &layouts {
+        for (lookup, layout, rows) in &layouts {
             for rows in rows {
-                let bytes = self.rows(cache, asked, rows).await?;
+                let bytes = self.rows(cache, lookup, rows).await?;
                 for column in layout.without(rows, &bytes) {
-                    without[asked.question][asked.group.columns[column] as usize] = true;
+                    without[lookup.question][lookup.group.columns[column] as usize] = true;
                 }
             }
         }
         Ok(without)
     }
 
-    fn asked<'a>(&'a self, question: usize, own: &Question) -> impl Iterator<Item = SectionLookup<'a>> {
+    fn lookups<'a>(&'a self, question: usize, own: &Question) -> impl Iterator<Item = SectionLookup<'a>> {
         let groups = self.directory.groups.iter().filter(|group| group.field == own.field);
         groups.map(move |group| SectionLookup {
             question,
@@ -153,8 +153,8 @@ impl FilterTable {
     }
 
     /// Returns the shape numbers of splits in each of these slices.
-    async fn numbers(&self, cache: &RegionCache, asked: &[SectionLookup<'_>]) -> Result<Vec<Bytes>, ObjectError> {
-        let ranges = || asked.iter().map(|asked| asked.group.numbers_of(asked.slice));
+    async fn numbers(&self, cache: &RegionCache, lookups: &[SectionLookup<'_>]) -> Result<Vec<Bytes>, ObjectError> {
+        let ranges = || lookups.iter().map(|lookup| lookup.group.numbers_of(lookup.slice));
         if let Some(held) = &self.numbers_held {
             let place = |range: Range<u64>| {
                 (range.start - self.numbers.start) as usize..(range.end - self.numbers.start) as usize
@@ -168,10 +168,10 @@ impl FilterTable {
     async fn rows(
         &self,
         cache: &RegionCache,
-        asked: &SectionLookup<'_>,
+        lookup: &SectionLookup<'_>,
         rows: &Rows,
     ) -> Result<[Bytes; 3], ObjectError> {
-        let [a, b, c] = rows.ranges.each_ref().map(|range| asked.place(range));
+        let [a, b, c] = rows.ranges.each_ref().map(|range| lookup.place(range));
         Ok([
             read(cache, &self.object, &a).await?,
             read(cache, &self.object, &b).await?,
@@ -275,13 +275,13 @@ mod tests {
             assert_eq!((table.place(&split(7)), table.place(&split(120))), (Some(7), None));
             assert_eq!(store.count(), 1);
             let own = (0..120).map(|split| hashes(split, 50)[split % 50]);
-            let asked: Vec<u64> = own
+            let wanted: Vec<u64> = own
                 .chain([filter::hash(b"needle"), filter::hash(b"noname's")])
                 .collect();
-            let mut questions: Vec<_> = asked.iter().map(|hash| question(FIELD, *hash)).collect();
+            let mut questions: Vec<_> = wanted.iter().map(|hash| question(FIELD, *hash)).collect();
             questions.push(question("other", 1));
             let without = block_on(table.without(&bed.cache, &questions)).unwrap();
-            for (hash, without) in asked.iter().zip(&without) {
+            for (hash, without) in wanted.iter().zip(&without) {
                 let expect: Vec<_> = (0..120).map(|at| !filters.may_hold(at, *hash)).collect();
                 assert_eq!(*without, expect);
                 assert!(without.iter().filter(|own| **own).count() > 100);

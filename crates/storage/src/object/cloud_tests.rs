@@ -28,7 +28,7 @@ struct Bucket {
     written: u64,
 }
 
-struct Asked {
+struct Request {
     method: String,
     path: String,
     query: BTreeMap<String, String>,
@@ -36,7 +36,7 @@ struct Asked {
     body: Vec<u8>,
 }
 
-impl Asked {
+impl Request {
     fn read(stream: &mut BufReader<TcpStream>) -> Option<Self> {
         let mut lines = Vec::new();
         loop {
@@ -78,13 +78,13 @@ impl Asked {
     }
 }
 
-struct Told {
+struct Response {
     status: u16,
     headers: Vec<(&'static str, String)>,
     body: Vec<u8>,
 }
 
-impl Told {
+impl Response {
     fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
         Self {
             status,
@@ -108,28 +108,29 @@ impl Told {
 const DATE: &str = "Wed, 01 Jul 2026 00:00:00 GMT";
 
 impl Bucket {
-    fn answer(&mut self, speaks: Speaks, asked: &Asked) -> Told {
-        let key = asked
+    fn answer(&mut self, speaks: Speaks, request: &Request) -> Response {
+        let key = request
             .path
             .trim_start_matches('/')
             .split_once('/')
             .map_or("", |(_, key)| key)
             .to_owned();
-        let has = |name: &str| asked.query.contains_key(name);
-        match (asked.method.as_str(), speaks) {
-            ("GET" | "HEAD", _) if !has("list-type") && !has("comp") => self.get(&key, asked),
-            ("GET", Speaks::Google | Speaks::Azure) => self.list(speaks, asked),
+        let has = |name: &str| request.query.contains_key(name);
+        match (request.method.as_str(), speaks) {
+            ("GET" | "HEAD", _) if !has("list-type") && !has("comp") => self.get(&key, request),
+            ("GET", Speaks::Google | Speaks::Azure) => self.list(speaks, request),
             ("PUT", Speaks::Google) if has("partNumber") => {
-                let number: usize = asked.query["partNumber"].parse().expect("a number");
-                self.parts.insert(format!("{number:05}"), asked.body.clone());
-                Told::written(200, 0)
+                let number: usize = request.query["partNumber"].parse().expect("a number");
+                self.parts.insert(format!("{number:05}"), request.body.clone());
+                Response::written(200, 0)
             }
-            ("PUT", Speaks::Azure) if asked.query.get("comp").is_some_and(|comp| comp == "block") => {
-                self.parts.insert(asked.query["blockid"].clone(), asked.body.clone());
-                Told::written(201, 0)
+            ("PUT", Speaks::Azure) if request.query.get("comp").is_some_and(|comp| comp == "block") => {
+                self.parts
+                    .insert(request.query["blockid"].clone(), request.body.clone());
+                Response::written(201, 0)
             }
             ("PUT", Speaks::Azure) if has("comp") => {
-                let list = String::from_utf8_lossy(&asked.body);
+                let list = String::from_utf8_lossy(&request.body);
                 let ids = list
                     .split("<Uncommitted>")
                     .skip(1)
@@ -137,33 +138,33 @@ impl Bucket {
                 let ids: Vec<String> = ids.map(str::to_owned).collect();
                 self.assemble(&key, &ids)
             }
-            ("POST", Speaks::Google) if has("uploads") => Told::new(
+            ("POST", Speaks::Google) if has("uploads") => Response::new(
                 200,
                 "<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>",
             ),
-            ("POST", Speaks::Azure) if asked.query.get("comp").is_some_and(|comp| comp == "batch") => {
-                self.delete_one_of_a_batch(asked)
+            ("POST", Speaks::Azure) if request.query.get("comp").is_some_and(|comp| comp == "batch") => {
+                self.delete_one_of_a_batch(request)
             }
             ("POST", Speaks::Google) => {
                 let ids: Vec<String> = self.parts.keys().cloned().collect();
-                let mut told = self.assemble(&key, &ids);
-                told.status = 200;
-                told.body =
+                let mut response = self.assemble(&key, &ids);
+                response.status = 200;
+                response.body =
                     b"<CompleteMultipartUploadResult><ETag>\"e\"</ETag></CompleteMultipartUploadResult>".to_vec();
-                told
+                response
             }
-            ("PUT", Speaks::Google | Speaks::Azure) => self.put(speaks, &key, asked),
+            ("PUT", Speaks::Google | Speaks::Azure) => self.put(speaks, &key, request),
             ("DELETE", Speaks::Google | Speaks::Azure) => match self.objects.remove(&key) {
-                Some(_) => Told::new(if speaks == Speaks::Azure { 202 } else { 204 }, ""),
-                None => Told::new(404, "<Error><Code>NoSuchKey</Code></Error>"),
+                Some(_) => Response::new(if speaks == Speaks::Azure { 202 } else { 204 }, ""),
+                None => Response::new(404, "<Error><Code>NoSuchKey</Code></Error>"),
             },
-            _ => Told::new(405, ""),
+            _ => Response::new(405, ""),
         }
     }
 
-    fn put(&mut self, speaks: Speaks, key: &str, asked: &Asked) -> Told {
+    fn put(&mut self, speaks: Speaks, key: &str, request: &Request) -> Response {
         let stored = self.objects.get(key).map(|(version, _)| *version);
-        let header = |name: &str| asked.headers.get(name).map(String::as_str);
+        let header = |name: &str| request.headers.get(name).map(String::as_str);
         let (create, replace) = match speaks {
             Speaks::Google => {
                 let wanted = header("x-goog-if-generation-match");
@@ -178,19 +179,20 @@ impl Bucket {
             }
         };
         if create && stored.is_some() {
-            return Told::new(if speaks == Speaks::Azure { 409 } else { 412 }, "");
+            return Response::new(if speaks == Speaks::Azure { 409 } else { 412 }, "");
         }
         if replace.is_some_and(|wanted| stored.map(|version| version.to_string()) != Some(wanted)) {
-            return Told::new(412, "");
+            return Response::new(412, "");
         }
         self.written += 1;
-        self.objects.insert(key.to_owned(), (self.written, asked.body.clone()));
-        Told::written(if speaks == Speaks::Azure { 201 } else { 200 }, self.written)
+        self.objects
+            .insert(key.to_owned(), (self.written, request.body.clone()));
+        Response::written(if speaks == Speaks::Azure { 201 } else { 200 }, self.written)
     }
 
     /// firn sends batches of one deletion.
-    fn delete_one_of_a_batch(&mut self, asked: &Asked) -> Told {
-        let body = String::from_utf8_lossy(&asked.body);
+    fn delete_one_of_a_batch(&mut self, request: &Request) -> Response {
+        let body = String::from_utf8_lossy(&request.body);
         let line = body
             .lines()
             .find(|line| line.starts_with("DELETE "))
@@ -202,33 +204,34 @@ impl Bucket {
             None => "404 The specified blob does not exist.",
         };
         let part = format!("Content-Type: application/http\r\nContent-ID: 0\r\n\r\nHTTP/1.1 {status}\r\n\r\n");
-        let mut told = Told::new(202, format!("--b\r\n{part}\r\n--b--\r\n"));
-        told.headers
+        let mut response = Response::new(202, format!("--b\r\n{part}\r\n--b--\r\n"));
+        response
+            .headers
             .push(("Content-Type", "multipart/mixed; boundary=b".to_owned()));
-        told
+        response
     }
 
-    fn assemble(&mut self, key: &str, ids: &[String]) -> Told {
+    fn assemble(&mut self, key: &str, ids: &[String]) -> Response {
         let mut parts = std::mem::take(&mut self.parts);
         let whole = ids.iter().flat_map(|id| parts.remove(id).expect("a part")).collect();
         self.written += 1;
         self.objects.insert(key.to_owned(), (self.written, whole));
-        Told::written(201, self.written)
+        Response::written(201, self.written)
     }
 
-    fn get(&self, key: &str, asked: &Asked) -> Told {
+    fn get(&self, key: &str, request: &Request) -> Response {
         let Some((version, bytes)) = self.objects.get(key) else {
-            return Told::new(404, "<Error><Code>NoSuchKey</Code></Error>");
+            return Response::new(404, "<Error><Code>NoSuchKey</Code></Error>");
         };
-        let mut told = Told::written(200, *version);
-        told.headers.push(("Last-Modified", DATE.to_owned()));
-        let range = asked
+        let mut response = Response::written(200, *version);
+        response.headers.push(("Last-Modified", DATE.to_owned()));
+        let range = request
             .headers
             .get("range")
             .and_then(|range| range.strip_prefix("bytes="));
         let Some(range) = range else {
-            told.body = bytes.clone();
-            return told;
+            response.body = bytes.clone();
+            return response;
         };
         let (from, to) = range.split_once('-').expect("a range");
         let len = bytes.len();
@@ -239,17 +242,17 @@ impl Bucket {
                 from.parse().expect("a number")..len.min(last + 1)
             }
         };
-        told.status = 206;
-        told.headers.push((
+        response.status = 206;
+        response.headers.push((
             "Content-Range",
             format!("bytes {}-{}/{len}", range.start, range.end - 1),
         ));
-        told.body = bytes[range].to_vec();
-        told
+        response.body = bytes[range].to_vec();
+        response
     }
 
-    fn list(&self, speaks: Speaks, asked: &Asked) -> Told {
-        let prefix = asked.query.get("prefix").cloned().unwrap_or_default();
+    fn list(&self, speaks: Speaks, request: &Request) -> Response {
+        let prefix = request.query.get("prefix").cloned().unwrap_or_default();
         let mut xml = String::new();
         for (key, (version, bytes)) in self.objects.iter().filter(|(key, _)| key.starts_with(&prefix)) {
             let len = bytes.len();
@@ -265,7 +268,7 @@ impl Bucket {
                 ),
             };
         }
-        Told::new(
+        Response::new(
             200,
             match speaks {
                 Speaks::Azure => format!("<EnumerationResults><Blobs>{xml}</Blobs><NextMarker/></EnumerationResults>"),
@@ -280,20 +283,28 @@ fn serve(speaks: Speaks) -> (String, Arc<Mutex<Bucket>>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let address = format!("http://{}", listener.local_addr().expect("an address"));
     let bucket = Arc::new(Mutex::new(Bucket::default()));
-    let kept = Arc::clone(&bucket);
+    let served = Arc::clone(&bucket);
     std::thread::spawn(move || {
         for client in listener.incoming().flatten() {
-            let kept = Arc::clone(&kept);
+            let served = Arc::clone(&served);
             std::thread::spawn(move || {
                 let mut stream = BufReader::new(client);
-                while let Some(asked) = Asked::read(&mut stream) {
-                    let told = kept.lock().answer(speaks, &asked);
-                    let mut head = format!("HTTP/1.1 {} X\r\nContent-Length: {}\r\n", told.status, told.body.len());
-                    for (name, value) in told.headers {
+                while let Some(request) = Request::read(&mut stream) {
+                    let response = served.lock().answer(speaks, &request);
+                    let mut head = format!(
+                        "HTTP/1.1 {} X\r\nContent-Length: {}\r\n",
+                        response.status,
+                        response.body.len()
+                    );
+                    for (name, value) in response.headers {
                         head += &format!("{name}: {value}\r\n");
                     }
                     head += "\r\n";
-                    let body = if asked.method == "HEAD" { &[][..] } else { &told.body };
+                    let body = if request.method == "HEAD" {
+                        &[][..]
+                    } else {
+                        &response.body
+                    };
                     let sent = stream.get_mut().write_all(&[head.as_bytes(), body].concat());
                     if sent.is_err() {
                         return;

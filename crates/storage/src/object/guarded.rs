@@ -173,9 +173,9 @@ impl Guarded {
                 }
                 let running = self.guard.meter.start(operation, attempt);
                 let outcome = request(attempt).await;
-                let told = outcome.as_ref().map(&bytes_of).map_err(|error| error.kind);
-                running.end(told);
-                asking.end(told.map(drop));
+                let measured = outcome.as_ref().map(&bytes_of).map_err(|error| error.kind);
+                running.end(measured);
+                asking.end(measured.map(drop));
                 (admission, outcome)
             };
             let error = match outcome {

@@ -20,7 +20,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(600);
 /// Maximum number of idle connections to a store; about the usual number of requests in flight.
 const IDLE_CONNECTIONS_MAX: usize = 64;
 /// Maximum length of a response body that is searched for the error code and shown to the user.
-const BODY_TOLD_MAX: usize = 300;
+const BODY_CHARS_MAX: usize = 300;
 
 /// Error codes (of S3 and S3-compatible stores) that are worth a retry, although the status says that the request is at
 /// fault.
@@ -77,7 +77,7 @@ impl Refusal {
         Self {
             status,
             code,
-            body: body.chars().take(BODY_TOLD_MAX).collect(),
+            body: body.chars().take(BODY_CHARS_MAX).collect(),
         }
     }
 

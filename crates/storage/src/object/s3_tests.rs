@@ -63,7 +63,10 @@ async fn s3_conforms() {
     let place = Place::start();
     conforms(&place.repository(json!({"buffer_size": "5mb", "read_timeout": "20s"}))).await;
     let upload = place.proxy.stats();
-    let begun = upload.asked.iter().filter(|asked| asked.target.ends_with("?uploads="));
+    let begun = upload
+        .asked
+        .iter()
+        .filter(|request| request.target.ends_with("?uploads="));
     assert_eq!(begun.count(), 2, "large files go in parts");
     let stored = place.gateway.object_file("bucket", "some/where/up/load");
     assert_eq!(stored.metadata().expect("the object").len(), 11 << 20);
@@ -139,7 +142,7 @@ async fn every_fault_ends_in_the_right_answer_or_a_typed_error() {
 async fn a_store_that_stays_away_is_unavailable_after_so_many_requests() {
     let place = Place::start();
     let objects = place.repository(json!({"max_retries": 2}));
-    for (fault, told, requests) in [
+    for (fault, expected, requests) in [
         (Fault::SlowDown, ObjectErrorKind::Busy, 3..=3),
         // The HTTP client itself retries a pooled connection that ends before it answers.
         (Fault::Reset, ObjectErrorKind::Unavailable, 3..=6),
@@ -152,7 +155,7 @@ async fn a_store_that_stays_away_is_unavailable_after_so_many_requests() {
         place.faults([Rule::share(fault, 1.0)]);
         place.proxy.reset();
         let outcome = kind(objects.read("k", 0..10).await);
-        assert_eq!(outcome, told, "{fault:?}");
+        assert_eq!(outcome, expected, "{fault:?}");
         let made = place.proxy.stats().requests;
         assert!(requests.contains(&made), "{fault:?}: {made}");
     }

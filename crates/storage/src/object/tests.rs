@@ -310,12 +310,12 @@ async fn requests_to_a_busy_store_are_retried() {
     );
     assert_eq!(stats.latencies.iter().sum::<u64>(), 3);
 
-    for (fate, told) in [
+    for (fate, expected) in [
         (Fate::Busy, ObjectErrorKind::Busy),
         (Fate::Silent, ObjectErrorKind::Unavailable),
     ] {
         let objects = guarded(Unlucky::new([fate; 99]));
-        assert_eq!(kind(objects.read("k", 0..1).await), told);
+        assert_eq!(kind(objects.read("k", 0..1).await), expected);
         assert_eq!(
             objects.meter().stats(Operation::Get).requests,
             4,
@@ -327,14 +327,14 @@ async fn requests_to_a_busy_store_are_retried() {
 /// An overloaded store is reachable: without requests firn could not detect that it has capacity again.
 #[tokio::test]
 async fn only_an_unreachable_store_gets_no_more_requests() {
-    for (fate, asked) in [(Fate::Busy, 40), (Fate::Silent, 16)] {
+    for (fate, requests) in [(Fate::Busy, 40), (Fate::Silent, 16)] {
         let objects = guarded(Unlucky::new([fate; 40]));
         for _ in 0..10 {
             objects.info("k").await.expect_err("the store fails");
         }
         let made = objects.meter().stats(Operation::Head).requests;
         // Probes are counted too.
-        assert!((asked..=40).contains(&made), "{fate:?}: {made}");
+        assert!((requests..=40).contains(&made), "{fate:?}: {made}");
         assert_eq!(made == 40, fate == Fate::Busy, "{fate:?}: {made}");
     }
     // The store recovers, and the breaker closes.
@@ -488,13 +488,13 @@ async fn no_more_requests_than_the_limit_are_in_flight() {
         guard.limit = limit.clone();
         Guarded::new(Arc::clone(&store) as Arc<dyn Requests>, guard)
     });
-    let asked: Vec<_> = (0..30)
+    let reads: Vec<_> = (0..30)
         .map(|at| {
             let objects = repositories[at % 2].clone();
             tokio::spawn(async move { kind(objects.info("k").await) })
         })
         .collect();
-    for one in asked {
+    for one in reads {
         assert_eq!(one.await.expect("no panic"), ObjectErrorKind::NotFound);
     }
     assert_eq!(store.0.lock().1, 3);

@@ -156,16 +156,16 @@ impl Repository {
     /// Returns the current state. Concurrent calls share one read of the log: a read that began after a call is recent
     /// enough for it.
     pub async fn state(&self) -> Result<Arc<State>> {
-        let ticket = self.asked.fetch_add(1, Ordering::AcqRel);
+        let ticket = self.state_calls.fetch_add(1, Ordering::AcqRel);
         let mut known = self.known.lock().await;
-        if ticket < self.answered.load(Ordering::Acquire)
+        if ticket < self.answered_calls.load(Ordering::Acquire)
             && let Some(known) = &*known
         {
             return Ok(Arc::clone(known));
         }
-        let answers = self.asked.load(Ordering::Acquire);
+        let answers = self.state_calls.load(Ordering::Acquire);
         let state = self.read_on(&mut known).await?;
-        self.answered.store(answers, Ordering::Release);
+        self.answered_calls.store(answers, Ordering::Release);
         Ok(state)
     }
 

@@ -66,8 +66,8 @@ pub struct Repository {
     /// State at the last known commit; `None`: not read yet.
     known: Mutex<Option<Arc<State>>>,
     /// Number of calls that need the state, and number of those that the last read of the log covers.
-    asked: AtomicU64,
-    answered: AtomicU64,
+    state_calls: AtomicU64,
+    answered_calls: AtomicU64,
     /// Writes in progress in this process, by their mark in `pending`.
     running: parking_lot::Mutex<BTreeSet<String>>,
     /// Held during a sweep of this instance: any other open sweep of this instance has failed.
@@ -97,8 +97,8 @@ impl Repository {
             instance: Instance::begin(&writer),
             writer,
             known: Mutex::new(None),
-            asked: AtomicU64::new(0),
-            answered: AtomicU64::new(0),
+            state_calls: AtomicU64::new(0),
+            answered_calls: AtomicU64::new(0),
             running: parking_lot::Mutex::default(),
             sweeping: Mutex::default(),
             remembered: parking_lot::Mutex::default(),

@@ -180,8 +180,8 @@ mod tests {
         assert_eq!(remembered.indices.len(), fit);
         assert!(remembered.bytes <= CACHE_BYTES_MAX);
         // Forgotten manifests free space.
-        let kept = HashMap::from([("1".to_owned(), 1)]);
-        remembered.retain(&State::default(), &kept);
+        let retained = HashMap::from([("1".to_owned(), 1)]);
+        remembered.retain(&State::default(), &retained);
         assert_eq!((remembered.indices.len(), remembered.bytes), (1, 800_200));
     }
 }

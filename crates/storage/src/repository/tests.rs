@@ -396,7 +396,7 @@ async fn a_sweep_that_was_open_already_and_ends_before_the_commit_is_heard_of() 
 async fn a_writer_that_is_killed_at_any_step_leaves_nothing_visible() {
     for steps in 0..50 {
         let store = Store::new();
-        add(&open(&store, "b"), "kept", &[1, 9]).await;
+        add(&open(&store, "b"), "retained", &[1, 9]).await;
         let killed = open(&store, "a");
         store.steps_left.store(steps, Ordering::Relaxed);
         let work = async {
@@ -410,7 +410,7 @@ async fn a_writer_that_is_killed_at_any_step_leaves_nothing_visible() {
                 filters: Vec::new(),
             };
             let index = killed.put_index("uuid", &index).await?;
-            let mut manifest = killed.snapshot("kept").await?;
+            let mut manifest = killed.snapshot("retained").await?;
             manifest.name = "new".to_owned();
             manifest.indices = [("logs".to_owned(), index)].into();
             let entry = SnapshotEntry {
@@ -423,7 +423,7 @@ async fn a_writer_that_is_killed_at_any_step_leaves_nothing_visible() {
                 .add_snapshot(&entry, &keys_of(&[1, 2, 3]), &writing.basis)
                 .await?;
             killed.end_writing(writing).await?;
-            killed.remove_snapshots(&["kept".to_owned()]).await?;
+            killed.remove_snapshots(&["retained".to_owned()]).await?;
             Ok::<(), Error>(())
         };
         let is_done = work.await.is_ok();
@@ -558,8 +558,8 @@ async fn those_who_ask_at_the_same_time_share_a_look_at_the_log() {
     let (repository, other) = (open(&store, "a"), open(&store, "b"));
     add(&repository, "one", &[1]).await;
     let looks = store.info_count.load(Ordering::Relaxed);
-    let asked: Vec<_> = (0..20).map(|_| repository.state()).collect();
-    for state in futures_util::future::join_all(asked).await {
+    let reads: Vec<_> = (0..20).map(|_| repository.state()).collect();
+    for state in futures_util::future::join_all(reads).await {
         assert_eq!(state.unwrap().snapshots.len(), 1);
     }
     let looks = store.info_count.load(Ordering::Relaxed) - looks;

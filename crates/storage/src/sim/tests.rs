@@ -13,7 +13,7 @@ fn synced_bytes_and_names_survive_and_nothing_else_must() {
         let dir = Path::new("a");
         disk.create_dir_all(dir).unwrap();
         disk.sync_dir(Path::new("")).unwrap();
-        let file = disk.create_append(&dir.join("kept")).unwrap();
+        let file = disk.create_append(&dir.join("synced")).unwrap();
         file.append(b"durable").unwrap();
         file.sync().unwrap();
         disk.sync_dir(dir).unwrap();
@@ -23,12 +23,12 @@ fn synced_bytes_and_names_survive_and_nothing_else_must() {
         other.sync().unwrap();
 
         let crashed = disk.crash(seed);
-        let bytes = crashed.read(&dir.join("kept")).unwrap();
+        let bytes = crashed.read(&dir.join("synced")).unwrap();
         assert!(bytes.starts_with(b"durable"), "seed {seed}: {bytes:?}");
         unsynced_seen[usize::from(crashed.exists(&dir.join("unsynced")).unwrap())] = true;
         assert_eq!(
-            crashed.read(&dir.join("kept")).unwrap(),
-            disk.crash(seed).read(&dir.join("kept")).unwrap()
+            crashed.read(&dir.join("synced")).unwrap(),
+            disk.crash(seed).read(&dir.join("synced")).unwrap()
         );
     }
     assert_eq!(unsynced_seen, [true, true]);

@@ -232,8 +232,8 @@ fn a_full_disk_is_survived() {
     disk.set_capacity(u64::MAX);
     assert!(wal.failure().is_none());
     assert_eq!(wal.sync_blocking(lost).unwrap_err().kind(), ErrorKind::Internal);
-    let kept = wal.append(&[&payload(4, 0)]).unwrap();
-    wal.sync_blocking(kept).unwrap();
+    let appended = wal.append(&[&payload(4, 0)]).unwrap();
+    wal.sync_blocking(appended).unwrap();
     assert_eq!(reopen(&disk.crash(5), 0).unwrap().1, [(1, 1), (2, 4)]);
     assert_eq!(wal.operations(), 2);
 }
@@ -513,9 +513,9 @@ struct Expected {
 impl Expected {
     /// Checks that `seen` is every acknowledged record once and in order, then a part of the open ones.
     fn check(&self, seen: &[(u64, u64)]) {
-        let is_kept = |entry: &&(u64, u64)| entry.0 >= self.keep_from;
-        let seen: Vec<_> = seen.iter().filter(is_kept).copied().collect();
-        let must: Vec<_> = self.acknowledged.iter().filter(is_kept).copied().collect();
+        let is_retained = |entry: &&(u64, u64)| entry.0 >= self.keep_from;
+        let seen: Vec<_> = seen.iter().filter(is_retained).copied().collect();
+        let must: Vec<_> = self.acknowledged.iter().filter(is_retained).copied().collect();
         assert!(seen.starts_with(&must), "acknowledged {must:?}, found {seen:?}");
         let rest = &seen[must.len()..];
         assert!(

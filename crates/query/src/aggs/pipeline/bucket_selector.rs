@@ -27,7 +27,7 @@ impl Parent for BucketSelector {
 
     fn apply(&self, _: usize, sub: &Aggregations, buckets: &mut Buckets, steps: &mut Steps) -> Result<()> {
         let paths = self.0.bind(sub)?;
-        let mut kept = Vec::new();
+        let mut selected = Vec::new();
         for bucket in std::mem::take(&mut buckets.buckets) {
             let mut variables = Vec::with_capacity(paths.len());
             for (name, path) in &paths {
@@ -38,10 +38,10 @@ impl Parent for BucketSelector {
                 values: &[],
             };
             if self.0.script.boolean(&scope, steps)? {
-                kept.push(bucket);
+                selected.push(bucket);
             }
         }
-        buckets.buckets = kept;
+        buckets.buckets = selected;
         Ok(())
     }
 }

@@ -142,12 +142,12 @@ impl Parent for BucketSort {
     }
 
     fn apply(&self, _: usize, sub: &Aggregations, buckets: &mut Buckets, _: &mut Steps) -> Result<()> {
-        let mut kept = std::mem::take(&mut buckets.buckets);
+        let mut sorted = std::mem::take(&mut buckets.buckets);
         if !self.sort.is_empty() {
-            kept = self.sorted(sub, kept)?;
+            sorted = self.sorted(sub, sorted)?;
         }
         let size = self.size.unwrap_or(usize::MAX);
-        buckets.buckets = kept.into_iter().skip(self.from).take(size).collect();
+        buckets.buckets = sorted.into_iter().skip(self.from).take(size).collect();
         Ok(())
     }
 }

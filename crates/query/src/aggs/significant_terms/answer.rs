@@ -59,8 +59,8 @@ impl SignificantTermsPartial {
     pub(in crate::aggs) fn cut(&mut self, terms: &SignificantTerms) {
         let ranked = self.ranked(terms, terms.shard_min_doc_count, terms.shard_size());
         self.buckets = ranked.into_iter().map(|(key, bucket, _)| (key, bucket)).collect();
-        let kept = &self.buckets;
-        self.background.retain(|key, _| kept.contains_key(key));
+        let buckets = &self.buckets;
+        self.background.retain(|key, _| buckets.contains_key(key));
     }
 
     /// Returns the candidates with the highest scores; ties sort by key.

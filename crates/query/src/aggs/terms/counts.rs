@@ -88,10 +88,10 @@ impl StoredCounts {
             if all_named || certain || keep == 0 {
                 let is_cut = ranked.len() > keep || !all_named;
                 ranked.truncate(keep);
-                let kept: u64 = ranked.iter().map(|(_, count)| count).sum();
+                let returned: u64 = ranked.iter().map(|(_, count)| count).sum();
                 return Ok(First {
                     counts: ranked,
-                    other_doc_count: total - kept,
+                    other_doc_count: total - returned,
                     is_cut,
                 });
             }
@@ -156,9 +156,9 @@ mod tests {
             wanted.truncate(keep);
             let stored = StoredCounts(maps.into_iter().map(|map| Arc::new(Counts(map)) as Arc<dyn ValueCounts>).collect());
             let first = stored.first(&known, keep).unwrap();
-            let kept: u64 = wanted.iter().map(|(_, count)| count).sum();
+            let returned: u64 = wanted.iter().map(|(_, count)| count).sum();
             prop_assert_eq!(&first.counts, &wanted);
-            prop_assert_eq!(first.other_doc_count, total - kept);
+            prop_assert_eq!(first.other_doc_count, total - returned);
             prop_assert_eq!(first.is_cut, distinct > keep);
         }
     }

@@ -200,7 +200,7 @@ fn insert(buckets: &mut HashMap<KeyBytes, Bucket>, key: KeyBytes, bucket: Bucket
 
 /// The buckets that a shard reports for one parent.
 pub(super) struct CutRow {
-    pub(super) kept: Vec<Entry>,
+    pub(super) top: Vec<Entry>,
     other_doc_count: u64,
     /// Some candidates were left out.
     is_cut: bool,
@@ -211,7 +211,7 @@ pub(super) fn cut_row(parent: u32, counts: &[u32], cut: &Cut) -> CutRow {
     // Keys ascend, so among equal counts a later key loses, unless the order prefers later keys.
     let by_count_alone = cut.is_by_count_then_key();
     let keep = if cut.keep == 0 { usize::MAX } else { cut.keep };
-    let mut kept: Vec<Entry> = Vec::new();
+    let mut top: Vec<Entry> = Vec::new();
     let (mut total, mut candidates, mut floor) = (0u64, 0usize, 0u32);
     for (key, &count) in counts.iter().enumerate() {
         if count == 0 {
@@ -222,25 +222,25 @@ pub(super) fn cut_row(parent: u32, counts: &[u32], cut: &Cut) -> CutRow {
         if count <= floor {
             continue;
         }
-        kept.push(Entry {
+        top.push(Entry {
             parent,
             key: key as u64,
             count: count.into(),
         });
-        if kept.len() >= keep.saturating_mul(2) {
-            kept.select_nth_unstable_by(keep - 1, |a, b| cut.compare(a, b));
-            kept.truncate(keep);
+        if top.len() >= keep.saturating_mul(2) {
+            top.select_nth_unstable_by(keep - 1, |a, b| cut.compare(a, b));
+            top.truncate(keep);
             if by_count_alone {
-                floor = kept.iter().map(|entry| entry.count as u32).min().unwrap_or_default();
+                floor = top.iter().map(|entry| entry.count as u32).min().unwrap_or_default();
             }
         }
     }
-    kept.sort_unstable_by(|a, b| cut.compare(a, b));
-    kept.truncate(keep);
+    top.sort_unstable_by(|a, b| cut.compare(a, b));
+    top.truncate(keep);
     CutRow {
-        other_doc_count: total - kept.iter().map(|entry| entry.count).sum::<u64>(),
-        is_cut: candidates > kept.len(),
-        kept,
+        other_doc_count: total - top.iter().map(|entry| entry.count).sum::<u64>(),
+        is_cut: candidates > top.len(),
+        top,
     }
 }
 
@@ -257,7 +257,7 @@ fn cut_entries(
             list.push(entry);
         }
     }
-    let (mut kept, mut errors) = (Vec::new(), Vec::new());
+    let (mut top, mut errors) = (Vec::new(), Vec::new());
     for (mut list, partial) in by_parent.into_iter().zip(partials) {
         partial.shards = 1;
         let mut error = 0;
@@ -273,9 +273,9 @@ fn cut_entries(
             list.truncate(cut.keep);
         }
         errors.push(error);
-        kept.extend(list);
+        top.extend(list);
     }
-    (kept, errors)
+    (top, errors)
 }
 
 impl TermsCollector {
@@ -313,12 +313,12 @@ impl TermsCollector {
             };
             let mut error = 0;
             if row.is_cut && by_count_descending {
-                error = row.kept.last().map_or(0, |last| last.count);
+                error = row.top.last().map_or(0, |last| last.count);
             } else if row.is_cut && !by_key {
                 partial.error_unbounded = true;
             }
             errors.push(error);
-            entries.extend(row.kept.into_iter().map(|entry| (entry, 0)));
+            entries.extend(row.top.into_iter().map(|entry| (entry, 0)));
             partials.push(partial);
         }
         self.table.memory().take(entries.len() * BUCKET_BYTES)?;

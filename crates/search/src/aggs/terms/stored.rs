@@ -107,7 +107,7 @@ impl ValueCounts for SegmentCounts {
 
     fn most_frequent(&self, count: usize) -> Result<(Vec<(KeyBytes, u64)>, u64)> {
         // One more entry gives the highest count of the others.
-        let mut entries = cut_row(0, &self.counts, &Cut::most_frequent(count.saturating_add(1))).kept;
+        let mut entries = cut_row(0, &self.counts, &Cut::most_frequent(count.saturating_add(1))).top;
         let floor = entries.get(count).map_or(0, |entry| entry.count);
         entries.truncate(count);
         entries.sort_unstable_by_key(|entry| entry.key);

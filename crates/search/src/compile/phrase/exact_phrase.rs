@@ -132,17 +132,17 @@ impl Exact {
 
 /// Retains those of `starts` that are in `positions` shifted by `shift`; both ascend.
 fn keep_common(starts: &mut Vec<u32>, positions: &[u32], shift: u32) {
-    let (mut kept, mut left, mut right) = (0, 0, 0);
+    let (mut retained, mut left, mut right) = (0, 0, 0);
     while left < starts.len() && right < positions.len() {
         let (start, position) = (starts[left], positions[right] + shift);
         if start == position {
-            starts[kept] = start;
-            kept += 1;
+            starts[retained] = start;
+            retained += 1;
         }
         left += usize::from(start <= position);
         right += usize::from(position <= start);
     }
-    starts.truncate(kept);
+    starts.truncate(retained);
 }
 
 fn count_common(starts: &[u32], positions: &[u32]) -> u32 {

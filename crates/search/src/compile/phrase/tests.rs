@@ -98,7 +98,7 @@ fn read(mut scorer: Box<dyn Scorer>) -> Vec<(DocId, Score)> {
 }
 
 /// Returns all documents, found by one query per document.
-fn asked(mut scorer: Box<dyn Scorer>, step: DocId, max_doc: DocId) -> Vec<DocId> {
+fn found_one_by_one(mut scorer: Box<dyn Scorer>, step: DocId, max_doc: DocId) -> Vec<DocId> {
     let mut all = Vec::new();
     let mut doc = 0;
     while doc < max_doc {
@@ -176,7 +176,7 @@ fn finds_and_scores_as_tantivy_does() {
                         .map(|(doc, _)| *doc)
                         .filter(|doc| doc % step == 0)
                         .collect();
-                    assert_eq!(asked(open(), step, 40), wanted, "{what} by steps of {step}");
+                    assert_eq!(found_one_by_one(open(), step, 40), wanted, "{what} by steps of {step}");
                 }
             }
         }
@@ -247,7 +247,7 @@ fn finds_what_is_no_longer_than_the_slop() {
                 assert!(all.iter().all(|(_, score)| *score > 0.0), "{what}: {all:?}");
                 for step in [1, 3] {
                     let wanted: Vec<DocId> = wanted.iter().copied().filter(|doc| doc % step == 0).collect();
-                    assert_eq!(asked(open(), step, 40), wanted, "{what} by steps of {step}");
+                    assert_eq!(found_one_by_one(open(), step, 40), wanted, "{what} by steps of {step}");
                 }
             }
         }

@@ -54,8 +54,8 @@ mod tests {
         let mut nearest = Nearest::new(2);
         let found = [("b", 0.5), ("d", 1.0), ("a", 0.5), ("b", 0.5), ("c", 0.25), ("a", 0.5)];
         let taken = found.map(|(term, similarity)| nearest.add(term.as_bytes(), similarity, || Ok(true)).unwrap());
-        let kept: Vec<&str> = nearest.terms.iter().map(|(_, term)| term.as_str()).collect();
-        assert_eq!(kept, ["d", "a"]);
+        let retained: Vec<&str> = nearest.terms.iter().map(|(_, term)| term.as_str()).collect();
+        assert_eq!(retained, ["d", "a"]);
         assert_eq!(taken, [true, true, true, false, false, true]);
     }
 

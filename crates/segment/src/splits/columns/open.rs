@@ -28,7 +28,7 @@ const DICTIONARY_END_BYTES: u64 = 8 << 10;
 
 thread_local! {
     /// `Some`: the next read of a whole column in this thread only finds out whether it is stored in runs.
-    static ASKED: RefCell<Option<Option<StoredRuns>>> = const { RefCell::new(None) };
+    static PENDING: RefCell<Option<Option<StoredRuns>>> = const { RefCell::new(None) };
 }
 
 /// A column in runs.
@@ -53,14 +53,14 @@ impl StoredRuns {
     /// Returns the column behind a slice of Tantivy's columnar file; `None`: it is not stored in runs. A slice offers
     /// no way to ask for this but a read, so a thread-local variable carries the answer.
     pub(crate) fn behind(slice: &FileSlice) -> Option<Self> {
-        ASKED.set(Some(None));
+        PENDING.set(Some(None));
         let _ = slice.read_bytes();
-        ASKED.take().flatten()
+        PENDING.take().flatten()
     }
 
     /// Answers a running [`StoredRuns::behind`] of this thread. Returns false if there is none.
     pub(super) fn tell(files: &Arc<SplitFiles>, part: usize, column: usize) -> bool {
-        ASKED.with_borrow_mut(|asked| match asked {
+        PENDING.with_borrow_mut(|pending| match pending {
             Some(answer) => {
                 *answer = Some(Self {
                     files: Arc::clone(files),

@@ -139,8 +139,8 @@ async fn each_broken_promise_is_named() {
     let check = async |flaw, words: &str| {
         let (objects, _) = flawed(flaw);
         let found = analyze("r", &objects, &options()).await.expect("an analysis");
-        let told = found.violations.join("; ");
-        assert!(told.contains(words), "{flaw:?}: {told}");
+        let joined = found.violations.join("; ");
+        assert!(joined.contains(words), "{flaw:?}: {joined}");
     };
     check(Flaw::IgnoresConditions, "conditional writes are not atomic: 6 of 6").await;
     check(Flaw::ComparesFirst, "conditional writes are not atomic").await;

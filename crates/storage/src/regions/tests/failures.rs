@@ -62,9 +62,9 @@ fn a_place_that_is_given_away_while_it_is_read_is_not_served() {
     assert_eq!(read(&cache, &split.0), truth(&split.1, &(0..1)));
     assert_eq!(cache.stats().damaged_pages, 0);
     // The other object has the slot now, and its page is sound.
-    let asked = other.1.count();
+    let requests = other.1.count();
     assert_eq!(read(&cache, &other.0), truth(&other.1, &(0..1)));
-    assert_eq!(other.1.count(), asked);
+    assert_eq!(other.1.count(), requests);
 }
 
 #[test]

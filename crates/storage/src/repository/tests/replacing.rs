@@ -105,7 +105,7 @@ async fn what_was_written_for_a_rewriting_and_swept_meanwhile_is_written_again()
 
 #[tokio::test]
 async fn a_rewriting_that_is_killed_at_any_step_leaves_the_old_or_the_new_whole() {
-    let (mut kept_old, mut has_new) = (0, 0);
+    let (mut has_old, mut has_new) = (0, 0);
     for steps in 0..60 {
         let store = Store::new();
         add(&open(&store, "a"), "old", &[1, 2]).await;
@@ -124,7 +124,7 @@ async fn a_rewriting_that_is_killed_at_any_step_leaves_the_old_or_the_new_whole(
             false => &[1, 2],
         };
         match expected {
-            [1, 2] => kept_old += 1,
+            [1, 2] => has_old += 1,
             _ => has_new += 1,
         }
         for id in 1..=3 {
@@ -137,7 +137,7 @@ async fn a_rewriting_that_is_killed_at_any_step_leaves_the_old_or_the_new_whole(
             .unwrap_or_else(|error| panic!("step {steps}: {error}"));
         assert_eq!(splits_of(&again, "old").await, [split(2).key(), split(3).key()]);
         if is_done {
-            assert!(kept_old > 3 && has_new > 3, "{kept_old} and {has_new}");
+            assert!(has_old > 3 && has_new > 3, "{has_old} and {has_new}");
             return;
         }
     }

@@ -383,13 +383,13 @@ async fn replace_on(
         return Ok(None);
     };
     let before = repository.manifest(&old).await?;
-    let mut kept = HashSet::new();
+    let mut referenced = HashSet::new();
     for index in before.indices.values() {
-        kept.extend(repository.index(index).await?.keys());
+        referenced.extend(repository.index(index).await?.keys());
     }
     let mut written = HashSet::new();
     for _ in 0..16 {
-        for id in splits.iter().filter(|id| !kept.contains(&split(**id).key())) {
+        for id in splits.iter().filter(|id| !referenced.contains(&split(**id).key())) {
             if written.insert(split(*id).key()) {
                 repository.put(&split(*id).key(), vec![*id; 10].into()).await?;
             }
