@@ -119,7 +119,7 @@ pub fn cost(
 
 /// Returns the cost estimate that a tenant may see, from the number of unopened splits and the size
 /// of all footers.
-pub fn told_to_tenant(
+pub fn cost_for_tenant(
     shards: &[ShardSearch],
     request: &Arc<SearchRequest>,
     ctx: &RequestContext,
@@ -127,7 +127,7 @@ pub fn told_to_tenant(
     limits: &SearchLimits,
     unopened: Unopened,
 ) -> Result<SearchReads> {
-    cost::tenant::told(shards, request, ctx, now_ms, limits, unopened)
+    cost::tenant::cost_for_tenant(shards, request, ctx, now_ms, limits, unopened)
 }
 
 /// Runs a search and returns its first page.

@@ -84,7 +84,7 @@ struct Part {
 }
 
 /// Computes the estimate that a tenant may see for a search of these shards, and of splits that were not opened.
-pub(crate) fn told(
+pub(crate) fn cost_for_tenant(
     shards: &[ShardSearch],
     request: &Arc<SearchRequest>,
     ctx: &RequestContext,
@@ -133,23 +133,23 @@ pub(crate) fn told(
 }
 
 /// Returns the reported bytes, unless the real ones are more.
-fn at_least(told: u64, real: u64) -> u64 {
-    match told < real {
+fn at_least(reported: u64, real: u64) -> u64 {
+    match reported < real {
         true => power_of_two(real),
-        false => told,
+        false => reported,
     }
 }
 
 /// Returns the reported requests and bytes of a kind, unless the real ones are more; `whole` is the size of the
 /// kind in the splits.
-fn at_least_whole(told: (u64, u64), real: (u64, u64), whole: u64) -> (u64, u64) {
-    let requests = match told.0 < real.0.min(pieces(whole)) {
+fn at_least_whole(reported: (u64, u64), real: (u64, u64), whole: u64) -> (u64, u64) {
+    let requests = match reported.0 < real.0.min(pieces(whole)) {
         true => pieces(whole),
-        false => told.0,
+        false => reported.0,
     };
-    let bytes = match told.1 < real.1.min(whole) {
+    let bytes = match reported.1 < real.1.min(whole) {
         true => whole,
-        false => told.1,
+        false => reported.1,
     };
     (requests, bytes)
 }
