@@ -11,6 +11,7 @@ pub mod capabilities;
 pub mod conformance;
 pub mod context;
 pub mod cost;
+pub mod disclosure;
 pub mod document;
 pub mod fair_semaphore;
 pub mod fields;
@@ -28,6 +29,7 @@ pub mod tiers;
 mod traits;
 
 pub use capabilities::{Capabilities, Capability, Knowledge};
+pub use disclosure::Disclosed;
 pub use fair_semaphore::{FairPermit, FairSemaphore};
 pub use firn_model::{Error, ErrorKind, Result};
 pub use progress::Progress;

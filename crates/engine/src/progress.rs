@@ -6,12 +6,17 @@ use std::time::Duration;
 use firn_model::Error;
 use firn_query::search::{SearchResponse, SearchShards, TotalHits};
 
+use crate::Scope;
+use crate::disclosure::rules;
+
 /// Holder of the latest partial result of a running search. A search whose [`RequestContext`](crate::RequestContext)
 /// carries one publishes at intervals; readers get the latest result.
 #[derive(Debug)]
 pub struct Progress {
     every: Duration,
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
+    /// Caller to which failures are disclosed; `None`: an operator.
+    reader: Option<Arc<Scope>>,
 }
 
 #[derive(Debug, Default)]
@@ -37,7 +42,18 @@ impl Progress {
     pub fn every(every: Duration) -> Self {
         Self {
             every,
-            state: Mutex::default(),
+            state: Arc::default(),
+            reader: None,
+        }
+    }
+
+    /// Returns a holder of the same result, for an engine that publishes to a reader with this scope: failures are
+    /// disclosed as in the final answer.
+    pub(crate) fn disclosed_to(&self, reader: &Arc<Scope>) -> Self {
+        Self {
+            every: self.every,
+            state: Arc::clone(&self.state),
+            reader: Some(Arc::clone(reader)),
         }
     }
 
@@ -69,7 +85,10 @@ impl Progress {
     }
 
     /// Sets the shards that failed so far; every later publication lists them.
-    pub fn fail(&self, failures: Vec<(String, u32, Error)>) {
+    pub fn fail(&self, mut failures: Vec<(String, u32, Error)>) {
+        if let Some(reader) = &self.reader {
+            rules::disclose_failures(reader, &mut failures);
+        }
         self.state().failures = failures;
     }
 

@@ -30,7 +30,7 @@ pub struct QuarantinedFolder {
 /// unlimited, and with [`crate::ErrorKind::ResourceNotFound`] for an unknown id.
 #[async_trait]
 pub trait QuarantinedFolders: Send + Sync {
-    /// Returns the number of folders; 0 for a limited scope. Cheap.
+    /// Returns the number of folders. Cheap.
     fn quarantined_count(&self, ctx: &RequestContext) -> u64;
 
     /// Returns all folders.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use firn_model::{Error, ErrorKind, Result};
+use firn_model::Result;
 use firn_query::Cancel;
 
 use crate::{Progress, Scope, Work};
@@ -55,15 +55,6 @@ pub struct RequestContext {
     pub waiting: Option<Cancel>,
 }
 
-/// Message that tenants see instead of an error that would reveal the location of a snapshot repository.
-fn hidden(kind: ErrorKind) -> Option<&'static str> {
-    match kind {
-        ErrorKind::Unavailable => Some("the snapshot repository does not answer"),
-        ErrorKind::Repository => Some("the snapshot repository is damaged or incomplete"),
-        _ => None,
-    }
-}
-
 impl RequestContext {
     /// Returns the context of an operator's request that starts now.
     pub fn new() -> Self {
@@ -111,32 +102,7 @@ impl RequestContext {
         self.waiting.as_ref().unwrap_or(&self.cancel)
     }
 
-    /// Returns the error that the client sees instead of `error`. If the scope is limited, a missing name and a
-    /// forbidden name get the same error. No tenant sees where a snapshot repository is or how its objects are named.
-    pub fn tell(&self, error: Error) -> Error {
-        match error.kind() {
-            ErrorKind::IndexNotFound if !self.scope.is_unlimited() => {
-                self.scope.refusal(self.action, error.index().unwrap_or_default())
-            }
-            kind if self.hides(&error) => {
-                let told = Error::new(kind, hidden(kind).unwrap_or_default());
-                match error.index() {
-                    Some(index) => told.with_index(index),
-                    None => told,
-                }
-            }
-            _ => error,
-        }
-    }
-
-    /// Whether [`RequestContext::tell`] hides the details of a snapshot repository failure from the client; then the
-    /// log has to record them.
-    pub fn hides(&self, error: &Error) -> bool {
-        let is_said = |sentence| error.reason() == sentence && error.cause().is_none();
-        self.scope.tenant_id().is_some() && hidden(error.kind()).is_some_and(|sentence| !is_said(sentence))
-    }
-
-    /// Fails with [`ErrorKind::Cancelled`] once the work should stop.
+    /// Fails with [`crate::ErrorKind::Cancelled`] once the work should stop.
     pub fn check(&self) -> Result<()> {
         self.cancel.check()
     }
@@ -145,39 +111,5 @@ impl RequestContext {
 impl Default for RequestContext {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use firn_model::tenant::TenantId;
-
-    use super::*;
-
-    #[test]
-    fn no_tenant_sees_the_location_of_a_repository() {
-        let of = |scope: crate::Scope| RequestContext {
-            scope: Arc::new(scope),
-            ..RequestContext::new()
-        };
-        let acme = of(crate::Scope::tenant(TenantId::parse("acme").unwrap()));
-        let error = |kind| {
-            let cause = Error::new(kind, "GET http://store:9000/bucket/splits/39/a");
-            Error::new(kind, "object [splits/39/a]: refused")
-                .caused_by(cause)
-                .with_index("logs")
-        };
-        for kind in [ErrorKind::Unavailable, ErrorKind::Repository] {
-            assert!(acme.hides(&error(kind)));
-            let told = acme.tell(error(kind));
-            assert_eq!((told.kind(), told.index()), (kind, Some("logs")));
-            assert!(!told.to_string().contains("splits") && told.cause().is_none(), "{told}");
-            assert!(told.reason().contains("repository"), "{told}");
-            assert!(!acme.hides(&told), "the hidden text hides nothing further");
-            let operator = of(crate::Scope::operator());
-            assert!(!operator.hides(&error(kind)));
-            assert!(operator.tell(error(kind)).to_string().contains("http://store"));
-        }
-        assert!(!acme.hides(&error(ErrorKind::IllegalArgument)));
     }
 }

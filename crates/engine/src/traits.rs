@@ -35,6 +35,9 @@ use crate::tiers::Tiers;
 ///
 /// No method has a default body: an engine that cannot do or say something lacks a [`Capability`] and says so. The
 /// cases of the conformance suite hold every engine to that.
+///
+/// A request reads no more than its scope allows ([`crate::Scope`]). Which part of the answer its caller may see is
+/// decided outside of the engine, in [`crate::disclosure`].
 #[async_trait]
 pub trait Engine: Send + Sync + 'static {
     /// Returns what the engine can do beyond what every engine must. It does not change while the engine is open.
@@ -147,7 +150,8 @@ pub trait Engine: Send + Sync + 'static {
     /// without [`Capability::UnusedIndices`]: then no index was removed, and some may be unused.
     async fn drop_unused_of(&self, ctx: &RequestContext, tenant: TenantId) -> Result<Knowledge<Vec<String>>>;
 
-    /// Returns documents, bytes, segments and counters of every shard of the target, by index name.
+    /// Returns documents, bytes, segments and counters of every shard of the target, by index name. For a tenant,
+    /// documents and bytes are its share.
     async fn stats(&self, ctx: &RequestContext, target: IndexTarget) -> Result<Vec<IndexStats>>;
 
     /// Returns how the shards of the target were recovered on this node, by index and number; unavailable shards are
@@ -157,7 +161,7 @@ pub trait Engine: Send + Sync + 'static {
     /// Returns the state of this node: disk, memory, pools, totals.
     async fn node_stats(&self, ctx: &RequestContext) -> Result<NodeStats>;
 
-    /// Returns the usage of this node by tenant name: of all tenants for an operator, of the tenant alone for a tenant.
+    /// Returns the usage of this node by tenant name, of all tenants.
     /// Reads more than counters: do not call it often. Unknown without [`Capability::TenantUsage`].
     async fn tenant_usage(&self, ctx: &RequestContext) -> Result<Knowledge<Vec<TenantUsage>>>;
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use firn_api::{ApiConfig, AsyncSearchLimits, Security};
 use firn_embedded::{ContextLimits, Embedded, EmbeddedConfig, TierPaths, Watermark};
-use firn_engine::{Engine, RequestContext};
+use firn_engine::{Disclosed, Engine, RequestContext};
 use firn_lifecycle::RetentionController;
 use firn_model::tier::Tier;
 use firn_storage::{Disk as _, RealDisk};
@@ -128,7 +128,7 @@ pub(crate) fn serve(
         .build()
         .context("cannot start the HTTP threads")?;
     runtime.block_on(async {
-        let engine: Arc<dyn Engine> = engine;
+        let engine: Arc<dyn Engine> = Arc::new(Disclosed::new(engine));
         let control = security::open(settings, is_secure)?;
         firn_api::set_cache_quotas(&control, engine.as_ref());
         let security = match is_secure {

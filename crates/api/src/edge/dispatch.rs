@@ -32,6 +32,7 @@ use crate::state::async_search_store::AsyncSearches;
 use crate::state::auth;
 use crate::state::auth::{Csrf, Gate, Known, OfSession, Revocation};
 use crate::state::config::{ApiConfig, Security};
+use crate::state::disclosure::disclose_error;
 use crate::state::discover_store::Discovers;
 use crate::state::edge::Edge;
 use crate::state::host::HostMeter;
@@ -343,7 +344,7 @@ impl Api {
             ..RequestContext::new()
         };
         *known = Some(ctx.clone());
-        let told = ctx.clone();
+        let caller = ctx.clone();
         let task = self.edge.tasks.start(
             route.action,
             format!("{} {path}", parts.method),
@@ -376,7 +377,7 @@ impl Api {
             .catch_unwind()
             .await
             .unwrap_or_else(|_| Err(Error::internal("a bug: the request's handler panicked, see the log").into()))
-            .map_err(|error| error.told(&told))?;
+            .map_err(|error| disclose_error(&caller, error))?;
         let holds = Holds {
             _task: task,
             _body: share,

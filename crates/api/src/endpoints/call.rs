@@ -14,6 +14,7 @@ use firn_query::search::IndexTarget;
 use serde_json::{Map, Value};
 
 use crate::state::auth::OfSession;
+use crate::state::disclosure;
 use crate::state::edge::Edge;
 use crate::state::request_record::{Timings, Viewed};
 use crate::wire::error::ApiError;
@@ -86,17 +87,9 @@ impl Call {
         self.params.target(self.captured("index"), defaults)
     }
 
-    /// Returns whether the caller may access the request of `asker`: as an operator by privilege, as the same caller,
-    /// or as an admin of the same tenant.
-    pub(crate) fn reaches(&self, asker: &Scope, operators: Privilege) -> bool {
-        if self.identity.has(operators) {
-            return true;
-        }
-        let caller = &self.ctx.scope;
-        let is_himself = caller.subject().is_some() && caller.subject() == asker.subject();
-        let is_admin =
-            caller.tenant_id().is_some() && self.identity.has(Privilege::ManageTenant) && !asker.is_viewing();
-        caller.tenant_id() == asker.tenant_id() && (is_himself || is_admin)
+    /// Returns whether the caller may access the request of `creator` ([`disclosure::may_reach`]).
+    pub(crate) fn reaches(&self, creator: &Scope, operators: Privilege) -> bool {
+        disclosure::may_reach(&self.identity, &self.ctx.scope, creator, operators)
     }
 
     /// Creates the context of work that continues after this request is answered, listed as `action`.
@@ -108,10 +101,9 @@ impl Call {
         }
     }
 
-    /// Returns whether the caller may end an answer that the request of `asker` left running or retained: its creator,
-    /// operators and an admin of its tenant may.
-    pub(crate) fn may_end(&self, asker: &Scope) -> bool {
-        self.ctx.scope.may_use(asker) || self.reaches(asker, Privilege::ManageCluster)
+    /// Returns whether the caller may end an answer of the request of `creator` ([`disclosure::may_end`]).
+    pub(crate) fn may_end(&self, creator: &Scope) -> bool {
+        disclosure::may_end(&self.identity, &self.ctx.scope, creator)
     }
 
     /// Parses the body as JSON; `None` if it is empty.

@@ -14,6 +14,7 @@ use crate::endpoints::aliases;
 use crate::endpoints::call::Call;
 use crate::endpoints::document_params::wait_for_active_shards;
 use crate::endpoints::settings::{defaults_of, print, settings_of};
+use crate::state::disclosure;
 use crate::state::edge::Edge;
 use crate::wire::error::ApiError;
 use crate::wire::params::open_and_closed;
@@ -194,12 +195,13 @@ fn refuse_aliases(call: &Call, target: &IndexTarget, metadata: &Metadata) -> Res
         let tenant = scope.tenant_id();
         tenant.is_some_and(|tenant| index.name_of_owner(tenant) == Some(name))
     };
-    // Other names from a tenant are refused as if they did not exist.
-    let refused = |part: &str, kind: &str, instead: &str| match scope.tenant_id() {
-        Some(_) => Err(scope.refusal(call.ctx.action, part)),
-        None => Err(Error::illegal_argument(format!(
-            "The provided expression [{part}] matches {kind}, {instead} instead."
-        ))),
+    let refused = |part: &str, kind: &str, instead: &str| {
+        let reason = format!("The provided expression [{part}] matches {kind}, {instead} instead.");
+        Err(disclosure::disclose_name_error(
+            &call.ctx,
+            part,
+            Error::illegal_argument(reason),
+        ))
     };
     for part in &target.expression {
         let mut named = metadata.indices.with_alias(part);

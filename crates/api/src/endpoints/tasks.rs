@@ -11,6 +11,7 @@ use firn_engine::{Error, ErrorKind};
 use serde_json::{Map, Value, json};
 
 use crate::endpoints::call::Call;
+use crate::state::disclosure;
 use crate::state::edge::Edge;
 use crate::state::tasks::Task;
 use crate::wire::error::ApiError;
@@ -33,8 +34,7 @@ fn list(edge: &Edge, tasks: &[Task], call: &Call) -> Result<Value, ApiError> {
             let mut nodes = Map::new();
             if !entries.is_empty() {
                 let mut node = json!({"name": edge.config.node_name, "tasks": entries});
-                // Only callers with this privilege see the address of the node.
-                if call.identity.has(Privilege::Monitor) {
+                if disclosure::shows_address(&call.identity) {
                     node["host"] = edge.host().into();
                     node["ip"] = edge.config.http_address.as_str().into();
                 }
@@ -82,7 +82,7 @@ pub(crate) async fn get_task(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiEr
     }
     let done = edge.tasks.result(id);
     let done = done.filter(|done| call.reaches(&done.asker, Privilege::Monitor));
-    Ok(Reply::ok(&done.ok_or_else(|| missing(text))?.told))
+    Ok(Reply::ok(&done.ok_or_else(|| missing(text))?.answer))
 }
 
 /// `POST /_tasks/_cancel`.

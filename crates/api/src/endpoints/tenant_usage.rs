@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::endpoints::call::Call;
 use crate::state::accounts::UsageByName;
+use crate::state::disclosure;
 use crate::state::edge::Edge;
 use crate::wire::error::ApiError;
 use crate::wire::reply::Reply;
@@ -24,8 +25,7 @@ const OTHERS: &str = "_other";
 /// `GET /_firn/tenants/{id}/usage`.
 pub(crate) async fn usage(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let id = TenantId::parse(call.capture("id"))?;
-    let is_foreign = call.ctx.scope.tenant_id().is_some_and(|own| *own != id);
-    if is_foreign || !edge.knows_tenant(&id) {
+    if !disclosure::shows_usage(&call.ctx.scope, &id) || !edge.knows_tenant(&id) {
         // A tenant gets the same answer whether or not another tenant exists.
         return Err(Error::new(ErrorKind::ResourceNotFound, format!("tenant [{id}] is not declared")).into());
     }

@@ -8,6 +8,7 @@ pub(crate) mod auth;
 pub(crate) mod by_query_progress;
 pub(crate) mod config;
 pub(crate) mod console_assets;
+pub(crate) mod disclosure;
 pub(crate) mod discover_store;
 pub(crate) mod edge;
 pub(crate) mod host;

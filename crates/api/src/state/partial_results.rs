@@ -169,7 +169,7 @@ mod tests {
         }
     }
 
-    fn told(board: &ResultBoard, number: u64) -> Vec<String> {
+    fn events_after(board: &ResultBoard, number: u64) -> Vec<String> {
         let news = board.after(number);
         news.iter()
             .map(|(number, news)| format!("{number}{}", String::from_utf8_lossy(&news.json)))
@@ -182,13 +182,13 @@ mod tests {
         board.post(ResultKey::Opened, news("o")).unwrap();
         board.post(ResultKey::Progress(0), news("p")).unwrap();
         board.post(ResultKey::Progress(1), news("q")).unwrap();
-        assert_eq!(told(&board, 0), ["1o", "2p", "3q"]);
+        assert_eq!(events_after(&board, 0), ["1o", "2p", "3q"]);
         board.post(ResultKey::Progress(0), news("r")).unwrap();
-        assert_eq!(told(&board, 0), ["1o", "3q", "4r"]);
+        assert_eq!(events_after(&board, 0), ["1o", "3q", "4r"]);
         // The result of a stage replaces its progress.
         board.post(ResultKey::Result(0), news("s")).unwrap();
-        assert_eq!(told(&board, 3), ["5s"]);
-        assert_eq!(told(&board, 0), ["1o", "3q", "5s"]);
+        assert_eq!(events_after(&board, 3), ["5s"]);
+        assert_eq!(events_after(&board, 0), ["1o", "3q", "5s"]);
         assert!(!board.is_closed());
         board.close();
         assert!(board.is_closed());
@@ -201,7 +201,7 @@ mod tests {
         board.post(ResultKey::Result(0), news("12345678")).unwrap();
         let error = board.post(ResultKey::Result(1), news("1234")).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::CircuitBreaking);
-        assert_eq!(told(&board, 0), ["112345678"]);
+        assert_eq!(events_after(&board, 0), ["112345678"]);
         board.post(ResultKey::Result(0), news("87654321")).unwrap();
         drop(board);
         assert_eq!(shares.held(), 0);

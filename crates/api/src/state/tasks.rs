@@ -29,7 +29,7 @@ pub(crate) struct Tasks {
 #[derive(Debug, Clone)]
 pub(crate) struct Done {
     pub(crate) asker: Arc<Scope>,
-    pub(crate) told: Value,
+    pub(crate) answer: Value,
 }
 
 /// Running request.
@@ -127,10 +127,10 @@ impl Tasks {
     pub(crate) fn finish(&self, guard: TaskGuard, node_id: &str, (kind, result): (&str, Value)) {
         let task = self.lock().get(&guard.id).cloned();
         if let Some(task) = task {
-            let mut told = json!({"completed": true, "task": task.print(node_id, true)});
-            told[kind] = result;
+            let mut answer = json!({"completed": true, "task": task.print(node_id, true)});
+            answer[kind] = result;
             let asker = task.asker;
-            keep(&mut self.done(), guard.id, Done { asker, told });
+            keep(&mut self.done(), guard.id, Done { asker, answer });
         }
         // The task leaves the list only after its result is stored, so at every moment it is in one of the two.
         drop(guard);

@@ -1,7 +1,7 @@
 //! Translation of errors to HTTP statuses and Elasticsearch's error bodies. No other code in firn builds error
 //! statuses.
 
-use firn_engine::{Error, ErrorKind, RequestContext};
+use firn_engine::{Error, ErrorKind};
 use firn_model::metadata::Metadata;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
@@ -155,19 +155,6 @@ impl ApiError {
     /// Creates a 400 whose reason lists the problems in Elasticsearch's numbered form.
     pub(crate) fn validation(problems: &[String]) -> Self {
         Self::Engine(Error::validation(problems))
-    }
-
-    /// Returns the error with the details that the caller may see ([`RequestContext::tell`]).
-    pub(crate) fn told(self, ctx: &RequestContext) -> Self {
-        match self {
-            Self::Engine(error) => {
-                if ctx.hides(&error) {
-                    tracing::warn!(error = ?error, index = error.index(), "a snapshot repository failed a tenant's request");
-                }
-                Self::Engine(ctx.tell(error))
-            }
-            other => other,
-        }
     }
 
     /// Returns the status of the answer.

@@ -111,10 +111,10 @@ impl ResponseBody {
         }
     }
 
-    /// Calls `tell` when the stream ends, completely or not; never for a complete body.
-    pub(crate) fn on_end(&mut self, tell: impl FnOnce(Ended) + Send + 'static) {
+    /// Calls `notify` when the stream ends, completely or not; never for a complete body.
+    pub(crate) fn on_end(&mut self, notify: impl FnOnce(Ended) + Send + 'static) {
         if let Kind::Stream(flow) = &mut self.0 {
-            flow.on_end = Some(Box::new(tell));
+            flow.on_end = Some(Box::new(notify));
         }
     }
 
@@ -184,8 +184,8 @@ impl Body for ResponseBody {
 
 impl Drop for Flow {
     fn drop(&mut self) {
-        if let Some(tell) = self.on_end.take() {
-            tell(self.ended);
+        if let Some(notify) = self.on_end.take() {
+            notify(self.ended);
         }
     }
 }
@@ -214,16 +214,16 @@ mod tests {
             (false, Ended { bytes: 0, whole: false }),
             (true, Ended { bytes: 3, whole: true }),
         ] {
-            let told = Arc::new(Mutex::new(None));
+            let seen = Arc::new(Mutex::new(None));
             let mut body = ResponseBody::stream(pieces(&["a", "bc"]), false);
-            let its = Arc::clone(&told);
+            let its = Arc::clone(&seen);
             body.on_end(move |ended| *its.lock().unwrap() = Some(ended));
             if read {
                 assert_eq!(body.collect().await.unwrap().to_bytes(), "abc");
             } else {
                 drop(body);
             }
-            assert_eq!(*told.lock().unwrap(), Some(expect));
+            assert_eq!(*seen.lock().unwrap(), Some(expect));
         }
     }
 

@@ -82,8 +82,7 @@ impl Core {
     ) -> Result<ShardsOutcome> {
         let state = self.state();
         let view = self.view(&state, &ctx.scope);
-        let resolved =
-            resolve(&target.expression, target.options, &view, self.now_ms()).map_err(|error| ctx.tell(error))?;
+        let resolved = resolve(&target.expression, target.options, &view, self.now_ms())?;
         let mut outcome = ShardsOutcome::default();
         for target in resolved {
             let Some(index) = state.indices.get(&target.name).map(Arc::clone) else {

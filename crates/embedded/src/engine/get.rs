@@ -12,7 +12,7 @@ use firn_scheduler::yield_now;
 use firn_search::Memory;
 
 use super::addressing::foreign_routing;
-use super::searching::{on_search_pool, told, until_dropped};
+use super::searching::{on_search_pool, until_dropped};
 use super::state::{IndexState, for_readers};
 use super::{Core, panicked, run_on};
 use crate::bulk::{Located, locate, shard_of_id};
@@ -59,19 +59,10 @@ pub(super) async fn get_all(
             results[place] = result;
         }
     }
-    let each = results.into_iter();
-    let result = |result: Option<Result<GetResult>>| result.unwrap_or_else(|| Err(panicked()));
-    Ok(each
-        .map(|each| result(each).map_err(|error| told_of_get(ctx, error)))
+    let results = results.into_iter();
+    Ok(results
+        .map(|result| result.unwrap_or_else(|| Err(panicked())))
         .collect())
-}
-
-/// As [`told`], but only for hidden errors; others are returned unchanged.
-fn told_of_get(ctx: &RequestContext, error: Error) -> Error {
-    match ctx.hides(&error) {
-        true => told(ctx, error),
-        false => error,
-    }
 }
 
 impl Core {
@@ -88,7 +79,7 @@ impl Core {
         for request in requests {
             yield_now();
             memory.take(RESULT_BYTES)?;
-            let result = self.get_one(ctx, request, mounted).map_err(|error| ctx.tell(error));
+            let result = self.get_one(ctx, request, mounted);
             if let Ok(Some(GetResult { found: Some(found), .. })) = &result {
                 memory.take(COPIES * found.source.len())?;
             }

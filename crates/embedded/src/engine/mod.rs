@@ -199,9 +199,7 @@ impl Engine for Embedded {
             }
             Ok(outcome)
         });
-        let mut outcome = outcome
-            .await
-            .map_err(|error| ctx.tell(scoped_view::as_called(ctx, error)))?;
+        let mut outcome = outcome.await?;
         if !ctx.scope.is_unlimited() {
             let state = self.core.state();
             outcome.metadata = Some(self.core.view(&state, &ctx.scope));
@@ -211,13 +209,8 @@ impl Engine for Embedded {
 
     async fn bulk(&self, ctx: &RequestContext, request: BulkRequest) -> Result<BulkResponse> {
         self.core.check_open()?;
-        let mut response = crate::bulk::bulk(&self.core, ctx, request).await?;
+        let response = crate::bulk::bulk(&self.core, ctx, request).await?;
         ctx.work.add_bulk(&response);
-        for item in &mut response.items {
-            if let Err(error) = &item.result {
-                item.result = Err(ctx.tell(error.clone()));
-            }
-        }
         Ok(response)
     }
 
@@ -234,13 +227,7 @@ impl Engine for Embedded {
     ) -> Result<Vec<QueryExplanation>> {
         self.core.check_open()?;
         let explain = move |core: &Core, ctx: &RequestContext| core.explain_query(ctx, &target, &query);
-        let mut explanations = searching::on_search_pool(&self.core, ctx, explain).await?;
-        for explanation in &mut explanations {
-            if let Err(error) = &mut explanation.outcome {
-                *error = searching::told(ctx, error.clone());
-            }
-        }
-        Ok(explanations)
+        searching::on_search_pool(&self.core, ctx, explain).await
     }
 
     async fn search(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchResponse> {
@@ -252,14 +239,10 @@ impl Engine for Embedded {
         }
         let timeout = request.timeout;
         let search = move |core: &Core, ctx: &RequestContext, request| core.search_now(ctx, request, asked);
-        let mut response = match searching::in_time_on_search_pool(&self.core, ctx, timeout, request, search).await? {
+        let response = match searching::in_time_on_search_pool(&self.core, ctx, timeout, request, search).await? {
             InTime::Done(response) => response,
-            InTime::Late(request) => {
-                let unsearched = self.core.unsearched(ctx, request);
-                unsearched.map_err(|error| searching::told(ctx, error))?
-            }
+            InTime::Late(request) => self.core.unsearched(ctx, request)?,
         };
-        searching::tell_failures(ctx, &mut response.shards.failures);
         ctx.work.add_search(&response);
         Ok(response)
     }
@@ -283,17 +266,13 @@ impl Engine for Embedded {
     async fn terms_enum(&self, ctx: &RequestContext, request: TermsEnumRequest) -> Result<TermsEnumResponse> {
         self.core.check_open()?;
         let look = move |core: &Core, ctx: &RequestContext| core.terms_enum(ctx, &request);
-        let mut response = searching::on_search_pool(&self.core, ctx, look).await?;
-        searching::tell_failures(ctx, &mut response.shards.failures);
-        Ok(response)
+        searching::on_search_pool(&self.core, ctx, look).await
     }
 
     async fn open_point_in_time(&self, ctx: &RequestContext, request: OpenPointInTime) -> Result<OpenedPointInTime> {
         self.core.check_open()?;
         let open = move |core: &Core, ctx: &RequestContext| core.open_point_in_time(ctx, &request);
-        let mut opened = searching::on_search_pool(&self.core, ctx, open).await?;
-        searching::tell_failures(ctx, &mut opened.shards.failures);
-        Ok(opened)
+        searching::on_search_pool(&self.core, ctx, open).await
     }
 
     async fn points_in_time(&self, ctx: &RequestContext) -> Result<Vec<PointInTimeInfo>> {
@@ -303,8 +282,7 @@ impl Engine for Embedded {
     async fn scroll(&self, ctx: &RequestContext, request: ScrollRequest) -> Result<SearchResponse> {
         self.core.check_open()?;
         let page = move |core: &Core, ctx: &RequestContext| core.next_page(ctx, &request);
-        let mut response = searching::on_search_pool(&self.core, ctx, page).await?;
-        searching::tell_failures(ctx, &mut response.shards.failures);
+        let response = searching::on_search_pool(&self.core, ctx, page).await?;
         ctx.work.add_search(&response);
         Ok(response)
     }
@@ -383,11 +361,8 @@ impl Engine for Embedded {
 
     async fn tenant_usage(&self, ctx: &RequestContext) -> Result<Knowledge<Vec<TenantUsage>>> {
         let core = Arc::clone(&self.core);
-        let mut usage = run_on(&self.core.get_pool, ctx, move || core.tenant_usage()).await?;
-        if let Some(own) = ctx.scope.tenant_id() {
-            usage.retain(|usage| *usage.tenant == *own.as_str());
-        }
-        Ok(Knowledge::Known(usage))
+        let usage = run_on(&self.core.get_pool, ctx, move || core.tenant_usage());
+        usage.await.map(Knowledge::Known)
     }
 
     async fn analyze(&self, ctx: &RequestContext, request: AnalyzeRequest) -> Result<Vec<AnalyzedToken>> {

@@ -184,8 +184,7 @@ impl Core {
     fn mounted_of(&self, ctx: &RequestContext, target: &IndexTarget) -> Result<Vec<Arc<MountedShard>>> {
         let state = self.state();
         let view = self.view(&state, &ctx.scope);
-        let resolved =
-            resolve(&target.expression, target.options, &view, self.now_ms()).map_err(|error| ctx.tell(error))?;
+        let resolved = resolve(&target.expression, target.options, &view, self.now_ms())?;
         let indices = resolved.iter().filter_map(|target| state.indices.get(&target.name));
         let slots = indices.flat_map(|index| index.shards.iter());
         Ok(slots.filter_map(|slot| slot.mounted()).collect())

@@ -19,13 +19,11 @@ impl Core {
         // Read before the state: an index that becomes visible in between is then in both, instead of in neither.
         let restoring = self.repositories.restores.not_shown();
         let state = self.state();
-        // Requests of other callers than operators are refused earlier, so the error hides nothing.
         let view = match with_restored(&state.metadata, &restoring, self.now_ms()) {
             Some(metadata) if ctx.scope.is_unlimited() => metadata,
             _ => self.view(&state, &ctx.scope),
         };
-        let resolved =
-            resolve(&target.expression, target.options, &view, self.now_ms()).map_err(|error| ctx.tell(error))?;
+        let resolved = resolve(&target.expression, target.options, &view, self.now_ms())?;
         let mut recoveries = Vec::new();
         for index in &resolved {
             match state.indices.get(&index.name) {

@@ -136,18 +136,6 @@ impl Core {
     }
 }
 
-/// Rewrites an error about a tenant's index to the name that the tenant gave it.
-pub(super) fn as_called(ctx: &RequestContext, error: Error) -> Error {
-    let tenant = ctx.scope.tenant_id();
-    let called = tenant
-        .and_then(|tenant| known_as(tenant, error.index()?))
-        .map(str::to_owned);
-    match called {
-        Some(called) => error.with_index(called),
-        None => error,
-    }
-}
-
 /// Returns the names of indices, aliases and data streams that a command changes. Empty: the command changes the node
 /// as a whole.
 fn names_of(command: &Command) -> Vec<&str> {

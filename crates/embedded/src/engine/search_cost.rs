@@ -41,11 +41,11 @@ impl Core {
         }
         if ctx.scope.tenant_id().is_some() {
             // As in a profile, nothing may depend on what term filters know of other tenants' values.
-            let told = SearchRequest {
+            let profiled = SearchRequest {
                 profile: true,
                 ..request.clone()
             };
-            return self.told_to_tenant(ctx, told);
+            return self.estimate_for_tenant(ctx, profiled);
         }
         let now_ms = self.now_ms();
         let wanted = ShardSelection::narrowed(request);
@@ -76,8 +76,8 @@ impl Core {
         Ok(cost)
     }
 
-    /// Estimates for a tenant: nothing depends on writes or searches of other tenants ([`search::cost_for_tenant`]).
-    fn told_to_tenant(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchCost> {
+    /// Estimates for a tenant: nothing depends on writes or searches of other tenants ([`firn_search::cost_for_tenant`]).
+    fn estimate_for_tenant(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchCost> {
         let now_ms = self.now_ms();
         let wanted = ShardSelection::narrowed(&request);
         let (addressed, left_out) = sampled_alike(|| self.address_narrowed(ctx, &wanted, now_ms));

@@ -63,7 +63,7 @@ pub(super) async fn on_search_pool<T: Send + 'static>(
     });
     let mut searching = pin!(until_dropped(&part, searching));
     let patience = core.config.search_queue_wait_max;
-    let outcome = match tokio::time::timeout(patience, searching.as_mut()).await {
+    match tokio::time::timeout(patience, searching.as_mut()).await {
         Ok(outcome) => outcome,
         Err(_) if begun.load(Ordering::Relaxed) => searching.await,
         // The future is dropped here; the queued work then ends as soon as it is dequeued.
@@ -71,8 +71,7 @@ pub(super) async fn on_search_pool<T: Send + 'static>(
             core.search_pool.count_rejected();
             Err(queued_too_long(patience))
         }
-    };
-    outcome.map_err(|error| told(ctx, error))
+    }
 }
 
 /// Returns the error for a search that waited too long in the queue. Clients wait some tens of seconds at most: the
@@ -84,27 +83,6 @@ fn queued_too_long(patience: Duration) -> Error {
         patience.as_millis()
     );
     Error::new(ErrorKind::Rejected, reason)
-}
-
-/// Returns the error to show to the client; details that a tenant must not see go to the log.
-pub(super) fn told(ctx: &RequestContext, error: Error) -> Error {
-    if ctx.hides(&error) {
-        tracing::warn!(error = ?error, index = error.index(), "a snapshot repository failed a tenant's request");
-    }
-    ctx.tell(error)
-}
-
-/// As [`told`], for the failed shards of an answer.
-pub(super) fn tell_failures(ctx: &RequestContext, failures: &mut [(String, u32, Error)]) {
-    for (index, _, error) in failures {
-        let named = match error.index() {
-            Some(_) => error.clone(),
-            None => error.clone().with_index(index.as_str()),
-        };
-        if ctx.hides(&named) {
-            *error = told(ctx, named);
-        }
-    }
 }
 
 /// Result of work that waits in the queue at most until its timeout.

@@ -473,10 +473,10 @@ pub(crate) fn for_readers(error: Error) -> Error {
     match error.kind() {
         ErrorKind::DiskFull => {
             let reason = "the disk is full, and the shard is about to be opened read-only, retry later";
-            let told = Error::new(ErrorKind::ShardNotReady, reason);
+            let unavailable = Error::new(ErrorKind::ShardNotReady, reason);
             match error.index() {
-                Some(index) => told.with_index(index).caused_by(error.clone()),
-                None => told.caused_by(error),
+                Some(index) => unavailable.with_index(index).caused_by(error.clone()),
+                None => unavailable.caused_by(error),
             }
         }
         _ => error,

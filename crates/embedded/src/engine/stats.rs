@@ -21,8 +21,7 @@ impl Core {
     pub(super) fn stats(&self, ctx: &RequestContext, target: &IndexTarget) -> Result<Vec<IndexStats>> {
         let state = self.state();
         let view = self.view(&state, &ctx.scope);
-        let resolved =
-            resolve(&target.expression, target.options, &view, self.now_ms()).map_err(|error| ctx.tell(error))?;
+        let resolved = resolve(&target.expression, target.options, &view, self.now_ms())?;
         let mounted: Vec<_> = resolved
             .iter()
             .filter_map(|target| state.indices.get(&target.name))
@@ -201,8 +200,8 @@ impl Core {
     }
 }
 
-/// Returns the statistics of a shard that a tenant may see: its documents, and an estimate of their bytes: their
-/// share, by number, of the segments they are in. All other counters are for all tenants together.
+/// Returns the statistics of a tenant's documents in a shard: their number, and an estimate of their bytes: their
+/// share, by number, of the segments they are in.
 fn share_of(slot: &ShardSlot, tenant: &TenantRestriction) -> Result<ShardStats> {
     let mut stats = ShardStats {
         shard: slot.number,
@@ -229,14 +228,14 @@ fn share_of(slot: &ShardSlot, tenant: &TenantRestriction) -> Result<ShardStats> 
             };
             return Ok(stats);
         }
-        Err(_) => {
-            stats.failure = Some("the shard does not serve".to_owned());
+        Err(error) => {
+            stats.failure = Some(error.to_string());
             stats.is_recovering = slot.recovery.is_closed();
             return Ok(stats);
         }
     };
-    if !shard.damage().is_empty() {
-        stats.failure = Some("the shard is damaged".to_owned());
+    if let Some((_, error)) = shard.damage().pop() {
+        stats.failure = Some(error.to_string());
         return Ok(stats);
     }
     for segment in &shard.snapshot().segments {

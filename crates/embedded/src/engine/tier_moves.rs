@@ -10,7 +10,6 @@ use firn_model::Result;
 use firn_model::metadata::resolve;
 use firn_query::search::IndexTarget;
 
-use super::addressing::restriction;
 use super::state::Served;
 use super::{Core, Embedded, run_on};
 
@@ -27,18 +26,13 @@ impl Tiers for Embedded {
 }
 
 impl Core {
-    /// Returns the moves of the target's shards, by index and number. A tenant sees none: the moves of a shard are for
-    /// all tenants together.
+    /// Returns the moves of the target's shards, by index and number.
     fn moves(&self, ctx: &RequestContext, target: &IndexTarget) -> Result<Vec<ShardMove>> {
         let state = self.state();
         let view = self.view(&state, &ctx.scope);
-        let resolved =
-            resolve(&target.expression, target.options, &view, self.now_ms()).map_err(|error| ctx.tell(error))?;
+        let resolved = resolve(&target.expression, target.options, &view, self.now_ms())?;
         let mut moves = Vec::new();
         for index in resolved.iter().filter_map(|target| state.indices.get(&target.name)) {
-            if restriction(ctx, index).flatten().is_some() {
-                continue;
-            }
             for slot in index.shards.iter() {
                 let Some(to) = self.move_of(index, slot.number) else {
                     continue;

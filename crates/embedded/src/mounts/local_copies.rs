@@ -260,13 +260,13 @@ mod tests {
         let (store, split, object) = store_and_split(READ_BYTES / pages::PAGE_BYTES + 1);
         block_on(store.write(&split.key(), object, PutMode::Create)).unwrap();
         let copy = LocalSplit::new(Path::new("/indices/u/0"), Arc::new(SimDisk::new()), &split);
-        let told = parking_lot::Mutex::new(Vec::new());
+        let reported = parking_lot::Mutex::new(Vec::new());
         let go_on = || {
-            told.lock().push(copy.came());
+            reported.lock().push(copy.came());
             Ok(())
         };
         block_on(copy.complete(&store, &go_on)).unwrap();
-        assert_eq!(*told.lock(), [0, READ_BYTES]);
+        assert_eq!(*reported.lock(), [0, READ_BYTES]);
         assert_eq!(copy.came(), READ_BYTES + pages::PAGE_BYTES);
     }
 }

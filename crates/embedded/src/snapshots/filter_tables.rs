@@ -47,19 +47,19 @@ impl Core {
         indices: &BTreeMap<String, Vec<ShardManifest>>,
         known: &mut ExistingObjects,
     ) -> Result<()> {
-        let mut untold = UncoveredSplits::new();
+        let mut uncovered = UncoveredSplits::new();
         let mut tables: HashMap<String, Vec<FilterTableRef>> = HashMap::new();
         for (name, shards) in indices {
             let before = known.tables.remove(name).unwrap_or_default();
-            let (kept, told) = self.still_telling(repository, before, shards)?;
+            let (kept, covered) = self.still_covering(repository, before, shards)?;
             for (id, split) in splits_of(shards) {
-                if !told.contains(&id) {
-                    untold.entry(id).or_insert((split, BTreeSet::new())).1.insert(name);
+                if !covered.contains(&id) {
+                    uncovered.entry(id).or_insert((split, BTreeSet::new())).1.insert(name);
                 }
             }
             tables.insert(name.clone(), kept);
         }
-        for some in parts(untold) {
+        for some in parts(uncovered) {
             go_on()?;
             let made = self.make_table(repository, go_on, &some);
             go_on()?;
@@ -80,15 +80,15 @@ impl Core {
     }
 
     /// Returns the tables that cover a split of these shards, and those splits.
-    fn still_telling(
+    fn still_covering(
         &self,
         repository: &Repository,
         tables: Vec<FilterTableRef>,
         shards: &[ShardManifest],
     ) -> Result<(Vec<FilterTableRef>, BTreeSet<ObjectId>)> {
-        let (mut kept, mut told) = (Vec::new(), BTreeSet::new());
+        let (mut kept, mut covered) = (Vec::new(), BTreeSet::new());
         let Ok(cache) = self.mounts.regions() else {
-            return Ok((kept, told));
+            return Ok((kept, covered));
         };
         let own: BTreeSet<ObjectId> = splits_of(shards).map(|(id, _)| id).collect();
         for table in tables {
@@ -97,14 +97,14 @@ impl Core {
             let Ok(open) = self.io()?.block_on(open) else {
                 continue;
             };
-            let before = told.len();
-            told.extend(open.splits().iter().filter(|id| own.contains(id)));
-            if told.len() > before {
+            let before = covered.len();
+            covered.extend(open.splits().iter().filter(|id| own.contains(id)));
+            if covered.len() > before {
                 kept.push(table);
             }
         }
         match kept.len() < TABLES_MAX {
-            true => Ok((kept, told)),
+            true => Ok((kept, covered)),
             false => Ok((Vec::new(), BTreeSet::new())),
         }
     }
@@ -163,10 +163,10 @@ fn bytes_of(split: &SplitRef) -> u64 {
 }
 
 /// Divides splits among tables.
-fn parts(untold: UncoveredSplits<'_>) -> Vec<UncoveredSplits<'_>> {
+fn parts(uncovered: UncoveredSplits<'_>) -> Vec<UncoveredSplits<'_>> {
     let mut parts = vec![UncoveredSplits::new()];
     let mut bytes = 0;
-    for (id, own) in untold {
+    for (id, own) in uncovered {
         bytes += bytes_of(own.0);
         let is_full = |part: &UncoveredSplits<'_>| {
             part.len() == TableWriter::<AppendWriter>::SPLITS_MAX || bytes > TABLE_BYTES_MAX

@@ -29,8 +29,8 @@ impl Core {
     ) -> Result<SplitRef> {
         let progress = Progress {
             bytes: segment.size_bytes(),
-            told: AtomicU64::new(0),
-            tell: &|bytes| running.note(index, shard, |status| status.processed.bytes += bytes),
+            reported_bytes: AtomicU64::new(0),
+            report: &|bytes| running.note(index, shard, |status| status.processed.bytes += bytes),
         };
         let scratch = Scratch::new(
             &self.config.disk,
@@ -69,8 +69,8 @@ struct Progress<'a> {
     /// Bytes of the segment.
     bytes: u64,
     /// Bytes reported so far.
-    told: AtomicU64,
-    tell: &'a (dyn Fn(u64) + Sync),
+    reported_bytes: AtomicU64,
+    report: &'a (dyn Fn(u64) + Sync),
 }
 
 impl Progress<'_> {
@@ -87,9 +87,9 @@ impl Progress<'_> {
     }
 
     fn reach(&self, bytes: u64) {
-        let before = self.told.fetch_max(bytes, Ordering::Relaxed);
+        let before = self.reported_bytes.fetch_max(bytes, Ordering::Relaxed);
         if bytes > before {
-            (self.tell)(bytes - before);
+            (self.report)(bytes - before);
         }
     }
 }
@@ -125,11 +125,11 @@ mod tests {
 
     #[test]
     fn one_half_is_building_and_the_other_uploading() {
-        let told = Mutex::new(Vec::new());
+        let reported_bytes = Mutex::new(Vec::new());
         let progress = Progress {
             bytes: 101,
-            told: AtomicU64::new(0),
-            tell: &|bytes| told.lock().push(bytes),
+            reported_bytes: AtomicU64::new(0),
+            report: &|bytes| reported_bytes.lock().push(bytes),
         };
         let mut file = Counted {
             file: AppendWriter::create(&SimDisk::new(), Path::new("split")).unwrap(),
@@ -140,13 +140,13 @@ mod tests {
             // More than the bytes of the segment.
             file.write_all(&[0; 40]).unwrap();
         }
-        assert_eq!(*told.lock(), [20, 20, 10]);
+        assert_eq!(*reported_bytes.lock(), [20, 20, 10]);
         progress.uploaded(30, 120);
         // Parts may arrive in any order, and everything has been reported already.
         progress.uploaded(120, 120);
         progress.uploaded(90, 120);
         progress.reach(101);
-        assert_eq!(*told.lock(), [20, 20, 10, 12, 39]);
-        assert_eq!(told.lock().iter().sum::<u64>(), 101);
+        assert_eq!(*reported_bytes.lock(), [20, 20, 10, 12, 39]);
+        assert_eq!(reported_bytes.lock().iter().sum::<u64>(), 101);
     }
 }

@@ -166,7 +166,7 @@ impl Verifications {
 }
 
 impl Job {
-    fn told(&self, state: VerificationState) -> Verification {
+    fn verification(&self, state: VerificationState) -> Verification {
         let number = |number: &AtomicU64| number.load(Ordering::Acquire);
         Verification {
             bytes_verified: number(&self.bytes_verified),
@@ -245,7 +245,7 @@ impl Core {
                 read = read => read,
                 error = end_of(&core, &job) => Ended::Failed(error),
             };
-            tell(&job, &ended);
+            log_end(&job, &ended);
             *job.ended.lock() = Some(ended);
             job.task.lock().take();
         });
@@ -260,15 +260,15 @@ impl Core {
         };
         let ended = job.ended.lock().clone();
         match ended {
-            None => Ok(Some(job.told(VerificationState::Running))),
+            None => Ok(Some(job.verification(VerificationState::Running))),
             Some(Ended::Whole(read)) if self.is_still(request, &read).await? => {
-                Ok(Some(job.told(VerificationState::Whole)))
+                Ok(Some(job.verification(VerificationState::Whole)))
             }
             Some(ended) => {
                 all.remove(&job);
                 match ended {
                     Ended::Whole(_) => Ok(None),
-                    Ended::Damaged(objects) => Ok(Some(job.told(VerificationState::Damaged(objects)))),
+                    Ended::Damaged(objects) => Ok(Some(job.verification(VerificationState::Damaged(objects)))),
                     Ended::Failed(error) => Err(error),
                 }
             }
@@ -305,7 +305,7 @@ async fn end_of(core: &Weak<Core>, job: &Job) -> Error {
 }
 
 /// Logs the result of a verification.
-fn tell(job: &Job, ended: &Ended) {
+fn log_end(job: &Job, ended: &Ended) {
     let VerifySnapshot {
         repository,
         snapshot,

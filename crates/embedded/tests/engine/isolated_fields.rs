@@ -176,7 +176,7 @@ fn terms_are_those_of_the_tenants_documents() {
 fn counts_and_times_are_those_of_the_tenant() {
     let node = with_events();
     let a = of(&node, "a");
-    let stats = node.run(node.engine.stats(&a.ctx, target("*"))).unwrap();
+    let stats = node.run(node.disclosed().stats(&a.ctx, target("*"))).unwrap();
     let documents: u64 = stats[0].shards.iter().map(|shard| shard.doc_count).sum();
     assert_eq!(documents, 3);
     assert!(

@@ -41,7 +41,10 @@ impl Tenant<'_> {
             refresh: Refresh::Now,
             timeout: None,
         };
-        self.node.run(self.node.engine.bulk(&self.ctx, request)).unwrap().items
+        self.node
+            .run(self.node.disclosed().bulk(&self.ctx, request))
+            .unwrap()
+            .items
     }
 
     pub(crate) fn write(&self, item: BulkItem) -> Result<(String, Effect)> {
@@ -63,7 +66,7 @@ impl Tenant<'_> {
         };
         let result = self
             .node
-            .run(self.node.engine.get(&self.ctx, vec![request]))?
+            .run(self.node.disclosed().get(&self.ctx, vec![request]))?
             .pop()
             .unwrap()?;
         assert_eq!(result.id, id);
@@ -76,7 +79,7 @@ impl Tenant<'_> {
 
     pub(crate) fn try_search(&self, index: &str, body: &Value) -> Result<SearchResponse> {
         let request = SearchRequest::parse(target(index), Some(body))?;
-        self.node.run(self.node.engine.search(&self.ctx, request))
+        self.node.run(self.node.disclosed().search(&self.ctx, request))
     }
 
     pub(crate) fn ids(&self, index: &str, query: Value) -> Vec<String> {
@@ -323,7 +326,7 @@ fn objects_of_other_tenants_are_refused_like_missing_ones() {
         assert_eq!(a.refused(delete(name, "1")).kind(), ErrorKind::Forbidden);
     }
     assert_eq!(a.ids("*,-nothing*", json!({"match_all": {}})), Vec::<String>::new());
-    let skipped = a.node.run(a.node.engine.stats(&a.ctx, target("*"))).unwrap();
+    let skipped = a.node.run(a.node.disclosed().stats(&a.ctx, target("*"))).unwrap();
     let names: Vec<String> = skipped.into_iter().map(|index| index.index).collect();
     assert_eq!(names, ["shared"]);
     let commands = [
@@ -341,7 +344,7 @@ fn objects_of_other_tenants_are_refused_like_missing_ones() {
         },
     ];
     for command in commands {
-        let error = node.run(node.engine.execute(&a.ctx, command)).unwrap_err();
+        let error = node.run(node.disclosed().execute(&a.ctx, command)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Forbidden);
     }
 }
@@ -401,7 +404,7 @@ fn a_tenants_events_stay_under_their_name_when_others_create_it() {
 fn a_tenant_creates_changes_and_deletes_its_indices() {
     let node = shared();
     let (a, b) = (of(&node, "a"), of(&node, "b"));
-    let execute = |tenant: &Tenant<'_>, command: Command| node.run(node.engine.execute(&tenant.ctx, command));
+    let execute = |tenant: &Tenant<'_>, command: Command| node.run(node.disclosed().execute(&tenant.ctx, command));
     let create = |name: &str, settings: Value| Command::CreateIndex {
         name: name.to_owned(),
         settings,

@@ -189,7 +189,7 @@ fn a_folder_that_the_catalog_does_not_name_is_set_aside_and_can_be_adopted() {
         scope: Arc::new(Scope::tenant(TenantId::parse("acme").unwrap())),
         ..ctx()
     };
-    assert_eq!(engine.quarantined_count(&tenant), 0);
+    assert_eq!(node.disclosed().quarantined_count(&tenant), 0);
     let kinds = [
         node.run(engine.quarantined_folders(&tenant)).unwrap_err().kind(),
         node.run(engine.adopt_quarantined(&tenant, &uuid, None))

@@ -372,10 +372,12 @@ fn errors_for_tenants_do_not_name_lost_objects() {
         index_filter: None,
         allow_partial_results: true,
     };
-    let opened = node.run(node.engine.open_point_in_time(&tenant.ctx, opened)).unwrap();
+    let opened = node
+        .run(node.disclosed().open_point_in_time(&tenant.ctx, opened))
+        .unwrap();
     let query = Query::parse(&json!({"term": {"user": "ann"}})).unwrap();
     let explained = node
-        .run(node.engine.explain_query(&tenant.ctx, target("frozen"), query))
+        .run(node.disclosed().explain_query(&tenant.ctx, target("frozen"), query))
         .unwrap();
     let failures = opened.shards.failures.iter().map(|(_, _, error)| error);
     let errors: Vec<_> = failures

@@ -11,7 +11,7 @@ use firn_engine::document::{
     BulkItem, BulkItemResponse, BulkRequest, Expectation, GetRequest, Operation, Refresh, StoredDocument, Update,
     Written,
 };
-use firn_engine::{Engine, Error, RequestContext, Result};
+use firn_engine::{Disclosed, Engine, Error, RequestContext, Result};
 use firn_model::metadata::{Command, Outcome};
 use firn_query::search::{IndexTarget, SearchRequest, SearchResponse};
 use firn_storage::disk::{Disk, RealDisk};
@@ -88,6 +88,11 @@ impl Node {
                 .unwrap(),
             disk,
         })
+    }
+
+    /// Returns the engine as callers of firn see it.
+    pub(crate) fn disclosed(&self) -> Disclosed {
+        Disclosed::new(Arc::clone(&self.engine) as Arc<dyn Engine>)
     }
 
     /// Stops without closing, like a killed process, and opens again.

@@ -16,7 +16,7 @@ use crate::document::{
     Written,
 };
 use crate::snapshot::PutRepository;
-use crate::{Engine, Error, ErrorKind, RequestContext, Scope};
+use crate::{Disclosed, Engine, Error, ErrorKind, RequestContext, Scope};
 
 /// Engine under test. All names that a case creates begin with its prefix, so that cases can share an engine.
 pub struct Subject {
@@ -26,10 +26,11 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Creates a subject. `prefix` is unique among the cases that share the engine, and valid in names of indices.
+    /// Creates a subject from an engine, behind the disclosure rules as in firn. `prefix` is unique among the cases that
+    /// share the engine, and valid in names of indices.
     pub fn new(engine: Arc<dyn Engine>, prefix: impl Into<String>) -> Self {
         Self {
-            engine,
+            engine: Arc::new(Disclosed::new(engine)),
             prefix: prefix.into(),
             repository: None,
         }

@@ -64,9 +64,7 @@ pub(crate) fn search(
         ctx.check()?;
         check_failures(shard_total, &healthy, &failures, &request)?;
         if let Some(progress) = &ctx.progress {
-            let named = failures.iter().map(FailedShard::named);
-            let reported = named.map(|(index, shard, error)| (index, shard, ctx.tell(error)));
-            progress.fail(reported.collect());
+            progress.fail(failures.iter().map(FailedShard::named).collect());
         }
         let deadline = Deadline::new(ctx, request.timeout, is_again);
         is_again = true;

@@ -18,7 +18,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use crate::state::auth::Origin;
 
 /// Minimum interval of the log line about revoked slots.
-const TELL_EVERY: Duration = Duration::from_secs(60);
+const LOG_EVERY: Duration = Duration::from_secs(60);
 
 /// A client that was asked to leave may still be reading its last answer. After this time another connection is asked.
 const LEAVE_PATIENCE: Duration = Duration::from_secs(1);
@@ -37,7 +37,7 @@ struct Taken {
     /// Connections by number, in the order of arrival.
     guests: HashMap<u64, ConnectionEntry>,
     came: u64,
-    told: Option<Instant>,
+    logged: Option<Instant>,
 }
 
 struct ConnectionEntry {
@@ -227,7 +227,9 @@ impl ConnectionSlots {
             return false;
         };
         let now = Instant::now();
-        let is_news = taken.told.is_none_or(|told| now.duration_since(told) >= TELL_EVERY);
+        let is_due = taken
+            .logged
+            .is_none_or(|logged| now.duration_since(logged) >= LOG_EVERY);
         let count = taken.guests.len();
         let Some(guest) = taken.guests.get_mut(&number) else {
             return false;
@@ -237,14 +239,14 @@ impl ConnectionSlots {
             true => guest.leave.after_answer.notify_one(),
             false => guest.leave.at_once.notify_one(),
         }
-        if is_news {
+        if is_due {
             tracing::warn!(
                 origin = %guest.origin,
                 signed_in = guest.activity.known.is_noted(),
                 connections = count,
                 "the connection limit is reached: closing unauthenticated and idle connections for new ones"
             );
-            taken.told = Some(now);
+            taken.logged = Some(now);
         }
         true
     }

@@ -22,6 +22,7 @@ use crate::endpoints::call::Call;
 use crate::endpoints::search;
 use crate::endpoints::search::Printing;
 use crate::state::async_search_store::AsyncSearch;
+use crate::state::disclosure::disclose_error;
 use crate::state::edge::Edge;
 use crate::state::tasks::TaskGuard;
 use crate::wire::error::ApiError;
@@ -124,7 +125,7 @@ pub(crate) async fn status(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
 
 /// `DELETE /_async_search/{id}`: cancels the search if it still runs. An admin of its tenant may do so too.
 pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
-    let may_end = |asker: &Scope| call.may_end(asker);
+    let may_end = |creator: &Scope| call.may_end(creator);
     let search = edge
         .async_searches
         .find_where(call.capture("id"), edge.now_ms(), may_end)?;
@@ -203,7 +204,7 @@ impl Running {
             .catch_unwind()
             .await
             .unwrap_or_else(|_| Err(Error::internal("a bug: the search panicked, see the log").into()))
-            .map_err(|error| error.told(&self.ctx));
+            .map_err(|error| disclose_error(&self.ctx, error));
         edge.async_searches.complete(&search, edge.now_ms(), result);
     }
 }

@@ -20,6 +20,7 @@ use serde_json::json;
 
 use crate::endpoints::call::Call;
 pub(crate) use crate::state::by_query_progress::Progress;
+use crate::state::disclosure::disclose_error;
 use crate::state::edge::Edge;
 use crate::wire::error::ApiError;
 use crate::wire::reply::Reply;
@@ -74,7 +75,7 @@ pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
             .catch_unwind()
             .await
             .unwrap_or_else(|_| Err(Error::internal("a bug: a delete by query panicked, see the log").into()))
-            .map_err(|error| error.told(&ctx));
+            .map_err(|error| disclose_error(&ctx, error));
         let metadata = edge.engine.metadata(&ctx).await.ok();
         let result = match result {
             Ok(outcome) => ("response", outcome.response(metadata.as_deref())),

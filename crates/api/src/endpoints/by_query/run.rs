@@ -175,7 +175,7 @@ impl Run {
                     touched.insert(item.index);
                     continue;
                 }
-                Err(error) => self.ctx.tell(error),
+                Err(error) => error,
             };
             if error.kind() == ErrorKind::VersionConflict {
                 counts.version_conflicts += 1;
@@ -226,16 +226,16 @@ impl Run {
         .await;
     }
 
-    /// Waits this long, or until cancellation; calls `tell` with the time waited so far.
-    async fn wait(&self, time: Duration, tell: impl Fn(Duration)) {
+    /// Waits this long, or until cancellation; calls `report` with the time waited so far.
+    async fn wait(&self, time: Duration, report: impl Fn(Duration)) {
         let mut waited = Duration::ZERO;
         while waited < time && !self.is_cancelled() {
-            tell(waited);
+            report(waited);
             let step = LOOK.min(time - waited);
             tokio::time::sleep(step).await;
             waited += step;
         }
-        tell(waited.min(time));
+        report(waited.min(time));
     }
 }
 

@@ -104,19 +104,19 @@ pub(super) fn read(
     let watch = board.watch();
     stream::unfold(
         (board, watch, 0, held),
-        move |(board, mut watch, told, held)| async move {
+        move |(board, mut watch, last_sent, held)| async move {
             loop {
                 watch.borrow_and_update();
                 // `is_closed` is read first, so that all events before the end are seen with it.
                 let closed = board.is_closed();
-                let news = board.after(told);
+                let news = board.after(last_sent);
                 if let Some((last, _)) = news.last() {
-                    let told = *last;
+                    let last_sent = *last;
                     let mut output = Vec::new();
                     for (number, news) in &news {
                         wire.write(&mut output, *number, news);
                     }
-                    return Some((Ok(output.into()), (board, watch, told, held)));
+                    return Some((Ok(output.into()), (board, watch, last_sent, held)));
                 }
                 if closed {
                     return None;
@@ -210,7 +210,7 @@ mod tests {
         let mut silent = Box::pin(kept_alive_every(stream::pending(), Wire::Events, every));
         assert!(silent.next().await.unwrap().unwrap().starts_with(b":"));
         let lines = stream::once(async { Ok(Bytes::from_static(b"x")) });
-        let told: Vec<_> = kept_alive_every(lines, Wire::Lines, every).collect().await;
-        assert_eq!(told.len(), 1);
+        let pieces: Vec<_> = kept_alive_every(lines, Wire::Lines, every).collect().await;
+        assert_eq!(pieces.len(), 1);
     }
 }

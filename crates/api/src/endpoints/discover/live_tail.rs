@@ -22,6 +22,7 @@ use super::request::{EventSelection, write_hits};
 use crate::endpoints::call::Call;
 use crate::endpoints::search;
 use crate::endpoints::search::shards_object;
+use crate::state::disclosure::disclose_error;
 use crate::state::discover_store::ReaderSlot;
 use crate::state::edge::Edge;
 use crate::state::partial_results::PartialResult;
@@ -67,7 +68,7 @@ pub(crate) async fn tail(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError>
         unseen: HashSet::new(),
         begun: false,
         failing: false,
-        told: 0,
+        event_count: 0,
     };
     // Existing events are not new.
     tail.look().await?;
@@ -92,7 +93,7 @@ struct Tail {
     /// The last search failed, and the client was informed.
     failing: bool,
     /// Number of sent messages.
-    told: u64,
+    event_count: u64,
 }
 
 /// Writes since the last read.
@@ -132,9 +133,9 @@ impl Tail {
                     Some(opened) => opened,
                     None => tail.next().await,
                 };
-                tail.told += 1;
+                tail.event_count += 1;
                 let mut output = Vec::new();
-                wire.write(&mut output, tail.told, &news);
+                wire.write(&mut output, tail.event_count, &news);
                 let ended = news.event == "end";
                 Some((Ok(output.into()), (tail, None, ended)))
             },
@@ -152,16 +153,16 @@ impl Tail {
             match self.look().await {
                 Ok(new) => {
                     let failing = !new.shards.failures.is_empty();
-                    let is_told = failing && self.failing;
+                    let is_reported = failing && self.failing;
                     self.failing = failing;
-                    if !new.hits.is_empty() || (failing && !is_told) {
+                    if !new.hits.is_empty() || (failing && !is_reported) {
                         return self.hits(&new);
                     }
                 }
                 Err(_) if self.place.is_over() => return self.end(),
                 Err(error) => {
                     if !std::mem::replace(&mut self.failing, true) {
-                        return failed(&error.told(&self.ctx));
+                        return failed(&disclose_error(&self.ctx, error));
                     }
                 }
             }

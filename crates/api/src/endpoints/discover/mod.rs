@@ -150,7 +150,7 @@ fn reply(discover: &Discover, wire: Wire, held: impl Send + 'static) -> Reply {
 
 /// `DELETE /_firn/discover/{id}`: ends the run if it is still active. An admin of its tenant may do so too.
 pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
-    let may_end = |asker: &Scope| call.may_end(asker);
+    let may_end = |creator: &Scope| call.may_end(creator);
     let discover = edge.discovers.find_where(call.capture("id"), edge.now_ms(), may_end)?;
     edge.discovers.remove(&discover);
     Ok(Reply::acknowledged())

@@ -17,6 +17,7 @@ use super::run::Run;
 use super::stage_run::Step;
 use super::stages;
 use super::stages::outcome::Outcome;
+use crate::state::disclosure::disclose_error;
 use crate::state::partial_results::{PartialResult, ResultKey};
 use crate::state::request_record::StageTiming;
 use crate::wire::error::ApiError;
@@ -39,13 +40,13 @@ async fn step(run: &Run, step: Step<'_>) {
         .catch_unwind()
         .await
         .unwrap_or_else(|_| Err(Error::internal("a bug: the stage panicked, see the log").into()));
-    let told = match outcome {
+    let posted = match outcome {
         Ok(Outcome::Done(result)) => step.done(&result).map(|()| "done").map_err(ApiError::from),
         Ok(Outcome::Estimated(cost)) => step.estimated(&cost).map(|()| "estimate").map_err(ApiError::from),
         Err(error) => Err(error),
     };
-    let outcome = told.unwrap_or_else(|error| {
-        step.failed(&error.told(&run.ctx));
+    let outcome = posted.unwrap_or_else(|error| {
+        step.failed(&disclose_error(&run.ctx, error));
         "failed"
     });
     run.ctx.work.add_done(&step.work.done());
@@ -55,12 +56,12 @@ async fn step(run: &Run, step: Step<'_>) {
         took: started.elapsed(),
     });
     if step.stage.begins_the_page() {
-        tell_hints(run).await;
+        post_hints(run).await;
     }
 }
 
 /// Posts hints about unknown fields of the query, after the first events, so that they delay nothing.
-async fn tell_hints(run: &Run) {
+async fn post_hints(run: &Run) {
     let Some(typed) = &run.question.typed else {
         return;
     };

@@ -13,6 +13,7 @@ use super::run::Run;
 use crate::endpoints::search;
 use crate::endpoints::search::shards_object;
 use crate::state::config::DiscoverLimits;
+use crate::state::disclosure;
 use crate::state::partial_results::{PartialResult, ResultKey};
 use crate::wire::error::ApiError;
 
@@ -68,19 +69,19 @@ impl<'a> Step<'a> {
             ..self.run.ctx.clone()
         };
         let mut searching = std::pin::pin!(search::run(&self.run.edge, &ctx, request, b""));
-        let mut told: Option<Arc<SearchResponse>> = None;
+        let mut shown: Option<Arc<SearchResponse>> = None;
         let response = loop {
             match tokio::time::timeout(LOOK_EVERY, &mut searching).await {
                 Ok(response) => break response?,
                 Err(_) => {
                     let latest = progress.latest();
                     if let Some(latest) = latest
-                        && told.as_ref().is_none_or(|told| !Arc::ptr_eq(told, &latest))
+                        && shown.as_ref().is_none_or(|shown| !Arc::ptr_eq(shown, &latest))
                     {
                         self.progress(&latest.shards);
                         self.seen().latest = Some(latest.shards.clone());
                         so_far(&latest);
-                        told = Some(latest);
+                        shown = Some(latest);
                     }
                 }
             }
@@ -142,8 +143,7 @@ impl<'a> Step<'a> {
                     ("shards", shards_object(&seen.shards, node_id, Some(&self.run.metadata))),
                 ],
             );
-            // The cost depends on data and earlier searches of other tenants, so a tenant does not see it.
-            if self.run.ctx.scope.tenant_id().is_none() {
+            if disclosure::shows_cost(&self.run.ctx.scope) {
                 let cost = json!({"requests": work.repository_requests, "bytes": work.repository_bytes});
                 head.insert("cost".to_owned(), cost);
             }

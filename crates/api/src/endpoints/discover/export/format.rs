@@ -65,8 +65,8 @@ impl Format {
         }
     }
 
-    /// Appends the line that says why the file ends after `told` of `total` events.
-    pub(super) fn write_failure(&self, output: &mut Vec<u8>, error: &ApiError, told: u64, total: u64) {
+    /// Appends the line that says why the file ends after `written` of `total` events.
+    pub(super) fn write_failure(&self, output: &mut Vec<u8>, error: &ApiError, written: u64, total: u64) {
         let mut body = error.body(None, false);
         let error_object = body["error"].take();
         match self {
@@ -75,7 +75,8 @@ impl Format {
                 let cause = error_object["root_cause"].get(0).unwrap_or(&error_object);
                 let (kind, reason) = (&cause["type"], &cause["reason"]);
                 let (kind, reason) = (kind.as_str().unwrap_or_default(), reason.as_str().unwrap_or_default());
-                let remark = format!("{REMARK}the export broke off after {told} of {total} events: {kind}: {reason}");
+                let remark =
+                    format!("{REMARK}the export broke off after {written} of {total} events: {kind}: {reason}");
                 csv::text(output, &remark.replace(['\r', '\n'], " "));
                 output.extend_from_slice(b"\r\n");
             }
@@ -84,7 +85,7 @@ impl Format {
                     "event": "failed",
                     "status": error.status().as_u16(),
                     "error": error_object,
-                    "events": told,
+                    "events": written,
                     "total": total,
                 });
                 output.extend_from_slice(Value::to_string(&line).as_bytes());

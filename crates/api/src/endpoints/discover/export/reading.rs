@@ -14,6 +14,7 @@ use super::super::request::EventSelection;
 use super::cost::Allowance;
 use super::format::Format;
 use crate::endpoints::shared_point_in_time::SharedPointInTime;
+use crate::state::disclosure::disclose_error;
 use crate::state::discover_store::ReaderSlot;
 use crate::state::edge::Edge;
 use crate::state::request_record::{StageTiming, Timings};
@@ -58,7 +59,7 @@ pub(super) struct Export {
     head: Vec<u8>,
     total: u64,
     /// Events sent so far.
-    told: u64,
+    written: u64,
     /// Ids of the next events.
     places: VecDeque<Key>,
     /// Sort values of the last sent event.
@@ -85,7 +86,7 @@ impl Export {
         let mut export = Self {
             head: asked.format.head(),
             total,
-            told: 0,
+            written: 0,
             places: VecDeque::new(),
             after: None,
             batch: BATCH_FIRST,
@@ -127,12 +128,12 @@ impl Export {
     /// Builds the last line of a failed export.
     async fn failed(&mut self, error: ApiError) -> Bytes {
         let error = self.deleted().await.map_or(error, ApiError::from);
-        let (told, total) = (self.told, self.total);
-        tracing::warn!(?error, told, total, "an export broke off");
+        let (written, total) = (self.written, self.total);
+        tracing::warn!(?error, written, total, "an export broke off");
         self.ended("failed");
         let mut output = std::mem::take(&mut self.head);
-        let error = error.told(&self.asked.ctx);
-        self.asked.format.write_failure(&mut output, &error, told, total);
+        let error = disclose_error(&self.asked.ctx, error);
+        self.asked.format.write_failure(&mut output, &error, written, total);
         output.into()
     }
 
@@ -163,7 +164,7 @@ impl Export {
         }
         let count = self.batch.min(self.places.len());
         if count == 0 {
-            return match (self.head.is_empty(), self.told == self.total) {
+            return match (self.head.is_empty(), self.written == self.total) {
                 (false, _) => Ok(Some(std::mem::take(&mut self.head).into())),
                 (true, true) => Ok(None),
                 (true, false) => Err(self.lost()),
@@ -178,7 +179,7 @@ impl Export {
             self.asked.format.write(&mut output, hit)?;
         }
         self.head.clear();
-        self.told += hits.len() as u64;
+        self.written += hits.len() as u64;
         self.batch = next_batch(count, bytes);
         self.after = keys.into_iter().next_back().map(|key| key.sort);
         Ok(Some(output.into()))
@@ -244,9 +245,9 @@ impl Export {
     }
 
     fn lost(&self) -> ApiError {
-        let (told, total) = (self.told, self.total);
+        let (written, total) = (self.written, self.total);
         Error::internal(format!(
-            "a bug: an event was not found again after [{told}] of [{total}] events"
+            "a bug: an event was not found again after [{written}] of [{total}] events"
         ))
         .into()
     }

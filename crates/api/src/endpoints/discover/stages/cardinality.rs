@@ -39,29 +39,29 @@ pub(super) async fn run(step: &Step<'_>, named: Option<&[String]>) -> Result<Out
         return Ok(Outcome::Estimated(cost));
     }
     // Fields that cannot be counted are reported at once.
-    let mut told: Vec<Value> = fields
+    let mut counts: Vec<Value> = fields
         .iter()
         .filter(|field| !is_countable(known, field))
         .map(|field| uncountable(field, known.get(field)))
         .collect();
-    let print = |told: &[Value]| json!({"fields": told}).to_string().into_bytes();
+    let print = |counts: &[Value]| json!({"fields": counts}).to_string().into_bytes();
     let last = batches.len().saturating_sub(1);
     for (number, (batch, request)) in batches.into_iter().enumerate() {
         match step.search(request, &|_| {}).await {
-            Ok(response) => told.extend(results(batch, known, &response)),
+            Ok(response) => counts.extend(results(batch, known, &response)),
             // An error of one field must not affect the others of its batch.
             Err(error) if error.status().is_client_error() && batch.len() > 1 => {
                 for field in batch {
-                    told.push(alone(step, field, known).await?);
+                    counts.push(alone(step, field, known).await?);
                 }
             }
             Err(error) => return Err(error),
         }
         if number < last {
-            step.partial(&print(&told));
+            step.partial(&print(&counts));
         }
     }
-    Ok(Outcome::Done(print(&told)))
+    Ok(Outcome::Done(print(&counts)))
 }
 
 /// Counts one field; its error takes the place of its result.

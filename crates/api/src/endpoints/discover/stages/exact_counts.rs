@@ -106,24 +106,24 @@ impl<'a> Counted<'a> {
         let recounted = again.and_then(|again| recounted(&uncertain, again));
         let is_certain = uncertain.is_empty() || recounted.is_some();
         let by_key = recounted.unwrap_or_default();
-        let mut told: Vec<&Value> = found
+        let mut listed: Vec<&Value> = found
             .iter()
             .map(|bucket| by_key.get(&key(bucket)).copied().unwrap_or(bucket))
             .collect();
         // Without corrected counts they are already in this order.
-        told.sort_by_key(|bucket| std::cmp::Reverse(count(bucket)));
-        told.truncate(size as usize);
-        let least = told.last().map_or(0, |bucket| count(bucket));
+        listed.sort_by_key(|bucket| std::cmp::Reverse(count(bucket)));
+        listed.truncate(size as usize);
+        let least = listed.last().map_or(0, |bucket| count(bucket));
         // A value that was not returned has at most the count of the last returned one plus the error of the shards.
         let unfound_max = match found.len() as u64 >= asked {
             true => found.last().map_or(0, count) + error_max,
             false => error_max,
         };
         Self {
-            other: occurrences.saturating_sub(sum(told.iter().copied())),
+            other: occurrences.saturating_sub(sum(listed.iter().copied())),
             exact: whole && is_certain,
             exact_choice: whole && is_certain && (error_max == 0 || least >= unfound_max),
-            buckets: told,
+            buckets: listed,
         }
     }
 }

@@ -39,7 +39,7 @@ pub(super) async fn run(step: &Step<'_>, field: &str, size: u64) -> Result<Outco
     if let Some(cost) = step.too_dear(vec![request.clone()]).await? {
         return Ok(Outcome::Estimated(cost));
     }
-    let told = FieldValues {
+    let field_values = FieldValues {
         field,
         field_type: known.map(|known| known.field_type),
         size,
@@ -48,19 +48,19 @@ pub(super) async fn run(step: &Step<'_>, field: &str, size: u64) -> Result<Outco
     let found = step
         .search(request, &|so_far| {
             if so_far.aggregations.is_some() {
-                step.partial(&told.print(so_far, None, false));
+                step.partial(&field_values.print(so_far, None, false));
             }
         })
         .await?;
     let terms = found.aggregations.as_deref().map_or(&Value::Null, |all| &all["values"]);
     let again = match exact_counts::again(step, field, terms, size, None).await? {
         Some(request) => {
-            step.partial(&told.print(&found, None, false));
+            step.partial(&field_values.print(&found, None, false));
             Some(step.search(request, &|_| {}).await?)
         }
         None => None,
     };
-    Ok(Outcome::Done(told.print(&found, again.as_ref(), true)))
+    Ok(Outcome::Done(field_values.print(&found, again.as_ref(), true)))
 }
 
 /// Parameters of the result.
@@ -156,7 +156,7 @@ mod tests {
             }))),
             ..SearchResponse::default()
         };
-        let told = FieldValues {
+        let field_values = FieldValues {
             field: "f",
             field_type: Some("conflict"),
             size: 10,
@@ -170,8 +170,8 @@ mod tests {
                 {"value": 1000, "text": "1970-01-01T00:00:01.000Z", "count": 2, "percent": 33.33},
             ],
         });
-        assert_eq!(told.result(&response, None, true), expect);
-        let nothing = told.result(&SearchResponse::default(), None, true);
+        assert_eq!(field_values.result(&response, None, true), expect);
+        let nothing = field_values.result(&SearchResponse::default(), None, true);
         assert_eq!((&nothing["values"], &nothing["total"]), (&json!([]), &json!(0)));
     }
 }
