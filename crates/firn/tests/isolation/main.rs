@@ -4,6 +4,7 @@
 mod differential;
 mod expansions;
 mod own_indices;
+mod pipelines;
 mod questions;
 #[path = "../support/mod.rs"]
 mod support;
