@@ -29,6 +29,8 @@ use firn_model::{Error, ErrorKind, Result};
 /// | `ManageIlm`, `ManageSlm` | – | – | – | creating and changing these policies |
 /// | `MonitorSnapshot` | – | – | – | listing repositories and snapshots |
 /// | `CreateSnapshot` | – | – | – | creating a snapshot |
+/// | `ReadPipelines` | – | – | – | reading ingest pipelines |
+/// | `ManagePipelines` | – | – | – | creating, changing and simulating ingest pipelines, which apply to all tenants |
 ///
 /// Operators have all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -58,6 +60,8 @@ pub enum Privilege {
     ManageSlm,
     MonitorSnapshot,
     CreateSnapshot,
+    ReadPipelines,
+    ManagePipelines,
 }
 
 use Privilege as P;
@@ -195,6 +199,8 @@ const ALL: &[Privilege] = &[
     P::ManageSlm,
     P::MonitorSnapshot,
     P::CreateSnapshot,
+    P::ReadPipelines,
+    P::ManagePipelines,
 ];
 
 const ALL_OF_INDICES: PrivilegeSet = PrivilegeSet::of(&[
@@ -258,6 +264,9 @@ const CLUSTER_NAMES: &[(&str, PrivilegeSet)] = &[
         "create_snapshot",
         PrivilegeSet::of(&[P::MonitorSnapshot, P::CreateSnapshot]),
     ),
+    ("read_pipeline", PrivilegeSet::of(&[P::ReadPipelines])),
+    ("manage_pipeline", PIPELINES),
+    ("manage_ingest_pipelines", PIPELINES),
     ("manage_index_templates", PrivilegeSet::of(&[P::ManageTemplates])),
     (
         "manage_api_key",
@@ -269,7 +278,9 @@ const CLUSTER_NAMES: &[(&str, PrivilegeSet)] = &[
     ),
     (
         "manage",
-        PrivilegeSet::of(&[P::Monitor, P::ManageTemplates, P::ManageCluster]).and(LIFECYCLES_AND_SNAPSHOTS),
+        PrivilegeSet::of(&[P::Monitor, P::ManageTemplates, P::ManageCluster])
+            .and(LIFECYCLES_AND_SNAPSHOTS)
+            .and(PIPELINES),
     ),
     ("none", PrivilegeSet::of(&[])),
     (
@@ -283,9 +294,12 @@ const CLUSTER_NAMES: &[(&str, PrivilegeSet)] = &[
             P::ManageSecurity,
             P::ManageCluster,
         ])
-        .and(LIFECYCLES_AND_SNAPSHOTS),
+        .and(LIFECYCLES_AND_SNAPSHOTS)
+        .and(PIPELINES),
     ),
 ];
+
+const PIPELINES: PrivilegeSet = PrivilegeSet::of(&[P::ReadPipelines, P::ManagePipelines]);
 
 /// Privileges that managing the cluster includes.
 const LIFECYCLES_AND_SNAPSHOTS: PrivilegeSet = PrivilegeSet::of(&[
@@ -302,14 +316,14 @@ const OTHER_CLUSTER_NAMES: &[&str] = &[
     "cancel_task", "cross_cluster_replication", "cross_cluster_search", "delegate_pki",
     "grant_api_key", "manage_autoscaling", "manage_behavioral_analytics", "manage_ccr", "manage_connector",
     "manage_data_frame_transforms", "manage_data_stream_global_retention", "manage_enrich",
-    "manage_inference", "manage_ingest_pipelines", "manage_logstash_pipelines", "manage_ml", "manage_oidc",
-    "manage_pipeline", "manage_rollup", "manage_saml", "manage_search_application", "manage_search_query_rules",
+    "manage_inference", "manage_logstash_pipelines", "manage_ml", "manage_oidc",
+    "manage_rollup", "manage_saml", "manage_search_application", "manage_search_query_rules",
     "manage_search_synonyms", "manage_service_account", "manage_token", "manage_transform",
     "manage_user_profile", "manage_watcher", "monitor_connector", "monitor_data_frame_transforms",
     "monitor_data_stream_global_retention", "monitor_enrich", "monitor_inference", "monitor_ml", "monitor_rollup",
     "monitor_stats", "monitor_text_structure", "monitor_transform", "monitor_watcher",
     "post_behavioral_analytics_event", "read_ccr", "read_connector_secrets", "read_fleet_secrets",
-    "read_pipeline", "read_security", "transport_client", "write_connector_secrets",
+    "read_security", "transport_client", "write_connector_secrets",
     "write_fleet_secrets",
 ];
 

@@ -7,6 +7,7 @@
 //! | `node` | `closed_tenants` (if there are any) | JSON list of names |
 //! | `node` | `ilm` (if there is any) | JSON of the lifecycle policies and their mode |
 //! | `node` | `slm` (if there is any) | the same of snapshot lifecycle policies |
+//! | `node` | `ingest` (if there is any) | JSON of the ingest pipelines by id |
 //! | `indices`, `data_streams`, `component_templates`, `index_templates` | name | JSON of the entity |
 //! | `repositories` | name | JSON of the repository |
 //! | `cluster_settings` | flat name | JSON of the value |
@@ -27,7 +28,9 @@ use std::sync::Arc;
 
 use firn_model::ilm::Policies;
 use firn_model::mapping::Mapping;
-use firn_model::metadata::{ComponentTemplate, DataStream, IndexMetadata, IndexTemplate, Indices, Metadata};
+use firn_model::metadata::{
+    ComponentTemplate, DataStream, IndexMetadata, IndexTemplate, Indices, IngestPipelines, Metadata,
+};
 use firn_model::placement::Placement;
 use firn_model::repository::RepositoryMetadata;
 use firn_model::shared_map::Difference;
@@ -295,6 +298,10 @@ impl Catalog {
                 Some(json) => Arc::new(serde_json::from_str(&json)?),
                 None => Arc::default(),
             },
+            ingest: match number_or_text("ingest")? {
+                Some(json) => Arc::new(IngestPipelines::from_json(&serde_json::from_str(&json)?)?),
+                None => Arc::default(),
+            },
             slm: match number_or_text("slm")? {
                 Some(json) => Arc::new(SnapshotPolicies::from_json(&serde_json::from_str(&json)?)?),
                 None => Arc::default(),
@@ -389,6 +396,10 @@ impl Catalog {
             } else {
                 let json = serde_json::to_vec(&*new.closed_tenants)?;
                 node.insert("closed_tenants", json.as_slice()).map_err(failed)?;
+            }
+            if new.ingest != old.ingest {
+                let json = serde_json::to_vec(&new.ingest.to_json())?;
+                node.insert("ingest", json.as_slice()).map_err(failed)?;
             }
             if new.slm != old.slm {
                 let json = serde_json::to_vec(&new.slm.to_json())?;

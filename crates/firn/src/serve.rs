@@ -329,6 +329,7 @@ async fn api_config(settings: &ServeSettings, address: SocketAddr, engine: &dyn 
         max_content_length: settings.http_max_content_bytes,
         body_memory_max: settings.indexing_pressure_bytes,
         shutdown_grace: settings.shutdown_grace,
+        ingest_threads: settings.write_threads,
         async_searches: AsyncSearchLimits {
             count_max: settings.max_async_searches,
             bytes_max: settings.async_search_bytes,

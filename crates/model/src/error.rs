@@ -102,6 +102,8 @@ pub enum ErrorKind {
     Timeout,
     /// 499: the client disconnected and firn stopped the work.
     Cancelled,
+    /// 500: a processor of an ingest pipeline failed on a document; the details have Elasticsearch's type.
+    IngestProcessor,
     /// 500: a bug or an I/O failure; see the log.
     Internal,
 }

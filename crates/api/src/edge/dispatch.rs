@@ -36,6 +36,7 @@ use crate::state::disclosure::disclose_error;
 use crate::state::discover_store::Discovers;
 use crate::state::edge::Edge;
 use crate::state::host::HostMeter;
+use crate::state::ingest::Ingest;
 use crate::state::metrics::Metrics;
 use crate::state::tasks::{TaskGuard, Tasks};
 use crate::wire::body;
@@ -83,6 +84,7 @@ pub fn router(engine: Arc<dyn Engine>, config: ApiConfig) -> Api {
         permits: FairSemaphore::new(config.max_concurrent_requests.max(1) as u64),
         accounts: Accounts::default(),
         async_searches: AsyncSearches::new(config.async_searches),
+        ingest: Ingest::new(config.ingest_threads),
         by_queries: FairSemaphore::new(by_query::BACKGROUND_MAX),
         discovers: Discovers::new(&config.discover),
         config,

@@ -12,9 +12,9 @@ use crate::endpoints::async_search;
 use crate::endpoints::call::{Captures, Handler};
 use crate::endpoints::{
     admin, aliases, analyze, bulk, by_query, cat, cluster, count, data_stream_lifecycle, data_streams, discover,
-    document, field_caps, ilm, indices, mappings, metrics, mget, msearch, nodes, placement, point_in_time, quarantine,
-    recovery, resolve, root, saved_objects, scroll, search, security, sessions, settings, slm, snapshots, stats, tasks,
-    templates, tenant_deletion, tenant_usage, tenants, terms_enum, validate,
+    document, field_caps, ilm, indices, ingest, mappings, metrics, mget, msearch, nodes, placement, point_in_time,
+    quarantine, recovery, resolve, root, saved_objects, scroll, search, security, sessions, settings, slm, snapshots,
+    stats, tasks, templates, tenant_deletion, tenant_usage, tenants, terms_enum, validate,
 };
 use crate::wire::error::ApiError;
 use crate::wire::params;
@@ -365,6 +365,10 @@ fn routes() -> Vec<Route> {
         route!(POST, ["/_ilm/move/{index}"], "move_lifecycle_to_step", "cluster:admin/ilm/_move/post", ManageIlm, [MASTER], Json, ilm::move_to_step),
         route!(POST, ["/{index}/_ilm/retry"], "retry_lifecycle", "indices:admin/ilm/retry", ManageIlm, [INDICES, MASTER], None, ilm::retry),
         route!(POST, ["/{index}/_ilm/remove"], "remove_lifecycle_policy", "indices:admin/ilm/remove_policy", ManageIlm, [INDICES, MASTER], None, ilm::remove),
+        route!(GET, ["/_ingest/pipeline", "/_ingest/pipeline/{id}"], "get_pipeline", "cluster:admin/ingest/pipeline/get", ReadPipelines, [MASTER, ingest::GET_PARAMS], None, ingest::get).or(Privilege::ManagePipelines),
+        route!(PUT, ["/_ingest/pipeline/{id}"], "put_pipeline", "cluster:admin/ingest/pipeline/put", ManagePipelines, [MASTER, ingest::PUT_PARAMS], Json, ingest::put),
+        route!(DELETE, ["/_ingest/pipeline/{id}"], "delete_pipeline", "cluster:admin/ingest/pipeline/delete", ManagePipelines, [MASTER, ingest::DELETE_PARAMS], None, ingest::delete),
+        route!(GET_POST, ["/_ingest/pipeline/_simulate", "/_ingest/pipeline/{id}/_simulate"], "simulate_pipeline", "cluster:admin/ingest/pipeline/simulate", ManagePipelines, [ingest::SIMULATE_PARAMS], Json, ingest::simulate).or(Privilege::ReadPipelines),
         route!(GET, ["/_slm/policy", "/_slm/policy/{id}"], "get_snapshot_lifecycle", "cluster:admin/slm/get", ReadSlm, [MASTER], None, slm::get_policy),
         route!(PUT, ["/_slm/policy/{id}"], "put_snapshot_lifecycle", "cluster:admin/slm/put", ManageSlm, [MASTER], Json, slm::put_policy),
         route!(DELETE, ["/_slm/policy/{id}"], "delete_snapshot_lifecycle", "cluster:admin/slm/delete", ManageSlm, [MASTER], None, slm::delete_policy),

@@ -10,11 +10,12 @@ use firn_model::ids::problem_of_length;
 use firn_query::source::SourceFilter;
 use http::StatusCode;
 
-use crate::endpoints::bulk::{OpType, write_item};
+use crate::endpoints::bulk::{OpType, dropped_response, write_dropped_item, write_item};
 use crate::endpoints::call::Call;
 use crate::endpoints::document_params::{
-    check_pipeline, expectation, parse_update, refresh_param, source_param, wait_for_active_shards,
+    expectation, parse_update, refresh_param, source_param, wait_for_active_shards,
 };
+use crate::endpoints::ingest::{self, ItemPlan};
 use crate::state::edge::Edge;
 use crate::wire::error::ApiError;
 use crate::wire::params::Params;
@@ -105,19 +106,18 @@ pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     write(&edge, &call, OpType::Delete, Operation::Delete).await
 }
 
-async fn write(edge: &Edge, call: &Call, op_type: OpType, operation: Operation) -> Result<Reply, ApiError> {
+async fn write(edge: &Arc<Edge>, call: &Call, op_type: OpType, operation: Operation) -> Result<Reply, ApiError> {
     write_expecting(edge, call, op_type, operation, None).await
 }
 
 async fn write_expecting(
-    edge: &Edge,
+    edge: &Arc<Edge>,
     call: &Call,
     op_type: OpType,
     operation: Operation,
     in_body: Option<Expectation>,
 ) -> Result<Reply, ApiError> {
     let params = &call.params;
-    check_pipeline(params.get("pipeline"))?;
     wait_for_active_shards(params)?;
     params.flag("include_source_on_error")?;
     let expect = expectation(
@@ -143,8 +143,24 @@ async fn write_expecting(
         require_alias: params.bool("require_alias", false)?,
         require_data_stream: params.bool("require_data_stream", false)?,
     };
+    let requested = vec![params.get("pipeline").map(str::to_owned)];
+    let items = match ingest::run(edge, call, vec![item], requested).await? {
+        ingest::Outcomes::Unchanged(items) => items,
+        ingest::Outcomes::Planned(mut plans) => match plans.pop() {
+            Some(ItemPlan::Write(item, _)) => vec![*item],
+            Some(ItemPlan::Dropped(item)) => {
+                let dropped = write_dropped_item(&dropped_response(item.index, item.id));
+                return Ok(Reply {
+                    status: StatusCode::OK,
+                    body: Body::Json(dropped),
+                });
+            }
+            Some(ItemPlan::Failed(_, error)) => return Err(error.into()),
+            None => return Err(Error::internal("an ingest pipeline returned no result for a write").into()),
+        },
+    };
     let request = BulkRequest {
-        items: vec![item],
+        items,
         refresh: refresh_param(params)?.unwrap_or(Refresh::No),
         timeout: params.duration("timeout")?,
     };

@@ -188,16 +188,6 @@ pub(crate) fn source_param(params: &Params) -> Result<Option<SourceFilter>> {
     }))
 }
 
-/// Refuses ingest pipelines, which firn does not have; `_none_` is allowed.
-pub(crate) fn check_pipeline(pipeline: Option<&str>) -> Result<()> {
-    match pipeline {
-        None | Some("_none" | "") => Ok(()),
-        Some(name) => Err(Error::illegal_argument(format!(
-            "pipeline with id [{name}] does not exist: ingest pipelines are not implemented by firn"
-        ))),
-    }
-}
-
 /// Checks `wait_for_active_shards`: each shard has one copy, so more than one can never be active.
 pub(crate) fn wait_for_active_shards(params: &Params) -> Result<()> {
     match params.get("wait_for_active_shards") {

@@ -77,6 +77,8 @@ pub struct ApiConfig {
     pub now_ms: Arc<dyn Fn() -> i64 + Send + Sync>,
     /// Source of unpredictable random bytes.
     pub random: FillRandom,
+    /// Threads that run ingest pipelines.
+    pub ingest_threads: usize,
     /// Limits of `_async_search`.
     pub async_searches: AsyncSearchLimits,
     /// Limits of `_firn/discover`, and its defaults.
@@ -212,6 +214,7 @@ impl ApiConfig {
             started_ms: now_ms(),
             now_ms,
             random,
+            ingest_threads: 2,
             async_searches: AsyncSearchLimits::default(),
             discover: DiscoverLimits::default(),
             security: Security::Off(None),

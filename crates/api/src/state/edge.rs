@@ -17,6 +17,7 @@ use crate::state::auth::Gate;
 use crate::state::config::ApiConfig;
 use crate::state::discover_store::Discovers;
 use crate::state::host::HostMeter;
+use crate::state::ingest::Ingest;
 use crate::state::metrics::Metrics;
 use crate::state::tasks::Tasks;
 use crate::wire::body::{BodyBudget, BodyShare};
@@ -43,6 +44,8 @@ pub(crate) struct Edge {
     pub(crate) async_searches: Arc<AsyncSearches>,
     /// Permits of deletes by query that run in the background.
     pub(crate) by_queries: Arc<FairSemaphore<Option<TenantId>>>,
+    /// Ingest pipelines.
+    pub(crate) ingest: Ingest,
     /// Running and retained runs of `_firn/discover`.
     pub(crate) discovers: Arc<Discovers>,
     pub(crate) gate: Gate,

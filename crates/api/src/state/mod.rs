@@ -12,6 +12,7 @@ pub(crate) mod disclosure;
 pub(crate) mod discover_store;
 pub(crate) mod edge;
 pub(crate) mod host;
+pub(crate) mod ingest;
 pub(crate) mod metrics;
 pub(crate) mod partial_results;
 pub(crate) mod quotas;

@@ -104,6 +104,7 @@ pub(crate) fn status_and_type(kind: ErrorKind) -> (StatusCode, &'static str) {
         ErrorKind::Repository => (500, "repository_exception"),
         ErrorKind::Timeout => (504, "timeout_exception"),
         ErrorKind::Cancelled => (499, "task_cancelled_exception"),
+        ErrorKind::IngestProcessor => (500, "ingest_processor_exception"),
         ErrorKind::Internal => (500, "exception"),
     };
     (

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use firn_model::ilm::Policies;
-use firn_model::metadata::{ComponentTemplate, DataStream, IndexMetadata, IndexTemplate, Indices, Metadata};
+use firn_model::metadata::{
+    ComponentTemplate, DataStream, IndexMetadata, IndexTemplate, Indices, IngestPipelines, Metadata,
+};
 use firn_model::placement::Placement;
 use firn_model::repository::RepositoryMetadata;
 use firn_model::settings::SettingsMap;
@@ -56,6 +58,9 @@ struct Stored {
     closed_tenants: Vec<String>,
     ilm: Value,
     slm: Value,
+    /// Absent in copies of older builds.
+    #[serde(default)]
+    ingest: Value,
 }
 
 impl CatalogCopy {
@@ -164,6 +169,7 @@ fn print(metadata: &Metadata) -> Result<Vec<u8>> {
         closed_tenants: metadata.closed_tenants.iter().cloned().collect(),
         ilm: metadata.ilm.to_json(),
         slm: metadata.slm.to_json(),
+        ingest: metadata.ingest.to_json(),
     };
     let mut body = serde_json::to_vec(&noted)?;
     body.push(b'\n');
@@ -222,5 +228,6 @@ fn from_stored(noted: NotedVersion, stored: Stored) -> Result<Metadata> {
         closed_tenants: Arc::new(stored.closed_tenants.into_iter().collect()),
         ilm: Arc::new(Policies::from_json(&stored.ilm)?),
         slm: Arc::new(SnapshotPolicies::from_json(&stored.slm)?),
+        ingest: Arc::new(IngestPipelines::from_json(&stored.ingest)?),
     })
 }

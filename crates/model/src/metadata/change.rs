@@ -73,6 +73,7 @@ impl Change<'_> {
             } => self.rollover(target, new_index.as_deref(), conditions, body, *dry_run, facts),
             Command::Ilm(command) => self.ilm(command),
             Command::Slm(command) => self.slm(command),
+            Command::Ingest(command) => self.ingest(command),
             Command::MountIndex(mount) => self.mount_index(mount),
             Command::PutPlacement { placement } => {
                 self.put_placement(placement.as_ref());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::{ComponentTemplate, IndexMetadata, IndexTemplate, Metadata};
+use super::{ComponentTemplate, IndexMetadata, IndexTemplate, IngestPipelines, Metadata};
 use crate::ilm::Policies;
 use crate::settings::SettingsMap;
 use crate::{Error, Result};
@@ -24,6 +24,8 @@ pub struct GlobalState {
     pub cluster_settings: SettingsMap,
     /// Lifecycle policies.
     pub ilm: Arc<Policies>,
+    /// Ingest pipelines.
+    pub ingest: Arc<IngestPipelines>,
 }
 
 impl GlobalState {
@@ -34,10 +36,11 @@ impl GlobalState {
             index_templates: metadata.index_templates.clone(),
             cluster_settings: metadata.cluster_settings.clone(),
             ilm: Arc::clone(&metadata.ilm),
+            ingest: Arc::clone(&metadata.ingest),
         }
     }
 
-    /// Prints `component_templates`, `index_templates`, `cluster_settings`, `ilm`.
+    /// Prints `component_templates`, `index_templates`, `cluster_settings`, `ilm`, `ingest`.
     pub fn to_json(&self) -> Value {
         let component_templates: Map<String, Value> = each(&self.component_templates, ComponentTemplate::to_json);
         let index_templates: Map<String, Value> = each(&self.index_templates, IndexTemplate::to_json);
@@ -46,6 +49,7 @@ impl GlobalState {
             "index_templates": index_templates,
             "cluster_settings": self.cluster_settings,
             "ilm": self.ilm.to_json(),
+            "ingest": self.ingest.to_json(),
         })
     }
 
@@ -58,6 +62,7 @@ impl GlobalState {
         let mut state = Self {
             cluster_settings: map("cluster_settings")?.clone().into_iter().collect(),
             ilm: Arc::new(Policies::from_json(&json["ilm"])?),
+            ingest: Arc::new(IngestPipelines::from_json(&json["ingest"])?),
             ..Self::default()
         };
         for (name, template) in map("component_templates")? {

@@ -13,6 +13,8 @@ mod global_state;
 mod ilm_commands;
 mod index_commands;
 mod indices;
+mod ingest_commands;
+mod ingest_pipelines;
 mod json;
 mod mount;
 mod parse;
@@ -26,6 +28,7 @@ mod scoped_view;
 mod shard_routing;
 mod slm_commands;
 mod state;
+mod target_pipelines;
 mod template_commands;
 mod templates;
 mod tenant_indices;
@@ -46,12 +49,15 @@ pub use entities::{AliasMetadata, ComponentTemplate, DataStream, IndexMetadata, 
 pub use global_state::{GlobalState, IDS_OF};
 pub use ilm_commands::IlmCommand;
 pub use indices::{Indices, OpenShards};
+pub use ingest_commands::IngestCommand;
+pub use ingest_pipelines::IngestPipelines;
 pub use periods::{NEW_PERIODS_MAX, event_times};
 pub use private_indices::PRIVATE_INDICES_MAX;
 pub use resolve::{is_hidden, resolve, resolve_write};
 pub use scoped_view::Viewer;
 pub use slm_commands::SlmCommand;
 pub use state::Metadata;
+pub use target_pipelines::{NO_PIPELINE, TargetPipelines};
 pub use templates::TIMESTAMP;
 
 use crate::lifecycle::Lifecycle;
@@ -217,6 +223,8 @@ pub enum Command {
     },
     /// Index lifecycle policies and the progress of indices.
     Ilm(IlmCommand),
+    /// Change of ingest pipelines.
+    Ingest(IngestCommand),
     /// Snapshot lifecycle policies and their results.
     Slm(SlmCommand),
     /// Refuses writes for a tenant, or accepts them again.

@@ -99,6 +99,9 @@ impl Change<'_> {
             next.index_templates.extend(global.index_templates.clone());
             next.cluster_settings.extend(global.cluster_settings.clone());
             Arc::make_mut(&mut next.ilm).by_name.extend(global.ilm.by_name.clone());
+            Arc::make_mut(&mut next.ingest)
+                .by_id
+                .extend(global.ingest.by_id.clone());
             self.changed();
         }
         Ok(())

@@ -73,6 +73,10 @@ impl Metadata {
             // The table names the tenants that it places.
             placement: self.placement.clone().filter(|_| !is_tenant),
             repositories: hidden_if(is_tenant, &self.repositories),
+            ingest: match is_tenant {
+                true => Arc::default(),
+                false => Arc::clone(&self.ingest),
+            },
             slm: match is_tenant {
                 true => Arc::default(),
                 false => Arc::clone(&self.slm),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::entities::{ComponentTemplate, DataStream, IndexTemplate};
 use super::indices::Indices;
+use super::ingest_pipelines::IngestPipelines;
 use crate::ilm::Policies;
 use crate::placement::Placement;
 use crate::repository::RepositoryMetadata;
@@ -43,6 +44,8 @@ pub struct Metadata {
     pub ilm: Arc<Policies>,
     /// Snapshot lifecycle policies.
     pub slm: Arc<SnapshotPolicies>,
+    /// Ingest pipelines.
+    pub ingest: Arc<IngestPipelines>,
 }
 
 impl Metadata {

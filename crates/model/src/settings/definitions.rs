@@ -106,8 +106,8 @@ pub(crate) static DEFINITIONS: &[Definition] = &[
     // Other values would change responses in a way that firn does not implement.
     dynamic("index.blocks.read", Only("false"), "false"),
     dynamic("index.blocks.metadata", Only("false"), "false"),
-    dynamic("index.default_pipeline", Only("_none"), "_none"),
-    dynamic("index.final_pipeline", Only("_none"), "_none"),
+    dynamic("index.default_pipeline", Text, "_none"),
+    dynamic("index.final_pipeline", Text, "_none"),
     at_creation("index.mode", Only("standard"), "standard"),
     at_creation("index.routing_partition_size", Only("1"), "1"),
     at_creation("index.routing_path", Refused, ""),

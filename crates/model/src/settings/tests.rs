@@ -79,10 +79,6 @@ fn refuses_by_name() {
             "custom analyzer [mine] of [index.analysis] is not implemented by firn",
         ),
         (
-            json!({"default_pipeline": "p"}),
-            "setting [index.default_pipeline] with value [p] is not implemented by firn",
-        ),
-        (
             json!({"provided_name": "p"}),
             "private index setting [index.provided_name] can not be set explicitly",
         ),

@@ -14,6 +14,11 @@ pub enum OpType {
 }
 
 impl OpType {
+    /// Returns whether ingest pipelines run for the operation and are listed in its answer.
+    pub(super) fn runs_pipelines(self) -> bool {
+        matches!(self, Self::Index | Self::Create)
+    }
+
     /// Returns the name as in the body.
     pub fn name(self) -> &'static str {
         match self {

@@ -14,7 +14,7 @@ use firn_query::source::SourceFilter;
 
 use super::action::{Action, read_action};
 use super::op_type::OpType;
-use crate::endpoints::document_params::{check_pipeline, expectation, parse_update};
+use crate::endpoints::document_params::{expectation, parse_update};
 
 /// Maximum operations of one bulk, far above what fits into the largest body in practice.
 const MAX_ITEMS: usize = 1_000_000;
@@ -26,6 +26,8 @@ pub struct BulkDefaults {
     pub index: Option<String>,
     /// `routing` of items without one.
     pub routing: Option<String>,
+    /// `pipeline` of items without one.
+    pub pipeline: Option<String>,
     /// `require_alias` of items without one.
     pub require_alias: bool,
     /// `require_data_stream` of items without one.
@@ -58,6 +60,8 @@ pub struct ParsedBulk {
     pub request: BulkRequest,
     /// Actions of all items, the rejected ones included.
     pub op_types: Vec<OpType>,
+    /// Pipelines that the request names for the items of `request`; empty: none is named.
+    pub pipelines: Vec<Option<String>>,
     /// In order of position.
     pub rejected: Vec<Rejected>,
 }
@@ -130,7 +134,10 @@ fn add_item(
         (OpType::Index, true) => OpType::Create,
         (op_type, _) => op_type,
     };
-    check_pipeline(action.pipeline.as_deref())?;
+    let pipeline = action
+        .pipeline
+        .map(Cow::into_owned)
+        .or_else(|| defaults.pipeline.clone());
     let index = match action.index.map(Cow::into_owned).or_else(|| defaults.index.clone()) {
         Some(index) => index,
         None => {
@@ -178,15 +185,18 @@ fn add_item(
         }),
     };
     match operation {
-        Ok(operation) => parsed.request.items.push(BulkItem {
-            index,
-            id,
-            routing: action.routing.map(Cow::into_owned).or_else(|| defaults.routing.clone()),
-            operation,
-            expect,
-            require_alias: action.require_alias.unwrap_or(defaults.require_alias),
-            require_data_stream: action.require_data_stream.unwrap_or(defaults.require_data_stream),
-        }),
+        Ok(operation) => {
+            note_pipeline(parsed, pipeline);
+            parsed.request.items.push(BulkItem {
+                index,
+                id,
+                routing: action.routing.map(Cow::into_owned).or_else(|| defaults.routing.clone()),
+                operation,
+                expect,
+                require_alias: action.require_alias.unwrap_or(defaults.require_alias),
+                require_data_stream: action.require_data_stream.unwrap_or(defaults.require_data_stream),
+            });
+        }
         Err(error) => parsed.rejected.push(Rejected {
             position,
             index,
@@ -195,6 +205,14 @@ fn add_item(
         }),
     }
     Ok(())
+}
+
+/// Notes the pipeline of the next item. The list stays empty as long as no item names one.
+fn note_pipeline(parsed: &mut ParsedBulk, pipeline: Option<String>) {
+    if pipeline.is_some() || !parsed.pipelines.is_empty() {
+        parsed.pipelines.resize(parsed.request.items.len(), None);
+        parsed.pipelines.push(pipeline);
+    }
 }
 
 /// Adds a problem. The list is bounded, because a body with a million bad lines must not produce a huge message.

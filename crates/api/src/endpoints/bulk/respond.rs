@@ -8,8 +8,11 @@ use super::op_type::OpType;
 use crate::wire::error::{error_object, status_and_type};
 use crate::wire::filter_path::{FilterPath, Verdict};
 
-/// Keys of an item in output order.
-const KEYS: [&str; 11] = [
+/// `_shards` of an item that no shard wrote.
+const NO_SHARDS: &[u8] = b"\"_shards\":{\"total\":0,\"successful\":0,\"failed\":0},";
+
+/// Keys of an item; the positions are bits of the masks.
+const KEYS: [&str; 12] = [
     "_index",
     "_id",
     "_version",
@@ -21,8 +24,31 @@ const KEYS: [&str; 11] = [
     "get",
     "error",
     "status",
+    "executed_pipelines",
 ];
 const ALL_KEYS: u16 = (1 << KEYS.len()) - 1;
+/// All but `error` and `status`.
+const DOCUMENT_KEYS: u16 = ALL_KEYS & !(0b11 << 9);
+
+/// What ingest pipelines did to the items.
+#[derive(Debug, Default)]
+pub(crate) struct ItemNotes {
+    /// Positions of dropped items, ascending.
+    pub(crate) dropped: Vec<usize>,
+    /// Pipelines that ran, by position, if the request wants them listed. May be shorter than the bulk.
+    pub(crate) executed: Option<Vec<Vec<String>>>,
+}
+
+impl ItemNotes {
+    fn is_dropped(&self, position: usize) -> bool {
+        !self.dropped.is_empty() && self.dropped.binary_search(&position).is_ok()
+    }
+
+    fn executed(&self, position: usize) -> Option<&[String]> {
+        let executed = self.executed.as_ref()?;
+        Some(executed.get(position).map_or(&[], Vec::as_slice))
+    }
+}
 
 /// Keys to write, by kind of operation.
 struct ItemFields {
@@ -83,6 +109,7 @@ fn exclusions_only(filter: &FilterPath, path: &[&str]) -> bool {
 pub(super) fn write(
     response: &BulkResponse,
     op_types: &[OpType],
+    notes: &ItemNotes,
     took_ms: u64,
     filter: Option<&FilterPath>,
     metadata: &Metadata,
@@ -119,7 +146,7 @@ pub(super) fn write(
         output.extend_from_slice(b"\"items\":[");
         let start = output.len();
         let mut shards = ShardsText::default();
-        for (item, op_type) in response.items.iter().zip(op_types) {
+        for (position, (item, op_type)) in response.items.iter().zip(op_types).enumerate() {
             let keys = wanted.keys[*op_type as usize];
             if keys == 0 {
                 continue;
@@ -132,7 +159,12 @@ pub(super) fn write(
             output.extend_from_slice(op_type.name().as_bytes());
             output.extend_from_slice(b"\":{");
             let inside = output.len();
-            write_keys(&mut output, item, keys, &mut shards, metadata);
+            if notes.is_dropped(position) {
+                write_dropped(&mut output, item, keys);
+            } else {
+                let executed = notes.executed(position).filter(|_| op_type.runs_pipelines());
+                write_keys(&mut output, item, executed, keys, &mut shards, metadata);
+            }
             if output.len() == inside {
                 // A filtered answer omits empty objects.
                 output.truncate(before);
@@ -156,9 +188,22 @@ pub(super) fn write(
 /// Writes one item without its action, in the form of the single-document APIs.
 pub(crate) fn write_item(item: &BulkItemResponse, metadata: &Metadata) -> Vec<u8> {
     let mut output = vec![b'{'];
-    // All but `error` and `status`.
-    let keys = ALL_KEYS & !(0b11 << 9);
-    write_keys(&mut output, item, keys, &mut ShardsText::default(), metadata);
+    write_keys(
+        &mut output,
+        item,
+        None,
+        DOCUMENT_KEYS,
+        &mut ShardsText::default(),
+        metadata,
+    );
+    output.push(b'}');
+    output
+}
+
+/// Writes an item that an ingest pipeline dropped, in the form of the single-document APIs.
+pub(crate) fn write_dropped_item(item: &BulkItemResponse) -> Vec<u8> {
+    let mut output = vec![b'{'];
+    write_dropped(&mut output, item, DOCUMENT_KEYS);
     output.push(b'}');
     output
 }
@@ -189,7 +234,41 @@ impl ShardsText {
     }
 }
 
-fn write_keys(output: &mut Vec<u8>, item: &BulkItemResponse, keys: u16, shards: &mut ShardsText, metadata: &Metadata) {
+/// Writes a dropped item as Elasticsearch does: no shard saw it, and its version is that of a request without one.
+fn write_dropped(output: &mut Vec<u8>, item: &BulkItemResponse, keys: u16) {
+    let start = output.len();
+    let wants = |bit: usize| keys & (1 << bit) != 0;
+    if wants(0) {
+        text(output, b"\"_index\":", &item.index);
+    }
+    if wants(1) {
+        text(output, b"\"_id\":", &item.id);
+    }
+    if wants(2) {
+        output.extend_from_slice(b"\"_version\":-3,");
+    }
+    if wants(3) {
+        text(output, b"\"result\":", result_name(Effect::Noop));
+    }
+    if wants(5) {
+        output.extend_from_slice(NO_SHARDS);
+    }
+    if wants(10) {
+        field(output, b"\"status\":", u64::from(status(item)));
+    }
+    if output.len() > start {
+        output.pop();
+    }
+}
+
+fn write_keys(
+    output: &mut Vec<u8>,
+    item: &BulkItemResponse,
+    executed: Option<&[String]>,
+    keys: u16,
+    shards: &mut ShardsText,
+    metadata: &Metadata,
+) {
     let start = output.len();
     let wants = |bit: usize| keys & (1 << bit) != 0;
     if wants(0) {
@@ -213,11 +292,11 @@ fn write_keys(output: &mut Vec<u8>, item: &BulkItemResponse, keys: u16, shards: 
             }
             if wants(5) {
                 if written.effect == Effect::Noop {
-                    output.extend_from_slice(b"\"_shards\":{\"total\":0,\"successful\":0,\"failed\":0}");
+                    output.extend_from_slice(NO_SHARDS);
                 } else {
                     output.extend_from_slice(shards.of(&item.index, metadata));
+                    output.push(b',');
                 }
-                output.push(b',');
             }
             if wants(6) {
                 field(output, b"\"_seq_no\":", written.seq_no);
@@ -229,6 +308,14 @@ fn write_keys(output: &mut Vec<u8>, item: &BulkItemResponse, keys: u16, shards: 
                 && let Some(source) = &written.get
             {
                 write_get(output, written, source);
+            }
+            if wants(11)
+                && let Some(executed) = executed
+            {
+                output.extend_from_slice(b"\"executed_pipelines\":");
+                // Writing to a vector does not fail.
+                let _ = serde_json::to_writer(&mut *output, executed);
+                output.push(b',');
             }
         }
         Err(error) => {
@@ -338,6 +425,7 @@ mod tests {
         let (bytes, filtered) = write(
             &response,
             &[OpType::Index, OpType::Create],
+            &ItemNotes::default(),
             3,
             filter.as_ref(),
             &Metadata::default(),

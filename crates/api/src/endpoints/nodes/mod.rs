@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 pub(crate) use stats::stats;
 
 use crate::endpoints::call::Call;
+use crate::endpoints::ingest;
 use crate::endpoints::settings::print;
 use crate::endpoints::stats::wanted_metrics;
 use crate::state::edge::Edge;
@@ -146,7 +147,7 @@ pub(crate) async fn info(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError>
         });
     }
     if wants("ingest") {
-        object["ingest"] = json!({"processors": []});
+        object["ingest"] = json!({"processors": ingest::processors()});
     }
     if wants("aggregations") {
         object["aggregations"] = json!({});

@@ -5,12 +5,14 @@
 
 use std::sync::Arc;
 
+use firn_engine::RequestContext;
 use firn_engine::admin::{DeviceStats, IndexStats, NodeStats};
 use firn_query::search::IndexTarget;
 use serde_json::{Map, Value, json};
 
 use super::{answer, jvm};
 use crate::endpoints::call::Call;
+use crate::endpoints::ingest;
 use crate::endpoints::stats;
 use crate::endpoints::stats::{Totals, wanted_metrics};
 use crate::state::edge::Edge;
@@ -63,6 +65,8 @@ pub(crate) async fn stats(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
         "roles": config.roles,
         "attributes": config.attributes,
     });
+    let metadata = edge.engine.metadata(&RequestContext::new()).await?;
+    let compiled = edge.ingest.compiled(&metadata.ingest);
     let mut section = |metric: &str, name: &str, value: &dyn Fn() -> Value| {
         if wants(metric) {
             object[name] = value();
@@ -87,12 +91,7 @@ pub(crate) async fn stats(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
     });
     section("transport", "transport", &transport);
     section("discovery", "discovery", &discovery);
-    section("ingest", "ingest", &|| {
-        json!({
-            "total": {"count": 0, "time_in_millis": 0, "current": 0, "failed": 0},
-            "pipelines": {},
-        })
-    });
+    section("ingest", "ingest", &|| ingest::statistics(&edge, &compiled));
     section(
         "script",
         "script",

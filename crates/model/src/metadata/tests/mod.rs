@@ -1,4 +1,5 @@
 mod ilm;
+mod ingest;
 mod mounts;
 mod periods;
 mod repositories;
@@ -85,6 +86,11 @@ fn stored_and_read_again(metadata: &Metadata) {
     assert_eq!(
         SnapshotPolicies::from_json(&serde_json::from_str(&slm).unwrap()).unwrap(),
         *metadata.slm
+    );
+    let ingest = metadata.ingest.to_json().to_string();
+    assert_eq!(
+        IngestPipelines::from_json(&serde_json::from_str(&ingest).unwrap()).unwrap(),
+        *metadata.ingest
     );
     let ilm = metadata.ilm.to_json().to_string();
     assert_eq!(

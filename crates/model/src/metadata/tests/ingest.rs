@@ -1,0 +1,119 @@
+use super::*;
+
+fn put(id: &str, body: Value, if_version: Option<i64>) -> Command {
+    let Value::Object(body) = body else {
+        panic!("not an object: {body}")
+    };
+    let id = id.to_owned();
+    Command::Ingest(IngestCommand::PutPipeline { id, body, if_version })
+}
+
+fn delete(id: &str) -> Command {
+    Command::Ingest(IngestCommand::DeletePipelines { id: id.to_owned() })
+}
+
+#[test]
+fn pipelines_are_replaced_by_version() {
+    let mut world = World::new();
+    let body = |version: i64| json!({"version": version, "processors": []});
+    let conflict = ErrorKind::IllegalArgument;
+    world.refused(
+        put("p", body(1), Some(1)),
+        conflict,
+        "version conflict, required version [1] for pipeline [p] but no pipeline was found",
+    );
+    assert!(world.ok(put("p", body(1), None)).changed);
+    assert!(!world.ok(put("p", body(1), None)).changed);
+    world.refused(
+        put("p", body(3), Some(2)),
+        conflict,
+        "version conflict, required version [2] for pipeline [p] but current version is [1]",
+    );
+    world.refused(
+        put("p", body(1), Some(1)),
+        conflict,
+        "cannot update pipeline [p] with the same version [1]",
+    );
+    world.ok(put("p", json!({"processors": []}), Some(1)));
+    assert_eq!(world.metadata.ingest.by_id["p"]["version"], 2);
+    world.refused(
+        put("a*", body(1), None),
+        ErrorKind::IllegalArgument,
+        "the id [a*] of a pipeline must not contain [*]",
+    );
+    let long = "x".repeat(256);
+    assert!(world.run(put(&long, body(1), None)).is_err());
+}
+
+#[test]
+fn pipelines_are_deleted_unless_an_index_uses_them() {
+    let mut world = World::new();
+    for id in ["p", "q-1", "q-2"] {
+        world.ok(put(id, json!({"processors": []}), None));
+    }
+    world.ok(Command::CreateIndex {
+        name: "i".to_owned(),
+        settings: json!({"default_pipeline": "p", "final_pipeline": "q-1"}),
+        mappings: None,
+        aliases: None,
+    });
+    let ids = |world: &World| world.metadata.ingest.by_id.keys().cloned().collect::<Vec<_>>();
+    world.refused(
+        delete("p"),
+        ErrorKind::IllegalArgument,
+        "pipeline [p] cannot be deleted because it is the default pipeline for 1 index(es) including [i]",
+    );
+    world.refused(
+        delete("q-*"),
+        ErrorKind::IllegalArgument,
+        "pipeline [q-1] cannot be deleted because it is the final pipeline for 1 index(es) including [i]",
+    );
+    world.ok(delete("q-2"));
+    assert_eq!(ids(&world), ["p", "q-1"]);
+    world.refused(delete("x"), ErrorKind::ResourceNotFound, "pipeline [x] is missing");
+    world.refused(delete("x*"), ErrorKind::ResourceNotFound, "pipeline [x*] is missing");
+    world.ok(Command::DeleteIndices {
+        names: vec!["i".to_owned()],
+    });
+    world.ok(delete("*"));
+    assert!(ids(&world).is_empty());
+    assert!(!world.ok(delete("*")).changed);
+}
+
+#[test]
+fn a_target_has_the_pipelines_of_its_index_or_template() {
+    let mut world = World::new();
+    world.ok(Command::CreateIndex {
+        name: "i".to_owned(),
+        settings: json!({"default_pipeline": "p", "final_pipeline": "_none"}),
+        mappings: None,
+        aliases: Some(json!({"a": {}})),
+    });
+    world.ok(Command::PutIndexTemplate {
+        name: "t".to_owned(),
+        body: json!({
+            "index_patterns": ["logs-*"],
+            "template": {"settings": {"final_pipeline": "f"}},
+            "data_stream": {},
+        }),
+        create: false,
+    });
+    let check = |world: &World, target: &str, default: Option<&str>, last: Option<&str>| {
+        let all = &world.metadata;
+        let found = TargetPipelines::of(target, all, all, NOW_MS);
+        assert_eq!(
+            (found.default.as_deref(), found.last.as_deref()),
+            (default, last),
+            "{target}"
+        );
+    };
+    check(&world, "i", Some("p"), None);
+    check(&world, "a", Some("p"), None);
+    check(&world, "logs-x", None, Some("f"));
+    check(&world, "<logs-{now/d}>", None, Some("f"));
+    check(&world, "other", None, None);
+    world.ok(Command::CreateDataStream {
+        name: "logs-x".to_owned(),
+    });
+    check(&world, "logs-x", None, Some("f"));
+}

@@ -1,0 +1,3 @@
+//! One file per processor.
+
+pub(crate) mod set;
