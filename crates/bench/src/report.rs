@@ -56,7 +56,7 @@ impl Row {
 
 /// Time of one query on one server.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct AskedOnce {
+pub(super) struct QuestionTiming {
     pub(super) runs: usize,
     pub(super) median_ms: f64,
     pub(super) p99_ms: f64,
@@ -70,8 +70,8 @@ pub(super) struct QuestionRow {
     pub(super) question: String,
     /// Always the same values.
     pub(super) repeated: bool,
-    pub(super) a: AskedOnce,
-    pub(super) b: Option<AskedOnce>,
+    pub(super) a: QuestionTiming,
+    pub(super) b: Option<QuestionTiming>,
     /// How many times less A needs: by the median, and by CPU time.
     pub(super) ratio_median: Option<f64>,
     pub(super) ratio_cpu: Option<f64>,
@@ -84,8 +84,8 @@ impl QuestionRow {
     pub(super) fn new(
         question: String,
         repeated: bool,
-        a: AskedOnce,
-        b: Option<AskedOnce>,
+        a: QuestionTiming,
+        b: Option<QuestionTiming>,
         differences: Option<usize>,
     ) -> Self {
         let ratio = |a: Option<f64>, b: Option<f64>| a.zip(b).filter(|(a, _)| *a > 0.0).map(|(a, b)| b / a);
@@ -191,12 +191,12 @@ impl Report {
         }
         let columns = if self.b.is_some() { 8 } else { 3 };
         let _ = writeln!(text, "\n| --- |{}", " ---: |".repeat(columns));
-        let cells = |asked: &AskedOnce| {
+        let cells = |timing: &QuestionTiming| {
             format!(
                 " {} | {} | {} |",
-                cell(Some(asked.median_ms), "ms"),
-                cell(Some(asked.p99_ms), "ms"),
-                cell(asked.cpu_ms, "ms")
+                cell(Some(timing.median_ms), "ms"),
+                cell(Some(timing.p99_ms), "ms"),
+                cell(timing.cpu_ms, "ms")
             )
         };
         let times = |ratio: Option<f64>| ratio.map_or("–".to_owned(), |ratio| format!("{} ×", digits(ratio)));

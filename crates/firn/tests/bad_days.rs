@@ -481,7 +481,7 @@ fn time_is_up_and_says_so() {
         .unwrap();
     assert!(
         answer.status >= 400,
-        "a part was asked not to be answered: {}",
+        "a part was requested not to be answered: {}",
         answer.text()
     );
 
@@ -500,7 +500,7 @@ fn an_index_goes_while_it_is_searched() {
     let client = node.client().clone();
     fill(&client, "events", 30);
     fill(&client, "gone", DOCUMENTS);
-    let asking: Vec<_> = (0..4)
+    let searches: Vec<_> = (0..4)
         .map(|_| {
             let client = client.clone();
             std::thread::spawn(move || client.json("POST", "/gone/_search", &slow()).unwrap())
@@ -508,8 +508,8 @@ fn an_index_goes_while_it_is_searched() {
         .collect();
     std::thread::sleep(Duration::from_millis(200));
     assert_eq!(client.send("DELETE", "/gone", None, b"").unwrap().status, 200);
-    for asked in asking {
-        let answer = asked.join().unwrap();
+    for search in searches {
+        let answer = search.join().unwrap();
         // Started before the deletion: answered completely, or not at all.
         assert!(matches!(answer.status, 200 | 404), "{}", answer.text());
     }
@@ -583,14 +583,14 @@ fn a_thousand_heavy_searches_at_once_are_answered_or_sent_away() {
         "d": {"date_histogram": {"field": "@timestamp", "fixed_interval": "1h"}}
     }});
     let answers: Vec<_> = std::thread::scope(|scope| {
-        let asked: Vec<_> = (0..1000)
+        let searches: Vec<_> = (0..1000)
             .map(|_| {
                 let (node, heavy) = (&node, &heavy);
                 let thread = std::thread::Builder::new().stack_size(256 << 10);
                 thread.spawn_scoped(scope, move || exchange(node, heavy)).unwrap()
             })
             .collect();
-        asked.into_iter().map(|asked| asked.join().unwrap()).collect()
+        searches.into_iter().map(|search| search.join().unwrap()).collect()
     });
     let count = |wanted: u16| answers.iter().filter(|(status, _)| *status == wanted).count();
     for (status, body) in &answers {

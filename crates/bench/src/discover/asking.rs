@@ -75,11 +75,11 @@ impl QuestionRunner<'_> {
                     self.both(question, 0)?;
                 }
                 for round in 0..self.repeats {
-                    let asked = match mode {
+                    let request = match mode {
                         Mode::First => self.moved(question, number, self.warm_up_rounds + round),
                         Mode::Repeated => *question,
                     };
-                    let (a, b) = self.both(&asked, round)?;
+                    let (a, b) = self.both(&request, round)?;
                     firn.push(a);
                     peer.extend(b);
                 }

@@ -106,7 +106,7 @@ impl Report {
             "stage".to_owned(),
             "tenant".to_owned(),
             "days".to_owned(),
-            "asked".to_owned(),
+            "requested".to_owned(),
         ];
         let firn = &self.server.version;
         head.extend([format!("{firn}, median ms"), "p95 ms".to_owned()]);

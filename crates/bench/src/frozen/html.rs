@@ -39,7 +39,7 @@ impl Report {
             push_legend(&series, &mut page);
             let groups = QUESTIONS.map(|question| question.title().to_owned()).to_vec();
             let values = (0..QUESTIONS.len()).map(|number| {
-                let fetched = |split: &super::split::SplitReport| split.asked[number].first.traffic.downloaded_bytes;
+                let fetched = |split: &super::split::SplitReport| split.timings[number].first.traffic.downloaded_bytes;
                 self.splits.iter().map(|split| fetched(split) as f64 / 1000.0).collect()
             });
             push_chart(

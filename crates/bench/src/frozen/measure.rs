@@ -32,10 +32,10 @@ pub(super) fn ask(node: &Node, store: &Store, path: &str, body: &Ask<'_>) -> any
 pub(super) fn cost<A>(
     node: &Node,
     store: &Store,
-    asked: impl FnOnce() -> anyhow::Result<(A, f64)>,
+    request: impl FnOnce() -> anyhow::Result<(A, f64)>,
 ) -> anyhow::Result<(A, Cost)> {
     let (cpu, before) = (node.cpu_seconds()?, store.proxy.traffic());
-    let (answer, ms) = asked()?;
+    let (answer, ms) = request()?;
     let cost = Cost {
         ms,
         traffic: store.proxy.traffic().since(before),

@@ -73,7 +73,7 @@ pub(super) fn model(splits: &[SplitReport], shard_bytes: u64, megabytes_per_seco
         .enumerate()
         .map(|(number, question)| {
             let events = |split: &SplitReport| split.loaded.amount.events as f64;
-            let cost = |split: &SplitReport| split.asked[number].first;
+            let cost = |split: &SplitReport| split.timings[number].first;
             let fetched = |split: &SplitReport| cost(split).traffic.downloaded_bytes as f64;
             let bytes = Line::through((events(first), fetched(first)), (events(second), fetched(second)));
             let cpu_ms = Line::through(

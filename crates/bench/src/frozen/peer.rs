@@ -26,7 +26,7 @@ const REPEATS: usize = 5;
 
 /// Results of one query.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(super) struct AskedOnce {
+pub(super) struct QuestionTiming {
     pub(super) first_ms: f64,
     pub(super) first: Traffic,
     pub(super) repeated_ms: f64,
@@ -41,9 +41,9 @@ pub(super) struct PeerReport {
     /// Until the mounted index answered.
     pub(super) mount_seconds: f64,
     pub(super) mount: Traffic,
-    pub(super) needle: AskedOnce,
+    pub(super) needle: QuestionTiming,
     /// `Err`: the error of the query; a query larger than the cache fails there.
-    pub(super) dashboard: Result<AskedOnce, String>,
+    pub(super) dashboard: Result<QuestionTiming, String>,
 }
 
 /// Loads, mounts and queries.
@@ -99,7 +99,7 @@ pub(super) fn run(
     std::thread::sleep(Duration::from_secs(2));
     let mount = store.proxy.traffic().since(before);
     let needle = questions::needle(needle);
-    let asked = |path: &str, body: &Ask<'_>| -> anyhow::Result<AskedOnce> {
+    let ask_once = |path: &str, body: &Ask<'_>| -> anyhow::Result<QuestionTiming> {
         let measured = || -> anyhow::Result<(f64, Traffic)> {
             let before = store.proxy.traffic();
             let (answer, ms) = ask(client, path, body)?;
@@ -110,7 +110,7 @@ pub(super) fn run(
         let mut repeated = (0..REPEATS).map(|_| measured()).collect::<anyhow::Result<Vec<_>>>()?;
         repeated.sort_by(|(a, _), (b, _)| a.total_cmp(b));
         let (repeated_ms, repeated) = *repeated.get(REPEATS / 2).context("not repeated")?;
-        Ok(AskedOnce {
+        Ok(QuestionTiming {
             first_ms,
             first,
             repeated_ms,
@@ -122,8 +122,8 @@ pub(super) fn run(
         stored_bytes,
         mount_seconds,
         mount,
-        needle: asked(&format!("/{MOUNTED}/_search"), &Ask::Json(&needle))?,
-        dashboard: asked("/_msearch", &Ask::Lines(&questions::dashboard(MOUNTED, Window::Whole)))
+        needle: ask_once(&format!("/{MOUNTED}/_search"), &Ask::Json(&needle))?,
+        dashboard: ask_once("/_msearch", &Ask::Lines(&questions::dashboard(MOUNTED, Window::Whole)))
             .map_err(|error| format!("{error:#}")),
     };
     for index in [MOUNTED, INDEX] {

@@ -10,7 +10,7 @@ use super::model::Modelled;
 use super::peer::PeerReport;
 use super::published::{REMOTE_SNAPSHOT_BYTES, to_reach};
 use super::split::SplitReport;
-use super::tiers::{AskedOnce, Question, Tier, TierReport};
+use super::tiers::{Question, QuestionTiming, Tier, TierReport};
 use crate::report::digits;
 
 /// Number of events for which the targets of one split are stated.
@@ -77,9 +77,9 @@ impl Figure {
 
 impl Report {
     /// Returns the results of a query on a tier.
-    pub(super) fn asked(&self, of: impl Fn(Tier) -> bool, question: Question) -> Option<&AskedOnce> {
+    pub(super) fn timing(&self, of: impl Fn(Tier) -> bool, question: Question) -> Option<&QuestionTiming> {
         let tier = self.tiers.iter().find(|report| of(report.tier))?;
-        tier.asked.iter().find(|asked| asked.question == question)
+        tier.timings.iter().find(|timing| timing.question == question)
     }
 
     /// Compares the results with the targets, if the run has the size for which they are stated.
@@ -100,15 +100,15 @@ impl Report {
             return;
         };
         let frozen = |tier| matches!(tier, Tier::Frozen { cache_percent } if cache_percent >= 5.0);
-        if let Some(needle) = self.asked(frozen, Question::Needle) {
+        if let Some(needle) = self.timing(frozen, Question::Needle) {
             let what = |mode: &str| format!("needle over {TIER_SHARDS} frozen shards, {mode}");
             figures.push(Figure::new(what("first"), "ms", 300.0, needle.first.ms));
             figures.push(Figure::new(what("repeated"), "ms", 20.0, needle.repeated.ms));
         }
-        if let Some(dashboard) = self.asked(frozen, Question::Dashboard) {
+        if let Some(dashboard) = self.timing(frozen, Question::Dashboard) {
             let percent = dashboard.first.traffic.downloaded_bytes as f64 * 100.0 / loaded.stored_bytes as f64;
             figures.push(Figure::new("dashboard, bytes fetched of the data", "%", 1.5, percent));
-            if let Some(hot) = self.asked(|tier| tier == Tier::Hot, Question::Dashboard) {
+            if let Some(hot) = self.timing(|tier| tier == Tier::Hot, Question::Dashboard) {
                 let times = dashboard.repeated.ms / hot.repeated.ms;
                 figures.push(Figure::new("dashboard repeated, against hot", "×", 1.1, times));
             }
@@ -149,10 +149,10 @@ impl Report {
         else {
             return;
         };
-        for asked in &split.asked {
-            let (requests, bytes, ms) = to_reach(asked.question);
-            let what = |mode: &str| format!("one split of a million, {}, {mode}", asked.question.title());
-            let first = asked.first.traffic;
+        for timing in &split.timings {
+            let (requests, bytes, ms) = to_reach(timing.question);
+            let what = |mode: &str| format!("one split of a million, {}, {mode}", timing.question.title());
+            let first = timing.first.traffic;
             figures.push(Figure::new(
                 what("first"),
                 "requests",
@@ -162,11 +162,11 @@ impl Report {
             let kilobytes = |bytes: u64| bytes as f64 / 1000.0;
             let found = kilobytes(first.downloaded_bytes);
             figures.push(Figure::new(what("first"), "KB", kilobytes(bytes), found));
-            figures.push(Figure::new(what("first"), "ms", ms, asked.first.ms));
-            let again = asked.repeated.traffic.requests as f64;
+            figures.push(Figure::new(what("first"), "ms", ms, timing.first.ms));
+            let again = timing.repeated.traffic.requests as f64;
             figures.push(Figure::new(what("repeated"), "requests", 0.0, again));
         }
-        if let Some(needle) = split.asked.first() {
+        if let Some(needle) = split.timings.first() {
             let own = split.mount.traffic.downloaded_bytes + needle.first.traffic.downloaded_bytes;
             let theirs = match &self.peer {
                 Some(peer) => peer.mount.downloaded_bytes + peer.needle.first.downloaded_bytes,
@@ -224,9 +224,9 @@ pub(super) mod tests {
         SplitReport {
             loaded: loaded(events, 1),
             mount: cost(90.0, 3, 100_000),
-            asked: split::QUESTIONS
+            timings: split::QUESTIONS
                 .into_iter()
-                .map(|question| split::AskedOnce {
+                .map(|question| split::QuestionTiming {
                     question,
                     first: cost(100.0, 3, 10_000 + events / 100),
                     repeated: cost(2.0, 0, 0),
@@ -237,8 +237,8 @@ pub(super) mod tests {
 
     /// A report with all parts, and the given time of the needle query.
     pub(in crate::frozen) fn example(needle_ms: f64) -> Report {
-        let asked = |first_ms: f64| {
-            [Question::Needle, Question::Dashboard].map(|question| AskedOnce {
+        let timing = |first_ms: f64| {
+            [Question::Needle, Question::Dashboard].map(|question| QuestionTiming {
                 question,
                 first: cost(first_ms, 60, 1_000_000),
                 repeated: cost(5.0, 0, 0),
@@ -250,7 +250,7 @@ pub(super) mod tests {
             mount_seconds: (tier != Tier::Hot).then_some(0.4),
             mount_traffic: (tier != Tier::Hot).then(|| cost(0.0, 5, 90_000).traffic),
             copied_seconds: (tier == Tier::Cold).then_some(7.0),
-            asked: asked(first_ms).to_vec(),
+            timings: timing(first_ms).to_vec(),
             discover_sample: matches!(tier, Tier::Frozen { .. }).then(|| cost(400.0, 55, 900_000)),
             fetched_by_kind: BTreeMap::from([("postings".to_owned(), 40_000)]),
         };

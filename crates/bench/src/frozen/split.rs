@@ -57,7 +57,7 @@ impl Question {
 
 /// Results of a query on one split.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(super) struct AskedOnce {
+pub(super) struct QuestionTiming {
     pub(super) question: Question,
     pub(super) first: Cost,
     pub(super) repeated: Cost,
@@ -69,7 +69,7 @@ pub(super) struct SplitReport {
     pub(super) loaded: Loaded,
     /// Cost of its mount.
     pub(super) mount: Cost,
-    pub(super) asked: Vec<AskedOnce>,
+    pub(super) timings: Vec<QuestionTiming>,
 }
 
 /// Creates a split of `events` events and queries it.
@@ -93,7 +93,7 @@ pub(super) fn run(
     let tenant = largest_tenant(&writer, &index)?;
     drop(writer);
     latency(true);
-    let (mut asked, mut mount) = (Vec::new(), None);
+    let (mut timings, mut mount) = (Vec::new(), None);
     for question in QUESTIONS {
         let settings = [("xpack.searchable.snapshot.shared_cache.size", CACHE.to_owned())];
         let place = folder.join(format!("cold-{events}-{}", question as usize));
@@ -116,7 +116,7 @@ pub(super) fn run(
         let ask = || Ok(measure::ask(&node, store, "/mounted/_search", &Ask::Json(&body))?.1);
         let first = ask()?;
         let repeated = (0..REPEATS).map(|_| ask()).collect::<anyhow::Result<Vec<_>>>()?;
-        asked.push(AskedOnce {
+        timings.push(QuestionTiming {
             question,
             first,
             repeated: measure::median(&repeated).context("not repeated")?,
@@ -125,7 +125,7 @@ pub(super) fn run(
     Ok(SplitReport {
         loaded,
         mount: mount.context("there is no mount")?,
-        asked,
+        timings,
     })
 }
 

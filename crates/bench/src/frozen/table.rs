@@ -91,13 +91,13 @@ impl Report {
             "CPU of the first, ms",
         ]);
         for report in &self.tiers {
-            let asked = report.asked.iter().find(|asked| asked.question == question)?;
+            let timing = report.timings.iter().find(|timing| timing.question == question)?;
             grid.rows.push(vec![
                 report.tier.title(),
-                cell(&asked.first),
-                cell(&asked.repeated),
-                cell(&asked.similar),
-                digits(asked.first.cpu_ms),
+                cell(&timing.first),
+                cell(&timing.repeated),
+                cell(&timing.similar),
+                digits(timing.first.cpu_ms),
             ]);
         }
         if grid.rows.is_empty() {
@@ -129,7 +129,7 @@ impl Report {
             note: match question {
                 Question::Needle => {
                     "The first is the first question to a node that has just mounted; similar ones are \
-                                     needles not asked for before. The record's data are a thousand times larger: what \
+                                     needles that were not searched before. The record's data are a thousand times larger: what \
                                      compares is the requests and rounds, not the bytes."
                         .to_owned()
                 }
@@ -153,7 +153,7 @@ impl Report {
         (!grid.rows.is_empty()).then(|| Section {
             title: "Tiers: Discover's first page".to_owned(),
             grid,
-            note: "The newest hundred events of all and their exact number, asked of a node that has just mounted."
+            note: "The newest hundred events of all and their exact number, from a node that has just mounted."
                 .to_owned(),
         })
     }
@@ -278,17 +278,17 @@ impl Report {
             ("needle", Some(&peer.needle)),
             ("dashboard", peer.dashboard.as_ref().ok()),
         ];
-        for (name, asked) in questions {
-            let Some(asked) = asked else { continue };
+        for (name, timing) in questions {
+            let Some(timing) = timing else { continue };
             push(
                 &format!("{name}, first"),
-                format!("{} ms", digits(asked.first_ms)),
-                asked.first,
+                format!("{} ms", digits(timing.first_ms)),
+                timing.first,
             );
             push(
                 &format!("{name}, repeated"),
-                format!("{} ms", digits(asked.repeated_ms)),
-                asked.repeated,
+                format!("{} ms", digits(timing.repeated_ms)),
+                timing.repeated,
             );
         }
         let failed = peer.dashboard.as_ref().err();
@@ -383,14 +383,14 @@ fn split_section(split: &super::split::SplitReport) -> Section {
         "repeated, ms (requests)",
         "Quickwit 0.9, published",
     ]);
-    for asked in &split.asked {
-        let (requests, bytes, ms) = quickwit(asked.question);
+    for timing in &split.timings {
+        let (requests, bytes, ms) = quickwit(timing.question);
         grid.rows.push(vec![
-            asked.question.title().to_owned(),
-            asked.first.traffic.requests.to_string(),
-            kilobytes(asked.first.traffic.downloaded_bytes),
-            digits(asked.first.ms),
-            format!("{} ({})", digits(asked.repeated.ms), asked.repeated.traffic.requests),
+            timing.question.title().to_owned(),
+            timing.first.traffic.requests.to_string(),
+            kilobytes(timing.first.traffic.downloaded_bytes),
+            digits(timing.first.ms),
+            format!("{} ({})", digits(timing.repeated.ms), timing.repeated.traffic.requests),
             format!("{requests}, {} KB, {} ms", kilobytes(bytes), digits(ms)),
         ]);
     }
@@ -418,9 +418,9 @@ fn split_section(split: &super::split::SplitReport) -> Section {
 pub(super) fn bars(report: &Report, question: Question) -> (Vec<String>, Vec<Vec<f64>>) {
     let (mut groups, mut values) = (Vec::new(), Vec::new());
     for tier in &report.tiers {
-        if let Some(asked) = tier.asked.iter().find(|asked| asked.question == question) {
+        if let Some(timing) = tier.timings.iter().find(|timing| timing.question == question) {
             groups.push(tier.tier.title());
-            values.push(vec![asked.first.ms, asked.repeated.ms, asked.similar.ms]);
+            values.push(vec![timing.first.ms, timing.repeated.ms, timing.similar.ms]);
         }
     }
     let record = match question {

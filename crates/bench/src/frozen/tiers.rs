@@ -52,7 +52,7 @@ impl Tier {
 
 /// Results of a query on a tier.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct AskedOnce {
+pub(super) struct QuestionTiming {
     pub(super) question: Question,
     pub(super) first: Cost,
     pub(super) repeated: Cost,
@@ -86,7 +86,7 @@ pub(super) struct TierReport {
     pub(super) mount_traffic: Option<Traffic>,
     /// Time until a copy was complete.
     pub(super) copied_seconds: Option<f64>,
-    pub(super) asked: Vec<AskedOnce>,
+    pub(super) timings: Vec<QuestionTiming>,
     /// For a frozen tier: Discover's first page over all events, on a fresh node.
     pub(super) discover_sample: Option<Cost>,
     /// Bytes fetched in total, by kind of file.
@@ -115,7 +115,7 @@ impl Tiers<'_> {
             mount_seconds: None,
             mount_traffic: None,
             copied_seconds: None,
-            asked: self.ask_all(node, &self.loaded.index, truth)?,
+            timings: self.ask_all(node, &self.loaded.index, truth)?,
             discover_sample: None,
             fetched_by_kind: BTreeMap::new(),
         })
@@ -123,7 +123,7 @@ impl Tiers<'_> {
 
     /// Measures a mount on a fresh node.
     pub(super) fn mounted(&self, tier: Tier, truth: &mut Truth) -> anyhow::Result<TierReport> {
-        let node = self.node(tier, "asked")?;
+        let node = self.node(tier, "questions")?;
         let mount = self.mount(tier);
         let (started, before) = (Instant::now(), self.store.proxy.traffic());
         node.mount(&mount)?;
@@ -133,7 +133,7 @@ impl Tiers<'_> {
             Tier::Cold => Some(self.wait_for_copy(started, before)?),
             _ => None,
         };
-        let asked = self.ask_all(&node, mount.name, truth)?;
+        let timings = self.ask_all(&node, mount.name, truth)?;
         let fetched_by_kind = measure::fetched_by_kind(&node)?;
         drop(node);
         let discover_sample = match tier {
@@ -145,7 +145,7 @@ impl Tiers<'_> {
             mount_seconds: Some(mount_seconds),
             mount_traffic: Some(mount_traffic),
             copied_seconds,
-            asked,
+            timings,
             discover_sample,
             fetched_by_kind,
         })
@@ -241,9 +241,9 @@ impl Tiers<'_> {
         }
     }
 
-    fn ask_all(&self, node: &Node, index: &str, truth: &mut Truth) -> anyhow::Result<Vec<AskedOnce>> {
+    fn ask_all(&self, node: &Node, index: &str, truth: &mut Truth) -> anyhow::Result<Vec<QuestionTiming>> {
         let mut answers = Vec::new();
-        let asked = vec![
+        let timings = vec![
             self.needle(node, index, &mut answers)?,
             self.dashboard(node, index, &mut answers)?,
         ];
@@ -257,11 +257,11 @@ impl Tiers<'_> {
                 );
             }
         }
-        Ok(asked)
+        Ok(timings)
     }
 
     /// The first is the very first query of the node; the similar ones are other needles.
-    fn needle(&self, node: &Node, index: &str, answers: &mut Vec<Value>) -> anyhow::Result<AskedOnce> {
+    fn needle(&self, node: &Node, index: &str, answers: &mut Vec<Value>) -> anyhow::Result<QuestionTiming> {
         let path = format!("/{index}/_search");
         let ask = |needle: &str| measure::ask(node, self.store, &path, &Ask::Json(&questions::needle(needle)));
         let mut needles = self.loaded.needles.iter();
@@ -279,7 +279,7 @@ impl Tiers<'_> {
             .take(NEEDLES)
             .map(|needle| Ok(ask(needle)?.1))
             .collect::<anyhow::Result<Vec<_>>>()?;
-        Ok(AskedOnce {
+        Ok(QuestionTiming {
             question: Question::Needle,
             first,
             repeated: measure::median(&repeated).context("not repeated")?,
@@ -287,7 +287,7 @@ impl Tiers<'_> {
         })
     }
 
-    fn dashboard(&self, node: &Node, index: &str, answers: &mut Vec<Value>) -> anyhow::Result<AskedOnce> {
+    fn dashboard(&self, node: &Node, index: &str, answers: &mut Vec<Value>) -> anyhow::Result<QuestionTiming> {
         let ask = |window| {
             let lines = questions::dashboard(index, window);
             measure::ask(node, self.store, "/_msearch", &Ask::Lines(&lines))
@@ -299,7 +299,7 @@ impl Tiers<'_> {
             .collect::<anyhow::Result<Vec<_>>>()?;
         let (answer, similar) = ask(Window::Later)?;
         answers.push(questions::comparable(&answer));
-        Ok(AskedOnce {
+        Ok(QuestionTiming {
             question: Question::Dashboard,
             first,
             repeated: measure::median(&repeated).context("not repeated")?,

@@ -35,14 +35,14 @@ impl Answer {
             "the response is incomplete: {}",
             answer["_shards"]
         );
-        let asked = &answer["aggregations"]["asked"];
+        let aggregation = &answer["aggregations"]["measured"];
         Ok(match measure {
             Measure::Sample => Self::Sample(sample(tenant, &answer)?),
-            Measure::Histogram => Self::Histogram(histogram(asked)?),
-            Measure::Cardinality => Self::Distinct(asked["value"].as_f64().context("there is no value")?),
+            Measure::Histogram => Self::Histogram(histogram(aggregation)?),
+            Measure::Cardinality => Self::Distinct(aggregation["value"].as_f64().context("there is no value")?),
             Measure::HighTop | Measure::LowTop => Self::Top {
-                counts: counts(asked)?,
-                error: asked["doc_count_error_upper_bound"].as_u64().unwrap_or(0),
+                counts: counts(aggregation)?,
+                error: aggregation["doc_count_error_upper_bound"].as_u64().unwrap_or(0),
             },
         })
     }
@@ -182,7 +182,7 @@ mod tests {
         };
         let answer = json!({
             "timed_out": false, "_shards": {"failed": 0},
-            "aggregations": {"asked": {"buckets": [day(0, 2), day(super::super::period::DAY_MS, 0)]}},
+            "aggregations": {"measured": {"buckets": [day(0, 2), day(super::super::period::DAY_MS, 0)]}},
         });
         let answer = Answer::read(Measure::Histogram, "t", answer.to_string().as_bytes()).unwrap();
         assert!(answer.check_days(0, &[2, 0]).is_ok());

@@ -26,7 +26,7 @@ use firn_tools::client::Credentials;
 use firn_tools::process::Hardware;
 
 use self::questions::SIZES;
-use self::report::{AskedOnce, Report, SubjectReport};
+use self::report::{MeasuredTenant, Report, SubjectReport};
 use self::subjects::{Layout, Subject};
 use self::timing::{Effort, QuestionRunner};
 use self::volumes::{Source, Volume};
@@ -180,7 +180,7 @@ pub(super) fn run(args: &LayoutArgs) -> anyhow::Result<ExitCode> {
         tenants: SIZES
             .into_iter()
             .zip(chosen)
-            .map(|(size, position)| asked(size, &volumes[position], events))
+            .map(|(size, position)| measured_tenant(size, &volumes[position], events))
             .collect(),
         figures: report::figures(&reports, &rows),
         subjects: reports,
@@ -239,8 +239,8 @@ fn effort(args: &LayoutArgs) -> anyhow::Result<Effort> {
     })
 }
 
-fn asked(size: questions::Size, volume: &Volume, events: u64) -> AskedOnce {
-    AskedOnce {
+fn measured_tenant(size: questions::Size, volume: &Volume, events: u64) -> MeasuredTenant {
+    MeasuredTenant {
         size,
         tenant: volume.tenant.clone(),
         events: volume.events,

@@ -114,7 +114,7 @@ pub(super) fn body(measure: Measure, tenant: &str, window: Window) -> Vec<u8> {
     match aggregation(measure) {
         Some(aggregation) => {
             body["size"] = 0.into();
-            body["aggs"] = json!({"asked": aggregation});
+            body["aggs"] = json!({"measured": aggregation});
         }
         None => {
             body["size"] = SAMPLE_HITS.into();

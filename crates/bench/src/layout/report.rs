@@ -44,7 +44,7 @@ pub(super) struct SubjectReport {
 
 /// A measured tenant.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct AskedOnce {
+pub(super) struct MeasuredTenant {
     pub(super) size: Size,
     pub(super) tenant: String,
     pub(super) events: u64,
@@ -74,7 +74,7 @@ pub(super) struct Report {
     pub(super) servers: Vec<Server>,
     pub(super) source: Source,
     pub(super) ndjson_bytes: u64,
-    pub(super) tenants: Vec<AskedOnce>,
+    pub(super) tenants: Vec<MeasuredTenant>,
     pub(super) subjects: Vec<SubjectReport>,
     pub(super) rows: Vec<Row>,
     pub(super) figures: Vec<Figure>,
@@ -236,7 +236,7 @@ pub(super) mod tests {
                 weeks: 3,
             },
             ndjson_bytes: 700_000,
-            tenants: vec![AskedOnce {
+            tenants: vec![MeasuredTenant {
                 size: Size::Middle,
                 tenant: "tenant-006".to_owned(),
                 events: 50,

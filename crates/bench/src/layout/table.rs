@@ -25,13 +25,13 @@ impl Report {
 
     /// Returns the measured tenant in words.
     pub(super) fn tenant_title(&self, size: Size) -> String {
-        match self.tenants.iter().find(|asked| asked.size == size) {
-            Some(asked) => format!(
+        match self.tenants.iter().find(|tenant| tenant.size == size) {
+            Some(tenant) => format!(
                 "{} tenant ({}, {} events, {} %)",
                 size.title(),
-                asked.tenant,
-                firn_tools::ingest::grouped(asked.events),
-                digits(asked.share_percent)
+                tenant.tenant,
+                firn_tools::ingest::grouped(tenant.events),
+                digits(tenant.share_percent)
             ),
             None => format!("{} tenant", size.title()),
         }

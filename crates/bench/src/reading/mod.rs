@@ -17,7 +17,7 @@ use firn_tools::client::Client;
 use serde_json::Value;
 
 use super::core::{CoreArgs, Side};
-use super::report::{AskedOnce, Better, QuestionRow, Row};
+use super::report::{Better, QuestionRow, QuestionTiming, Row};
 
 /// Consecutive requests of one query to one server: enough to read the CPU time around them.
 const BATCH: usize = 5;
@@ -73,22 +73,22 @@ pub(super) fn run(args: &CoreArgs, sides: &[Side], index: &str) -> anyhow::Resul
             let mut answers: Vec<Vec<Value>> = sides.iter().map(|_| Vec::new()).collect();
             for turn in 0..sides.len() {
                 let side = (turn + round) % sides.len();
-                let asked = ask(&sides[side], index, &bodies)
+                let batch = ask(&sides[side], index, &bodies)
                     .with_context(|| format!("querying {} for {}", sides[side].server.version, question.name))?;
                 if counts {
                     let times = &mut times[number][side];
-                    times.seconds.extend(asked.seconds);
-                    times.cpu_known = asked.cpu_seconds.is_some();
-                    times.cpu_seconds += asked.cpu_seconds.unwrap_or_default();
+                    times.seconds.extend(batch.seconds);
+                    times.cpu_known = batch.cpu_seconds.is_some();
+                    times.cpu_seconds += batch.cpu_seconds.unwrap_or_default();
                 }
-                answers[side] = asked.answers;
+                answers[side] = batch.answers;
             }
             if let [a, b] = answers.as_slice() {
                 for ((a, b), body) in a.iter().zip(b).zip(&bodies) {
                     if let Some(difference) = compare::difference(question, a, b) {
                         let (count, example) = &mut differences[number];
                         *count += 1;
-                        example.get_or_insert_with(|| format!("asked {body}: {difference}"));
+                        example.get_or_insert_with(|| format!("request {body}: {difference}"));
                     }
                 }
             }
@@ -113,13 +113,13 @@ pub(super) fn run(args: &CoreArgs, sides: &[Side], index: &str) -> anyhow::Resul
                 rounds * BATCH
             ));
         }
-        let mut asked = times.into_iter().map(Times::asked);
-        let a = asked.next().flatten().context("there is always a first server")?;
+        let mut timings = times.into_iter().map(Times::timing);
+        let a = timings.next().flatten().context("there is always a first server")?;
         read.questions.push(QuestionRow::new(
             question.name.clone(),
             question.repeated,
             a,
-            asked.next().flatten(),
+            timings.next().flatten(),
             (sides.len() > 1).then_some(count),
         ));
     }
@@ -172,9 +172,9 @@ fn send(client: &Client, path: &str, body: &str) -> anyhow::Result<Vec<u8>> {
 }
 
 impl Times {
-    fn asked(self) -> Option<AskedOnce> {
+    fn timing(self) -> Option<QuestionTiming> {
         let runs = self.seconds.len();
-        Some(AskedOnce {
+        Some(QuestionTiming {
             runs,
             median_ms: super::writing::percentile(&self.seconds, 0.5)?,
             p99_ms: super::writing::percentile(&self.seconds, 0.99)?,

@@ -247,12 +247,12 @@ impl Answers<'_> {
     }
 
     fn check(&mut self, node: &firn_testkit::Node, question: &Question, before: &Told) -> Result<(), String> {
-        let asked = Instant::now();
+        let started = Instant::now();
         let what = format!("{} {} {}", question.method, question.path, question.body);
         let told = ask(node, &self.prepared.keys, question)
             .map_err(|error| format!("{what}: no answer: {error:#}\n{}", node.log()))?;
-        if asked.elapsed() > PATIENCE {
-            return Err(format!("{what}: the answer took {:?}", asked.elapsed()));
+        if started.elapsed() > PATIENCE {
+            return Err(format!("{what}: the answer took {:?}", started.elapsed()));
         }
         if told.is_same(before) {
             return Ok(());

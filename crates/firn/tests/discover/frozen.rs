@@ -71,8 +71,8 @@ fn a_stage_returns_its_estimate_until_it_is_confirmed() {
     for stage in dear {
         forget(&world);
         body["stages"] = json!([stage]);
-        let asked = world.alpha.discover(&body);
-        let end = asked.end_of(stage["stage"].as_str().unwrap());
+        let answer = world.alpha.discover(&body);
+        let end = answer.end_of(stage["stage"].as_str().unwrap());
         assert_eq!(end["event"], "estimate", "{end}");
         assert!(
             end["bytes"].as_u64() > Some(0) && end["requests"].as_u64() > Some(0),
@@ -85,10 +85,10 @@ fn a_stage_returns_its_estimate_until_it_is_confirmed() {
     let local = world.alpha.discover(&question("shelf", "ask"));
     // The sample runs at once.
     body["stages"] = json!([sample]);
-    let asked = world.alpha.discover(&body);
-    assert_eq!(sources(&asked), sources(&local));
+    let answer = world.alpha.discover(&body);
+    assert_eq!(sources(&answer), sources(&local));
     assert_eq!(
-        asked.result("sample")["total"],
+        answer.result("sample")["total"],
         json!({"value": EVENTS, "relation": "eq"})
     );
     let run = world.alpha.discover(&question("shelf-frozen", "run"));
@@ -107,12 +107,12 @@ fn an_open_range_is_not_looked_through_without_asking() {
     let mut body = question("shelf-frozen", "ask");
     body["time"] = json!({});
     body["stages"] = json!([{"stage": "histogram", "split_by": "event_class"}]);
-    let asked = world.alpha.discover(&body);
+    let answer = world.alpha.discover(&body);
     assert_eq!(
-        asked.end_of("histogram")["event"],
+        answer.end_of("histogram")["event"],
         "estimate",
         "{}",
-        asked.end_of("histogram")
+        answer.end_of("histogram")
     );
     body["frozen"] = json!("run");
     let run = world.alpha.discover(&body);
@@ -125,9 +125,9 @@ fn an_open_range_is_not_looked_through_without_asking() {
 fn what_costs_little_runs_at_once() {
     let world = world("1gb");
     let local = world.alpha.discover(&question("shelf", "ask"));
-    let asked = world.alpha.discover(&question("shelf-frozen", "ask"));
+    let answer = world.alpha.discover(&question("shelf-frozen", "ask"));
     for stage in DEAR {
-        assert_eq!(asked.result(stage), local.result(stage), "{stage}");
+        assert_eq!(answer.result(stage), local.result(stage), "{stage}");
     }
 }
 

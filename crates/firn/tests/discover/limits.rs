@@ -40,9 +40,9 @@ fn a_tenant_may_have_so_many_open() {
 #[test]
 fn retained_runs_take_no_slot() {
     let world = World::new(&[("discover.max_per_tenant", "2")]);
-    let asked = json!({"index": "events", "frozen": "background", "stages": [{"stage": "sample", "size": 1}]});
+    let request = json!({"index": "events", "frozen": "background", "stages": [{"stage": "sample", "size": 1}]});
     let run = || {
-        let told = world.alpha.discover(&asked);
+        let told = world.alpha.discover(&request);
         format!("/_firn/discover/{}", told.0[0]["id"].as_str().unwrap())
     };
     let paths: Vec<String> = (0..6).map(|_| run()).collect();
@@ -68,8 +68,8 @@ fn an_admin_of_the_tenant_may_delete_retained_runs() {
         world.alpha.client.authorized(authorization)
     };
     let (one, other) = (reader("one"), reader("other"));
-    let asked = json!({"index": "events", "frozen": "background", "stages": [{"stage": "sample", "size": 1}]});
-    let told = Told::read(&one.json("POST", "/_firn/discover", &asked).unwrap().text());
+    let request = json!({"index": "events", "frozen": "background", "stages": [{"stage": "sample", "size": 1}]});
+    let told = Told::read(&one.json("POST", "/_firn/discover", &request).unwrap().text());
     let run = format!("/_firn/discover/{}", told.0[0]["id"].as_str().unwrap());
     // Both are retained in the same way.
     let submitted = one.ok(

@@ -66,33 +66,33 @@ fn searches() -> Vec<Value> {
 
 /// Checks that an answer has all local events.
 #[track_caller]
-fn shows_near(found: &Value, asked: &Value) {
+fn shows_near(found: &Value, request: &Value) {
     let hits = found["hits"]["hits"].as_array().expect("hits");
     let near = hits.iter().filter(|hit| hit["_index"] == "near").count() as u64;
-    let wanted = if asked["size"] == 0 { 0 } else { NEAR };
-    assert_eq!(near, wanted, "{asked}: {found}");
+    let wanted = if request["size"] == 0 { 0 } else { NEAR };
+    assert_eq!(near, wanted, "{request}: {found}");
     assert!(
         found["hits"]["total"]["value"].as_u64() >= Some(NEAR),
-        "{asked}: {found}"
+        "{request}: {found}"
     );
-    if asked["aggs"]["sum"].is_object() {
+    if request["aggs"]["sum"].is_object() {
         let sum = found["aggregations"]["sum"]["value"].as_f64();
-        assert!(sum >= Some((NEAR * (NEAR - 1) / 2) as f64), "{asked}: {found}");
+        assert!(sum >= Some((NEAR * (NEAR - 1) / 2) as f64), "{request}: {found}");
     }
-    if asked["aggs"]["all"].is_object() {
+    if request["aggs"]["all"].is_object() {
         let all = found["aggregations"]["all"]["n"]["value"].as_u64();
-        assert!(all >= Some(NEAR), "{asked}: {found}");
+        assert!(all >= Some(NEAR), "{request}: {found}");
     }
 }
 
 /// Checks that an answer is complete, or reports that it is not.
 #[track_caller]
-fn says_what_it_lacks(found: &Value, asked: &Value) {
+fn says_what_it_lacks(found: &Value, request: &Value) {
     let failed = found["_shards"]["failed"].as_u64() > Some(0);
     let hits = found["hits"]["hits"].as_array().map_or(0, Vec::len) as u64;
     let all = NEAR + DOCUMENTS;
-    let is_whole = found["hits"]["total"]["value"] == all && (asked["size"] == 0 || hits == all);
-    assert!(found["timed_out"] == true || failed || is_whole, "{asked}: {found}");
+    let is_whole = found["hits"]["total"]["value"] == all && (request["size"] == 0 || hits == all);
+    assert!(found["timed_out"] == true || failed || is_whole, "{request}: {found}");
 }
 
 /// Typed clients need a `response` in an answer even before anything is found.
@@ -348,12 +348,12 @@ fn mount_of_the_impatient(bed: &Bed, index: &str, name: &str) {
 
 /// Checks for a 503 that names the unavailable store and the index: the client may retry.
 #[track_caller]
-fn does_not_answer(answer: &Answer, asked: &Value) {
+fn does_not_answer(answer: &Answer, request: &Value) {
     let error = &answer.json()["error"];
     let cause = &error["root_cause"][0];
     assert!(
         answer.status == 503 && cause["type"] == "repository_exception" && cause["index"] == "torn",
-        "{asked}: {} {}",
+        "{request}: {} {}",
         answer.status,
         answer.text()
     );
@@ -392,9 +392,9 @@ fn what_is_here_is_found_while_a_store_refuses() {
         names(&counted, "torn");
         let none = bed.ask("POST", "/torn,near/_search?allow_partial_search_results=false", &body);
         crate::is_typed(&none, "all or nothing");
-        for mut asked in searches() {
-            asked["size"] = 0.into();
-            does_not_answer(&bed.ask("POST", "/torn/_search", &asked), &asked);
+        for mut request in searches() {
+            request["size"] = 0.into();
+            does_not_answer(&bed.ask("POST", "/torn/_search", &request), &request);
         }
     }
     bed.calm();

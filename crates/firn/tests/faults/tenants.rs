@@ -184,8 +184,8 @@ fn what_holds_a_deletion_up_is_not_asked_all_the_time() {
     // It was tried now, and is after 2, 6, 14 seconds; each time the log and a manifest are read.
     bed.proxy.reset();
     std::thread::sleep(Duration::from_secs(12));
-    let asked = bed.proxy.stats().requests;
-    assert!(is_held_up() && (1..=12).contains(&asked), "{asked} requests");
+    let requests = bed.proxy.stats().requests;
+    assert!(is_held_up() && (1..=12).contains(&requests), "{requests} requests");
     bed.ok("DELETE", "/frozen", &Value::Null);
     eventually("the end", || deletion(&bed, tenant)["status"] == "done");
     let done = deletion(&bed, tenant);

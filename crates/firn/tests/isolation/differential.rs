@@ -339,8 +339,8 @@ fn same(path: &str, body: &str, one: &Answer, two: &Answer) {
         );
     }
     assert!(alone.0 < 500, "{path}\n{body}\n{}", one.text());
-    let asked = format!("{path} {body}");
-    if !asked.contains(MARK) {
+    let request = format!("{path} {body}");
+    if !request.contains(MARK) {
         let shown = super::shown(two);
         assert!(!shown.contains(MARK), "{path}\n{body}\n{shown}");
     }
@@ -653,12 +653,12 @@ fn answers_do_not_depend_on_other_tenants() {
     let cases: usize = cases.unwrap_or(CASES);
     let mut random = Random::new(firn_testkit::seed("isolation (differential)"));
     let (alone, both) = (Server::start(false), Server::start(true));
-    let (mut asked, mut sequence) = (0, 0);
-    while asked < cases {
+    let (mut requests, mut sequence) = (0, 0);
+    while requests < cases {
         write(&mut random, &mut sequence, &alone, &both);
         for _ in 0..QUESTIONS {
             ask(&mut random, &alone, &both);
-            asked += 1;
+            requests += 1;
         }
     }
     // Without data of the other tenant the test would prove nothing.

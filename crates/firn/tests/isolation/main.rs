@@ -579,8 +579,8 @@ fn what_one_tenant_opened_is_not_there_for_another() {
     for (method, path) in &by_id {
         assert_eq!(bravo.send(method, path, None, b"").unwrap().status, 200, "{path}");
     }
-    let asked = [("POST", "/_search", &by_pit), ("POST", "/_search/scroll", &by_scroll)];
-    for (method, path, body) in asked {
+    let requests = [("POST", "/_search", &by_pit), ("POST", "/_search/scroll", &by_scroll)];
+    for (method, path, body) in requests {
         let answer = alpha.json(method, path, body).unwrap();
         assert_eq!(answer.status, 404, "{}", answer.text());
         assert!(!answer.text().contains(MARK));
@@ -592,7 +592,7 @@ fn what_one_tenant_opened_is_not_there_for_another() {
     ] {
         alpha.json("DELETE", path, body).unwrap();
     }
-    for (method, path, body) in asked {
+    for (method, path, body) in requests {
         assert_eq!(
             bravo.json(method, path, body).unwrap().status,
             200,
@@ -604,8 +604,8 @@ fn what_one_tenant_opened_is_not_there_for_another() {
 /// Removes the echo of the request from an answer, which may contain the mark.
 fn without_echo(answer: &Answer, path: &str, body: &Value) -> String {
     let mut words: Vec<String> = Vec::new();
-    let asked = format!("{path} {body}");
-    for word in asked.split(|letter: char| !(letter.is_alphanumeric() || "-_.*".contains(letter))) {
+    let request = format!("{path} {body}");
+    for word in request.split(|letter: char| !(letter.is_alphanumeric() || "-_.*".contains(letter))) {
         if word.contains(MARK) {
             words.push(word.to_owned());
         }
@@ -623,7 +623,7 @@ fn random_requests_give_nothing_away() {
     let world = world();
     let before = everything_of(&world);
     let mut questions = Questions(fastrand::Rng::with_seed(firn_testkit::seed("isolation")));
-    let (mut found, mut asked) = (0, 0);
+    let (mut found, mut requests) = (0, 0);
     for _ in 0..1500 {
         let (method, path, body) = questions.request();
         let answer = match &body {
@@ -634,9 +634,9 @@ fn random_requests_give_nothing_away() {
         let shown = without_echo(&answer, &path, &body);
         assert!(!shown.contains(MARK), "{method} {path} {body}: {shown}");
         assert!(answer.status < 500, "{method} {path} {body}: {shown}");
-        asked += 1;
+        requests += 1;
         found += usize::from(answer.status < 300 && shown.contains("al-"));
     }
-    assert!(found * 10 > asked, "only {found} of {asked} found anything");
+    assert!(found * 10 > requests, "only {found} of {requests} found anything");
     assert_eq!(everything_of(&world), before);
 }

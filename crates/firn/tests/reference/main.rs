@@ -29,24 +29,24 @@ fn answers_are_those_of_the_reference() {
     let seed = firn_testkit::seed("reference");
     let mut server = Server::start();
     let mut random = Random::new(seed);
-    let mut asked = 0;
+    let mut questions = 0;
     let mut number = 0;
-    while asked < cases {
+    while questions < cases {
         number += 1;
         let mut world = World::new(number, &mut random, &server);
         world.write(&mut random, &server);
-        asked += world.ask(&mut random, &mut server, QUESTIONS);
+        questions += world.ask(&mut random, &mut server, QUESTIONS);
         if random.chance(30) {
             server.restart(&mut random);
-            asked += world.ask(&mut random, &mut server, QUESTIONS);
+            questions += world.ask(&mut random, &mut server, QUESTIONS);
         }
         if random.chance(50) {
             world.write(&mut random, &server);
-            asked += world.ask(&mut random, &mut server, QUESTIONS);
+            questions += world.ask(&mut random, &mut server, QUESTIONS);
         }
         world.merge(&server);
-        asked += world.ask(&mut random, &mut server, QUESTIONS);
+        questions += world.ask(&mut random, &mut server, QUESTIONS);
         world.remove(&server);
     }
-    server.report(asked);
+    server.report(questions);
 }

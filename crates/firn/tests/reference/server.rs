@@ -104,10 +104,10 @@ impl Server {
     }
 
     #[allow(clippy::print_stderr, reason = "the test harness shows it with --nocapture")]
-    pub(crate) fn report(&self, asked: usize) {
+    pub(crate) fn report(&self, questions: usize) {
         assert!(self.differences.is_empty(), "{}", self.differences.join("\n\n"));
         let refused: usize = self.refused.values().sum();
-        eprintln!("{} answers were those of the reference", asked - refused);
+        eprintln!("{} answers were those of the reference", questions - refused);
         for (reason, count) in &self.refused {
             eprintln!("refused {count} times: {reason}");
         }

@@ -45,7 +45,7 @@ fn try_serve(shared: &Shared, client: TcpStream) -> io::Result<()> {
 /// Request with its outcome.
 struct Exchange<'a> {
     shared: &'a Shared,
-    asked: ProxiedRequest,
+    request: ProxiedRequest,
     is_counted: bool,
 }
 
@@ -69,7 +69,7 @@ impl<'a> Exchange<'a> {
             .draw(&mut state.random, method, &target, !request.body.is_empty());
         Self {
             shared,
-            asked: ProxiedRequest {
+            request: ProxiedRequest {
                 method,
                 target,
                 range: request.header("range").map(str::to_owned),
@@ -85,7 +85,7 @@ impl<'a> Exchange<'a> {
     /// Adds the request to the statistics, once. It is counted before the client has the whole answer.
     fn count(&mut self) {
         if !std::mem::replace(&mut self.is_counted, true) {
-            self.shared.state().stats.add(self.asked.clone());
+            self.shared.state().stats.add(self.request.clone());
         }
     }
 
@@ -101,14 +101,14 @@ impl<'a> Exchange<'a> {
             (state.faults.latency, state.faults.silence)
         };
         std::thread::sleep(latency);
-        if self.asked.fault == Some(Fault::Hold) {
+        if self.request.fault == Some(Fault::Hold) {
             self.shared.hold();
         }
-        if self.asked.fault == Some(Fault::SlowDown) {
+        if self.request.fault == Some(Fault::SlowDown) {
             return self.slow_down(client);
         }
         let mut body = request.body.clone();
-        if self.asked.fault == Some(Fault::BitFlipInWrite) {
+        if self.request.fault == Some(Fault::BitFlipInWrite) {
             self.flip(&mut body);
         }
         self.pace(body.len());
@@ -119,9 +119,9 @@ impl<'a> Exchange<'a> {
             }
             Err(error) => return Err(error),
         };
-        self.asked.status = answer.status();
+        self.request.status = answer.status();
         self.remember_write(&answer);
-        if self.asked.fault == Some(Fault::TimeoutAfterSuccess) {
+        if self.request.fault == Some(Fault::TimeoutAfterSuccess) {
             std::thread::sleep(silence);
             return Ok(false);
         }
@@ -131,9 +131,9 @@ impl<'a> Exchange<'a> {
 
     fn slow_down(&mut self, client: &TcpStream) -> io::Result<bool> {
         let body = "<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>";
-        self.asked.status = Some(503);
+        self.request.status = Some(503);
         let mut client = client;
-        let is_head = self.asked.method == Method::Head;
+        let is_head = self.request.method == Method::Head;
         let (len, body) = if is_head { (0, "") } else { (body.len(), body) };
         self.count();
         write!(
@@ -150,7 +150,7 @@ impl<'a> Exchange<'a> {
         body: &[u8],
         open: Option<BufReader<TcpStream>>,
     ) -> io::Result<(Message, BufReader<TcpStream>)> {
-        let kind = if self.asked.method == Method::Head {
+        let kind = if self.request.method == Method::Head {
             Body::None
         } else {
             Body::OfAnswer
@@ -179,7 +179,7 @@ impl<'a> Exchange<'a> {
     /// Damages an answer according to the fault.
     fn spoil(&self, answer: &mut Message) {
         let is_success = matches!(answer.status(), Some(200..=299));
-        match self.asked.fault {
+        match self.request.fault {
             Some(Fault::BitFlip) if is_success => self.flip(&mut answer.body),
             Some(Fault::ShortRead) if is_success => {
                 let len = answer.body.len() / 2;
@@ -202,9 +202,9 @@ impl<'a> Exchange<'a> {
 
     fn send(&mut self, client: &TcpStream, answer: &Message) -> io::Result<bool> {
         let mut client = client;
-        let len = (self.asked.method != Method::Head).then_some(answer.body.len());
-        let is_stalled = self.asked.fault == Some(Fault::Stall);
-        let is_cut = self.asked.fault == Some(Fault::Reset) || is_stalled;
+        let len = (self.request.method != Method::Head).then_some(answer.body.len());
+        let is_stalled = self.request.fault == Some(Fault::Stall);
+        let is_cut = self.request.fault == Some(Fault::Reset) || is_stalled;
         let sent = if is_cut {
             answer.body.len() / 2
         } else {
@@ -218,7 +218,7 @@ impl<'a> Exchange<'a> {
         for piece in answer.body[..sent].chunks(PIECE_BYTES) {
             self.pace(piece.len());
             rest -= piece.len();
-            self.asked.received += piece.len() as u64;
+            self.request.received += piece.len() as u64;
             if rest == 0 {
                 self.count();
             }
@@ -251,8 +251,8 @@ impl<'a> Exchange<'a> {
     }
 
     fn remember_write(&self, answer: &Message) {
-        let is_write = self.asked.method == Method::Put && matches!(answer.status(), Some(200..=299));
-        let path = self.asked.target.split('?').next().unwrap_or_default();
+        let is_write = self.request.method == Method::Put && matches!(answer.status(), Some(200..=299));
+        let path = self.request.target.split('?').next().unwrap_or_default();
         // The key follows the bucket.
         if let Some((_, key)) = path.trim_start_matches('/').split_once('/').filter(|_| is_write) {
             let mut state = self.shared.state();

@@ -3,7 +3,7 @@
 use super::Fault;
 
 /// Maximum number of recorded requests; later ones only count in the sums.
-const ASKED_MAX: usize = 200_000;
+const REQUEST_LOG_MAX: usize = 200_000;
 
 /// Kind of a request, by HTTP method and S3 parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -53,27 +53,33 @@ pub struct ProxyStats {
     /// Requests with an injected fault.
     pub faults: u64,
     /// Recorded requests, in the order of their ends.
-    pub asked: Vec<ProxiedRequest>,
+    pub request_log: Vec<ProxiedRequest>,
 }
 
 impl ProxyStats {
     /// Returns the number of requests of a kind.
     pub fn of(&self, method: Method) -> usize {
-        self.asked.iter().filter(|asked| asked.method == method).count()
+        self.request_log
+            .iter()
+            .filter(|request| request.method == method)
+            .count()
     }
 
     /// Returns the number of requests with a fault.
     pub fn met(&self, fault: Fault) -> usize {
-        self.asked.iter().filter(|asked| asked.fault == Some(fault)).count()
+        self.request_log
+            .iter()
+            .filter(|request| request.fault == Some(fault))
+            .count()
     }
 
-    pub(super) fn add(&mut self, asked: ProxiedRequest) {
+    pub(super) fn add(&mut self, request: ProxiedRequest) {
         self.requests += 1;
-        self.sent += asked.sent;
-        self.received += asked.received;
-        self.faults += u64::from(asked.fault.is_some());
-        if self.asked.len() < ASKED_MAX {
-            self.asked.push(asked);
+        self.sent += request.sent;
+        self.received += request.received;
+        self.faults += u64::from(request.fault.is_some());
+        if self.request_log.len() < REQUEST_LOG_MAX {
+            self.request_log.push(request);
         }
     }
 }

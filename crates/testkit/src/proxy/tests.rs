@@ -79,7 +79,7 @@ fn without_faults_it_counts_and_changes_nothing() {
         (2, 4, 14, 0)
     );
     assert_eq!((stats.of(Method::Get), stats.of(Method::Put)), (1, 1));
-    let get = &stats.asked[0];
+    let get = &stats.request_log[0];
     assert_eq!(
         (get.target.as_str(), get.range.as_deref()),
         ("/bucket/key", Some("bytes=0-9"))

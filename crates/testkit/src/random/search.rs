@@ -69,8 +69,8 @@ impl Random {
             conditions.push(json!({"range": {"@timestamp": window}}));
         }
         let mut query = json!({"filter": conditions});
-        if let Some(asked) = body.get_mut("query") {
-            query[self.pick(&["must", "should", "must_not"])] = json!([asked.take()]);
+        if let Some(clause) = body.get_mut("query") {
+            query[self.pick(&["must", "should", "must_not"])] = json!([clause.take()]);
         }
         body["query"] = json!({"bool": query});
         body

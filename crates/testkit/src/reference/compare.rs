@@ -7,27 +7,27 @@ use serde_json::Value as Json;
 /// Relative tolerance: sums and means may differ by the order of additions.
 const TOLERANCE: f64 = 1e-9;
 
-/// Compares an expected answer with a server's. Returns the first difference as a path and both values. `asked` is the
+/// Compares an expected answer with a server's. Returns the first difference as a path and both values. `request` is the
 /// body of the search.
-pub fn compare(asked: &Json, expected: &Json, got: &Json) -> Result<(), String> {
-    hits(asked, &expected["hits"], &got["hits"])?;
+pub fn compare(request: &Json, expected: &Json, got: &Json) -> Result<(), String> {
+    hits(request, &expected["hits"], &got["hits"])?;
     match expected.get("aggregations") {
         Some(aggregations) => same("aggregations", aggregations, &got["aggregations"]),
         None => Ok(()),
     }
 }
 
-fn hits(asked: &Json, expected: &Json, got: &Json) -> Result<(), String> {
+fn hits(request: &Json, expected: &Json, got: &Json) -> Result<(), String> {
     same("hits.total", &expected["total"], &got["total"])?;
     let list = |answer: &Json| answer["hits"].as_array().cloned().unwrap_or_default();
     let (expected, got) = (list(expected), list(got));
     let ids = |hits: &[Json]| -> Vec<String> { hits.iter().map(|hit| hit["_id"].to_string()).collect() };
-    if asked.get("sort").is_none() {
+    if request.get("sort").is_none() {
         // Sorted by score, which the reference does not compute.
         let known: BTreeSet<String> = ids(&expected).into_iter().collect();
         let found: BTreeSet<String> = ids(&got).into_iter().collect();
-        let size = asked["size"].as_u64().unwrap_or(10) as usize;
-        let from = asked["from"].as_u64().unwrap_or(0) as usize;
+        let size = request["size"].as_u64().unwrap_or(10) as usize;
+        let from = request["from"].as_u64().unwrap_or(0) as usize;
         if found.len() != got.len()
             || !found.is_subset(&known)
             || got.len() != size.min(known.len().saturating_sub(from))

@@ -72,7 +72,7 @@ pub(super) struct Candidate {
     /// Stored bytes of one shard when its period is over.
     pub(super) shard_bytes: f64,
     /// Shards that a search for one tenant reads.
-    pub(super) shards_asked: f64,
+    pub(super) shards_searched: f64,
     /// Shards at the end of the retention.
     pub(super) shards_kept: f64,
     /// Expected time for the middle tenant, from the measured costs.
@@ -163,10 +163,10 @@ pub(super) fn advise(facts: &Facts) -> Option<Advice> {
         period_reason(facts, &candidates, chosen),
         shards_reason(facts, chosen),
         Reason {
-            rule: "shards asked",
+            rule: "shards searched",
             because: format!(
                 "a tenant's events of a period are in one shard, so a search over {:.0} days reads {:.1} shards",
-                facts.question_days, chosen.shards_asked
+                facts.question_days, chosen.shards_searched
             ),
         },
     ];
@@ -193,7 +193,7 @@ fn candidate(facts: &Facts, middle: &Tenant, period: Period) -> Candidate {
     let by_bytes = (bytes / SHARD_BYTES_TARGET).ceil();
     let shards = by_bytes.max(shards_to_write(facts)).max(1.0);
     // A window begins somewhere within a period, and so overlaps one more than fits into it.
-    let asked = facts.question_days / days + 1.0;
+    let shards_searched = facts.question_days / days + 1.0;
     let events = middle.events as f64 / facts.days.max(1.0) * facts.question_days;
     let kept = shards * (retention_days / days + 1.0);
     let refused = if retention_days < days * RETENTION_PARTS_MIN && period != Period::Day {
@@ -212,10 +212,10 @@ fn candidate(facts: &Facts, middle: &Tenant, period: Period) -> Candidate {
         period: period.name(),
         shards: shards as u32,
         shard_bytes: bytes / shards,
-        shards_asked: asked,
+        shards_searched,
         shards_kept: kept,
-        sample_ms: facts.costs.sample.of(asked, events),
-        histogram_ms: facts.costs.histogram.of(asked, events),
+        sample_ms: facts.costs.sample.of(shards_searched, events),
+        histogram_ms: facts.costs.histogram.of(shards_searched, events),
         refused,
     }
 }

@@ -83,28 +83,28 @@ impl Questions<'_> {
                     if narrowed { ", one shard of each index" } else { "" }
                 );
                 for days in windows.clone() {
-                    let asked = TenantSearch {
+                    let search = TenantSearch {
                         size,
                         tenant,
                         days,
                         narrowed,
                     };
-                    measured.push(self.measure(&asked, volumes.time_ms.1)?);
+                    measured.push(self.measure(&search, volumes.time_ms.1)?);
                 }
             }
         }
         Ok(measured)
     }
 
-    fn measure(&self, asked: &TenantSearch<'_>, last_ms: i64) -> anyhow::Result<Measured> {
+    fn measure(&self, search: &TenantSearch<'_>, last_ms: i64) -> anyhow::Result<Measured> {
         let (mut samples, mut histograms) = (Vec::new(), Vec::new());
         let (mut events, mut shards) = (0, 0);
         // The first search of each kind is a warm-up.
         for number in 0..=self.repeats {
             // Every window differs, so that no cached result answers it.
-            let window = (last_ms + 1 - asked.days * DAY_MS - number as i64, last_ms + 1);
-            let sample = self.ask(asked, window, false)?;
-            let histogram = self.ask(asked, window, true)?;
+            let window = (last_ms + 1 - search.days * DAY_MS - number as i64, last_ms + 1);
+            let sample = self.ask(search, window, false)?;
+            let histogram = self.ask(search, window, true)?;
             (events, shards) = (histogram.events, histogram.shards);
             if number > 0 {
                 samples.push(sample.seconds);
@@ -112,10 +112,10 @@ impl Questions<'_> {
             }
         }
         Ok(Measured {
-            size: asked.size,
-            tenant: asked.tenant.to_owned(),
-            days: asked.days,
-            narrowed: asked.narrowed,
+            size: search.size,
+            tenant: search.tenant.to_owned(),
+            days: search.days,
+            narrowed: search.narrowed,
             events,
             shards,
             sample_ms: median_ms(samples),
@@ -123,10 +123,10 @@ impl Questions<'_> {
         })
     }
 
-    fn ask(&self, asked: &TenantSearch<'_>, window: (i64, i64), histogram: bool) -> anyhow::Result<SearchTiming> {
+    fn ask(&self, search: &TenantSearch<'_>, window: (i64, i64), histogram: bool) -> anyhow::Result<SearchTiming> {
         let (place, time) = (self.place, self.place.time_field);
         let mut body = json!({"query": {"bool": {"filter": [
-            {"term": {place.tenant_field: asked.tenant}},
+            {"term": {place.tenant_field: search.tenant}},
             {"range": {time: {"gte": window.0, "lt": window.1, "format": "epoch_millis"}}},
         ]}}});
         if histogram {
@@ -142,9 +142,9 @@ impl Questions<'_> {
             body["sort"] = json!([{time: "desc"}]);
         }
         let (mut path, body) = (place.search_path(), body.to_string());
-        if asked.narrowed {
+        if search.narrowed {
             path.push_str("&routing=");
-            path.push_str(&encode_segment(asked.tenant));
+            path.push_str(&encode_segment(search.tenant));
         }
         let started = Instant::now();
         let answer = place

@@ -94,7 +94,7 @@ fn expected(facts: &Facts, advice: &Advice, measured: &[Measured]) -> Vec<Expect
         .candidates
         .iter()
         .find(|candidate| candidate.period == advice.period);
-    let shards = chosen.map_or(f64::INFINITY, |chosen| chosen.shards_asked);
+    let shards = chosen.map_or(f64::INFINITY, |chosen| chosen.shards_searched);
     measured
         .iter()
         .filter(|row| !row.narrowed && row.days as f64 == facts.question_days)
