@@ -1,6 +1,6 @@
 //! Aggregations over the matching documents of a segment.
 //!
-//! A [`Plan`](plan::Plan) is an aggregation tree resolved against a shard's mapping. Opened on a segment, it becomes a tree of
+//! A [`Plan`] is an aggregation tree resolved against a shard's mapping. Opened on a segment, it becomes a tree of
 //! collectors. They take blocks of documents, each with the number of its parent bucket. Bucket numbers are dense,
 //! so all state is in vectors, without lookups by name or boxes per document. Strings are ordinals until a
 //! collector is finished.
