@@ -4,7 +4,9 @@
 //! requests over their segments, and `firn_scheduler` runs both on the threads of the node.
 
 mod engine;
+mod node;
 
+mod background;
 mod backoff;
 mod bulk;
 mod catalog;
@@ -16,15 +18,17 @@ mod lock;
 mod maintenance;
 mod merge_schedule;
 mod mounts;
+mod operators;
 mod scrub;
 mod ticker;
 mod tiers;
 
 mod snapshots;
 
+pub use firn_segment::catalog_version::{CatalogVersion, NotedVersion};
+
 pub use crate::catalog::is_panic_reported;
 pub use crate::config::{Clock, ContextLimits, EmbeddedConfig, SpaceProbe, Watermark};
 pub use crate::data_folder::{RebuildReport, rebuild_catalog};
 pub use crate::engine::{DamagedShard, Embedded, RecoveryReport};
 pub use crate::tiers::TierPaths;
-pub use firn_segment::catalog_version::{CatalogVersion, NotedVersion};

@@ -1,5 +1,12 @@
 //! Maintenance decisions for one shard: a pure function that the ticker calls several times a second.
 
+use std::sync::atomic::Ordering;
+
+use firn_shard::Shard;
+
+use crate::config::EmbeddedConfig;
+use crate::node::state::{IndexState, ShardSlot};
+
 /// State of a shard for the decision. Instants are ms since the epoch in UTC.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ShardView {
@@ -60,6 +67,30 @@ pub(crate) fn due(shard: &ShardView, policy: &Policy, now_ms: i64) -> Due {
 /// Whether there was no search for so long that the next search refreshes instead of the clock.
 pub(crate) fn is_search_idle(shard: &ShardView, policy: &Policy, now_ms: i64) -> bool {
     !policy.refresh_explicit && now_ms.saturating_sub(shard.searched_ms).unsigned_abs() >= policy.search_idle_after_ms
+}
+
+/// Returns the state of a shard for the maintenance decision.
+pub(crate) fn view_of(slot: &ShardSlot, shard: &Shard) -> ShardView {
+    ShardView {
+        unsearchable: shard.needs_refresh(),
+        unflushed: shard.has_uncommitted(),
+        wal_full: shard.needs_flush(),
+        waiters: slot.has_waiters(),
+        refreshed_ms: slot.refreshed_ms.load(Ordering::Relaxed),
+        searched_ms: slot.searched_ms.load(Ordering::Relaxed),
+        written_ms: slot.written_ms.load(Ordering::Relaxed),
+    }
+}
+
+/// Returns the settings that decide for the shards of an index.
+pub(crate) fn policy_of(config: &EmbeddedConfig, index: &IndexState) -> Policy {
+    let settings = &index.metadata.settings;
+    Policy {
+        refresh_interval_ms: settings.refresh_interval_ms,
+        refresh_explicit: settings.typed.contains_key("index.refresh_interval"),
+        search_idle_after_ms: config.search_idle_after_ms,
+        idle_flush_after_ms: config.idle_flush_after_ms,
+    }
 }
 
 #[cfg(test)]

@@ -1,16 +1,18 @@
 //! Scheduling of merges: in the background, and, if segments come faster than that, on the threads that write them.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use firn_model::Result;
 use firn_shard::Shard;
 
-use crate::bulk::WrittenShard;
-use crate::engine::Core;
-use crate::engine::state::{IndexState, ShardSlot};
-use crate::ticker::{Lowered, is_gone, upkeep_flow, yield_to_others};
+use crate::background::{Lowered, is_gone, upkeep_flow, yield_to_others};
+use crate::bulk::progress::WrittenShard;
+use crate::node::Node;
+use crate::node::pools::Pools;
+use crate::node::state::{IndexState, ShardSlot};
+use crate::tiers::Devices;
 
 /// Size of the largest merged segment, as in a shard's defaults.
 const MERGED_BYTES_MAX: u64 = 5 << 30;
@@ -38,11 +40,20 @@ fn segments_calm(maps_max: u64, shards: u64) -> u64 {
     (maps_max / 2 / MAPS_OF_SEGMENT / shards.max(1)).clamp(SEGMENTS_CALM_MIN, SEGMENTS_CALM_MAX)
 }
 
-impl Core {
+/// See the module.
+pub(crate) struct MergeService {
+    pub(crate) node: Arc<Node>,
+    pub(crate) pools: Arc<Pools>,
+    pub(crate) devices: Arc<Devices>,
+    /// Number of segments per shard above which writers merge too.
+    pub(crate) segments_calm: AtomicU64,
+}
+
+impl MergeService {
     /// Recomputes the number of segments from which on writers merge. It depends on the number of shards.
     pub(crate) fn bound_segments(&self) {
-        let shards = self.state().written_slots().count() as u64;
-        let calm = segments_calm(self.config.disk.maps_max(), shards);
+        let shards = self.node.state().written_slots().count() as u64;
+        let calm = segments_calm(self.node.config.disk.maps_max(), shards);
         self.segments_calm.store(calm, Ordering::Relaxed);
     }
 
@@ -54,11 +65,11 @@ impl Core {
             return;
         }
         slot.changed.store(false, Ordering::Relaxed);
-        let (core, index, shared) = (Arc::clone(self), Arc::clone(index), Arc::clone(slot));
-        let queued = self.merge_pool.spawn(&upkeep_flow(&index), move || {
+        let (service, index, shared) = (Arc::clone(self), Arc::clone(index), Arc::clone(slot));
+        let queued = self.pools.merge.spawn(&upkeep_flow(&index), move || {
             let _lowered = Lowered(&shared.merging);
             yield_to_others(MERGE_NICE);
-            core.merge_once(&index, &shared, Shard::merge_tick);
+            service.merge_once(&index, &shared, Shard::merge_tick);
         });
         if queued.is_err() {
             slot.merging.store(false, Ordering::Release);
@@ -93,12 +104,15 @@ impl Core {
     /// Whether the disk has space and no recent merge of the shard failed.
     fn may_merge(&self, index: &IndexState, slot: &ShardSlot) -> bool {
         let tier = index.metadata.tier_of(slot.number);
-        let is_full = self.watch(tier).is_some_and(|watch| watch.block_reason().is_some());
+        let is_full = self
+            .devices
+            .watch(tier)
+            .is_some_and(|watch| watch.block_reason().is_some());
         !is_full && slot.merge_backoff.is_over(Instant::now())
     }
 
     fn merge_once(&self, index: &IndexState, slot: &ShardSlot, merge: fn(&Shard) -> Result<bool>) {
-        if self.is_closing() {
+        if self.node.is_closing() {
             return;
         }
         match self.merged(index, slot, merge) {
@@ -124,7 +138,7 @@ impl Core {
         let shard = slot.shard()?;
         // A merge writes its output before its inputs can be removed; without space for it, it waits.
         let bytes = shard.stats().store_bytes.min(MERGED_BYTES_MAX);
-        match bytes <= self.room_bytes(index.metadata.tier_of(slot.number)) {
+        match bytes <= self.devices.room_bytes(index.metadata.tier_of(slot.number)) {
             true => merge(&shard),
             false => Ok(false),
         }

@@ -13,9 +13,9 @@ use firn_scheduler::Flow;
 use firn_shard::{ScrubPosition, Scrubbed};
 use parking_lot::Mutex;
 
-use crate::engine::Core;
-use crate::engine::state::{IndexState, ShardSlot};
-use crate::ticker::{Lowered, is_gone, yield_to_others};
+use crate::background::{Lowered, is_gone, yield_to_others};
+use crate::node::Node;
+use crate::node::pools::Pools;
 
 /// Nice value of the scrub, as for merges.
 const SCRUB_NICE: i32 = 10;
@@ -63,6 +63,8 @@ impl Pass {
 
 /// See the module.
 pub(crate) struct Scrub {
+    node: Arc<Node>,
+    pools: Arc<Pools>,
     pass: Mutex<Pass>,
     random: Mutex<fastrand::Rng>,
     /// A scrub task is queued or running.
@@ -74,8 +76,10 @@ pub(crate) struct Scrub {
 }
 
 impl Scrub {
-    pub(crate) fn new(seed: u64) -> Self {
+    pub(crate) fn new(node: Arc<Node>, pools: Arc<Pools>, seed: u64) -> Self {
         Self {
+            node,
+            pools,
             pass: Mutex::default(),
             random: Mutex::new(fastrand::Rng::with_seed(seed)),
             is_running: AtomicBool::new(false),
@@ -86,15 +90,15 @@ impl Scrub {
     }
 }
 
-impl Core {
+impl Scrub {
     /// Continues a pass that is behind its schedule, and begins the next one.
     pub(crate) fn scrub_in_background(self: &Arc<Self>) {
-        let Some(period_ms) = self.config.scrub_period_ms else {
+        let Some(period_ms) = self.node.config.scrub_period_ms else {
             return;
         };
-        let now_ms = self.now_ms();
+        let now_ms = self.node.now_ms();
         {
-            let mut pass = self.scrub.pass.lock();
+            let mut pass = self.pass.lock();
             if pass.is_over(now_ms, period_ms) {
                 *pass = self.new_pass(now_ms);
             }
@@ -102,24 +106,24 @@ impl Core {
                 return;
             }
         }
-        if self.scrub.is_running.swap(true, Ordering::AcqRel) {
+        if self.is_running.swap(true, Ordering::AcqRel) {
             return;
         }
-        let core = Arc::clone(self);
-        let queued = self.merge_pool.spawn(&Flow::node(), move || {
-            let _lowered = Lowered(&core.scrub.is_running);
+        let service = Arc::clone(self);
+        let queued = self.pools.merge.spawn(&Flow::node(), move || {
+            let _lowered = Lowered(&service.is_running);
             yield_to_others(SCRUB_NICE);
-            core.scrub_turn(period_ms);
+            service.scrub_turn(period_ms);
         });
         if queued.is_err() {
-            self.scrub.is_running.store(false, Ordering::Release);
+            self.is_running.store(false, Ordering::Release);
         }
     }
 
     fn new_pass(&self, now_ms: i64) -> Pass {
         let mut remaining = Vec::new();
         let mut bytes_total = 0;
-        for (index, slot) in self.state().written_slots() {
+        for (index, slot) in self.node.state().written_slots() {
             let Ok(shard) = slot.shard() else { continue };
             for (generation, bytes) in shard.segments_to_scrub() {
                 bytes_total += bytes;
@@ -131,7 +135,7 @@ impl Core {
                 });
             }
         }
-        self.scrub.random.lock().shuffle(&mut remaining);
+        self.random.lock().shuffle(&mut remaining);
         Pass {
             started_ms: Some(now_ms),
             remaining: remaining.into(),
@@ -142,10 +146,10 @@ impl Core {
 
     fn scrub_turn(&self, period_ms: u64) {
         let mut bytes = 0;
-        while bytes < TURN_BYTES && !self.is_closing() {
+        while bytes < TURN_BYTES && !self.node.is_closing() {
             let (target, position) = {
-                let pass = self.scrub.pass.lock();
-                let is_behind = pass.is_behind(self.now_ms(), period_ms);
+                let pass = self.pass.lock();
+                let is_behind = pass.is_behind(self.node.now_ms(), period_ms);
                 match pass.remaining.front().filter(|_| is_behind) {
                     Some(target) => (target.clone(), pass.position.clone()),
                     None => return,
@@ -166,7 +170,7 @@ impl Core {
 
     fn scrub_target(&self, target: &Target, position: &ScrubPosition) -> Result<Scrubbed> {
         let gone = Scrubbed { bytes: 0, next: None };
-        let state = self.state();
+        let state = self.node.state();
         let index = state.indices.get(&target.index);
         let Some(index) = index.filter(|index| index.metadata.uuid == target.uuid) else {
             return Ok(gone);
@@ -178,7 +182,7 @@ impl Core {
     }
 
     fn note_scrubbed(&self, scrubbed: Scrubbed) {
-        let scrub = &self.scrub;
+        let scrub = &self;
         scrub.bytes.fetch_add(scrubbed.bytes, Ordering::Relaxed);
         let mut pass = scrub.pass.lock();
         pass.bytes_done += scrubbed.bytes;
@@ -189,46 +193,12 @@ impl Core {
                 pass.remaining.pop_front();
                 if pass.remaining.is_empty() {
                     scrub.passes.fetch_add(1, Ordering::Relaxed);
-                    let now_ms = u64::try_from(self.now_ms()).unwrap_or_default();
+                    let now_ms = u64::try_from(self.node.now_ms()).unwrap_or_default();
                     scrub.last_pass_ms.store(now_ms, Ordering::Relaxed);
                 }
             }
         }
     }
-
-    /// Counts damage of a shard that is new since the last check, and starts its repair.
-    pub(crate) fn watch_damage(self: &Arc<Self>, index: &Arc<IndexState>, slot: &Arc<ShardSlot>) {
-        // The shard is being opened or repaired; the next check sees the result.
-        if slot.repairing.load(Ordering::Acquire) || slot.opening.try_lock().is_none() {
-            return;
-        }
-        let damaged: Vec<u64> = match slot.shard() {
-            Ok(shard) => shard.damage().into_iter().map(|(generation, _)| generation).collect(),
-            Err(error) if error.kind() == ErrorKind::ShardDamaged => vec![NOT_OPEN],
-            Err(_) => return,
-        };
-        let mut known = slot.damaged.lock();
-        let new = damaged.iter().filter(|generation| !known.contains(generation)).count();
-        self.damage.found.fetch_add(new as u64, Ordering::Relaxed);
-        known.retain(|generation| damaged.contains(generation));
-        known.extend(&damaged);
-        drop(known);
-        if !damaged.is_empty() {
-            self.repair_in_background(index, slot);
-        }
-    }
-}
-
-/// Replaces the generation for a shard that cannot be opened.
-const NOT_OPEN: u64 = u64::MAX;
-
-/// Counters of damage since the start.
-#[derive(Debug, Default)]
-pub(crate) struct DamageCounters {
-    /// Damaged segments, and shards that could not be opened.
-    pub(crate) found: AtomicU64,
-    /// Segments that were replaced from a snapshot.
-    pub(crate) repaired: AtomicU64,
 }
 
 #[cfg(test)]

@@ -6,15 +6,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use firn_model::ErrorKind;
 use firn_scheduler::Flow;
 use firn_shard::Shard;
 use parking_lot::{Condvar, Mutex};
 
+use crate::background::{Lowered, is_gone, upkeep_flow, yield_to_others};
 use crate::disk_watch::DiskWatch;
-use crate::engine::Core;
-use crate::engine::state::{IndexState, ShardSlot};
-use crate::maintenance::{Policy, ShardView, due};
+use crate::engine::contexts::Contexts;
+use crate::engine::metadata_copies::MetadataCopies;
+use crate::engine::shard_opener::ShardOpener;
+use crate::maintenance::{due, policy_of, view_of};
+use crate::merge_schedule::MergeService;
+use crate::mounts::MountService;
+use crate::node::Node;
+use crate::node::pools::Pools;
+use crate::node::state::{IndexState, ShardSlot};
+use crate::scrub::Scrub;
+use crate::snapshots::service::SnapshotService;
+use crate::tiers::Devices;
+use crate::tiers::relocations::Relocations;
 
 /// Time between two ticks. A tenth of the default refresh interval, so that a refresh is at most a tenth late.
 const TICK: Duration = Duration::from_millis(100);
@@ -48,7 +58,7 @@ struct Stop {
 
 impl Ticker {
     /// Starts the thread.
-    pub(crate) fn start(core: Arc<Core>) -> Self {
+    pub(crate) fn start(upkeep: Arc<Upkeep>) -> Self {
         let stopped = Arc::new(Stop::default());
         let stop = Arc::clone(&stopped);
         let thread = std::thread::Builder::new()
@@ -63,7 +73,7 @@ impl Ticker {
                         return;
                     }
                     drop(stopped);
-                    core.tick(number);
+                    upkeep.tick(number);
                 }
             })
             .expect("the operating system starts a thread");
@@ -78,36 +88,51 @@ impl Ticker {
     }
 }
 
-impl Core {
+/// Services that do work in the background.
+pub(crate) struct Upkeep {
+    pub(crate) node: Arc<Node>,
+    pub(crate) pools: Arc<Pools>,
+    pub(crate) devices: Arc<Devices>,
+    pub(crate) mounts: Arc<MountService>,
+    pub(crate) contexts: Arc<Contexts>,
+    pub(crate) opener: Arc<ShardOpener>,
+    pub(crate) relocations: Arc<Relocations>,
+    pub(crate) merges: Arc<MergeService>,
+    pub(crate) scrub: Arc<Scrub>,
+    pub(crate) metadata_copies: Arc<MetadataCopies>,
+    pub(crate) snapshots: Arc<SnapshotService>,
+}
+
+impl Upkeep {
     /// Runs one tick. If its number is a multiple of [`MOUNTS_EVERY`], it checks everything.
     pub(crate) fn tick(self: &Arc<Self>, number: u64) {
         let slow = number.is_multiple_of(SLOW_EVERY);
         if slow {
-            self.disk_watch.observe();
-            self.tiers.observe();
-            self.move_shards();
-            self.bound_segments();
-            self.contexts.expire(self.now_ms());
-            self.copy_metadata_in_background();
-            self.scrub_in_background();
+            self.devices.hot.observe();
+            self.devices.tiers.observe();
+            self.relocations.move_shards();
+            self.merges.bound_segments();
+            self.contexts.expire(self.node.now_ms());
+            self.metadata_copies.copy_metadata_in_background();
+            self.scrub.scrub_in_background();
             if number.is_multiple_of(MOUNTS_EVERY) {
-                self.mounts.tick(self.now_ms());
-                self.follow_rewritten();
-                self.copy_mounted();
-                self.pin_mounted();
+                self.mounts.tick(self.node.now_ms());
+                self.mounts.follow_rewritten();
+                self.mounts.copy_mounted();
+                self.mounts.pin_mounted();
             }
         }
-        let state = self.state();
-        let (now, now_ms) = (Instant::now(), self.now_ms());
+        let state = self.node.state();
+        let (now, now_ms) = (Instant::now(), self.node.now_ms());
         let mut buffers: Vec<(u64, &Arc<IndexState>, &Arc<ShardSlot>)> = Vec::new();
         for (index, slot) in state.written_slots() {
             let shard = slot.shard();
             if slow {
-                self.watch_damage(index, slot);
+                self.snapshots.watch_damage(index, slot);
                 self.recover(index, slot, shard.as_deref().ok(), number);
             }
             let Ok(shard) = shard else { continue };
-            let due = due(&view_of(slot, &shard), &policy_of(self, index), now_ms);
+            let due = due(&view_of(slot, &shard), &policy_of(&self.node.config, index), now_ms);
             if due.refresh {
                 self.refresh_in_background(index, slot);
             }
@@ -116,7 +141,7 @@ impl Core {
                 self.flush_in_background(index, slot);
             }
             if slow && slot.merge_backoff.is_over(now) {
-                self.merge_in_background(index, slot);
+                self.merges.merge_in_background(index, slot);
             }
             let bytes = shard.buffer_bytes();
             if bytes > 0 {
@@ -127,13 +152,15 @@ impl Core {
     }
 
     fn is_out_of_space(&self, index: &IndexState, slot: &ShardSlot) -> bool {
-        self.watch(index.metadata.tier_of(slot.number))
+        self.devices
+            .watch(index.metadata.tier_of(slot.number))
             .is_some_and(DiskWatch::is_out_of_space)
     }
 
     /// Opens a shard again that an I/O error stopped: its WAL holds all acknowledged writes.
     fn recover(self: &Arc<Self>, index: &Arc<IndexState>, slot: &Arc<ShardSlot>, shard: Option<&Shard>, tick: u64) {
         let is_full = self
+            .devices
             .watch(index.metadata.tier_of(slot.number))
             .is_some_and(|watch| watch.block_reason().is_some());
         match shard {
@@ -169,9 +196,10 @@ impl Core {
         let failures = slot.reopen_failures.load(Ordering::Relaxed);
         slot.reopen_tick
             .store(tick + (SLOW_EVERY << failures.min(5)), Ordering::Relaxed);
-        let (core, index, slot) = (Arc::clone(self), Arc::clone(index), Arc::clone(slot));
-        self.maintenance_pool
-            .spawn_admitted(&Flow::node(), move || match core.open_shard(&index, &slot) {
+        let (service, index, slot) = (Arc::clone(self), Arc::clone(index), Arc::clone(slot));
+        self.pools
+            .maintenance
+            .spawn_admitted(&Flow::node(), move || match service.opener.open_shard(&index, &slot) {
                 // Opened read-only: the next attempt comes soon, but not every second.
                 Ok(()) if slot.shard().is_ok_and(|shard| shard.read_only().is_some()) => {
                     let failures = slot.reopen_failures.load(Ordering::Relaxed);
@@ -190,13 +218,13 @@ impl Core {
     }
 
     fn refresh_in_background(self: &Arc<Self>, index: &Arc<IndexState>, slot: &Arc<ShardSlot>) {
-        let core = Arc::clone(self);
+        let service = Arc::clone(self);
         self.in_background(
             index,
             slot,
             "refresh",
             |slot| &slot.refreshing,
-            move |slot| slot.refresh(core.now_ms()).map(|_| ()),
+            move |slot| slot.refresh(service.node.now_ms()).map(|_| ()),
         );
     }
 
@@ -229,7 +257,7 @@ impl Core {
             return;
         }
         let (index, shared) = (Arc::clone(index), Arc::clone(slot));
-        let queued = self.maintenance_pool.spawn(&upkeep_flow(&index), move || {
+        let queued = self.pools.maintenance.spawn(&upkeep_flow(&index), move || {
             let _lowered = Lowered(flag(&shared));
             yield_to_others(MAINTENANCE_NICE);
             if let Err(error) = work(&shared)
@@ -246,12 +274,12 @@ impl Core {
     /// Writes the largest buffers as segments while all together exceed their limit.
     fn bound_buffers(self: &Arc<Self>, mut buffers: Vec<(u64, &Arc<IndexState>, &Arc<ShardSlot>)>) {
         let mut total: u64 = buffers.iter().map(|(bytes, ..)| bytes).sum();
-        if total <= self.config.indexing_buffer_bytes {
+        if total <= self.node.config.indexing_buffer_bytes {
             return;
         }
         buffers.sort_unstable_by_key(|(bytes, ..)| std::cmp::Reverse(*bytes));
         for (bytes, index, slot) in buffers {
-            if total <= self.config.indexing_buffer_bytes {
+            if total <= self.node.config.indexing_buffer_bytes {
                 return;
             }
             self.in_background(
@@ -267,64 +295,5 @@ impl Core {
             );
             total -= bytes;
         }
-    }
-}
-
-/// Returns the flow of an index's maintenance.
-pub(crate) fn upkeep_flow(index: &IndexState) -> Flow {
-    Flow::of_index(&index.name, index.metadata.settings.tenant_owner.as_deref())
-}
-
-/// Clears a flag when the work ends, also by a panic.
-pub(crate) struct Lowered<'a>(pub(crate) &'a AtomicBool);
-
-impl Drop for Lowered<'_> {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::Release);
-    }
-}
-
-/// Whether the shard was deleted or closed, or the node is stopping: not worth a report.
-pub(crate) fn is_gone(kind: ErrorKind) -> bool {
-    matches!(
-        kind,
-        ErrorKind::IndexNotFound | ErrorKind::IndexClosed | ErrorKind::Rejected
-    )
-}
-
-/// Lowers the priority of this thread, once, so that the scheduler prefers writes and searches: no request waits for
-/// merges, and few wait for refreshes. On Linux priorities are those of threads; elsewhere it would be the whole
-/// process.
-pub(crate) fn yield_to_others(nice: i32) {
-    #[cfg(target_os = "linux")]
-    {
-        thread_local!(static DONE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) });
-        if !DONE.replace(true) {
-            let _ = rustix::process::setpriority_process(None, nice);
-        }
-    }
-}
-
-/// Returns the state of a shard for the maintenance decision.
-pub(crate) fn view_of(slot: &ShardSlot, shard: &Shard) -> ShardView {
-    ShardView {
-        unsearchable: shard.needs_refresh(),
-        unflushed: shard.has_uncommitted(),
-        wal_full: shard.needs_flush(),
-        waiters: slot.has_waiters(),
-        refreshed_ms: slot.refreshed_ms.load(Ordering::Relaxed),
-        searched_ms: slot.searched_ms.load(Ordering::Relaxed),
-        written_ms: slot.written_ms.load(Ordering::Relaxed),
-    }
-}
-
-/// Returns the settings that decide for the shards of an index.
-pub(crate) fn policy_of(core: &Core, index: &IndexState) -> Policy {
-    let settings = &index.metadata.settings;
-    Policy {
-        refresh_interval_ms: settings.refresh_interval_ms,
-        refresh_explicit: settings.typed.contains_key("index.refresh_interval"),
-        search_idle_after_ms: core.config.search_idle_after_ms,
-        idle_flush_after_ms: core.config.idle_flush_after_ms,
     }
 }

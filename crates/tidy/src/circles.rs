@@ -12,10 +12,7 @@ use crate::sources::{Source, code_only, is_word};
 const CIRCLE_MAX: usize = 12;
 
 /// Crates with a larger circle: what it may have at most, and why. A smaller circle lowers the number here.
-const LARGER: &[(&str, usize, &str)] = &[
-    ("embedded", 31, "services share the state of the node"),
-    ("query", 125, "queries and aggregations contain each other"),
-];
+const LARGER: &[(&str, usize, &str)] = &[("query", 125, "queries and aggregations contain each other")];
 
 /// Hops over re-exports, in case two modules re-export from each other.
 const HOPS_MAX: usize = 16;

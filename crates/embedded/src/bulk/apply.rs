@@ -15,10 +15,10 @@ use firn_storage::wal::Position;
 use parking_lot::Mutex;
 
 use super::map_window::{Work, WorkItem};
+use super::progress::{Progress, WrittenShard, source_of};
+use super::service::WriteService;
 use super::update::Updating;
-use super::{Progress, WrittenShard, source_of};
-use crate::engine::Core;
-use crate::engine::state::{IndexState, ShardSlot, add_us};
+use crate::node::state::{IndexState, ShardSlot, add_us};
 
 /// Maximum items of a shard in one batch if their order does not matter:
 /// batches of generated ids run on several threads.
@@ -40,7 +40,7 @@ struct Applied {
 
 /// Applies all works, those of different shards in parallel.
 pub(super) fn apply_groups(
-    core: &Arc<Core>,
+    writes: &Arc<WriteService>,
     scope: &Arc<Scope>,
     items: &Arc<Vec<BulkItem>>,
     works: Vec<Work>,
@@ -51,8 +51,8 @@ pub(super) fn apply_groups(
         .flat_map(|work| split_unordered(items, work))
         .map(|work| Mutex::new(Some(work)))
         .collect();
-    let (shared, shared_items, scope) = (Arc::clone(core), Arc::clone(items), Arc::clone(scope));
-    let applied = run_indexed(&core.write_pool, works.len(), move |number| {
+    let (shared, shared_items, scope) = (Arc::clone(writes), Arc::clone(items), Arc::clone(scope));
+    let applied = run_indexed(&writes.pools.write, works.len(), move |number| {
         let work = works[number].lock().take();
         work.map(|work| apply_one(&shared, &scope, &shared_items, work))
     });
@@ -101,10 +101,10 @@ fn record(applied: Applied, progress: &mut Progress) {
     touched.items.extend(positions);
 }
 
-fn apply_one(core: &Core, scope: &Scope, items: &[BulkItem], work: Work) -> Applied {
+fn apply_one(writes: &WriteService, scope: &Scope, items: &[BulkItem], work: Work) -> Applied {
     let started = Instant::now();
     let mut run = Run {
-        core,
+        writes,
         scope,
         index: &work.index,
         slot: &work.slot,
@@ -123,7 +123,7 @@ fn apply_one(core: &Core, scope: &Scope, items: &[BulkItem], work: Work) -> Appl
         }
     }
     let (results, position, shard) = (run.results, run.position, run.shard);
-    work.slot.written_ms.store(core.now_ms(), Ordering::Relaxed);
+    work.slot.written_ms.store(writes.node.now_ms(), Ordering::Relaxed);
     work.slot.changed.store(true, Ordering::Relaxed);
     add_us(&work.slot.counters.index_us, started);
     Applied {
@@ -137,7 +137,7 @@ fn apply_one(core: &Core, scope: &Scope, items: &[BulkItem], work: Work) -> Appl
 
 /// Application of one shard's items.
 struct Run<'a> {
-    core: &'a Core,
+    writes: &'a WriteService,
     scope: &'a Scope,
     index: &'a IndexState,
     slot: &'a ShardSlot,
@@ -173,7 +173,7 @@ impl Run<'_> {
                         }
                     };
                     let updating = Updating {
-                        core: self.core,
+                        writes: self.writes,
                         scope: self.scope,
                         index: self.index,
                         shard: &shard,

@@ -8,11 +8,11 @@ use firn_scheduler::Flow;
 use firn_scheduler::parallel::Countdown;
 use parking_lot::Mutex;
 
-use super::{Answer, Progress, WrittenShard};
-use crate::engine::Core;
+use super::progress::{Answer, Progress, WrittenShard};
+use super::service::WriteService;
 
 /// Sends the response once all writes are as durable as required and as searchable as requested.
-pub(super) fn complete(core: &Arc<Core>, refresh: Refresh, progress: Progress, answer: Answer) {
+pub(super) fn complete(writes: &Arc<WriteService>, refresh: Refresh, progress: Progress, answer: Answer) {
     let touched: Arc<[WrittenShard]> = progress.touched.into_values().collect();
     if touched.is_empty() {
         return answer(response(progress.responses, &[], &[], false));
@@ -23,12 +23,12 @@ pub(super) fn complete(core: &Arc<Core>, refresh: Refresh, progress: Progress, a
         .map(|touched| (Arc::clone(&touched.shard), touched.position))
         .collect();
     let countdown = {
-        let (core, failures) = (Arc::clone(core), Arc::clone(&failures));
+        let (writes, failures) = (Arc::clone(writes), Arc::clone(&failures));
         let responses = progress.responses;
         Countdown::new(waits.len(), move || {
             let failures = std::mem::take(&mut *failures.lock());
             let finish_touched = Arc::clone(&touched);
-            refresh_then(&core, refresh, touched, move |forced| {
+            refresh_then(&writes, refresh, touched, move |forced| {
                 answer(response(responses, &finish_touched, &failures, forced));
             });
         })
@@ -48,21 +48,21 @@ pub(super) fn complete(core: &Arc<Core>, refresh: Refresh, progress: Progress, a
 /// Calls `then` when the writes are searchable, if the request wants that. Runs on the thread
 /// that synced a WAL, so it does not refresh there. `then` is told whether a refresh was forced.
 fn refresh_then(
-    core: &Arc<Core>,
+    writes: &Arc<WriteService>,
     refresh: Refresh,
     touched: Arc<[WrittenShard]>,
     then: impl FnOnce(bool) + Send + 'static,
 ) {
     match refresh {
         Refresh::No => then(false),
-        Refresh::Now => refresh_now(core, touched, then),
+        Refresh::Now => refresh_now(writes, touched, then),
         Refresh::WaitFor => {
             // Without a periodic refresh the wait would never end.
             let by_clock = touched
                 .iter()
                 .all(|touched| touched.index.metadata.settings.refresh_interval_ms.is_some());
-            if !by_clock || core.is_closing() {
-                return refresh_now(core, touched, then);
+            if !by_clock || writes.node.is_closing() {
+                return refresh_now(writes, touched, then);
             }
             let waiting: Vec<_> = touched.iter().filter(|touched| touched.shard.needs_refresh()).collect();
             if waiting.is_empty() {
@@ -77,11 +77,11 @@ fn refresh_then(
     }
 }
 
-fn refresh_now(core: &Arc<Core>, touched: Arc<[WrittenShard]>, then: impl FnOnce(bool) + Send + 'static) {
-    let shared = Arc::clone(core);
-    core.maintenance_pool.spawn_admitted(&Flow::node(), move || {
+fn refresh_now(writes: &Arc<WriteService>, touched: Arc<[WrittenShard]>, then: impl FnOnce(bool) + Send + 'static) {
+    let shared = Arc::clone(writes);
+    writes.pools.maintenance.spawn_admitted(&Flow::node(), move || {
         for touched in touched.iter() {
-            if let Err(error) = touched.slot.refresh(shared.now_ms()) {
+            if let Err(error) = touched.slot.refresh(shared.node.now_ms()) {
                 // The write is durable; only its visibility is late.
                 tracing::warn!(index = &*touched.index.name, shard = touched.slot.number, %error, "cannot refresh");
             }

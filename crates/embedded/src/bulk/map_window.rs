@@ -11,13 +11,14 @@ use firn_scheduler::parallel::run_indexed;
 use firn_scheduler::yield_now;
 use firn_shard::mapper::{MappedDocument, map_document};
 
+use super::member_lookup;
 use super::periods::check_time;
 use super::plan::{Group, Planned};
+use super::progress::source_of;
+use super::service::WriteService;
 use super::tenant_resolution::{check_owner, stamped};
-use super::{member_lookup, source_of};
-use crate::engine::Core;
 use crate::engine::mapping::{MAPPING_PASSES, unmapped_in};
-use crate::engine::state::{IndexState, ShardSlot};
+use crate::node::state::{IndexState, ShardSlot};
 
 /// Documents that one task maps: some hundred microseconds of work.
 const CHUNK_DOCUMENTS: usize = 128;
@@ -58,7 +59,7 @@ struct Chunk {
 
 /// Maps the documents of all groups.
 pub(super) fn map_groups(
-    core: &Arc<Core>,
+    writes: &Arc<WriteService>,
     scope: &Arc<Scope>,
     items: &Arc<Vec<BulkItem>>,
     groups: Vec<Group>,
@@ -79,7 +80,7 @@ pub(super) fn map_groups(
         }
     }
     let first = wanted.iter().map(|wanted| wanted.position).min().unwrap_or(0);
-    let mut documents = map_documents(core, scope, items, wanted, first);
+    let mut documents = map_documents(writes, scope, items, wanted, first);
     groups
         .into_iter()
         .map(|group| Work {
@@ -102,7 +103,7 @@ pub(super) fn map_groups(
 
 /// Maps documents; the results are by position, from `first` on.
 fn map_documents(
-    core: &Arc<Core>,
+    writes: &Arc<WriteService>,
     scope: &Arc<Scope>,
     items: &Arc<Vec<BulkItem>>,
     mut wanted: Vec<MapJob>,
@@ -113,7 +114,7 @@ fn map_documents(
     for pass in 0..MAPPING_PASSES {
         let mut new_fields: BTreeMap<Arc<str>, Mapping> = BTreeMap::new();
         let mut again = Vec::new();
-        for chunk in map_in_parallel(core, scope, items, wanted, pass) {
+        for chunk in map_in_parallel(writes, scope, items, wanted, pass) {
             for (position, document) in chunk.done {
                 documents[position - first] = Some(document);
             }
@@ -124,7 +125,7 @@ fn map_documents(
         }
         let mut failures: BTreeMap<Arc<str>, Error> = BTreeMap::new();
         for (index, fields) in new_fields {
-            if let Err(error) = core.add_fields(&index, fields) {
+            if let Err(error) = writes.commands.add_fields(&index, fields) {
                 failures.insert(index, error);
             }
         }
@@ -145,16 +146,16 @@ fn map_documents(
 }
 
 fn map_in_parallel(
-    core: &Arc<Core>,
+    writes: &Arc<WriteService>,
     scope: &Arc<Scope>,
     items: &Arc<Vec<BulkItem>>,
     wanted: Vec<MapJob>,
     pass: usize,
 ) -> Vec<Chunk> {
-    let state = core.state();
+    let state = writes.node.state();
     let (items, scope) = (Arc::clone(items), Arc::clone(scope));
     let chunk_count = wanted.len().div_ceil(CHUNK_DOCUMENTS);
-    run_indexed(&core.write_pool, chunk_count, move |number| {
+    run_indexed(&writes.pools.write, chunk_count, move |number| {
         let first = number * CHUNK_DOCUMENTS;
         let last = (first + CHUNK_DOCUMENTS).min(wanted.len());
         let mut chunk = Chunk::default();

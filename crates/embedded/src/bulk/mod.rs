@@ -15,6 +15,8 @@ mod merge_source;
 mod periods;
 mod plan;
 pub(crate) mod pressure;
+pub(crate) mod progress;
+pub(crate) mod service;
 mod tenant_resolution;
 mod tenant_routing;
 mod update;
@@ -23,18 +25,17 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use firn_engine::document::{BulkItem, BulkItemResponse, BulkRequest, BulkResponse, Operation};
+use firn_engine::document::{BulkItem, BulkRequest, BulkResponse};
 use firn_engine::{RequestContext, Scope};
 use firn_model::{ErrorKind, Result};
-use firn_storage::wal::Position;
+use firn_scheduler::Flow;
 use tokio::sync::oneshot;
 
 pub(crate) use self::plan::shard_of_id;
+use self::progress::{Answer, Progress};
+use self::service::WriteService;
 pub(crate) use self::tenant_resolution::{Located, locate};
-
-use crate::engine::state::{IndexState, ShardSlot};
-use crate::engine::{Core, panicked};
-use firn_scheduler::Flow;
+use crate::node::pools::panicked;
 
 /// Items that are mapped before they are applied: enough to keep every thread busy, few enough
 /// that their mapped form (a few times their source) stays small.
@@ -43,18 +44,22 @@ const WINDOW_ITEMS: usize = 4096;
 const WINDOW_BYTES: u64 = 8 << 20;
 
 /// Runs a bulk; the response is sent when the writes are as durable as their indices require.
-pub(crate) async fn bulk(core: &Arc<Core>, ctx: &RequestContext, request: BulkRequest) -> Result<BulkResponse> {
+pub(crate) async fn bulk(
+    writes: &Arc<WriteService>,
+    ctx: &RequestContext,
+    request: BulkRequest,
+) -> Result<BulkResponse> {
     if request.items.is_empty() {
         return Ok(BulkResponse::default());
     }
     let flow = Flow::of(&ctx.scope);
     let bytes = request.items.iter().map(pressure::item_bytes).sum();
-    let permit = core.pressure.admit(&flow, bytes)?;
-    core.wait_for_writes(ctx, &request.items).await?;
+    let permit = writes.pressure.admit(&flow, bytes)?;
+    writes.gates.wait_for_writes(ctx, &request.items).await?;
     let (sender, receiver) = oneshot::channel();
-    let (shared, scope) = (Arc::clone(core), Arc::clone(&ctx.scope));
-    core.write_pool.spawn(&flow, move || {
-        shared.disk_watch.look_if_near();
+    let (shared, scope) = (Arc::clone(writes), Arc::clone(&ctx.scope));
+    writes.pools.write.spawn(&flow, move || {
+        shared.devices.hot.look_if_near();
         let answer = move |response| {
             drop(permit);
             // The receiver is gone if the client disconnected.
@@ -65,45 +70,22 @@ pub(crate) async fn bulk(core: &Arc<Core>, ctx: &RequestContext, request: BulkRe
     receiver.await.map_err(|_| panicked())
 }
 
-/// Receives the response of a bulk.
-type Answer = Box<dyn FnOnce(BulkResponse) + Send>;
-
-/// Progress of a running bulk.
-pub(crate) struct Progress {
-    /// By position; `None`: not done yet.
-    pub(crate) responses: Vec<Option<BulkItemResponse>>,
-    /// Shards written to, by index uuid and number; a shard and its copy on another device are two entries.
-    pub(crate) touched: BTreeMap<(String, u32, usize), WrittenShard>,
-}
-
-/// Shard that a bulk wrote to.
-pub(crate) struct WrittenShard {
-    pub(crate) index: Arc<IndexState>,
-    pub(crate) slot: Arc<ShardSlot>,
-    /// The shard that took the writes; the slot may hold another one by now.
-    pub(crate) shard: Arc<firn_shard::Shard>,
-    /// Must be durable before the response.
-    pub(crate) position: Position,
-    /// Positions of its items.
-    pub(crate) items: Vec<usize>,
-}
-
-fn run(core: &Arc<Core>, scope: &Arc<Scope>, request: BulkRequest, answer: Answer) {
+fn run(writes: &Arc<WriteService>, scope: &Arc<Scope>, request: BulkRequest, answer: Answer) {
     let items = Arc::new(request.items);
     let mut progress = Progress {
         responses: (0..items.len()).map(|_| None).collect(),
         touched: BTreeMap::new(),
     };
-    let mut targets = plan::Targets::new(core, scope, &items);
-    let mut rounds = plan::Rounds::new(core);
+    let mut targets = plan::Targets::new(writes, scope, &items);
+    let mut rounds = plan::Rounds::new(writes);
     let mut start = 0;
     while start < items.len() {
         let window = window_from(&items, start);
         start = window.end;
         let mut write = |positions: &[usize], targets: &plan::Targets| {
-            let groups = plan::plan(core, scope, &items, positions, targets, &mut rounds, &mut progress);
-            let works = map_window::map_groups(core, scope, &items, groups);
-            apply::apply_groups(core, scope, &items, works, &mut progress);
+            let groups = plan::plan(writes, scope, &items, positions, targets, &mut rounds, &mut progress);
+            let works = map_window::map_groups(writes, scope, &items, groups);
+            apply::apply_groups(writes, scope, &items, works, &mut progress);
             // An index was removed meanwhile: unused indices are removed with the tenant that created them.
             let is_gone = |position: &usize| {
                 let response = progress.responses[*position].as_ref();
@@ -115,12 +97,12 @@ fn run(core: &Arc<Core>, scope: &Arc<Scope>, request: BulkRequest, answer: Answe
         };
         let gone = write(&window.collect::<Vec<_>>(), &targets);
         if !gone.is_empty() {
-            targets = plan::Targets::new(core, scope, &items);
+            targets = plan::Targets::new(writes, scope, &items);
             write(&gone, &targets);
         }
     }
-    core.share_merging(progress.touched.values());
-    complete::complete(core, request.refresh, progress, answer);
+    writes.merges.share_merging(progress.touched.values());
+    complete::complete(writes, request.refresh, progress, answer);
 }
 
 fn window_from(items: &[BulkItem], start: usize) -> Range<usize> {
@@ -134,12 +116,4 @@ fn window_from(items: &[BulkItem], start: usize) -> Range<usize> {
         end += 1;
     }
     start..end
-}
-
-/// Returns the source of an item that is mapped before it is applied.
-fn source_of(item: &BulkItem) -> Option<&bytes::Bytes> {
-    match &item.operation {
-        Operation::Index { source } | Operation::Create { source } => Some(source),
-        Operation::Update(_) | Operation::Delete => None,
-    }
 }

@@ -14,9 +14,10 @@ use firn_model::{Error, ErrorKind, Result};
 use firn_shard::mapper::MappedDocument;
 use sonic_rs::JsonValueTrait;
 
-use super::{member_lookup, source_of};
-use crate::engine::Core;
-use crate::engine::state::IndexState;
+use super::member_lookup;
+use super::progress::source_of;
+use super::service::WriteService;
+use crate::node::state::IndexState;
 
 /// Every period is a number of whole days, so one time of a day selects the index of the whole day.
 const DAY_MS: i64 = 86_400_000;
@@ -28,12 +29,12 @@ type EventIndex = Option<Result<Arc<str>>>;
 /// Returns the backing indices of a bulk's events by position, after creating missing ones; empty if no
 /// event goes to a data stream with periods.
 pub(super) fn place(
-    core: &Core,
+    writes: &WriteService,
     items: &[BulkItem],
     targets: &HashMap<String, Result<WriteTarget>>,
 ) -> Vec<EventIndex> {
-    let metadata = Arc::clone(&core.state().metadata);
-    let now_ms = core.now_ms();
+    let metadata = Arc::clone(&writes.node.state().metadata);
+    let now_ms = writes.node.now_ms();
     let mut streams: HashMap<&str, Stream> = HashMap::new();
     for (name, target) in targets {
         if let Ok(target) = target
@@ -70,7 +71,7 @@ pub(super) fn place(
         }
     }
     for stream in streams.values_mut() {
-        stream.make_missing(core);
+        stream.make_missing(writes);
     }
     for (position, ms) in waiting {
         if let Some(stream) = streams.get_mut(items[position].index.as_str()) {
@@ -134,19 +135,19 @@ impl Stream {
         Some(Arc::clone(&self.spans[self.last].1))
     }
 
-    fn make_missing(&mut self, core: &Core) {
+    fn make_missing(&mut self, writes: &WriteService) {
         if self.missing.is_empty() {
             return;
         }
         let name = &self.stream.name;
-        let made = core.disk_watch.check(name).and_then(|()| {
-            core.execute(Command::CreateBackingIndices {
+        let made = writes.devices.hot.check(name).and_then(|()| {
+            writes.commands.execute(Command::CreateBackingIndices {
                 stream: name.clone(),
                 times_ms: self.missing.iter().copied().collect(),
             })
         });
         self.failure = made.err();
-        let metadata = &core.state().metadata;
+        let metadata = &writes.node.state().metadata;
         if let Some(stream) = metadata.data_streams.get(name) {
             self.spans = spans_of(metadata, stream);
             self.last = 0;

@@ -12,10 +12,11 @@ use firn_model::names::{WriteTarget, resolve_date_math};
 use firn_model::routing::shard_for;
 use firn_model::{Error, ErrorKind, Result};
 
+use super::progress::Progress;
+use super::service::WriteService;
 use super::tenant_resolution::{Located, locate, owner_of};
-use super::{Progress, periods, tenant_routing};
-use crate::engine::Core;
-use crate::engine::state::{IndexState, ShardSlot, State};
+use super::{periods, tenant_routing};
+use crate::node::state::{IndexState, ShardSlot, State};
 
 /// Consecutive documents that go to the same shard if firn generates their ids: long enough that a
 /// shard's batch is worth its lock, short enough that one bulk uses several shards.
@@ -53,9 +54,9 @@ pub(super) struct Rounds {
 
 impl Rounds {
     /// Starts at another shard than the previous bulk.
-    pub(super) fn new(core: &Core) -> Self {
+    pub(super) fn new(writes: &WriteService) -> Self {
         Self {
-            first_shard: core.next_shard.fetch_add(1, Ordering::Relaxed),
+            first_shard: writes.next_shard.fetch_add(1, Ordering::Relaxed),
             made_count: 0,
         }
     }
@@ -69,7 +70,7 @@ impl Rounds {
 
 impl Targets {
     /// Resolves all names; creates missing indices that may be created.
-    pub(super) fn new(core: &Core, scope: &Scope, items: &[BulkItem]) -> Self {
+    pub(super) fn new(writes: &WriteService, scope: &Scope, items: &[BulkItem]) -> Self {
         let mut by_name: HashMap<String, Result<WriteTarget>> = HashMap::new();
         // By name: whether some item may create the index.
         let mut names: BTreeMap<&str, bool> = BTreeMap::new();
@@ -85,9 +86,9 @@ impl Targets {
             last = Some((&item.index, *made));
         }
         for (name, makes) in names {
-            by_name.insert(name.to_owned(), resolve_or_make(core, scope, name, makes));
+            by_name.insert(name.to_owned(), resolve_or_make(writes, scope, name, makes));
         }
-        let by_time = periods::place(core, items, &by_name);
+        let by_time = periods::place(writes, items, &by_name);
         Self { by_name, by_time }
     }
 
@@ -113,17 +114,17 @@ fn makes(item: &BulkItem) -> bool {
     !item.require_alias && !matches!(item.operation, Operation::Delete)
 }
 
-fn resolve_or_make(core: &Core, scope: &Scope, name: &str, makes: bool) -> Result<WriteTarget> {
-    let now_ms = core.now_ms();
-    let resolve = || resolve_write(name, &core.view(&core.state(), scope), now_ms);
+fn resolve_or_make(writes: &WriteService, scope: &Scope, name: &str, makes: bool) -> Result<WriteTarget> {
+    let now_ms = writes.node.now_ms();
+    let resolve = || resolve_write(name, &writes.node.view(&writes.node.state(), scope), now_ms);
     match resolve() {
         Err(error) if error.kind() == ErrorKind::IndexNotFound && makes => {
             let made = resolve_date_math(name, now_ms)?;
             if !scope.allows_name(&made) {
                 return Err(error);
             }
-            core.disk_watch.check(name)?;
-            core.execute(Command::AutoCreate {
+            writes.devices.hot.check(name)?;
+            writes.commands.execute(Command::AutoCreate {
                 name: made,
                 tenant: scope.tenant_id().cloned(),
             })?;
@@ -135,7 +136,7 @@ fn resolve_or_make(core: &Core, scope: &Scope, name: &str, makes: bool) -> Resul
 
 /// Groups the items at some positions by shard. Items that cannot be planned get an error response.
 pub(super) fn plan(
-    core: &Core,
+    writes: &WriteService,
     scope: &Scope,
     items: &[BulkItem],
     positions: &[usize],
@@ -143,7 +144,7 @@ pub(super) fn plan(
     rounds: &mut Rounds,
     progress: &mut Progress,
 ) -> Vec<Group> {
-    let state = core.state();
+    let state = writes.node.state();
     let mut groups: Vec<Group> = Vec::new();
     // For each concrete index the groups of its shards, by number.
     let mut tables: Vec<Vec<Option<usize>>> = Vec::new();
@@ -178,7 +179,7 @@ pub(super) fn plan(
         });
         let planned = found.and_then(|(target, index, table)| {
             last = Some((&item.index, target, index, table));
-            check(core, item, target, index)?;
+            check(writes, item, target, index)?;
             let place = place_of(scope, item, target, index, rounds)?;
             tenant_routing::check_open(place.1.as_deref(), index, &state.metadata)?;
             Ok((index, table, place))
@@ -212,7 +213,7 @@ fn refused(item: &BulkItem, error: Error) -> BulkItemResponse {
     }
 }
 
-fn check(core: &Core, item: &BulkItem, target: &WriteTarget, index: &IndexState) -> Result<()> {
+fn check(writes: &WriteService, item: &BulkItem, target: &WriteTarget, index: &IndexState) -> Result<()> {
     let name = &item.index;
     if item.require_alias && !target.through_alias {
         return Err(no_alias(name));
@@ -232,12 +233,12 @@ fn check(core: &Core, item: &BulkItem, target: &WriteTarget, index: &IndexState)
         ));
     }
     if index.metadata.closed {
-        return Err(crate::engine::state::closed_error(&index.name));
+        return Err(crate::node::state::closed_error(&index.name));
     }
     if index.metadata.settings.write_blocked {
-        return Err(crate::engine::state::write_blocked_error(&index.name));
+        return Err(crate::node::state::write_blocked_error(&index.name));
     }
-    core.check_room(&index.metadata)?;
+    writes.devices.check_room(&index.metadata)?;
     check_id(item)
 }
 
@@ -263,7 +264,7 @@ fn check_id(item: &BulkItem) -> Result<()> {
 }
 
 fn source_is_whole(item: &BulkItem) -> bool {
-    super::source_of(item).is_some()
+    super::progress::source_of(item).is_some()
 }
 
 /// Returns an item's shard, routing, and key.

@@ -15,7 +15,7 @@ use firn_shard::mapper::MappedDocument;
 use super::plan::routing_missing;
 use super::{member_lookup, tenant_routing};
 use crate::engine::addressing::foreign_routing;
-use crate::engine::state::IndexState;
+use crate::node::state::IndexState;
 
 /// Returns the tenant of an item: the tenant that writes; for operators the one in the event or the routing. `None`:
 /// neither names one.

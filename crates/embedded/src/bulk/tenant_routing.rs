@@ -8,8 +8,9 @@ use firn_model::{Error, ErrorKind, Result};
 use serde_json::Value;
 use sonic_rs::JsonValueTrait;
 
-use super::{member_lookup, source_of};
-use crate::engine::state::IndexState;
+use super::member_lookup;
+use super::progress::source_of;
+use crate::node::state::IndexState;
 
 /// Returns the routing of an item: its tenant, which the item may also give as routing; `None`: it names none, and
 /// its id selects the shard.

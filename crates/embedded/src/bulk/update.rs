@@ -11,9 +11,9 @@ use serde_json::{Map, Value};
 
 use super::merge_source::merge_source;
 use super::periods::check_time;
+use super::service::WriteService;
 use super::tenant_resolution::{check_owner, stamped};
-use crate::engine::Core;
-use crate::engine::state::IndexState;
+use crate::node::state::IndexState;
 
 /// Result of an update.
 pub(super) struct Updated {
@@ -37,7 +37,7 @@ enum Plan {
 
 /// Update of one document.
 pub(super) struct Updating<'a> {
-    pub(super) core: &'a Core,
+    pub(super) writes: &'a WriteService,
     pub(super) scope: &'a Scope,
     pub(super) index: &'a IndexState,
     pub(super) shard: &'a Shard,
@@ -85,7 +85,10 @@ impl Updating<'_> {
             .zip(owner)
             .and_then(|(field, owner)| stamped(&source, field, owner));
         let source = stamped.unwrap_or(source);
-        let document = self.core.map_adding_fields(&self.index.name, &source, Some(self.id))?;
+        let document = self
+            .writes
+            .commands
+            .map_adding_fields(&self.index.name, &source, Some(self.id))?;
         if let Some(field) = tenant_field {
             check_owner(self.scope, &document, field, owner)?;
         }

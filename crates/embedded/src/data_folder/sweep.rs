@@ -15,7 +15,7 @@ use firn_storage::disk::Disk;
 use super::index_record::RecordState;
 use super::quarantine::Quarantine;
 use super::start_check::{Evidence, IndexFolder};
-use crate::engine::state::ShardFactory;
+use crate::node::state::ShardFactory;
 
 /// Result of a sweep.
 #[derive(Debug, Default)]

@@ -18,12 +18,12 @@ use firn_search::{FailedShard, NotOpened, ShardSearch, TenantRestriction};
 use firn_segment::segment::ShardSnapshot;
 use firn_segment::splits::dry_run::metered;
 
-use super::Core;
+use super::addressed::Addressed;
 use super::can_match::{CanMatch, matching_shards};
-use super::state::{IndexState, Served, ShardSlot, State, for_readers};
-use crate::maintenance::is_search_idle;
+use super::search_service::SearchService;
+use crate::maintenance::{is_search_idle, policy_of, view_of};
 use crate::mounts::{Conditions, MountedShard, Opened};
-use crate::ticker::{policy_of, view_of};
+use crate::node::state::{IndexState, Served, ShardSlot, State, for_readers};
 
 /// Maximum number of name resolutions while indices of the expression are being deleted.
 const ADDRESS_TRIES: usize = 5;
@@ -93,27 +93,7 @@ impl<'a> ShardSelection<'a> {
 /// Failed shards: index, shard number, error.
 type Failures = Vec<(String, u32, Error)>;
 
-/// Shard that an expression resolves to.
-pub(super) struct Addressed {
-    pub(super) slot: Arc<ShardSlot>,
-    /// Uuid of its index.
-    pub(super) uuid: String,
-    pub(super) search: Result<ShardSearch, FailedShard>,
-    /// Why acknowledged documents are missing from the search.
-    pub(super) behind: Option<FailedShard>,
-    /// Some segments hold no match and were not opened, so not all fields of a tenant are known.
-    pub(super) is_part: bool,
-}
-
-impl Addressed {
-    /// Whether its index was deleted after the name was resolved.
-    fn was_deleted(&self) -> bool {
-        let failed = self.search.as_ref().err().or(self.behind.as_ref());
-        failed.is_some_and(|failed| failed.error.kind() == ErrorKind::IndexNotFound)
-    }
-}
-
-impl Core {
+impl SearchService {
     /// Returns the selected shards in their current state.
     pub(super) fn address(
         &self,
@@ -135,18 +115,18 @@ impl Core {
         now_ms: i64,
     ) -> Result<(Vec<Addressed>, u32)> {
         for _ in 1..ADDRESS_TRIES {
-            let state = self.state();
+            let state = self.node.state();
             let found = self.address_in(ctx, wanted, &state, now_ms)?;
             if !found.0.iter().any(Addressed::was_deleted) {
                 return Ok(found);
             }
             ctx.check()?;
-            if Arc::ptr_eq(&state, &self.state()) {
+            if Arc::ptr_eq(&state, &self.node.state()) {
                 // The state without the index is about to be published.
                 wait_for_others(|| thread::sleep(DELETION_PAUSE));
             }
         }
-        self.address_in(ctx, wanted, &self.state(), now_ms)
+        self.address_in(ctx, wanted, &self.node.state(), now_ms)
     }
 
     fn address_in(
@@ -161,13 +141,13 @@ impl Core {
             progress.expect((places.len() + skipped.len()) as u32);
         }
         for place in &places {
-            self.wait_for_recovery(ctx, place.slot())?;
+            self.gates.wait_for_recovery(ctx, place.slot())?;
         }
         let mut addressed = self.open_places(ctx, places, wanted, now_ms, &mut skipped)?;
         if addressed.is_empty()
             && let Some(place) = skipped.pop()
         {
-            self.wait_for_recovery(ctx, place.slot())?;
+            self.gates.wait_for_recovery(ctx, place.slot())?;
             addressed.push(self.open_place(place, now_ms, None));
         }
         self.narrow_mappings(ctx, &mut addressed, wanted.request, now_ms)?;
@@ -181,7 +161,7 @@ impl Core {
         request: &SearchRequest,
         now_ms: i64,
     ) -> Result<(u32, Failures)> {
-        let state = self.state();
+        let state = self.node.state();
         let (places, _) = self.places_in(ctx, &ShardSelection::of(request), &state, now_ms)?;
         let mut failures = Failures::new();
         for place in &places {
@@ -201,7 +181,7 @@ impl Core {
         state: &'a Arc<State>,
         now_ms: i64,
     ) -> Result<(Vec<SearchableShard<'a>>, Vec<SearchableShard<'a>>)> {
-        let view = self.view(state, &ctx.scope);
+        let view = self.node.view(state, &ctx.scope);
         let target = wanted.target;
         check_routing(ctx, wanted.routing)?;
         let mut places = Vec::new();
@@ -311,7 +291,7 @@ impl Core {
         mounted: &[(Arc<MountedShard>, Arc<Conditions>)],
         is_held: bool,
     ) -> Result<Vec<Result<Opened>>> {
-        let opened = metered(ctx, || self.open_mounted(mounted, ctx.waiting()))?;
+        let opened = metered(ctx, || self.mounts.open_mounted(mounted, ctx.waiting()))?;
         let whole = |opened: Result<Opened>| match opened {
             Ok(opened) if opened.is_late && is_held => {
                 let reason = "the search timed out before the shard was opened";
@@ -389,7 +369,7 @@ impl Core {
         };
         // The periodic refresh skips an index without searches, so its first search refreshes it (search idle of
         // Elasticsearch). Searches that arrive meanwhile wait for that refresh.
-        let idle = is_search_idle(&view_of(slot, &shard), &policy_of(self, index), now_ms);
+        let idle = is_search_idle(&view_of(slot, &shard), &policy_of(&self.node.config, index), now_ms);
         let mut behind = None;
         if idle && index.metadata.settings.refresh_interval_ms.is_some() && shard.needs_refresh() {
             behind = slot.refresh(now_ms).err();

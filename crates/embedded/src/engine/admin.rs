@@ -12,13 +12,13 @@ use firn_query::search::IndexTarget;
 use firn_segment::analysis;
 use firn_segment::segment_memo::DependentCache;
 
-use super::Core;
-use super::state::{IndexState, ShardSlot};
+use super::services::Services;
+use crate::node::state::{IndexState, ShardSlot};
 
-impl Core {
+impl Services {
     /// Makes all acknowledged writes searchable.
     pub(super) fn refresh(&self, ctx: &RequestContext, target: &IndexTarget) -> Result<ShardsOutcome> {
-        let now_ms = self.now_ms();
+        let now_ms = self.node.now_ms();
         self.for_each_shard(ctx, target, |_, slot| slot.refresh(now_ms).map(|_| ()))
     }
 
@@ -33,11 +33,11 @@ impl Core {
             slot.clearings.fetch_add(1, Ordering::Relaxed);
             let segments = match slot.mounted() {
                 // Other indices that mount the same splits lose their cached results too.
-                Some(shard) => self.mounts.open_segments(&shard, self.now_ms()),
+                Some(shard) => self.mounts.open_segments(&shard, self.node.now_ms()),
                 None => slot.shard()?.snapshot().segments.clone(),
             };
             for segment in &segments {
-                self.request_cache.forget(segment.reader.segment_id());
+                self.searches.request_cache.forget(segment.reader.segment_id());
             }
             Ok(())
         })
@@ -57,7 +57,7 @@ impl Core {
                 return Ok(());
             }
             // A merge writes new segments before it removes the old ones, so it needs disk space.
-            self.check_room(&index.metadata)?;
+            self.devices.check_room(&index.metadata)?;
             slot.on_shard(|shard| {
                 match (request.max_num_segments, request.only_expunge_deletes) {
                     (None, false) => while shard.merge_tick()? {},
@@ -80,9 +80,9 @@ impl Core {
         target: &IndexTarget,
         work: impl Fn(&IndexState, &ShardSlot) -> Result<()>,
     ) -> Result<ShardsOutcome> {
-        let state = self.state();
-        let view = self.view(&state, &ctx.scope);
-        let resolved = resolve(&target.expression, target.options, &view, self.now_ms())?;
+        let state = self.node.state();
+        let view = self.node.view(&state, &ctx.scope);
+        let resolved = resolve(&target.expression, target.options, &view, self.node.now_ms())?;
         let mut outcome = ShardsOutcome::default();
         for target in resolved {
             let Some(index) = state.indices.get(&target.name).map(Arc::clone) else {

@@ -8,10 +8,10 @@ use firn_query::search::SearchRequest;
 use firn_search::pruning::required_terms::Exact;
 use firn_search::pruning::shard_conditions;
 
-use super::Core;
 use super::addressing::restriction;
-use super::state::IndexState;
+use super::search_service::SearchService;
 use crate::mounts::Conditions;
+use crate::node::state::IndexState;
 
 /// Parts of a search that decide which shards and splits are pruned.
 #[derive(Clone, Copy)]
@@ -34,7 +34,7 @@ impl<'a> CanMatch<'a> {
     }
 }
 
-impl Core {
+impl SearchService {
     /// Returns conditions that every match in a mounted index meets, so that splits without a match are not opened.
     pub(super) fn conditions(
         &self,

@@ -7,7 +7,7 @@ use firn_model::settings::{SettingsMap, parse_bytes};
 use firn_model::{Error, Result};
 use serde_json::Value;
 
-use super::Core;
+use super::commands::CommandService;
 use crate::config::Watermark;
 
 const LOW_WATERMARK: &str = "cluster.routing.allocation.disk.watermark.low";
@@ -94,18 +94,18 @@ fn whole(text: &str) -> Result<usize> {
         .map_err(|_| Error::illegal_argument(format!("[{text}] is not a whole number")))
 }
 
-impl Core {
+impl CommandService {
     /// Applies the settings.
     pub(crate) fn use_cluster_settings(&self, settings: &SettingsMap) -> Result<()> {
         let settings = ClusterSettings::read(settings)?;
-        let config = &self.config;
+        let config = &self.node.config;
         let flood_stage = settings.flood_stage.unwrap_or(config.flood_stage);
         let headroom = settings
             .flood_stage_headroom_bytes
             .unwrap_or(config.flood_stage_headroom_bytes_max);
-        self.disk_watch.set_flood_stage(flood_stage, headroom);
+        self.devices.hot.set_flood_stage(flood_stage, headroom);
         let low = settings.low_watermark.unwrap_or(config.low_watermark);
-        self.tiers.set_watermarks(low, flood_stage, headroom);
+        self.devices.tiers.set_watermarks(low, flood_stage, headroom);
         self.search_buckets_max.store(
             settings.search_buckets_max.unwrap_or(config.search_buckets_max),
             Ordering::Relaxed,

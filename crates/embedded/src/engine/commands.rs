@@ -4,31 +4,65 @@
 //! a deleted index are removed after the catalog has dropped it. A crash in between leaves folders that no index
 //! refers to, and the next start removes those.
 
+use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use firn_model::metadata::{Command, EmbeddedCommand, IndexMetadata, Metadata, Outcome, RolloverFacts};
 use firn_model::shared_map::Difference;
 use firn_model::{Error, Result};
+use parking_lot::Mutex;
 
 use super::cluster_settings::ClusterSettings;
-use super::command_queue::{Queued, Waiting, forgotten};
-use super::index_ids::fresh_uuid;
-use super::recovery_gate::recovering_error;
-use super::state::{IndexState, ShardSlot, State, closed_error};
-use super::{Commands, Core, closing_error};
-use crate::catalog::StoreFailure;
+use super::command_queue::{CommandQueue, Queued, Waiting, forgotten};
+use super::contexts::Contexts;
+use crate::catalog::{Catalog, StoreFailure};
+use crate::mounts::MountService;
+use crate::node::index_ids::fresh_uuid;
+use crate::node::pools::Pools;
+use crate::node::recovery_gate::recovering_error;
+use crate::node::recovery_gates::RecoveryGates;
+use crate::node::state::{IndexState, ShardSlot, State, closed_error};
+use crate::node::{Node, closing_error};
+use crate::snapshots::Repositories;
+use crate::tiers::Devices;
 
-impl Core {
+/// See the module.
+pub(crate) struct CommandService {
+    pub(crate) node: Arc<Node>,
+    pub(crate) pools: Arc<Pools>,
+    pub(crate) devices: Arc<Devices>,
+    pub(crate) gates: Arc<RecoveryGates>,
+    pub(crate) repositories: Arc<Repositories>,
+    pub(crate) mounts: Arc<MountService>,
+    pub(crate) contexts: Arc<Contexts>,
+    /// Commands that wait for the catalog.
+    pub(crate) queue: CommandQueue,
+    pub(crate) serial: Mutex<Commands>,
+    /// Uuids of indices being adopted: their folders exist before the catalog names them, and stay if the command
+    /// fails.
+    pub(crate) adopting: Mutex<HashSet<String>>,
+    /// Current value of `search.max_buckets`.
+    pub(crate) search_buckets_max: Arc<AtomicUsize>,
+}
+
+/// Data that only one command at a time may use.
+pub(crate) struct Commands {
+    /// `None` once the engine is closed.
+    pub(crate) catalog: Option<Catalog>,
+    pub(crate) random: fastrand::Rng,
+}
+
+impl CommandService {
     /// Executes one command: either all of it is durable and published when this returns, or nothing.
     /// Blocks.
     pub(crate) fn execute(&self, command: impl Into<EmbeddedCommand>) -> Result<Outcome> {
         self.finish_command(self.queue_command(command))
     }
 
-    /// Queues a command for [`Core::finish_command`] or for a thread that finishes another command.
+    /// Queues a command for [`CommandService::finish_command`] or for a thread that finishes another command.
     pub(super) fn queue_command(&self, command: impl Into<EmbeddedCommand>) -> Queued {
-        self.command_queue.push(command.into())
+        self.queue.push(command.into())
     }
 
     /// Executes batches of queued commands until this one has a result. Blocks.
@@ -36,15 +70,16 @@ impl Core {
         self.finish_command_and(queued, || {})
     }
 
-    /// As [`Core::finish_command`]; `release` frees resources held for the command, once it is published or refused.
+    /// As [`CommandService::finish_command`]; `release` frees resources held for the command, once it is published or
+    /// refused.
     pub(super) fn finish_command_and(&self, queued: Queued, release: impl FnOnce()) -> Result<Outcome> {
         let answer = {
-            let mut commands = self.commands.lock();
+            let mut commands = self.serial.lock();
             loop {
                 if let Some(answer) = queued.answer() {
                     break answer;
                 }
-                let batch = self.command_queue.take();
+                let batch = self.queue.take();
                 if batch.is_empty() {
                     return Err(forgotten());
                 }
@@ -62,7 +97,7 @@ impl Core {
 
     /// Applies commands one after the other and stores them in one transaction.
     fn store_and_publish(&self, commands: &mut Commands, batch: Vec<Waiting>) {
-        let before = self.state();
+        let before = self.node.state();
         let mut current = Arc::clone(&before);
         let mut applied = Vec::new();
         for mut waiting in batch {
@@ -82,7 +117,7 @@ impl Core {
             }
             return;
         }
-        self.state.store(current);
+        self.node.state.store(current);
         for (waiting, step) in applied {
             let gone = self.follow_up(&step.before, &step.after);
             waiting.answer(Ok((step.outcome, gone)));
@@ -99,10 +134,10 @@ impl Core {
             return Ok(());
         }
         catalog.store(&before.metadata, &after.metadata)?;
-        let version = &self.factory.catalog;
+        let version = &self.node.factory.catalog;
         version.advance(after.metadata.version);
         // An older version number is harmless: it only makes the detection of a rolled-back catalog weaker.
-        if let Err(error) = version.write(&*self.config.disk, &self.config.path_data) {
+        if let Err(error) = version.write(&*self.node.config.disk, &self.node.config.path_data) {
             tracing::debug!(%error, "cannot write [catalog.version]");
         }
         Ok(())
@@ -110,10 +145,10 @@ impl Core {
 
     /// Applies one command to a state; the files of new indices are durable when this returns.
     fn next_step(&self, before: &Arc<State>, command: EmbeddedCommand, random: &mut fastrand::Rng) -> Result<Step> {
-        let command = with_facts(command, before, self.now_ms());
+        let command = with_facts(command, before, self.node.now_ms());
         let (after, mut outcome) = before
             .metadata
-            .apply_embedded(&command, self.now_ms(), &mut || fresh_uuid(random))?;
+            .apply_embedded(&command, self.node.now_ms(), &mut || fresh_uuid(random))?;
         if !outcome.changed || after.version == before.metadata.version {
             outcome.metadata = Some(Arc::clone(&before.metadata));
             return Ok(Step {
@@ -124,7 +159,7 @@ impl Core {
         }
         self.repositories
             .restores
-            .check_kept(&command, &before.metadata, &after, self.now_ms())?;
+            .check_kept(&command, &before.metadata, &after, self.node.now_ms())?;
         let settings = after.effective_cluster_settings();
         if settings != before.metadata.effective_cluster_settings() {
             ClusterSettings::check(&settings)?;
@@ -173,22 +208,22 @@ impl Core {
             }
             let is_adopted = self.adopting.lock().contains(&index.metadata.uuid);
             if !maybe_stored && !is_adopted {
-                self.factory.remove(&index.metadata.uuid);
+                self.node.factory.remove(&index.metadata.uuid);
             }
         }
     }
 
     fn new_index(&self, index: &Arc<IndexMetadata>) -> Result<Arc<IndexState>> {
         if let Some(store) = &index.settings.snapshot {
-            return self.new_mounted(index, store);
+            return self.mounts.new_mounted(index, store);
         }
-        let now_ms = self.now_ms();
+        let now_ms = self.node.now_ms();
         if self.adopting.lock().contains(&index.uuid) {
             return self.adopted(index, now_ms);
         }
-        let shards = match self.factory.is_restored(index)? {
-            true => self.factory.open_restored(index)?,
-            false => self.factory.create(index)?,
+        let shards = match self.node.factory.is_restored(index)? {
+            true => self.node.factory.open_restored(index)?,
+            false => self.node.factory.create(index)?,
         };
         let slots = (0..)
             .zip(shards)
@@ -197,7 +232,7 @@ impl Core {
     }
 
     /// Returns the state of an index whose folder came out of the quarantine. Its shards are opened after this command,
-    /// by [`Core::open_waiting_shards`]: opening may replay, and replay may need a command.
+    /// by the caller: opening may replay, and replay may need a command.
     fn adopted(&self, index: &Arc<IndexMetadata>, now_ms: i64) -> Result<Arc<IndexState>> {
         let slots = (0..index.settings.number_of_shards).map(|number| {
             let slot = ShardSlot::new(number, Err(recovering_error(&index.name, number)), now_ms);
@@ -238,7 +273,7 @@ impl Core {
         let (closed, closed_now) = (&before.metadata.closed_tenants, &next.metadata.closed_tenants);
         for tenant in closed.symmetric_difference(closed_now) {
             self.contexts.forget_tenant(tenant);
-            self.search_pool.forget_tenant(tenant);
+            self.pools.search.forget_tenant(tenant);
         }
         let settings = next.metadata.effective_cluster_settings();
         if before.metadata.effective_cluster_settings() != settings
@@ -261,7 +296,7 @@ impl Core {
                     let _opening = slot.opening.lock();
                     slot.end_retired();
                 }
-                self.factory.remove(&index.metadata.uuid);
+                self.node.factory.remove(&index.metadata.uuid);
             }
             ClosingIndex::Closed(index) => {
                 for slot in index.shards.iter() {
@@ -275,11 +310,11 @@ impl Core {
         }
     }
 
-    /// Marks the shards for opening. They are opened after this command, by [`Core::open_waiting_shards`]: opening may
+    /// Marks the shards for opening. They are opened after this command, by the caller: opening may
     /// replay, and replay may need a command.
     fn reopen_shards(&self, index: &IndexState) {
         for slot in index.shards.iter() {
-            self.expect_recovery(slot);
+            self.gates.expect_recovery(slot);
             slot.replace(Err(recovering_error(&index.name, slot.number)));
             slot.reopen.store(true, Ordering::Release);
         }
@@ -287,20 +322,8 @@ impl Core {
 
     /// Applies settings that were changed while a shard was being opened and so did not reach it.
     pub(super) fn use_settings_of_now(&self, index: &IndexState, slot: &ShardSlot) {
-        if let Some(now) = self.state().indices.get(&index.name) {
+        if let Some(now) = self.node.state().indices.get(&index.name) {
             use_settings_in(now, slot);
-        }
-    }
-
-    /// Opens the shards of indices that were just opened.
-    pub(crate) fn open_waiting_shards(&self) {
-        let state = self.state();
-        for (index, slot) in state.slots() {
-            if slot.reopen.load(Ordering::Acquire)
-                && let Err(error) = self.open_shard(index, slot)
-            {
-                tracing::error!(index = &*index.name, shard = slot.number, %error, "cannot open a shard");
-            }
         }
     }
 }

@@ -17,10 +17,10 @@ use firn_query::search::SearchRequest;
 use firn_search::{After, FailedShard, ShardSearch};
 use parking_lot::Mutex;
 
-use super::addressing::Addressed;
-use super::index_ids::fresh_uuid;
-use super::state::{ContextCounters, ShardSlot, add_us};
+use super::addressed::Addressed;
 use crate::config::ContextLimits;
+use crate::node::index_ids::fresh_uuid;
+use crate::node::state::{ContextCounters, ShardSlot, add_us};
 
 /// The open contexts.
 pub(crate) struct Contexts {

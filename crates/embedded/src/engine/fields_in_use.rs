@@ -7,14 +7,14 @@ use firn_engine::fields::{FieldsInUse, FieldsInUseRequest};
 use firn_model::Result;
 use firn_search::{can_match, has_values};
 
-use super::Core;
 use super::addressing::ShardSelection;
+use super::search_service::SearchService;
 
-impl Core {
+impl SearchService {
     /// Returns the indices that may hold a match of the filter, with the fields that have values. Shards that fail are
     /// left out, as in a search, unless all fail.
     pub(super) fn fields_in_use(&self, ctx: &RequestContext, request: &FieldsInUseRequest) -> Result<Vec<FieldsInUse>> {
-        let now_ms = self.now_ms();
+        let now_ms = self.node.now_ms();
         let mut found: BTreeMap<String, FieldsInUse> = BTreeMap::new();
         let (mut served, mut unserved) = (0, None);
         for shard in self.address(ctx, &ShardSelection::all_of(&request.target), now_ms)? {

@@ -4,18 +4,23 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use firn_engine::RequestContext;
-use firn_engine::document::{GetRequest, GetResult};
+use firn_engine::document::{GetRequest, GetResult, StoredDocument};
 use firn_model::metadata::resolve;
 use firn_model::names::IndicesOptions;
 use firn_model::{Error, ErrorKind, Result};
+use firn_query::search::{IndexTarget, SearchRequest};
 use firn_scheduler::yield_now;
-use firn_search::Memory;
+use firn_search::{Memory, search_page};
+use serde_json::json;
 
-use super::addressing::foreign_routing;
+use super::addressing::{foreign_routing, restriction};
+use super::can_match::CanMatch;
+use super::search_service::SearchService;
 use super::searching::{on_search_pool, until_dropped};
-use super::state::{IndexState, for_readers};
-use super::{Core, panicked, run_on};
 use crate::bulk::{Located, locate, shard_of_id};
+use crate::mounts::MountedShard;
+use crate::node::pools::{panicked, run_on};
+use crate::node::state::{IndexState, ShardSlot, for_readers};
 
 /// Rough size of a result without its source, bytes.
 const RESULT_BYTES: usize = 256;
@@ -32,7 +37,7 @@ enum Mounted {
 /// Returns one result per request, in order. Documents of mounted indices are read on the search pool: a slow remote
 /// store does not delay local documents, and the read ends when the future is dropped.
 pub(super) async fn get_all(
-    core: &Arc<Core>,
+    searches: &Arc<SearchService>,
     ctx: &RequestContext,
     requests: Vec<GetRequest>,
 ) -> Result<Vec<Result<GetResult>>> {
@@ -41,20 +46,20 @@ pub(super) async fn get_all(
         cancel: ctx.cancel.part(),
         ..ctx.clone()
     };
-    let (shared, its, all) = (Arc::clone(core), ctx.clone(), Arc::clone(&requests));
-    let limits = core.search_limits();
+    let (shared, its, all) = (Arc::clone(searches), ctx.clone(), Arc::clone(&requests));
+    let limits = searches.search_limits();
     let memory = Memory::new(limits.memory_bytes_max, limits.node_memory, ctx.cancel.clone());
     let counted = memory.clone();
     let here = move || shared.get_some(&its, all.iter(), Mounted::SampledOut, &counted);
-    let mut results = until_dropped(&ctx.cancel, run_on(&core.get_pool, ctx, here)).await?;
+    let mut results = until_dropped(&ctx.cancel, run_on(&searches.pools.get, ctx, here)).await?;
     let far: Vec<usize> = (0..results.len()).filter(|place| results[*place].is_none()).collect();
     if !far.is_empty() {
         let places = far.clone();
-        let read = move |core: &Core, ctx: &RequestContext| {
+        let read = move |searches: &SearchService, ctx: &RequestContext| {
             let wanted = places.iter().map(|place| &requests[*place]);
-            core.get_some(ctx, wanted, Mounted::Read, &memory)
+            searches.get_some(ctx, wanted, Mounted::Read, &memory)
         };
-        let read = until_dropped(&ctx.cancel, on_search_pool(core, ctx, read)).await?;
+        let read = until_dropped(&ctx.cancel, on_search_pool(searches, ctx, read)).await?;
         for (place, result) in far.into_iter().zip(read) {
             results[place] = result;
         }
@@ -65,7 +70,7 @@ pub(super) async fn get_all(
         .collect())
 }
 
-impl Core {
+impl SearchService {
     /// Returns one result per request, in order; `None`: a document of a mounted index that was left out. Fails as a
     /// whole with [`ErrorKind::CircuitBreaking`] if the documents exceed the memory of one request.
     fn get_some<'a>(
@@ -89,14 +94,14 @@ impl Core {
     }
 
     fn get_one(&self, ctx: &RequestContext, request: &GetRequest, mounted: Mounted) -> Result<Option<GetResult>> {
-        let state = self.state();
-        let view = self.view(&state, &ctx.scope);
+        let state = self.node.state();
+        let view = self.node.view(&state, &ctx.scope);
         let options = IndicesOptions {
             allow_no_indices: false,
             ..IndicesOptions::default()
         };
         let expression = [request.index.clone()];
-        let mut resolved = resolve(&expression, options, &view, self.now_ms())?;
+        let mut resolved = resolve(&expression, options, &view, self.node.now_ms())?;
         if resolved.len() > 1 {
             let names: Vec<_> = resolved.iter().map(|index| index.name.as_str()).collect();
             return Err(Error::illegal_argument(format!(
@@ -113,7 +118,7 @@ impl Core {
         if slot.recovery.is_closed() && mounted == Mounted::SampledOut {
             return Ok(None);
         }
-        self.wait_for_recovery(ctx, slot)?;
+        self.gates.wait_for_recovery(ctx, slot)?;
         let far = slot.mounted();
         if far.is_some() && mounted == Mounted::SampledOut {
             return Ok(None);
@@ -142,6 +147,51 @@ impl Core {
             index: index.name.to_string(),
             id: request.id.clone(),
             found,
+        }))
+    }
+
+    /// Reads a document of a mounted index.
+    pub(super) fn get_mounted(
+        &self,
+        ctx: &RequestContext,
+        index: &IndexState,
+        slot: &ShardSlot,
+        shard: &Arc<MountedShard>,
+        id: &str,
+    ) -> Result<Option<StoredDocument>> {
+        let tenant = restriction(ctx, index).flatten();
+        let body = json!({
+            "query": {"ids": {"values": [id]}}, "size": 1, "version": true, "seq_no_primary_term": true,
+            "track_total_hits": false,
+        });
+        let mut request = SearchRequest::parse(IndexTarget::default(), Some(&body))?;
+        let conditions = self.conditions(ctx, index, &[], Some(CanMatch::of(&request)), self.node.now_ms());
+        let opened = self
+            .mounts
+            .open_mounted(&[(Arc::clone(shard), Arc::new(conditions))], ctx.waiting())?;
+        let opened = opened.into_iter().next().ok_or_else(panicked)??;
+        let Some(snapshot) = opened.snapshot else {
+            return Ok(None);
+        };
+        request.allow_partial_results = false;
+        let search = self.shard_search(index, slot, snapshot, &[], tenant);
+        let limits = self.search_limits();
+        let (response, _) = search_page(
+            vec![Ok(search)],
+            Arc::new(request),
+            &self.pools.search,
+            ctx,
+            self.node.now_ms(),
+            limits,
+            None,
+        )?;
+        Ok(response.hits.into_iter().next().map(|hit| StoredDocument {
+            source: hit.source.unwrap_or_default(),
+            version: hit.version.unwrap_or(1),
+            seq_no: hit.seq_no.map_or(0, |(seq_no, _)| seq_no),
+            primary_term: hit.seq_no.map_or(1, |(_, term)| term),
+            routing: hit.routing,
+            ignored: hit.ignored,
         }))
     }
 }

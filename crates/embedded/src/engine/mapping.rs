@@ -8,7 +8,7 @@ use firn_model::metadata::EmbeddedCommand;
 use firn_model::{ErrorKind, Result};
 use firn_shard::mapper::{MappedDocument, Unmapped, map_document};
 
-use super::Core;
+use super::commands::CommandService;
 
 /// Passes over a document before fields that are still unmapped are flattened: the second pass sees the fields
 /// that the first one found, the third those of a concurrent writer that gave them another type.
@@ -23,12 +23,12 @@ pub(crate) fn unmapped_in(pass: usize) -> Unmapped {
     }
 }
 
-impl Core {
+impl CommandService {
     /// Maps one document; adds its new fields to the index first.
     pub(crate) fn map_adding_fields(&self, index: &str, source: &Bytes, id: Option<&str>) -> Result<MappedDocument> {
         let mut pass = 0;
         loop {
-            let state = self.state();
+            let state = self.node.state();
             let mapped = map_document(state.index(index)?.compiled()?, source, id, unmapped_in(pass))?;
             match mapped.new_fields {
                 Some(fields) if pass + 1 < MAPPING_PASSES => self.add_fields(index, fields)?,

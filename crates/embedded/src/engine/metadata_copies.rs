@@ -4,7 +4,7 @@
 //! rebuild.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use firn_model::Result;
 use firn_model::metadata::{IndexMetadata, Indices, Metadata};
@@ -12,9 +12,10 @@ use firn_model::shared_map::Difference;
 use firn_scheduler::Flow;
 use parking_lot::Mutex;
 
-use super::Core;
-use crate::data_folder::{Evidence, RecordState};
-use crate::ticker::Lowered;
+use crate::background::Lowered;
+use crate::data_folder::{CatalogCopy, Evidence, RecordState};
+use crate::node::Node;
+use crate::node::pools::Pools;
 
 /// Metadata of indices as last written to their folders.
 pub(crate) struct IndexRecords {
@@ -49,47 +50,52 @@ impl IndexRecords {
     }
 }
 
-impl Core {
+/// See the module.
+pub(crate) struct MetadataCopies {
+    pub(crate) node: Arc<Node>,
+    pub(crate) pools: Arc<Pools>,
+    pub(crate) records: IndexRecords,
+    pub(crate) catalog_copy: CatalogCopy,
+    /// Copies are queued or being written.
+    pub(crate) is_copying: AtomicBool,
+}
+
+impl MetadataCopies {
     /// Writes copies that are due, in the background. Called once a second.
     pub(crate) fn copy_metadata_in_background(self: &Arc<Self>) {
-        let metadata = Arc::clone(&self.state().metadata);
-        let has_records_due = !self
-            .index_records
-            .written
-            .lock()
-            .differences(&metadata.indices)
-            .is_empty();
-        let is_due = has_records_due || self.catalog_copy.is_due(metadata.version, self.now_ms());
-        if !is_due || self.copying_metadata.swap(true, Ordering::AcqRel) {
+        let metadata = Arc::clone(&self.node.state().metadata);
+        let has_records_due = !self.records.written.lock().differences(&metadata.indices).is_empty();
+        let is_due = has_records_due || self.catalog_copy.is_due(metadata.version, self.node.now_ms());
+        if !is_due || self.is_copying.swap(true, Ordering::AcqRel) {
             return;
         }
-        let core = Arc::clone(self);
-        let queued = self.maintenance_pool.spawn(&Flow::node(), move || {
-            let _lowered = Lowered(&core.copying_metadata);
-            if let Err(error) = core.copy_metadata(false) {
+        let service = Arc::clone(self);
+        let queued = self.pools.maintenance.spawn(&Flow::node(), move || {
+            let _lowered = Lowered(&service.is_copying);
+            if let Err(error) = service.copy_metadata(false) {
                 tracing::debug!(%error, "cannot write copies of metadata; retrying in the background");
             }
         });
         if queued.is_err() {
-            self.copying_metadata.store(false, Ordering::Release);
+            self.is_copying.store(false, Ordering::Release);
         }
     }
 
     /// Writes the records of changed indices, and the copy of the catalog if it is due or `now` is set.
     pub(crate) fn copy_metadata(&self, now: bool) -> Result<()> {
-        let metadata = Arc::clone(&self.state().metadata);
+        let metadata = Arc::clone(&self.node.state().metadata);
         let records = self.write_index_records(&metadata);
-        if now || self.catalog_copy.is_due(metadata.version, self.now_ms()) {
-            let clock = || self.now_ms();
+        if now || self.catalog_copy.is_due(metadata.version, self.node.now_ms()) {
+            let clock = || self.node.now_ms();
             self.catalog_copy
-                .write(&*self.config.disk, &self.config.path_data, &metadata, &clock)?;
+                .write(&*self.node.config.disk, &self.node.config.path_data, &metadata, &clock)?;
         }
         records
     }
 
     /// Writes all records; continues after an error, and returns the first.
     fn write_index_records(&self, metadata: &Metadata) -> Result<()> {
-        let mut written = self.index_records.written.lock();
+        let mut written = self.records.written.lock();
         let mut removed: Vec<String> = Vec::new();
         let mut due: Vec<Arc<IndexMetadata>> = Vec::new();
         for difference in written.differences(&metadata.indices) {
@@ -103,7 +109,7 @@ impl Core {
         }
         let mut outcome = Ok(());
         for index in due {
-            match self.factory.update_record(&index, RecordState::Live) {
+            match self.node.factory.update_record(&index, RecordState::Live) {
                 // The folder of an index that is being copied from a snapshot (cold tier) is created later.
                 Ok(0) if index.settings.is_mounted() && !index.settings.is_frozen() => {}
                 Ok(_) => {

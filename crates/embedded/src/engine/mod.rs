@@ -2,36 +2,40 @@
 //!
 //! Fixed worker pools run all heavy work, none runs on the threads of the async runtime: writes and
 //! searches (which share the cores fairly between tenants), reads by id, maintenance (commands, refreshes,
-//! flushes), and merges. State is published as a whole ([`state::State`]); commands are executed serially
+//! flushes), and merges. State is published as a whole ([`crate::node::state::State`]); commands are executed serially
 //! and stored before they are published. The thread that synced the WAL of a write sends its
 //! answer; no thread waits for a sync.
 
+mod addressed;
 pub(crate) mod addressing;
 mod admin;
 mod can_match;
+mod close;
 mod cluster_settings;
 mod command_queue;
-mod commands;
-mod contexts;
-mod core;
+mod command_scope;
+pub(crate) mod commands;
+pub(crate) mod contexts;
+mod device_stats;
 mod fields_in_use;
 mod get;
-pub(crate) mod index_ids;
 pub(crate) mod mapping;
-mod metadata_copies;
+pub(crate) mod metadata_copies;
 mod mounting;
+mod narrowed_mappings;
 mod open;
 mod paging;
 mod purge;
 mod quarantine;
+mod quarantine_service;
 mod recoveries;
-pub(crate) mod recovery_gate;
 mod response_cache;
-mod scoped_view;
 mod search_cost;
+mod search_service;
 mod searching;
+mod services;
+pub(crate) mod shard_opener;
 mod snapshots;
-pub(crate) mod state;
 mod stats;
 mod tenant_fields;
 mod tenant_usage;
@@ -66,11 +70,13 @@ use firn_query::search::{IndexTarget, QueryExplanation, SearchRequest, SearchRes
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-pub(crate) use self::core::{Commands, Core, closing_error, panicked, run_on};
-pub use self::open::{DamagedShard, RecoveryReport};
+use self::search_service::SearchService;
 use self::searching::InTime;
+use self::services::Services;
+pub use self::shard_opener::{DamagedShard, RecoveryReport};
 use crate::config::EmbeddedConfig;
-use crate::snapshots::check_operator;
+use crate::node::pools::{panicked, run_on};
+use crate::operators::check_operator;
 use crate::ticker::{EVERYTHING_DUE, Ticker};
 
 /// Engine on Tantivy: one machine, one data folder, one process.
@@ -78,7 +84,7 @@ use crate::ticker::{EVERYTHING_DUE, Ticker};
 /// Dropping it without [`Engine::close`] loses no acknowledged write; the next start has
 /// more to replay.
 pub struct Embedded {
-    core: Arc<Core>,
+    services: Arc<Services>,
     /// Tick number of the next [`Embedded::begin_due`], as the ticker counts.
     looks: AtomicU64,
     ticker: Mutex<Option<Ticker>>,
@@ -90,10 +96,14 @@ impl Embedded {
     /// replays the WAL after the last flush. Shards that take longer than [`EmbeddedConfig::start_patience`] are opened
     /// in the background. If a shard is damaged, only that shard fails. Blocks; call it outside of async threads.
     pub fn open(config: EmbeddedConfig) -> Result<Arc<Self>> {
-        let (core, recovery) = open::open(config)?;
-        let ticker = core.config.ticks.then(|| Ticker::start(Arc::clone(&core)));
+        let (services, recovery) = open::open(config)?;
+        let ticker = services
+            .node
+            .config
+            .ticks
+            .then(|| Ticker::start(Arc::clone(&services.upkeep)));
         Ok(Arc::new(Self {
-            core,
+            services,
             looks: AtomicU64::new(EVERYTHING_DUE),
             ticker: Mutex::new(ticker),
             recovery,
@@ -108,29 +118,31 @@ impl Embedded {
     /// Checks once for all due background work and queues it on the pools, which may still run when this returns. The
     /// engine's clock does the same several times a second.
     pub fn begin_due(&self) {
-        self.core.tick(self.looks.fetch_add(EVERYTHING_DUE, Ordering::Relaxed));
+        self.services
+            .upkeep
+            .tick(self.looks.fetch_add(EVERYTHING_DUE, Ordering::Relaxed));
     }
 
     fn stop_background(&self) {
-        self.core.closing.store(true, Ordering::Release);
+        self.services.node.closing.store(true, Ordering::Release);
         if let Some(ticker) = self.ticker.lock().take() {
             ticker.stop();
         }
-        self.core.end_recovery();
-        self.core.write_pool.close();
-        self.core.get_pool.close();
-        self.core.maintenance_pool.close();
-        self.core.merge_pool.close();
-        self.core.move_pool.close();
-        self.core.repositories.stop();
-        self.core.snapshot_pool.close();
-        self.core.search_pool.close();
+        self.services.opener.end_recovery();
+        self.services.pools.write.close();
+        self.services.pools.get.close();
+        self.services.pools.maintenance.close();
+        self.services.pools.merge.close();
+        self.services.pools.relocation.close();
+        self.services.repositories.stop();
+        self.services.pools.snapshot.close();
+        self.services.pools.search.close();
     }
 
     fn release_files(&self) {
-        self.core.commands.lock().catalog = None;
-        if !self.core.merges_left_behind.load(Ordering::Acquire) {
-            *self.core.lock.lock() = None;
+        self.services.commands.serial.lock().catalog = None;
+        if !self.services.merges_left_behind.load(Ordering::Acquire) {
+            *self.services.lock.lock() = None;
         }
     }
 }
@@ -173,50 +185,53 @@ impl Engine for Embedded {
     }
 
     async fn metadata(&self, ctx: &RequestContext) -> Result<Arc<Metadata>> {
-        let state = self.core.state();
-        Ok(self.core.view(&state, &ctx.scope))
+        let state = self.services.node.state();
+        Ok(self.services.node.view(&state, &ctx.scope))
     }
 
     async fn metadata_with_mappings(&self, ctx: &RequestContext) -> Result<Arc<Metadata>> {
         if ctx.scope.tenant_id().is_none() {
             return self.metadata(ctx).await;
         }
-        self.core.check_open()?;
-        searching::on_search_pool(&self.core, ctx, |core, ctx| core.view_with_mappings(ctx)).await
+        self.services.node.check_open()?;
+        searching::on_search_pool(&self.services.searches, ctx, |searches, ctx| {
+            searches.view_with_mappings(ctx)
+        })
+        .await
     }
 
     async fn execute(&self, ctx: &RequestContext, command: Command) -> Result<Outcome> {
-        self.core.check_open()?;
-        let command = self.core.command_of(ctx, command)?;
-        let core = Arc::clone(&self.core);
+        self.services.node.check_open()?;
+        let command = self.services.commands.command_of(ctx, command)?;
+        let services = Arc::clone(&self.services);
         let opens = matches!(command, Command::SetClosed { closed: false, .. });
         // Queued now, so that it is stored together with commands that already wait.
-        let queued = core.queue_command(command);
-        let outcome = run_on(&self.core.maintenance_pool, ctx, move || {
-            let outcome = core.finish_command(queued)?;
+        let queued = services.commands.queue_command(command);
+        let outcome = run_on(&self.services.pools.maintenance, ctx, move || {
+            let outcome = services.commands.finish_command(queued)?;
             if opens {
-                core.open_waiting_shards();
+                services.opener.open_waiting_shards();
             }
             Ok(outcome)
         });
         let mut outcome = outcome.await?;
         if !ctx.scope.is_unlimited() {
-            let state = self.core.state();
-            outcome.metadata = Some(self.core.view(&state, &ctx.scope));
+            let state = self.services.node.state();
+            outcome.metadata = Some(self.services.node.view(&state, &ctx.scope));
         }
         Ok(outcome)
     }
 
     async fn bulk(&self, ctx: &RequestContext, request: BulkRequest) -> Result<BulkResponse> {
-        self.core.check_open()?;
-        let response = crate::bulk::bulk(&self.core, ctx, request).await?;
+        self.services.node.check_open()?;
+        let response = crate::bulk::bulk(&self.services.writes, ctx, request).await?;
         ctx.work.add_bulk(&response);
         Ok(response)
     }
 
     async fn get(&self, ctx: &RequestContext, requests: Vec<GetRequest>) -> Result<Vec<Result<GetResult>>> {
-        self.core.check_open()?;
-        get::get_all(&self.core, ctx, requests).await
+        self.services.node.check_open()?;
+        get::get_all(&self.services.searches, ctx, requests).await
     }
 
     async fn explain_query(
@@ -225,31 +240,39 @@ impl Engine for Embedded {
         target: IndexTarget,
         query: Query,
     ) -> Result<Vec<QueryExplanation>> {
-        self.core.check_open()?;
-        let explain = move |core: &Core, ctx: &RequestContext| core.explain_query(ctx, &target, &query);
-        searching::on_search_pool(&self.core, ctx, explain).await
+        self.services.node.check_open()?;
+        let explain =
+            move |searches: &SearchService, ctx: &RequestContext| searches.explain_query(ctx, &target, &query);
+        searching::on_search_pool(&self.services.searches, ctx, explain).await
     }
 
     async fn search(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchResponse> {
-        self.core.check_open()?;
-        let asked = self.core.asked(ctx, &request);
-        if let Some(response) = asked.as_ref().and_then(|asked| self.core.answered(ctx, asked)) {
+        self.services.node.check_open()?;
+        let asked = self.services.searches.asked(ctx, &request);
+        if let Some(response) = asked
+            .as_ref()
+            .and_then(|asked| self.services.searches.answered(ctx, asked))
+        {
             ctx.work.add_search(&response);
             return Ok(response);
         }
         let timeout = request.timeout;
-        let search = move |core: &Core, ctx: &RequestContext, request| core.search_now(ctx, request, asked);
-        let response = match searching::in_time_on_search_pool(&self.core, ctx, timeout, request, search).await? {
-            InTime::Done(response) => response,
-            InTime::Late(request) => self.core.unsearched(ctx, request)?,
-        };
+        let search =
+            move |searches: &SearchService, ctx: &RequestContext, request| searches.search_now(ctx, request, asked);
+        let response =
+            match searching::in_time_on_search_pool(&self.services.searches, ctx, timeout, request, search).await? {
+                InTime::Done(response) => response,
+                InTime::Late(request) => self.services.searches.unsearched(ctx, request)?,
+            };
         ctx.work.add_search(&response);
         Ok(response)
     }
 
     async fn search_cost(&self, ctx: &RequestContext, request: SearchRequest) -> Result<Knowledge<SearchCost>> {
-        self.core.check_open()?;
-        let cost = searching::on_search_pool(&self.core, ctx, move |core, ctx| core.search_cost(ctx, &request));
+        self.services.node.check_open()?;
+        let cost = searching::on_search_pool(&self.services.searches, ctx, move |searches, ctx| {
+            searches.search_cost(ctx, &request)
+        });
         cost.await.map(Knowledge::Known)
     }
 
@@ -258,31 +281,33 @@ impl Engine for Embedded {
         ctx: &RequestContext,
         request: FieldsInUseRequest,
     ) -> Result<Knowledge<Vec<FieldsInUse>>> {
-        self.core.check_open()?;
-        let fields = searching::on_search_pool(&self.core, ctx, move |core, ctx| core.fields_in_use(ctx, &request));
+        self.services.node.check_open()?;
+        let fields = searching::on_search_pool(&self.services.searches, ctx, move |searches, ctx| {
+            searches.fields_in_use(ctx, &request)
+        });
         fields.await.map(Knowledge::Known)
     }
 
     async fn terms_enum(&self, ctx: &RequestContext, request: TermsEnumRequest) -> Result<TermsEnumResponse> {
-        self.core.check_open()?;
-        let look = move |core: &Core, ctx: &RequestContext| core.terms_enum(ctx, &request);
-        searching::on_search_pool(&self.core, ctx, look).await
+        self.services.node.check_open()?;
+        let look = move |searches: &SearchService, ctx: &RequestContext| searches.terms_enum(ctx, &request);
+        searching::on_search_pool(&self.services.searches, ctx, look).await
     }
 
     async fn open_point_in_time(&self, ctx: &RequestContext, request: OpenPointInTime) -> Result<OpenedPointInTime> {
-        self.core.check_open()?;
-        let open = move |core: &Core, ctx: &RequestContext| core.open_point_in_time(ctx, &request);
-        searching::on_search_pool(&self.core, ctx, open).await
+        self.services.node.check_open()?;
+        let open = move |searches: &SearchService, ctx: &RequestContext| searches.open_point_in_time(ctx, &request);
+        searching::on_search_pool(&self.services.searches, ctx, open).await
     }
 
     async fn points_in_time(&self, ctx: &RequestContext) -> Result<Vec<PointInTimeInfo>> {
-        Ok(self.core.contexts.points_in_time(&ctx.scope))
+        Ok(self.services.contexts.points_in_time(&ctx.scope))
     }
 
     async fn scroll(&self, ctx: &RequestContext, request: ScrollRequest) -> Result<SearchResponse> {
-        self.core.check_open()?;
-        let page = move |core: &Core, ctx: &RequestContext| core.next_page(ctx, &request);
-        let response = searching::on_search_pool(&self.core, ctx, page).await?;
+        self.services.node.check_open()?;
+        let page = move |searches: &SearchService, ctx: &RequestContext| searches.next_page(ctx, &request);
+        let response = searching::on_search_pool(&self.services.searches, ctx, page).await?;
         ctx.work.add_search(&response);
         Ok(response)
     }
@@ -293,96 +318,107 @@ impl Engine for Embedded {
         kind: ContextKind,
         which: CloseContexts,
     ) -> Result<Vec<ClosedContext>> {
-        self.core.contexts.close(&ctx.scope, kind, &which)
+        self.services.contexts.close(&ctx.scope, kind, &which)
     }
 
     async fn refresh(&self, ctx: &RequestContext, target: IndexTarget) -> Result<ShardsOutcome> {
-        self.core.check_open()?;
-        self.core.wait_for_target(ctx, &target).await?;
-        let (core, its) = (Arc::clone(&self.core), ctx.clone());
-        run_on(&self.core.maintenance_pool, ctx, move || core.refresh(&its, &target)).await
+        self.services.node.check_open()?;
+        self.services.gates.wait_for_target(ctx, &target).await?;
+        let (services, its) = (Arc::clone(&self.services), ctx.clone());
+        run_on(&self.services.pools.maintenance, ctx, move || {
+            services.refresh(&its, &target)
+        })
+        .await
     }
 
     async fn flush(&self, ctx: &RequestContext, target: IndexTarget) -> Result<ShardsOutcome> {
-        self.core.check_open()?;
-        self.core.wait_for_target(ctx, &target).await?;
-        let (core, its) = (Arc::clone(&self.core), ctx.clone());
-        run_on(&self.core.maintenance_pool, ctx, move || core.flush(&its, &target)).await
+        self.services.node.check_open()?;
+        self.services.gates.wait_for_target(ctx, &target).await?;
+        let (services, its) = (Arc::clone(&self.services), ctx.clone());
+        run_on(&self.services.pools.maintenance, ctx, move || {
+            services.flush(&its, &target)
+        })
+        .await
     }
 
     async fn clear_cache(&self, ctx: &RequestContext, target: IndexTarget) -> Result<ShardsOutcome> {
-        self.core.check_open()?;
-        let (core, its) = (Arc::clone(&self.core), ctx.clone());
-        run_on(&self.core.maintenance_pool, ctx, move || {
-            core.clear_cache(&its, &target)
+        self.services.node.check_open()?;
+        let (services, its) = (Arc::clone(&self.services), ctx.clone());
+        run_on(&self.services.pools.maintenance, ctx, move || {
+            services.clear_cache(&its, &target)
         })
         .await
     }
 
     async fn force_merge(&self, ctx: &RequestContext, request: ForceMergeRequest) -> Result<ShardsOutcome> {
-        self.core.check_open()?;
-        let (core, its) = (Arc::clone(&self.core), ctx.clone());
-        run_on(&self.core.merge_pool, ctx, move || core.force_merge(&its, &request)).await
+        self.services.node.check_open()?;
+        let (services, its) = (Arc::clone(&self.services), ctx.clone());
+        run_on(&self.services.pools.merge, ctx, move || {
+            services.force_merge(&its, &request)
+        })
+        .await
     }
 
     async fn purge_tenant(&self, ctx: &RequestContext, request: PurgeRequest) -> Result<PurgeOutcome> {
-        self.core.check_open()?;
-        let (core, ctx) = (Arc::clone(&self.core), ctx.clone());
-        run_on(&self.core.merge_pool, &ctx.clone(), move || {
-            core.purge_tenant(&ctx, &request)
+        self.services.node.check_open()?;
+        let (services, ctx) = (Arc::clone(&self.services), ctx.clone());
+        run_on(&self.services.pools.merge, &ctx.clone(), move || {
+            services.purge_tenant(&ctx, &request)
         })
         .await
     }
 
     async fn drop_unused_of(&self, ctx: &RequestContext, tenant: TenantId) -> Result<Knowledge<Vec<String>>> {
-        self.core.check_open()?;
-        let (core, its) = (Arc::clone(&self.core), ctx.clone());
-        run_on(&self.core.maintenance_pool, ctx, move || {
-            core.drop_unused_of(&its, &tenant).map(Knowledge::Known)
+        self.services.node.check_open()?;
+        let (services, its) = (Arc::clone(&self.services), ctx.clone());
+        run_on(&self.services.pools.maintenance, ctx, move || {
+            services.drop_unused_of(&its, &tenant).map(Knowledge::Known)
         })
         .await
     }
 
     async fn stats(&self, ctx: &RequestContext, target: IndexTarget) -> Result<Vec<IndexStats>> {
-        let (core, its) = (Arc::clone(&self.core), ctx.clone());
-        run_on(&self.core.get_pool, ctx, move || core.stats(&its, &target)).await
+        let (services, its) = (Arc::clone(&self.services), ctx.clone());
+        run_on(&self.services.pools.get, ctx, move || services.stats(&its, &target)).await
     }
 
     async fn recoveries(&self, ctx: &RequestContext, target: IndexTarget) -> Result<Knowledge<Vec<ShardRecovery>>> {
         check_operator(ctx)?;
-        let (core, its) = (Arc::clone(&self.core), ctx.clone());
-        let recoveries = run_on(&self.core.get_pool, ctx, move || core.recoveries(&its, &target));
+        let (services, its) = (Arc::clone(&self.services), ctx.clone());
+        let recoveries = run_on(&self.services.pools.get, ctx, move || {
+            services.recoveries(&its, &target)
+        });
         recoveries.await.map(Knowledge::Known)
     }
 
     async fn node_stats(&self, _ctx: &RequestContext) -> Result<NodeStats> {
-        Ok(self.core.node_stats())
+        Ok(self.services.node_stats())
     }
 
     async fn tenant_usage(&self, ctx: &RequestContext) -> Result<Knowledge<Vec<TenantUsage>>> {
-        let core = Arc::clone(&self.core);
-        let usage = run_on(&self.core.get_pool, ctx, move || core.tenant_usage());
+        let services = Arc::clone(&self.services);
+        let usage = run_on(&self.services.pools.get, ctx, move || services.tenant_usage());
         usage.await.map(Knowledge::Known)
     }
 
     async fn analyze(&self, ctx: &RequestContext, request: AnalyzeRequest) -> Result<Vec<AnalyzedToken>> {
-        self.core.check_open()?;
-        run_on(&self.core.get_pool, ctx, move || admin::analyze(&request)).await
+        self.services.node.check_open()?;
+        run_on(&self.services.pools.get, ctx, move || admin::analyze(&request)).await
     }
 
     async fn close(&self) -> Result<()> {
         // On a separate thread, so that the caller's timers (a deadline, a second Ctrl-C) keep running.
         let (sender, receiver) = oneshot::channel();
-        self.core.closing.store(true, Ordering::Release);
+        self.services.node.closing.store(true, Ordering::Release);
         let ticker = self.ticker.lock().take();
-        let core = Arc::clone(&self.core);
+        let services = Arc::clone(&self.services);
         std::thread::Builder::new()
             .name("close".to_owned())
             .spawn(move || {
                 if let Some(ticker) = ticker {
                     ticker.stop();
                 }
-                let _ = sender.send(core.close());
+                let _ = sender.send(services.close());
             })
             .map_err(Error::from)?;
         receiver.await.unwrap_or_else(|_| Err(panicked()))

@@ -9,12 +9,13 @@ use firn_query::aggs::Aggregations;
 use firn_query::search::{SearchRequest, SearchResponse, SearchShards, TrackTotalHits};
 use firn_search::{FailedShard, can_match};
 
-use super::Core;
-use super::addressing::{Addressed, ShardSelection, check_behind};
+use super::addressed::Addressed;
+use super::addressing::{ShardSelection, check_behind};
 use super::contexts::{InUse, Scroll};
+use super::search_service::SearchService;
 use super::searching::with_failures;
 
-impl Core {
+impl SearchService {
     /// Opens a point in time over the searchable documents.
     pub(super) fn open_point_in_time(
         &self,
@@ -22,7 +23,7 @@ impl Core {
         request: &OpenPointInTime,
     ) -> Result<OpenedPointInTime> {
         let keep_alive_ms = self.contexts.keep_alive_ms(Some(request.keep_alive))?;
-        let now_ms = self.now_ms();
+        let now_ms = self.node.now_ms();
         let mut addressed = self.address(ctx, &ShardSelection::routed(&request.target, &request.routing), now_ms)?;
         let mut shards = SearchShards {
             total: addressed.len() as u32,
@@ -68,13 +69,19 @@ impl Core {
             Some(asked) => Some(self.contexts.keep_alive_ms(Some(asked))?),
             None => None,
         };
-        let clock = || self.now_ms();
+        let clock = || self.node.now_ms();
         let used = self
             .contexts
             .use_context(&ctx.scope, ContextKind::PointInTime, &pit.id, keep_alive_ms, &clock)?;
         let held = used.held()?;
-        let (response, _) =
-            self.search_shards(&held.slots, held.shards, Arc::new(request), ctx, self.now_ms(), None)?;
+        let (response, _) = self.search_shards(
+            &held.slots,
+            held.shards,
+            Arc::new(request),
+            ctx,
+            self.node.now_ms(),
+            None,
+        )?;
         let mut response = with_failures(response, held.behind);
         response.pit_id = Some(pit.id);
         Ok(response)
@@ -83,7 +90,7 @@ impl Core {
     /// Runs the first page of a scroll; the scroll stays open unless that fails.
     pub(super) fn open_scroll(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchResponse> {
         let keep_alive_ms = self.contexts.keep_alive_ms(request.scroll)?;
-        let now_ms = self.now_ms();
+        let now_ms = self.node.now_ms();
         let mut first = request;
         // As in Elasticsearch, a scroll always counts all hits: a client that reads all of them wants the total.
         first.track_total_hits = TrackTotalHits::Exact;
@@ -105,7 +112,7 @@ impl Core {
             .contexts
             .open(&ctx.scope, addressed, keep_alive_ms, now_ms, Some(scroll))?;
         self.forget_vanished(&context.id, ContextKind::Scroll);
-        let clock = || self.now_ms();
+        let clock = || self.node.now_ms();
         let outcome = self
             .contexts
             .use_context(&ctx.scope, ContextKind::Scroll, &context.id, None, &clock)
@@ -127,7 +134,7 @@ impl Core {
             Some(asked) => Some(self.contexts.keep_alive_ms(Some(asked))?),
             None => None,
         };
-        let clock = || self.now_ms();
+        let clock = || self.node.now_ms();
         let used = self
             .contexts
             .use_context(&ctx.scope, ContextKind::Scroll, &request.id, keep_alive_ms, &clock)?;
@@ -176,7 +183,7 @@ impl Core {
 
     /// Releases shards of indices that were deleted or closed before the context was registered.
     fn forget_vanished(&self, id: &str, kind: ContextKind) {
-        let state = self.state();
+        let state = self.node.state();
         for uuid in self.contexts.indices_of(kind, id) {
             let lives = |index: &firn_model::metadata::IndexMetadata| index.uuid == uuid && !index.closed;
             if !state.metadata.indices.values().any(|index| lives(index)) {

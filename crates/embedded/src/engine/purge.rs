@@ -9,14 +9,14 @@ use firn_engine::admin::{PurgeOutcome, PurgeRequest, PurgedIndex};
 use firn_model::tenant::TenantId;
 use firn_model::{Error, ErrorKind, Result};
 
-use super::Core;
-use super::state::ShardSlot;
+use super::services::Services;
 use crate::mounts::MountedShard;
+use crate::node::state::ShardSlot;
 
 /// Maximum time for which searches may read a snapshot from before the removal.
 const READERS_PATIENCE: Duration = Duration::from_secs(30);
 
-impl Core {
+impl Services {
     /// Removes the events. Shards that fail are listed in the outcome; the remaining shards are purged.
     pub(super) fn purge_tenant(&self, ctx: &RequestContext, request: &PurgeRequest) -> Result<PurgeOutcome> {
         if !ctx.scope.is_unlimited() {
@@ -25,7 +25,7 @@ impl Core {
                 "only an operator may remove the events of a tenant",
             ));
         }
-        let state = self.state();
+        let state = self.node.state();
         let mut outcome = PurgeOutcome::default();
         for index in state.indices.values() {
             let is_other = request.index.as_ref().is_some_and(|name| **name != *index.name);
@@ -83,9 +83,9 @@ impl Core {
             return Ok(());
         };
         if !self.mounted_holds(ctx, &shard, tenant)? {
-            return self.forget_other_copies(&shard.store);
+            return self.mounts.forget_other_copies(&shard.store);
         }
-        self.reread_mounted(&shard.store, READERS_PATIENCE)?;
+        self.mounts.reread_mounted(&shard.store, READERS_PATIENCE)?;
         let Some(shard) = slot.mounted() else {
             return Ok(());
         };
@@ -105,7 +105,8 @@ impl Core {
 
     /// Whether a mounted shard may read events of a tenant.
     fn mounted_holds(&self, ctx: &RequestContext, shard: &Arc<MountedShard>, tenant: &TenantId) -> Result<bool> {
-        self.learn_manifests(&[shard], &ctx.cancel)?
+        self.mounts
+            .learn_manifests(&[shard], &ctx.cancel)?
             .into_iter()
             .collect::<Result<Vec<()>>>()?;
         let segments = shard.segments().map_or(&[][..], |segments| &segments.segments);

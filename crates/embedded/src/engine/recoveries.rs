@@ -7,23 +7,23 @@ use firn_model::metadata::resolve;
 use firn_query::search::IndexTarget;
 use firn_shard::Shard;
 
-use super::Core;
-use super::state::{IndexState, Served, ShardSlot};
+use super::services::Services;
 use crate::mounts::MountedShard;
+use crate::node::state::{IndexState, Served, ShardSlot};
 use crate::snapshots::with_restored;
 
-impl Core {
+impl Services {
     /// Returns the recoveries of a target, sorted by index and shard number. Includes indices that are still being
     /// restored: no other request can see those yet, here they are resolved as if they existed.
     pub(super) fn recoveries(&self, ctx: &RequestContext, target: &IndexTarget) -> Result<Vec<ShardRecovery>> {
         // Read before the state: an index that becomes visible in between is then in both, instead of in neither.
         let restoring = self.repositories.restores.not_shown();
-        let state = self.state();
-        let view = match with_restored(&state.metadata, &restoring, self.now_ms()) {
+        let state = self.node.state();
+        let view = match with_restored(&state.metadata, &restoring, self.node.now_ms()) {
             Some(metadata) if ctx.scope.is_unlimited() => metadata,
-            _ => self.view(&state, &ctx.scope),
+            _ => self.node.view(&state, &ctx.scope),
         };
-        let resolved = resolve(&target.expression, target.options, &view, self.now_ms())?;
+        let resolved = resolve(&target.expression, target.options, &view, self.node.now_ms())?;
         let mut recoveries = Vec::new();
         for index in &resolved {
             match state.indices.get(&index.name) {
@@ -53,7 +53,7 @@ impl Core {
     }
 
     fn recovery_of_written(&self, index: &IndexState, slot: &ShardSlot, shard: &Shard) -> ShardRecovery {
-        let began_empty = index.metadata.created_ms >= self.started_ms;
+        let began_empty = index.metadata.created_ms >= self.node.started_ms;
         let (files, bytes) = match began_empty {
             true => (0, 0),
             false => (shard.snapshot().segments.len() as u64, shard.stats().store_bytes),
@@ -98,7 +98,7 @@ impl Core {
     /// Returns how much of a full copy is on this node.
     fn copied(&self, shard: &MountedShard) -> Copied {
         let mut copied = Copied::default();
-        for (bytes, came, is_here) in shard.copied(&self.config.disk) {
+        for (bytes, came, is_here) in shard.copied(&self.node.config.disk) {
             copied.files.total += 1;
             copied.bytes.total += bytes;
             copied.bytes.recovered += came;

@@ -16,10 +16,10 @@ use firn_search::ShardSearch;
 use firn_search::result_cache::{Answer, CacheKey, Found, ShardCache};
 use firn_segment::segment::ShardSnapshot;
 
-use super::Core;
-use super::addressing::Addressed;
-use super::state::ShardSlot;
+use super::addressed::Addressed;
+use super::search_service::SearchService;
 use crate::mounts::MountedShard;
+use crate::node::state::ShardSlot;
 
 /// A cached response is stored twice: as values and as printed JSON.
 const FORMS: usize = 2;
@@ -92,7 +92,7 @@ impl CachedResponse {
     }
 }
 
-impl Core {
+impl SearchService {
     /// Returns the cache key of a request. `None`: the answer depends on more than the searched data, or must not be
     /// cached.
     pub(super) fn asked(&self, ctx: &RequestContext, request: &SearchRequest) -> Option<ResponseKey> {
@@ -104,9 +104,9 @@ impl Core {
             return None;
         }
         let key = CacheKeyWriter::with_limit(KEY_BYTES_MAX).request(request).finish()?;
-        let buckets_max = self.search_buckets_max.load(Ordering::Relaxed);
+        let buckets_max = self.buckets_max.load(Ordering::Relaxed);
         Some(ResponseKey {
-            name: CacheKey::of_response(key, &ctx.scope, buckets_max, &self.state().metadata),
+            name: CacheKey::of_response(key, &ctx.scope, buckets_max, &self.node.state().metadata),
         })
     }
 
@@ -117,7 +117,7 @@ impl Core {
             return false;
         }
         let is_asked = request.request_cache == Some(true);
-        let state = self.state();
+        let state = self.node.state();
         let names = &request.target.expression;
         let may_keep = |name: &String| match state.indices.get(name) {
             Some(index) => is_asked || index.metadata.settings.request_cache,
@@ -134,7 +134,7 @@ impl Core {
         };
         let answered = response.downcast_ref::<CachedResponse>()?;
         let slots = answered.unchanged()?;
-        let now_ms = self.now_ms();
+        let now_ms = self.node.now_ms();
         for slot in slots {
             slot.searched_ms.store(now_ms, Ordering::Relaxed);
             slot.counters.search_total.fetch_add(1, Ordering::Relaxed);
@@ -163,7 +163,9 @@ impl Core {
             match &over.seen {
                 ShardVersion::Written(_) => kept.written.push(search.clone()),
                 // The snapshot was rewritten since the search began.
-                ShardVersion::Mounted(shard) if !self.still_reads(&*shard.upgrade()?, &search.snapshot) => return None,
+                ShardVersion::Mounted(shard) if !self.mounts.still_reads(&*shard.upgrade()?, &search.snapshot) => {
+                    return None;
+                }
                 ShardVersion::Mounted(_) => {}
             }
             kept.cache.get_or_insert_with(|| search.cache.clone());

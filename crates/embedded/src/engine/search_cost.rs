@@ -12,8 +12,9 @@ use firn_storage::object::Operation;
 use firn_storage::split::PartKind;
 use serde_json::{Map, Value};
 
-use super::Core;
-use super::addressing::{Addressed, ShardSelection};
+use super::addressed::Addressed;
+use super::addressing::ShardSelection;
+use super::search_service::SearchService;
 use crate::mounts::{SampledOut, sampled, sampled_alike};
 
 /// Assumed latency of a request to a store without measurements, ms.
@@ -25,7 +26,7 @@ const NODE_LIMIT: &str = "search.max_repository_bytes";
 /// Name of a tenant's limit in errors.
 const TENANT_LIMIT: &str = "search_repository_bytes";
 
-impl Core {
+impl SearchService {
     /// See [`firn_engine::Engine::search_cost`].
     pub(super) fn search_cost(&self, ctx: &RequestContext, request: &SearchRequest) -> Result<SearchCost> {
         self.estimate(ctx, request, 0)
@@ -47,7 +48,7 @@ impl Core {
             };
             return self.estimate_for_tenant(ctx, profiled);
         }
-        let now_ms = self.now_ms();
+        let now_ms = self.node.now_ms();
         let wanted = ShardSelection::narrowed(request);
         let (addressed, left_out) = sampled(|| self.address_narrowed(ctx, &wanted, now_ms));
         let (addressed, skipped) = addressed?;
@@ -78,7 +79,7 @@ impl Core {
 
     /// Estimates for a tenant: nothing depends on writes or searches of other tenants ([`firn_search::cost_for_tenant`]).
     fn estimate_for_tenant(&self, ctx: &RequestContext, request: SearchRequest) -> Result<SearchCost> {
-        let now_ms = self.now_ms();
+        let now_ms = self.node.now_ms();
         let wanted = ShardSelection::narrowed(&request);
         let (addressed, left_out) = sampled_alike(|| self.address_narrowed(ctx, &wanted, now_ms));
         let (addressed, skipped) = addressed?;
@@ -101,12 +102,16 @@ impl Core {
 
     /// Refuses a search that would fetch more than the limit; the error has the estimate.
     pub(super) fn check_cost(&self, ctx: &RequestContext, request: &SearchRequest) -> Result<()> {
-        let node = self.config.search_repository_bytes_max.map(|max| (max, NODE_LIMIT));
+        let node = self
+            .node
+            .config
+            .search_repository_bytes_max
+            .map(|max| (max, NODE_LIMIT));
         let tenant = ctx.repository_bytes_max.map(|max| (max, TENANT_LIMIT));
         let Some((max, name)) = node.into_iter().chain(tenant).min() else {
             return Ok(());
         };
-        if request.point_in_time.is_some() || !self.state().has_mounted() {
+        if request.point_in_time.is_some() || !self.node.state().has_mounted() {
             return Ok(());
         }
         match self.estimate(ctx, request, max)?.bytes > max {
@@ -128,7 +133,17 @@ impl Core {
         self.resolve_boosts(&ctx, &mut request)?;
         let shards = searches.into_iter().map(Ok).collect();
         let limits = self.search_limits();
-        let run = || search_page(shards, Arc::new(request), &self.search_pool, &ctx, now_ms, limits, None);
+        let run = || {
+            search_page(
+                shards,
+                Arc::new(request),
+                &self.pools.search,
+                &ctx,
+                now_ms,
+                limits,
+                None,
+            )
+        };
         let outcome = metered(&ctx, run);
         ctx.check()?;
         // Other failures are reported when the search runs.
@@ -139,7 +154,7 @@ impl Core {
     /// Returns the mean latency of store requests so far, ms.
     fn latency_ms(&self) -> u64 {
         let (mut requests, mut ms) = (0, 0);
-        for (_, meter) in self.config.object_stores.meters() {
+        for (_, meter) in self.node.config.object_stores.meters() {
             let stats = meter.stats(Operation::Get);
             requests += stats.requests;
             ms += stats.time.as_millis() as u64;
@@ -152,7 +167,7 @@ impl Core {
 
     /// Estimates how long the fetches take, ms.
     fn time_of(&self, reads: &SearchReads, latency_ms: u64) -> u64 {
-        let turns = reads.requests() / self.config.object_stores.limit().count().max(1) as u64;
+        let turns = reads.requests() / self.node.config.object_stores.limit().count().max(1) as u64;
         (reads.rounds.saturating_add(turns))
             .saturating_mul(latency_ms)
             .saturating_add(reads.bytes() / BYTES_PER_MS)

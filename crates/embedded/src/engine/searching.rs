@@ -18,8 +18,9 @@ use parking_lot::Mutex;
 
 use super::addressing::{ShardSelection, check_behind, split};
 use super::response_cache::ResponseKey;
-use super::state::{ShardSlot, add_us};
-use super::{Core, panicked, run_on};
+use super::search_service::SearchService;
+use crate::node::pools::{panicked, run_on};
+use crate::node::state::{ShardSlot, add_us};
 
 /// Cancels work when the future that waits for it is dropped: the client disconnected or stopped waiting.
 struct CancelOnDrop(Option<Cancel>);
@@ -46,29 +47,29 @@ const TURN_WITHIN: Duration = Duration::from_millis(250);
 
 /// Runs the work of a search on the search pool; the work stops when the returned future is dropped.
 pub(super) async fn on_search_pool<T: Send + 'static>(
-    core: &Arc<Core>,
+    searches: &Arc<SearchService>,
     ctx: &RequestContext,
-    work: impl FnOnce(&Core, &RequestContext) -> Result<T> + Send + 'static,
+    work: impl FnOnce(&SearchService, &RequestContext) -> Result<T> + Send + 'static,
 ) -> Result<T> {
-    let (shared, mut its) = (Arc::clone(core), ctx.clone());
+    let (shared, mut its) = (Arc::clone(searches), ctx.clone());
     let part = ctx.cancel.part();
     its.cancel = part.pausing(yield_now);
     let begun = Arc::new(AtomicBool::new(false));
     let begins = Arc::clone(&begun);
-    let searching = run_on(&core.search_pool, ctx, move || {
+    let searching = run_on(&searches.pools.search, ctx, move || {
         begins.store(true, Ordering::Relaxed);
         // The search may have waited long in the queue.
         its.check()?;
         metered(&its, || work(&shared, &its))
     });
     let mut searching = pin!(until_dropped(&part, searching));
-    let patience = core.config.search_queue_wait_max;
+    let patience = searches.node.config.search_queue_wait_max;
     match tokio::time::timeout(patience, searching.as_mut()).await {
         Ok(outcome) => outcome,
         Err(_) if begun.load(Ordering::Relaxed) => searching.await,
         // The future is dropped here; the queued work then ends as soon as it is dequeued.
         Err(_) => {
-            core.search_pool.count_rejected();
+            searches.pools.search.count_rejected();
             Err(queued_too_long(patience))
         }
     }
@@ -95,22 +96,22 @@ pub(super) enum InTime<T, R> {
 
 /// As [`on_search_pool`] for work with a timeout, counted from the arrival of the request.
 pub(super) async fn in_time_on_search_pool<T: Send + 'static, R: Send + 'static>(
-    core: &Arc<Core>,
+    searches: &Arc<SearchService>,
     ctx: &RequestContext,
     timeout: Option<Duration>,
     request: R,
-    work: impl FnOnce(&Core, &RequestContext, R) -> Result<T> + Send + 'static,
+    work: impl FnOnce(&SearchService, &RequestContext, R) -> Result<T> + Send + 'static,
 ) -> Result<InTime<T, R>> {
     let Some(timeout) = timeout else {
-        let done = on_search_pool(core, ctx, move |core, ctx| work(core, ctx, request)).await;
+        let done = on_search_pool(searches, ctx, move |searches, ctx| work(searches, ctx, request)).await;
         return done.map(InTime::Done);
     };
     // Taken by the first of the two: the work, or the timeout.
     let request = Arc::new(Mutex::new(Some(request)));
     let its = Arc::clone(&request);
-    let mut searching = pin!(on_search_pool(core, ctx, move |core, ctx| {
+    let mut searching = pin!(on_search_pool(searches, ctx, move |searches, ctx| {
         let request = its.lock().take();
-        work(core, ctx, request.ok_or_else(panicked)?)
+        work(searches, ctx, request.ok_or_else(panicked)?)
     }));
     let left = timeout.saturating_sub(ctx.started.elapsed()).max(TURN_WITHIN);
     if let Ok(outcome) = tokio::time::timeout(left, searching.as_mut()).await {
@@ -134,7 +135,7 @@ fn too_late(timeout: Duration) -> Error {
     Error::new(ErrorKind::Rejected, reason)
 }
 
-impl Core {
+impl SearchService {
     /// Compiles a query on every shard of a target and prints the result.
     pub(super) fn explain_query(
         &self,
@@ -142,7 +143,7 @@ impl Core {
         target: &IndexTarget,
         query: &Query,
     ) -> Result<Vec<QueryExplanation>> {
-        let now_ms = self.now_ms();
+        let now_ms = self.node.now_ms();
         let mut explanations = Vec::new();
         for shard in self.address(ctx, &ShardSelection::all_of(target), now_ms)? {
             ctx.check()?;
@@ -181,7 +182,7 @@ impl Core {
         if request.scroll.is_some() {
             return self.open_scroll(ctx, request);
         }
-        let now_ms = self.now_ms();
+        let now_ms = self.node.now_ms();
         let (addressed, skipped) = self.address_narrowed(ctx, &ShardSelection::narrowed(&request), now_ms)?;
         check_behind(&addressed, request.allow_partial_results)?;
         let asked = asked.zip(self.over(&addressed, &request));
@@ -208,7 +209,7 @@ impl Core {
         if request.point_in_time.is_some() || request.scroll.is_some() {
             return Err(too_late(request.timeout.unwrap_or_default()));
         }
-        let now_ms = self.now_ms();
+        let now_ms = self.node.now_ms();
         let (shard_total, failures) = self.count_shards(ctx, &request, now_ms)?;
         if let Some((_, _, error)) = failures.first()
             && (!request.allow_partial_results || failures.len() as u32 == shard_total)
@@ -220,7 +221,7 @@ impl Core {
             progress: None,
             ..ctx.clone()
         };
-        let (pool, limits) = (&self.search_pool, self.search_limits());
+        let (pool, limits) = (&self.pools.search, self.search_limits());
         let (mut response, _) = search_page(Vec::new(), Arc::new(request), pool, &ctx, now_ms, limits, None)?;
         response.timed_out = true;
         response.shards.total = shard_total;
@@ -234,11 +235,11 @@ impl Core {
         if request.indices_boost.is_empty() {
             return Ok(());
         }
-        let view = self.view(&self.state(), &ctx.scope);
+        let view = self.node.view(&self.node.state(), &ctx.scope);
         let mut boosts = Vec::new();
         for (expression, boost) in &request.indices_boost {
             let expression = std::slice::from_ref(expression);
-            let named = resolve(expression, request.target.options, &view, self.now_ms())?;
+            let named = resolve(expression, request.target.options, &view, self.node.now_ms())?;
             boosts.extend(named.into_iter().map(|index| (index.name, *boost)));
         }
         request.indices_boost = boosts;
@@ -257,7 +258,7 @@ impl Core {
     ) -> Result<(SearchResponse, Option<After>)> {
         let started = Instant::now();
         let limits = self.search_limits();
-        let run = || search_page(shards, request, &self.search_pool, ctx, now_ms, limits, after);
+        let run = || search_page(shards, request, &self.pools.search, ctx, now_ms, limits, after);
         let mut outcome = metered(ctx, run);
         if let Ok((response, _)) = &mut outcome {
             response.timed_out |= ctx.waiting().is_timed_out();
@@ -272,9 +273,9 @@ impl Core {
     /// Returns the limits of one search.
     pub(super) fn search_limits(&self) -> SearchLimits {
         SearchLimits {
-            buckets_max: self.search_buckets_max.load(Ordering::Relaxed),
-            memory_bytes_max: self.config.search_memory_bytes_max,
-            node_memory: Some(Arc::clone(&self.search_memory)),
+            buckets_max: self.buckets_max.load(Ordering::Relaxed),
+            memory_bytes_max: self.node.config.search_memory_bytes_max,
+            node_memory: Some(Arc::clone(&self.memory)),
         }
     }
 }

@@ -11,24 +11,26 @@ use firn_query::search::IndexTarget;
 use firn_search::{TenantRestriction, count_of_tenant};
 use firn_segment::segment::Segment;
 
-use super::Core;
 use super::addressing::restriction;
-use super::state::{IndexState, Served, ShardSlot};
+use super::services::Services;
 use crate::mounts::MountedShard;
+use crate::node::state::{IndexState, Served, ShardSlot};
 
-impl Core {
+impl Services {
     /// Returns the statistics of every shard of the target, by index name.
     pub(super) fn stats(&self, ctx: &RequestContext, target: &IndexTarget) -> Result<Vec<IndexStats>> {
-        let state = self.state();
-        let view = self.view(&state, &ctx.scope);
-        let resolved = resolve(&target.expression, target.options, &view, self.now_ms())?;
+        let state = self.node.state();
+        let view = self.node.view(&state, &ctx.scope);
+        let resolved = resolve(&target.expression, target.options, &view, self.node.now_ms())?;
         let mounted: Vec<_> = resolved
             .iter()
             .filter_map(|target| state.indices.get(&target.name))
             .flat_map(|index| index.shards.iter().filter_map(|slot| slot.mounted()))
             .collect();
         // An unreadable manifest is reported per shard.
-        let _ = self.learn_manifests(&mounted.iter().collect::<Vec<_>>(), &ctx.cancel)?;
+        let _ = self
+            .mounts
+            .learn_manifests(&mounted.iter().collect::<Vec<_>>(), &ctx.cancel)?;
         let mut indices: Vec<IndexStats> = resolved
             .iter()
             .filter_map(|target| state.indices.get(&target.name))
@@ -55,7 +57,7 @@ impl Core {
         let mut stats = ShardStats {
             shard: slot.number,
             tier: match index.metadata.settings.is_mounted() {
-                true => self.factory.tier_of_mounted(&index.metadata),
+                true => self.node.factory.tier_of_mounted(&index.metadata),
                 false => index.metadata.tier_of(slot.number),
             },
             max_seq_no: -1,
@@ -159,25 +161,25 @@ impl Core {
         }
         stats.store_size_bytes = match shard.store.partial {
             true => 0,
-            false => self.local_bytes(shard),
+            false => self.mounts.local_bytes(shard),
         };
     }
 
     /// Returns the statistics of the node. Cheap.
     pub(super) fn node_stats(&self) -> NodeStats {
-        let space = self.disk_watch.space();
-        let search = self.search_pool.stats();
-        let write = self.write_pool.stats();
-        let (tripped, each_tripped) = self.search_memory.tripped();
+        let space = self.devices.hot.space();
+        let search = self.pools.search.stats();
+        let write = self.pools.write.stats();
+        let (tripped, each_tripped) = self.searches.memory.tripped();
         NodeStats {
-            search_memory_bytes: self.search_memory.used(),
-            search_memory_limit_bytes: self.config.search_memory_bytes_max_total,
-            search_memory_each_limit_bytes: self.config.search_memory_bytes_max,
+            search_memory_bytes: self.searches.memory.used(),
+            search_memory_limit_bytes: self.node.config.search_memory_bytes_max_total,
+            search_memory_each_limit_bytes: self.node.config.search_memory_bytes_max,
             search_memory_tripped: tripped,
             search_memory_each_tripped: each_tripped,
             disk_total_bytes: space.total_bytes,
             disk_available_bytes: space.available_bytes,
-            write_block: self.disk_watch.block_reason(),
+            write_block: self.devices.hot.block_reason(),
             search_active: search.active,
             search_queued: search.queued,
             search_rejected: search.rejected,
@@ -185,16 +187,16 @@ impl Core {
             search_threads: search.threads,
             write_active: write.active,
             write_queued: write.queued,
-            write_rejected: write.rejected + self.pressure.rejected(),
+            write_rejected: write.rejected + self.writes.pressure.rejected(),
             write_completed: write.completed,
             write_threads: write.threads,
-            write_bytes_in_flight: self.pressure.bytes(),
+            write_bytes_in_flight: self.writes.pressure.bytes(),
             scrub: ScrubStats {
                 bytes: self.scrub.bytes.load(Ordering::Relaxed),
                 passes: self.scrub.passes.load(Ordering::Relaxed),
                 last_pass_ms: self.scrub.last_pass_ms.load(Ordering::Relaxed),
-                damaged: self.damage.found.load(Ordering::Relaxed),
-                repaired: self.damage.repaired.load(Ordering::Relaxed),
+                damaged: self.snapshots.damage.found.load(Ordering::Relaxed),
+                repaired: self.snapshots.damage.repaired.load(Ordering::Relaxed),
             },
         }
     }

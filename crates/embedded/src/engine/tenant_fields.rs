@@ -1,50 +1,21 @@
 //! Mappings as tenants see them: declared fields, and those dynamic fields for which
 //! the tenant's documents have values.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use firn_engine::RequestContext;
 use firn_model::mapping::Mapping;
 use firn_model::metadata::Metadata;
-use firn_model::tenant::TenantId;
 use firn_model::{Error, ErrorKind, Result};
 use firn_query::search::SearchRequest;
-use firn_search::{FailedShard, ShardSearch, TenantRestriction, fields_of, search_page};
+use firn_search::{FailedShard, ShardSearch, TenantRestriction, search_page};
 use firn_segment::segment::ShardSnapshot;
-use parking_lot::Mutex;
 
-use super::Core;
-use super::addressing::{Addressed, restriction};
-use super::state::{IndexState, Served, ShardSlot};
+use super::addressed::Addressed;
+use super::addressing::restriction;
+use super::search_service::SearchService;
 use crate::mounts::Conditions;
-
-/// Maximum number of cached mappings, by index and tenant; each shares its fields with the index mapping.
-const KEPT_MAX: usize = 4096;
-
-/// Cache of narrowed mappings.
-#[derive(Default)]
-pub(crate) struct NarrowedMappings(Mutex<HashMap<Key, CachedMappings>>);
-
-type Key = (String, TenantId);
-
-struct CachedMappings {
-    /// The snapshots it was computed from.
-    snapshots: Vec<Weak<ShardSnapshot>>,
-    whole: Weak<Mapping>,
-    narrowed: Arc<Mapping>,
-}
-
-impl CachedMappings {
-    fn is_of(&self, snapshots: &[Arc<ShardSnapshot>], whole: &Arc<Mapping>) -> bool {
-        let same = |(kept, snapshot): (&Weak<ShardSnapshot>, &Arc<ShardSnapshot>)| {
-            std::ptr::eq(kept.as_ptr(), Arc::as_ptr(snapshot))
-        };
-        std::ptr::eq(self.whole.as_ptr(), Arc::as_ptr(whole))
-            && self.snapshots.len() == snapshots.len()
-            && self.snapshots.iter().zip(snapshots).all(same)
-    }
-}
+use crate::node::state::{IndexState, Served, ShardSlot};
 
 fn fail_all(addressed: &mut [Addressed], error: &Error) {
     for shard in addressed {
@@ -58,7 +29,7 @@ fn fail_all(addressed: &mut [Addressed], error: &Error) {
     }
 }
 
-impl Core {
+impl SearchService {
     /// Gives a tenant's searches the mapping of the tenant: any other field behaves as if it did not exist,
     /// for queries, for wildcards over fields and for errors.
     ///
@@ -103,12 +74,14 @@ impl Core {
         };
         let whole = Arc::clone(&first.mapping);
         let snapshots: Vec<_> = searches.map(|search| Arc::clone(&search.snapshot)).collect();
-        let state = self.state();
+        let state = self.node.state();
         // Not older than the mapping of the search; if another index has the name by now, no declared field is known.
         let index = state.index(&first.snapshot.index).ok();
         let index = index.filter(|index| index.metadata.uuid == *of_index[0].uuid);
         let declared = index.and_then(|index| index.metadata.declared_fields.as_deref());
-        let mut narrowed = self.narrowed(&of_index[0].uuid, &whole, declared, &restriction, &snapshots)?;
+        let mut narrowed = self
+            .narrowed_mappings
+            .of(&of_index[0].uuid, &whole, declared, &restriction, &snapshots)?;
         if of_index.iter().any(|shard| shard.is_part) {
             let request = request.map(|request| shared.get_or_insert_with(|| Arc::new(request.clone())));
             let is_fine = |mapping: &Arc<Mapping>| match &request {
@@ -116,7 +89,7 @@ impl Core {
                 None => false,
             };
             if !(is_fine(&narrowed) && is_fine(&whole)) {
-                narrowed = self.known_mapping(ctx, self.state().index(&first.snapshot.index)?)?;
+                narrowed = self.known_mapping(ctx, self.node.state().index(&first.snapshot.index)?)?;
             }
         }
         for search in of_index.iter_mut().filter_map(|shard| shard.search.as_mut().ok()) {
@@ -148,7 +121,7 @@ impl Core {
         let outcome = search_page(
             vec![Ok(empty)],
             Arc::clone(request),
-            &self.search_pool,
+            &self.pools.search,
             &ctx,
             now_ms,
             limits,
@@ -159,8 +132,8 @@ impl Core {
 
     /// Returns the metadata that a scope may see, with narrowed mappings.
     pub(super) fn view_with_mappings(&self, ctx: &RequestContext) -> Result<Arc<Metadata>> {
-        let state = self.state();
-        let view = self.view(&state, &ctx.scope);
+        let state = self.node.state();
+        let view = self.node.view(&state, &ctx.scope);
         if ctx.scope.tenant_id().is_none() {
             return Ok(view);
         }
@@ -184,7 +157,8 @@ impl Core {
             .filter_map(|number| index.shards.get(number as usize));
         let snapshots = self.snapshots_for(ctx, &restriction, shards)?;
         let declared = index.metadata.declared_fields.as_deref();
-        self.narrowed(&index.metadata.uuid, whole, declared, &restriction, &snapshots)
+        self.narrowed_mappings
+            .of(&index.metadata.uuid, whole, declared, &restriction, &snapshots)
     }
 
     /// Returns the snapshots a tenant may read; shards that do not serve are left out.
@@ -208,50 +182,9 @@ impl Core {
             }
         }
         if !mounted.is_empty() {
-            let opened = self.open_mounted(&mounted, &ctx.cancel)?;
+            let opened = self.mounts.open_mounted(&mounted, &ctx.cancel)?;
             snapshots.extend(opened.into_iter().filter_map(|opened| opened.ok()?.snapshot));
         }
         Ok(snapshots)
-    }
-
-    fn narrowed(
-        &self,
-        uuid: &str,
-        whole: &Arc<Mapping>,
-        declared: Option<&BTreeSet<String>>,
-        restriction: &TenantRestriction,
-        snapshots: &[Arc<ShardSnapshot>],
-    ) -> Result<Arc<Mapping>> {
-        let key = (uuid.to_owned(), restriction.tenant.clone());
-        if let Some(kept) = self.narrowed_mappings.0.lock().get(&key)
-            && kept.is_of(snapshots, whole)
-        {
-            return Ok(Arc::clone(&kept.narrowed));
-        }
-        let fields = fields_of(snapshots, whole, restriction)?;
-        let mut narrowed = Arc::new(whole.narrowed(&|path| {
-            let is_declared = declared.is_some_and(|declared| declared.contains(path));
-            is_declared
-                || fields.contains(path)
-                || path == firn_model::metadata::TIMESTAMP
-                || path == &*restriction.field
-        }));
-        let mut kept = self.narrowed_mappings.0.lock();
-        if kept.len() >= KEPT_MAX {
-            kept.clear();
-        }
-        // If the mapping is equal, the old object is reused, so that results cached for it stay valid.
-        if let Some(before) = kept.get(&key)
-            && before.narrowed == narrowed
-        {
-            narrowed = Arc::clone(&before.narrowed);
-        }
-        let entry = CachedMappings {
-            snapshots: snapshots.iter().map(Arc::downgrade).collect(),
-            whole: Arc::downgrade(whole),
-            narrowed: Arc::clone(&narrowed),
-        };
-        kept.insert(key, entry);
-        Ok(narrowed)
     }
 }

@@ -10,49 +10,49 @@ use firn_segment::columns::paths::column_name;
 use firn_segment::segment::Segment;
 use firn_shard::Shard;
 
-use super::Core;
-use super::state::IndexState;
+use super::services::Services;
 use crate::mounts::MountedIndex;
+use crate::node::state::IndexState;
 
 type ByTenant = BTreeMap<Arc<str>, TenantUsage>;
 
-impl Core {
+impl Services {
     /// Returns the usage of all tenants that have or had data, by name. Reads which documents are deleted, so call it
     /// rarely.
     pub(super) fn tenant_usage(&self) -> Result<Vec<TenantUsage>> {
         let mut usage = ByTenant::new();
-        for (index, slot) in self.state().slots() {
+        for (index, slot) in self.node.state().slots() {
             // A shard that does not serve is missing until it serves again.
             if let Ok(shard) = slot.shard() {
                 add_shard(&mut usage, index, slot.number, &shard)?;
             }
         }
         self.add_usage_of_mounted(&mut usage);
-        for (tenant, cpu) in self.search_pool.tenants_cpu_time() {
+        for (tenant, cpu) in self.pools.search.tenants_cpu_time() {
             entry(&mut usage, tenant.as_str().into()).search_cpu = cpu;
         }
-        for (tenant, cpu) in self.write_pool.tenants_cpu_time() {
+        for (tenant, cpu) in self.pools.write.tenants_cpu_time() {
             entry(&mut usage, tenant.as_str().into()).write_cpu = cpu;
         }
         for (tenant, used) in &mut usage {
-            used.cache_bytes = self.request_cache.tenant_bytes(tenant);
+            used.cache_bytes = self.searches.request_cache.tenant_bytes(tenant);
         }
         Ok(usage.into_values().collect())
     }
 }
 
-impl Core {
+impl Services {
     /// Adds the usage of mounted indices. The data was read when the index was mounted: no store is read, so that
     /// writes do not wait for one.
     fn add_usage_of_mounted(&self, usage: &mut ByTenant) {
-        let state = self.state();
+        let state = self.node.state();
         let by_tenant = |index: &&Arc<IndexState>| index.metadata.settings.tenant_field.is_some();
         let mut counted: HashSet<*const MountedIndex> = HashSet::new();
         for index in state.indices.values().filter(by_tenant) {
             let Some(shard) = index.shards.iter().find_map(|slot| slot.mounted()) else {
                 continue;
             };
-            let Some(mounted) = self.manifest_here(&shard) else {
+            let Some(mounted) = self.mounts.manifest_here(&shard) else {
                 continue;
             };
             // Mounts that share a snapshot share its bytes, but each fully copied one has a separate copy.

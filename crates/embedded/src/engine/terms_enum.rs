@@ -6,13 +6,13 @@ use firn_model::{ErrorKind, Result};
 use firn_query::search::SearchShards;
 use firn_search::{FoundTerms, can_match};
 
-use super::Core;
 use super::addressing::ShardSelection;
+use super::search_service::SearchService;
 
-impl Core {
+impl SearchService {
     /// Enumerates terms, one shard after the other: each takes microseconds, except for case-insensitive requests.
     pub(super) fn terms_enum(&self, ctx: &RequestContext, request: &TermsEnumRequest) -> Result<TermsEnumResponse> {
-        let now_ms = self.now_ms();
+        let now_ms = self.node.now_ms();
         let addressed = self.address(ctx, &ShardSelection::all_of(&request.target), now_ms)?;
         let mut shards = SearchShards {
             total: addressed.len() as u32,

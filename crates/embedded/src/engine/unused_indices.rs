@@ -8,18 +8,18 @@ use firn_model::metadata::Command;
 use firn_model::tenant::TenantId;
 use firn_model::{ErrorKind, Result};
 
-use super::Core;
-use super::state::{IndexState, ShardSlot};
-use crate::snapshots::check_operator;
+use super::services::Services;
+use crate::node::state::{IndexState, ShardSlot};
+use crate::operators::check_operator;
 
-impl Core {
+impl Services {
     /// Removes indices and data streams that a tenant's writes created and that hold no documents; returns the names of
     /// removed indices. Indices that do not serve, are closed or are mounted stay: their content is unknown or wanted.
     ///
     /// A write that finds its index removed creates it again. No acknowledged write is lost.
     pub(super) fn drop_unused_of(&self, ctx: &RequestContext, tenant: &TenantId) -> Result<Vec<String>> {
         check_operator(ctx)?;
-        let metadata = Arc::clone(&self.state().metadata);
+        let metadata = Arc::clone(&self.node.state().metadata);
         let is_maker = |made_by: &Option<TenantId>| made_by.as_ref() == Some(tenant);
         let alone = metadata.indices.values().filter(|index| is_maker(&index.made_by));
         let alone = alone.map(|index| (None, vec![index.name.clone()]));
@@ -39,7 +39,7 @@ impl Core {
     }
 
     fn drop_if_unused(&self, tenant: &TenantId, stream: Option<String>, names: &[String]) -> Result<bool> {
-        let state = self.state();
+        let state = self.node.state();
         let indices: Vec<&Arc<IndexState>> = names.iter().filter_map(|name| state.index(name).ok()).collect();
         let slots = || indices.iter().flat_map(|index| index.shards.iter());
         // First check without locks, so that no write waits.
@@ -51,7 +51,7 @@ impl Core {
         if !slots().all(|slot| is_empty(slot)) {
             return Ok(false);
         }
-        let queued = self.queue_command(Command::DropUnused {
+        let queued = self.commands.queue_command(Command::DropUnused {
             tenant: tenant.clone(),
             stream,
             indices: indices
@@ -60,7 +60,7 @@ impl Core {
                 .collect::<BTreeMap<_, _>>(),
         });
         // Released before the files are removed, as that waits for a running move.
-        match self.finish_command_and(queued, || drop(writes_wait)) {
+        match self.commands.finish_command_and(queued, || drop(writes_wait)) {
             Ok(outcome) => Ok(outcome.changed),
             Err(error) if error.kind() == ErrorKind::IndexNotFound => Ok(false),
             Err(error) => Err(error),

@@ -7,9 +7,8 @@ use std::time::Instant;
 use firn_model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 
-use super::MountedShard;
 use super::local_copies::LocalSplit;
-use crate::engine::Core;
+use super::{MountService, MountedShard};
 
 /// Splits that are copied concurrently: two keep a network busy while one is verified, and leave most requests to
 /// searches.
@@ -25,20 +24,20 @@ pub(crate) struct Copying {
     shards: Mutex<HashMap<ShardKey, Weak<MountedShard>>>,
 }
 
-impl Core {
+impl MountService {
     /// Starts missing copies of the shards of indices that are mounted as `full_copy`. Must be called regularly: failed
     /// copies are tried again, damaged ones are made again.
     pub(crate) fn copy_mounted(self: &Arc<Self>) {
-        if self.io().is_err() {
+        if self.repositories.io().is_err() {
             return;
         }
-        let (state, now) = (self.state(), Instant::now());
+        let (state, now) = (self.node.state(), Instant::now());
         for (_, slot) in state.mounted_slots() {
             let Some(shard) = slot.mounted().filter(|shard| !shard.store.partial) else {
                 continue;
             };
             let is_whole = || {
-                let copies = shard.copies(&self.config.disk);
+                let copies = shard.copies(&self.node.config.disk);
                 copies.iter().all(|copy| copy.is_whole())
             };
             if shard.known().is_some() && is_whole() || !shard.copy_backoff.is_over(now) {
@@ -51,23 +50,25 @@ impl Core {
     fn copy_shard(self: &Arc<Self>, shard: Arc<MountedShard>) {
         let key = (Arc::clone(&shard.uuid), shard.number);
         {
-            let mut copying = self.mounts.copying.shards.lock();
+            let mut copying = self.copying.shards.lock();
             if copying.len() >= COPIES_MAX || copying.contains_key(&key) {
                 return;
             }
             copying.insert(key.clone(), Arc::downgrade(&shard));
         }
-        let Ok(io) = self.io().cloned() else { return };
+        let Ok(io) = self.repositories.io().cloned() else {
+            return;
+        };
         // Weak, so that a copy does not keep a closed engine alive.
-        let core = Arc::downgrade(self);
+        let service = Arc::downgrade(self);
         io.spawn(async move {
-            let Some(core) = core.upgrade() else { return };
-            let copied = core.copy_splits(&shard).await;
+            let Some(service) = service.upgrade() else { return };
+            let copied = service.copy_splits(&shard).await;
             shard.copy_backoff.note(copied.is_ok(), Instant::now());
-            core.mounts.copying.shards.lock().remove(&key);
+            service.copying.shards.lock().remove(&key);
             match copied {
                 Ok(()) => {
-                    shard.note_copied(core.now_ms());
+                    shard.note_copied(service.node.now_ms());
                     tracing::info!(index = &*shard.index, shard = shard.number, "copied a mounted shard");
                 }
                 Err(error) if error.kind() == ErrorKind::Cancelled => {}
@@ -79,12 +80,12 @@ impl Core {
     }
 
     async fn copy_splits(&self, shard: &Arc<MountedShard>) -> Result<()> {
-        let repository = self.repository(&shard.store.repository)?;
+        let repository = self.repositories.repository(&shard.store.repository)?;
         if shard.known().is_none() {
-            let known = self.mounts.manifests.get(&shard.store, || Ok(Arc::clone(&repository)));
+            let known = self.manifests.get(&shard.store, || Ok(Arc::clone(&repository)));
             shard.learn(known.await?);
         }
-        for copy in shard.copies(&self.config.disk) {
+        for copy in shard.copies(&self.node.config.disk) {
             let copy: &Arc<LocalSplit> = copy;
             if copy.is_whole() {
                 continue;
@@ -98,7 +99,7 @@ impl Core {
 
     /// Whether splits are being copied for an older shard that this one replaced.
     pub(super) fn copies_for_another(&self, shard: &Arc<MountedShard>) -> bool {
-        let copying = self.mounts.copying.shards.lock();
+        let copying = self.copying.shards.lock();
         let wanting = copying.get(&(Arc::clone(&shard.uuid), shard.number));
         wanting.is_some_and(|wanting| !std::ptr::eq(wanting.as_ptr(), Arc::as_ptr(shard)))
     }
@@ -107,17 +108,17 @@ impl Core {
     /// of its copies has free space. A copy ends when its device fills up.
     fn check_room_for(&self, shard: &MountedShard, bytes: u64) -> Result<()> {
         let gone = || Error::new(ErrorKind::Cancelled, "the index was deleted, or the node stops");
-        let state = self.state();
+        let state = self.node.state();
         let index = state.index(&shard.index).map_err(|_| gone())?;
         let slot = index.shards.get(shard.number as usize);
         let reads_it = |now: Arc<MountedShard>| std::ptr::eq(&*now, shard);
-        if self.is_closing()
+        if self.node.is_closing()
             || index.metadata.uuid != *shard.uuid
             || !slot.and_then(|slot| slot.mounted()).is_some_and(reads_it)
         {
             return Err(gone());
         }
-        let Some(watch) = self.watch(self.factory.tier_of_mounted(&index.metadata)) else {
+        let Some(watch) = self.devices.watch(self.node.factory.tier_of_mounted(&index.metadata)) else {
             return Ok(());
         };
         watch.look_if_near();

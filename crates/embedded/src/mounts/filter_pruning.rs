@@ -22,8 +22,7 @@ use super::filter_tables::MountedTable;
 use super::manifest_pruning::may_hold;
 use super::split_opening::{REQUESTS_MAX, wait_for};
 use super::split_pruning::{RemainingSplitsOfIndex, SplitPruning};
-use super::{MountedBytes, MountedIndex, key_of};
-use crate::engine::Core;
+use super::{MountService, MountedBytes, MountedIndex, key_of};
 
 /// Below this number of splits filters are not read: the reads of an open are needed anyway if the split holds the
 /// value, and take no longer if it does not.
@@ -52,10 +51,10 @@ struct Candidate<'a> {
     in_table: bool,
 }
 
-impl Core {
+impl MountService {
     /// Opens the filter tables of a mounted index before its first search. If this fails, the search tries again.
     pub(crate) async fn open_tables(&self, index: &MountedIndex, repository: &Repository) {
-        let Ok(cache) = self.mounts.regions() else {
+        let Ok(cache) = self.regions() else {
             return;
         };
         for table in &index.tables {
@@ -78,7 +77,7 @@ impl Core {
         if candidates < SPLITS_MIN {
             return Ok(());
         }
-        let cache = Arc::clone(self.mounts.regions()?);
+        let cache = Arc::clone(self.regions()?);
         let asked: Vec<(usize, &RemainingSplitsOfIndex)> = left
             .indices
             .iter()
@@ -93,7 +92,7 @@ impl Core {
             .map(ask)
             .buffer_unordered(REQUESTS_MAX)
             .collect::<Vec<_>>();
-        let dropped = wait_for(self.io()?, cancel, all)?;
+        let dropped = wait_for(self.repositories.io()?, cancel, all)?;
         for (place, shards) in dropped {
             let index = &mut left.indices[place];
             shards
@@ -128,7 +127,8 @@ impl Core {
             return HashMap::new();
         };
         let repository = left.shards.get(first.shard as usize).and_then(Option::as_ref);
-        if let Some(Ok(repository)) = repository.map(|left| self.repository(&left.shard.store.repository)) {
+        if let Some(Ok(repository)) = repository.map(|left| self.repositories.repository(&left.shard.store.repository))
+        {
             let (questions, places) = questions(&terms, &candidates);
             let answers = left
                 .index
@@ -155,7 +155,7 @@ impl Core {
             let Some(Some(own)) = left.shards.get(candidate.shard as usize) else {
                 continue;
             };
-            if self.mounts.open.is_open(&key_of(&own.shard, candidate.segment)) {
+            if self.open.is_open(&key_of(&own.shard, candidate.segment)) {
                 continue;
             }
             let Ok(bytes) = self.bytes_of(&own.shard, candidate.place, candidate.segment) else {

@@ -11,7 +11,7 @@ use firn_segment::splits::{ReadRange, SplitBytes};
 use firn_storage::split::PartKind;
 use tokio::task::JoinSet;
 
-use crate::engine::Core;
+use super::MountService;
 
 /// Maximum of splits for a prefetch.
 const SPLITS_MAX: usize = 4;
@@ -20,7 +20,7 @@ const BYTES_MAX: u64 = 1 << 20;
 /// How long a mount waits for the footers.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-impl Core {
+impl MountService {
     /// Fetches the missing footers of an index that was just mounted as `shared_cache`. If a fetch fails, the next
     /// search repeats it and reports the error.
     pub(crate) async fn bring_footers(self: Arc<Self>, index: String) {
@@ -40,7 +40,7 @@ impl Core {
     }
 
     fn missing_footers(&self, index: &str) -> Vec<(Arc<dyn SplitBytes>, ReadRange)> {
-        let state = self.state();
+        let state = self.node.state();
         let Ok(index) = state.index(index) else {
             return Vec::new();
         };

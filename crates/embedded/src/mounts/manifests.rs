@@ -222,7 +222,7 @@ impl Manifests {
 
     /// Returns the manifest that all mounts share: the one in memory, unless the snapshot was rewritten since it was
     /// read. In that case the caller replaces the shards that use the old one
-    /// ([`Core::switch_mounts`](crate::engine::Core::switch_mounts)).
+    /// ([`MountService::switch_mounts`](crate::mounts::MountService::switch_mounts)).
     fn share(&self, key: &Key, read: &Fetched) -> Arc<MountedIndex> {
         let mut indices = self.indices.lock();
         let known = indices.get(key).and_then(Weak::upgrade);

@@ -16,6 +16,7 @@ mod footer_prefetch;
 mod local_copies;
 mod manifest_pruning;
 mod manifests;
+mod mounting;
 mod open_splits;
 mod pinning;
 mod shard;
@@ -31,6 +32,7 @@ use std::sync::atomic::AtomicU64;
 
 use firn_model::tenant::TenantId;
 use firn_model::{Error, ErrorKind, Result};
+use firn_segment::segment::Segment;
 use firn_storage::regions::{CachedObject, ObjectId, RegionCache, RegionCacheOptions};
 use firn_storage::repository::SnapshotSegment;
 use tokio::runtime::Handle;
@@ -38,6 +40,7 @@ use tokio::runtime::Handle;
 pub(crate) use self::copy_jobs::Copying;
 pub(crate) use self::manifest_pruning::Conditions;
 pub(crate) use self::manifests::{Manifests, MountedIndex, file_name as manifest_file};
+pub(crate) use self::mounting::Planned;
 use self::open_splits::{OpenSplits, SplitKey};
 use self::pinning::Pinned;
 pub(crate) use self::shard::MountedShard;
@@ -46,14 +49,18 @@ use self::split_bytes::{Missed, MountedBytes};
 pub(crate) use self::split_opening::Opened;
 pub(crate) use self::split_sampling::{SampledOut, sampled, sampled_alike};
 use crate::config::EmbeddedConfig;
-use crate::engine::Core;
-use firn_segment::segment::Segment;
+use crate::node::Node;
+use crate::snapshots::Repositories;
+use crate::tiers::Devices;
 
 /// Idle time after which a split is closed. Opening it again reads its footer from the cache.
 const IDLE_MS: i64 = 5 * 60 * 1000;
 
-/// State that all mounted indices share.
-pub(crate) struct Mounts {
+/// Mounted indices, and the state that they share.
+pub(crate) struct MountService {
+    pub(crate) node: Arc<Node>,
+    pub(crate) devices: Arc<Devices>,
+    pub(crate) repositories: Arc<Repositories>,
     pub(crate) manifests: Manifests,
     /// `None`: the node has no object stores.
     regions: Option<Arc<RegionCache>>,
@@ -67,9 +74,15 @@ pub(crate) struct Mounts {
     switched: AtomicU64,
 }
 
-impl Mounts {
+impl MountService {
     /// Creates the state without open splits.
-    pub(crate) fn new(config: &EmbeddedConfig, regions: Option<Arc<RegionCache>>) -> Self {
+    pub(crate) fn new(
+        node: Arc<Node>,
+        devices: Arc<Devices>,
+        repositories: Arc<Repositories>,
+        regions: Option<Arc<RegionCache>>,
+    ) -> Self {
+        let config = &node.config;
         Self {
             manifests: Manifests::new(&config.path_data, Arc::clone(&config.disk)),
             regions,
@@ -79,6 +92,9 @@ impl Mounts {
             missed: Arc::default(),
             following: SnapshotChanges::new((config.now_ms)()),
             switched: AtomicU64::new(0),
+            node,
+            devices,
+            repositories,
         }
     }
 
@@ -145,13 +161,17 @@ pub(crate) fn open_regions(config: &EmbeddedConfig) -> Result<Option<Arc<RegionC
     }
 }
 
-impl Core {
+impl MountService {
     /// Returns the bytes of a shard that are on this node.
     pub(crate) fn local_bytes(&self, shard: &MountedShard) -> u64 {
         if !shard.store.partial {
-            return shard.copies(&self.config.disk).iter().map(|copy| copy.bytes()).sum();
+            return shard
+                .copies(&self.node.config.disk)
+                .iter()
+                .map(|copy| copy.bytes())
+                .sum();
         }
-        let (Some(segments), Ok(regions)) = (shard.segments(), self.mounts.regions()) else {
+        let (Some(segments), Ok(regions)) = (shard.segments(), self.regions()) else {
             return 0;
         };
         let ids = segments
@@ -164,7 +184,7 @@ impl Core {
     /// Returns the manifest of a shard if this node has it; sends no request to the repository.
     pub(crate) fn manifest_here(&self, shard: &MountedShard) -> Option<Arc<MountedIndex>> {
         if shard.known().is_none() {
-            shard.learn(self.mounts.manifests.known_here(&shard.store)?);
+            shard.learn(self.manifests.known_here(&shard.store)?);
         }
         shard.known().cloned()
     }
@@ -175,13 +195,13 @@ impl Core {
         let ids = segments
             .flat_map(|segments| &segments.segments)
             .filter_map(|segment| ObjectId::parse(&segment.split.id));
-        self.mounts.regions()?.clear(Some(&ids.collect()));
+        self.regions()?.clear(Some(&ids.collect()));
         Ok(())
     }
 
     /// Returns the byte source of a segment of a mounted shard.
     fn bytes_of(&self, shard: &MountedShard, place: usize, segment: &SnapshotSegment) -> Result<Arc<MountedBytes>> {
-        let repository = self.repository(&shard.store.repository)?;
+        let repository = self.repositories.repository(&shard.store.repository)?;
         let split = &segment.split;
         let id = ObjectId::parse(&split.id).ok_or_else(|| {
             Error::new(
@@ -199,16 +219,16 @@ impl Core {
         };
         Ok(Arc::new(MountedBytes {
             object: Arc::new(object),
-            cache: Arc::clone(self.mounts.regions()?),
-            io: Handle::clone(self.io()?),
-            local: shard.copies(&self.config.disk).get(place).cloned(),
-            missed: Arc::clone(&self.mounts.missed),
+            cache: Arc::clone(self.regions()?),
+            io: Handle::clone(self.repositories.io()?),
+            local: shard.copies(&self.node.config.disk).get(place).cloned(),
+            missed: Arc::clone(&self.missed),
         }))
     }
 
     /// Returns the tenant whose cache quota a shard counts for: the only tenant of its index.
     fn owner_of(&self, shard: &MountedShard) -> Option<TenantId> {
-        let state = self.state();
+        let state = self.node.state();
         let index = state.index(&shard.index).ok()?;
         TenantId::parse(index.metadata.settings.tenant_owner.as_deref()?).ok()
     }

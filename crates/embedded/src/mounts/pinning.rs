@@ -8,18 +8,18 @@ use std::collections::HashSet;
 use firn_storage::regions::ObjectId;
 use parking_lot::Mutex;
 
-use crate::engine::Core;
+use super::MountService;
 
 /// The splits that are pinned now.
 #[derive(Default)]
 pub(crate) struct Pinned(Mutex<HashSet<ObjectId>>);
 
-impl Core {
+impl MountService {
     /// Pins exactly the splits that the settings require. Needs the manifest of an index; until it is known, the index
     /// waits for the next call. Does not block.
     pub(crate) fn pin_mounted(&self) {
-        let Ok(regions) = self.mounts.regions() else { return };
-        let state = self.state();
+        let Ok(regions) = self.regions() else { return };
+        let state = self.node.state();
         let is_pinned = |settings: &firn_model::settings::IndexSettings| settings.cache_pinned && settings.is_frozen();
         let indices = state
             .indices
@@ -32,7 +32,7 @@ impl Core {
             wanted.extend(segments.iter().filter_map(|segment| ObjectId::parse(&segment.split.id)));
         }
         // Held throughout, so that two calls do not undo each other.
-        let mut pinned = self.mounts.pinned.0.lock();
+        let mut pinned = self.pinned.0.lock();
         if *pinned == wanted {
             return;
         }

@@ -13,8 +13,8 @@ use firn_model::Result;
 use firn_model::settings::SnapshotStore;
 use parking_lot::Mutex;
 
+use super::MountService;
 use super::snapshot_switch::{is_same_index, key_of_index};
-use crate::engine::Core;
 
 /// Interval between reads of a repository's log, ms.
 const LOOK_EVERY_MS: i64 = 60_000;
@@ -63,22 +63,24 @@ impl SnapshotChanges {
     }
 }
 
-impl Core {
+impl MountService {
     /// Reloads mounts whose snapshot was rewritten. Must be called regularly.
     pub(crate) fn follow_rewritten(self: &Arc<Self>) {
-        let now_ms = self.now_ms();
-        let following = &self.mounts.following;
+        let now_ms = self.node.now_ms();
+        let following = &self.following;
         if following.is_looking.load(Ordering::Acquire) {
             return;
         }
         let suggested = [
-            self.mounts.missed.swap(false, Ordering::AcqRel),
-            self.mounts.manifests.take_unverified(),
+            self.missed.swap(false, Ordering::AcqRel),
+            self.manifests.take_unverified(),
         ];
         if !following.is_due(now_ms) && !suggested.contains(&true) {
             return;
         }
-        let Ok(io) = self.io().cloned() else { return };
+        let Ok(io) = self.repositories.io().cloned() else {
+            return;
+        };
         following.looked_ms.store(now_ms, Ordering::Relaxed);
         let by_repository = self.mounted_by_repository();
         let is_mounted = |name: &String| by_repository.contains_key(name);
@@ -87,16 +89,16 @@ impl Core {
         following.is_looking.store(true, Ordering::Release);
         let looking = CheckGuard(Arc::clone(&following.is_looking));
         // Weak, so that the check does not keep a closed engine alive.
-        let core = Arc::downgrade(self);
+        let service = Arc::downgrade(self);
         io.spawn_blocking(move || {
             let _looking = looking;
             let until = Instant::now() + READERS_PATIENCE;
             for (repository, stores) in &by_repository {
-                let Some(core) = core.upgrade().filter(|core| !core.is_closing()) else {
+                let Some(service) = service.upgrade().filter(|service| !service.node.is_closing()) else {
                     return;
                 };
-                let looked = core.look_at_mounted(repository, stores, until);
-                let mut away = core.mounts.following.away.lock();
+                let looked = service.look_at_mounted(repository, stores, until);
+                let mut away = service.following.away.lock();
                 match looked {
                     Ok(()) => drop(away.remove(repository)),
                     Err(error) if away.insert(repository.clone()) => {
@@ -110,7 +112,7 @@ impl Core {
 
     /// Returns the mounted indices, each index of a snapshot once, by repository.
     fn mounted_by_repository(&self) -> BTreeMap<String, Vec<Arc<SnapshotStore>>> {
-        let state = self.state();
+        let state = self.node.state();
         let stores = state.metadata.indices.values();
         let stores = stores.filter_map(|index| index.settings.snapshot.as_ref());
         let each: BTreeMap<_, _> = stores.map(|store| (key_of_index(store), store)).collect();
@@ -125,8 +127,11 @@ impl Core {
     /// Compares the mounts of a repository with its log. If one mount cannot be reloaded, the others still are; returns
     /// the first such error.
     fn look_at_mounted(&self, repository: &str, stores: &[Arc<SnapshotStore>], until: Instant) -> Result<()> {
-        let log = self.io()?.block_on(self.repository(repository)?.state())?;
-        let seen = self.mounts.following.seen.lock().remove(repository);
+        let log = self
+            .repositories
+            .io()?
+            .block_on(self.repositories.repository(repository)?.state())?;
+        let seen = self.following.seen.lock().remove(repository);
         let seen = seen.unwrap_or_default();
         let mut now_seen = KnownManifest::new();
         let mut outcome = Ok(());
@@ -137,7 +142,7 @@ impl Core {
                 continue;
             };
             let key = (store.snapshot_uuid.clone(), store.index_uuid.clone());
-            let manifests = &self.mounts.manifests;
+            let manifests = &self.manifests;
             let before = match manifests.known(store) {
                 Some(known) => known.origin().snapshot_manifest,
                 // The manifest is not in memory. If its copy does not record the snapshot's manifest, this waits until
@@ -160,17 +165,13 @@ impl Core {
                 }
             }
         }
-        self.mounts
-            .following
-            .seen
-            .lock()
-            .insert(repository.to_owned(), now_seen);
+        self.following.seen.lock().insert(repository.to_owned(), now_seen);
         outcome
     }
 
     fn follow(&self, store: &SnapshotStore, patience: Duration) -> Result<()> {
-        self.check_open()?;
-        let state = self.state();
+        self.node.check_open()?;
+        let state = self.node.state();
         let shards = state.mounted_slots().filter_map(|(_, slot)| slot.mounted());
         for shard in shards.filter(|shard| is_same_index(&shard.store, store)) {
             // A shard that knows its old manifest can release the cached data of it.

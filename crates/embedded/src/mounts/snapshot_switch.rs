@@ -13,8 +13,7 @@ use firn_model::settings::SnapshotStore;
 use firn_segment::segment::ShardSnapshot;
 use firn_storage::regions::ObjectId;
 
-use super::{MountedIndex, MountedShard};
-use crate::engine::Core;
+use super::{MountService, MountedIndex, MountedShard};
 
 /// Interval between checks whether removed splits are still in use.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -32,7 +31,7 @@ pub(super) fn is_same_index(one: &SnapshotStore, other: &SnapshotStore) -> bool 
     key_of_index(one) == key_of_index(other)
 }
 
-impl Core {
+impl MountService {
     /// Reloads the manifests of indices that are mounted from a snapshot, under any registered name of its repository.
     /// Blocks while searches of removed splits end, `patience` at most for all of them; later searches read the new
     /// splits.
@@ -49,14 +48,12 @@ impl Core {
     /// Removes this node's copies of the snapshot's manifests. Must be called before a snapshot is rewritten.
     pub(crate) fn forget_manifests(&self, snapshot_uuid: &str) -> Result<()> {
         let stores = self.stores_of(snapshot_uuid);
-        stores
-            .iter()
-            .try_for_each(|store| self.mounts.manifests.forget_copy(store))
+        stores.iter().try_for_each(|store| self.manifests.forget_copy(store))
     }
 
     /// Returns the sources of the indices that are mounted from a snapshot, each once.
     fn stores_of(&self, snapshot_uuid: &str) -> Vec<Arc<SnapshotStore>> {
-        let state = self.state();
+        let state = self.node.state();
         let indices = state.metadata.indices.values();
         let stores = indices.filter_map(|index| index.settings.snapshot.as_ref());
         let own = stores.filter(|store| store.snapshot_uuid == snapshot_uuid);
@@ -64,11 +61,14 @@ impl Core {
         own.into_values().cloned().collect()
     }
 
-    /// As [`Core::reread_mounts`] for one index of a snapshot. Replaces the copy of its manifest on this node last.
+    /// As [`MountService::reread_mounts`] for one index of a snapshot. Replaces the copy of its manifest on this node last.
     pub(crate) fn reread_mounted(&self, store: &SnapshotStore, patience: Duration) -> Result<()> {
-        let repository = self.repository(&store.repository)?;
-        let manifests = &self.mounts.manifests;
-        let (index, fetched) = self.io()?.block_on(manifests.fetch_anew(store, &repository))?;
+        let repository = self.repositories.repository(&store.repository)?;
+        let manifests = &self.manifests;
+        let (index, fetched) = self
+            .repositories
+            .io()?
+            .block_on(manifests.fetch_anew(store, &repository))?;
         self.switch_mounts(store, &index, patience);
         self.forget_other_copies(store)?;
         manifests.keep(store, &fetched);
@@ -78,7 +78,7 @@ impl Core {
     /// Replaces the shards that read the old manifest with shards that read `new`. Waits for searches of the old ones,
     /// `patience` at most. Then releases the data of splits that are no longer named.
     pub(crate) fn switch_mounts(&self, store: &SnapshotStore, new: &Arc<MountedIndex>, patience: Duration) {
-        let state = self.state();
+        let state = self.node.state();
         let mut old: Vec<Arc<MountedIndex>> = Vec::new();
         for (index, slot) in state.mounted_slots() {
             let Some(shard) = slot.mounted().filter(|shard| is_same_index(&shard.store, store)) else {
@@ -97,7 +97,7 @@ impl Core {
         if old.is_empty() {
             return;
         }
-        self.mounts.switched.fetch_add(1, Ordering::AcqRel);
+        self.switched.fetch_add(1, Ordering::AcqRel);
         let kept: HashSet<&str> = new.segments().map(|segment| segment.split.id.as_str()).collect();
         let named = old.iter().flat_map(|index| index.segments());
         let gone: HashSet<&str> = named
@@ -106,11 +106,11 @@ impl Core {
             .collect();
         let is_gone = |key: &super::SplitKey| gone.contains(key.split.as_str()) && *key.repository == *store.repository;
         let started = Instant::now();
-        while self.mounts.open.any_in_use(is_gone) && started.elapsed() < patience && !self.is_closing() {
+        while self.open.any_in_use(is_gone) && started.elapsed() < patience && !self.node.is_closing() {
             std::thread::sleep(LOOK_EVERY);
         }
-        self.mounts.open.close(is_gone);
-        if let Ok(regions) = self.mounts.regions() {
+        self.open.close(is_gone);
+        if let Ok(regions) = self.regions() {
             let tables = old.iter().flat_map(|index| &index.tables).map(|table| table.id());
             let kept: HashSet<&str> = new.tables.iter().map(|table| table.id()).collect();
             let tables = tables.filter(|id| !kept.contains(id));
@@ -121,7 +121,7 @@ impl Core {
 
     /// Removes full copies of splits that the shards of an index do not read.
     pub(crate) fn forget_other_copies(&self, store: &SnapshotStore) -> Result<()> {
-        let state = self.state();
+        let state = self.node.state();
         let shards = state.mounted_slots().filter_map(|(_, slot)| slot.mounted());
         for shard in shards.filter(|shard| !shard.store.partial && is_same_index(&shard.store, store)) {
             let started = Instant::now();
@@ -129,14 +129,14 @@ impl Core {
             while self.copies_for_another(&shard) && started.elapsed() < COPY_PATIENCE {
                 std::thread::sleep(LOOK_EVERY);
             }
-            shard.remove_other_copies(&self.config.disk)?;
+            shard.remove_other_copies(&self.node.config.disk)?;
         }
         Ok(())
     }
 
     /// Whether a mounted shard still reads the manifest that a search used.
     pub(crate) fn still_reads(&self, shard: &MountedShard, seen: &ShardSnapshot) -> bool {
-        if self.mounts.switched.load(Ordering::Acquire) == 0 {
+        if self.switched.load(Ordering::Acquire) == 0 {
             return true;
         }
         let Some(segments) = shard.segments() else {

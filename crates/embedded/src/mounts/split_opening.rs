@@ -16,13 +16,11 @@ use firn_segment::splits::dry_run::{cold, note_fetched};
 use firn_segment::splits::{SplitBytes, open_split};
 use firn_storage::repository::SnapshotSegment;
 use firn_storage::split::PartKind;
-use futures_util::StreamExt;
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use tokio::runtime::Handle;
 
 use super::split_pruning::SplitPruning;
-use super::{Conditions, MountedShard, OpenSplits, SplitKey, key_of, split_sampling};
-use crate::engine::Core;
+use super::{Conditions, MountService, MountedShard, OpenSplits, SplitKey, key_of, split_sampling};
 
 /// Concurrent requests of one search for manifests and footers. The requests of the whole node have a separate limit,
 /// in the object store layer.
@@ -50,7 +48,7 @@ struct Closed {
     deletes: Option<Result<Bytes>>,
 }
 
-impl Core {
+impl MountService {
     /// Loads the manifests of mounted shards that do not have one yet; returns one result per shard. After the timeout
     /// of the search, shards without a manifest get a timeout error.
     pub(crate) fn learn_manifests(&self, shards: &[&Arc<MountedShard>], cancel: &Cancel) -> Result<Vec<Result<()>>> {
@@ -60,15 +58,15 @@ impl Core {
         }
         let learn = |shard: Arc<MountedShard>| async move {
             if shard.known().is_none() {
-                let repository = || self.repository(&shard.store.repository);
-                shard.learn(self.mounts.manifests.get(&shard.store, repository).await?);
+                let repository = || self.repositories.repository(&shard.store.repository);
+                shard.learn(self.manifests.get(&shard.store, repository).await?);
             }
             Ok(())
         };
         let all = stream::iter(shards.iter().map(|shard| learn(Arc::clone(shard))))
             .buffered(REQUESTS_MAX)
             .collect::<Vec<Result<()>>>();
-        match wait_for(self.io()?, cancel, all) {
+        match wait_for(self.repositories.io()?, cancel, all) {
             Err(error) if error.kind() == ErrorKind::Timeout => {
                 let known = |shard: &&Arc<MountedShard>| shard.known().map(drop).ok_or_else(|| error.clone());
                 Ok(shards.iter().map(known).collect())
@@ -93,7 +91,7 @@ impl Core {
             Err(error) if error.kind() == ErrorKind::Timeout => {}
             asked => asked?,
         }
-        let now_ms = self.now_ms();
+        let now_ms = self.node.now_ms();
         let mut segments: HashMap<SplitKey, Result<Arc<Segment>>> = HashMap::new();
         let mut closed: HashMap<SplitKey, Closed> = HashMap::new();
         for (asked, shard) in shards.iter().enumerate() {
@@ -102,12 +100,7 @@ impl Core {
                 if segments.contains_key(&key) || closed.contains_key(&key) {
                     continue;
                 }
-                match self
-                    .mounts
-                    .open
-                    .get(&key, now_ms)
-                    .filter(|_| !split_sampling::is_alike())
-                {
+                match self.open.get(&key, now_ms).filter(|_| !split_sampling::is_alike()) {
                     Some(open) => {
                         segments.insert(key, Ok(open));
                     }
@@ -137,7 +130,7 @@ impl Core {
             })
         };
         let mut closed = split_sampling::leave_out(closed, footer, &mut segments);
-        closed.retain(|key, _| match self.mounts.open.get(key, now_ms) {
+        closed.retain(|key, _| match self.open.get(key, now_ms) {
             Some(open) => {
                 segments.insert(key.clone(), Ok(open));
                 false
@@ -183,7 +176,7 @@ impl Core {
             .iter()
             .map(|(shard, _)| Arc::<str>::from(shard.store.repository.as_str()))
             .map(|name| {
-                let repository = self.repository(&name);
+                let repository = self.repositories.repository(&name);
                 (name, repository)
             })
             .collect();
@@ -214,7 +207,7 @@ impl Core {
                 fetched.push(closed);
             }
         };
-        match wait_for(self.io()?, cancel, all) {
+        match wait_for(self.repositories.io()?, cancel, all) {
             Err(error) if error.kind() == ErrorKind::Timeout => {
                 let came: HashSet<SplitKey> = fetched.iter().map(|closed| closed.key.clone()).collect();
                 let late = keys.into_iter().filter(|key| !came.contains(key));
@@ -227,23 +220,23 @@ impl Core {
 
     fn open_closed(&self, closed: Closed, now_ms: i64) -> Result<Arc<Segment>> {
         let bytes = OpenSplits::bytes_of(&closed.segment);
-        if !self.mounts.open.has_room(bytes) {
+        if !self.open.has_room(bytes) {
             return Err(Error::new(
                 ErrorKind::CircuitBreaking,
                 format!(
                     "[open_splits] Data too large: running searches use as many open splits of mounted indices as \
                      the limit of [{}b] for open splits permits",
-                    self.config.open_splits_bytes_max
+                    self.node.config.open_splits_bytes_max
                 ),
             ));
         }
         let deletes = closed.deletes.transpose().inspect_err(|error| {
             if error.kind() == ErrorKind::Repository {
-                self.mounts.missed.store(true, Ordering::Release);
+                self.missed.store(true, Ordering::Release);
             }
         })?;
         let segment = open_split(&closed.segment.split, closed.bytes, deletes.as_deref())?;
-        Ok(self.mounts.open.put(closed.key, Arc::new(segment), bytes, now_ms))
+        Ok(self.open.put(closed.key, Arc::new(segment), bytes, now_ms))
     }
 }
 

@@ -21,11 +21,12 @@ use firn_storage::repository::{
 };
 
 use super::existing_objects::{ExistingObjects, known};
-use super::running_snapshots::{Running, RunningList};
+use super::running_snapshots::{Running, RunningList, aborted};
+use super::service::SnapshotService;
 use super::status::info_of;
-use super::{Use, Work, aborted, check_operator, status};
-use crate::engine::Core;
-use crate::engine::state::{IndexState, ShardSlot};
+use super::{Use, Work, status};
+use crate::node::state::{IndexState, ShardSlot};
+use crate::operators::check_operator;
 
 /// How often a snapshot may lose objects that it relies on to a sweep before it fails.
 const SWEPT_MAX: usize = 16;
@@ -100,20 +101,20 @@ impl HeldShard {
     }
 }
 
-impl Core {
-    /// Validates a request and adds it to the list of running snapshots; [`Core::make_snapshot`] does the work.
+impl SnapshotService {
+    /// Validates a request and adds it to the list of running snapshots; [`SnapshotService::make_snapshot`] does the work.
     pub(crate) async fn plan_snapshot(&self, ctx: &RequestContext, request: CreateSnapshot) -> Result<Plan> {
         check_operator(ctx)?;
-        let (repository, used) = self.repository_for(&request.repository, Work::Snapshot)?;
+        let (repository, used) = self.repositories.repository_for(&request.repository, Work::Snapshot)?;
         repository.check_writable("create snapshot")?;
-        let start_ms = self.now_ms();
+        let start_ms = self.node.now_ms();
         let name = resolve_date_math(&request.name, start_ms)?;
         validate_snapshot_name(&request.repository, &name)?;
         if repository.state().await?.snapshots.contains_key(&name) {
             let why = "snapshot with the same name already exists";
             return Err(invalid_snapshot_name(&request.repository, &name, why));
         }
-        let state = self.state();
+        let state = self.node.state();
         let resolved = resolve(
             &request.target.expression,
             request.target.options,
@@ -171,19 +172,19 @@ impl Core {
             // Before the snapshot leaves the list of running ones. A cancelled snapshot is not a failed one: its
             // canceller wanted that.
             if !plan.running.cancel.is_cancelled() {
-                self.repositories.failed.note(&plan.running, error, self.now_ms());
+                self.repositories.failed.note(&plan.running, error, self.node.now_ms());
             }
         }
         made
     }
 
     fn make(&self, plan: &mut Plan) -> Result<SnapshotInfo> {
-        let io = self.io()?;
+        let io = self.repositories.io()?;
         let repository = Arc::clone(&plan.repository);
         let repository = &repository;
         let writing = io.block_on(repository.begin_writing())?;
         let made = self.make_while_writing(plan, &writing);
-        if made.is_err() && !self.is_closing() {
+        if made.is_err() && !self.node.is_closing() {
             // Best effort: the next snapshot removes the objects that remain now.
             let cleaned = io.block_on(async {
                 repository.end_writing(writing).await?;
@@ -203,7 +204,7 @@ impl Core {
     }
 
     fn make_while_writing(&self, plan: &mut Plan, writing: &Writing) -> Result<SnapshotInfo> {
-        let io = self.io()?;
+        let io = self.repositories.io()?;
         let mut held = self.hold(plan)?;
         let plan = &*plan;
         let (repository, running) = (&plan.repository, &plan.running);
@@ -254,7 +255,7 @@ impl Core {
 
     /// Returns the current metadata of the indices: writes since the request may have added fields to the mappings.
     fn metadata_of(&self, indices: &[Arc<IndexState>]) -> Vec<Arc<IndexMetadata>> {
-        let state = self.state();
+        let state = self.node.state();
         let newest = |index: &Arc<IndexState>| match state.index(&index.name) {
             Ok(own) if own.metadata.uuid == index.metadata.uuid => Arc::clone(&own.metadata),
             // The index was deleted after its shards were held.
@@ -282,7 +283,7 @@ impl Core {
     /// is an error.
     fn is_gone(&self, plan: &Plan, index: &IndexState) -> Result<bool> {
         let target = &plan.running.request.target;
-        match self.check_wanted(index) {
+        match self.node.check_wanted(index) {
             Err(error) if error.kind() == ErrorKind::IndexNotFound => {
                 let is_missed = target.expression.iter().any(|name| **name == *index.name);
                 match is_missed && !target.options.ignore_unavailable {
@@ -357,7 +358,7 @@ impl Core {
             }
             // The request that opened the index is about to open the shard too. If that fails, the shard holds the
             // error.
-            let _ = self.open_shard(index, slot);
+            let _ = self.opener.open_shard(index, slot);
             frozen = slot.on_shard(freeze);
         }
         frozen
@@ -367,7 +368,7 @@ impl Core {
     /// held, and serves no requests.
     fn freeze_closed(&self, index: &IndexState, slot: &ShardSlot) -> Result<Option<Frozen>> {
         let _exclusive = slot.opening.lock();
-        match self.check_wanted(index) {
+        match self.node.check_wanted(index) {
             Ok(()) => return Ok(None),
             Err(error) if error.kind() == ErrorKind::IndexClosed => {}
             Err(error) => return Err(error),
@@ -378,7 +379,7 @@ impl Core {
         }
         // Two shards must never write to the same files.
         slot.end_retired();
-        let shard = self.open_files_of(index, slot.number)?;
+        let shard = self.opener.open_files_of(index, slot.number)?;
         let frozen = freeze(&shard);
         let closed = shard.close();
         shard.quiesce();
@@ -439,9 +440,9 @@ impl Core {
         segments: &[FrozenSegment],
         known: &mut ExistingObjects,
     ) -> Result<ShardManifest> {
-        let io = self.io()?;
+        let io = self.repositories.io()?;
         let (running, repository) = (&plan.running, &plan.repository);
-        let start_ms = self.now_ms();
+        let start_ms = self.node.now_ms();
         let is_new = |segment: &&FrozenSegment| !known.splits.contains_key(&segment.id());
         let new: Vec<u64> = segments.iter().filter(is_new).map(FrozenSegment::size_bytes).collect();
         running.note(&shard.index.name, shard.number, |status| {
@@ -474,7 +475,7 @@ impl Core {
         }
         running.note(&shard.index.name, shard.number, |status| {
             status.stage = ShardStage::Finalize;
-            status.time_ms = (self.now_ms() - start_ms).max(0) as u64;
+            status.time_ms = (self.node.now_ms() - start_ms).max(0) as u64;
         });
         Ok(ShardManifest {
             shard: shard.number,
@@ -493,7 +494,7 @@ impl Core {
         shards: &BTreeMap<String, Vec<ShardManifest>>,
         known: &ExistingObjects,
     ) -> Result<SnapshotManifest> {
-        let io = self.io()?;
+        let io = self.repositories.io()?;
         let running = &plan.running;
         let mut indices = BTreeMap::new();
         for (index, metadata) in plan.indices.iter().zip(metadata) {
@@ -542,7 +543,7 @@ impl Core {
             uuid: running.uuid.clone(),
             firn: env!("CARGO_PKG_VERSION").to_owned(),
             start_ms: running.start_ms,
-            end_ms: self.now_ms(),
+            end_ms: self.node.now_ms(),
             outcome: match missing.is_empty() {
                 true => SnapshotOutcome::Success,
                 false => SnapshotOutcome::Partial,

@@ -17,10 +17,9 @@ use firn_storage::repository::{Repository, ShardManifest};
 use firn_storage::split::{SplitFilter, SplitRef, pages};
 use futures_util::{StreamExt, stream};
 
-use super::GoOn;
 use super::create::Scratch;
 use super::existing_objects::ExistingObjects;
-use crate::engine::Core;
+use super::service::{GoOn, SnapshotService};
 
 /// Tables that an index names. If there would be more, all its splits go into a new table.
 const TABLES_MAX: usize = 8;
@@ -38,7 +37,7 @@ const WRITE_BUFFER_BYTES: usize = 1 << 20;
 /// Splits without a table, with the indices that hold them.
 type UncoveredSplits<'a> = BTreeMap<ObjectId, (&'a SplitRef, BTreeSet<&'a str>)>;
 
-impl Core {
+impl SnapshotService {
     /// Finds the tables that the indices can name, records them in `known`, and writes the missing ones.
     pub(super) fn make_tables(
         &self,
@@ -94,7 +93,7 @@ impl Core {
         for table in tables {
             let open = FilterTable::open(cache, Arc::clone(repository.store()), &table);
             // A table that cannot be read now is written again.
-            let Ok(open) = self.io()?.block_on(open) else {
+            let Ok(open) = self.repositories.io()?.block_on(open) else {
                 continue;
             };
             let before = covered.len();
@@ -117,15 +116,18 @@ impl Core {
     ) -> Result<FilterTableRef> {
         let scratch = || {
             Scratch::new(
-                &self.config.disk,
-                &self.config.path_data,
+                &self.node.config.disk,
+                &self.node.config.path_data,
                 &self.repositories.fresh_uuid(),
             )
         };
-        self.disk_watch.check(repository.name())?;
+        self.devices.hot.check(repository.name())?;
         let (read, written) = (scratch()?, scratch()?);
-        let groups = self.io()?.block_on(read_filters(repository, splits, read.create()?))?;
-        let file = self.config.disk.open_random(&read.path)?;
+        let groups = self
+            .repositories
+            .io()?
+            .block_on(read_filters(repository, splits, read.create()?))?;
+        let file = self.node.config.disk.open_random(&read.path)?;
         let out = BufWriter::with_capacity(WRITE_BUFFER_BYTES, written.create()?);
         let mut writer = TableWriter::new(out, splits.keys().copied().collect());
         for ((field, slices), places) in &groups {
@@ -138,7 +140,9 @@ impl Core {
         let (out, table) = writer.finish()?;
         drop(out);
         let key = table.key();
-        self.io()?.block_on(repository.store().upload(&key, &written.file()))?;
+        self.repositories
+            .io()?
+            .block_on(repository.store().upload(&key, &written.file()))?;
         Ok(table)
     }
 }

@@ -21,8 +21,8 @@ use serde_json::{Map, Value};
 use super::Work;
 use super::repository_leases::{Changing, Removal};
 use super::select::select;
+use super::service::SnapshotService;
 use super::status::{info_of, status_of};
-use crate::engine::Core;
 
 /// How often a lookup of snapshots is repeated while other writers delete them.
 const FIND_TRIES: usize = 5;
@@ -30,7 +30,7 @@ const FIND_TRIES: usize = 5;
 /// Manifests of the committed snapshots that a list of names matches.
 type Found = Vec<SnapshotManifest>;
 
-impl Core {
+impl SnapshotService {
     /// Validates and registers a repository. Opening the store validates its settings.
     pub(crate) async fn register(&self, request: PutRepository) -> Result<()> {
         validate_repository_name(&request.name)?;
@@ -47,7 +47,7 @@ impl Core {
             settings,
             uuid: None,
         };
-        let before = self.state().metadata.repositories.get(&request.name).cloned();
+        let before = self.node.state().metadata.repositories.get(&request.name).cloned();
         let is_same =
             |before: &Arc<RepositoryMetadata>| before.kind == metadata.kind && before.settings == metadata.settings;
         // A repeated registration with the same settings does not conflict with running work.
@@ -56,6 +56,7 @@ impl Core {
             false => Some(self.repositories.uses.change(&request.name)?),
         };
         let repository = self
+            .repositories
             .open_repository(&request.name, Arc::new(metadata.clone()))?
             .repository;
         if request.verify && !repository.is_readonly() {
@@ -73,7 +74,7 @@ impl Core {
             repository: metadata,
         };
         // The command waits for the disk.
-        tokio::task::block_in_place(|| self.execute(command)).map(|_| ())
+        tokio::task::block_in_place(|| self.commands.execute(command)).map(|_| ())
     }
 
     /// Writes a test object to a repository and reads it back.
@@ -84,7 +85,7 @@ impl Core {
 
     /// Measures the store of a repository and checks that it keeps the guarantees that firn relies on.
     pub(crate) async fn analyze(&self, request: AnalyzeRepository) -> Result<Map<String, Value>> {
-        let (repository, _used) = self.repository_for(&request.name, Work::Analysis)?;
+        let (repository, _used) = self.repositories.repository_for(&request.name, Work::Analysis)?;
         repository.check_writable("analyze repository")?;
         let options = AnalyzeOptions {
             blob_count: request.blob_count,
@@ -100,7 +101,7 @@ impl Core {
 
     /// Returns the registered repositories that match the names.
     pub(crate) fn registered(&self, names: &[String]) -> Result<Vec<Registered>> {
-        let state = self.state();
+        let state = self.node.state();
         let existing = &state.metadata.repositories;
         let (found, missing) = select(names, existing.keys().map(String::as_str));
         if let Some(missing) = missing.first() {
@@ -127,7 +128,8 @@ impl Core {
         let names: Vec<String> = found.into_iter().map(|repository| repository.name).collect();
         let uses = &self.repositories.uses;
         let _changing: Vec<Changing> = names.iter().map(|name| uses.change(name)).collect::<Result<_>>()?;
-        self.execute(Command::DeleteRepositories { names: names.clone() })?;
+        self.commands
+            .execute(Command::DeleteRepositories { names: names.clone() })?;
         let mut open = self.repositories.open.lock();
         names.iter().for_each(|name| {
             open.remove(name);
@@ -143,7 +145,7 @@ impl Core {
         names: &[String],
         ignore_unavailable: bool,
     ) -> Result<Vec<SnapshotInfo>> {
-        let opened = self.repository(repository)?;
+        let opened = self.repositories.repository(repository)?;
         let running = self.repositories.running_in(repository);
         let mut infos: Vec<SnapshotInfo> = Vec::new();
         if names == ["_current"] {
@@ -169,12 +171,12 @@ impl Core {
         names: &[String],
         ignore_unavailable: bool,
     ) -> Result<Vec<SnapshotStatus>> {
-        let now_ms = self.now_ms();
+        let now_ms = self.node.now_ms();
         let Some(repository) = repository else {
             let running = self.repositories.running.0.lock();
             return Ok(running.iter().map(|running| running.status(now_ms)).collect());
         };
-        let opened = self.repository(repository)?;
+        let opened = self.repositories.repository(repository)?;
         let running = self.repositories.running_in(repository);
         if names.is_empty() || names == ["_current"] {
             return Ok(running.iter().map(|running| running.status(now_ms)).collect());
@@ -274,7 +276,7 @@ impl Core {
 
     /// Deletes snapshots. Running ones are cancelled first.
     pub(crate) async fn remove_snapshots(&self, repository: &str, names: &[String]) -> Result<()> {
-        let (opened, _used) = self.repository_for(repository, Work::Deletion)?;
+        let (opened, _used) = self.repositories.repository_for(repository, Work::Deletion)?;
         opened.check_writable("delete snapshots")?;
         let running = self.repositories.running_in(repository);
         let state = opened.state().await?;
@@ -325,7 +327,7 @@ impl Core {
         });
         // Before the check of mounts, so that a mount that starts from now on is refused.
         let removal = self.repositories.uses.take(ids.collect(), Work::Deletion)?;
-        for index in self.state().metadata.indices.values() {
+        for index in self.node.state().metadata.indices.values() {
             let Some(store) = &index.settings.snapshot else {
                 continue;
             };
@@ -348,7 +350,7 @@ impl Core {
 
     /// Removes objects that no snapshot needs.
     pub(crate) async fn clean_up(&self, repository: &str) -> Result<CleanupOutcome> {
-        let (repository, _used) = self.repository_for(repository, Work::Cleanup)?;
+        let (repository, _used) = self.repositories.repository_for(repository, Work::Cleanup)?;
         let Swept { objects, bytes } = repository.cleanup().await?;
         Ok(CleanupOutcome {
             deleted_objects: objects,
@@ -359,7 +361,7 @@ impl Core {
     /// Runs the cleanup, and then clears the shared region cache, which may hold removed objects. Returns the number of
     /// objects that the cleanup skipped because they are newer than a running write; if there are any, the cache stays.
     pub(crate) async fn remove_leftovers(&self, repository: &str) -> Result<u64> {
-        let (repository, _used) = self.repository_for(repository, Work::Cleanup)?;
+        let (repository, _used) = self.repositories.repository_for(repository, Work::Cleanup)?;
         let (_, young) = repository.cleanup_and_count().await?;
         // The process that left the objects may have read them through the cache.
         if let (0, Ok(regions)) = (young, self.mounts.regions()) {
@@ -372,17 +374,19 @@ impl Core {
 
     /// Clones some indices of a snapshot into a new snapshot.
     pub(crate) async fn clone_one(&self, request: CloneSnapshot) -> Result<()> {
-        let (repository, _used) = self.repository_for(&request.repository, Work::Clone)?;
+        let (repository, _used) = self.repositories.repository_for(&request.repository, Work::Clone)?;
         repository.check_writable("clone snapshot")?;
         validate_snapshot_name(&request.repository, &request.target)?;
         let state = repository.state().await?;
-        let _reading = self.read_snapshot(&repository, &state, &request.source, Work::Clone)?;
-        let (uuid, start_ms) = (self.repositories.fresh_uuid(), self.now_ms());
+        let _reading = self
+            .repositories
+            .read_snapshot(&repository, &state, &request.source, Work::Clone)?;
+        let (uuid, start_ms) = (self.repositories.fresh_uuid(), self.node.now_ms());
         repository
             .clone_snapshot(&request.source, |source| {
                 let mut clone = clone_of(source, &request)?;
                 clone.uuid.clone_from(&uuid);
-                (clone.start_ms, clone.end_ms) = (start_ms, self.now_ms());
+                (clone.start_ms, clone.end_ms) = (start_ms, self.node.now_ms());
                 Ok(clone)
             })
             .await

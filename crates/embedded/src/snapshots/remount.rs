@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use firn_engine::snapshot::RestoreSnapshot;
-use firn_model::metadata::IndexMetadata;
 use firn_model::settings::SnapshotStore;
-use firn_model::{Error, ErrorKind, Result};
+use firn_model::{ErrorKind, Result};
 use firn_storage::repository::Repository;
 
-use crate::engine::Core;
+use super::service::SnapshotService;
 use crate::mounts::MountedIndex;
 
 /// Snapshot that a restored index reads.
@@ -21,27 +20,7 @@ pub(super) struct Origin {
     pub(super) manifest: Arc<MountedIndex>,
 }
 
-/// Refuses to mount an index that was itself mounted when the snapshot was made: the snapshot holds none of its events.
-/// The text is that of Elasticsearch.
-pub(crate) fn check_holds_events(index: &IndexMetadata, from: &SnapshotStore) -> Result<()> {
-    let Some(origin) = &index.settings.snapshot else {
-        return Ok(());
-    };
-    Err(Error::illegal_argument(format!(
-        "index [{}] in snapshot [{}/{}:{}] is a snapshot of a searchable snapshot index backed by index [{}] in snapshot \
-         [{}/{}:{}] and cannot be mounted; did you mean to restore it instead?",
-        from.index,
-        from.repository,
-        from.repository_uuid,
-        from.snapshot,
-        origin.index,
-        origin.repository,
-        origin.repository_uuid,
-        origin.snapshot,
-    )))
-}
-
-impl Core {
+impl SnapshotService {
     /// Finds the origin of a mounted index that is to be restored. Sends a request to the repository, because a cached
     /// manifest does not prove that the snapshot still exists.
     pub(super) async fn origin(&self, request: &RestoreSnapshot, name: &str, store: &SnapshotStore) -> Result<Origin> {
@@ -65,7 +44,7 @@ impl Core {
     /// Returns the repositories that may be the origin: the one with the stored name first, then others with the stored
     /// uuid.
     fn repositories_of(&self, store: &SnapshotStore) -> Result<Vec<Arc<Repository>>> {
-        let state = self.state();
+        let state = self.node.state();
         let registered = &state.metadata.repositories;
         let has_uuid = |uuid: Option<&str>| uuid.is_some_and(|uuid| uuid == store.repository_uuid);
         let others = registered
@@ -74,7 +53,7 @@ impl Core {
             .map(|(name, _)| name);
         let named = registered.get_key_value(&store.repository).map(|(name, _)| name);
         let names = named.into_iter().chain(others);
-        names.map(|name| self.repository(name)).collect()
+        names.map(|name| self.repositories.repository(name)).collect()
     }
 
     /// Returns the origin in a repository; `None`: this is not the repository that the index was mounted from.
@@ -88,7 +67,7 @@ impl Core {
             ..store.clone()
         };
         let (_, manifest) = self.mounts.manifests.fetch(&store, repository).await?;
-        self.switch_mounts(&store, &manifest, Duration::ZERO);
+        self.mounts.switch_mounts(&store, &manifest, Duration::ZERO);
         Ok(Some(Origin { store, manifest }))
     }
 }

@@ -19,10 +19,10 @@ use firn_storage::split::SplitRef;
 
 use super::create::Scratch;
 use super::existing_objects::known;
+use super::service::SnapshotService;
 use super::{Use, Work};
-use crate::engine::Core;
-use crate::engine::state::{IndexState, ShardSlot};
-use crate::ticker::Lowered;
+use crate::background::Lowered;
+use crate::node::state::{IndexState, ShardSlot};
 
 /// Splits by the id of their segment, each with its repository.
 #[derive(Default)]
@@ -32,26 +32,51 @@ struct Found {
     _used: Vec<Use>,
 }
 
-impl Core {
+/// Replaces the generation for a shard that cannot be opened.
+const NOT_OPEN: u64 = u64::MAX;
+
+impl SnapshotService {
+    /// Counts damage of a shard that is new since the last check, and starts its repair.
+    pub(crate) fn watch_damage(self: &Arc<Self>, index: &Arc<IndexState>, slot: &Arc<ShardSlot>) {
+        // The shard is being opened or repaired; the next check sees the result.
+        if slot.repairing.load(Ordering::Acquire) || slot.opening.try_lock().is_none() {
+            return;
+        }
+        let damaged: Vec<u64> = match slot.shard() {
+            Ok(shard) => shard.damage().into_iter().map(|(generation, _)| generation).collect(),
+            Err(error) if error.kind() == ErrorKind::ShardDamaged => vec![NOT_OPEN],
+            Err(_) => return,
+        };
+        let mut known = slot.damaged.lock();
+        let new = damaged.iter().filter(|generation| !known.contains(generation)).count();
+        self.damage.found.fetch_add(new as u64, Ordering::Relaxed);
+        known.retain(|generation| damaged.contains(generation));
+        known.extend(&damaged);
+        drop(known);
+        if !damaged.is_empty() {
+            self.repair_in_background(index, slot);
+        }
+    }
+
     /// Queues the repair of a damaged shard, unless the repair is queued already or failed recently (backoff).
     pub(crate) fn repair_in_background(self: &Arc<Self>, index: &Arc<IndexState>, slot: &Arc<ShardSlot>) {
-        let has_repository = !self.state().metadata.repositories.is_empty() && self.io().is_ok();
+        let has_repository = !self.node.state().metadata.repositories.is_empty() && self.repositories.io().is_ok();
         if !has_repository || !slot.repair_backoff.is_over(Instant::now()) {
             return;
         }
         if slot.repairing.swap(true, Ordering::AcqRel) {
             return;
         }
-        let (core, index, shared) = (Arc::clone(self), Arc::clone(index), Arc::clone(slot));
-        let queued = self.snapshot_pool.spawn(&Flow::node(), move || {
+        let (service, index, shared) = (Arc::clone(self), Arc::clone(index), Arc::clone(slot));
+        let queued = self.pools.snapshot.spawn(&Flow::node(), move || {
             let _lowered = Lowered(&shared.repairing);
-            let repaired = core.repair(&index, &shared);
+            let repaired = service.repair(&index, &shared);
             shared.repair_backoff.note(repaired.is_ok(), Instant::now());
             let (index, shard) = (&*index.name, shared.number);
             match repaired {
                 Ok(0) => {}
                 Ok(segments) => {
-                    core.damage.repaired.fetch_add(segments, Ordering::Relaxed);
+                    service.damage.repaired.fetch_add(segments, Ordering::Relaxed);
                     tracing::info!(index, shard, segments, "repaired the shard from a snapshot");
                 }
                 Err(error) => tracing::error!(index, shard, %error, "cannot repair the shard"),
@@ -83,16 +108,16 @@ impl Core {
                 continue;
             };
             let scratch = Scratch::new(
-                &self.config.disk,
-                &self.config.path_data,
+                &self.node.config.disk,
+                &self.node.config.path_data,
                 &self.repositories.fresh_uuid(),
             )?;
             let wanted = SnapshotSegment {
                 split: split.clone(),
                 deletes: None,
             };
-            self.download(repository, &wanted, &scratch.path, &|_| {}, &|| self.check_open())?;
-            let object = self.config.disk.map(&scratch.path)?;
+            self.download(repository, &wanted, &scratch.path, &|_| {}, &|| self.node.check_open())?;
+            let object = self.node.config.disk.map(&scratch.path)?;
             scratches.push(scratch);
             replacements.push(Replacement {
                 generation: *generation,
@@ -119,7 +144,7 @@ impl Core {
         match slot.shard() {
             Err(error) if error.kind() == ErrorKind::ShardDamaged => {
                 let config = self.wanted_config(index, slot)?;
-                Shard::find_damaged(&config, &|| self.check_open())
+                Shard::find_damaged(&config, &|| self.node.check_open())
             }
             // The next attempt comes soon.
             _ => Ok(Vec::new()),
@@ -127,20 +152,21 @@ impl Core {
     }
 
     fn wanted_config(&self, index: &IndexState, slot: &ShardSlot) -> Result<firn_shard::ShardConfig> {
-        self.check_wanted(index)?;
-        self.config_of(index, slot.number)
+        self.node.check_wanted(index)?;
+        self.node.config_of(index, slot.number)
     }
 
     /// Searches the newest snapshot of each repository that holds the index.
     fn find_splits(&self, index: &str, wanted: &[(u64, &String)]) -> Result<Found> {
         let mut found = Found::default();
-        let names: Vec<String> = self.state().metadata.repositories.keys().cloned().collect();
+        let names: Vec<String> = self.node.state().metadata.repositories.keys().cloned().collect();
         for name in names {
-            self.check_open()?;
+            self.node.check_open()?;
             let looked = self
+                .repositories
                 .repository_for(&name, Work::Restore)
                 .and_then(|(repository, used)| {
-                    let io = self.io()?;
+                    let io = self.repositories.io()?;
                     let state = io.block_on(repository.state())?;
                     let known = io.block_on(known(&repository, &state, std::iter::once(index.to_owned())))?;
                     Ok((repository, used, known.splits))
@@ -177,10 +203,10 @@ impl Core {
             }
             match replacements.is_empty() {
                 true => Ok(()),
-                false => Shard::replace_segments(&config, replacements, &|| self.check_open()),
+                false => Shard::replace_segments(&config, replacements, &|| self.node.check_open()),
             }
         };
-        let opened = self.open_shard(index, slot);
+        let opened = self.opener.open_shard(index, slot);
         exchanged.and(opened)
     }
 }

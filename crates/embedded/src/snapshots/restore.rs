@@ -18,16 +18,15 @@ use firn_storage::repository::{
     IndexManifest, Repository, ShardManifest, SnapshotEntry, SnapshotManifest, SnapshotSegment,
 };
 use firn_storage::split::pages;
-use futures_util::StreamExt;
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use regex::Regex;
 
+use super::Work;
 use super::create::{Scratch, is_mounted};
 use super::restores::{IndexRestore, Listed, Restoring, with_restored};
 use super::select::select;
-use super::{GoOn, Work};
+use super::service::{GoOn, SnapshotService};
 use crate::data_folder::RecordState;
-use crate::engine::Core;
 use crate::mounts::MountedIndex;
 
 /// Bytes that one request reads of a split.
@@ -62,17 +61,19 @@ struct Plan {
     global: Option<Box<GlobalState>>,
 }
 
-impl Core {
+impl SnapshotService {
     /// Restores a snapshot. Blocks until it ends, so the caller must be on a thread that may block.
     pub(crate) fn restore(&self, request: &RestoreSnapshot, go_on: GoOn<'_>) -> Result<Restored> {
-        let (repository, _used) = self.repository_for(&request.repository, Work::Restore)?;
-        let state = self.io()?.block_on(repository.state())?;
-        let (entry, _reading) = self.read_snapshot(&repository, &state, &request.snapshot, Work::Restore)?;
+        let (repository, _used) = self.repositories.repository_for(&request.repository, Work::Restore)?;
+        let state = self.repositories.io()?.block_on(repository.state())?;
+        let (entry, _reading) =
+            self.repositories
+                .read_snapshot(&repository, &state, &request.snapshot, Work::Restore)?;
         let plan = self.plan_restore(&repository, &entry, request)?;
         let mut made = Vec::new();
         let result = self.restore_planned(&repository, request, &plan, go_on, &mut made);
         if result.is_err() {
-            made.iter().for_each(|uuid| self.factory.remove(uuid));
+            made.iter().for_each(|uuid| self.node.factory.remove(uuid));
             self.repositories.restores.forget(&made);
         }
         result?;
@@ -106,20 +107,24 @@ impl Core {
             .map(|(index, manifest)| {
                 made.push(index.uuid.clone());
                 let restores = &self.repositories.restores;
-                (index, manifest, restores.begin(index, manifest, from, self.now_ms()))
+                (
+                    index,
+                    manifest,
+                    restores.begin(index, manifest, from, self.node.now_ms()),
+                )
             })
             .collect();
         let parts = begun.iter().map(|(_, _, progress)| Arc::clone(progress)).collect();
         let _listed = self.list_restore(request, plan, parts)?;
         for (index, manifest, progress) in begun {
-            self.factory.write_record(index, RecordState::Restoring)?;
+            self.node.factory.write_record(index, RecordState::Restoring)?;
             for shard in &manifest.shards {
-                let config = self.factory.shard_config(index, shard.shard)?;
+                let config = self.node.factory.shard_config(index, shard.shard)?;
                 self.restore_shard(repository, &config, shard, &progress, go_on)?;
-                progress.done(shard.shard, self.now_ms());
+                progress.done(shard.shard, self.node.now_ms());
             }
         }
-        self.execute(EmbeddedCommand::AddIndices {
+        self.commands.execute(EmbeddedCommand::AddIndices {
             indices: plan.indices.iter().map(|(index, _)| Arc::clone(index)).collect(),
             data_streams: plan.data_streams.clone(),
             global: plan.global.clone(),
@@ -142,10 +147,10 @@ impl Core {
         );
         let restores = &self.repositories.restores;
         // No command may run between the check and the entry in the list.
-        let _commands = self.commands.lock();
+        let _commands = self.commands.serial.lock();
         let others = restores.not_shown();
-        let metadata = &self.state().metadata;
-        let now_ms = self.now_ms();
+        let metadata = &self.node.state().metadata;
+        let now_ms = self.node.now_ms();
         let with_others = with_restored(metadata, &others, now_ms);
         with_others
             .as_ref()
@@ -166,21 +171,21 @@ impl Core {
         let mut segments = Vec::with_capacity(shard.segments.len());
         for segment in &shard.segments {
             go_on()?;
-            self.disk_watch.check(&config.index)?;
+            self.devices.hot.check(&config.index)?;
             let deletes = match &segment.deletes {
-                Some(deletes) => Some(self.io()?.block_on(repository.deletes(deletes))?),
+                Some(deletes) => Some(self.repositories.io()?.block_on(repository.deletes(deletes))?),
                 None => None,
             };
             // The file is deleted at the end of this function; pages that are still mapped stay readable.
             let scratch = Scratch::new(
-                &self.config.disk,
-                &self.config.path_data,
+                &self.node.config.disk,
+                &self.node.config.path_data,
                 &self.repositories.fresh_uuid(),
             )?;
             let came = |bytes| progress.came(shard.shard, bytes);
             self.download(repository, segment, &scratch.path, &came, go_on)?;
             progress.file_came(shard.shard);
-            let object = self.config.disk.map(&scratch.path)?;
+            let object = self.node.config.disk.map(&scratch.path)?;
             segments.push(RestoredSegment {
                 bytes: Arc::new(WholeSplit::new(object, segment.split.salt)),
                 split: segment.split.clone(),
@@ -201,9 +206,9 @@ impl Core {
         go_on: GoOn<'_>,
     ) -> Result<()> {
         let (key, len) = (segment.split.key(), segment.split.len);
-        let store = self.restore_store(repository.name())?;
-        let file = self.config.disk.create_append(path)?;
-        self.io()?.block_on(async {
+        let store = self.repositories.restore_store(repository.name())?;
+        let file = self.node.config.disk.create_append(path)?;
+        self.repositories.io()?.block_on(async {
             let starts = (0..len).step_by(READ_BYTES as usize);
             let parts = stream::iter(starts)
                 .map(|start| store.read(&key, start..len.min(start + READ_BYTES)))
@@ -236,15 +241,17 @@ impl Core {
     /// Fails if a snapshot cannot be restored in the current state. Returns whether it has indices to restore. Blocks
     /// while the repository is read.
     pub(crate) fn check_restore(&self, request: &RestoreSnapshot) -> Result<bool> {
-        let repository = self.repository(&request.repository)?;
-        let state = self.io()?.block_on(repository.state())?;
-        let (entry, _reading) = self.read_snapshot(&repository, &state, &request.snapshot, Work::Restore)?;
+        let repository = self.repositories.repository(&request.repository)?;
+        let state = self.repositories.io()?.block_on(repository.state())?;
+        let (entry, _reading) =
+            self.repositories
+                .read_snapshot(&repository, &state, &request.snapshot, Work::Restore)?;
         let plan = self.plan_restore(&repository, &entry, request)?;
         Ok(!plan.indices.is_empty())
     }
 
     fn plan_restore(&self, repository: &Repository, entry: &SnapshotEntry, request: &RestoreSnapshot) -> Result<Plan> {
-        let io = self.io()?;
+        let io = self.repositories.io()?;
         let manifest = io.block_on(repository.manifest(entry))?;
         let rename = Rename::new(request)?;
         let wanted = wanted(&manifest, request)?;
@@ -267,7 +274,7 @@ impl Core {
         let manifests = io.block_on(repository.index_manifests(entries));
         let mut indices = Vec::new();
         let mut origins = Vec::new();
-        let state = self.state();
+        let state = self.node.state();
         let mut names = BTreeSet::new();
         for (_, read) in manifests {
             let read = read?;

@@ -29,12 +29,12 @@ use firn_storage::repository::{
 };
 use firn_storage::split::SplitRef;
 
+use super::Work;
 use super::create::ScratchFolder;
 use super::existing_objects::ExistingObjects;
 use super::rewrite_memo::RewrittenSplit;
+use super::service::{GoOn, SnapshotService};
 use super::tenant::holds;
-use super::{GoOn, Work};
-use crate::engine::Core;
 
 /// Write buffer of a split file, in bytes.
 const WRITE_BUFFER_BYTES: usize = 1 << 20;
@@ -65,7 +65,7 @@ struct RewrittenSnapshotContent {
     outcome: RewrittenSnapshot,
 }
 
-impl Core {
+impl SnapshotService {
     /// Removes a tenant's events from a snapshot of a writable repository. A snapshot without such events stays
     /// unchanged. Fails with [`ErrorKind::SnapshotInProgress`] while the snapshot is read or removed. Blocks until it
     /// ends, so the caller must be on a thread that may block.
@@ -75,15 +75,15 @@ impl Core {
         repository: &str,
         snapshot: &str,
     ) -> Result<RewrittenSnapshot> {
-        let (repository, _used) = self.repository_for(repository, Work::Rewriting)?;
+        let (repository, _used) = self.repositories.repository_for(repository, Work::Rewriting)?;
         repository.check_writable("remove events from snapshots")?;
         let place = Place {
             repository: &repository,
             snapshot,
             tenant,
-            go_on: &|| self.check_open(),
+            go_on: &|| self.node.check_open(),
         };
-        let io = self.io()?;
+        let io = self.repositories.io()?;
         self.repositories.rewritten.lock().begin(tenant, repository.name());
         let writing = io.block_on(repository.begin_writing())?;
         let outcome = self.rewrite_snapshot(&place, writing.basis.clone());
@@ -94,7 +94,7 @@ impl Core {
     }
 
     fn rewrite_snapshot(&self, place: &Place<'_>, mut basis: WriteDependencies) -> Result<RewrittenSnapshot> {
-        let io = self.io()?;
+        let io = self.repositories.io()?;
         let (repository, snapshot) = (place.repository, place.snapshot);
         let missing = || snapshot_missing(repository.name(), snapshot);
         let entry = basis.state().snapshots.get(snapshot).ok_or_else(missing)?.clone();
@@ -108,13 +108,13 @@ impl Core {
             };
             (place.go_on)()?;
             let manifest = io.block_on(repository.put_snapshot(&made.manifest))?;
-            self.forget_manifests(&entry.uuid)?;
+            self.mounts.forget_manifests(&entry.uuid)?;
             match io.block_on(repository.replace_snapshot(&entry, manifest, &made.needed, &basis))? {
                 Replaced::Committed(new) => {
                     let mut rewritten = self.repositories.rewritten.lock();
                     rewritten.committed(&made.replaced, made.tables, &new);
                     drop(rewritten);
-                    self.reread_mounts(&entry.uuid, READERS_PATIENCE)?;
+                    self.mounts.reread_mounts(&entry.uuid, READERS_PATIENCE)?;
                     let swept = io.block_on(repository.sweep_replaced(entry))?;
                     return Ok(RewrittenSnapshot {
                         removed_bytes: swept.bytes,
@@ -147,7 +147,7 @@ impl Core {
         before: &SnapshotManifest,
         state: &State,
     ) -> Result<Option<RewrittenSnapshotContent>> {
-        let io = self.io()?;
+        let io = self.repositories.io()?;
         let mut made = RewrittenSnapshotContent {
             manifest: before.clone(),
             needed: HashSet::new(),
@@ -239,7 +239,7 @@ impl Core {
         let Some(split) = rewritten.left else {
             return Ok(None);
         };
-        let io = self.io()?;
+        let io = self.repositories.io()?;
         let Some(deletes) = &segment.deletes else {
             return Ok(Some(SnapshotSegment { split, deletes: None }));
         };
@@ -271,6 +271,7 @@ impl Core {
             let objects = known.left.iter().map(|left| (left.key(), left.len));
             let is_there = is_named
                 || self
+                    .repositories
                     .io()?
                     .block_on(place.repository.lacking(objects.collect()))?
                     .is_empty();
@@ -315,20 +316,20 @@ impl Core {
         let split = &segment.split;
         self.check_scratch_room(&index.name, split.len.max(split.segment_bytes) * SCRATCH_FACTOR)?;
         let folder = ScratchFolder::new(
-            &self.config.disk,
-            &self.config.path_data,
+            &self.node.config.disk,
+            &self.node.config.path_data,
             &self.repositories.fresh_uuid(),
         )?;
         let object = folder.path.join("object");
         self.download(place.repository, segment, &object, &|_| (), place.go_on)?;
         let restored = RestoredSegment {
-            bytes: Arc::new(WholeSplit::new(self.config.disk.map(&object)?, split.salt)),
+            bytes: Arc::new(WholeSplit::new(self.node.config.disk.map(&object)?, split.salt)),
             split: split.clone(),
             deletes: None,
         };
         let config = ShardConfig {
             dir: folder.path.join("shard"),
-            ..self.factory.shard_config(index, shard)?
+            ..self.node.factory.shard_config(index, shard)?
         };
         let Some(without) = Shard::without_tenant(config, restored, place.tenant, place.go_on)? else {
             return Ok(None);
@@ -344,12 +345,14 @@ impl Core {
     }
 
     fn upload_left(&self, place: &Place<'_>, left: &FrozenSegment, path: &Path) -> Result<SplitRef> {
-        let mut out = BufWriter::with_capacity(WRITE_BUFFER_BYTES, AppendWriter::create(&*self.config.disk, path)?);
+        let mut out =
+            BufWriter::with_capacity(WRITE_BUFFER_BYTES, AppendWriter::create(&*self.node.config.disk, path)?);
         let split = write_split(left, &mut out, place.go_on)?;
         out.flush()?;
         drop(out);
-        let file = LocalFile::new(&self.config.disk, path);
+        let file = LocalFile::new(&self.node.config.disk, path);
         let uploaded = self
+            .repositories
             .io()?
             .block_on(place.repository.store().upload(&split.key(), &file));
         uploaded.map_err(|error| {
@@ -360,9 +363,9 @@ impl Core {
     }
 
     fn check_scratch_room(&self, index: &str, bytes: u64) -> Result<()> {
-        self.disk_watch.look_if_near();
-        self.disk_watch.check(index)?;
-        match self.disk_watch.room_bytes() {
+        self.devices.hot.look_if_near();
+        self.devices.hot.check(index)?;
+        match self.devices.hot.room_bytes() {
             room if room > bytes => Ok(()),
             room => Err(Error::new(
                 ErrorKind::DiskFull,
@@ -391,7 +394,7 @@ impl Core {
             for table in &before.filters {
                 let open = FilterTable::open(cache, Arc::clone(place.repository.store()), table);
                 // A table that cannot be read now is written again.
-                let open = self.io()?.block_on(open);
+                let open = self.repositories.io()?.block_on(open);
                 if open.is_ok_and(|open| !open.splits().iter().any(|id| replaced.contains(id))) {
                     tables.push(table.clone());
                 }

@@ -8,6 +8,7 @@ use firn_engine::snapshot::{
     CreateSnapshot, FileCount, IndexSnapshotStatus, ShardSnapshotStatus, ShardStage, SnapshotInfo, SnapshotState,
     SnapshotStatus,
 };
+use firn_model::{Error, ErrorKind};
 use firn_query::Cancel;
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -150,4 +151,12 @@ impl Running {
             indices,
         }
     }
+}
+
+/// Returns the error of a snapshot that was cancelled.
+pub(super) fn aborted(running: &Running) -> Error {
+    Error::new(
+        ErrorKind::Cancelled,
+        format!("[{}:{}] aborted", running.repository, running.name),
+    )
 }

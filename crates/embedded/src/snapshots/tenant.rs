@@ -8,7 +8,7 @@ use firn_model::{Error, ErrorKind, Result};
 use firn_storage::repository::{IndexEntry, IndexManifest, Repository, SnapshotEntry, SnapshotManifest};
 use firn_storage::split::SplitRef;
 
-use crate::engine::Core;
+use super::service::SnapshotService;
 
 /// Manifests of snapshots, and of indices, in memory at the same time.
 const SNAPSHOTS_READ: usize = 256;
@@ -27,16 +27,16 @@ pub(super) fn holds(manifest: &IndexManifest, split: &SplitRef, tenant: &str) ->
     }
 }
 
-impl Core {
+impl SnapshotService {
     /// Returns the snapshots of every registered repository that hold events of a tenant.
     pub(crate) async fn snapshots_of_tenant(&self, tenant: &str) -> Result<TenantSnapshots> {
         // Before the log is read, so that a snapshot that ends meanwhile is found in the log.
         let running = self.repositories.running_now();
         let mut found = TenantSnapshots::default();
-        let state = self.state();
+        let state = self.node.state();
         let repositories: Vec<_> = state.metadata.repositories.clone().into_iter().collect();
         for (name, metadata) in repositories {
-            let looked = match self.repository(&name) {
+            let looked = match self.repositories.repository(&name) {
                 Ok(repository) => {
                     // A repository that was empty at its registration got its uuid later; the mounts from it know that
                     // uuid.

@@ -10,15 +10,14 @@ use firn_storage::disk::AppendWriter;
 use firn_storage::repository::Repository;
 use firn_storage::split::SplitRef;
 
-use super::aborted;
 use super::create::Scratch;
-use super::running_snapshots::Running;
-use crate::engine::Core;
+use super::running_snapshots::{Running, aborted};
+use super::service::SnapshotService;
 
 /// Write buffer of a split file, in bytes. Progress is reported once per buffer.
 const WRITE_BUFFER_BYTES: usize = 1 << 20;
 
-impl Core {
+impl SnapshotService {
     /// Uploads a segment of a shard to the repository. Reports its progress as processed bytes.
     pub(super) fn upload_split(
         &self,
@@ -33,11 +32,11 @@ impl Core {
             report: &|bytes| running.note(index, shard, |status| status.processed.bytes += bytes),
         };
         let scratch = Scratch::new(
-            &self.config.disk,
-            &self.config.path_data,
+            &self.node.config.disk,
+            &self.node.config.path_data,
             &self.repositories.fresh_uuid(),
         )?;
-        self.disk_watch.check(&running.name)?;
+        self.devices.hot.check(&running.name)?;
         let counted = Counted {
             file: scratch.create()?,
             written: 0,
@@ -52,6 +51,7 @@ impl Core {
         let uploaded = repository.store();
         let note = |bytes| progress.uploaded(sent.fetch_add(bytes, Ordering::Relaxed) + bytes, split.len);
         let uploaded = self
+            .repositories
             .io()?
             .block_on(uploaded.upload_telling(&split.key(), &scratch.file(), &note));
         uploaded.map_err(|error| {

@@ -6,210 +6,41 @@
 //! nothing should rely on a snapshot that is removed or rewritten meanwhile. It checks for that whenever it finds
 //! damage, and again when it returns the result.
 
-use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use firn_engine::BackgroundTask;
 use firn_engine::snapshot::{DamagedObject, Verification, VerificationState, VerifySnapshot};
-use firn_model::repository::{RepositoryMetadata, snapshot_missing};
+use firn_model::repository::snapshot_missing;
 use firn_model::{Error, ErrorKind, Result};
-use firn_query::Cancel;
-use firn_storage::object::{ObjectInfo, Objects};
+use firn_storage::object::Objects;
 use firn_storage::repository::{IndexManifest, NamedObject, ReadBack, Repository, SnapshotEntry};
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
 
-use super::Opened;
-use crate::engine::{Core, closing_error};
+use super::repositories::Opened;
+use super::service::SnapshotService;
+use super::verifications::{Checked, Ended, Job, Read};
+use crate::node::closing_error;
 
-/// Indices verified concurrently. Two keep a network busy while one of them ends, and each takes at most two buffers
-/// and two requests.
-const RUNNING_MAX: usize = 2;
 /// Verifications remembered: running, waiting or ended. An index with a lifecycle policy has one.
 const KNOWN_MAX: usize = 10_000;
 /// Damaged objects reported for one index.
 const DAMAGED_MAX: usize = 100;
-/// Objects remembered as whole, over all repositories: some 30 MB.
-const WHOLE_MAX: usize = 100_000;
-/// How long an object counts as whole: retries come within minutes. After that it is read again.
-const WHOLE_MS: i64 = 24 * 3_600_000;
-/// Objects remembered as damaged. A forgotten one is found again.
-const KNOWN_DAMAGED_MAX: usize = 10_000;
 /// How often a snapshot may be rewritten while it is read.
 const REWRITTEN_MAX: usize = 16;
 /// Interval between checks for cancellation; a request to a slow store takes longer.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Running and ended verifications.
-#[derive(Default)]
-pub(crate) struct Verifications {
-    jobs: Mutex<HashMap<VerifySnapshot, Arc<Job>>>,
-    turns: VerifyQueue,
-    checked: Mutex<Checked>,
-}
-
-struct VerifyQueue(Arc<Semaphore>);
-
-impl Default for VerifyQueue {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(RUNNING_MAX)))
-    }
-}
-
-struct Job {
-    request: VerifySnapshot,
-    cancel: Cancel,
-    /// Entry in the task list while the job runs.
-    task: Mutex<Option<BackgroundTask>>,
-    bytes_verified: AtomicU64,
-    bytes_total: AtomicU64,
-    objects_verified: AtomicU64,
-    objects_total: AtomicU64,
-    ended: Mutex<Option<Ended>>,
-}
-
-#[derive(Clone)]
-enum Ended {
-    Whole(Read),
-    Damaged(Vec<DamagedObject>),
-    Failed(Error),
-}
-
-/// The manifest of a snapshot that was read, and its repository.
-#[derive(Clone)]
-struct Read {
-    place: Arc<RepositoryMetadata>,
-    uuid: String,
-    entry: SnapshotEntry,
-}
-
-/// What this process knows of objects in repositories, by repository uuid and object key.
-///
-/// An object that was read back completely is not read again for another snapshot or attempt for a day, as long as its
-/// etag, time and length in the store are the same. This is safe because the verification checks whether the store
-/// accepted the bytes that it was given, which holds for the object once and for all. No earlier read can tell what
-/// happens to the object in later years, whichever snapshot it was read for.
-#[derive(Default)]
-pub(super) struct Checked {
-    whole: HashMap<(String, String), (ObjectInfo, i64)>,
-    /// In the order of insertion.
-    order: VecDeque<(String, String)>,
-    damaged: HashSet<(String, String)>,
-}
-
-impl Checked {
-    fn note_whole(&mut self, uuid: &str, info: ObjectInfo, now_ms: i64) {
-        let id = (uuid.to_owned(), info.key.clone());
-        self.damaged.remove(&id);
-        if self.whole.insert(id.clone(), (info, now_ms)).is_none() {
-            self.order.push_back(id);
-        }
-        while self.order.len() > WHOLE_MAX {
-            let oldest = self.order.pop_front();
-            oldest.and_then(|id| self.whole.remove(&id));
-        }
-    }
-
-    fn note_damaged(&mut self, uuid: &str, key: &str) {
-        self.forget(uuid, key);
-        if self.damaged.len() < KNOWN_DAMAGED_MAX {
-            self.damaged.insert((uuid.to_owned(), key.to_owned()));
-        }
-    }
-
-    /// The object was written again, so its content is unverified.
-    fn forget(&mut self, uuid: &str, key: &str) {
-        let id = (uuid.to_owned(), key.to_owned());
-        if self.whole.remove(&id).is_some() {
-            self.order.retain(|other| *other != id);
-        }
-        self.damaged.remove(&id);
-    }
-
-    fn was_whole(&self, uuid: &str, key: &str, now_ms: i64) -> Option<ObjectInfo> {
-        let (info, since_ms) = self.whole.get(&(uuid.to_owned(), key.to_owned()))?;
-        (now_ms - since_ms < WHOLE_MS).then(|| info.clone())
-    }
-
-    fn is_damaged(&self, uuid: &str, key: &str) -> bool {
-        self.damaged.contains(&(uuid.to_owned(), key.to_owned()))
-    }
-}
-
-impl Verifications {
-    /// Cancels all verifications: the process ends.
-    pub(super) fn stop(&self) {
-        self.jobs.lock().values().for_each(|job| job.cancel.cancel());
-    }
-
-    /// Returns the keys of a repository that are known to be damaged.
-    pub(super) fn damaged_in(&self, uuid: &str) -> HashSet<String> {
-        let checked = self.checked.lock();
-        let own = checked.damaged.iter().filter(|(repository, _)| repository == uuid);
-        own.map(|(_, key)| key.clone()).collect()
-    }
-
-    /// Records that an object is being written again.
-    pub(super) fn forget(&self, uuid: &str, key: &str) {
-        self.checked.lock().forget(uuid, key);
-    }
-
-    /// Removes a job whose final result was returned.
-    fn remove(&self, job: &Arc<Job>) {
-        let mut jobs = self.jobs.lock();
-        if jobs.get(&job.request).is_some_and(|known| Arc::ptr_eq(known, job)) {
-            jobs.remove(&job.request);
-        }
-    }
-}
-
-impl Job {
-    fn verification(&self, state: VerificationState) -> Verification {
-        let number = |number: &AtomicU64| number.load(Ordering::Acquire);
-        Verification {
-            bytes_verified: number(&self.bytes_verified),
-            bytes_total: number(&self.bytes_total),
-            objects_verified: number(&self.objects_verified),
-            objects_total: number(&self.objects_total),
-            state,
-        }
-    }
-
-    /// Resets the progress to the given objects.
-    fn count(&self, objects: &[NamedObject]) {
-        self.bytes_verified.store(0, Ordering::Release);
-        self.objects_verified.store(0, Ordering::Release);
-        let bytes = objects.iter().map(|object| object.len).sum();
-        self.bytes_total.store(bytes, Ordering::Release);
-        self.objects_total.store(objects.len() as u64, Ordering::Release);
-    }
-
-    fn check(&self) -> Result<()> {
-        self.cancel.check().map_err(|_| cancelled(&self.request))
-    }
-}
-
-fn cancelled(request: &VerifySnapshot) -> Error {
-    Error::new(
-        ErrorKind::Cancelled,
-        format!(
-            "[{}:{}] the verification of index [{}] was cancelled",
-            request.repository, request.snapshot, request.index
-        ),
-    )
-}
-
-impl Core {
+impl SnapshotService {
     /// See [`firn_engine::snapshot::Snapshots::begin_verification`].
     pub(crate) fn begin_verification(
         self: &Arc<Self>,
         request: VerifySnapshot,
         lasting: Option<BackgroundTask>,
     ) -> Result<()> {
-        self.repository(&request.repository)?;
-        let io = self.io()?.clone();
+        self.repositories.repository(&request.repository)?;
+        let io = self.repositories.io()?.clone();
         let all = &self.repositories.verifications;
         let job = Arc::new(Job {
             request: request.clone(),
@@ -234,16 +65,16 @@ impl Core {
         }
         let turns = Arc::clone(&all.turns.0);
         // Weak, so that the verification does not keep a closed engine alive.
-        let core = Arc::downgrade(self);
+        let service = Arc::downgrade(self);
         io.spawn(async move {
             let read = async {
                 // The semaphore is never closed.
                 let _turn = turns.acquire_owned().await;
-                read_back(&core, &job).await
+                read_back(&service, &job).await
             };
             let ended = tokio::select! {
                 read = read => read,
-                error = end_of(&core, &job) => Ended::Failed(error),
+                error = end_of(&service, &job) => Ended::Failed(error),
             };
             log_end(&job, &ended);
             *job.ended.lock() = Some(ended);
@@ -284,7 +115,7 @@ impl Core {
 
     /// Whether the manifest that was read is still that of the snapshot.
     async fn is_still(&self, request: &VerifySnapshot, read: &Read) -> Result<bool> {
-        let opened = self.opened(&request.repository)?;
+        let opened = self.repositories.opened(&request.repository)?;
         let state = opened.repository.state().await?;
         let is_same = state.uuid == read.uuid && state.snapshots.get(&request.snapshot) == Some(&read.entry);
         Ok(is_same && opened.from.is_same_place(&read.place))
@@ -292,12 +123,12 @@ impl Core {
 }
 
 /// Waits until a job should stop, and returns the reason.
-async fn end_of(core: &Weak<Core>, job: &Job) -> Error {
+async fn end_of(snapshots: &Weak<SnapshotService>, job: &Job) -> Error {
     loop {
         if let Err(error) = job.check() {
             return error;
         }
-        if core.upgrade().is_none_or(|core| core.is_closing()) {
+        if snapshots.upgrade().is_none_or(|snapshots| snapshots.node.is_closing()) {
             return closing_error();
         }
         tokio::time::sleep(LOOK_EVERY).await;
@@ -342,22 +173,22 @@ fn log_end(job: &Job, ended: &Ended) {
 }
 
 /// Returns the repository as it is registered now: a new registration may have changed its rate.
-fn opened(core: &Weak<Core>, request: &VerifySnapshot) -> Result<Opened> {
-    let core = core.upgrade().ok_or_else(closing_error)?;
-    core.opened(&request.repository)
+fn opened(snapshots: &Weak<SnapshotService>, request: &VerifySnapshot) -> Result<Opened> {
+    let snapshots = snapshots.upgrade().ok_or_else(closing_error)?;
+    snapshots.repositories.opened(&request.repository)
 }
 
-async fn read_back(core: &Weak<Core>, job: &Arc<Job>) -> Ended {
-    match try_read_back(core, job).await {
+async fn read_back(snapshots: &Weak<SnapshotService>, job: &Arc<Job>) -> Ended {
+    match try_read_back(snapshots, job).await {
         Ok(ended) => ended,
         Err(error) => Ended::Failed(error),
     }
 }
 
-async fn try_read_back(core: &Weak<Core>, job: &Arc<Job>) -> Result<Ended> {
+async fn try_read_back(snapshots: &Weak<SnapshotService>, job: &Arc<Job>) -> Result<Ended> {
     let request = &job.request;
     for _ in 0..REWRITTEN_MAX {
-        let Opened { from, repository, .. } = opened(core, request)?;
+        let Opened { from, repository, .. } = opened(snapshots, request)?;
         let state = repository.state().await?;
         let missing = || snapshot_missing(&request.repository, &request.snapshot);
         let entry = state.snapshots.get(&request.snapshot).ok_or_else(missing)?.clone();
@@ -367,7 +198,7 @@ async fn try_read_back(core: &Weak<Core>, job: &Arc<Job>) -> Result<Ended> {
             entry,
         };
         let ended = match index_of(&repository, request, &read.entry).await? {
-            Ok(index) => read_objects(core, job, &read, &index).await?,
+            Ok(index) => read_objects(snapshots, job, &read, &index).await?,
             Err(damaged) => vec![damaged],
         };
         if repository.state().await?.snapshots.get(&request.snapshot) != Some(&read.entry) {
@@ -421,15 +252,15 @@ async fn index_of(
 /// Reads all objects that an index names and returns the damaged ones. Objects that were damaged last time come first:
 /// if they still are, the others need not be read.
 async fn read_objects(
-    core: &Weak<Core>,
+    snapshots: &Weak<SnapshotService>,
     job: &Arc<Job>,
     read: &Read,
     index: &IndexManifest,
 ) -> Result<Vec<DamagedObject>> {
     let with_checked = |work: &mut dyn FnMut(&mut Checked, i64)| -> Result<()> {
-        let core = core.upgrade().ok_or_else(closing_error)?;
-        let now_ms = core.now_ms();
-        work(&mut core.repositories.verifications.checked.lock(), now_ms);
+        let snapshots = snapshots.upgrade().ok_or_else(closing_error)?;
+        let now_ms = snapshots.node.now_ms();
+        work(&mut snapshots.repositories.verifications.checked.lock(), now_ms);
         Ok(())
     };
     let mut objects: Vec<NamedObject> = index.objects().into_values().collect();
@@ -449,7 +280,7 @@ async fn read_objects(
             from,
             repository,
             store,
-        } = opened(core, &job.request)?;
+        } = opened(snapshots, &job.request)?;
         if !from.is_same_place(&read.place) {
             let reason = format!("repository [{}] has another location now", job.request.repository);
             return Err(Error::new(ErrorKind::Conflict, reason));
@@ -486,41 +317,4 @@ async fn read_objects(
         }
     }
     Ok(damaged)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn info(key: usize) -> ObjectInfo {
-        ObjectInfo {
-            key: format!("{key}"),
-            len: 1,
-            etag: None,
-            modified_ms: 0,
-        }
-    }
-
-    #[test]
-    fn what_is_remembered_is_bounded_and_forgotten_once_it_is_written_again() {
-        let mut checked = Checked::default();
-        for key in 0..WHOLE_MAX + 10 {
-            checked.note_whole("r", info(key), 5);
-        }
-        assert_eq!((checked.whole.len(), checked.order.len()), (WHOLE_MAX, WHOLE_MAX));
-        assert!(checked.was_whole("r", "9", 5).is_none() && checked.was_whole("r", "10", 5).is_some());
-        assert!(checked.was_whole("other", "10", 5).is_none());
-        assert!(checked.was_whole("r", "10", 5 + WHOLE_MS).is_none(), "too long ago");
-        checked.forget("r", "10");
-        assert!(checked.was_whole("r", "10", 5).is_none());
-        checked.note_damaged("r", "11");
-        assert!(checked.is_damaged("r", "11") && checked.was_whole("r", "11", 5).is_none());
-        checked.note_whole("r", info(11), 5);
-        assert!(!checked.is_damaged("r", "11"));
-        assert_eq!(checked.whole.len(), checked.order.len());
-        for key in 0..KNOWN_DAMAGED_MAX + 10 {
-            checked.note_damaged("d", &format!("{key}"));
-        }
-        assert_eq!(checked.damaged.len(), KNOWN_DAMAGED_MAX);
-    }
 }

@@ -6,24 +6,21 @@
 //! devices.
 
 mod paths;
-mod relocations;
+pub(crate) mod relocations;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use firn_engine::admin::DeviceStats;
 use firn_model::metadata::IndexMetadata;
 use firn_model::tier::Tier;
 use firn_model::{Error, ErrorKind, Result};
+use firn_segment::catalog_version::NotedVersion;
 use parking_lot::Mutex;
 
 pub use self::paths::TierPaths;
 use crate::config::{EmbeddedConfig, Watermark};
 use crate::disk_watch::DiskWatch;
-use crate::engine::Core;
 use crate::lock::NodeLock;
-use firn_segment::catalog_version::NotedVersion;
 
 /// The devices other than the hot one, and the state of moves between all of them.
 pub(crate) struct Tiers {
@@ -84,12 +81,19 @@ impl Tiers {
     }
 }
 
-impl Core {
+/// All devices with their free space.
+pub(crate) struct Devices {
+    /// Device of the data folder.
+    pub(crate) hot: DiskWatch,
+    pub(crate) tiers: Tiers,
+}
+
+impl Devices {
     /// Returns the watch of a device; `None`: the node does not have the tier.
     pub(crate) fn watch(&self, tier: Tier) -> Option<&DiskWatch> {
         let mut devices = self.tiers.devices.iter();
         match tier {
-            Tier::Hot => Some(&self.disk_watch),
+            Tier::Hot => Some(&self.hot),
             tier => Some(&devices.find(|device| device.tier == tier)?.watch),
         }
     }
@@ -97,7 +101,7 @@ impl Core {
     /// Fails with [`ErrorKind::DiskFull`] while a device with shards of the index is past its watermark.
     pub(crate) fn check_room(&self, index: &IndexMetadata) -> Result<()> {
         if index.tiers.is_empty() {
-            return self.disk_watch.check(&index.name);
+            return self.hot.check(&index.name);
         }
         let tiers = index.tiers_in_use();
         let mut watches = tiers.into_iter().filter_map(|tier| self.watch(tier));
@@ -107,46 +111,6 @@ impl Core {
     /// Returns the bytes that may still be written to a device before its watermark is reached.
     pub(crate) fn room_bytes(&self, tier: Tier) -> u64 {
         self.watch(tier).map_or(0, DiskWatch::room_bytes)
-    }
-
-    /// Returns the statistics of every device, starting with the hot one.
-    pub(crate) fn device_stats(&self) -> Vec<DeviceStats> {
-        let mut used: BTreeMap<Tier, (u64, u64)> = BTreeMap::new();
-        let state = self.state();
-        for (index, slot) in state.written_slots() {
-            let (shards, bytes) = used.entry(index.metadata.tier_of(slot.number)).or_default();
-            *shards += 1;
-            if let Ok(shard) = slot.shard() {
-                let stats = shard.stats();
-                *bytes += stats.store_bytes + stats.wal_bytes;
-            }
-        }
-        for (index, slot) in state
-            .mounted_slots()
-            .filter(|(index, _)| !index.metadata.settings.is_frozen())
-        {
-            let (shards, bytes) = used.entry(self.factory.tier_of_mounted(&index.metadata)).or_default();
-            *shards += 1;
-            *bytes += slot.mounted().map_or(0, |shard| self.local_bytes(&shard));
-        }
-        let device = |tier| {
-            let watch = self.watch(tier)?;
-            let path = match tier {
-                Tier::Hot => &self.config.path_data,
-                tier => self.config.tiers.of(tier)?,
-            };
-            let (shards, shard_bytes) = used.get(&tier).copied().unwrap_or_default();
-            Some(DeviceStats {
-                tier,
-                path: path.display().to_string(),
-                total_bytes: watch.space().total_bytes,
-                available_bytes: watch.space().available_bytes,
-                shards,
-                shard_bytes,
-                write_block: watch.block_reason(),
-            })
-        };
-        Tier::ALL.into_iter().filter_map(device).collect()
     }
 }
 

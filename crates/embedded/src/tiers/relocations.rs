@@ -16,9 +16,12 @@ use firn_model::{ErrorKind, Result};
 use firn_scheduler::Flow;
 use firn_shard::{Shard, ShardCopy};
 
-use super::no_tier;
-use crate::engine::Core;
-use crate::engine::state::{IndexState, Served, ShardSlot};
+use super::{Devices, no_tier};
+use crate::engine::commands::CommandService;
+use crate::engine::shard_opener::ShardOpener;
+use crate::node::Node;
+use crate::node::pools::Pools;
+use crate::node::state::{IndexState, Served, ShardSlot};
 
 /// Remaining bytes at which writes to the shard are paused for the last copy: what a disk writes in a fraction of a
 /// second.
@@ -34,11 +37,20 @@ struct Move {
     to: Tier,
 }
 
-impl Core {
+/// See the module.
+pub(crate) struct Relocations {
+    pub(crate) node: Arc<Node>,
+    pub(crate) pools: Arc<Pools>,
+    pub(crate) devices: Arc<Devices>,
+    pub(crate) commands: Arc<CommandService>,
+    pub(crate) opener: Arc<ShardOpener>,
+}
+
+impl Relocations {
     /// Returns the device to which a shard has to be moved; `None`: it is on the right device, or the node has no such
     /// device.
     pub(crate) fn move_of(&self, index: &IndexState, shard: u32) -> Option<Tier> {
-        let (metadata, paths) = (&index.metadata, &self.config.tiers);
+        let (metadata, paths) = (&index.metadata, &self.node.config.tiers);
         if metadata.settings.is_mounted() || (metadata.settings.allocation.is_empty()) {
             return None;
         }
@@ -50,18 +62,18 @@ impl Core {
     /// Moves a shard that is not on the device of its index's allocation, in the background, and then the next one.
     /// Must be called every second.
     pub(crate) fn move_shards(self: &Arc<Self>) {
-        if self.is_closing() || self.tiers.moving.swap(true, Ordering::AcqRel) {
+        if self.node.is_closing() || self.devices.tiers.moving.swap(true, Ordering::AcqRel) {
             return;
         }
         let Some(next) = self.next_move() else {
-            self.tiers.moving.store(false, Ordering::Release);
+            self.devices.tiers.moving.store(false, Ordering::Release);
             return;
         };
-        let core = Arc::clone(self);
-        let queued = self.move_pool.spawn(&Flow::node(), move || {
+        let service = Arc::clone(self);
+        let queued = self.pools.relocation.spawn(&Flow::node(), move || {
             let (index, shard, tier) = (&*next.index.name, next.slot.number, next.to.name());
             let started = Instant::now();
-            let moved = core.move_shard(&next.index, &next.slot, next.to);
+            let moved = service.move_shard(&next.index, &next.slot, next.to);
             next.slot.move_backoff.note(moved.is_ok(), Instant::now());
             *next.slot.move_failure.lock() = moved.as_ref().err().map(ToString::to_string);
             match moved {
@@ -70,19 +82,19 @@ impl Core {
                     tracing::info!(index, shard, tier, took_ms, "moved a shard");
                 }
                 Err(error) if matches!(error.kind(), ErrorKind::IndexNotFound | ErrorKind::IndexClosed) => {}
-                Err(_) if core.is_closing() => {}
+                Err(_) if service.node.is_closing() => {}
                 Err(error) => tracing::warn!(index, shard, tier, %error, "cannot move a shard"),
             }
-            core.tiers.moving.store(false, Ordering::Release);
-            core.move_shards();
+            service.devices.tiers.moving.store(false, Ordering::Release);
+            service.move_shards();
         });
         if queued.is_err() {
-            self.tiers.moving.store(false, Ordering::Release);
+            self.devices.tiers.moving.store(false, Ordering::Release);
         }
     }
 
     fn next_move(&self) -> Option<Move> {
-        let (state, now) = (self.state(), Instant::now());
+        let (state, now) = (self.node.state(), Instant::now());
         state.written_slots().find_map(|(index, slot)| {
             let to = self.move_of(index, slot.number)?;
             let shard = slot
@@ -131,8 +143,8 @@ impl Core {
     fn lacks_room(&self, shard: &Shard, to: Tier) -> Option<String> {
         let stats = shard.stats();
         let needed = stats.store_bytes + stats.wal_bytes + stats.buffer_bytes;
-        let low = *self.tiers.low.lock();
-        let Some(watch) = self.watch(to) else {
+        let low = *self.devices.tiers.low.lock();
+        let Some(watch) = self.devices.watch(to) else {
             return Some(no_tier(to).to_string());
         };
         let room = watch.room_below(low);
@@ -158,11 +170,11 @@ impl Core {
         // here.
         let opening = slot.opening.lock();
         let shard = slot.shard()?;
-        let target = self.factory.shard_config_on(&index.metadata, slot.number, to)?;
+        let target = self.node.factory.shard_config_on(&index.metadata, slot.number, to)?;
         let stop = || {
-            self.check_open()?;
-            self.check_wanted(index)?;
-            if let Some(watch) = self.watch(to) {
+            self.node.check_open()?;
+            self.node.check_wanted(index)?;
+            if let Some(watch) = self.devices.watch(to) {
                 watch.look_if_near();
                 watch.check(&index.name)?;
             }
@@ -174,7 +186,7 @@ impl Core {
                 Ok(bytes) if bytes <= REST_BYTES => break,
                 Ok(_) => {}
                 Err(error) => {
-                    self.factory.remove_elsewhere(&index.metadata, slot.number);
+                    self.node.factory.remove_elsewhere(&index.metadata, slot.number);
                     return Err(error);
                 }
             }
@@ -187,7 +199,7 @@ impl Core {
             shard.abandon();
             shard.quiesce();
             copy.finish(&shard, &|| Ok(()))?;
-            self.execute(EmbeddedCommand::MoveShard {
+            self.commands.execute(EmbeddedCommand::MoveShard {
                 index: index.name.to_string(),
                 uuid: index.metadata.uuid.clone(),
                 shard: slot.number,
@@ -197,13 +209,13 @@ impl Core {
         let opened = switched.and_then(|_| self.open_moved(index, slot));
         let Err(error) = opened else { return Ok(()) };
         if shard.failure().is_none() {
-            self.factory.remove_elsewhere(&index.metadata, slot.number);
+            self.node.factory.remove_elsewhere(&index.metadata, slot.number);
             return Err(error);
         }
         // The shard was stopped, and it is uncertain on which device the catalog has it.
         slot.unsettled.store(true, Ordering::Release);
         drop((writes_wait, opening));
-        if let Err(error) = self.open_shard(index, slot) {
+        if let Err(error) = self.opener.open_shard(index, slot) {
             tracing::error!(index = &*index.name, shard = slot.number, %error, "cannot open a shard after a move");
         }
         Err(error)
@@ -211,39 +223,19 @@ impl Core {
 
     /// Opens a shard on the device that the catalog names now, in place of the shard that was copied.
     fn open_moved(&self, index: &IndexState, slot: &ShardSlot) -> Result<()> {
-        let shard: Arc<Shard> = self.open_shard_files(index, slot.number)?;
+        let shard: Arc<Shard> = self.opener.open_shard_files(index, slot.number)?;
         slot.replace(Ok(Served::Written(shard)));
         slot.end_retired();
         slot.changed.store(true, Ordering::Relaxed);
         // A command that was published meanwhile did not find this shard.
-        if let Err(error) = self.check_open().and_then(|()| self.check_wanted(index)) {
+        if let Err(error) = self.node.check_open().and_then(|()| self.node.check_wanted(index)) {
             slot.replace(Err(error.clone()));
             slot.end_retired();
             return Err(error);
         }
-        if let Ok(now) = self.state().index(&index.name) {
-            self.factory.remove_elsewhere(&now.metadata, slot.number);
+        if let Ok(now) = self.node.state().index(&index.name) {
+            self.node.factory.remove_elsewhere(&now.metadata, slot.number);
         }
-        Ok(())
-    }
-
-    /// Writes the device of a shard to the catalog again, as it is in memory, so that both certainly agree. Removes the
-    /// folders on other devices.
-    pub(crate) fn settle(&self, index: &IndexState, slot: &ShardSlot) -> Result<()> {
-        if !slot.unsettled.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        self.check_wanted(index)?;
-        let state = self.state();
-        let now = state.index(&index.name)?;
-        self.execute(EmbeddedCommand::MoveShard {
-            index: now.name.to_string(),
-            uuid: now.metadata.uuid.clone(),
-            shard: slot.number,
-            tier: now.metadata.tier_of(slot.number),
-        })?;
-        slot.unsettled.store(false, Ordering::Release);
-        self.factory.remove_elsewhere(&now.metadata, slot.number);
         Ok(())
     }
 }

@@ -16,6 +16,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::config::EmbeddedConfig;
 use crate::engine::Embedded;
+use crate::engine::search_service::SearchService;
 
 /// Starts a node with one search thread, and an index of two shards.
 async fn start() -> (TempDir, Arc<Embedded>) {
@@ -62,7 +63,7 @@ fn hold(engine: &Embedded) -> Sender<()> {
         begin.send(()).unwrap();
         let _ = gone.recv();
     };
-    engine.core.search_pool.spawn(&Flow::node(), job).unwrap();
+    engine.services.pools.search.spawn(&Flow::node(), job).unwrap();
     begun.recv().unwrap();
     go
 }
@@ -95,11 +96,18 @@ async fn work_that_times_out_in_the_queue_never_runs() {
     let go = hold(&engine);
     let ran = Arc::new(AtomicBool::new(false));
     let its_ran = Arc::clone(&ran);
-    let work = move |_: &Core, _: &RequestContext, _: &str| {
+    let work = move |_: &SearchService, _: &RequestContext, _: &str| {
         its_ran.store(true, Ordering::Relaxed);
         Ok(())
     };
-    let outcome = in_time_on_search_pool(&engine.core, &ctx, Some(Duration::ZERO), "what is asked", work).await;
+    let outcome = in_time_on_search_pool(
+        &engine.services.searches,
+        &ctx,
+        Some(Duration::ZERO),
+        "what is asked",
+        work,
+    )
+    .await;
     assert!(matches!(outcome, Ok(InTime::Late("what is asked"))));
     go.send(()).unwrap();
     // This search is behind the other in the queue.
@@ -148,7 +156,7 @@ async fn a_search_that_times_out_in_the_queue_answers_with_its_shards() {
     assert_eq!(kind(page).await, ErrorKind::Rejected);
 
     // A shard that fails is listed as always.
-    let slot = Arc::clone(&engine.core.state().index("logs").unwrap().shards[1]);
+    let slot = Arc::clone(&engine.services.node.state().index("logs").unwrap().shards[1]);
     slot.replace(Err(Error::new(ErrorKind::ShardDamaged, "it is torn")));
     let late = engine.search(&ctx, hurried(&json!({}))).await.unwrap();
     assert_eq!((late.shards.total, late.shards.successful), (2, 1));

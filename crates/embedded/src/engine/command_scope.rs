@@ -1,69 +1,14 @@
-//! View of the metadata that a request may see, by its scope.
-
-use std::collections::HashMap;
-use std::sync::Arc;
+//! Commands as executed in the scope of a request.
 
 use firn_engine::{RequestContext, Scope};
-use firn_model::metadata::{AliasAction, Command, Metadata, Viewer};
+use firn_model::metadata::{AliasAction, Command};
 use firn_model::names::{known_as, resolve_date_math};
 use firn_model::tenant::TenantId;
 use firn_model::{Error, Result};
-use parking_lot::Mutex;
 
-use super::Core;
-use super::state::State;
+use super::commands::CommandService;
 
-/// Maximum number of cached views: some hundred tenants with a few roles each. A view shares nearly all of its
-/// parts with the metadata, so one costs a few kilobytes.
-const VIEWS_MAX: usize = 1024;
-
-/// Views of one version of the metadata.
-#[derive(Default)]
-pub(crate) struct Views(Mutex<CachedView>);
-
-#[derive(Default)]
-struct CachedView {
-    version: u64,
-    by_reach: HashMap<ViewKey, Arc<Metadata>>,
-}
-
-/// Parts of a scope that a view depends on.
-type ViewKey = (Option<TenantId>, Vec<Arc<[String]>>);
-
-impl Core {
-    /// Returns the metadata that a scope may see. All names in a request are resolved against
-    /// this view only.
-    pub(crate) fn view(&self, state: &State, scope: &Scope) -> Arc<Metadata> {
-        let metadata = &state.metadata;
-        if scope.is_unlimited() {
-            return Arc::clone(metadata);
-        }
-        let reach = (scope.tenant_id().cloned(), scope.names().to_vec());
-        {
-            let kept = self.views.0.lock();
-            if kept.version == metadata.version
-                && let Some(view) = kept.by_reach.get(&reach)
-            {
-                return Arc::clone(view);
-            }
-        }
-        let view = Arc::new(metadata.view(&Viewer {
-            tenant: scope.tenant_id(),
-            allows_name: &|name| scope.allows_name(name),
-        }));
-        let mut kept = self.views.0.lock();
-        if kept.version < metadata.version || kept.by_reach.len() >= VIEWS_MAX {
-            kept.by_reach.clear();
-            kept.version = metadata.version;
-        }
-        if kept.version == metadata.version {
-            kept.by_reach.insert(reach, Arc::clone(&view));
-        }
-        view
-    }
-}
-
-impl Core {
+impl CommandService {
     /// Returns a command as executed in a request's scope, or refuses it if it exceeds the scope. Tenants create,
     /// change and delete their indices, and change nothing else by command. A caller limited to some names changes only
     /// objects with such names.
@@ -91,8 +36,8 @@ impl Core {
 
     /// Returns a tenant's command about the tenant's indices; `None`: it is about something else.
     fn own_command(&self, scope: &Scope, tenant: &TenantId, command: &Command) -> Result<Option<Command>> {
-        let state = self.state();
-        let view = self.view(&state, scope);
+        let state = self.node.state();
+        let view = self.node.view(&state, scope);
         let is_own = |name: &String| {
             let index = view.indices.get(name);
             index.is_some_and(|index| index.name_of_owner(tenant).is_some())
@@ -104,7 +49,7 @@ impl Core {
                 mappings,
                 aliases,
             } => {
-                let made = resolve_date_math(name, self.now_ms())?;
+                let made = resolve_date_math(name, self.node.now_ms())?;
                 let called = known_as(tenant, &made).unwrap_or(&made).to_owned();
                 let is_named = view.indices.with_alias(&called).any(|index| is_own(&index.name));
                 let is_shared = view.has_name(&called) && !is_named;

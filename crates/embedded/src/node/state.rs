@@ -229,14 +229,14 @@ pub(crate) struct ShardSlot {
     pub(crate) move_failure: Mutex<Option<String>>,
     /// The log has an entry that the shard waits for space on another device.
     pub(crate) waits_for_room: AtomicBool,
-    /// It is not certain on which device the catalog has the shard ([`super::Core::settle`]).
+    /// It is not certain on which device the catalog has the shard ([`crate::engine::shard_opener::ShardOpener`]).
     pub(crate) unsettled: AtomicBool,
     /// Read lock: the shard must not be replaced. Write lock: the shard is being replaced by its copy.
     standing_still: RwLock<()>,
     /// Requests wait at it while the shard is being opened.
     pub(crate) recovery: RecoveryGate,
     /// Locked while the shard is being opened or moved, and while its files are being removed. Opening may
-    /// execute a command, so do not wait for this lock with [`super::Core::commands`] held.
+    /// execute a command, so do not wait for this lock with the catalog held.
     pub(crate) opening: Mutex<()>,
     /// Callbacks for the next refresh.
     waiters: Mutex<Vec<Box<dyn FnOnce() + Send>>>,

@@ -1,22 +1,21 @@
-//! Recovery gate: makes requests wait for shards that are being opened.
+//! Recovery gates of all shards: make requests wait for shards that are being opened.
 //!
 //! After a crash a shard may have a long WAL to replay. The node accepts requests before the replay ends: a request
 //! that needs the shard waits for it, up to its timeout; other requests are not delayed.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use firn_engine::RequestContext;
 use firn_engine::document::BulkItem;
 use firn_model::metadata::{resolve, resolve_write};
-use firn_model::{Error, ErrorKind, Result};
+use firn_model::{ErrorKind, Result};
 use firn_query::Cancel;
 use firn_query::search::IndexTarget;
 use firn_scheduler::wait_for_far;
-use parking_lot::{Condvar, Mutex};
 
-use super::Core;
+use super::Node;
 use super::state::{IndexState, ShardSlot};
 
 /// Maximum wait of a request without a timeout: Elasticsearch's default `timeout` of writes.
@@ -26,18 +25,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// Poll interval for cancellation, of a request that waits on a thread.
 const CANCEL_EVERY: Duration = Duration::from_millis(100);
 
-/// Gate of one shard: closed while the shard is being opened or waits to be opened at the start of the node.
-#[derive(Debug, Default)]
-pub(crate) struct RecoveryGate {
-    is_closed: AtomicBool,
-    /// Locked while `is_closed` changes.
-    changing: Mutex<()>,
-    opened: Condvar,
-}
-
 /// Opens the gate when dropped.
 pub(crate) struct Recovering<'a> {
-    core: &'a Core,
+    gates: &'a RecoveryGates,
     slot: &'a ShardSlot,
 }
 
@@ -46,66 +36,46 @@ impl Drop for Recovering<'_> {
         let gate = &self.slot.recovery;
         let _changing = gate.changing.lock();
         if gate.is_closed.swap(false, Ordering::AcqRel) {
-            self.core.recovering.0.fetch_sub(1, Ordering::AcqRel);
+            self.gates.recovering.fetch_sub(1, Ordering::AcqRel);
             gate.opened.notify_all();
         }
     }
 }
 
-/// Number of shards of the node that are being opened.
-#[derive(Debug, Default)]
-pub(crate) struct RecoveringCount(AtomicUsize);
-
-impl RecoveringCount {
-    /// Returns the number; 0 except after a start and while a failed shard is opened again.
-    pub(crate) fn get(&self) -> usize {
-        self.0.load(Ordering::Acquire)
-    }
+/// See the module.
+pub(crate) struct RecoveryGates {
+    node: Arc<Node>,
+    /// Number of shards that are being opened; 0 except after a start and while a failed shard is opened again.
+    recovering: AtomicUsize,
 }
 
-impl RecoveryGate {
-    /// Whether requests should wait for the shard.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.is_closed.load(Ordering::Acquire)
-    }
-
-    /// Waits until the shard is open or failed to open, at most until `deadline`; false: the gate is still closed.
-    fn wait(&self, deadline: Instant) -> bool {
-        let mut changing = self.changing.lock();
-        while self.is_closed() {
-            if self.opened.wait_until(&mut changing, deadline).timed_out() {
-                return !self.is_closed();
-            }
+impl RecoveryGates {
+    /// Creates the service; the gates themselves are in the slots.
+    pub(crate) fn new(node: Arc<Node>) -> Self {
+        Self {
+            node,
+            recovering: AtomicUsize::new(0),
         }
-        true
     }
-}
 
-/// Returns the error for a shard that does not serve yet.
-pub(crate) fn recovering_error(index: &str, number: u32) -> Error {
-    let reason = format!("shard [{index}][{number}] is recovering: its write-ahead log is being replayed, retry later");
-    Error::new(ErrorKind::ShardNotReady, reason).with_index(index)
-}
-
-impl Core {
-    /// Closes the gate of a shard until [`Core::recovering`]'s guard is dropped.
+    /// Closes the gate of a shard until [`RecoveryGates::recovering`]'s guard is dropped.
     pub(crate) fn expect_recovery(&self, slot: &ShardSlot) {
         let gate = &slot.recovery;
         let _changing = gate.changing.lock();
         if !gate.is_closed.swap(true, Ordering::AcqRel) {
-            self.recovering.0.fetch_add(1, Ordering::AcqRel);
+            self.recovering.fetch_add(1, Ordering::AcqRel);
         }
     }
 
     /// Closes the gate for the lifetime of the guard.
     pub(crate) fn recovering<'a>(&'a self, slot: &'a ShardSlot) -> Recovering<'a> {
         self.expect_recovery(slot);
-        Recovering { core: self, slot }
+        Recovering { gates: self, slot }
     }
 
     /// Waits for a shard that is being opened, on a pool thread, up to the timeout of the request. The slot says
     /// whether the shard serves afterwards.
-    pub(super) fn wait_for_recovery(&self, ctx: &RequestContext, slot: &ShardSlot) -> Result<()> {
+    pub(crate) fn wait_for_recovery(&self, ctx: &RequestContext, slot: &ShardSlot) -> Result<()> {
         if !slot.recovery.is_closed() {
             return Ok(());
         }
@@ -114,7 +84,7 @@ impl Core {
         let waited = wait_for_far(waiting, || {
             while !slot.recovery.wait(deadline.min(Instant::now() + CANCEL_EVERY)) && Instant::now() < deadline {
                 waiting.check()?;
-                self.check_open()?;
+                self.node.check_open()?;
             }
             Ok(())
         });
@@ -126,31 +96,31 @@ impl Core {
     }
 
     /// Waits for the shards of a target without a thread.
-    pub(super) async fn wait_for_target(&self, ctx: &RequestContext, target: &IndexTarget) -> Result<()> {
-        if self.recovering.get() == 0 {
+    pub(crate) async fn wait_for_target(&self, ctx: &RequestContext, target: &IndexTarget) -> Result<()> {
+        if self.recovering.load(Ordering::Acquire) == 0 {
             return Ok(());
         }
-        let state = self.state();
-        let view = self.view(&state, &ctx.scope);
+        let state = self.node.state();
+        let view = self.node.view(&state, &ctx.scope);
         // The request itself reports errors of the target.
-        let resolved = resolve(&target.expression, target.options, &view, self.now_ms()).unwrap_or_default();
+        let resolved = resolve(&target.expression, target.options, &view, self.node.now_ms()).unwrap_or_default();
         let indices = resolved.iter().filter_map(|index| state.indices.get(&index.name));
         self.wait_for_indices(ctx, indices).await
     }
 
     /// Waits for the shards that a bulk may write to without a thread.
     pub(crate) async fn wait_for_writes(&self, ctx: &RequestContext, items: &[BulkItem]) -> Result<()> {
-        if self.recovering.get() == 0 {
+        if self.recovering.load(Ordering::Acquire) == 0 {
             return Ok(());
         }
-        let state = self.state();
+        let state = self.node.state();
         let mut names: Vec<&str> = items.iter().map(|item| item.index.as_str()).collect();
         names.sort_unstable();
         names.dedup();
-        let view = self.view(&state, &ctx.scope);
+        let view = self.node.view(&state, &ctx.scope);
         let targets = names
             .iter()
-            .filter_map(|name| resolve_write(name, &view, self.now_ms()).ok());
+            .filter_map(|name| resolve_write(name, &view, self.node.now_ms()).ok());
         let indices: Vec<_> = targets.filter_map(|target| state.indices.get(&target.index)).collect();
         self.wait_for_indices(ctx, indices.into_iter()).await
     }
@@ -166,7 +136,7 @@ impl Core {
         for slot in closed {
             while slot.recovery.is_closed() && Instant::now() < deadline {
                 ctx.check()?;
-                self.check_open()?;
+                self.node.check_open()?;
                 tokio::time::sleep(LOOK_EVERY).await;
             }
         }
