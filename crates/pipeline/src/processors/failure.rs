@@ -19,6 +19,8 @@ pub enum FailureKind {
     Fail,
     /// A script or an `if` condition failed.
     Script,
+    /// A size is malformed.
+    Parse,
     /// A number or date is malformed.
     NumberFormat,
     /// Pipelines call each other in a cycle.
@@ -38,6 +40,7 @@ impl FailureKind {
             Self::IndexOutOfBounds => "index_out_of_bounds_exception",
             Self::Fail => "fail_processor_exception",
             Self::Script => "script_exception",
+            Self::Parse => "parse_exception",
             Self::NumberFormat => "number_format_exception",
             Self::Cycle => "graph_structure_exception",
             Self::BudgetExceeded => "circuit_breaking_exception",
@@ -48,7 +51,12 @@ impl FailureKind {
     pub fn is_client_error(self) -> bool {
         matches!(
             self,
-            Self::IllegalArgument | Self::NumberFormat | Self::Script | Self::Cycle | Self::BudgetExceeded
+            Self::IllegalArgument
+                | Self::Parse
+                | Self::NumberFormat
+                | Self::Script
+                | Self::Cycle
+                | Self::BudgetExceeded
         )
     }
 }

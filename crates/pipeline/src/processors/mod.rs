@@ -30,6 +30,9 @@ mod step;
 mod tables;
 mod trace;
 
+#[cfg(test)]
+mod tests;
+
 pub use budget::Budget;
 pub use context::{Caller, Context, NoPipelines, Pipelines};
 pub use document::Document;

@@ -72,9 +72,9 @@ impl Options {
         self.map.shift_remove(name).filter(|value| !value.is_null())
     }
 
-    /// Returns whether an option is there.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.map.get(name).is_some_and(|value| !value.is_null())
+    /// Puts a value back that was taken to look at it.
+    pub(crate) fn put(&mut self, name: &str, value: Value) {
+        self.map.insert(name.to_owned(), value);
     }
 
     /// Takes a value that must be there.
@@ -171,6 +171,22 @@ impl Options {
     /// Takes a list of strings.
     pub(crate) fn texts(&mut self, name: &str) -> Result<Vec<String>> {
         self.optional_texts(name)?.ok_or_else(|| self.missing(name))
+    }
+
+    /// Takes a string or a list of strings; without either, the list is empty.
+    pub(crate) fn texts_or_text(&mut self, name: &str) -> Result<Vec<String>> {
+        match self.take(name) {
+            None => Ok(Vec::new()),
+            Some(Value::String(text)) => Ok(vec![text]),
+            Some(Value::Array(values)) => {
+                let texts = values.into_iter().map(|value| match value {
+                    Value::String(text) => Ok(text),
+                    other => Err(self.wrong_type(name, "a string or list of strings", &other)),
+                });
+                texts.collect()
+            }
+            Some(other) => Err(self.wrong_type(name, "a string or list of strings", &other)),
+        }
     }
 
     /// Takes an object that may be missing.

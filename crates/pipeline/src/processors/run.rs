@@ -168,6 +168,14 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Runs a step inside another processor, which is one step of the trace and of the statistics.
+    pub(crate) fn quiet_step(&mut self, step: &Step, document: &mut Document) -> Result<Flow, Failure> {
+        let trace = self.trace.take();
+        let result = self.step(step, document);
+        self.trace = trace;
+        result
+    }
+
     /// Names the processor in a failure that has none yet.
     fn locate(&self, mut failure: Failure, step: &Step) -> Failure {
         if failure.processor_type.is_none() {
