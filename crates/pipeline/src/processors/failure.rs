@@ -15,6 +15,10 @@ pub enum FailureKind {
     NullPointer,
     /// A list has no such element.
     IndexOutOfBounds,
+    /// A division by zero.
+    Arithmetic,
+    /// A change of something that can only be read.
+    UnsupportedOperation,
     /// The `fail` processor.
     Fail,
     /// A script or an `if` condition failed.
@@ -38,6 +42,8 @@ impl FailureKind {
             Self::ClassCast => "class_cast_exception",
             Self::NullPointer => "null_pointer_exception",
             Self::IndexOutOfBounds => "index_out_of_bounds_exception",
+            Self::Arithmetic => "arithmetic_exception",
+            Self::UnsupportedOperation => "unsupported_operation_exception",
             Self::Fail => "fail_processor_exception",
             Self::Script => "script_exception",
             Self::Parse => "parse_exception",

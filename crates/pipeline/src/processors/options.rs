@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::document::{MediaType, Path, Template, ValueSource, class_name, java_text};
 use super::failure::Failure;
+use super::painless::Script;
 use super::step::Step;
 
 /// Parses a processor inside another one, by type and options.
@@ -264,6 +265,11 @@ impl Options {
     pub(crate) fn regex(&mut self, name: &str) -> Result<regex::Regex> {
         let text = self.text(name)?;
         compile_regex(&text).map_err(|reason| self.error(Some(name), reason))
+    }
+
+    /// Takes a script: `source`, `lang` and `params`.
+    pub(crate) fn script(&mut self) -> Result<Script> {
+        Script::parse(&mut self.map)
     }
 
     /// Parses the processor inside this one.

@@ -197,6 +197,7 @@ impl Document {
         Ok(())
     }
 
+    /// Returns a field of the root, or of `_ingest`.
     pub(crate) fn root_value(&self, root: Root, key: &str) -> Option<&Value> {
         match root {
             Root::Ingest => self.ingest.get(key),
@@ -205,7 +206,8 @@ impl Document {
         }
     }
 
-    fn root_value_mut(&mut self, root: Root, key: &str) -> Option<&mut Value> {
+    /// Returns a field of the root, or of `_ingest`.
+    pub(crate) fn root_value_mut(&mut self, root: Root, key: &str) -> Option<&mut Value> {
         match root {
             Root::Ingest => self.ingest.get_mut(key),
             Root::Document if is_metadata(key) => self.metadata.get_mut(key),

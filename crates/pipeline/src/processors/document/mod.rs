@@ -8,7 +8,7 @@ mod timestamp;
 
 pub(crate) use access::cannot_cast;
 pub(crate) use java::{class_name, java_text};
-pub(crate) use path::Path;
+pub(crate) use path::{Path, Root};
 pub(crate) use template::{MediaType, Template, ValueSource};
 
 use serde_json::{Map, Value};

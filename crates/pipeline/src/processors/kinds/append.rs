@@ -43,7 +43,11 @@ impl Processor for Append {
         let path = self.field.path(document, &mut run.budget)?;
         let mut value = match &self.value {
             Source::Value(value) => value.value(document, &mut run.budget)?,
-            Source::Copy(from) => document.get(from)?.clone(),
+            Source::Copy(from) => {
+                let value = document.get(from)?;
+                run.budget.write_value(value)?;
+                value.clone()
+            }
         };
         if self.ignore_empty_values {
             let is_empty = |value: &Value| value.is_null() || value.as_str().is_some_and(str::is_empty);

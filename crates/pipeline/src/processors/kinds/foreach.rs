@@ -32,6 +32,7 @@ impl Processor for Foreach {
             Some(value) => value,
             None => document.get(&self.field)?,
         };
+        run.budget.write_value(value)?;
         match value.clone() {
             Value::Array(values) => self.list(values, document, run),
             Value::Object(fields) => self.object(fields, document, run),

@@ -26,6 +26,7 @@ pub(crate) mod registered_domain;
 pub(crate) mod remove;
 pub(crate) mod rename;
 pub(crate) mod reroute;
+pub(crate) mod script;
 pub(crate) mod set;
 pub(crate) mod set_security_user;
 pub(crate) mod sort;

@@ -48,7 +48,7 @@ impl Processor for Set {
             Source::Value(value) => value.value(document, &mut run.budget)?,
             Source::Copy(from) => {
                 let value = document.get(from)?.clone();
-                run.budget.write(value.as_str().map_or(8, str::len))?;
+                run.budget.write_value(&value)?;
                 value
             }
         };
