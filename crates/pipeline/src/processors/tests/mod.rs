@@ -1,5 +1,10 @@
 //! Helpers of the tests of all processors, and tests of whole pipelines.
 
+mod parsing;
+mod random;
+mod runs;
+mod verbose;
+
 use serde_json::{Map, Value, json};
 
 use super::*;
@@ -7,7 +12,7 @@ use super::*;
 /// Instant of all tests: 2026-11-28T02:30:00.000Z.
 pub(crate) const NOW_MS: i64 = 1_795_833_000_000;
 
-fn object(value: Value) -> Map<String, Value> {
+pub(crate) fn object(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(map) => map,
         other => panic!("not an object: {other}"),
