@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::failure::{Failure, FailureKind};
 
-/// Steps of one document. A processor, an iteration of `foreach` and an operation of a script cost one step; an expression
-/// over a text costs one step per [`BYTES_PER_STEP`].
+/// Steps of one document. A processor, an iteration of `foreach` and an operation of a script cost one step; an
+/// expression over a text costs one step per [`BYTES_PER_STEP`].
 const STEPS_MAX: u64 = 1_000_000;
 
 /// Bytes that the processors of one document may write, in sum. Elasticsearch has no such limit.

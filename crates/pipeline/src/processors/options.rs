@@ -37,11 +37,6 @@ impl Options {
         }
     }
 
-    /// Returns the type of the processor.
-    pub(crate) fn processor_type(&self) -> &'static str {
-        self.processor_type
-    }
-
     /// Creates an error about a property.
     pub(crate) fn error(&self, property: Option<&str>, reason: impl AsRef<str>) -> Error {
         configuration_error(
@@ -109,16 +104,6 @@ impl Options {
     /// Takes a string with a default.
     pub(crate) fn text_or(&mut self, name: &str, default: &str) -> Result<String> {
         Ok(self.optional_text(name)?.unwrap_or_else(|| default.to_owned()))
-    }
-
-    /// Takes a string or a whole number that may be missing.
-    pub(crate) fn optional_text_or_int(&mut self, name: &str) -> Result<Option<String>> {
-        match self.take(name) {
-            None => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text)),
-            Some(Value::Number(number)) if number.is_i64() => Ok(Some(number.to_string())),
-            Some(other) => Err(self.wrong_type(name, "a string or int", &other)),
-        }
     }
 
     /// Takes a boolean with a default.
@@ -289,8 +274,8 @@ pub(crate) fn compile_regex(text: &str) -> Result<regex::Regex, String> {
         .map_err(|error| format!("Invalid regex pattern. {error}"))
 }
 
-/// Creates an error about the configuration of a processor, with the fields that Elasticsearch prints beside it. Its type
-/// is `parse_exception` there.
+/// Creates an error about the configuration of a processor, with the fields that Elasticsearch prints beside it. Its
+/// type is `parse_exception` there.
 pub(crate) fn configuration_error(
     processor_type: Option<&str>,
     tag: Option<&str>,

@@ -62,7 +62,8 @@ impl Pipeline {
         self.deprecated == Some(true)
     }
 
-    /// Runs the pipeline on a document and counts it. After a failure the document is half changed; the caller discards it.
+    /// Runs the pipeline on a document and counts it. After a failure the document is half changed; the caller discards
+    /// it.
     pub fn run(&self, document: &mut Document, context: &Context<'_>) -> Result<Outcome, Failure> {
         let mut run = Run::new(context);
         document.start(context.now_ms);

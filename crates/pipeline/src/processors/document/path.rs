@@ -54,16 +54,11 @@ impl Path {
     }
 
     /// Returns the path of a field of the root whose name may have dots.
-    pub(crate) fn as_one_name(self, name: &str) -> Self {
+    pub(crate) fn with_one_name(self, name: &str) -> Self {
         Self {
             root: Root::Document,
             elements: vec![name.to_owned()],
             ..self
         }
-    }
-
-    /// Returns the last element.
-    pub(crate) fn leaf(&self) -> &str {
-        self.elements.last().map_or("", String::as_str)
     }
 }

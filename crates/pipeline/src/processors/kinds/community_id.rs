@@ -173,7 +173,7 @@ impl CommunityId {
     }
 }
 
-/// Addresses are compared as numbers, whatever their lengths.
+/// Returns a key that orders addresses as numbers, also those of different lengths.
 fn ordering_key(octets: &[u8]) -> (usize, &[u8]) {
     let zeros = octets.iter().take_while(|octet| **octet == 0).count();
     (octets.len() - zeros, &octets[zeros..])

@@ -1,6 +1,7 @@
 //! `date_index_name`: sets the index to a name with date math, from a date.
 //!
-//! The result (`<logs-{2016-04-25||/M{yyyy-MM-dd|UTC}}>`) is resolved when the document is indexed, as in Elasticsearch.
+//! The result (`<logs-{2016-04-25||/M{yyyy-MM-dd|UTC}}>`) is resolved when the document is indexed, as in
+//! Elasticsearch.
 
 use firn_model::dates::{DateFormat, Zone};
 

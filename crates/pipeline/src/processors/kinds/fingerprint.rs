@@ -1,7 +1,7 @@
 //! `fingerprint`: hashes the content of fields.
 //!
-//! The bytes are Elasticsearch's: before each value and each name inside an object stands a zero byte; texts are UTF-8, numbers
-//! little-endian in the width of their Java class, `true` is 1 and `false` is 2. Fields and names are sorted.
+//! The bytes are Elasticsearch's: before each value and each name inside an object stands a zero byte; texts are UTF-8,
+//! numbers little-endian in the width of their Java class, `true` is 1 and `false` is 2. Fields and names are sorted.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

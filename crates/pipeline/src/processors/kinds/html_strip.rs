@@ -1,7 +1,7 @@
 //! `html_strip`: removes the tags of HTML and decodes its entities.
 //!
-//! As Lucene's filter does it: a tag of a block (`<p>`, `<br>`) becomes a line break, others vanish; comments and the content
-//! of `<script>` and `<style>` vanish. Of the named entities, firn knows the common ones.
+//! As Lucene's filter does it: a tag of a block (`<p>`, `<br>`) becomes a line break, others vanish; comments and the
+//! content of `<script>` and `<style>` vanish. Of the named entities, firn knows the common ones.
 
 use super::prelude::*;
 use super::text::{self, Change};

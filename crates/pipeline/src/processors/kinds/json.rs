@@ -70,7 +70,7 @@ impl Processor for Json {
                         }
                         (_, _, value) => value,
                     };
-                    document.set(&Path::parse(&name).map(|path| path.as_one_name(&name))?, merged)?;
+                    document.set(&Path::parse(&name).map(|path| path.with_one_name(&name))?, merged)?;
                 }
             }
             (None, _) => return Err(Failure::illegal("cannot add non-map fields to root of document")),

@@ -42,8 +42,8 @@ impl Processor for Split {
     }
 }
 
-/// Splits as Java does: at most `limit` parts (0: any number), no empty part before a match of no length at the start, and no
-/// empty parts at the end unless `preserve_trailing` or a limit is set.
+/// Splits as Java does: at most `limit` parts (0: any number), no empty part before a match of no length at the start,
+/// and no empty parts at the end unless `preserve_trailing` or a limit is set.
 pub(super) fn split<'a>(separator: &Regex, text: &'a str, limit: usize, preserve_trailing: bool) -> Vec<&'a str> {
     let mut parts = Vec::new();
     let mut start = 0;

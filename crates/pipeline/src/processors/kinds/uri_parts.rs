@@ -1,6 +1,7 @@
 //! `uri_parts`: takes a URI apart.
 //!
-//! As in Elasticsearch, a text with characters that no URI may have is read a second time as a URL; then nothing is decoded.
+//! As in Elasticsearch, a text with characters that no URI may have is read a second time as a URL; then nothing is
+//! decoded.
 
 use super::prelude::*;
 

@@ -1,15 +1,15 @@
 //! `user_agent`: reads browser, operating system and device from a user agent.
 //!
-//! The output fields and names are Elasticsearch's, but the rules are a small set of firn's own, not the regular expressions of
-//! `uap-core` (hundreds of kilobytes, which no Rust crate ships): common browsers, systems, crawlers and tools are known,
-//! everything else is `Other`. `regex_file` is refused.
+//! The output fields and names are Elasticsearch's, but the rules are a small set of firn's own, not the regular
+//! expressions of `uap-core` (hundreds of kilobytes, which no Rust crate ships): common browsers, systems, crawlers and
+//! tools are known, everything else is `Other`. `regex_file` is refused.
 
 use super::prelude::*;
 
 const PROPERTIES: [&str; 5] = ["name", "os", "device", "original", "version"];
 
-/// Browsers and tools: the text in front of the version, and the name. The first that occurs counts, so special ones come
-/// first.
+/// Browsers and tools: the text in front of the version, and the name. The first that occurs counts, so special ones
+/// come first.
 const AGENTS: &[(&str, &str)] = &[
     ("Googlebot/", "Googlebot"),
     ("bingbot/", "bingbot"),

@@ -134,7 +134,9 @@ impl<'a> Memory<'a> {
             let Key::Name(name) = key else {
                 return Err(Failure::illegal("a field of ctx needs a name"));
             };
-            return self.document_mut()?.set(&Path::parse("ctx")?.as_one_name(&name), value);
+            return self
+                .document_mut()?
+                .set(&Path::parse("ctx")?.with_one_name(&name), value);
         }
         self.check_metadata(place)?;
         match (key, self.value_mut(place)?) {
@@ -156,7 +158,7 @@ impl<'a> Memory<'a> {
     /// Removes a field of a map and returns it.
     pub(super) fn remove_field(&mut self, place: &Place, name: &str) -> Result<Value, Failure> {
         if is_ctx(place) {
-            let path = Path::parse("ctx")?.as_one_name(name);
+            let path = Path::parse("ctx")?.with_one_name(name);
             let document = self.document_mut()?;
             return match document.find(&path) {
                 Some(_) => document.remove(&path),
