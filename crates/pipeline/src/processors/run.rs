@@ -146,7 +146,8 @@ impl<'a> Run<'a> {
                 Ok(flow)
             }
             Err(failure) => {
-                let is_inside = failure.processor_type.is_some();
+                // A cycle is a failure of the outermost call.
+                let is_inside = failure.processor_type.is_some() && failure.kind != FailureKind::Cycle;
                 let failure = self.locate(failure, step);
                 if !(step.processor_type == PIPELINE && is_inside) {
                     if let (Some(trace), Some(place)) = (&mut self.trace, place) {

@@ -44,7 +44,10 @@ impl Processor for Append {
         let mut value = match &self.value {
             Source::Value(value) => value.value(document, &mut run.budget)?,
             Source::Copy(from) => {
-                let value = document.get(from)?;
+                let value = match document.find(from) {
+                    None if self.ignore_empty_values => return Ok(Flow::Continue),
+                    _ => document.get(from)?,
+                };
                 run.budget.write_value(value)?;
                 value.clone()
             }
@@ -111,6 +114,8 @@ mod tests {
         check(copy, json!({"f": 1, "g": [2, 3]}), json!({"f": [1, 2, 3], "g": [2, 3]}));
         let ignore = json!({"append": {"field": "f", "value": ["", "a"], "ignore_empty_values": true}});
         check(ignore, json!({}), json!({"f": ["a"]}));
+        let ignore = json!({"append": {"field": "f", "copy_from": "g", "ignore_empty_values": true}});
+        check(ignore, json!({"f": "2"}), json!({"f": "2"}));
     }
 
     #[test]

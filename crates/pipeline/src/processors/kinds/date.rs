@@ -20,10 +20,7 @@ struct Date {
 pub(crate) fn parse(options: &mut Options) -> Result<Box<dyn Processor>> {
     let field = options.path("field")?;
     let formats: Vec<String> = options.texts("formats")?;
-    let formats = formats
-        .iter()
-        .map(|format| DateText::parse(format).map_err(|error| options.error(Some("formats"), error.to_string())));
-    let formats: Vec<DateText> = formats.collect::<Result<_>>()?;
+    let formats = DateText::parse_all(&formats).map_err(|error| options.error(Some("formats"), error.to_string()))?;
     let timezone = options.text_or("timezone", "UTC")?;
     let timezone = options.parse_template("timezone", &timezone)?;
     let locale = options.text_or("locale", "ROOT")?;
@@ -154,6 +151,24 @@ mod tests {
             "2018-02-12T13:02:03.000Z",
         );
         reads(&["UNIX"], utc.clone(), json!("1000.5"), "1970-01-01T00:16:40.500Z");
+        reads(
+            &["epoch_second"],
+            utc.clone(),
+            json!("1688548995.987654321"),
+            "2023-07-05T09:23:15.987Z",
+        );
+        reads(
+            &["MMM dd HH:mm||yyyy/MM/dd"],
+            utc.clone(),
+            json!("2018/02/12"),
+            "2018-02-12T00:00:00.000Z",
+        );
+        reads(
+            &["dd/MMM/yyyy:H:m:s Z"],
+            utc.clone(),
+            json!("10/Aug/2018:09:45:56 +0200"),
+            "2018-08-10T07:45:56.000Z",
+        );
         reads(&["UNIX"], utc.clone(), json!(1000), "1970-01-01T00:16:40.000Z");
         reads(&["UNIX_MS"], utc.clone(), json!("1000500"), "1970-01-01T00:16:40.500Z");
         reads(
@@ -198,6 +213,19 @@ mod tests {
             json!({"output_format": "yyyy/MM/dd"}),
             json!(0),
             "1970/01/01",
+        );
+        let iso = json!({"timezone": "+01:00"});
+        reads(
+            &["ISO8601"],
+            iso.clone(),
+            json!("2010-06-01T00:00:00.000"),
+            "2010-06-01T00:00:00.000+01:00",
+        );
+        reads(
+            &["ISO8601"],
+            iso,
+            json!("2010-06-01T00:00:00.000Z"),
+            "2010-06-01T01:00:00.000+01:00",
         );
         let zone = json!({"date": {"field": "f", "formats": ["yyyy-MM-dd HH:mm"], "timezone": "{{z}}"}});
         let source = json!({"f": "2018-07-01 12:00", "z": "+01:00"});

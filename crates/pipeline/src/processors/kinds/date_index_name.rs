@@ -26,10 +26,8 @@ pub(crate) fn parse(options: &mut Options) -> Result<Box<dyn Processor>> {
     check_locale(&locale).map_err(|failure| options.error(None, failure.reason))?;
     let formats = options.optional_texts("date_formats")?;
     let formats = formats.unwrap_or_else(|| vec!["yyyy-MM-dd'T'HH:mm:ss.SSSXX".to_owned()]);
-    let formats = formats
-        .iter()
-        .map(|format| DateText::parse(format).map_err(|error| options.error(Some("date_formats"), error.to_string())));
-    let formats: Vec<DateText> = formats.collect::<Result<_>>()?;
+    let formats =
+        DateText::parse_all(&formats).map_err(|error| options.error(Some("date_formats"), error.to_string()))?;
     let field = options.path("field")?;
     let prefix = options.text_or("index_name_prefix", "")?;
     let prefix = options.parse_template("index_name_prefix", &prefix)?;

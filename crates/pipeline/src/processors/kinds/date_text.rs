@@ -24,17 +24,23 @@ pub(super) enum DateText {
 }
 
 impl DateText {
-    /// Parses a format.
-    pub(super) fn parse(format: &str) -> Result<Self> {
+    /// Parses a format; one of several alternatives (`a||b`) counts as a format of its own.
+    pub(super) fn parse_all(formats: &[String]) -> Result<Vec<Self>> {
+        formats
+            .iter()
+            .flat_map(|format| format.split("||"))
+            .map(Self::parse)
+            .collect()
+    }
+
+    fn parse(format: &str) -> Result<Self> {
         Ok(match format {
             "ISO8601" => Self::Iso8601(DateFormat::new("iso8601")?),
             "UNIX" => Self::Unix,
             "UNIX_MS" => Self::UnixMs,
             "TAI64N" => Self::Tai64n,
             pattern => {
-                let is_name =
-                    DateFormat::new(pattern).is_ok() && !pattern.contains([' ', '\'']) && pattern.contains('_');
-                let has_year = is_name || has_year(pattern);
+                let has_year = is_name(pattern) || has_year(pattern);
                 let pattern = match has_year {
                     true => pattern.to_owned(),
                     false => format!("yyyy {pattern}"),
@@ -89,6 +95,19 @@ fn read(format: &DateFormat, text: &str, zone: &Zone) -> Result<i128> {
         )));
     }
     format.parse_math_nanos(text, 0, false, zone)
+}
+
+/// Beginnings of the names of Elasticsearch's formats.
+const NAMES: [&str; 11] = [
+    "strict_", "basic_", "epoch_", "date", "hour", "time", "t_time", "ordinal_", "week", "year", "iso8601",
+];
+
+/// Returns whether a format is one of the names.
+fn is_name(format: &str) -> bool {
+    let is_word = format
+        .bytes()
+        .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+    is_word && NAMES.iter().any(|name| format.starts_with(name))
 }
 
 /// Returns whether a pattern has a letter of a year outside of quotes.

@@ -177,6 +177,7 @@ mod tests {
             );
         };
         same("<p>a <b>bold</b> text</p>", "\na bold text\n");
+        same("<p>this <title>is</title> a <b>test</b>", "\nthis \nis\n a test");
         same("1 < 2 & 3 > 2", "1 < 2 & 3 > 2");
         same("&lt;a&gt; &#65;&#x42; &unknown; &amp", "<a> AB &unknown; &amp");
         same("<!-- no -->a<script>if (a<b) {}</script>b", "a\nb");

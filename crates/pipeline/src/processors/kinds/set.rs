@@ -47,7 +47,10 @@ impl Processor for Set {
         let value = match &self.value {
             Source::Value(value) => value.value(document, &mut run.budget)?,
             Source::Copy(from) => {
-                let value = document.get(from)?.clone();
+                let value = match document.find(from) {
+                    None if self.ignore_empty_value => return Ok(Flow::Continue),
+                    _ => document.get(from)?.clone(),
+                };
                 run.budget.write_value(&value)?;
                 value
             }
@@ -134,7 +137,8 @@ mod tests {
         let ignore = json!({"set": {"field": "f", "value": "{{missing}}", "ignore_empty_value": true}});
         check(ignore, json!({"f": 2}), json!({"f": 2}));
         let ignore = json!({"set": {"field": "f", "copy_from": "g", "ignore_empty_value": true}});
-        check(ignore, json!({"f": 2, "g": ""}), json!({"f": 2, "g": ""}));
+        check(ignore.clone(), json!({"f": 2, "g": ""}), json!({"f": 2, "g": ""}));
+        check(ignore, json!({"f": 2}), json!({"f": 2}));
         let plain = json!({"set": {"field": "f", "value": "{{g}}", "media_type": "text/plain"}});
         check(plain, json!({"g": "\"x\""}), json!({"g": "\"x\"", "f": "\"x\""}));
     }

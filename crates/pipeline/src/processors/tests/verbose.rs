@@ -14,6 +14,8 @@ impl Pipelines for Inner {
         let processors = match id {
             "inner" => json!([{"set": {"field": "i", "value": 1}}]),
             "broken" => json!([{"fail": {"message": "inside"}}]),
+            "one" => json!([{"pipeline": {"name": "two"}}]),
+            "two" => json!([{"pipeline": {"name": "one"}}]),
             "main" => json!([{"pipeline": {"name": "main"}}]),
             _ => return None,
         };
@@ -123,6 +125,7 @@ fn other_pipelines() {
     );
     assert_eq!(types(json!([{"pipeline": {"name": "none"}}])), "pipeline error");
     assert_eq!(types(json!([{"pipeline": {"name": "main"}}])), "pipeline error");
+    assert_eq!(types(json!([{"pipeline": {"name": "one"}}])), "pipeline error");
     assert_eq!(
         types(json!([{"pipeline": {"name": "inner", "if": "false"}}])),
         "pipeline skipped"
