@@ -2,6 +2,7 @@
 
 pub mod cef;
 mod error;
+pub mod leef;
 #[cfg(test)]
 mod testing;
 
