@@ -2,7 +2,9 @@
 
 pub mod cef;
 mod error;
+pub mod framing;
 pub mod leef;
+pub mod syslog;
 #[cfg(test)]
 mod testing;
 
