@@ -3,6 +3,7 @@
 pub mod cef;
 mod error;
 pub mod framing;
+pub mod key_value;
 pub mod leef;
 pub mod syslog;
 #[cfg(test)]

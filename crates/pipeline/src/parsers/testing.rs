@@ -62,3 +62,18 @@ pub(crate) fn borrows(value: &Value<'_>) -> bool {
         _ => true,
     }
 }
+
+/// The first `count` lines of a file of `../shared/data`. None, and a word about it, where the folder is absent.
+pub(crate) fn shared_lines(name: &str, count: usize) -> Option<String> {
+    let path = format!("{}/../../../shared/data/{name}", env!("CARGO_MANIFEST_DIR"));
+    let output = std::process::Command::new("zcat").arg(&path).output();
+    let Some(output) = output.ok().filter(|output| output.status.success()) else {
+        #[allow(clippy::print_stderr)]
+        {
+            eprintln!("SKIPPED: {path} is absent");
+        }
+        return None;
+    };
+    let text = String::from_utf8_lossy(&output.stdout);
+    Some(text.lines().take(count).flat_map(|line| [line, "\n"]).collect())
+}
