@@ -1,6 +1,7 @@
 //! Parsers: one file per format. Each reads one record and pushes its fields into a [`FieldSink`](crate::event::FieldSink).
 
 pub mod cef;
+pub mod csv;
 mod error;
 pub mod framing;
 pub mod key_value;
