@@ -4,6 +4,7 @@ pub mod cef;
 pub mod csv;
 mod error;
 pub mod framing;
+pub mod json;
 pub mod key_value;
 pub mod leef;
 pub mod syslog;
