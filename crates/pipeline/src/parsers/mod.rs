@@ -1,5 +1,6 @@
 //! Parsers: one file per format. Each reads one record and pushes its fields into a [`FieldSink`](crate::event::FieldSink).
 
+pub mod access_log;
 pub mod cef;
 pub mod csv;
 mod error;
