@@ -11,5 +11,6 @@ pub mod leef;
 pub mod syslog;
 #[cfg(test)]
 mod testing;
+pub mod windows_xml;
 
 pub use error::ParseError;
