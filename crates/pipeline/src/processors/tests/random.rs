@@ -46,6 +46,8 @@ fn processors() -> Vec<Value> {
         json!({"network_direction": {"source_ip": "a", "destination_ip": "b", "internal_networks": ["private", "{{c}}"]}}),
         json!({"registered_domain": {"field": "a"}}),
         json!({"reroute": {"dataset": "{{a}}", "namespace": ["{{b}}", "x"]}}),
+        json!({"grok": {"field": "a", "patterns": ["%{IP:b.x} %{WORD:c}", "%{NUMBER:c:int}", "%{GREEDYDATA:a}"], "trace_match": true}}),
+        json!({"redact": {"field": "a", "patterns": ["%{IP:IP}", "%{WORD:W}"], "trace_redact": true}}),
         json!({"script": "for (k in ctx.keySet()) { ctx[k + 'x'] = ctx[k] } ctx.a = ctx.b?.c ?: ctx.c"}),
     ]
 }
@@ -93,6 +95,8 @@ fn value() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn nothing_panics(a in value(), b in value(), c in value()) {
         for processor in processors() {
