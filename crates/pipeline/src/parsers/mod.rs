@@ -5,6 +5,7 @@ pub mod cef;
 pub mod csv;
 mod error;
 pub mod framing;
+pub mod grok;
 pub mod json;
 pub mod key_value;
 pub mod leef;

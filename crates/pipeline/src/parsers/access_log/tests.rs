@@ -202,7 +202,7 @@ fn real_lines_are_read_wholly() {
             "{line}"
         );
     }
-    assert_eq!(extra, 1, "one agent of the file contains an unescaped quote");
+    assert_eq!(extra, 1, "one line of the file ends inside its agent");
 }
 
 proptest! {
