@@ -3,6 +3,7 @@
 pub mod access_log;
 pub mod cef;
 pub mod csv;
+pub mod dissect;
 mod error;
 pub mod framing;
 pub mod grok;

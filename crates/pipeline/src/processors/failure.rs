@@ -15,6 +15,8 @@ pub enum FailureKind {
     NullPointer,
     /// A list has no such element.
     IndexOutOfBounds,
+    /// A text does not fit a dissect pattern.
+    Dissect,
     /// A division by zero.
     Arithmetic,
     /// A change of something that can only be read.
@@ -42,6 +44,7 @@ impl FailureKind {
             Self::ClassCast => "class_cast_exception",
             Self::NullPointer => "null_pointer_exception",
             Self::IndexOutOfBounds => "index_out_of_bounds_exception",
+            Self::Dissect => "find_match",
             Self::Arithmetic => "arithmetic_exception",
             Self::UnsupportedOperation => "unsupported_operation_exception",
             Self::Fail => "fail_processor_exception",

@@ -85,11 +85,13 @@ impl Pipeline {
     /// Returns the values of the statistics.
     pub fn counts(&self) -> PipelineCounts {
         let processors = self.steps.iter().map(|step| {
-            let key = match &step.tag {
-                Some(tag) => format!("{}:{tag}", step.processor_type),
-                None => step.processor_type.to_owned(),
+            let counts = step.statistics.counts();
+            let kind = if step.condition.is_some() {
+                "conditional"
+            } else {
+                step.processor_type
             };
-            (key, step.processor_type, step.statistics.counts())
+            (step.statistics_key(), kind, counts)
         });
         PipelineCounts {
             total: self.statistics.counts(),

@@ -4,7 +4,7 @@
 //! matches anywhere in the record gives the fields, in the order of its groups. If a name comes twice, the first group that
 //! took part wins. Types are `int`, `long`, `float`, `double` and `boolean`; others are text.
 //!
-//! Patterns have Oniguruma's syntax and semantics, lookaround and atomic groups included ([`pattern`]).
+//! Patterns have Oniguruma's syntax and semantics, lookaround and atomic groups included (`pattern`).
 
 pub mod bank;
 mod expand;
@@ -78,7 +78,7 @@ enum Kind {
 }
 
 impl Grok {
-    /// Compiles `patterns`. `definitions` add to the [bank](bank) and win over it.
+    /// Compiles `patterns`. `definitions` add to the [bank] and win over it.
     ///
     /// # Errors
     /// If there is no pattern, one is malformed or too large, refers to an unknown pattern or to itself, or uses a

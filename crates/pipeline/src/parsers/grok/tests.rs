@@ -353,11 +353,11 @@ fn syslog_lines_match() {
     );
     check(
         "%{SUDO_COMMAND}",
-        "  bob : TTY=pts/0 ; PWD=/home/bob ; USER=root ; COMMAND=/bin/su -",
+        "  bob : TTY=pts/0 ; PWD=/srv/bob ; USER=root ; COMMAND=/bin/su -",
         &[
             "user.name=bob",
             "system.auth.sudo.tty=pts/0",
-            "system.auth.sudo.pwd=/home/bob",
+            "system.auth.sudo.pwd=/srv/bob",
             "system.auth.sudo.user=root",
             "system.auth.sudo.command=/bin/su -",
         ],

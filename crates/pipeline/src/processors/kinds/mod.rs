@@ -7,6 +7,7 @@ pub(crate) mod convert;
 pub(crate) mod csv;
 pub(crate) mod date;
 pub(crate) mod date_index_name;
+pub(crate) mod dissect;
 pub(crate) mod dot_expander;
 pub(crate) mod drop;
 pub(crate) mod enrich;

@@ -26,6 +26,10 @@ impl Processor for Call {
             ))),
         }
     }
+
+    fn statistics_detail(&self) -> Option<String> {
+        self.name.constant().map(str::to_owned)
+    }
 }
 
 #[cfg(test)]

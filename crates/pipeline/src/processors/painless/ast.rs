@@ -45,6 +45,8 @@ pub(super) enum Kind {
     Index(Box<Expr>, Box<Expr>),
     /// `a.b(…)`, `a?.b(…)`.
     Call(Box<Expr>, Method, Vec<Expr>, bool),
+    /// `field(a).get(b)`, `$(a, b)`.
+    Lookup(Box<Expr>, Box<Expr>),
     /// `Integer.parseInt(…)`.
     Static(Function, Vec<Expr>),
     Not(Box<Expr>),
@@ -137,7 +139,7 @@ impl Expr {
             Kind::Field(a, _, _) | Kind::Not(a) | Kind::Negate(a) | Kind::InstanceOf(a, _) => a.depth,
             Kind::Cast(_, a) | Kind::Matches(a, _) => a.depth,
             Kind::Index(a, b) | Kind::Binary(_, a, b) | Kind::And(a, b) | Kind::Or(a, b) => a.depth.max(b.depth),
-            Kind::Elvis(a, b) | Kind::Assign(a, _, b, _) => a.depth.max(b.depth),
+            Kind::Elvis(a, b) | Kind::Lookup(a, b) | Kind::Assign(a, _, b, _) => a.depth.max(b.depth),
             Kind::Conditional(a, b, c) => a.depth.max(b.depth).max(c.depth),
             Kind::Call(a, _, arguments, _) => a.depth.max(deepest(arguments)),
             Kind::Static(_, arguments) | Kind::List(arguments) => deepest(arguments),

@@ -9,6 +9,9 @@ use super::calls;
 use super::memory::{Memory, is_ctx, out_of_bounds};
 use super::value::{Key, Place, Root, Val, arithmetic, cast, cast_failure};
 
+/// Names of a path that `field` looks up.
+const KEYS_MAX: usize = 32;
+
 pub(super) struct Interpreter<'a> {
     pub(super) memory: Memory<'a>,
     locals: Vec<Val>,
@@ -166,6 +169,24 @@ impl<'a> Interpreter<'a> {
                     arguments.iter().map(|argument| self.eval(argument)).collect();
                 calls::call(&mut self.memory, of, *method, arguments?)
             }
+            Kind::Lookup(path, default) => {
+                let path = self.eval(path)?.text();
+                let keys: Vec<&str> = path.split('.').collect();
+                if keys.len() > KEYS_MAX {
+                    return Err(Failure::illegal(format!("a path has at most {KEYS_MAX} names")));
+                }
+                let root = Place {
+                    root: Root::Ctx,
+                    path: Vec::new(),
+                };
+                match self.look_up(&root, &keys)? {
+                    Some(place) => match self.memory.load(place)? {
+                        Val::Null => self.eval(default),
+                        value => Ok(value),
+                    },
+                    None => self.eval(default),
+                }
+            }
             Kind::Static(function, arguments) => self.function(*function, arguments),
             Kind::Not(inner) => Ok(Val::Bool(!self.eval(inner)?.as_bool()?)),
             Kind::Negate(inner) => {
@@ -235,6 +256,25 @@ impl<'a> Interpreter<'a> {
                 Ok(map)
             }
         }
+    }
+
+    /// Finds a field whose names may be joined by dots at any place of the path.
+    fn look_up(&mut self, place: &Place, keys: &[&str]) -> Result<Option<Place>, Failure> {
+        for len in (1..=keys.len()).rev() {
+            self.memory.budget.take(1)?;
+            let inner = child(place, Key::Name(keys[..len].join(".")));
+            if self.memory.value(&inner).is_none() {
+                continue;
+            }
+            let found = match &keys[len..] {
+                [] => Some(inner),
+                rest => self.look_up(&inner, rest)?,
+            };
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
     }
 
     /// Charges for a text.

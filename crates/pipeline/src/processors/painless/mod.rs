@@ -1,6 +1,6 @@
 //! A safe subset of Painless, for `if` and `script`.
 //!
-//! Expressions over `ctx` and `params`, null-safe access, regular expressions, local variables, `if`, loops, methods of
+//! Expressions over `ctx` and `params`, `field(…).get(…)`, null-safe access, regular expressions, local variables, `if`, loops, methods of
 //! texts, lists and maps. What the subset lacks (functions, lambdas, exceptions, classes) is refused by name when the
 //! pipeline is parsed. Differences from Painless: whole numbers have 64 bits; a list or map that is assigned is copied;
 //! the entries of `entrySet` are copies.

@@ -107,6 +107,8 @@ fn methods() {
         "Integer.parseInt('12') == 12 && Math.max(1, 2) == 2 && String.valueOf(1) == '1' && String.join('-', ctx.tags) == 'red-blue'",
         "(int) 1.9 == 1 && (double) 1 / 2 == 0.5 && Math.round(1.5) == 2 && Math.floor(1.5) == 1.0",
         "'/'.contains('/') && 4 / 2 / 1 == 2",
+        "field('a.b').get('') == 'dotted' && field('m.y.z').get(null) == 'deep' && field('no.such').get(7) == 7",
+        "$('m.x', 0) == 1 && $('n', 'none') == 'none' && $('a.b.c', null) == null",
     ] {
         condition(script, true);
     }
@@ -205,7 +207,9 @@ fn refusals() {
     refused("ctx.l.removeIf(x -> x == 1)", "[->] is not implemented by firn");
     refused("x == 1", "cannot resolve symbol [x]");
     refused("System.exit(1)", "[System.exit] is not implemented by firn");
-    refused("field('a')", "[function field] is not implemented by firn");
+    refused("doc('a')", "[function doc] is not implemented by firn");
+    refused("field('a')", "expected ['.'] but found [<EOF>].");
+    refused("metadata().index", "[function metadata] is not implemented by firn");
     refused("try { } catch (Exception e) { }", "[try] is not implemented by firn");
     refused("ctx.a == ", "unexpected token [<EOF>].");
     refused("ctx.a = 'x", "unterminated string");
@@ -301,9 +305,11 @@ fn endless_scripts_end() {
         "ctx.x = ctx.m; while (true) { ctx.x.y = ctx.x }",
     ] {
         let compiled = Script::compile(script, None).unwrap();
-        let failure = compiled
-            .run(&mut document(source()), &mut Budget::default())
-            .unwrap_err();
+        let mut budget = Budget {
+            steps: 100_000,
+            output_bytes: 8 << 20,
+        };
+        let failure = compiled.run(&mut document(source()), &mut budget).unwrap_err();
         let is_end = failure.kind == FailureKind::BudgetExceeded || failure.root().reason.contains("nests deeper");
         assert!(is_end, "{script}: {:?}", failure.root());
     }

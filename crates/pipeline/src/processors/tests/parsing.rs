@@ -39,6 +39,27 @@ fn parts_of_a_pipeline() {
         .collect();
     assert_eq!(keys, ["set:t", "drop"]);
     parses(json!({"processors": []}));
+    let wrapped = parses(json!({"processors": [
+        {"set": {"field": "a", "value": 1, "tag": "a", "ignore_failure": true}},
+        {"set": {"field": "a", "value": 1, "tag": "b", "if": "true"}},
+        {"set": {"field": "a", "value": 1, "tag": "c", "if": "true", "ignore_failure": true}},
+        {"set": {"field": "a", "value": 1, "if": "true", "on_failure": [{"drop": {"tag": "d"}}]}},
+        {"pipeline": {"name": "x", "tag": "e"}}
+    ]}));
+    let keys: Vec<String> = wrapped
+        .counts()
+        .processors
+        .into_iter()
+        .map(|(key, kind, _)| format!("{key} {kind}"))
+        .collect();
+    let expected = [
+        "set:a set",
+        "set:b conditional",
+        "compound:CompoundProcessor-c conditional",
+        "compound:CompoundProcessor-null-d conditional",
+        "pipeline:x:e pipeline",
+    ];
+    assert_eq!(keys, expected);
     parses(json!({"processors": [{"set": {"field": "a", "value": 1}, "drop": {}}]}));
 }
 

@@ -47,6 +47,7 @@ fn processors() -> Vec<Value> {
         json!({"registered_domain": {"field": "a"}}),
         json!({"reroute": {"dataset": "{{a}}", "namespace": ["{{b}}", "x"]}}),
         json!({"grok": {"field": "a", "patterns": ["%{IP:b.x} %{WORD:c}", "%{NUMBER:c:int}", "%{GREEDYDATA:a}"], "trace_match": true}}),
+        json!({"dissect": {"field": "a", "pattern": "%{+b.x->} %{+b.x} %{&c}=%{*c}"}}),
         json!({"redact": {"field": "a", "patterns": ["%{IP:IP}", "%{WORD:W}"], "trace_redact": true}}),
         json!({"script": "for (k in ctx.keySet()) { ctx[k + 'x'] = ctx[k] } ctx.a = ctx.b?.c ?: ctx.c"}),
     ]

@@ -48,7 +48,7 @@ pub(super) const PATTERNS: &[(&str, &str)] = &[
     ),
     (
         "S3_REQUEST_LINE",
-        concat!(r"(?:%{WORD:http.request.method} %{NOTSPACE:url.original}(?: HTTP/%{NUMBER:http.version})?)",),
+        r"(?:%{WORD:http.request.method} %{NOTSPACE:url.original}(?: HTTP/%{NUMBER:http.version})?)",
     ),
     ("HAPROXYTIME", r"(?<![0-9])%{HOUR}:%{MINUTE}(?::%{SECOND})(?![0-9])"),
     ("HAPROXYDATE", r"%{MONTHDAY}/%{MONTH}/%{YEAR}:%{HAPROXYTIME}\.%{INT}"),

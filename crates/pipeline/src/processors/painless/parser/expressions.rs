@@ -287,6 +287,13 @@ impl Parser {
                 self.at += 1;
                 return self.literal();
             }
+            Token::Symbol("$") => {
+                self.at += 1;
+                self.expect("(")?;
+                let path = self.expression()?;
+                self.expect(",")?;
+                return self.lookup_default(path);
+            }
             Token::Name(name) => return self.named(&name),
             _ => return Err(self.unexpected("unexpected token")),
         };
@@ -330,6 +337,17 @@ impl Parser {
             "false" => Kind::Bool(false),
             "ctx" => Kind::Ctx,
             "params" => Kind::Params,
+            "field" if matches!(self.peek_at(1), Token::Symbol("(")) => {
+                self.at += 2;
+                let path = self.expression()?;
+                self.expect(")")?;
+                self.expect(".")?;
+                if !self.take_name("get") {
+                    return self.missing("a method of field(…) other than get");
+                }
+                self.expect("(")?;
+                return self.lookup_default(path);
+            }
             "new" => {
                 self.at += 1;
                 return self.creation();
@@ -344,6 +362,13 @@ impl Parser {
         };
         self.at += 1;
         self.make(kind)
+    }
+
+    /// Reads the default value of a look-up and the bracket behind it.
+    fn lookup_default(&mut self, path: Expr) -> Parsed<Expr> {
+        let default = self.expression()?;
+        self.expect(")")?;
+        self.make(Kind::Lookup(Box::new(path), Box::new(default)))
     }
 
     /// `new ArrayList()`, `new HashMap(…)`.
