@@ -1,5 +1,7 @@
 //! `remove`: removes fields, or all fields but some.
 
+use std::borrow::Cow;
+
 use super::prelude::*;
 
 #[derive(Debug)]
@@ -34,19 +36,23 @@ impl Processor for Remove {
         match self {
             Self::Fields { fields, ignore_missing } => {
                 for field in fields {
-                    let path = field.render(document, &mut run.budget)?;
-                    if *ignore_missing && (path.is_empty() || document.find(&Path::parse(&path)?).is_none()) {
-                        continue;
+                    let path = match field.path(document, &mut run.budget) {
+                        // An empty path: the template has no value.
+                        Err(failure) if failure.kind == FailureKind::IllegalArgument && *ignore_missing => continue,
+                        path => path?,
+                    };
+                    if !*ignore_missing || document.find(&path).is_some() {
+                        document.remove(&path)?;
                     }
-                    document.remove(&Path::parse(&path)?)?;
                 }
             }
             Self::Keep(fields) => {
-                let paths: Result<Vec<Path>, Failure> = fields
+                let paths: Result<Vec<Cow<'_, Path>>, Failure> = fields
                     .iter()
                     .map(|field| field.path(document, &mut run.budget))
                     .collect();
-                let (paths, names): (Vec<Path>, Vec<String>) = (paths?, document.source.keys().cloned().collect());
+                let paths = paths?;
+                let names: Vec<String> = document.source.keys().cloned().collect();
                 for name in names {
                     run.budget.take(1 + paths.len() as u64)?;
                     keep(&mut document.source, &name, &name, &paths, 0);
@@ -61,7 +67,7 @@ impl Processor for Remove {
 const DEPTH_MAX: usize = 100;
 
 /// Removes a field that neither is to be kept nor contains or lies inside one that is.
-fn keep(map: &mut Map<String, Value>, name: &str, path: &str, paths: &[Path], depth: usize) {
+fn keep(map: &mut Map<String, Value>, name: &str, path: &str, paths: &[Cow<'_, Path>], depth: usize) {
     let path_of = |keep: &Path| keep.text().strip_prefix("_source.").unwrap_or(keep.text()).to_owned();
     if paths.iter().any(|keep| path_of(keep) == path) {
         return;
