@@ -1,9 +1,11 @@
 //! Budget of one document: steps and bytes, so that no document runs for ever or grows without limit.
 
+use serde_json::Value;
+
 use super::failure::{Failure, FailureKind};
 
-/// Steps of one document. A processor, an iteration of `foreach` and an operation of a script cost one step; an expression
-/// over a text costs one step per [`BYTES_PER_STEP`].
+/// Steps of one document. A processor, an iteration of `foreach` and an operation of a script cost one step; an
+/// expression over a text costs one step per [`BYTES_PER_STEP`].
 const STEPS_MAX: u64 = 1_000_000;
 
 /// Bytes that the processors of one document may write, in sum. Elasticsearch has no such limit.
@@ -11,6 +13,9 @@ const OUTPUT_BYTES_MAX: u64 = 64 << 20;
 
 /// Bytes of text that cost as much as one step.
 const BYTES_PER_STEP: u64 = 64;
+
+/// Bytes of a value beside its text.
+const VALUE_BYTES: usize = 16;
 
 /// What one document may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +54,25 @@ impl Budget {
     /// Takes the steps of reading a text of `len` bytes.
     pub(crate) fn take_text(&mut self, len: usize) -> Result<(), Failure> {
         self.take(1 + len as u64 / BYTES_PER_STEP)
+    }
+
+    /// Takes the bytes of a copy of a value, or fails.
+    pub(crate) fn write_value(&mut self, value: &Value) -> Result<(), Failure> {
+        match value {
+            Value::String(text) => self.write(VALUE_BYTES + text.len()),
+            Value::Array(values) => {
+                self.write(VALUE_BYTES)?;
+                values.iter().try_for_each(|value| self.write_value(value))
+            }
+            Value::Object(fields) => {
+                self.write(VALUE_BYTES)?;
+                fields.iter().try_for_each(|(name, value)| {
+                    self.write(name.len())?;
+                    self.write_value(value)
+                })
+            }
+            _ => self.write(VALUE_BYTES),
+        }
     }
 
     /// Takes `len` bytes of output, or fails.

@@ -15,10 +15,18 @@ pub enum FailureKind {
     NullPointer,
     /// A list has no such element.
     IndexOutOfBounds,
+    /// A text does not fit a dissect pattern.
+    Dissect,
+    /// A division by zero.
+    Arithmetic,
+    /// A change of something that can only be read.
+    UnsupportedOperation,
     /// The `fail` processor.
     Fail,
     /// A script or an `if` condition failed.
     Script,
+    /// A size is malformed.
+    Parse,
     /// A number or date is malformed.
     NumberFormat,
     /// Pipelines call each other in a cycle.
@@ -36,8 +44,12 @@ impl FailureKind {
             Self::ClassCast => "class_cast_exception",
             Self::NullPointer => "null_pointer_exception",
             Self::IndexOutOfBounds => "index_out_of_bounds_exception",
+            Self::Dissect => "find_match",
+            Self::Arithmetic => "arithmetic_exception",
+            Self::UnsupportedOperation => "unsupported_operation_exception",
             Self::Fail => "fail_processor_exception",
             Self::Script => "script_exception",
+            Self::Parse => "parse_exception",
             Self::NumberFormat => "number_format_exception",
             Self::Cycle => "graph_structure_exception",
             Self::BudgetExceeded => "circuit_breaking_exception",
@@ -48,7 +60,12 @@ impl FailureKind {
     pub fn is_client_error(self) -> bool {
         matches!(
             self,
-            Self::IllegalArgument | Self::NumberFormat | Self::Script | Self::Cycle | Self::BudgetExceeded
+            Self::IllegalArgument
+                | Self::Parse
+                | Self::NumberFormat
+                | Self::Script
+                | Self::Cycle
+                | Self::BudgetExceeded
         )
     }
 }

@@ -1,7 +1,8 @@
 //! Ingest processors: Elasticsearch's ingest pipelines as a pure library.
 //!
 //! [`Pipeline::parse`] reads the body of `PUT _ingest/pipeline/{id}`; [`Pipeline::run`] changes one [`Document`]. Time,
-//! other pipelines, look-up tables and the caller come in with the [`Context`]. A document costs at most its [`Budget`].
+//! other pipelines, look-up tables and the caller come in with the [`Context`]. A document costs at most its
+//! [`Budget`].
 //!
 //! | files | hold |
 //! |---|---|
@@ -29,6 +30,9 @@ mod statistics;
 mod step;
 mod tables;
 mod trace;
+
+#[cfg(test)]
+mod tests;
 
 pub use budget::Budget;
 pub use context::{Caller, Context, NoPipelines, Pipelines};

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::document::{MediaType, Path, Template, ValueSource, class_name, java_text};
 use super::failure::Failure;
+use super::painless::Script;
 use super::step::Step;
 
 /// Parses a processor inside another one, by type and options.
@@ -34,11 +35,6 @@ impl Options {
             depth,
             parse_step,
         }
-    }
-
-    /// Returns the type of the processor.
-    pub(crate) fn processor_type(&self) -> &'static str {
-        self.processor_type
     }
 
     /// Creates an error about a property.
@@ -72,9 +68,9 @@ impl Options {
         self.map.shift_remove(name).filter(|value| !value.is_null())
     }
 
-    /// Returns whether an option is there.
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.map.get(name).is_some_and(|value| !value.is_null())
+    /// Puts a value back that was taken to look at it.
+    pub(crate) fn put(&mut self, name: &str, value: Value) {
+        self.map.insert(name.to_owned(), value);
     }
 
     /// Takes a value that must be there.
@@ -108,16 +104,6 @@ impl Options {
     /// Takes a string with a default.
     pub(crate) fn text_or(&mut self, name: &str, default: &str) -> Result<String> {
         Ok(self.optional_text(name)?.unwrap_or_else(|| default.to_owned()))
-    }
-
-    /// Takes a string or a whole number that may be missing.
-    pub(crate) fn optional_text_or_int(&mut self, name: &str) -> Result<Option<String>> {
-        match self.take(name) {
-            None => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text)),
-            Some(Value::Number(number)) if number.is_i64() => Ok(Some(number.to_string())),
-            Some(other) => Err(self.wrong_type(name, "a string or int", &other)),
-        }
     }
 
     /// Takes a boolean with a default.
@@ -171,6 +157,22 @@ impl Options {
     /// Takes a list of strings.
     pub(crate) fn texts(&mut self, name: &str) -> Result<Vec<String>> {
         self.optional_texts(name)?.ok_or_else(|| self.missing(name))
+    }
+
+    /// Takes a string or a list of strings; without either, the list is empty.
+    pub(crate) fn texts_or_text(&mut self, name: &str) -> Result<Vec<String>> {
+        match self.take(name) {
+            None => Ok(Vec::new()),
+            Some(Value::String(text)) => Ok(vec![text]),
+            Some(Value::Array(values)) => {
+                let texts = values.into_iter().map(|value| match value {
+                    Value::String(text) => Ok(text),
+                    other => Err(self.wrong_type(name, "a string or list of strings", &other)),
+                });
+                texts.collect()
+            }
+            Some(other) => Err(self.wrong_type(name, "a string or list of strings", &other)),
+        }
     }
 
     /// Takes an object that may be missing.
@@ -250,6 +252,11 @@ impl Options {
         compile_regex(&text).map_err(|reason| self.error(Some(name), reason))
     }
 
+    /// Takes a script: `source`, `lang` and `params`.
+    pub(crate) fn script(&mut self) -> Result<Script> {
+        Script::parse(&mut self.map)
+    }
+
     /// Parses the processor inside this one.
     pub(crate) fn step(&self, name: &str, options: &Value) -> Result<Step> {
         (self.parse_step)(name, options, self.depth + 1)
@@ -267,8 +274,8 @@ pub(crate) fn compile_regex(text: &str) -> Result<regex::Regex, String> {
         .map_err(|error| format!("Invalid regex pattern. {error}"))
 }
 
-/// Creates an error about the configuration of a processor, with the fields that Elasticsearch prints beside it. Its type
-/// is `parse_exception` there.
+/// Creates an error about the configuration of a processor, with the fields that Elasticsearch prints beside it. Its
+/// type is `parse_exception` there.
 pub(crate) fn configuration_error(
     processor_type: Option<&str>,
     tag: Option<&str>,

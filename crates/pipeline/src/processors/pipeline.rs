@@ -62,7 +62,8 @@ impl Pipeline {
         self.deprecated == Some(true)
     }
 
-    /// Runs the pipeline on a document and counts it. After a failure the document is half changed; the caller discards it.
+    /// Runs the pipeline on a document and counts it. After a failure the document is half changed; the caller discards
+    /// it.
     pub fn run(&self, document: &mut Document, context: &Context<'_>) -> Result<Outcome, Failure> {
         let mut run = Run::new(context);
         document.start(context.now_ms);
@@ -84,11 +85,13 @@ impl Pipeline {
     /// Returns the values of the statistics.
     pub fn counts(&self) -> PipelineCounts {
         let processors = self.steps.iter().map(|step| {
-            let key = match &step.tag {
-                Some(tag) => format!("{}:{tag}", step.processor_type),
-                None => step.processor_type.to_owned(),
+            let counts = step.statistics.counts();
+            let kind = if step.condition.is_some() {
+                "conditional"
+            } else {
+                step.processor_type
             };
-            (key, step.processor_type, step.statistics.counts())
+            (step.statistics_key(), kind, counts)
         });
         PipelineCounts {
             total: self.statistics.counts(),

@@ -146,7 +146,8 @@ impl<'a> Run<'a> {
                 Ok(flow)
             }
             Err(failure) => {
-                let is_inside = failure.processor_type.is_some();
+                // A cycle is a failure of the outermost call.
+                let is_inside = failure.processor_type.is_some() && failure.kind != FailureKind::Cycle;
                 let failure = self.locate(failure, step);
                 if !(step.processor_type == PIPELINE && is_inside) {
                     if let (Some(trace), Some(place)) = (&mut self.trace, place) {
@@ -166,6 +167,14 @@ impl<'a> Run<'a> {
                 }
             }
         }
+    }
+
+    /// Runs a step inside another processor, which is one step of the trace and of the statistics.
+    pub(crate) fn quiet_step(&mut self, step: &Step, document: &mut Document) -> Result<Flow, Failure> {
+        let trace = self.trace.take();
+        let result = self.step(step, document);
+        self.trace = trace;
+        result
     }
 
     /// Names the processor in a failure that has none yet.

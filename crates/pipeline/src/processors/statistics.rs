@@ -30,7 +30,7 @@ pub struct Counts {
 pub struct PipelineCounts {
     /// The pipeline.
     pub total: Counts,
-    /// Its processors, in order: Elasticsearch's key (`set`, or `set:tag`), type, counts.
+    /// Its processors, in order: Elasticsearch's key (`set`, or `set:tag`), type (`conditional` if it has an `if`), counts.
     pub processors: Vec<(String, &'static str, Counts)>,
 }
 

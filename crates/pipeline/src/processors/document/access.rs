@@ -150,6 +150,27 @@ impl Document {
         }
     }
 
+    /// Returns the fields of an object of the source or of `_ingest`, if there is one.
+    pub(crate) fn object_mut(&mut self, path: &Path) -> Result<Option<&mut Map<String, Value>>, Failure> {
+        self.get(path)?;
+        let Some((first, rest)) = path.elements.split_first() else {
+            return Ok(None);
+        };
+        let mut at = self.root_value_mut(path.root, first);
+        for key in rest {
+            at = match at {
+                Some(Value::Object(fields)) => fields.get_mut(key),
+                Some(Value::Array(values)) => key.parse::<usize>().ok().and_then(|place| values.get_mut(place)),
+                _ => None,
+            };
+        }
+        match at {
+            Some(Value::Object(fields)) => Ok(Some(fields)),
+            Some(other) => Err(cannot_cast(path.text(), other, "java.util.Map")),
+            None => Ok(None),
+        }
+    }
+
     /// Calls `change` with the place of a field; missing objects on the way are created.
     fn write(&mut self, path: &Path, change: impl FnOnce(Slot<'_>)) -> Result<(), Failure> {
         let Some((leaf, parents)) = path.elements.split_last() else {
@@ -176,6 +197,7 @@ impl Document {
         Ok(())
     }
 
+    /// Returns a field of the root, or of `_ingest`.
     pub(crate) fn root_value(&self, root: Root, key: &str) -> Option<&Value> {
         match root {
             Root::Ingest => self.ingest.get(key),
@@ -184,7 +206,8 @@ impl Document {
         }
     }
 
-    fn root_value_mut(&mut self, root: Root, key: &str) -> Option<&mut Value> {
+    /// Returns a field of the root, or of `_ingest`.
+    pub(crate) fn root_value_mut(&mut self, root: Root, key: &str) -> Option<&mut Value> {
         match root {
             Root::Ingest => self.ingest.get_mut(key),
             Root::Document if is_metadata(key) => self.metadata.get_mut(key),

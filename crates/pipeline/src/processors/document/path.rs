@@ -53,8 +53,12 @@ impl Path {
         &self.text
     }
 
-    /// Returns the last element.
-    pub(crate) fn leaf(&self) -> &str {
-        self.elements.last().map_or("", String::as_str)
+    /// Returns the path of a field of the root whose name may have dots.
+    pub(crate) fn with_one_name(self, name: &str) -> Self {
+        Self {
+            root: Root::Document,
+            elements: vec![name.to_owned()],
+            ..self
+        }
     }
 }

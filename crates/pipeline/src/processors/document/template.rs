@@ -1,5 +1,7 @@
 //! Mustache templates over a document: `{{a.b}}`, `{{{a}}}`, sections, `{{#toJson}}`, `{{#join}}`.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use super::super::budget::Budget;
@@ -39,6 +41,8 @@ impl MediaType {
 pub(crate) struct Template {
     parts: Vec<Part>,
     media_type: MediaType,
+    /// The path that a text without variables is, if it is one.
+    path: Option<Path>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -74,7 +78,15 @@ impl Template {
     pub(crate) fn parse_as(text: &str, media_type: MediaType) -> Result<Self, String> {
         let mut rest = text;
         let parts = parse_parts(&mut rest, None, 0)?;
-        Ok(Self { parts, media_type })
+        let path = match parts.as_slice() {
+            [Part::Text(text)] => Path::parse(text).ok(),
+            _ => None,
+        };
+        Ok(Self {
+            parts,
+            media_type,
+            path,
+        })
     }
 
     /// Returns the text of a template without variables.
@@ -97,8 +109,11 @@ impl Template {
     }
 
     /// Returns the path that the template gives for a document.
-    pub(crate) fn path(&self, document: &Document, budget: &mut Budget) -> Result<Path, Failure> {
-        Path::parse(&self.render(document, budget)?)
+    pub(crate) fn path(&self, document: &Document, budget: &mut Budget) -> Result<Cow<'_, Path>, Failure> {
+        match &self.path {
+            Some(path) => Ok(Cow::Borrowed(path)),
+            None => Path::parse(&self.render(document, budget)?).map(Cow::Owned),
+        }
     }
 
     fn render_parts(
@@ -183,12 +198,7 @@ impl Template {
     }
 }
 
-fn value_of<'a>(
-    name: &Name,
-    document: &'a Document,
-    current: Option<&'a Value>,
-) -> Option<std::borrow::Cow<'a, Value>> {
-    use std::borrow::Cow;
+fn value_of<'a>(name: &Name, document: &'a Document, current: Option<&'a Value>) -> Option<Cow<'a, Value>> {
     match name {
         Name::Current => current.map(Cow::Borrowed),
         Name::Path(path) => {

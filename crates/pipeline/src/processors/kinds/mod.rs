@@ -1,3 +1,48 @@
 //! One file per processor.
 
+pub(crate) mod append;
+pub(crate) mod bytes;
+pub(crate) mod community_id;
+pub(crate) mod convert;
+pub(crate) mod csv;
+pub(crate) mod date;
+pub(crate) mod date_index_name;
+pub(crate) mod dissect;
+pub(crate) mod dot_expander;
+pub(crate) mod drop;
+pub(crate) mod enrich;
+pub(crate) mod fail;
+pub(crate) mod fingerprint;
+pub(crate) mod foreach;
+pub(crate) mod geoip;
+pub(crate) mod grok;
+pub(crate) mod gsub;
+pub(crate) mod html_strip;
+pub(crate) mod join;
+pub(crate) mod json;
+pub(crate) mod kv;
+pub(crate) mod lowercase;
+pub(crate) mod network_direction;
+pub(crate) mod pipeline;
+pub(crate) mod redact;
+pub(crate) mod registered_domain;
+pub(crate) mod remove;
+pub(crate) mod rename;
+pub(crate) mod reroute;
+pub(crate) mod script;
 pub(crate) mod set;
+pub(crate) mod set_security_user;
+pub(crate) mod sort;
+pub(crate) mod split;
+pub(crate) mod terminate;
+pub(crate) mod trim;
+pub(crate) mod uppercase;
+pub(crate) mod uri_parts;
+pub(crate) mod urldecode;
+pub(crate) mod user_agent;
+
+mod captures;
+mod date_text;
+mod murmur3;
+mod prelude;
+mod text;
