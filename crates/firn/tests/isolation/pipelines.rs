@@ -1,4 +1,4 @@
-//! Ingest pipelines are the operator's: tenants' writes run through them, and stay the tenants' own whatever they do.
+//! Ingest pipelines are the operator's: tenants' writes run through them, and stay the tenants' own with every pipeline.
 
 use serde_json::{Value, json};
 

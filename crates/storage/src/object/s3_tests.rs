@@ -64,7 +64,7 @@ async fn s3_conforms() {
     conforms(&place.repository(json!({"buffer_size": "5mb", "read_timeout": "20s"}))).await;
     let upload = place.proxy.stats();
     let begun = upload
-        .asked
+        .request_log
         .iter()
         .filter(|request| request.target.ends_with("?uploads="));
     assert_eq!(begun.count(), 2, "large files go in parts");
