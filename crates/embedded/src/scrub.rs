@@ -182,9 +182,8 @@ impl Scrub {
     }
 
     fn note_scrubbed(&self, scrubbed: Scrubbed) {
-        let scrub = &self;
-        scrub.bytes.fetch_add(scrubbed.bytes, Ordering::Relaxed);
-        let mut pass = scrub.pass.lock();
+        self.bytes.fetch_add(scrubbed.bytes, Ordering::Relaxed);
+        let mut pass = self.pass.lock();
         pass.bytes_done += scrubbed.bytes;
         match scrubbed.next {
             Some(next) => pass.position = next,
@@ -192,9 +191,9 @@ impl Scrub {
                 pass.position = ScrubPosition::default();
                 pass.remaining.pop_front();
                 if pass.remaining.is_empty() {
-                    scrub.passes.fetch_add(1, Ordering::Relaxed);
+                    self.passes.fetch_add(1, Ordering::Relaxed);
                     let now_ms = u64::try_from(self.node.now_ms()).unwrap_or_default();
-                    scrub.last_pass_ms.store(now_ms, Ordering::Relaxed);
+                    self.last_pass_ms.store(now_ms, Ordering::Relaxed);
                 }
             }
         }

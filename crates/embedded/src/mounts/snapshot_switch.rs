@@ -61,7 +61,8 @@ impl MountService {
         own.into_values().cloned().collect()
     }
 
-    /// As [`MountService::reread_mounts`] for one index of a snapshot. Replaces the copy of its manifest on this node last.
+    /// As [`MountService::reread_mounts`] for one index of a snapshot. Replaces the copy of its manifest on this node
+    /// last.
     pub(crate) fn reread_mounted(&self, store: &SnapshotStore, patience: Duration) -> Result<()> {
         let repository = self.repositories.repository(&store.repository)?;
         let manifests = &self.manifests;

@@ -102,7 +102,8 @@ impl HeldShard {
 }
 
 impl SnapshotService {
-    /// Validates a request and adds it to the list of running snapshots; [`SnapshotService::make_snapshot`] does the work.
+    /// Validates a request and adds it to the list of running snapshots; [`SnapshotService::make_snapshot`] does the
+    /// work.
     pub(crate) async fn plan_snapshot(&self, ctx: &RequestContext, request: CreateSnapshot) -> Result<Plan> {
         check_operator(ctx)?;
         let (repository, used) = self.repositories.repository_for(&request.repository, Work::Snapshot)?;
