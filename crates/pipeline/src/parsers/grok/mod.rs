@@ -78,7 +78,7 @@ enum Kind {
 }
 
 impl Grok {
-    /// Compiles `patterns`. `definitions` add to the [bank](bank) and win over it.
+    /// Compiles `patterns`. `definitions` add to the [bank] and win over it.
     ///
     /// # Errors
     /// If there is no pattern, one is malformed or too large, refers to an unknown pattern or to itself, or uses a
