@@ -149,6 +149,25 @@ fn steps_are_limited_by_a_typed_error() {
     );
 }
 
+#[test]
+fn sane_patterns_get_through_a_megabyte() {
+    let words = "word 12 ".repeat(1 << 17);
+    for pattern in [
+        "%{IP:a}",
+        "%{COMBINEDAPACHELOG}",
+        "%{SYSLOGLINE}",
+        "%{TIMESTAMP_ISO8601:a}",
+        "%{UUID:a}",
+    ] {
+        no_match(pattern, &words);
+    }
+    check(
+        "^%{WORD:a}%{DATA}%{UUID:b}%{GREEDYDATA}$",
+        &format!("{words}123e4567-e89b-12d3-a456-426614174000{words}"),
+        &["a=word", "b=123e4567-e89b-12d3-a456-426614174000"],
+    );
+}
+
 proptest! {
     #[test]
     fn arbitrary_bytes_never_panic(
