@@ -53,7 +53,7 @@ impl Core {
         let note = |bytes| progress.uploaded(sent.fetch_add(bytes, Ordering::Relaxed) + bytes, split.len);
         let uploaded = self
             .io()?
-            .block_on(uploaded.upload_telling(&split.key(), &scratch.file(), &note));
+            .block_on(uploaded.upload_reporting(&split.key(), &scratch.file(), &note));
         uploaded.map_err(|error| {
             let reason = format!("[{}:{}] cannot write a split", running.repository, running.name);
             Error::new(Error::from(error.clone()).kind(), reason).caused_by(error)

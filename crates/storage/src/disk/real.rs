@@ -165,9 +165,9 @@ impl Disk for RealDisk {
         static MAPS_MAX: OnceLock<u64> = OnceLock::new();
         *MAPS_MAX.get_or_init(|| {
             // Limit of Linux; other systems have none. The constant is the kernel's default, if it cannot be read.
-            let told = fs::read_to_string("/proc/sys/vm/max_map_count").ok();
+            let configured = fs::read_to_string("/proc/sys/vm/max_map_count").ok();
             let usual = if cfg!(target_os = "linux") { 65_530 } else { u64::MAX };
-            told.and_then(|text| text.trim().parse().ok()).unwrap_or(usual)
+            configured.and_then(|text| text.trim().parse().ok()).unwrap_or(usual)
         })
     }
 

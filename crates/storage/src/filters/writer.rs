@@ -28,8 +28,8 @@ impl<W: Write> TableWriter<W> {
 
     /// Creates a writer for filters of these splits, which are ascending and distinct.
     pub fn new(out: W, splits: Vec<ObjectId>) -> Self {
-        let told_by = std::iter::once(&directory::KIND[..]);
-        let salt = salt_of(told_by.chain(splits.iter().map(|split| &split.0[..])));
+        let identity = std::iter::once(&directory::KIND[..]);
+        let salt = salt_of(identity.chain(splits.iter().map(|split| &split.0[..])));
         Self {
             pages: PageWriter::new(Hashing::new(out), salt),
             salt,

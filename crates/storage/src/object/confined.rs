@@ -67,7 +67,7 @@ impl Folder {
     /// Opens a subfolder.
     pub(super) fn folder(&self, name: &str) -> io::Result<Self> {
         let opened = rustix::fs::openat(&self.fd, name, FOLDER, Mode::empty());
-        let fd = opened.map_err(|errno| self.told(name, errno))?;
+        let fd = opened.map_err(|errno| self.open_error(name, errno))?;
         Ok(Self { fd, umask: self.umask })
     }
 
@@ -122,7 +122,7 @@ impl Folder {
     pub(super) fn lock_file(&self, name: &str) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened = rustix::fs::openat(&self.fd, name, flags, self.mode(0o666));
-        Ok(opened.map_err(|errno| self.told(name, errno))?.into())
+        Ok(opened.map_err(|errno| self.open_error(name, errno))?.into())
     }
 
     /// Opens an existing file for reading or writing.
@@ -131,7 +131,7 @@ impl Folder {
         // Does not block on a pipe whose other end is not open.
         let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened = rustix::fs::openat(&self.fd, name, flags, Mode::empty());
-        Ok(opened.map_err(|errno| self.told(name, errno))?.into())
+        Ok(opened.map_err(|errno| self.open_error(name, errno))?.into())
     }
 
     /// Renames a file of `from` to a name in this folder and replaces a file of that name.
@@ -184,7 +184,7 @@ impl Folder {
     }
 
     /// Converts an error of an open. Names symbolic links explicitly, because the system's error does not.
-    fn told(&self, name: &str, errno: Errno) -> io::Error {
+    fn open_error(&self, name: &str, errno: Errno) -> io::Error {
         if matches!(errno, Errno::LOOP | Errno::NOTDIR | Errno::MLINK) {
             let stat = rustix::fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW);
             if stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink) {

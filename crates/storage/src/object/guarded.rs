@@ -173,9 +173,9 @@ impl Guarded {
                 }
                 let running = self.guard.meter.start(operation, attempt);
                 let outcome = request(attempt).await;
-                let told = outcome.as_ref().map(&bytes_of).map_err(|error| error.kind);
-                running.end(told);
-                asking.end(told.map(drop));
+                let metered = outcome.as_ref().map(&bytes_of).map_err(|error| error.kind);
+                running.end(metered);
+                asking.end(metered.map(drop));
                 (admission, outcome)
             };
             let error = match outcome {
@@ -349,7 +349,7 @@ impl Objects for Guarded {
         }
     }
 
-    async fn upload_telling(
+    async fn upload_reporting(
         &self,
         key: &str,
         file: &LocalFile,

@@ -245,9 +245,9 @@ pub(super) fn fault(key: &str, error: &Error) -> ObjectError {
         Error::Precondition { .. } | Error::NotModified { .. } => {
             (ObjectErrorKind::Changed, "the object has changed".to_owned())
         }
-        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => (ObjectErrorKind::Denied, told(error)),
-        Error::NotSupported { .. } | Error::NotImplemented { .. } => (ObjectErrorKind::Unsupported, told(error)),
-        Error::InvalidPath { .. } => (ObjectErrorKind::Refused, told(error)),
+        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => (ObjectErrorKind::Denied, reason_of(error)),
+        Error::NotSupported { .. } | Error::NotImplemented { .. } => (ObjectErrorKind::Unsupported, reason_of(error)),
+        Error::InvalidPath { .. } => (ObjectErrorKind::Refused, reason_of(error)),
         _ => beneath(error),
     };
     ObjectError::new(kind, key, reason)
@@ -275,16 +275,16 @@ fn beneath(error: &Error) -> (ObjectErrorKind, String) {
         next = cause.source();
     }
     match transport.map(HttpError::kind) {
-        Some(HttpErrorKind::Decode) | None => (ObjectErrorKind::Corrupt, told(error)),
+        Some(HttpErrorKind::Decode) | None => (ObjectErrorKind::Corrupt, reason_of(error)),
         Some(HttpErrorKind::Timeout) => (
             ObjectErrorKind::Unavailable,
             "the store did not answer in time".to_owned(),
         ),
-        Some(_) => (ObjectErrorKind::Unavailable, told(error)),
+        Some(_) => (ObjectErrorKind::Unavailable, reason_of(error)),
     }
 }
 
-fn told(error: &Error) -> String {
+fn reason_of(error: &Error) -> String {
     let text = error.to_string();
     text.chars().take(REASON_CHARS_MAX).collect()
 }

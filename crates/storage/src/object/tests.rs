@@ -99,7 +99,7 @@ pub(super) async fn conforms(objects: &Guarded) {
         let note = |bytes| {
             sent.fetch_add(bytes, Ordering::Relaxed);
         };
-        let uploaded = objects.upload_telling("up/load", &local(file.path()), &note).await;
+        let uploaded = objects.upload_reporting("up/load", &local(file.path()), &note).await;
         uploaded.expect("an upload");
         assert_eq!(sent.into_inner(), file.path().metadata().expect("a file").len());
         let (bytes, _) = objects.read_all("up/load", 12 << 20).await.expect("all of it");
@@ -310,12 +310,12 @@ async fn requests_to_a_busy_store_are_retried() {
     );
     assert_eq!(stats.latencies.iter().sum::<u64>(), 3);
 
-    for (fate, told) in [
+    for (fate, reported) in [
         (Fate::Busy, ObjectErrorKind::Busy),
         (Fate::Silent, ObjectErrorKind::Unavailable),
     ] {
         let objects = guarded(Unlucky::new([fate; 99]));
-        assert_eq!(kind(objects.read("k", 0..1).await), told);
+        assert_eq!(kind(objects.read("k", 0..1).await), reported);
         assert_eq!(
             objects.meter().stats(Operation::Get).requests,
             4,

@@ -24,13 +24,13 @@ pub async fn verify(repository: &str, objects: &dyn Objects, token: &str) -> Res
 }
 
 async fn write_and_read(objects: &dyn Objects, key: &str, token: &str) -> Result<(), String> {
-    let told = |error: ObjectError| error.to_string();
+    let reason_of = |error: ObjectError| error.to_string();
     let written = Bytes::from(token.to_owned());
     objects
         .write(key, written.clone(), PutMode::Create)
         .await
-        .map_err(told)?;
-    let (read, _) = objects.read_all(key, written.len() as u64).await.map_err(told)?;
+        .map_err(reason_of)?;
+    let (read, _) = objects.read_all(key, written.len() as u64).await.map_err(reason_of)?;
     if read != written {
         return Err(format!("object [{key}] differs from the written bytes"));
     }

@@ -278,7 +278,7 @@ mod tests {
     #[track_caller]
     fn check_damage(bytes: Option<Vec<u8>>, object: &NamedObject, why: &str) {
         match read_back(bytes, object).0.unwrap() {
-            ReadBack::Damaged(told) => assert_eq!(told, why),
+            ReadBack::Damaged(found) => assert_eq!(found, why),
             ReadBack::Sound(info) => panic!("no damage found: {info:?}, expected: {why}"),
         }
     }

@@ -39,9 +39,9 @@ impl<W: Write> Write for Hashing<W> {
 }
 
 /// Derives the page salt of an object from bytes that identify it.
-pub(crate) fn salt_of<'a>(told_by: impl Iterator<Item = &'a [u8]>) -> u64 {
+pub(crate) fn salt_of<'a>(identity: impl Iterator<Item = &'a [u8]>) -> u64 {
     let mut hasher = Sha256::new();
-    told_by.for_each(|bytes| hasher.update(bytes));
+    identity.for_each(|bytes| hasher.update(bytes));
     let digest = hasher.finalize();
     digest.iter().take(8).fold(0, |salt, byte| salt << 8 | u64::from(*byte))
 }

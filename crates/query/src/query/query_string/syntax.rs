@@ -196,13 +196,13 @@ const SHOWN_LENGTH: usize = 1000;
 fn failed(text: &str, error: &SyntaxError) -> Error {
     let (line, column) = line_and_column(text, error.at.start);
     let shown: String = text.chars().take(SHOWN_LENGTH).collect();
-    let told = error.clone().into_error(text);
+    let placed = error.clone().into_error(text);
     let cause = Error::parsing(format!(
         "Cannot parse '{shown}': {} at line {line}, column {column}.",
         error.message
     ))
     .with_position(line, column)
-    .with_details(told.details().cloned().unwrap_or_default());
+    .with_details(placed.details().cloned().unwrap_or_default());
     Error::new(ErrorKind::QueryShard, format!("Failed to parse query [{shown}]")).caused_by(cause)
 }
 
