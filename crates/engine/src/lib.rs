@@ -29,7 +29,6 @@ pub mod tiers;
 mod traits;
 
 pub use capabilities::{Capabilities, Capability, Knowledge};
-pub use disclosure::Disclosed;
 pub use fair_semaphore::{FairPermit, FairSemaphore};
 pub use firn_model::{Error, ErrorKind, Result};
 pub use progress::Progress;

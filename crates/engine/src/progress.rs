@@ -7,7 +7,9 @@ use firn_model::Error;
 use firn_query::search::{SearchResponse, SearchShards, TotalHits};
 
 use crate::Scope;
-use crate::disclosure::rules;
+
+/// Rule for what a scope may see of failed shards: index, shard number, error.
+pub(crate) type FailureRule = fn(&Scope, &mut [(String, u32, Error)]);
 
 /// Holder of the latest partial result of a running search. A search whose [`RequestContext`](crate::RequestContext)
 /// carries one publishes at intervals; readers get the latest result.
@@ -15,8 +17,8 @@ use crate::disclosure::rules;
 pub struct Progress {
     every: Duration,
     state: Arc<Mutex<State>>,
-    /// Caller to which failures are disclosed; `None`: an operator.
-    reader: Option<Arc<Scope>>,
+    /// What the readers may see of failures; `None`: all.
+    reader: Option<(Arc<Scope>, FailureRule)>,
 }
 
 #[derive(Debug, Default)]
@@ -47,13 +49,13 @@ impl Progress {
         }
     }
 
-    /// Returns a holder of the same result, for an engine that publishes to a reader with this scope: failures are
-    /// disclosed as in the final answer.
-    pub(crate) fn disclosed_to(&self, reader: &Arc<Scope>) -> Self {
+    /// Returns a holder of the same result, for an engine that publishes to readers with this scope: the rule is applied
+    /// to failures.
+    pub(crate) fn disclosed_to(&self, scope: &Arc<Scope>, rule: FailureRule) -> Self {
         Self {
             every: self.every,
             state: Arc::clone(&self.state),
-            reader: Some(Arc::clone(reader)),
+            reader: Some((Arc::clone(scope), rule)),
         }
     }
 
@@ -86,8 +88,8 @@ impl Progress {
 
     /// Sets the shards that failed so far; every later publication lists them.
     pub fn fail(&self, mut failures: Vec<(String, u32, Error)>) {
-        if let Some(reader) = &self.reader {
-            rules::disclose_failures(reader, &mut failures);
+        if let Some((scope, rule)) = &self.reader {
+            rule(scope, &mut failures);
         }
         self.state().failures = failures;
     }

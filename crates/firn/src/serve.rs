@@ -9,12 +9,18 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use firn_api::{ApiConfig, AsyncSearchLimits, Security};
-use firn_embedded::{ContextLimits, Embedded, EmbeddedConfig, TierPaths, Watermark};
-use firn_engine::{Disclosed, Engine, RequestContext};
+use firn_auth::Control;
+use firn_embedded::{ContextLimits, Embedded, EmbeddedConfig, RecoveryReport, TierPaths, Watermark};
+use firn_engine::disclosure::Disclosed;
+use firn_engine::{Engine, RequestContext};
 use firn_lifecycle::RetentionController;
+use firn_lifecycle::ilm::ListWork;
+use firn_lifecycle::slm::Slm;
 use firn_model::tier::Tier;
 use firn_storage::{Disk as _, RealDisk};
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
 
 use crate::clock::now_ms;
 use crate::repositories::{self, Repositories};
@@ -94,13 +100,7 @@ pub(crate) fn serve(
     let tls = settings.tls.as_ref().map(TlsFiles::load).transpose()?.map(Arc::new);
     // Bound first: a used port should fail before a data folder is opened, and early clients wait in the queue instead
     // of being refused.
-    let listener = TcpListener::bind(settings.http_address.socket).with_context(|| {
-        format!(
-            "cannot listen on {} (use another port: -E http.port=9201)",
-            settings.http_address.socket
-        )
-    })?;
-    listener.set_nonblocking(true)?;
+    let listener = listen(settings)?;
     let address = listener.local_addr()?;
     let url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
 
@@ -109,26 +109,10 @@ pub(crate) fn serve(
     file_modes::tighten_all(std::iter::once(settings.path_data.as_path()).chain(tiers))?;
     let repositories = Repositories::start(settings)?;
     let stores = Arc::clone(&repositories.stores);
-    let engine = Embedded::open(embedded_config(settings, &repositories)?)
-        .with_context(|| format!("cannot open the data in {}", settings.path_data.display()))?;
-    let recovery = engine.recovery_report();
-    for damaged in &recovery.damaged {
-        tracing::error!(
-            index = damaged.index,
-            shard = damaged.shard,
-            "a shard does not serve: {}",
-            damaged.error
-        );
-    }
-    let (indices, shards, recovering) = (recovery.index_count, recovery.shard_count, recovery.recovering_count);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(std::thread::available_parallelism().map_or(1, usize::from))
-        .thread_name("http")
-        .enable_all()
-        .build()
-        .context("cannot start the HTTP threads")?;
-    runtime.block_on(async {
-        let engine: Arc<dyn Engine> = Arc::new(Disclosed::new(engine));
+    let embedded = open_engine(settings, &repositories)?;
+    http_threads()?.block_on(async {
+        let recovery = embedded.recovery_report().clone();
+        let engine: Arc<dyn Engine> = Arc::new(Disclosed::new(embedded));
         let control = security::open(settings, is_secure)?;
         firn_api::set_cache_quotas(&control, engine.as_ref());
         let security = match is_secure {
@@ -161,43 +145,17 @@ pub(crate) fn serve(
             api,
             shutdown,
         ));
-        tracing::info!(
-            url,
-            data = %settings.path_data.display(),
-            node = settings.node_name,
-            version = env!("CARGO_PKG_VERSION"),
-            indices,
-            shards,
-            recovering,
-            took_ms = started.elapsed().as_millis() as u64,
-            "firn is ready"
-        );
+        log_ready(settings, &url, &recovery, started);
         if let Some(warning) = warning {
             tracing::warn!("{warning}");
         }
-        let maps_max = RealDisk.maps_max();
-        if maps_max < MAPS_WANTED {
-            tracing::info!(
-                "a process may map {maps_max} files: for hundreds of shards set vm.max_map_count to {MAPS_WANTED}"
-            );
-        }
+        log_few_mappings();
         if let (Some(files), Some(tls)) = (&settings.tls, tls) {
             tokio::spawn(files.clone().watch(tls));
         }
         let give_back = tokio::spawn(allocator::give_back());
         let last_uses = tokio::spawn(security::write_last_uses(Arc::clone(&control)));
-        let life = tokio::spawn(lifecycle::run(
-            RetentionController::new(control.clone(), Arc::clone(&engine)),
-            settings.lifecycle_poll_interval,
-        ));
-        let policies = [
-            tokio::spawn(lifecycle::policies::run_ilm(
-                lifecycle::policies::ilm(&engine, list),
-                Arc::clone(&engine),
-                settings.policies_poll_interval,
-            )),
-            tokio::spawn(lifecycle::policies::run_slm(slm)),
-        ];
+        let lifecycle = start_lifecycle(settings, &engine, &control, list, slm);
         let outcome = match ready(&url, &stopping) {
             Ok(()) => server
                 .await
@@ -207,22 +165,104 @@ pub(crate) fn serve(
         };
         // Other tasks beside the server must see this, also if no signal ended it.
         stopping.store(true, Ordering::Relaxed);
-        life.abort();
-        for clock in policies {
-            clock.abort();
+        for task in lifecycle {
+            task.abort();
         }
         let closing = Instant::now();
         record_writers.close().await;
         last_uses.abort();
         give_back.abort();
-        // A full disk must not prevent the close of the engine.
-        if let Err(error) = control.write_last_uses() {
-            tracing::warn!("cannot write when API keys were used last: {error}");
-        }
-        engine.close().await.context("cannot make everything durable")?;
+        close(&control, engine.as_ref()).await?;
         tracing::info!(took_ms = closing.elapsed().as_millis() as u64, "firn has stopped");
         outcome
     })
+}
+
+/// Makes everything durable. A full disk must not prevent the close of the engine.
+async fn close(control: &Control, engine: &dyn Engine) -> anyhow::Result<()> {
+    if let Err(error) = control.write_last_uses() {
+        tracing::warn!("cannot write when API keys were used last: {error}");
+    }
+    engine.close().await.context("cannot make everything durable")
+}
+
+/// Starts the threads that answer requests.
+fn http_threads() -> anyhow::Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(std::thread::available_parallelism().map_or(1, usize::from))
+        .thread_name("http")
+        .enable_all()
+        .build()
+        .context("cannot start the HTTP threads")
+}
+
+/// Binds the port.
+fn listen(settings: &ServeSettings) -> anyhow::Result<TcpListener> {
+    let address = settings.http_address.socket;
+    let listener = TcpListener::bind(address)
+        .with_context(|| format!("cannot listen on {address} (use another port: -E http.port=9201)"))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// Opens the data folder, and logs the shards that are damaged.
+fn open_engine(settings: &ServeSettings, repositories: &Repositories) -> anyhow::Result<Arc<Embedded>> {
+    let engine = Embedded::open(embedded_config(settings, repositories)?)
+        .with_context(|| format!("cannot open the data in {}", settings.path_data.display()))?;
+    for damaged in &engine.recovery_report().damaged {
+        tracing::error!(
+            index = damaged.index,
+            shard = damaged.shard,
+            "a shard does not serve: {}",
+            damaged.error
+        );
+    }
+    Ok(engine)
+}
+
+fn log_ready(settings: &ServeSettings, url: &str, recovery: &RecoveryReport, started: Instant) {
+    tracing::info!(
+        url,
+        data = %settings.path_data.display(),
+        node = settings.node_name,
+        version = env!("CARGO_PKG_VERSION"),
+        indices = recovery.index_count,
+        shards = recovery.shard_count,
+        recovering = recovery.recovering_count,
+        took_ms = started.elapsed().as_millis() as u64,
+        "firn is ready"
+    );
+}
+
+fn log_few_mappings() {
+    let maps_max = RealDisk.maps_max();
+    if maps_max < MAPS_WANTED {
+        tracing::info!(
+            "a process may map {maps_max} files: for hundreds of shards set vm.max_map_count to {MAPS_WANTED}"
+        );
+    }
+}
+
+/// Starts retention, lifecycle policies and snapshot policies, each in a task of its own.
+fn start_lifecycle(
+    settings: &ServeSettings,
+    engine: &Arc<dyn Engine>,
+    control: &Arc<Control>,
+    list: ListWork,
+    slm: Arc<Slm>,
+) -> [JoinHandle<()>; 3] {
+    [
+        tokio::spawn(lifecycle::run(
+            RetentionController::new(control.clone(), Arc::clone(engine)),
+            settings.lifecycle_poll_interval,
+        )),
+        tokio::spawn(lifecycle::policies::run_ilm(
+            lifecycle::policies::ilm(engine, list),
+            Arc::clone(engine),
+            settings.policies_poll_interval,
+        )),
+        tokio::spawn(lifecycle::policies::run_slm(slm)),
+    ]
 }
 
 /// Ready at the first signal to stop. The second Ctrl-C ends the process at once, which loses no acknowledged write:

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use firn_auth::{Identity, SearchPermit};
-use firn_engine::{BackgroundTask, Engine, Error, ErrorKind, FairPermit, FairSemaphore, RequestContext};
+use firn_engine::{BackgroundTask, Engine, Error, ErrorKind, FairPermit, FairSemaphore, RequestContext, Scope};
 use firn_model::tenant::TenantId;
 use firn_query::Cancel;
 use futures_util::FutureExt as _;
@@ -263,34 +263,13 @@ impl Api {
         let path = parts.uri.path();
         let params = Params::parse(parts.uri.query())?;
         // Parameters that shape the answer come first, so that errors have the requested form too.
-        shape.pretty = params.bool("pretty", false)?;
-        shape.error_trace = params.bool("error_trace", false)?;
-        params.flag("human")?;
-        shape.accept = media_type::accept(&parts.headers, params.get("format"))?;
-        shape.filter_path = params.get("filter_path").map(FilterPath::parse).transpose()?.flatten();
-        let mut early = None;
-        let known_as = match &self.edge.config.security {
-            Security::On(control) if sessions::is_sign_in(parts) => {
-                let bytes = self.sign_in_body(parts, body.as_mut()).await?;
-                let credentials = sessions::credentials(parts, &bytes)?;
-                early = Some(bytes);
-                recording.claims(credentials.principal());
-                self.edge.gate.sign_in(control, parts, &credentials).await?
-            }
-            Security::On(control) => self.edge.gate.identify(control, parts).await?,
-            Security::Off(_) => Arc::clone(&self.edge.anonymous).into(),
-        };
+        read_shape(shape, parts, &params)?;
+        let (caller, early) = self.authenticate(parts, body.as_mut(), recording).await?;
         if let Some(known) = parts.extensions.get::<SignedInFlag>() {
             known.note();
         }
-        let Known { identity, session } = known_as;
-        let standing = match &self.edge.config.security {
-            Security::On(control) => {
-                let token = session.as_ref().map(|session| &session.token);
-                Some(Revocation::of(control, &identity, token))
-            }
-            Security::Off(_) => None,
-        };
+        let Known { identity, session } = caller;
+        let standing = self.standing(&identity, session.as_ref());
         recording.identified(&identity, session.as_ref().and_then(OfSession::view));
         let (route, captures) = self.find(parts)?;
         recording.found(route, &captures);
@@ -304,22 +283,9 @@ impl Api {
             .scope(&identity)
             .ok_or_else(|| identity.refusal(route.action, route.privilege))?;
 
-        let tenant = scope.tenant_id().cloned();
-        let permit = if route.always {
-            None
-        } else {
-            Some(self.edge.permits.take(tenant.clone(), 1).map_err(|_| {
-                Error::new(
-                    ErrorKind::Rejected,
-                    format!(
-                        "rejected execution of [{} {path}]: the limit of [{}] concurrent requests is reached",
-                        parts.method, self.edge.config.max_concurrent_requests
-                    ),
-                )
-            })?)
-        };
+        let permit = self.permit(route, parts, &scope)?;
         let search = self.edge.admit(&scope, route.action)?;
-        let mut share = self.edge.bodies.open(tenant);
+        let mut share = self.edge.bodies.open(scope.tenant_id().cloned());
         let mut body = match early {
             Some(bytes) => bytes,
             None => body::read(&parts.headers, body, self.config().body_limits(), &mut share).await?,
@@ -331,22 +297,8 @@ impl Api {
         }
         check_body(route, parts, &params, &mut body)?;
 
-        let ctx = RequestContext {
-            cancel: Cancel::default(),
-            started,
-            opaque_id: shape
-                .opaque_id
-                .as_ref()
-                .and_then(|value| value.to_str().ok())
-                .map(str::to_owned),
-            action: route.action,
-            repository_bytes_max: self.edge.repository_bytes_max(&scope),
-            scope: Arc::new(scope),
-            work: recording.work(),
-            ..RequestContext::new()
-        };
+        let ctx = self.context(route, scope, shape, started, recording);
         *known = Some(ctx.clone());
-        let caller = ctx.clone();
         let task = self.edge.tasks.start(
             route.action,
             format!("{} {path}", parts.method),
@@ -367,19 +319,7 @@ impl Api {
             timings: recording.timings(),
             viewed: recording.viewed(),
         };
-        let is_large = call.body.len() >= offload::FROM_BYTES;
-        let answer = (route.handler)(Arc::clone(&self.edge), call);
-        let answer = async {
-            match is_large {
-                true => self.offload.run(answer).await,
-                false => answer.await,
-            }
-        };
-        let reply = AssertUnwindSafe(answer)
-            .catch_unwind()
-            .await
-            .unwrap_or_else(|_| Err(Error::internal("a bug: the request's handler panicked, see the log").into()))
-            .map_err(|error| disclose_error(&caller, error))?;
+        let reply = self.run(route, call).await?;
         let holds = Holds {
             _task: task,
             _body: share,
@@ -388,6 +328,105 @@ impl Api {
             standing,
         };
         Ok((reply, holds))
+    }
+
+    /// Authenticates the caller. A sign-in request carries the credentials in its body, which is returned too.
+    async fn authenticate<B>(
+        &self,
+        parts: &http::request::Parts,
+        body: Pin<&mut B>,
+        recording: &mut Recording,
+    ) -> Result<(Known, Option<Bytes>), ApiError>
+    where
+        B: Body<Data = Bytes>,
+        B::Error: std::fmt::Display,
+    {
+        match &self.edge.config.security {
+            Security::On(control) if sessions::is_sign_in(parts) => {
+                let bytes = self.sign_in_body(parts, body).await?;
+                let credentials = sessions::credentials(parts, &bytes)?;
+                recording.claims(credentials.principal());
+                let known = self.edge.gate.sign_in(control, parts, &credentials).await?;
+                Ok((known, Some(bytes)))
+            }
+            Security::On(control) => Ok((self.edge.gate.identify(control, parts).await?, None)),
+            Security::Off(_) => Ok((Arc::clone(&self.edge.anonymous).into(), None)),
+        }
+    }
+
+    /// Returns the watch for the end of the caller's rights; `None`: authentication is off.
+    fn standing(&self, identity: &Arc<Identity>, session: Option<&OfSession>) -> Option<Revocation> {
+        match &self.edge.config.security {
+            Security::On(control) => {
+                let token = session.map(|session| &session.token);
+                Some(Revocation::of(control, identity, token))
+            }
+            Security::Off(_) => None,
+        }
+    }
+
+    /// Takes one of the permits of concurrent requests; `None`: the endpoint is always served.
+    fn permit(
+        &self,
+        route: &Route,
+        parts: &http::request::Parts,
+        scope: &Scope,
+    ) -> Result<Option<FairPermit<Option<TenantId>>>, ApiError> {
+        if route.always {
+            return Ok(None);
+        }
+        let permit = self.edge.permits.take(scope.tenant_id().cloned(), 1);
+        permit.map(Some).map_err(|_| {
+            let (path, limit) = (parts.uri.path(), self.edge.config.max_concurrent_requests);
+            let reason = format!(
+                "rejected execution of [{} {path}]: the limit of [{limit}] concurrent requests is reached",
+                parts.method
+            );
+            Error::new(ErrorKind::Rejected, reason).into()
+        })
+    }
+
+    /// Returns the context for the engine.
+    fn context(
+        &self,
+        route: &Route,
+        scope: Scope,
+        shape: &Shape,
+        started: Instant,
+        recording: &Recording,
+    ) -> RequestContext {
+        RequestContext {
+            cancel: Cancel::default(),
+            started,
+            opaque_id: shape
+                .opaque_id
+                .as_ref()
+                .and_then(|value| value.to_str().ok())
+                .map(str::to_owned),
+            action: route.action,
+            repository_bytes_max: self.edge.repository_bytes_max(&scope),
+            scope: Arc::new(scope),
+            work: recording.work(),
+            ..RequestContext::new()
+        }
+    }
+
+    /// Runs the handler; large bodies on another thread. A panic of the handler is an error of the request.
+    async fn run(&self, route: &Route, call: Call) -> Result<Reply, ApiError> {
+        let ctx = call.ctx.clone();
+        let is_large = call.body.len() >= offload::FROM_BYTES;
+        let answer = (route.handler)(Arc::clone(&self.edge), call);
+        let answer = async {
+            match is_large {
+                true => self.offload.run(answer).await,
+                false => answer.await,
+            }
+        };
+        AssertUnwindSafe(answer)
+            .catch_unwind()
+            .await
+            .unwrap_or_else(|_| Err(Error::internal("a bug: the request's handler panicked, see the log").into()))
+            .map_err(|error| disclose_error(&ctx, error))
     }
 
     /// Reads the body of a sign-in request. This is the only body that is read before the caller is authenticated.
@@ -469,6 +508,16 @@ fn check_body(route: &Route, parts: &http::request::Parts, params: &Params, body
             allow: None,
         });
     }
+    Ok(())
+}
+
+/// Reads the parameters that shape the answer.
+fn read_shape(shape: &mut Shape, parts: &http::request::Parts, params: &Params) -> Result<(), ApiError> {
+    shape.pretty = params.bool("pretty", false)?;
+    shape.error_trace = params.bool("error_trace", false)?;
+    params.flag("human")?;
+    shape.accept = media_type::accept(&parts.headers, params.get("format"))?;
+    shape.filter_path = params.get("filter_path").map(FilterPath::parse).transpose()?.flatten();
     Ok(())
 }
 

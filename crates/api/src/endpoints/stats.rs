@@ -74,6 +74,9 @@ impl ShardState {
     }
 }
 
+/// Section of an answer: its metric in requests, its name, its content.
+type Section = (&'static str, &'static str, Value);
+
 /// Sum of shard statistics.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Totals {
@@ -131,203 +134,243 @@ impl Totals {
 
     /// Prints the requested sections of Elasticsearch.
     pub(crate) fn print(&self, wanted: &dyn Fn(&str) -> bool) -> Map<String, Value> {
+        let sections = [
+            self.data(),
+            self.requests(),
+            self.maintenance(),
+            self.memory(),
+            self.logs(),
+        ];
+        sections
+            .into_iter()
+            .flatten()
+            .filter(|(metric, ..)| wanted(metric))
+            .map(|(_, name, value)| (name.to_owned(), value))
+            .collect()
+    }
+
+    /// Documents and their bytes.
+    fn data(&self) -> Vec<Section> {
         let sum = &self.sum;
-        let mut object = Map::new();
-        let mut section = |metric: &str, name: &str, value: Value| {
-            if wanted(metric) {
-                object.insert(name.to_owned(), value);
-            }
-        };
-        section(
-            "docs",
-            "docs",
-            json!({"count": sum.doc_count, "deleted": sum.deleted_count, "total_size_in_bytes": sum.data_set_size_bytes}),
-        );
-        section("shard_stats", "shard_stats", json!({"total_count": self.shards}));
-        section(
-            "store",
-            "store",
-            json!({
-                "size_in_bytes": sum.store_size_bytes,
-                "total_data_set_size_in_bytes": sum.data_set_size_bytes,
-                "reserved_in_bytes": 0,
-            }),
-        );
-        section(
-            "indexing",
-            "indexing",
-            json!({
-                "index_total": sum.indexing_total,
-                "index_time_in_millis": sum.indexing_time_ms,
-                "index_current": 0,
-                "index_failed": 0,
-                "delete_total": sum.delete_total,
-                "delete_time_in_millis": 0,
-                "delete_current": 0,
-                "noop_update_total": 0,
-                "is_throttled": false,
-                "throttle_time_in_millis": 0,
-            }),
-        );
-        section(
-            "get",
-            "get",
-            json!({
-                "total": sum.get_total,
-                "time_in_millis": 0,
-                "exists_total": 0,
-                "exists_time_in_millis": 0,
-                "missing_total": 0,
-                "missing_time_in_millis": 0,
-                "current": 0,
-            }),
-        );
-        section(
-            "search",
-            "search",
-            json!({
-                "open_contexts": sum.open_contexts,
-                "query_total": sum.search_total,
-                "query_time_in_millis": sum.search_time_ms,
-                "query_current": 0,
-                // The query phase fetches the hits too.
-                "fetch_total": 0,
-                "fetch_time_in_millis": 0,
-                "fetch_current": 0,
-                "scroll_total": sum.scroll_total,
-                "scroll_time_in_millis": sum.scroll_time_ms,
-                "scroll_current": sum.scroll_current,
-                "suggest_total": 0,
-                "suggest_time_in_millis": 0,
-                "suggest_current": 0,
-                // OpenSearch has these; Elasticsearch counts points in time as scrolls.
-                "point_in_time_total": sum.point_in_time_total,
-                "point_in_time_time_in_millis": sum.point_in_time_time_ms,
-                "point_in_time_current": sum.point_in_time_current,
-                // Only firn has this: disk space that open contexts pin.
-                "open_contexts_held_in_bytes": sum.held_size_bytes,
-            }),
-        );
-        section(
-            "merge",
-            "merges",
-            json!({
-                "current": sum.merge_current,
-                "current_docs": 0,
-                "current_size_in_bytes": 0,
-                "total": sum.merge_total,
-                "total_time_in_millis": sum.merge_time_ms,
-                "total_docs": 0,
-                "total_size_in_bytes": 0,
-                "total_stopped_time_in_millis": 0,
-                "total_throttled_time_in_millis": 0,
-                "total_auto_throttle_in_bytes": 0,
-            }),
-        );
-        section(
-            "refresh",
-            "refresh",
-            json!({
-                "total": sum.refresh_total,
-                "total_time_in_millis": sum.refresh_time_ms,
-                "external_total": sum.refresh_total,
-                "external_total_time_in_millis": sum.refresh_time_ms,
-                "listeners": 0,
-            }),
-        );
-        section(
-            "flush",
-            "flush",
-            json!({
-                "total": sum.flush_total,
-                "periodic": sum.flush_total,
-                "total_time_in_millis": sum.flush_time_ms,
-            }),
-        );
-        section(
-            "warmer",
-            "warmer",
-            json!({"current": 0, "total": 0, "total_time_in_millis": 0}),
-        );
-        section(
-            "query_cache",
-            "query_cache",
-            json!({
-                "memory_size_in_bytes": 0,
-                "total_count": 0,
-                "hit_count": 0,
-                "miss_count": 0,
-                "cache_size": 0,
-                "cache_count": 0,
-                "evictions": 0,
-            }),
-        );
-        // Columns are memory-mapped, not loaded into a heap.
-        section(
-            "fielddata",
-            "fielddata",
-            json!({"memory_size_in_bytes": 0, "evictions": 0}),
-        );
-        section("completion", "completion", json!({"size_in_bytes": 0}));
-        section(
-            "segments",
-            "segments",
-            json!({
-                "count": self.segments,
-                // Segments are memory-mapped: the operating system decides what is in RAM.
-                "memory_in_bytes": 0,
-                "terms_memory_in_bytes": 0,
-                "stored_fields_memory_in_bytes": 0,
-                "term_vectors_memory_in_bytes": 0,
-                "norms_memory_in_bytes": 0,
-                "points_memory_in_bytes": 0,
-                "doc_values_memory_in_bytes": 0,
-                "index_writer_memory_in_bytes": sum.buffer_size_bytes,
-                "version_map_memory_in_bytes": 0,
-                "fixed_bit_set_memory_in_bytes": 0,
-                "max_unsafe_auto_id_timestamp": -1,
-                "file_sizes": {},
-            }),
-        );
+        vec![
+            (
+                "docs",
+                "docs",
+                json!({"count": sum.doc_count, "deleted": sum.deleted_count, "total_size_in_bytes": sum.data_set_size_bytes}),
+            ),
+            ("shard_stats", "shard_stats", json!({"total_count": self.shards})),
+            (
+                "store",
+                "store",
+                json!({
+                    "size_in_bytes": sum.store_size_bytes,
+                    "total_data_set_size_in_bytes": sum.data_set_size_bytes,
+                    "reserved_in_bytes": 0,
+                }),
+            ),
+        ]
+    }
+
+    /// Writes and reads.
+    fn requests(&self) -> Vec<Section> {
+        let sum = &self.sum;
+        vec![
+            (
+                "indexing",
+                "indexing",
+                json!({
+                    "index_total": sum.indexing_total,
+                    "index_time_in_millis": sum.indexing_time_ms,
+                    "index_current": 0,
+                    "index_failed": 0,
+                    "delete_total": sum.delete_total,
+                    "delete_time_in_millis": 0,
+                    "delete_current": 0,
+                    "noop_update_total": 0,
+                    "is_throttled": false,
+                    "throttle_time_in_millis": 0,
+                }),
+            ),
+            (
+                "get",
+                "get",
+                json!({
+                    "total": sum.get_total,
+                    "time_in_millis": 0,
+                    "exists_total": 0,
+                    "exists_time_in_millis": 0,
+                    "missing_total": 0,
+                    "missing_time_in_millis": 0,
+                    "current": 0,
+                }),
+            ),
+            (
+                "search",
+                "search",
+                json!({
+                    "open_contexts": sum.open_contexts,
+                    "query_total": sum.search_total,
+                    "query_time_in_millis": sum.search_time_ms,
+                    "query_current": 0,
+                    // The query phase fetches the hits too.
+                    "fetch_total": 0,
+                    "fetch_time_in_millis": 0,
+                    "fetch_current": 0,
+                    "scroll_total": sum.scroll_total,
+                    "scroll_time_in_millis": sum.scroll_time_ms,
+                    "scroll_current": sum.scroll_current,
+                    "suggest_total": 0,
+                    "suggest_time_in_millis": 0,
+                    "suggest_current": 0,
+                    // OpenSearch has these; Elasticsearch counts points in time as scrolls.
+                    "point_in_time_total": sum.point_in_time_total,
+                    "point_in_time_time_in_millis": sum.point_in_time_time_ms,
+                    "point_in_time_current": sum.point_in_time_current,
+                    // Only firn has this: disk space that open contexts pin.
+                    "open_contexts_held_in_bytes": sum.held_size_bytes,
+                }),
+            ),
+        ]
+    }
+
+    /// Work on segments in the background.
+    fn maintenance(&self) -> Vec<Section> {
+        let sum = &self.sum;
+        vec![
+            (
+                "merge",
+                "merges",
+                json!({
+                    "current": sum.merge_current,
+                    "current_docs": 0,
+                    "current_size_in_bytes": 0,
+                    "total": sum.merge_total,
+                    "total_time_in_millis": sum.merge_time_ms,
+                    "total_docs": 0,
+                    "total_size_in_bytes": 0,
+                    "total_stopped_time_in_millis": 0,
+                    "total_throttled_time_in_millis": 0,
+                    "total_auto_throttle_in_bytes": 0,
+                }),
+            ),
+            (
+                "refresh",
+                "refresh",
+                json!({
+                    "total": sum.refresh_total,
+                    "total_time_in_millis": sum.refresh_time_ms,
+                    "external_total": sum.refresh_total,
+                    "external_total_time_in_millis": sum.refresh_time_ms,
+                    "listeners": 0,
+                }),
+            ),
+            (
+                "flush",
+                "flush",
+                json!({
+                    "total": sum.flush_total,
+                    "periodic": sum.flush_total,
+                    "total_time_in_millis": sum.flush_time_ms,
+                }),
+            ),
+            (
+                "warmer",
+                "warmer",
+                json!({"current": 0, "total": 0, "total_time_in_millis": 0}),
+            ),
+        ]
+    }
+
+    /// Caches and structures in memory.
+    fn memory(&self) -> Vec<Section> {
+        let sum = &self.sum;
         let cache = sum.request_cache;
-        section(
-            "request_cache",
-            "request_cache",
-            json!({
-                "memory_size_in_bytes": cache.memory_bytes,
-                "evictions": cache.eviction_total,
-                "hit_count": cache.hit_total,
-                "miss_count": cache.miss_total,
-            }),
-        );
-        section(
-            "translog",
-            "translog",
-            json!({
-                "operations": sum.translog_operations,
-                "size_in_bytes": sum.translog_size_bytes,
-                "uncommitted_operations": sum.translog_operations,
-                "uncommitted_size_in_bytes": sum.translog_size_bytes,
-                "earliest_last_modified_age": 0,
-            }),
-        );
-        section(
-            "recovery",
-            "recovery",
-            json!({"current_as_source": 0, "current_as_target": 0, "throttle_time_in_millis": 0}),
-        );
-        section(
-            "bulk",
-            "bulk",
-            json!({
-                "total_operations": 0,
-                "total_time_in_millis": 0,
-                "total_size_in_bytes": 0,
-                "avg_time_in_millis": 0,
-                "avg_size_in_bytes": 0,
-            }),
-        );
-        object
+        vec![
+            (
+                "query_cache",
+                "query_cache",
+                json!({
+                    "memory_size_in_bytes": 0,
+                    "total_count": 0,
+                    "hit_count": 0,
+                    "miss_count": 0,
+                    "cache_size": 0,
+                    "cache_count": 0,
+                    "evictions": 0,
+                }),
+            ),
+            // Columns are memory-mapped, not loaded into a heap.
+            (
+                "fielddata",
+                "fielddata",
+                json!({"memory_size_in_bytes": 0, "evictions": 0}),
+            ),
+            ("completion", "completion", json!({"size_in_bytes": 0})),
+            (
+                "segments",
+                "segments",
+                json!({
+                    "count": self.segments,
+                    // Segments are memory-mapped: the operating system decides what is in RAM.
+                    "memory_in_bytes": 0,
+                    "terms_memory_in_bytes": 0,
+                    "stored_fields_memory_in_bytes": 0,
+                    "term_vectors_memory_in_bytes": 0,
+                    "norms_memory_in_bytes": 0,
+                    "points_memory_in_bytes": 0,
+                    "doc_values_memory_in_bytes": 0,
+                    "index_writer_memory_in_bytes": sum.buffer_size_bytes,
+                    "version_map_memory_in_bytes": 0,
+                    "fixed_bit_set_memory_in_bytes": 0,
+                    "max_unsafe_auto_id_timestamp": -1,
+                    "file_sizes": {},
+                }),
+            ),
+            (
+                "request_cache",
+                "request_cache",
+                json!({
+                    "memory_size_in_bytes": cache.memory_bytes,
+                    "evictions": cache.eviction_total,
+                    "hit_count": cache.hit_total,
+                    "miss_count": cache.miss_total,
+                }),
+            ),
+        ]
+    }
+
+    /// Write-ahead log, recovery and bulk requests.
+    fn logs(&self) -> Vec<Section> {
+        let sum = &self.sum;
+        vec![
+            (
+                "translog",
+                "translog",
+                json!({
+                    "operations": sum.translog_operations,
+                    "size_in_bytes": sum.translog_size_bytes,
+                    "uncommitted_operations": sum.translog_operations,
+                    "uncommitted_size_in_bytes": sum.translog_size_bytes,
+                    "earliest_last_modified_age": 0,
+                }),
+            ),
+            (
+                "recovery",
+                "recovery",
+                json!({"current_as_source": 0, "current_as_target": 0, "throttle_time_in_millis": 0}),
+            ),
+            (
+                "bulk",
+                "bulk",
+                json!({
+                    "total_operations": 0,
+                    "total_time_in_millis": 0,
+                    "total_size_in_bytes": 0,
+                    "avg_time_in_millis": 0,
+                    "avg_size_in_bytes": 0,
+                }),
+            ),
+        ]
     }
 }
 

@@ -72,14 +72,14 @@ impl Answer {
     /// Checks that a histogram equals the generated events, by day since `first_day_ms`.
     pub(super) fn check_days(&self, first_day_ms: i64, expected: &[u64]) -> anyhow::Result<()> {
         let Self::Histogram(days) = self else { return Ok(()) };
-        let told = |day: usize| {
+        let counted = |day: usize| {
             let start_ms = first_day_ms + day as i64 * super::period::DAY_MS;
             days.get(&start_ms).map_or(0, |classes| classes.values().sum::<u64>())
         };
-        let told: Vec<u64> = (0..expected.len()).map(told).collect();
+        let counted: Vec<u64> = (0..expected.len()).map(counted).collect();
         ensure!(
-            told == expected,
-            "the days have {told:?} events, but {expected:?} were generated"
+            counted == expected,
+            "the days have {counted:?} events, but {expected:?} were generated"
         );
         Ok(())
     }

@@ -52,6 +52,39 @@ struct QuestionRunner<'a> {
 
 /// Returns all queries, each with `count` different bodies, and once more with one body.
 pub(super) fn all(roles: &Roles, material: &Material, seed: u64, count: usize) -> anyhow::Result<Vec<Question>> {
+    let list = list(roles, material);
+    let mut asker = QuestionRunner {
+        roles,
+        material,
+        random: Random::new(seed ^ 0x0a5_0be),
+    };
+    let mut questions = Vec::with_capacity(2 * list.len());
+    for (name, answers, draw) in &list {
+        questions.push(Question {
+            name: name.clone(),
+            answers: *answers,
+            repeated: false,
+            bodies: (0..count).map(|_| draw(&mut asker, Window::Most).to_string()).collect(),
+        });
+    }
+    for (name, answers, draw) in list {
+        questions.push(Question {
+            name,
+            answers,
+            repeated: true,
+            bodies: vec![draw(&mut asker, Window::All).to_string()],
+        });
+    }
+    let last = questions.last().context("there are queries")?;
+    debug_assert!(last.repeated);
+    Ok(questions)
+}
+
+/// Draws a body.
+type Draw = fn(&mut QuestionRunner<'_>, Window) -> Value;
+
+/// Returns the name of each query, what its servers must agree on, and how its bodies are drawn.
+fn list(roles: &Roles, material: &Material) -> Vec<(String, Answers, Draw)> {
     let (many, few, number, tenant) = (
         &roles.many.field,
         &roles.few.field,
@@ -64,8 +97,7 @@ pub(super) fn all(roles: &Roles, material: &Material, seed: u64, count: usize) -
     } else {
         "hour"
     };
-    type Draw = fn(&mut QuestionRunner<'_>, Window) -> Value;
-    let list: Vec<(String, Answers, Draw)> = vec![
+    vec![
         (
             format!("needle on {many}, with the document"),
             Answers::Documents,
@@ -125,32 +157,7 @@ pub(super) fn all(roles: &Roles, material: &Material, seed: u64, count: usize) -
         (format!("two words in {text}, 10 best"), Answers::Scored, |asker, _| {
             asker.best()
         }),
-    ];
-    let mut asker = QuestionRunner {
-        roles,
-        material,
-        random: Random::new(seed ^ 0x0a5_0be),
-    };
-    let mut questions = Vec::with_capacity(2 * list.len());
-    for (name, answers, draw) in &list {
-        questions.push(Question {
-            name: name.clone(),
-            answers: *answers,
-            repeated: false,
-            bodies: (0..count).map(|_| draw(&mut asker, Window::Most).to_string()).collect(),
-        });
-    }
-    for (name, answers, draw) in list {
-        questions.push(Question {
-            name,
-            answers,
-            repeated: true,
-            bodies: vec![draw(&mut asker, Window::All).to_string()],
-        });
-    }
-    let last = questions.last().context("there are queries")?;
-    debug_assert!(last.repeated);
-    Ok(questions)
+    ]
 }
 
 /// Time range of a query without a tenant.

@@ -50,10 +50,10 @@ impl SnapshotService {
         let sent = AtomicU64::new(0);
         let uploaded = repository.store();
         let note = |bytes| progress.uploaded(sent.fetch_add(bytes, Ordering::Relaxed) + bytes, split.len);
-        let uploaded = self
-            .repositories
-            .io()?
-            .block_on(uploaded.upload_telling(&split.key(), &scratch.file(), &note));
+        let uploaded =
+            self.repositories
+                .io()?
+                .block_on(uploaded.upload_reporting(&split.key(), &scratch.file(), &note));
         uploaded.map_err(|error| {
             let reason = format!("[{}:{}] cannot write a split", running.repository, running.name);
             Error::new(Error::from(error.clone()).kind(), reason).caused_by(error)

@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use firn_embedded::{Embedded, EmbeddedConfig};
+use firn_engine::disclosure::Disclosed;
 use firn_engine::document::{
     BulkItem, BulkItemResponse, BulkRequest, Expectation, GetRequest, Operation, Refresh, StoredDocument, Update,
     Written,
 };
-use firn_engine::{Disclosed, Engine, Error, RequestContext, Result};
+use firn_engine::{Engine, Error, RequestContext, Result};
 use firn_model::metadata::{Command, Outcome};
 use firn_query::search::{IndexTarget, SearchRequest, SearchResponse};
 use firn_storage::disk::{Disk, RealDisk};

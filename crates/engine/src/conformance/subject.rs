@@ -11,12 +11,13 @@ use firn_query::search::{IndexTarget, SearchRequest, SearchResponse};
 use serde_json::{Value, json};
 
 use super::verdict::{Failure, Verdict, ensure, same};
+use crate::disclosure::Disclosed;
 use crate::document::{
     BulkItem, BulkItemResponse, BulkRequest, Expectation, GetRequest, Operation, Refresh, StoredDocument, Update,
     Written,
 };
 use crate::snapshot::PutRepository;
-use crate::{Disclosed, Engine, Error, ErrorKind, RequestContext, Scope};
+use crate::{Engine, Error, ErrorKind, RequestContext, Scope};
 
 /// Engine under test. All names that a case creates begin with its prefix, so that cases can share an engine.
 pub struct Subject {

@@ -62,7 +62,7 @@ impl<T> DiscloseError<T> for Result<T> {
 fn with_disclosed_progress(ctx: &RequestContext) -> Cow<'_, RequestContext> {
     match (&ctx.progress, ctx.scope.tenant_id()) {
         (Some(progress), Some(_)) => Cow::Owned(RequestContext {
-            progress: Some(Arc::new(progress.disclosed_to(&ctx.scope))),
+            progress: Some(Arc::new(progress.disclosed_to(&ctx.scope, rules::disclose_failures))),
             ..ctx.clone()
         }),
         _ => Cow::Borrowed(ctx),

@@ -166,74 +166,40 @@ impl ServeSettings {
             traffic: values.records("traffic.enabled", "traffic.retention")?,
             security_enabled: values.text("xpack.security.enabled")?.map(|text| text == "true"),
             operator_password_file: values.path("operator.password_file")?,
-            sessions: SessionLimits {
-                idle: values
-                    .duration("xpack.security.session.idle_timeout")?
-                    .expect("a duration that cannot be never"),
-                lifespan: values
-                    .duration("xpack.security.session.lifespan")?
-                    .expect("a duration that cannot be never"),
-            },
+            sessions: values.sessions()?,
             http_max_content_bytes: values.bytes("http.max_content_length")?,
-            shutdown_grace: values
-                .duration("http.shutdown_grace_period")?
-                .expect("a duration that cannot be never"),
+            shutdown_grace: values.finite("http.shutdown_grace_period")?,
             index_buffer_bytes: values.bytes("indices.memory.index_buffer_size")?,
             indexing_pressure_bytes: values.bytes("indexing_pressure.memory.limit")?,
             write_threads: values.count("thread_pool.write.size")?.unwrap_or(cores),
-            write_queue: values.count("thread_pool.write.queue_size")?.expect("a fixed default"),
+            write_queue: values.fixed_count("thread_pool.write.queue_size")?,
             search_threads: values.count("thread_pool.search.size")?.unwrap_or(cores * 3 / 2 + 1),
-            search_queue: values.count("thread_pool.search.queue_size")?.expect("a fixed default"),
-            search_queue_wait_max: values
-                .duration("thread_pool.search.queue_wait_max")?
-                .expect("a duration that cannot be never"),
-            snapshot_threads: values.count("thread_pool.snapshot.max")?.expect("a fixed default"),
-            merge_threads: values.count("thread_pool.force_merge.size")?.expect("a fixed default"),
-            flood_stage: match values.get("cluster.routing.allocation.disk.watermark.flood_stage")? {
-                Some(Value::Share(share)) => FloodStage::UsedShare(share),
-                Some(Value::Bytes(bytes)) => FloodStage::FreeBytes(bytes),
-                other => unreachable!("a watermark is a share or bytes, not {other:?}"),
-            },
+            search_queue: values.fixed_count("thread_pool.search.queue_size")?,
+            search_queue_wait_max: values.finite("thread_pool.search.queue_wait_max")?,
+            snapshot_threads: values.fixed_count("thread_pool.snapshot.max")?,
+            merge_threads: values.fixed_count("thread_pool.force_merge.size")?,
+            flood_stage: values.flood_stage()?,
             flood_stage_headroom_bytes: values
                 .bytes("cluster.routing.allocation.disk.watermark.flood_stage.max_headroom")?,
             shared_cache_size: values.size("xpack.searchable.snapshot.shared_cache.size")?,
             shared_cache_tenant_size: values.size("xpack.searchable.snapshot.shared_cache.tenant_size")?,
-            lifecycle_poll_interval: values
-                .duration("data_streams.lifecycle.poll_interval")?
-                .expect("a duration that cannot be never"),
-            policies_poll_interval: values
-                .duration("indices.lifecycle.poll_interval")?
-                .expect("a duration that cannot be never"),
+            lifecycle_poll_interval: values.finite("data_streams.lifecycle.poll_interval")?,
+            policies_poll_interval: values.finite("indices.lifecycle.poll_interval")?,
             max_buckets: values.number("search.max_buckets")?.expect("a fixed default"),
             search_memory_bytes: values.bytes("indices.breaker.request.limit")?,
             search_memory_bytes_total: values.bytes("indices.breaker.total.limit")?,
             request_cache_bytes: values.bytes("indices.requests.cache.size")?,
             search_repository_bytes: values.maybe_bytes("search.max_repository_bytes")?,
             open_splits_bytes: values.bytes("xpack.searchable.snapshot.open_splits.size")?,
-            max_open_scrolls: values
-                .count("search.max_open_scroll_context")?
-                .expect("a fixed default"),
-            max_open_points_in_time: values.count("search.max_open_pit_context")?.expect("a fixed default"),
-            max_keep_alive: values
-                .duration("search.max_keep_alive")?
-                .expect("a duration that cannot be never"),
-            default_keep_alive: values
-                .duration("search.default_keep_alive")?
-                .expect("a duration that cannot be never"),
-            max_async_searches: values.count("search.max_async_searches")?.expect("a fixed default"),
+            max_open_scrolls: values.fixed_count("search.max_open_scroll_context")?,
+            max_open_points_in_time: values.fixed_count("search.max_open_pit_context")?,
+            max_keep_alive: values.finite("search.max_keep_alive")?,
+            default_keep_alive: values.finite("search.default_keep_alive")?,
+            max_async_searches: values.fixed_count("search.max_async_searches")?,
             async_search_response_bytes: values.bytes("search.max_async_search_response_size")?,
             async_search_bytes: values.bytes("search.max_async_search_memory")?,
-            discover: DiscoverLimits {
-                count_max: values.count("discover.max_open")?.expect("a fixed default"),
-                per_tenant_max: values.count("discover.max_per_tenant")?.expect("a fixed default"),
-                bytes_max: values.bytes("discover.max_memory")?,
-                ask_over_bytes: values.bytes("discover.frozen.ask_over")?,
-                repository_bytes_max: values.maybe_bytes("search.max_repository_bytes")?,
-                split_by: values.list("discover.histogram.split_by")?,
-            },
-            search_idle_after: values
-                .duration("index.search.idle.after")?
-                .expect("a duration that cannot be never"),
+            discover: values.discover()?,
+            search_idle_after: values.finite("index.search.idle.after")?,
             scrub_period: values.duration("indices.scrub.period")?,
             slow_query: values.duration("index.search.slowlog.threshold.query.warn")?,
             log_level: values.text("logger.level")?.expect("a fixed default"),
@@ -289,6 +255,44 @@ impl Values<'_> {
         Ok(parts.map(str::to_owned).collect())
     }
 
+    /// Returns a duration that cannot be never.
+    fn finite(&self, name: &str) -> Result<Duration, SettingsError> {
+        Ok(self.duration(name)?.expect("a duration that cannot be never"))
+    }
+
+    /// Returns a count that has a fixed default.
+    fn fixed_count(&self, name: &str) -> Result<usize, SettingsError> {
+        Ok(self.count(name)?.expect("a fixed default"))
+    }
+
+    fn flood_stage(&self) -> Result<FloodStage, SettingsError> {
+        match self.get("cluster.routing.allocation.disk.watermark.flood_stage")? {
+            Some(Value::Share(share)) => Ok(FloodStage::UsedShare(share)),
+            Some(Value::Bytes(bytes)) => Ok(FloodStage::FreeBytes(bytes)),
+            other => unreachable!("a watermark is a share or bytes, not {other:?}"),
+        }
+    }
+
+    /// Returns the limits of sessions of the console.
+    fn sessions(&self) -> Result<SessionLimits, SettingsError> {
+        Ok(SessionLimits {
+            idle: self.finite("xpack.security.session.idle_timeout")?,
+            lifespan: self.finite("xpack.security.session.lifespan")?,
+        })
+    }
+
+    /// Returns the limits of Discover.
+    fn discover(&self) -> Result<DiscoverLimits, SettingsError> {
+        Ok(DiscoverLimits {
+            count_max: self.fixed_count("discover.max_open")?,
+            per_tenant_max: self.fixed_count("discover.max_per_tenant")?,
+            bytes_max: self.bytes("discover.max_memory")?,
+            ask_over_bytes: self.bytes("discover.frozen.ask_over")?,
+            repository_bytes_max: self.maybe_bytes("search.max_repository_bytes")?,
+            split_by: self.list("discover.histogram.split_by")?,
+        })
+    }
+
     fn repositories(&self) -> Result<RepositorySettings, SettingsError> {
         let mut clients = BTreeMap::new();
         if self.maybe_bytes(RECOVERY_RATE)?.is_some() {
@@ -311,7 +315,7 @@ impl Values<'_> {
         Ok(RepositorySettings {
             path_repo: self.paths("path.repo")?,
             allowed_urls: self.list("repositories.url.allowed_urls")?,
-            requests_max: self.count("repositories.max_requests")?.expect("a fixed default"),
+            requests_max: self.fixed_count("repositories.max_requests")?,
             clients,
         })
     }
@@ -406,7 +410,7 @@ impl Values<'_> {
 
     fn records(&self, enabled: &str, retention: &str) -> Result<KeepRecords, SettingsError> {
         let is_on = self.text(enabled)?.map(|text| text == "true");
-        let retention = self.duration(retention)?.expect("a duration that cannot be never");
+        let retention = self.finite(retention)?;
         Ok(KeepRecords { is_on, retention })
     }
 

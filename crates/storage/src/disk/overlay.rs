@@ -68,7 +68,7 @@ struct Changes {
     /// Files whose changed bytes are in memory.
     files: BTreeMap<PathBuf, Changed>,
     dirs: BTreeSet<PathBuf>,
-    /// Removed files and directories of the disk below; a directory hides everything in it.
+    /// Removed files and directories of the disk below; a directory masks everything in it.
     removed: BTreeSet<PathBuf>,
     bytes: usize,
 }
@@ -130,7 +130,7 @@ impl Changed {
 
 impl Changes {
     /// Returns whether the disk below is hidden for a path.
-    fn hides(&self, path: &Path) -> bool {
+    fn masks(&self, path: &Path) -> bool {
         path.ancestors().any(|ancestor| self.removed.contains(ancestor))
     }
 }
@@ -143,7 +143,7 @@ impl Shared {
     /// Returns the in-memory entry of an existing file, and creates it if needed.
     fn changed<'a>(&self, changes: &'a mut Changes, path: &Path) -> io::Result<&'a mut Changed> {
         if !changes.files.contains_key(path) {
-            if changes.hides(path) {
+            if changes.masks(path) {
                 return Err(Self::not_found(path));
             }
             let below = self.below.len(path)?;
@@ -177,7 +177,7 @@ impl Shared {
     fn read_range(&self, path: &Path, range: Range<u64>) -> io::Result<Bytes> {
         let changes = self.changes.lock();
         let Some(changed) = changes.files.get(path) else {
-            if changes.hides(path) {
+            if changes.masks(path) {
                 return Err(Self::not_found(path));
             }
             drop(changes);
@@ -286,7 +286,7 @@ impl Disk for OverlayDisk {
     }
 
     fn read(&self, path: &Path) -> io::Result<Bytes> {
-        if !self.shared.changes.lock().files.contains_key(path) && !self.shared.changes.lock().hides(path) {
+        if !self.shared.changes.lock().files.contains_key(path) && !self.shared.changes.lock().masks(path) {
             return self.shared.below.read(path);
         }
         self.read_range(path, 0..u64::MAX)
@@ -298,11 +298,11 @@ impl Disk for OverlayDisk {
 
     fn map(&self, path: &Path) -> io::Result<Bytes> {
         let mut changes = self.shared.changes.lock();
-        let hides = changes.hides(path);
+        let masks = changes.masks(path);
         match changes.files.get_mut(path) {
             Some(changed) if changed.below == 0 => return Ok(changed.tail.whole()),
             Some(_) => {}
-            None if hides => return Err(Shared::not_found(path)),
+            None if masks => return Err(Shared::not_found(path)),
             None => {
                 drop(changes);
                 return self.shared.below.map(path);
@@ -368,7 +368,7 @@ impl Disk for OverlayDisk {
     fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
         let changes = self.shared.changes.lock();
         let mut entries: BTreeMap<String, DirEntry> = BTreeMap::new();
-        if !changes.hides(dir) {
+        if !changes.masks(dir) {
             match self.shared.below.list(dir) {
                 Ok(below) => entries.extend(
                     below
@@ -398,7 +398,7 @@ impl Disk for OverlayDisk {
         if changes.files.contains_key(path) || changes.dirs.contains(path) {
             return Ok(true);
         }
-        match changes.hides(path) {
+        match changes.masks(path) {
             true => Ok(false),
             false => self.shared.below.exists(path),
         }
@@ -408,7 +408,7 @@ impl Disk for OverlayDisk {
         let changes = self.shared.changes.lock();
         match changes.files.get(path) {
             Some(changed) => Ok(changed.len()),
-            None if changes.hides(path) => Err(Shared::not_found(path)),
+            None if changes.masks(path) => Err(Shared::not_found(path)),
             None => self.shared.below.len(path),
         }
     }

@@ -88,11 +88,11 @@ pub trait Objects: Send + Sync + fmt::Debug {
     /// Uploads a file atomically, in parts if it is large. Used for content-addressed objects, so an existing object is
     /// replaced by the same content.
     async fn upload(&self, key: &str, file: &LocalFile) -> Result<(), ObjectError> {
-        self.upload_telling(key, file, &|_| {}).await
+        self.upload_reporting(key, file, &|_| {}).await
     }
 
     /// Like [`Objects::upload`], and reports uploaded bytes to `sent`; their sum is the length of the file.
-    async fn upload_telling(
+    async fn upload_reporting(
         &self,
         key: &str,
         file: &LocalFile,

@@ -120,7 +120,7 @@ impl Objects for Store {
         Ok(None)
     }
 
-    async fn upload_telling(
+    async fn upload_reporting(
         &self,
         key: &str,
         file: &LocalFile,

@@ -7,7 +7,7 @@ use super::text::{
     TimeWriter, write_decimal, write_hex, write_ipv4, write_mac, write_padded, write_signed, write_unsigned, write_uuid,
 };
 use super::words::*;
-use super::world::{Subject, World};
+use super::world::{Site, Subject, World};
 
 /// Number of recurring public addresses and domain names.
 const RECURRING_ADDRESSES: u64 = 5000;
@@ -310,46 +310,17 @@ impl Simple {
             }
             Self::System => out.extend_from_slice(SYSTEMS[host.system].as_bytes()),
             Self::City => out.extend_from_slice(CITIES[site.city].0.as_bytes()),
-            Self::Country => {
-                // Mostly the city of the site.
-                let city = if random.percent(60) {
-                    site.city
-                } else {
-                    random.skewed(CITIES.len())
-                };
-                out.extend_from_slice(CITIES[city].1.as_bytes());
-            }
-            Self::Point => {
-                out.extend_from_slice(b"{\"lat\":");
-                write_decimal(out, CITIES[site.city].2, 2);
-                out.extend_from_slice(b",\"lon\":");
-                write_decimal(out, CITIES[site.city].3, 2);
-                out.push(b'}');
-            }
+            Self::Country => write_country(out, random, site),
+            Self::Point => write_point(out, site),
             Self::Peer => {
                 let tenant = &world.tenants[subject.tenant];
                 let peer = tenant.first_site + random.skewed(tenant.site_count);
                 out.extend_from_slice(&world.sites[peer].name);
             }
-            Self::Pop => {
-                let pop = if random.percent(80) {
-                    site.pop
-                } else {
-                    random.skewed(CITIES.len())
-                };
-                out.extend_from_slice(b"pop-");
-                out.extend(CITIES[pop].0.bytes().map(|byte| match byte {
-                    b' ' => b'-',
-                    byte => byte.to_ascii_lowercase(),
-                }));
-            }
+            Self::Pop => write_pop(out, random, site),
             Self::Isp => {
                 // Mostly the provider of the site.
-                let isp = if random.percent(70) {
-                    site.isp
-                } else {
-                    random.skewed(ISPS.len())
-                };
+                let isp = mostly(70, site.isp, ISPS.len(), random);
                 out.extend_from_slice(ISPS[isp].as_bytes());
             }
             Self::Ip => out.extend_from_slice(&host.ip),
@@ -358,13 +329,7 @@ impl Simple {
                 true => out.extend_from_slice(&host.ip),
                 false => write_ipv6(out, site.prefix6, mix(subject.host as u64)),
             },
-            Self::PublicIp => {
-                let bits = match random.percent(80) {
-                    true => mix(random.skewed(RECURRING_ADDRESSES as usize) as u64),
-                    false => random.next(),
-                };
-                write_ipv4(out, public_address(bits));
-            }
+            Self::PublicIp => write_public_ip(out, random),
             Self::DnsIp => write_ipv4(out, [0x0808_0808, 0x0101_0101, 0x0909_0909][random.skewed(3)]),
             Self::MulticastIp => write_ipv4(out, 0xefff_0000 | random.skewed(600) as u32),
             Self::Ip6 => write_ipv6(out, site.prefix6, mix(random.skewed(400) as u64)),
@@ -398,44 +363,90 @@ impl Simple {
                 out.extend_from_slice(b".internal");
             }
             Self::Url => write_url(out, random),
-            Self::File => {
-                out.extend_from_slice(FILES[random.skewed(FILES.len())].as_bytes());
-                out.push(b'-');
-                write_unsigned(out, random.logarithmic(1, 5000));
-                out.push(b'.');
-                out.extend_from_slice(EXTENSIONS[random.skewed(EXTENSIONS.len())].as_bytes());
-            }
+            Self::File => write_file(out, random),
             Self::Uuid => write_uuid(out, random.next(), random.next()),
             Self::Device => out.extend_from_slice(&host.device),
             Self::Serial => out.extend_from_slice(&host.serial),
-            Self::Hash => {
-                // Files recur, so their hashes do.
-                let file = if random.percent(70) {
-                    random.skewed(3000) as u64
-                } else {
-                    random.next()
-                };
-                for part in 0..4 {
-                    write_hex(out, mix(file ^ part << 60), 16);
-                }
-            }
-            Self::Version => {
-                write_unsigned(out, 7 + random.skewed(3) as u64);
-                out.push(b'.');
-                write_unsigned(out, random.skewed(12) as u64);
-                out.push(b'.');
-                write_unsigned(out, random.skewed(30) as u64);
-            }
-            Self::Cve => {
-                let number = mix(random.skewed(400) as u64);
-                out.extend_from_slice(b"CVE-20");
-                write_unsigned(out, 17 + number % 9);
-                out.push(b'-');
-                write_unsigned(out, 1000 + (number >> 8) % 45_000);
-            }
+            Self::Hash => write_hash(out, random),
+            Self::Version => write_version(out, random),
+            Self::Cve => write_cve(out, random),
             Self::Stack => write_stack(out, random),
         }
     }
+}
+
+/// Returns `usual` in so many percent of the calls, else a position of a list of this length.
+fn mostly(percent: u64, usual: usize, len: usize, random: &mut Random) -> usize {
+    match random.percent(percent) {
+        true => usual,
+        false => random.skewed(len),
+    }
+}
+
+fn write_country(out: &mut Vec<u8>, random: &mut Random, site: &Site) {
+    // Mostly that of the site.
+    let city = mostly(60, site.city, CITIES.len(), random);
+    out.extend_from_slice(CITIES[city].1.as_bytes());
+}
+
+fn write_point(out: &mut Vec<u8>, site: &Site) {
+    out.extend_from_slice(b"{\"lat\":");
+    write_decimal(out, CITIES[site.city].2, 2);
+    out.extend_from_slice(b",\"lon\":");
+    write_decimal(out, CITIES[site.city].3, 2);
+    out.push(b'}');
+}
+
+fn write_pop(out: &mut Vec<u8>, random: &mut Random, site: &Site) {
+    let pop = mostly(80, site.pop, CITIES.len(), random);
+    out.extend_from_slice(b"pop-");
+    out.extend(CITIES[pop].0.bytes().map(|byte| match byte {
+        b' ' => b'-',
+        byte => byte.to_ascii_lowercase(),
+    }));
+}
+
+fn write_public_ip(out: &mut Vec<u8>, random: &mut Random) {
+    let bits = match random.percent(80) {
+        true => mix(random.skewed(RECURRING_ADDRESSES as usize) as u64),
+        false => random.next(),
+    };
+    write_ipv4(out, public_address(bits));
+}
+
+fn write_file(out: &mut Vec<u8>, random: &mut Random) {
+    out.extend_from_slice(FILES[random.skewed(FILES.len())].as_bytes());
+    out.push(b'-');
+    write_unsigned(out, random.logarithmic(1, 5000));
+    out.push(b'.');
+    out.extend_from_slice(EXTENSIONS[random.skewed(EXTENSIONS.len())].as_bytes());
+}
+
+fn write_hash(out: &mut Vec<u8>, random: &mut Random) {
+    // Files recur, so their hashes do.
+    let file = match random.percent(70) {
+        true => random.skewed(3000) as u64,
+        false => random.next(),
+    };
+    for part in 0..4 {
+        write_hex(out, mix(file ^ part << 60), 16);
+    }
+}
+
+fn write_version(out: &mut Vec<u8>, random: &mut Random) {
+    write_unsigned(out, 7 + random.skewed(3) as u64);
+    out.push(b'.');
+    write_unsigned(out, random.skewed(12) as u64);
+    out.push(b'.');
+    write_unsigned(out, random.skewed(30) as u64);
+}
+
+fn write_cve(out: &mut Vec<u8>, random: &mut Random) {
+    let number = mix(random.skewed(400) as u64);
+    out.extend_from_slice(b"CVE-20");
+    write_unsigned(out, 17 + number % 9);
+    out.push(b'-');
+    write_unsigned(out, 1000 + (number >> 8) % 45_000);
 }
 
 /// Returns an address outside of private, loopback and multicast networks.

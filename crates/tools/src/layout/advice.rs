@@ -112,8 +112,8 @@ pub(super) struct Reason {
 /// Returns the tenants to measure, with a word for their size: of the tenants with enough events the largest, the
 /// middle and the smallest, each once. The largest is always included; without any tenant the result is empty.
 pub(super) fn sizes(tenants: &[Tenant]) -> Vec<(&'static str, &Tenant)> {
-    let telling = telling(tenants);
-    let names: &[(&'static str, usize)] = match telling.len() {
+    let large_enough = large_enough(tenants);
+    let names: &[(&'static str, usize)] = match large_enough.len() {
         0 => &[],
         1 => &[("large", 0)],
         2 => &[("large", 0), ("small", 1)],
@@ -121,12 +121,12 @@ pub(super) fn sizes(tenants: &[Tenant]) -> Vec<(&'static str, &Tenant)> {
     };
     names
         .iter()
-        .map(|(size, position)| (*size, &telling[*position]))
+        .map(|(size, position)| (*size, &large_enough[*position]))
         .collect()
 }
 
 /// Returns the tenants with enough events, the largest first; only the largest of all if none has enough.
-fn telling(tenants: &[Tenant]) -> &[Tenant] {
+fn large_enough(tenants: &[Tenant]) -> &[Tenant] {
     let count = tenants
         .iter()
         .take_while(|tenant| tenant.events >= SMALL_EVENTS_MIN)
@@ -139,8 +139,8 @@ fn telling(tenants: &[Tenant]) -> &[Tenant] {
 
 /// Computes the recommendation. `None`: there is no tenant.
 pub(super) fn advise(facts: &Facts) -> Option<Advice> {
-    let telling = telling(&facts.tenants);
-    let middle = telling.get(telling.len() / 2)?;
+    let large_enough = large_enough(&facts.tenants);
+    let middle = large_enough.get(large_enough.len() / 2)?;
     let candidates: Vec<Candidate> = Period::ALL
         .into_iter()
         .map(|period| candidate(facts, middle, period))

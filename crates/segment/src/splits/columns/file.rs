@@ -71,7 +71,7 @@ impl ColumnsFile {
             let start = column.start + (range.start - column.file.start);
             return self.files.read(self.part, &(start..start + (range.end - range.start)));
         };
-        if *range == column.file && StoredRuns::tell(&self.files, self.part, number) {
+        if *range == column.file && StoredRuns::answer(&self.files, self.part, number) {
             return Err(Error::new(ErrorKind::Unavailable, "the column is stored in runs"));
         }
         let whole = whole(&self.files, self.part, column)?;

@@ -107,7 +107,12 @@ impl Objects for Store {
         unreachable!("the cache reads ranges")
     }
 
-    async fn upload_telling(&self, _: &str, _: &LocalFile, _: &(dyn Fn(u64) + Send + Sync)) -> Result<(), ObjectError> {
+    async fn upload_reporting(
+        &self,
+        _: &str,
+        _: &LocalFile,
+        _: &(dyn Fn(u64) + Send + Sync),
+    ) -> Result<(), ObjectError> {
         unreachable!("the cache reads ranges")
     }
 

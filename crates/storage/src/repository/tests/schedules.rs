@@ -164,13 +164,13 @@ impl Objects for Watched {
         Ok(written)
     }
 
-    async fn upload_telling(
+    async fn upload_reporting(
         &self,
         key: &str,
         file: &LocalFile,
         sent: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<(), ObjectError> {
-        self.inner.upload_telling(key, file, sent).await
+        self.inner.upload_reporting(key, file, sent).await
     }
 
     async fn list(&self, prefix: &str) -> Result<Vec<ObjectInfo>, ObjectError> {
