@@ -1,4 +1,5 @@
-//! Parsers: one file per format. Each reads one record and pushes its fields into a [`FieldSink`](crate::event::FieldSink).
+//! Parsers: one file per format. Each reads one record and pushes its fields into a
+//! [`FieldSink`](crate::event::FieldSink).
 
 pub mod access_log;
 pub mod cef;

@@ -1,9 +1,9 @@
 //! Access logs of Apache and nginx: the formats `common` and `combined`, with and without the virtual host before them.
 //!
-//! Follows the page "Log Files" of the Apache HTTP Server and nginx' `ngx_http_log_module`. The line is split by hand, at
-//! its brackets and quotes. Fields: `vhost`, `client`, `ident`, `user`, `timestamp`, `method`, `url`, `http_version`,
-//! `status`, `bytes`, `referrer`, `user_agent`. `-` is null. A request that is no HTTP request is pushed whole as `request`;
-//! what follows the user agent is pushed as `extra`.
+//! Follows the page "Log Files" of the Apache HTTP Server and nginx' `ngx_http_log_module`. The line is split by hand,
+//! at its brackets and quotes. Fields: `vhost`, `client`, `ident`, `user`, `timestamp`, `method`, `url`,
+//! `http_version`, `status`, `bytes`, `referrer`, `user_agent`. `-` is null. A request that is no HTTP request is
+//! pushed whole as `request`; what follows the user agent is pushed as `extra`.
 
 use std::borrow::Cow;
 
@@ -64,7 +64,8 @@ fn error(expected: &'static str, offset: usize) -> ParseError {
     }
 }
 
-/// The line before its time, the time, and the line after it. The time is the first bracket behind a space with a digit.
+/// The line before its time, the time, and the line after it. The time is the first bracket behind a space with a
+/// digit.
 fn around_time(line: &str) -> Option<(&str, &str, &str)> {
     let bytes = line.as_bytes();
     let mut from = 0;
@@ -87,7 +88,8 @@ struct Client<'a> {
 }
 
 impl<'a> Client<'a> {
-    /// Splits `[vhost] client ident user`. A user may contain spaces; a virtual host is told by the `-` of the identity.
+    /// Splits `[vhost] client ident user`. A user may contain spaces; a virtual host is told by the `-` of the
+    /// identity.
     fn split(text: &'a str) -> Option<Self> {
         let (first, rest) = text.split_once(' ')?;
         let (second, rest) = rest.split_once(' ')?;

@@ -4,8 +4,8 @@
 //! follow it: values contain unescaped `=`, keys contain subkeys and indices (`ad.field[0]`). A record may begin with
 //! anything, usually a syslog header; the parser starts at `CEF:`.
 //!
-//! A value ends where whitespace and a key with its `=` follow. Whitespace at the end of a value is dropped, whitespace at
-//! its begin belongs to it. An unknown escape (`\d`) is text.
+//! A value ends where whitespace and a key with its `=` follow. Whitespace at the end of a value is dropped, whitespace
+//! at its begin belongs to it. An unknown escape (`\d`) is text.
 
 use std::borrow::Cow;
 
@@ -44,8 +44,8 @@ pub fn locate(record: &str) -> Option<usize> {
 /// Values borrow from the record unless they contain an escape.
 ///
 /// # Errors
-/// If there is no `CEF:`, the version is neither 0 nor 1, or the header has less than seven fields. Nothing has been pushed
-/// then. The extension cannot fail: text that is no key belongs to the value before it, or to [`UNPARSED`].
+/// If there is no `CEF:`, the version is neither 0 nor 1, or the header has less than seven fields. Nothing has been
+/// pushed then. The extension cannot fail: text that is no key belongs to the value before it, or to [`UNPARSED`].
 pub fn parse<'a, S: FieldSink<'a> + ?Sized>(record: &'a str, sink: &mut S) -> Result<(), ParseError> {
     let Some(start) = locate(record) else {
         return Err(error("`CEF:`", 0));

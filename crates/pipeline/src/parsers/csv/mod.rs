@@ -24,7 +24,8 @@ pub struct Csv {
 }
 
 impl Csv {
-    /// Creates a parser for these columns, separated by commas and quoted by `"`. A column with an empty name is skipped.
+    /// Creates a parser for these columns, separated by commas and quoted by `"`. A column with an empty name is
+    /// skipped.
     pub fn new(columns: Vec<String>) -> Self {
         Self {
             columns,

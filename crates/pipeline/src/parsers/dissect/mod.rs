@@ -1,9 +1,9 @@
 //! Dissect: splitting at fixed delimiters, `%{clientip} %{ident} [%{@timestamp}]`.
 //!
-//! Follows Elasticsearch's dissect processor (reference page "Dissect processor"). Modifiers of a key: `->` skips repeated
-//! delimiters behind it, `+name` appends to a field, `+name/2` appends in this order, `?name` and an empty name skip, `*name`
-//! and `&name` take the name and the value of one field from the record. A delimiter that repeats without `->` gives the
-//! keys in between empty values.
+//! Follows Elasticsearch's dissect processor (reference page "Dissect processor"). Modifiers of a key: `->` skips
+//! repeated delimiters behind it, `+name` appends to a field, `+name/2` appends in this order, `?name` and an empty
+//! name skip, `*name` and `&name` take the name and the value of one field from the record. A delimiter that repeats
+//! without `->` gives the keys in between empty values.
 
 mod key;
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Framing of syslog over a byte stream: octet counting and newlines (RFC 6587).
 //!
-//! A [`Framer`] is fed chunks as a connection delivers them and hands out whole frames. A frame that lies inside one chunk
-//! is not copied. An over-long frame is reported once and skipped; the frames after it are read as usual.
+//! A [`Framer`] is fed chunks as a connection delivers them and hands out whole frames. A frame that lies inside one
+//! chunk is not copied. An over-long frame is reported once and skipped; the frames after it are read as usual.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,8 +1,8 @@
 //! Grok: patterns of named patterns, `%{SYNTAX:SEMANTIC:TYPE}`.
 //!
-//! Follows Elasticsearch's grok processor (reference page "Grok processor", `ecs_compatibility: v1`). The first pattern that
-//! matches anywhere in the record gives the fields, in the order of its groups. If a name comes twice, the first group that
-//! took part wins. Types are `int`, `long`, `float`, `double` and `boolean`; others are text.
+//! Follows Elasticsearch's grok processor (reference page "Grok processor", `ecs_compatibility: v1`). The first pattern
+//! that matches anywhere in the record gives the fields, in the order of its groups. If a name comes twice, the first
+//! group that took part wins. Types are `int`, `long`, `float`, `double` and `boolean`; others are text.
 //!
 //! Patterns have Oniguruma's syntax and semantics, lookaround and atomic groups included (`pattern`).
 
@@ -112,8 +112,8 @@ impl Grok {
     /// Parses one record and pushes its fields. Returns the number of the pattern that matched, for `trace_match`.
     ///
     /// # Errors
-    /// If no pattern matches, or a pattern takes too many steps: nothing has been pushed then. If a capture is not of its
-    /// type: the fields before it have been pushed.
+    /// If no pattern matches, or a pattern takes too many steps: nothing has been pushed then. If a capture is not of
+    /// its type: the fields before it have been pushed.
     pub fn parse<'a, S: FieldSink<'a> + ?Sized>(&'a self, record: &'a str, sink: &mut S) -> Result<usize, ParseError> {
         let mut scratch = SCRATCH.take();
         let result = self.parse_with(record, sink, &mut scratch);

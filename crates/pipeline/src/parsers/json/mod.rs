@@ -1,8 +1,8 @@
 //! JSON (RFC 8259): one object, flattened to dotted names in one pass, without a tree.
 //!
-//! Values stay as they were received: strings without escapes are text, strings with escapes are passed on still escaped,
-//! numbers keep their digits, arrays stay JSON. Everything that is passed on is checked, so that what is made of it is valid
-//! JSON again. Duplicate names are pushed in their order.
+//! Values stay as they were received: strings without escapes are text, strings with escapes are passed on still
+//! escaped, numbers keep their digits, arrays stay JSON. Everything that is passed on is checked, so that what is made
+//! of it is valid JSON again. Duplicate names are pushed in their order.
 
 mod scan;
 #[cfg(test)]

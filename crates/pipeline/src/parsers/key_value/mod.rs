@@ -1,8 +1,8 @@
 //! Key-value text: `a=1 b="two words"`.
 //!
-//! Follows Elasticsearch's kv processor (reference page "KV processor"): both separators are regular expressions, keys and
-//! values are trimmed of chosen characters, brackets and quotes are stripped. Beyond it, [`Quotes::Group`] lets a quoted
-//! value contain separators, as firewalls write it. Prefixes and lists of keys are the receiver's business.
+//! Follows Elasticsearch's kv processor (reference page "KV processor"): both separators are regular expressions, keys
+//! and values are trimmed of chosen characters, brackets and quotes are stripped. Beyond it, [`Quotes::Group`] lets a
+//! quoted value contain separators, as firewalls write it. Prefixes and lists of keys are the receiver's business.
 
 use std::borrow::Cow;
 
@@ -161,8 +161,8 @@ impl KeyValue {
         }
     }
 
-    /// End of the quoted value whose quote stands at `start`, and where the next part starts. None if there is no quote, it
-    /// is not closed, or text follows it.
+    /// End of the quoted value whose quote stands at `start`, and where the next part starts. None if there is no
+    /// quote, it is not closed, or text follows it.
     fn quoted(&self, text: &str, start: usize) -> Option<(usize, usize)> {
         let quote = text
             .as_bytes()

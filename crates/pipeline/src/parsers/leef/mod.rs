@@ -1,8 +1,8 @@
 //! Log Event Extended Format (LEEF): `LEEF:1.0|vendor|product|version|event id|key=value<tab>key=value`.
 //!
 //! Follows IBM's "QRadar DSM: Log Event Extended Format (LEEF)" guide. Version 2.0 has a sixth header field, the
-//! delimiter: one character, or its code in hexadecimal (`x5E`, `0x5E`). It may be empty or absent, then the delimiter is
-//! a tab. The format has no escapes, so all values borrow from the record.
+//! delimiter: one character, or its code in hexadecimal (`x5E`, `0x5E`). It may be empty or absent, then the delimiter
+//! is a tab. The format has no escapes, so all values borrow from the record.
 
 use memchr::{memchr, memmem};
 
@@ -42,8 +42,8 @@ pub fn locate(record: &str) -> Option<usize> {
 /// Whitespace around keys and values is dropped.
 ///
 /// # Errors
-/// If there is no `LEEF:`, the version is neither 1.0 nor 2.0, or the header has less than five fields. Nothing has been
-/// pushed then.
+/// If there is no `LEEF:`, the version is neither 1.0 nor 2.0, or the header has less than five fields. Nothing has
+/// been pushed then.
 pub fn parse<'a, S: FieldSink<'a> + ?Sized>(record: &'a str, sink: &mut S) -> Result<(), ParseError> {
     let Some(start) = locate(record) else {
         return Err(error("`LEEF:`", 0));

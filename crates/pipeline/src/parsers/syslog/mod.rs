@@ -5,8 +5,8 @@
 //! hostname, and Cisco's sequence numbers, clock marks (`*Mar  1 …`) and time zones.
 //!
 //! Fields: `priority`, `facility`, `facility_name`, `severity`, `severity_name`, `version`, `timestamp` (text),
-//! `hostname`, `app_name`, `procid`, `msgid`, `sd.<id>.<name>`, `message`. Absent parts and RFC 5424's `-` are not pushed;
-//! an element of structured data without parameters has no field.
+//! `hostname`, `app_name`, `procid`, `msgid`, `sd.<id>.<name>`, `message`. Absent parts and RFC 5424's `-` are not
+//! pushed; an element of structured data without parameters has no field.
 
 mod bsd;
 mod structured_data;

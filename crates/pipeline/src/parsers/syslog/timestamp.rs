@@ -10,8 +10,8 @@ const ZONE_LETTERS_MAX: usize = 5;
 
 /// Length of the timestamp at the start of `text`, bytes. None if there is none.
 ///
-/// Accepts `Oct 11 22:14:15`, `Oct 11 2026 22:14:15`, `2026 Oct 11 22:14:15`, `Oct 11 22:14:15 2026`, each with a fraction
-/// and a time zone, and ISO 8601.
+/// Accepts `Oct 11 22:14:15`, `Oct 11 2026 22:14:15`, `2026 Oct 11 22:14:15`, `Oct 11 22:14:15 2026`, each with a
+/// fraction and a time zone, and ISO 8601.
 pub(super) fn length(text: &str) -> Option<usize> {
     iso(text).or_else(|| bsd(text))
 }

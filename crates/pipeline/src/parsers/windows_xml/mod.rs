@@ -1,9 +1,9 @@
 //! Windows events as XML: what `EvtRender`, Winlogbeat and `wevtutil /f:xml` write.
 //!
-//! Follows "Event Schema" of the Windows Event Log reference. One `Event` element is flattened: elements and attributes make
-//! dotted names without `Event` and without namespace prefixes, `<Data Name="X">` is `EventData.X`, an unnamed `<Data>` is
-//! `EventData.Data`. The attribute `Qualifiers` of `EventID` is `System.Qualifiers`, so that `System.EventID` stays a value.
-//! All values are text; empty elements are pushed only if they are `Data`.
+//! Follows "Event Schema" of the Windows Event Log reference. One `Event` element is flattened: elements and attributes
+//! make dotted names without `Event` and without namespace prefixes, `<Data Name="X">` is `EventData.X`, an unnamed
+//! `<Data>` is `EventData.Data`. The attribute `Qualifiers` of `EventID` is `System.Qualifiers`, so that
+//! `System.EventID` stays a value. All values are text; empty elements are pushed only if they are `Data`.
 //!
 //! The scanner is our own: events are plain XML without document types, and each value is borrowed. It refuses document
 //! types, so that no entity expands.
@@ -34,8 +34,8 @@ struct Open<'a> {
 /// Parses one event and pushes its fields in the order of the record.
 ///
 /// # Errors
-/// If the record is no well-formed `Event` element, has a document type, or is deeper than [`DEPTH_MAX`]. The fields before
-/// the fault have been pushed.
+/// If the record is no well-formed `Event` element, has a document type, or is deeper than [`DEPTH_MAX`]. The fields
+/// before the fault have been pushed.
 pub fn parse<'a, S: FieldSink<'a> + ?Sized>(record: &'a str, sink: &mut S) -> Result<(), ParseError> {
     let mut scanner = Scanner::new(record);
     let mut open: Vec<Open<'a>> = Vec::new();

@@ -6,7 +6,8 @@ pub(super) const PATTERNS: &[(&str, &str)] = &[
         // German names too, as in the published bank.
         concat!(
             r"\b(?:[Jj](?:an(?:uary?)?|un[ei]?|ul[yi]?)|[Ff]eb(?:ruary?)?|[Mm](?:[aä]?r(?:ch|z)?|a[yi]?)",
-            r"|[Aa](?:pr(?:il)?|ug(?:ust)?)|[Ss]ep(?:tember)?|[Oo][ck]?t(?:ober)?|[Nn]ov(?:ember)?|[Dd]e[cz](?:ember)?)\b",
+            r"|[Aa](?:pr(?:il)?|ug(?:ust)?)|[Ss]ep(?:tember)?|[Oo][ck]?t(?:ober)?",
+            r"|[Nn]ov(?:ember)?|[Dd]e[cz](?:ember)?)\b",
         ),
     ),
     ("MONTHNUM", r"(?:0?[1-9]|1[0-2])"),

@@ -1,12 +1,13 @@
 //! Regular expressions as Oniguruma reads them, with the options that Elasticsearch's grok sets (Ruby's syntax, UTF-8).
 //!
-//! The crate `regex` has no lookaround, no atomic groups and no possessive quantifiers, and half of the published patterns
-//! use them (a number is `(?<![0-9.+-])(?>…)`). This matcher backtracks like Oniguruma and gives the same captures. What
-//! makes it fast on logs: repeats of one character run in a tight loop and are tried again only at places where the next
-//! character fits; a branch is entered only if its first byte fits. What makes it safe: a limit of steps.
+//! The crate `regex` has no lookaround, no atomic groups and no possessive quantifiers, and half of the published
+//! patterns use them (a number is `(?<![0-9.+-])(?>…)`). This matcher backtracks like Oniguruma and gives the same
+//! captures. What makes it fast on logs: repeats of one character run in a tight loop and are tried again only at
+//! places where the next character fits; a branch is entered only if its first byte fits. What makes it safe: a limit
+//! of steps.
 //!
-//! Only named groups capture. `^` and `$` match at lines, `.` matches no line break, `\w`, `\d`, `\s` and `\h` are ASCII,
-//! `\b` and POSIX brackets are Unicode. Back-references, subexpression calls and conditions are refused by name.
+//! Only named groups capture. `^` and `$` match at lines, `.` matches no line break, `\w`, `\d`, `\s` and `\h` are
+//! ASCII, `\b` and POSIX brackets are Unicode. Back-references, subexpression calls and conditions are refused by name.
 
 mod ast;
 mod class;
