@@ -34,7 +34,7 @@ pub(super) const PATTERNS: &[(&str, &str)] = &[
         r"urn:[0-9A-Za-z][0-9A-Za-z-]{0,31}:(?:%[0-9a-fA-F]{2}|[0-9A-Za-z()+,.:=@;$_!*'/?#-])+",
     ),
     ("PATH", r"(?:%{UNIXPATH}|%{WINPATH})"),
-    ("UNIXPATH", r"(?:/(?:[\w%!$@:.,+~-]|\\.)*)+"),
+    ("UNIXPATH", r"(?:/[[:alnum:]_%!$@:.,+~-]*)+"),
     ("WINPATH", r"(?>[A-Za-z]+:|\\)(?:\\[^\\?*]*)+"),
     ("TTY", r"/dev/(?:pts|tty[pq]?)(?:\w+)?/?[0-9]+"),
     ("BACULA_CAPACITY", r"%{INT}(?:,%{INT})*"),

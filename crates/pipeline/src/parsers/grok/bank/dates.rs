@@ -3,10 +3,10 @@
 pub(super) const PATTERNS: &[(&str, &str)] = &[
     (
         "MONTH",
+        // German names too, as in the published bank.
         concat!(
-            r"\b(?:[Jj]an(?:uary|uar)?|[Ff]eb(?:ruary|ruar)?|[Mm](?:a|ä)?r(?:ch|z)?|[Aa]pr(?:il)?|[Mm]a(?:y|i)?",
-            r"|[Jj]un(?:e|i)?|[Jj]ul(?:y|i)?|[Aa]ug(?:ust)?|[Ss]ep(?:tember)?|[Oo](?:c|k)?t(?:ober)?",
-            r"|[Nn]ov(?:ember)?|[Dd]e(?:c|z)(?:ember)?)\b",
+            r"\b(?:[Jj](?:an(?:uary?)?|un[ei]?|ul[yi]?)|[Ff]eb(?:ruary?)?|[Mm](?:[aä]?r(?:ch|z)?|a[yi]?)",
+            r"|[Aa](?:pr(?:il)?|ug(?:ust)?)|[Ss]ep(?:tember)?|[Oo][ck]?t(?:ober)?|[Nn]ov(?:ember)?|[Dd]e[cz](?:ember)?)\b",
         ),
     ),
     ("MONTHNUM", r"(?:0?[1-9]|1[0-2])"),
@@ -21,7 +21,7 @@ pub(super) const PATTERNS: &[(&str, &str)] = &[
     ("MINUTE", r"[0-5][0-9]"),
     // Second 60 is a leap second.
     ("SECOND", r"(?:[0-5]?[0-9]|60)(?:[:.,][0-9]+)?"),
-    ("TIME", r"(?<![0-9])%{HOUR}:%{MINUTE}(?::%{SECOND})(?![0-9])"),
+    ("TIME", r"%{HOUR}:%{MINUTE}(?::%{SECOND})(?![0-9])"),
     ("DATE_US", r"%{MONTHNUM}[/-]%{MONTHDAY}[/-]%{YEAR}"),
     ("DATE_EU", r"%{MONTHDAY}[./-]%{MONTHNUM}[./-]%{YEAR}"),
     ("ISO8601_TIMEZONE", r"(?:Z|[+-]%{HOUR}(?::?%{MINUTE}))"),
@@ -30,6 +30,10 @@ pub(super) const PATTERNS: &[(&str, &str)] = &[
     (
         "TIMESTAMP_ISO8601",
         r"%{YEAR}-%{MONTHNUM}-%{MONTHDAY}[T ]%{HOUR}:?%{MINUTE}(?::?%{SECOND})?%{ISO8601_TIMEZONE}?",
+    ),
+    (
+        "TIMESTAMP_CN",
+        r"%{YEAR}-%{MONTHNUM}-%{MONTHDAY} %{HOUR}:%{MINUTE}:%{SECOND}\.\d{3}",
     ),
     ("DATE", r"(?:%{DATE_US}|%{DATE_EU})"),
     ("DATESTAMP", r"%{DATE}[- ]%{TIME}"),

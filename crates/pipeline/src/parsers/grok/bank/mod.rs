@@ -7,6 +7,8 @@ mod basics;
 mod dates;
 mod network;
 mod syslog;
+#[cfg(test)]
+mod tests;
 mod web;
 
 use std::borrow::Cow;

@@ -40,7 +40,7 @@ pub(super) const PATTERNS: &[(&str, &str)] = &[
         concat!(
             r"%{SYSLOG5424PRI}%{NONNEGINT:system.syslog.version} +(?:-|%{TIMESTAMP_ISO8601:timestamp})",
             r" +(?:-|%{IPORHOST:host.hostname}) +(?:-|%{SYSLOG5424PRINTASCII:process.name})",
-            r" +(?:-|%{POSINT:process.pid:int}) +(?:-|%{SYSLOG5424PRINTASCII:event.code})",
+            r" +(?:-|%{POSINT:process.pid:int}(?= )|%{SYSLOG5424PRINTASCII}) +(?:-|%{SYSLOG5424PRINTASCII:event.code})",
             r" +(?:-|%{SYSLOG5424SD:system.syslog.structured_data})?",
         ),
     ),

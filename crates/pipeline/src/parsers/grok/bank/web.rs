@@ -50,6 +50,6 @@ pub(super) const PATTERNS: &[(&str, &str)] = &[
         "S3_REQUEST_LINE",
         r"(?:%{WORD:http.request.method} %{NOTSPACE:url.original}(?: HTTP/%{NUMBER:http.version})?)",
     ),
-    ("HAPROXYTIME", r"(?<![0-9])%{HOUR}:%{MINUTE}(?::%{SECOND})(?![0-9])"),
+    ("HAPROXYTIME", r"%{TIME}"),
     ("HAPROXYDATE", r"%{MONTHDAY}/%{MONTH}/%{YEAR}:%{HAPROXYTIME}\.%{INT}"),
 ];

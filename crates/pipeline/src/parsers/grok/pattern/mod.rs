@@ -39,6 +39,9 @@ const REPEAT_MAX: u32 = 100_000;
 /// Steps of one search at most: some milliseconds. A sane pattern takes about one step a byte.
 const STEPS_MAX: u64 = 1_000_000;
 
+/// Steps that each byte of a text adds to [`STEPS_MAX`], so that a sane pattern gets through a text of a megabyte.
+const STEPS_PER_BYTE_MAX: u64 = 8;
+
 /// A compiled pattern.
 #[derive(Debug)]
 pub(super) struct Pattern {

@@ -3,7 +3,7 @@
 use memchr::{memchr, memchr2, memrchr};
 
 use super::class::{Property, character_length, decode};
-use super::{Assertion, Instruction, Pattern, Run, STEPS_MAX};
+use super::{Assertion, Instruction, Pattern, Run, STEPS_MAX, STEPS_PER_BYTE_MAX};
 
 /// The search took more steps than a pattern may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +66,7 @@ impl Pattern {
             slots: std::mem::take(&mut scratch.slots),
             stack: std::mem::take(&mut scratch.stack),
             steps: 0,
+            steps_max: STEPS_MAX + STEPS_PER_BYTE_MAX * bytes.len() as u64,
         };
         let found = matcher.search();
         scratch.slots = matcher.slots;
@@ -82,6 +83,7 @@ struct Matcher<'p, 't> {
     slots: Vec<usize>,
     stack: Vec<Frame>,
     steps: u64,
+    steps_max: u64,
 }
 
 impl Matcher<'_, '_> {
@@ -90,11 +92,13 @@ impl Matcher<'_, '_> {
         self.slots.resize(self.pattern.slots, UNSET);
         let mut at = 0;
         loop {
+            if !self.pattern.anchored {
+                at = self.next_start(at)?;
+            }
             let first = self.bytes.get(at).copied();
             if self.pattern.start.allows(first) && self.run(0, at)?.is_some() {
                 return Ok(true);
             }
-            self.step(1)?;
             let Some(first) = first.filter(|_| !self.pattern.anchored) else {
                 return Ok(false);
             };
@@ -102,10 +106,22 @@ impl Matcher<'_, '_> {
         }
     }
 
+    /// The next place at or after `at` where a match may begin, or the end of the text.
+    fn next_start(&mut self, at: usize) -> Result<usize, StepsExceeded> {
+        let mut start = at;
+        while let Some(&byte) = self.bytes.get(start)
+            && !self.pattern.start.allows(Some(byte))
+        {
+            start += character_length(byte);
+        }
+        self.step((start - at) >> 4)?;
+        Ok(start)
+    }
+
     #[inline]
     fn step(&mut self, count: usize) -> Result<(), StepsExceeded> {
         self.steps += count as u64;
-        if self.steps > STEPS_MAX {
+        if self.steps > self.steps_max {
             Err(StepsExceeded)
         } else {
             Ok(())
