@@ -58,7 +58,7 @@ pub struct Context<'a> {
     /// Authenticated caller.
     pub caller: Option<&'a Caller>,
     /// Clock of the statistics: nanoseconds of any start. Without a clock, times are 0.
-    pub clock: Option<&'a dyn Fn() -> u64>,
+    pub clock: Option<&'a (dyn Fn() -> u64 + Sync)>,
     /// What each document may cost.
     pub budget: Budget,
 }

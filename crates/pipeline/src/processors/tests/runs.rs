@@ -1,8 +1,8 @@
 //! Tests of runs: failures and their handlers, other pipelines, metadata, statistics, budgets.
 
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 
@@ -228,11 +228,8 @@ fn statistics() {
         {"fail": {"message": "no", "if": "ctx.bad == true"}}
     ]});
     let pipeline = Pipeline::parse("p", &object(body.clone())).unwrap();
-    let ticks = Cell::new(0);
-    let clock = || {
-        ticks.set(ticks.get() + 10);
-        ticks.get()
-    };
+    let ticks = AtomicU64::new(0);
+    let clock = || ticks.fetch_add(10, Ordering::Relaxed);
     let mut context = Context::new(NOW_MS);
     context.clock = Some(&clock);
     for bad in [false, true, false] {
@@ -262,6 +259,14 @@ fn statistics() {
         (other.counts().total.count, other.counts().processors[0].2.count),
         (4, 0)
     );
+}
+
+/// Requests share a pipeline and a context between threads.
+#[test]
+fn what_is_shared_is_sync() {
+    fn is_sync<T: Sync + Send>() {}
+    is_sync::<Pipeline>();
+    is_sync::<Context<'static>>();
 }
 
 #[test]
