@@ -349,7 +349,7 @@ impl Objects for Guarded {
         }
     }
 
-    async fn upload_telling(
+    async fn upload_reporting(
         &self,
         key: &str,
         file: &LocalFile,

@@ -99,7 +99,7 @@ pub(super) async fn conforms(objects: &Guarded) {
         let note = |bytes| {
             sent.fetch_add(bytes, Ordering::Relaxed);
         };
-        let uploaded = objects.upload_telling("up/load", &local(file.path()), &note).await;
+        let uploaded = objects.upload_reporting("up/load", &local(file.path()), &note).await;
         uploaded.expect("an upload");
         assert_eq!(sent.into_inner(), file.path().metadata().expect("a file").len());
         let (bytes, _) = objects.read_all("up/load", 12 << 20).await.expect("all of it");

@@ -59,7 +59,7 @@ impl StoredRuns {
     }
 
     /// Answers a running [`StoredRuns::behind`] of this thread. Returns false if there is none.
-    pub(super) fn tell(files: &Arc<SplitFiles>, part: usize, column: usize) -> bool {
+    pub(super) fn answer(files: &Arc<SplitFiles>, part: usize, column: usize) -> bool {
         PENDING.with_borrow_mut(|pending| match pending {
             Some(answer) => {
                 *answer = Some(Self {
