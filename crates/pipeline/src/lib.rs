@@ -9,4 +9,6 @@
 //! events.
 
 pub mod event;
+pub mod mapping;
 pub mod parsers;
+pub mod tables;

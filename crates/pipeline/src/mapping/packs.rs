@@ -1,0 +1,21 @@
+//! Packs that are part of the program.
+
+use super::{Pack, PackError};
+
+const BUILTIN: &[(&str, &str)] = &[
+    ("windows", include_str!("../../packs/windows.yml")),
+];
+
+/// Iterates over the names of the packs that are part of the program.
+pub fn builtin_names() -> impl Iterator<Item = &'static str> {
+    BUILTIN.iter().map(|(name, _)| *name)
+}
+
+/// Parses a pack that is part of the program; nothing if there is none of this name.
+///
+/// # Errors
+/// Never, as the tests parse all packs.
+pub fn builtin(name: &str) -> Option<Result<Pack, PackError>> {
+    let (_, yaml) = BUILTIN.iter().find(|(builtin, _)| *builtin == name)?;
+    Some(Pack::parse(yaml))
+}

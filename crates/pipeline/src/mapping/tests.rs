@@ -1,0 +1,246 @@
+//! Tests of packs as a whole.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{MapOptions, Mapper, Pack, builtin, builtin_names, ecs, run_examples};
+use crate::tables::{TableHandle, TableSource, Tables};
+
+const RECEIVED: Option<i64> = Some(1_795_507_200_000_000_000);
+
+fn pack(yaml: &str) -> Arc<Pack> {
+    Arc::new(Pack::parse(yaml).unwrap_or_else(|error| panic!("{error}")))
+}
+
+fn packs() -> Vec<Arc<Pack>> {
+    builtin_names().map(|name| Arc::new(builtin(name).unwrap().unwrap_or_else(|error| panic!("{error}")))).collect()
+}
+
+/// Returns a file of the shared data, or says that the test is skipped.
+fn shared(file: &str) -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(file);
+    if !path.exists() {
+        eprintln!("skipped: there is no file [{}]", path.display());
+        return None;
+    }
+    Some(path)
+}
+
+fn unpacked(path: &Path) -> String {
+    let mut text = String::new();
+    let file = std::fs::File::open(path).unwrap();
+    flate2::read::MultiGzDecoder::new(file).read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn the_examples_of_all_packs_pass() {
+    for pack in packs() {
+        let (count, failures) = run_examples(&pack);
+        assert!(count > 0, "pack [{}] has no examples", pack.name());
+        let failures: Vec<_> = failures.iter().map(|failure| format!("{}\n  {}", failure.name, failure.difference.join("\n  "))).collect();
+        assert!(failures.is_empty(), "pack [{}]:\n{}", pack.name(), failures.join("\n"));
+    }
+}
+
+/// Objects of packs that are not in the schema.
+const OWN_OBJECTS: &[&str] = &["firn.", "winlog.", "powershell.", "cef.", "zeek.", "suricata.", "company.", "otel.", "apache.", "nginx.", "linux."];
+
+#[test]
+fn the_targets_of_packs_are_in_the_schema() {
+    let Some(path) = shared("ecs_flat.yml.gz") else { return };
+    let flat: BTreeMap<String, serde_norway::Value> = serde_norway::from_str(&unpacked(&path)).unwrap();
+    let mut wrong = Vec::new();
+    for pack in packs() {
+        let prefix = pack.targets.name(pack.stamps.prefix).to_owned();
+        for target in pack.targets().filter(|target| *target != prefix) {
+            let name = target.strip_suffix(".lat").or_else(|| target.strip_suffix(".lon")).unwrap_or(target);
+            match (flat.get(name), ecs::field(target)) {
+                (None, None) if OWN_OBJECTS.iter().any(|object| target.starts_with(object)) => {}
+                (None, _) => wrong.push(format!("{}: [{target}] is not in the schema", pack.name())),
+                (Some(_), None) => wrong.push(format!("{}: [{target}] is not in firn's list", pack.name())),
+                (Some(_), Some(_)) => {}
+            }
+        }
+    }
+    for target in ecs::DEFAULT_VIEW {
+        if ecs::field(target).is_none() {
+            wrong.push(format!("default view: [{target}] is not in firn's list"));
+        }
+    }
+    for (name, field) in ecs::all() {
+        let Some(facts) = flat.get(name) else {
+            wrong.push(format!("[{name}] is not in the schema"));
+            continue;
+        };
+        let kind = ecs::Kind::parse(facts["type"].as_str().unwrap());
+        let is_list = facts["normalize"].as_sequence().is_some_and(|rules| !rules.is_empty());
+        if kind != Some(field.kind) || is_list != field.is_list {
+            wrong.push(format!("[{name}] is {kind:?} with list {is_list}, not {field:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn recorded_windows_events_are_mapped_without_loss() {
+    let Some(path) = shared("windows-events.ndjson.gz") else { return };
+    let pack = Arc::new(builtin("windows").unwrap().unwrap());
+    let mut mapper = Mapper::new(pack, &Tables::default(), MapOptions { original: true, received: RECEIVED });
+    let text = unpacked(&path);
+    let mut out = Vec::new();
+    let mut errors: BTreeMap<String, usize> = BTreeMap::new();
+    let mut actions = 0;
+    let lines: Vec<&str> = text.lines().step_by(17).collect();
+    for line in &lines {
+        out.clear();
+        mapper.map(line.as_bytes(), &mut out).unwrap();
+        let event: Value = serde_json::from_slice(&out).unwrap_or_else(|error| panic!("{error}: {line}"));
+        assert_eq!(event["event"]["original"], *line);
+        actions += usize::from(event["event"]["action"].is_string());
+        for name in event["firn"]["mapping"]["errors"].as_array().into_iter().flatten() {
+            *errors.entry(name.as_str().unwrap().to_owned()).or_default() += 1;
+        }
+        let text = String::from_utf8_lossy(&out);
+        assert_eq!(serde_json::to_string(&event).unwrap().len(), text.len(), "a repeated key: {text}");
+    }
+    assert!(actions * 100 > lines.len() * 98, "{actions} of {} have an action", lines.len());
+    assert!(errors.len() <= 2, "{errors:?}");
+}
+
+const SMALL: &str = r#"
+name: small
+version: 3
+prefix: small
+parser: json
+absent: ["-"]
+fields:
+  src: source.ip
+  a.b: {to: source.port}
+  who | user: user.name
+  ms: {to: event.duration, scale: 1000000}
+  tags: tags
+  second: user.name
+lookups:
+  - {table: owners, key: source.ip, columns: {owner: host.name, level: event.severity}}
+"#;
+
+fn check(yaml: &str, tables: &Tables, input: &str, expect: &str) {
+    let mut mapper = Mapper::new(pack(yaml), tables, MapOptions { original: false, received: None });
+    let mut out = Vec::new();
+    let found = match mapper.map(input.as_bytes(), &mut out) {
+        Ok(()) => String::from_utf8(out).unwrap(),
+        Err(error) => error.to_string(),
+    };
+    let found = found
+        .replace(r#""ecs":{"version":"9.4.0"},"#, "")
+        .replace(r#""name":"small","version":3"#, "…")
+        .replace(r#""name":"small","#, "…,")
+        .replace(r#","version":3"#, "");
+    assert_eq!(found, expect, "{input}");
+}
+
+#[test]
+fn raw_fields_become_common_fields() {
+    let none = Tables::default();
+    let map = |input: &str, expect: &str| check(SMALL, &none, input, expect);
+    map(r#"{"src":"1.2.3.4"}"#, r#"{"firn":{"mapping":{…}},"related":{"ip":["1.2.3.4"]},"source":{"ip":"1.2.3.4"}}"#);
+    map(r#"{"src":"x","a":{"b":"7","c":1}}"#, r#"{"firn":{"mapping":{"errors":["src"],…}},"small":{"a":{"c":1},"src":"x"},"source":{"port":7}}"#);
+    map(r#"{"a.b":8,"ms":1.5}"#, r#"{"event":{"duration":1500000},"firn":{"mapping":{…}},"source":{"port":8}}"#);
+    map(r#"{"src":["1.2.3.4","::1"]}"#, r#"{"firn":{"mapping":{…}},"related":{"ip":["1.2.3.4","::1"]},"source":{"ip":["1.2.3.4","::1"]}}"#);
+    map(r#"{"src":"-","who":null,"x":null}"#, r#"{"firn":{"mapping":{…}},"small":{"x":null}}"#);
+    map(r#"{"second":"b","user":"a\n"}"#, r#"{"firn":{"mapping":{…}},"related":{"user":["b","a\n"]},"small":{"second":"b"},"user":{"name":"a\n"}}"#);
+    map(r#"{"tags":"a","a":{}}"#, r#"{"firn":{"mapping":{…}},"small":{"a":{}},"tags":["a"]}"#);
+    map(r#"{"tags":["a",2,"a"]}"#, r#"{"firn":{"mapping":{…}},"tags":["a","2"]}"#);
+    map(r#"{"src":{"z":1}}"#, r#"{"firn":{"mapping":{"errors":["src"],…}},"small":{"src":{"z":1}}}"#);
+    map("[]", r#"cannot parse json: expected a JSON object at byte 0"#);
+    map(r#"{"src":"1.2.3.4"} x"#, r#"cannot parse json: expected the end of the record at byte 18"#);
+}
+
+#[test]
+fn tables_are_looked_up_and_swapped() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("owners.csv");
+    std::fs::write(&path, "ip,owner,level,rest\n1.2.3.4,ann,7,x\n5.6.7.8,eve,high,y\n").unwrap();
+    let mut tables = Tables::default();
+    tables.insert(TableHandle::open("owners", TableSource::of(&path).unwrap(), 0).unwrap());
+    let version = tables.get("owners").unwrap().status(0).version;
+    let stamped = |rest: &str| rest.replace("VERSION", &format!("owners@{version}"));
+    check(SMALL, &tables, r#"{"src":"1.2.3.4"}"#, &stamped(r#"{"event":{"severity":7},"firn":{"mapping":{…,"tables":["VERSION"]}},"host":{"name":"ann"},"related":{"hosts":["ann"],"ip":["1.2.3.4"]},"source":{"ip":"1.2.3.4"}}"#));
+    check(SMALL, &tables, r#"{"src":"9.9.9.9"}"#, &stamped(r#"{"firn":{"mapping":{…,"tables":["VERSION"]}},"related":{"ip":["9.9.9.9"]},"source":{"ip":"9.9.9.9"}}"#));
+    check(SMALL, &tables, r#"{"who":"x"}"#, r#"{"firn":{"mapping":{…}},"related":{"user":["x"]},"user":{"name":"x"}}"#);
+
+    let mut mapper = Mapper::new(pack(SMALL), &tables, MapOptions::default());
+    let mut owner = || {
+        let mut out = Vec::new();
+        mapper.map(br#"{"src":"1.2.3.4"}"#, &mut out).unwrap();
+        let event: Value = serde_json::from_slice(&out).unwrap();
+        event["host"]["name"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(owner(), "ann");
+    std::fs::write(&path, "level,ip,owner\n0,x,y\n").unwrap();
+    std::fs::write(&path, "ip,level,owner\n1.2.3.4,1,charlotte\n").unwrap();
+    tables.get("owners").unwrap().refresh(1);
+    assert_eq!(owner(), "charlotte");
+}
+
+#[test]
+fn bad_packs_are_refused_by_name() {
+    let base = "name: p\nversion: 1\nprefix: p\nparser: json\n";
+    for (rest, reason) in [
+        ("vrl: '. = {}'", "vrl"),
+        ("fields: {a: p.b}", "need a prefix of their own"),
+        ("fields: {a: source.ip, b: source.ip.x}", "source.ip"),
+        ("fields: {a: {to: source.ip, type: long}}", "another type"),
+        ("fields: {a: {to: x, type: nonsense}}", "nonsense"),
+        ("fields: {a: {to: x, take: middle}}", "middle"),
+        ("fields: {a: {to: x, tkae: middle}}", "fields"),
+        ("constants: {source.port: abc}", "source.port"),
+        ("sections: [{name: s, when: {}}]", "condition"),
+        ("templates: {message: '{a'}", "closing brace"),
+        ("lookups: [{table: t, key: source.ip}]", "table [t]"),
+        ("unknown: 1", "unknown"),
+    ] {
+        let error = Pack::parse(&format!("{base}{rest}\n")).unwrap_err().to_string();
+        assert!(error.contains(reason), "{rest}: {error}");
+    }
+    assert!(Pack::parse(&base.replace("parser: json", "parser: morse")).unwrap_err().to_string().contains("morse"));
+}
+
+#[test]
+fn invalid_utf8_is_replaced_and_flagged() {
+    let mut mapper = Mapper::new(pack(SMALL), &Tables::default(), MapOptions::default());
+    let mut out = Vec::new();
+    mapper.map(b"{\"who\":\"a\xff\"}", &mut out).unwrap();
+    let event: Value = serde_json::from_slice(&out).unwrap();
+    assert_eq!(event["user"]["name"], "a\u{FFFD}");
+    assert_eq!(event["firn"]["mapping"]["invalid_utf8"], true);
+    out.clear();
+    mapper.map(br#"{"who":"a\ud800"}"#, &mut out).unwrap();
+    let event: Value = serde_json::from_slice(&out).unwrap();
+    assert_eq!(event["firn"]["mapping"]["invalid_utf8"], true);
+}
+
+proptest::proptest! {
+    /// Any JSON object gives a valid event that holds all its values, or an error.
+    #[test]
+    fn any_record_gives_valid_json(keys in proptest::collection::vec("(src|a|b|who|ms|tags|a\\.b|[a-c.\"\\\\]{0,3})", 0..6), values in proptest::collection::vec("(\"[a-z\\\\n\\\\u0012é]{0,5}\"|-?[0-9]{1,3}|\\[1,\"x\"\\]|\\{\"b\":1\\}|null|true|1\\.5)", 6)) {
+        let fields: Vec<_> = keys.iter().zip(&values).map(|(key, value)| format!("{}:{value}", Value::from(key.as_str()))).collect();
+        let input = format!("{{{}}}", fields.join(","));
+        let is_valid = serde_json::from_str::<Value>(&input).is_ok();
+        let mut mapper = Mapper::new(pack(SMALL), &Tables::default(), MapOptions { original: true, received: RECEIVED });
+        let mut out = Vec::new();
+        match mapper.map(input.as_bytes(), &mut out) {
+            Ok(()) => {
+                let event: Value = serde_json::from_slice(&out).unwrap();
+                proptest::prop_assert_eq!(&event["event"]["original"], &Value::from(input.as_str()));
+                proptest::prop_assert_eq!(serde_json::to_vec(&event).unwrap().len(), out.len(), "{}", String::from_utf8_lossy(&out));
+            }
+            Err(_) => proptest::prop_assert!(!is_valid, "{}", input),
+        }
+    }
+}
