@@ -4,7 +4,11 @@
 pub(super) const FIELDS: &[(&str, &str)] = &[
     (
         "",
-        "@timestamp:date message",
+        "@timestamp:date labels:object message tags*",
+    ),
+    (
+        "agent",
+        "id name type version",
     ),
     (
         "client",
@@ -16,7 +20,8 @@ pub(super) const FIELDS: &[(&str, &str)] = &[
         "destination",
         "as.number:long as.organization.name bytes:long domain geo.city_name geo.continent_code \
          geo.continent_name geo.country_iso_code geo.country_name geo.location:geo_point geo.postal_code \
-         geo.region_iso_code geo.region_name geo.timezone ip:ip nat.ip:ip port:long",
+         geo.region_iso_code geo.region_name geo.timezone ip:ip mac nat.ip:ip nat.port:long port:long \
+         registered_domain user.group.name user.id user.name",
     ),
     (
         "dll",
@@ -34,12 +39,13 @@ pub(super) const FIELDS: &[(&str, &str)] = &[
     ),
     (
         "event",
-        "action category* code created:date dataset duration:long id ingested:date kind module original \
-         outcome provider reason severity:long type*",
+        "action category* code created:date dataset duration:long end:date id ingested:date kind module \
+         original outcome provider reason severity:long start:date timezone type*",
     ),
     (
         "file",
-        "created:date directory extension hash.md5 hash.sha1 hash.sha256 name path pe.imphash",
+        "created:date directory extension group hash.md5 hash.sha1 hash.sha256 inode mtime:date name path \
+         pe.imphash size:long",
     ),
     (
         "group",
@@ -47,17 +53,16 @@ pub(super) const FIELDS: &[(&str, &str)] = &[
     ),
     (
         "host",
-        "geo.city_name geo.continent_code geo.continent_name geo.country_iso_code geo.country_name \
-         geo.location:geo_point geo.postal_code geo.region_iso_code geo.region_name geo.timezone ip*:ip \
-         name os.family os.name",
+        "ip*:ip name os.family os.name os.type",
     ),
     (
         "http",
-        "request.method response.status_code:long",
+        "request.method request.referrer response.body.bytes:long response.status_code:long version",
     ),
     (
         "log",
-        "level",
+        "level syslog.facility.code:long syslog.facility.name syslog.priority:long \
+         syslog.severity.code:long syslog.severity.name",
     ),
     (
         "network",
@@ -65,11 +70,12 @@ pub(super) const FIELDS: &[(&str, &str)] = &[
     ),
     (
         "observer",
-        "ip*:ip name product vendor",
+        "egress.interface.name hostname ingress.interface.name ip*:ip mac* name product serial_number \
+         vendor version",
     ),
     (
         "organization",
-        "id",
+        "id name",
     ),
     (
         "process",
@@ -102,9 +108,10 @@ pub(super) const FIELDS: &[(&str, &str)] = &[
     ),
     (
         "source",
-        "as.number:long as.organization.name bytes:long domain geo.city_name geo.continent_code \
+        "address as.number:long as.organization.name bytes:long domain geo.city_name geo.continent_code \
          geo.continent_name geo.country_iso_code geo.country_name geo.location:geo_point geo.postal_code \
-         geo.region_iso_code geo.region_name geo.timezone ip:ip nat.ip:ip port:long",
+         geo.region_iso_code geo.region_name geo.timezone ip:ip mac nat.ip:ip nat.port:long port:long \
+         registered_domain user.group.name user.id user.name",
     ),
     (
         "url",
@@ -113,5 +120,9 @@ pub(super) const FIELDS: &[(&str, &str)] = &[
     (
         "user",
         "domain effective.domain effective.name id name target.domain target.id target.name",
+    ),
+    (
+        "user_agent",
+        "original",
     ),
 ];

@@ -38,13 +38,6 @@ impl Pattern {
         })
     }
 
-    /// Iterates over the names of the stored fields.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.pieces
-            .iter()
-            .map(|(name, _)| &**name)
-            .filter(|name| !name.starts_with('?') && !name.is_empty())
-    }
 
     /// Calls `each` with name and range of each field if the whole text matches.
     pub(crate) fn matches<'p, 't>(&'p self, text: &'t str, mut each: impl FnMut(&'p str, &'t str)) -> bool {

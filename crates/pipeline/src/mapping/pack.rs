@@ -87,7 +87,7 @@ pub(crate) enum Format {
 /// Parser behind a pack: pushes the fields of one record.
 pub(crate) trait Parse: std::fmt::Debug + Send + Sync {
     /// Parses one record.
-    fn parse<'a>(&self, record: &'a str, sink: &mut super::raw_fields::RawFields<'a, '_>) -> Result<(), ParseError>;
+    fn parse<'a>(&'a self, record: &'a str, sink: &mut super::raw_fields::RawFields<'a, '_>) -> Result<(), ParseError>;
 }
 
 /// Keys of nested objects, by level.

@@ -3,6 +3,12 @@
 use super::{Pack, PackError};
 
 const BUILTIN: &[(&str, &str)] = &[
+    ("apache", include_str!("../../packs/apache.yml")),
+    ("apache-error", include_str!("../../packs/apache-error.yml")),
+    ("cef", include_str!("../../packs/cef.yml")),
+    ("linux-auth", include_str!("../../packs/linux-auth.yml")),
+    ("nginx", include_str!("../../packs/nginx.yml")),
+    ("nginx-error", include_str!("../../packs/nginx-error.yml")),
     ("windows", include_str!("../../packs/windows.yml")),
 ];
 

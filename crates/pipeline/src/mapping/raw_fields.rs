@@ -114,6 +114,18 @@ impl<'a> FieldSink<'a> for RawFields<'a, '_> {
             }
         }
     }
+
+    fn joined(&mut self, parts: &[&str], value: Value<'a>) {
+        let name = parts.join(".");
+        match self.names.find(&name) {
+            Some(number) => self.push_known(number, value),
+            None => {
+                let inside = self.objects.iter().find_map(|object| name.strip_prefix(&**object));
+                let name = inside.map_or_else(|| name.clone(), str::to_owned);
+                self.push_unmapped(Cow::Owned(name), value);
+            }
+        }
+    }
 }
 
 /// Returns a scalar as text.
