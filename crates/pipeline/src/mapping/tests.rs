@@ -50,6 +50,12 @@ fn the_examples_of_all_packs_pass() {
 /// Objects of packs that are not in the schema.
 const OWN_OBJECTS: &[&str] = &["firn.", "winlog.", "powershell.", "cef.", "zeek.", "suricata.", "company.", "otel.", "apache.", "nginx.", "linux."];
 
+/// Fields that CEF has and the schema has not, under the names that logstash-codec-cef gave them.
+const OF_CEF: &[&str] = &[
+    "agent.ip", "agent.mac", "destination.process.name", "destination.process.pid", "destination.service.name", "deviceExternalId",
+    "deviceHostName", "host.nat.ip", "observer.registered_domain", "source.process.name", "source.process.pid", "source.service.name",
+];
+
 #[test]
 fn the_targets_of_packs_are_in_the_schema() {
     let Some(path) = shared("ecs_flat.yml.gz") else { return };
@@ -60,6 +66,7 @@ fn the_targets_of_packs_are_in_the_schema() {
         for target in pack.targets().filter(|target| *target != prefix) {
             let name = target.strip_suffix(".lat").or_else(|| target.strip_suffix(".lon")).unwrap_or(target);
             match (flat.get(name), ecs::field(target)) {
+                (None, None) if OF_CEF.contains(&target) => {}
                 (None, None) if OWN_OBJECTS.iter().any(|object| target.starts_with(object)) => {}
                 (None, _) => wrong.push(format!("{}: [{target}] is not in the schema", pack.name())),
                 (Some(_), None) => wrong.push(format!("{}: [{target}] is not in firn's list", pack.name())),
@@ -164,6 +171,115 @@ impl<'de> serde::de::Visitor<'de> for UniqueKeys {
             }
         }
         Ok(self)
+    }
+}
+
+/// Rows of the table of logstash-codec-cef that the pack maps differently, and why.
+const OTHER_TARGETS: &[(&str, &str)] = &[
+    ("fileHash", "file.hash is an object in the schema"),
+    ("oldFileHash", "as the hash of the file"),
+];
+
+#[test]
+fn all_keys_of_cef_are_mapped() {
+    let Some(path) = shared("cef-ecs.tsv") else { return };
+    let pack = builtin("cef").unwrap().unwrap();
+    let table = std::fs::read_to_string(path).unwrap();
+    let mut wrong = Vec::new();
+    let rows: Vec<Vec<&str>> = table.lines().skip(1).map(|line| line.split('\t').collect()).collect();
+    assert!(rows.len() >= 127, "{} rows", rows.len());
+    for row in &rows {
+        let [name, key, target] = row.as_slice() else { panic!("{row:?}") };
+        let numbered = |text: &str| text.replace("#{idx}", "1");
+        for name in [numbered(name), numbered(key)] {
+            if !pack.maps(&name) {
+                wrong.push(format!("[{name}] is not mapped"));
+            }
+        }
+        let target = target.replace("#{@device}", "observer");
+        let is_custom = target.contains("#{idx}");
+        if !is_custom && !pack.targets().any(|other| other == target) && !OTHER_TARGETS.iter().any(|(other, _)| other == name) {
+            wrong.push(format!("[{target}] of [{name}] is no target"));
+        }
+        if !is_custom && !OTHER_TARGETS.iter().any(|(other, _)| other == name) && !maps_to(&pack, name, &target) {
+            wrong.push(format!("[{name}] is not mapped onto [{target}]"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+fn maps_to(pack: &Pack, name: &str, target: &str) -> bool {
+    let actions = pack.fields.find(name).and_then(|field| pack.common.of(field)).unwrap_or_default();
+    pack.actions[actions].iter().any(|action| pack.targets.name(action.target) == target)
+}
+
+#[test]
+fn all_fields_of_generated_events_are_mapped() {
+    let pack = builtin("company").unwrap().unwrap();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tools/src/generate/types");
+    let mut fields = 0;
+    let mut types = 0;
+    for file in std::fs::read_dir(folder).unwrap() {
+        let path = file.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "txt") {
+            continue;
+        }
+        for line in std::fs::read_to_string(&path).unwrap().lines() {
+            if let Some(head) = line.strip_prefix("type ") {
+                let name = head.split(' ').next().unwrap();
+                types += 1;
+                let has_section = pack.chooser.values.find(name).is_some();
+                assert!(has_section, "type [{name}] has no section");
+                continue;
+            }
+            let mut object: Option<&str> = None;
+            for word in line.split_whitespace().take_while(|word| *word != ">") {
+                if word == "}" {
+                    object = None;
+                } else if let Some(name) = word.strip_suffix('{') {
+                    object = Some(name);
+                } else {
+                    let name = word.split(['=', '?', '[']).next().unwrap();
+                    let name = object.map_or(name.to_owned(), |object| format!("{object}.{name}"));
+                    assert!(pack.maps(&name), "[{name}] is not mapped");
+                    fields += 1;
+                }
+            }
+        }
+    }
+    assert!(types >= 60 && fields >= 250, "{types} types, {fields} fields");
+}
+
+/// Maps all lines of a file and returns how many have a field, and how many there are.
+fn mapped_lines(file: &str, pack: &str, field: &str) -> Option<(usize, usize)> {
+    let text = unpacked(&shared(file)?);
+    let pack = Arc::new(builtin(pack).unwrap().unwrap());
+    let mut mapper = Mapper::new(pack, &Tables::default(), MapOptions { original: true, received: RECEIVED });
+    let (mut having, mut lines) = (0, 0);
+    let mut out = Vec::new();
+    for line in text.lines() {
+        lines += 1;
+        out.clear();
+        if mapper.map(line.as_bytes(), &mut out).is_ok() {
+            let event: Value = serde_json::from_slice(&out).unwrap();
+            having += usize::from(event.pointer(field).is_some_and(|value| !value.is_null()));
+        }
+    }
+    Some((having, lines))
+}
+
+#[test]
+fn recorded_logs_are_mapped() {
+    for (file, pack, field, percent) in [
+        ("apache-access.log.gz", "apache", "/source/address", 100),
+        ("apache-access.log.gz", "nginx", "/http/response/status_code", 99),
+        ("linux-auth.log.gz", "linux-auth", "/@timestamp", 100),
+        ("linux-auth.log.gz", "linux-auth", "/event/action", 70),
+        ("linux-auth.log.gz", "linux-auth", "/user/name", 20),
+    ] {
+        if let Some((having, lines)) = mapped_lines(file, pack, field) {
+            assert!(having * 100 >= lines * percent, "{pack}: {having} of {lines} lines have {field}");
+        }
     }
 }
 
