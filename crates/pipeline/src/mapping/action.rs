@@ -111,6 +111,7 @@ impl<'t> ActionCompiler<'t> {
                 _ => return Err(String::from("[format] is for dates")),
             },
             entries: None,
+            is_optional: file.optional,
             is_plain: false,
         };
         if file.split.as_deref() == Some("") || file.scale.is_some_and(|scale| !scale.is_finite() || scale == 0.0) {

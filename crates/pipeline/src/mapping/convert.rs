@@ -165,11 +165,19 @@ fn next_part(text: &str, separator: &str) -> (Range<usize>, Option<Range<usize>>
             let width = text[at..].chars().next().map_or(1, char::len_utf8);
             (at, width)
         }),
-        separator => text.find(separator).map(|at| (at, separator.len())),
+        separator => find(text, separator).map(|at| (at, separator.len())),
     };
     match found {
         Some((at, width)) => (0..at, Some(at + width..text.len())),
         None => (0..text.len(), None),
+    }
+}
+
+/// Returns the offset of a separator; most are one byte long.
+fn find(text: &str, separator: &str) -> Option<usize> {
+    match separator.as_bytes() {
+        [byte] => memchr::memchr(*byte, text.as_bytes()),
+        bytes => memchr::memmem::find(text.as_bytes(), bytes),
     }
 }
 
@@ -249,8 +257,11 @@ fn apply_entries<'a>(
         let (part, after) = next_part(whole, &entries.separator);
         let entry = &whole[part.clone()];
         let found = entry
-            .split_once(&*entries.assign)
-            .and_then(|(name, value)| Some((entries.names.find(name.trim())?, part.end - value.len()..part.end)));
+            .get(..find(entry, &entries.assign).unwrap_or(usize::MAX))
+            .and_then(|name| {
+                let number = entries.names.find(name.trim())?;
+                Some((number, part.start + name.len() + entries.assign.len()..part.end))
+            });
         rest = after.map(|range| text.slice(range));
         match found {
             Some((number, range)) => {
@@ -324,7 +335,29 @@ fn convert<'a>(
 }
 
 fn with_case<'a>(case: Case, text: Text<'a>, items: &mut Items<'a>) -> Text<'a> {
+    if case == Case::Same {
+        return text;
+    }
     let whole = text.get(items);
+    if whole.is_ascii() {
+        let is_changed = match case {
+            Case::Lower => whole.bytes().any(|byte| byte.is_ascii_uppercase()),
+            _ => whole.bytes().any(|byte| byte.is_ascii_lowercase()),
+        };
+        if !is_changed {
+            return text;
+        }
+        let (start, length) = (items.scratch.len(), whole.len());
+        match text {
+            Text::Record(text) => items.scratch.push_str(text),
+            Text::Scratch(from, to) => items.scratch.extend_from_within(from as usize..to as usize),
+        }
+        match case {
+            Case::Lower => items.scratch[start..].make_ascii_lowercase(),
+            _ => items.scratch[start..].make_ascii_uppercase(),
+        }
+        return Text::Scratch(start as u32, (start + length) as u32);
+    }
     let changed = match case {
         Case::Lower if whole.chars().any(|c| !c.is_lowercase() && c.is_alphabetic()) => whole.to_lowercase(),
         Case::Upper if whole.chars().any(|c| !c.is_uppercase() && c.is_alphabetic()) => whole.to_uppercase(),
@@ -345,8 +378,8 @@ fn take(take: &Take, text: &str) -> Option<Range<usize>> {
             let dot = text[name..].rfind('.').filter(|dot| *dot > 0)?;
             name + dot + 1..text.len()
         }
-        Take::Before(separator) => 0..text.find(&**separator)?,
-        Take::After(separator) => text.find(&**separator).map_or(0, |at| at + separator.len())..text.len(),
+        Take::Before(separator) => 0..find(text, separator)?,
+        Take::After(separator) => find(text, separator).map_or(0, |at| at + separator.len())..text.len(),
     })
 }
 

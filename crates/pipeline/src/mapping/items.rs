@@ -213,6 +213,20 @@ impl<'a> Items<'a> {
         })
     }
 
+    /// Returns the first value of a target, and the place of the next.
+    #[inline]
+    pub(crate) fn first(&self, target: u16) -> Option<(&Item<'a>, Option<u32>)> {
+        let place = self.slots[usize::from(target)].first.checked_sub(1)?;
+        Some(self.at(place))
+    }
+
+    /// Returns the value at a place, and the place of the next.
+    #[inline]
+    pub(crate) fn at(&self, place: u32) -> (&Item<'a>, Option<u32>) {
+        let link = &self.links[place as usize];
+        (&link.item, link.next.checked_sub(1))
+    }
+
     /// Returns the text of the first value of a target, if it is one that needs no escapes.
     pub(crate) fn plain(&self, target: u16) -> Option<&str> {
         match self.of(target).next()? {

@@ -6,7 +6,7 @@ use super::Mapper;
 use crate::parsers::ParseError;
 
 /// Longest line in bytes; a longer one is reported and passed over.
-pub const LINE_BYTES_MAX: usize = 16 << 20;
+pub(crate) const LINE_BYTES_MAX: usize = 16 << 20;
 /// Bytes of output that are collected before they are written.
 const WRITE_BYTES: usize = 256 << 10;
 /// Bytes of input that are read at once.

@@ -175,7 +175,7 @@ impl<'e> Event<'e> {
             for action in &self.pack.actions[range] {
                 match convert::apply(context, action, value, items) {
                     Outcome::Stored | Outcome::Absent => {}
-                    Outcome::Failed => has_failed = true,
+                    Outcome::Failed => has_failed |= !action.is_optional,
                     Outcome::Lost => remaining.push(place),
                     Outcome::Replaced(other) => remaining.push(other),
                 }

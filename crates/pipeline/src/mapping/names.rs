@@ -74,7 +74,7 @@ impl NameTable {
 
 /// Returns a hash of the length, the first 8 and the last 8 bytes: names of fields differ there.
 #[inline]
-fn hash(name: &str) -> u64 {
+pub(super) fn hash(name: &str) -> u64 {
     let bytes = name.as_bytes();
     let (first, last) = match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
         (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),

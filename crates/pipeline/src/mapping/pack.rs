@@ -241,6 +241,8 @@ pub(crate) struct Action {
     pub(crate) scale: Option<f64>,
     pub(crate) dates: Option<Dates>,
     pub(crate) entries: Option<Entries>,
+    /// A value of another type is no error.
+    pub(crate) is_optional: bool,
     /// The text is stored as it is.
     pub(crate) is_plain: bool,
 }

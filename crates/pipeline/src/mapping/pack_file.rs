@@ -163,6 +163,8 @@ pub(crate) struct ActionFile {
     #[serde(default)]
     pub(crate) list: bool,
     #[serde(default)]
+    pub(crate) optional: bool,
+    #[serde(default)]
     pub(crate) entries: Option<EntriesFile>,
 }
 

@@ -49,19 +49,19 @@ fn comma(is_first: &mut bool, out: &mut Vec<u8>) {
 }
 
 fn print_items(pack: &Pack, items: &Items<'_>, target: u16, out: &mut Vec<u8>) {
-    let mut values = items.of(target);
-    let first = values.next();
-    let second = values.next();
-    let is_array = second.is_some() || pack.targets.is_list(target);
+    let Some((item, mut next)) = items.first(target) else {
+        return;
+    };
+    let is_array = next.is_some() || pack.targets.is_list(target);
     if is_array {
         out.push(b'[');
     }
-    if let Some(item) = first {
-        print_item(pack, items, item, out);
-    }
-    for item in second.into_iter().chain(values) {
+    print_item(pack, items, item, out);
+    while let Some(place) = next {
         out.push(b',');
+        let (item, after) = items.at(place);
         print_item(pack, items, item, out);
+        next = after;
     }
     if is_array {
         out.push(b']');
@@ -69,8 +69,8 @@ fn print_items(pack: &Pack, items: &Items<'_>, target: u16, out: &mut Vec<u8>) {
 }
 
 #[inline]
-fn print_item(pack: &Pack, items: &Items<'_>, item: Item<'_>, out: &mut Vec<u8>) {
-    match item {
+fn print_item(pack: &Pack, items: &Items<'_>, item: &Item<'_>, out: &mut Vec<u8>) {
+    match *item {
         Item::Plain(text) => push_string(text, out),
         Item::Escaped(inside) => push_quoted(inside, out),
         Item::Json(json) => out.extend_from_slice(json.as_bytes()),
@@ -108,42 +108,58 @@ pub(crate) fn push_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Appends bytes with escapes, eight at a time.
+/// Bytes of the buffer in which escaped text is put together.
+const ESCAPED_BYTES: usize = 256;
+
+/// Appends bytes with escapes, eight at a time: all eight are copied, and what follows the first special one is overwritten.
 fn push_escaped(mut bytes: &[u8], out: &mut Vec<u8>) {
-    while let Some((chunk, rest)) = bytes.split_first_chunk::<8>() {
+    let mut buffer = [0u8; ESCAPED_BYTES];
+    let mut at = 0;
+    while let Some(chunk) = bytes.first_chunk::<8>() {
+        // A chunk and an escape have at most 14 bytes.
+        if at > ESCAPED_BYTES - 16 {
+            out.extend_from_slice(&buffer[..at]);
+            at = 0;
+        }
+        buffer[at..at + 8].copy_from_slice(chunk);
         let marks = specials(u64::from_le_bytes(*chunk));
         if marks == 0 {
-            out.extend_from_slice(chunk);
-            bytes = rest;
+            at += 8;
+            bytes = &bytes[8..];
             continue;
         }
         let clean = (marks.trailing_zeros() / 8) as usize;
-        out.extend_from_slice(&chunk[..clean]);
-        push_escape(chunk[clean], out);
+        at += clean;
+        let (escape, length) = ESCAPES[usize::from(chunk[clean])];
+        buffer[at..at + 6].copy_from_slice(&escape);
+        at += usize::from(length);
         bytes = &bytes[clean + 1..];
     }
+    out.extend_from_slice(&buffer[..at]);
     for byte in bytes {
-        match *byte {
-            b'"' | b'\\' | 0..0x20 => push_escape(*byte, out),
-            byte => out.push(byte),
+        let (escape, length) = ESCAPES[usize::from(*byte)];
+        match length {
+            0 => out.push(*byte),
+            length => out.extend_from_slice(&escape[..usize::from(length)]),
         }
     }
 }
 
-#[inline]
-fn push_escape(byte: u8, out: &mut Vec<u8>) {
-    let short = match byte {
-        b'"' | b'\\' => byte,
-        b'\n' => b'n',
-        b'\r' => b'r',
-        b'\t' => b't',
-        _ => {
-            let [high, low] = [byte >> 4, byte & 15].map(|digit| HEX[usize::from(digit)]);
-            return out.extend_from_slice(&[b'\\', b'u', b'0', b'0', high, low]);
-        }
-    };
-    out.extend_from_slice(&[b'\\', short]);
-}
+/// Escapes and their lengths by byte; 0 for bytes that stand for themselves.
+static ESCAPES: [([u8; 6], u8); 256] = {
+    let mut escapes = [([0; 6], 0); 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        escapes[byte] = ([b'\\', b'u', b'0', b'0', HEX[byte >> 4], HEX[byte & 15]], 6);
+        byte += 1;
+    }
+    escapes[b'"' as usize] = (*b"\\\"    ", 2);
+    escapes[b'\\' as usize] = (*b"\\\\    ", 2);
+    escapes[b'\n' as usize] = (*b"\\n    ", 2);
+    escapes[b'\r' as usize] = (*b"\\r    ", 2);
+    escapes[b'\t' as usize] = (*b"\\t    ", 2);
+    escapes
+};
 
 /// Appends a whole number.
 pub(crate) fn push_int(number: i64, out: &mut Vec<u8>) {

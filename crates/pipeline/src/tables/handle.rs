@@ -67,7 +67,7 @@ struct FileStamp {
 
 /// One loaded version.
 #[derive(Debug)]
-pub struct Version {
+pub(crate) struct Version {
     pub(crate) table: Box<dyn Table>,
     stamp: FileStamp,
     loaded_ms: i64,
