@@ -3,8 +3,10 @@
 pub mod access_log;
 pub mod cef;
 pub mod csv;
+pub mod dissect;
 mod error;
 pub mod framing;
+pub mod grok;
 pub mod json;
 pub mod key_value;
 pub mod leef;

@@ -202,7 +202,20 @@ fn real_lines_are_read_wholly() {
             "{line}"
         );
     }
-    assert_eq!(extra, 1, "one agent of the file contains an unescaped quote");
+    assert_eq!(extra, 1, "one line of the file ends inside its agent");
+}
+
+#[test]
+fn time_grows_with_the_length_only() {
+    for head in ["a - - [1] \"", "a - - [1] \"GET /\" 200 1 ", ""] {
+        for part in ["[1", " [", "a ", "\"", "\\", " \"-\""] {
+            let record = format!("{head}{}", part.repeat((1 << 19) / part.len()));
+            let start = std::time::Instant::now();
+            let _ = parse(&record, &mut Fields::new());
+            // Quadratic time would be minutes.
+            assert!(start.elapsed().as_secs() < 5, "{head:?} {part:?}");
+        }
+    }
 }
 
 proptest! {

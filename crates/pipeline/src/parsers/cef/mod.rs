@@ -110,7 +110,7 @@ fn header_field(text: &str) -> (usize, bool) {
     (bytes.len(), escaped)
 }
 
-/// Parses `key=value key=value`. Also for formats that embed such an extension.
+/// Parses `key=value key=value`.
 fn parse_extension<'a, S: FieldSink<'a> + ?Sized>(extension: &'a str, sink: &mut S) {
     let bytes = extension.as_bytes();
     let first = next_key(bytes, 0, true);

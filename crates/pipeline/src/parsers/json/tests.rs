@@ -176,6 +176,19 @@ fn flattened(tree: &serde_json::Value) -> Vec<String> {
     out
 }
 
+#[test]
+fn time_grows_with_the_length_only() {
+    for head in ["{\"a\":", "{\"a\":[", ""] {
+        for part in ["[", "{\"a\":", "\"a\",", "\\", "\"", "1", "{\"a\":[", "\"\\u0041"] {
+            let record = format!("{head}{}", part.repeat((1 << 19) / part.len()));
+            let start = std::time::Instant::now();
+            let _ = parse(&record, &mut Fields::new());
+            // Quadratic time would be minutes.
+            assert!(start.elapsed().as_secs() < 5, "{head:?} {part:?}");
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn accepts_what_serde_json_accepts(text in "\\{(\"[ab]\":|[\\[\\]{},]|\"a\"|1|-0|0?\\.5|2e1|true|nul|null| |\\\\|\"){0,14}\\}?") {

@@ -137,44 +137,45 @@ impl KeyValue {
         Ok(())
     }
 
-    /// The part that starts at `from`.
+    /// The part that starts at `from`. It is searched no further than to its end, or to its closing quote.
     fn part(&self, record: &str, from: usize) -> Part {
         let rest = &record[from..];
-        if self.quotes == Quotes::Group
-            && let Some((key_end, value_start)) = self.value_split.find(rest)
-            && self.field_split.find(rest).is_none_or(|(start, _)| start >= key_end)
-            && let Some(quote) = rest[value_start..]
-                .bytes()
-                .next()
-                .filter(|byte| matches!(byte, b'"' | b'\''))
-            && let Some(length) = quoted_length(&rest[value_start + 1..], quote)
-        {
-            let end = value_start + 1 + length + 1;
-            // Text between the quote and the next separator is dropped only if it is empty.
-            if let Some((start, next)) = self
-                .field_split
-                .find(&rest[end..])
-                .or(Some((rest.len() - end, rest.len() - end)))
-                && start == 0
-            {
-                return Part {
-                    pair: Some((from + key_end, from + value_start + 1)),
-                    end: from + end - 1,
-                    next: from + end + next,
-                    quoted: true,
-                };
-            }
-        }
         let (end, next) = self.field_split.find(rest).unwrap_or((rest.len(), rest.len()));
+        let pair = self.value_split.find(&rest[..end]);
+        if self.quotes == Quotes::Group
+            && let Some((key_end, value_start)) = pair
+            && let Some((value_end, next)) = self.quoted(rest, value_start)
+        {
+            return Part {
+                pair: Some((from + key_end, from + value_start + 1)),
+                end: from + value_end,
+                next: from + next,
+                quoted: true,
+            };
+        }
         Part {
-            pair: self
-                .value_split
-                .find(&rest[..end])
-                .map(|(start, next)| (from + start, from + next)),
+            pair: pair.map(|(start, next)| (from + start, from + next)),
             end: from + end,
             next: from + next,
             quoted: false,
         }
+    }
+
+    /// End of the quoted value whose quote stands at `start`, and where the next part starts. None if there is no quote, it
+    /// is not closed, or text follows it.
+    fn quoted(&self, text: &str, start: usize) -> Option<(usize, usize)> {
+        let quote = text
+            .as_bytes()
+            .get(start)
+            .copied()
+            .filter(|byte| matches!(byte, b'"' | b'\''))?;
+        let end = start + 1 + quoted_length(&text[start + 1..], quote)?;
+        let after = &text[end + 1..];
+        if after.is_empty() {
+            return Some((end, text.len()));
+        }
+        let (separator_start, separator_end) = self.field_split.find(after)?;
+        (separator_start == 0).then_some((end, end + 1 + separator_end))
     }
 
     fn rest_is_empty(&self, record: &str, from: usize) -> bool {

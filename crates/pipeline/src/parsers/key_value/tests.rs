@@ -120,6 +120,35 @@ fn values_borrow_from_the_record() {
     assert!(fields.iter().all(|(_, value)| borrows(value)));
 }
 
+#[test]
+fn time_grows_with_the_length_only() {
+    let parser = plain().quotes(Quotes::Group).incomplete(Incomplete::Skip);
+    let patterns = KeyValue::new(" +", "=+")
+        .unwrap()
+        .quotes(Quotes::Group)
+        .incomplete(Incomplete::Skip);
+    for part in [
+        "a",
+        "a ",
+        "a=",
+        "a=\"",
+        "a=\" ",
+        "a='x\\",
+        "a=\"b\"",
+        "=",
+        " ",
+        "a=\"b\" ",
+        "a=\"\\\" ",
+    ] {
+        let record = part.repeat((1 << 19) / part.len());
+        let start = std::time::Instant::now();
+        parser.parse(&record, &mut Fields::new()).unwrap();
+        patterns.parse(&record, &mut Fields::new()).unwrap();
+        // Quadratic time would be minutes.
+        assert!(start.elapsed().as_secs() < 10, "{part:?}");
+    }
+}
+
 proptest! {
     #[test]
     fn pairs_are_parsed_back(pairs in proptest::collection::vec(("[a-z]{1,5}", "[a-z\"'\\\\ =ä]{0,8}"), 0..6)) {

@@ -105,6 +105,19 @@ fn version_2_may_omit_its_delimiter() {
     check_attributes("2.0", "^|", &[]);
 }
 
+#[test]
+fn time_grows_with_the_length_only() {
+    for head in ["LEEF:2.0|a|b|c|d|", "LEEF:", ""] {
+        for part in ["|", "=", "\t", "a=b\t", "LEEF:"] {
+            let record = format!("{head}{}", part.repeat((1 << 19) / part.len()));
+            let start = std::time::Instant::now();
+            let _ = parse(&record, &mut Fields::new());
+            // Quadratic time would be minutes.
+            assert!(start.elapsed().as_secs() < 5, "{head:?} {part:?}");
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn attributes_are_parsed_back(

@@ -368,6 +368,30 @@ fn auth_logs_are_read_wholly() {
     }
 }
 
+#[test]
+fn time_grows_with_the_length_only() {
+    for head in ["<34>1 - - - - - ", "<34>", ""] {
+        for part in [
+            "[a b=\"",
+            "<",
+            "1 ",
+            "Oct 11 22:14:15 ",
+            "a[",
+            "12: ",
+            "a:",
+            "[a ",
+            "\\",
+            "[a b=\"c\"]",
+        ] {
+            let record = format!("{head}{}", part.repeat((1 << 19) / part.len()));
+            let start = std::time::Instant::now();
+            let _ = parse(&record, &mut Fields::new());
+            // Quadratic time would be minutes.
+            assert!(start.elapsed().as_secs() < 5, "{head:?} {part:?}");
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn rfc_5424_is_parsed_back(

@@ -149,6 +149,30 @@ fn depth_is_limited() {
     parse(&attribute, &mut Fields::new()).unwrap();
 }
 
+#[test]
+fn time_grows_with_the_length_only() {
+    for head in ["<Event>", "<Event a=", ""] {
+        for part in [
+            "<",
+            "<a>",
+            "<a b='",
+            "&",
+            "&amp;",
+            "<a/>",
+            "x<!-- -->",
+            "<![CDATA[]]>",
+            "a='b' ",
+            "\"",
+        ] {
+            let record = format!("{head}{}", part.repeat((1 << 19) / part.len()));
+            let start = std::time::Instant::now();
+            let _ = parse(&record, &mut Fields::new());
+            // Quadratic time would be minutes.
+            assert!(start.elapsed().as_secs() < 5, "{head:?} {part:?}");
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn data_is_parsed_back(pairs in proptest::collection::vec(("[A-Z][a-zA-Z<']{0,8}", "[a-z<>&\"' \\PC]{0,12}"), 0..6)) {
