@@ -75,11 +75,16 @@ pub(crate) fn run(args: &PipelineArgs) -> Result<ExitCode> {
 
 fn map(args: &MapArgs) -> Result<ExitCode> {
     let pack = Arc::new(load(&args.pack)?);
-    let now_ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_nanos() as i64);
+    let now_ns = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |elapsed| elapsed.as_nanos() as i64);
     let tables = tables(args, now_ns / 1_000_000)?;
     let options = MapOptions {
         original: !args.no_original,
-        received: Some(args.received.map_or(now_ns, |seconds| seconds.saturating_mul(1_000_000_000))),
+        received: Some(
+            args.received
+                .map_or(now_ns, |seconds| seconds.saturating_mul(1_000_000_000)),
+        ),
     };
     let mut mapper = Mapper::new(pack, &tables, options);
     let input: Box<dyn Read> = match args.file.to_str() {
@@ -153,7 +158,10 @@ fn test(args: &TestArgs) -> Result<ExitCode> {
         Some(folder) => {
             let entries = std::fs::read_dir(folder).with_context(|| format!("cannot read [{}]", folder.display()))?;
             let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
-            paths.retain(|path| path.extension().is_some_and(|extension| extension == "yml" || extension == "yaml"));
+            paths.retain(|path| {
+                path.extension()
+                    .is_some_and(|extension| extension == "yml" || extension == "yaml")
+            });
             paths.sort();
             paths.iter().map(|path| load_file(path)).collect::<Result<_>>()?
         }
@@ -167,7 +175,13 @@ fn test(args: &TestArgs) -> Result<ExitCode> {
         let pack = Arc::new(pack);
         let (count, failures) = run_examples(&pack);
         has_failed |= !failures.is_empty();
-        writeln!(out, "{} {}: {} of {count} examples pass", pack.name(), pack.version(), count - failures.len())?;
+        writeln!(
+            out,
+            "{} {}: {} of {count} examples pass",
+            pack.name(),
+            pack.version(),
+            count - failures.len()
+        )?;
         for failure in failures {
             writeln!(out, "  {}", failure.name)?;
             for line in failure.difference {
@@ -175,7 +189,11 @@ fn test(args: &TestArgs) -> Result<ExitCode> {
             }
         }
     }
-    Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if has_failed {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
 fn packs() -> Result<ExitCode> {

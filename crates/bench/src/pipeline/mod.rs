@@ -52,7 +52,13 @@ pub(super) fn run(args: &PipelineArgs) -> anyhow::Result<ExitCode> {
             tables.insert(TableHandle::open(name, TableSource::MaxMind(path.clone()), 0)?);
         }
     }
-    let head = ["records", "bytes", "JSON bytes", "µs of CPU per event", "events per CPU second"];
+    let head = [
+        "records",
+        "bytes",
+        "JSON bytes",
+        "µs of CPU per event",
+        "events per CPU second",
+    ];
     let mut grid = Grid::new(head.map(str::to_owned));
     let kinds: [Kind; 3] = [
         ("CEF line", "cef", workload::cef),

@@ -13,7 +13,14 @@ const NETWORKS: &[(&str, u32, u32)] = &[
 ];
 
 const USERS: &[&str] = &["ann", "bob", "charlotte", "dimitri", "eve", "farid", "gudrun", "hanna"];
-const PROGRAMS: &[&str] = &["cmd.exe", "powershell.exe", "svchost.exe", "WINWORD.EXE", "rundll32.exe", "chrome.exe"];
+const PROGRAMS: &[&str] = &[
+    "cmd.exe",
+    "powershell.exe",
+    "svchost.exe",
+    "WINWORD.EXE",
+    "rundll32.exe",
+    "chrome.exe",
+];
 
 fn pick<'w>(rng: &mut Rng, words: &[&'w str]) -> &'w str {
     words[rng.usize(..words.len())]
@@ -29,7 +36,9 @@ fn address(rng: &mut Rng) -> String {
 }
 
 fn hex(rng: &mut Rng, digits: usize) -> String {
-    (0..digits).map(|_| char::from_digit(rng.u32(..16), 16).unwrap_or('0')).collect()
+    (0..digits)
+        .map(|_| char::from_digit(rng.u32(..16), 16).unwrap_or('0'))
+        .collect()
 }
 
 /// Returns a CEF line with 20 extensions, about 460 bytes.
@@ -72,10 +81,24 @@ pub(crate) fn windows(rng: &mut Rng) -> String {
     let parent = pick(rng, PROGRAMS);
     let user = pick(rng, USERS);
     let number = rng.u32(1..20_000);
-    let guid = format!("{}-{}-{}-{}-{}", hex(rng, 8), hex(rng, 4), hex(rng, 4), hex(rng, 4), hex(rng, 12));
+    let guid = format!(
+        "{}-{}-{}-{}-{}",
+        hex(rng, 8),
+        hex(rng, 4),
+        hex(rng, 4),
+        hex(rng, 4),
+        hex(rng, 12)
+    );
     let second = rng.u32(10..60);
     let ms = rng.u32(100..1000);
-    let hashes = format!("SHA1={},MD5={},SHA256={},IMPHASH={}", hex(rng, 40), hex(rng, 32), hex(rng, 64), hex(rng, 32)).to_uppercase();
+    let hashes = format!(
+        "SHA1={},MD5={},SHA256={},IMPHASH={}",
+        hex(rng, 40),
+        hex(rng, 32),
+        hex(rng, 64),
+        hex(rng, 32)
+    )
+    .to_uppercase();
     format!(
         r#"{{"EventTime":"2026-11-24 08:00:{second}","Hostname":"ws{}.example.org","Keywords":-9223372036854775808,"EventType":"INFO","SeverityValue":2,"Severity":"INFO","EventID":1,"SourceName":"Microsoft-Windows-Sysmon","ProviderGuid":"{{5770385F-C22A-43E0-BF4C-06F5698FFBD9}}","Version":5,"Task":1,"OpcodeValue":0,"Opcode":"Info","RecordNumber":{},"ExecutionProcessID":{},"ThreadID":{},"Channel":"Microsoft-Windows-Sysmon/Operational","Domain":"NT AUTHORITY","AccountName":"SYSTEM","UserID":"S-1-5-18","AccountType":"User","Category":"Process Create (rule: ProcessCreate)","RuleName":"rule-{}","UtcTime":"2026-11-24 08:00:{second}.{ms}","ProcessGuid":"{{{guid}}}","ProcessId":"{number}","Image":"C:\\Windows\\System32\\{program}","FileVersion":"10.0.18362.1 (WinBuild.160101.0800)","Description":"Program of the operating system","Product":"Microsoft\u00ae Windows\u00ae Operating System","Company":"Microsoft Corporation","OriginalFileName":"{program}","CommandLine":"\"C:\\Windows\\System32\\{program}\" -n {} -s {}","CurrentDirectory":"C:\\Users\\{user}\\Documents\\","User":"EXAMPLE\\{user}","LogonGuid":"{{{guid}}}","LogonId":"0x{}","TerminalSessionId":"1","IntegrityLevel":"Medium","Hashes":"{hashes}","ParentProcessGuid":"{{{guid}}}","ParentProcessId":"{}","ParentImage":"C:\\Windows\\{parent}","ParentCommandLine":"C:\\Windows\\{parent} -k netsvcs","EventReceivedTime":"2026-11-24 08:00:{second}","SourceModuleName":"eventlog","SourceModuleType":"im_msvistalog","ActivityID":"{{{guid}}}","Level":"4","@version":"1"}}"#,
         rng.u32(..5000),

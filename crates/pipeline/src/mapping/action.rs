@@ -26,10 +26,16 @@ pub(crate) fn kind_of(target: &str) -> Kind {
 impl<'t> ActionCompiler<'t> {
     pub(crate) fn new(targets: &'t Targets, related: bool) -> Self {
         let is_list = |name: &str| ecs::field(name).is_some_and(|field| field.is_list) || name.starts_with("related.");
-        let lists = targets.names().enumerate().filter(|(_, name)| is_list(name)).map(|(number, _)| number as u16);
+        let lists = targets
+            .names()
+            .enumerate()
+            .filter(|(_, name)| is_list(name))
+            .map(|(number, _)| number as u16);
         let stamped = ["firn.mapping.errors", "firn.mapping.tables"];
         Self {
-            lists: lists.chain(stamped.iter().filter_map(|name| targets.find(name))).collect(),
+            lists: lists
+                .chain(stamped.iter().filter_map(|name| targets.find(name)))
+                .collect(),
             targets,
             related,
             texts: Vec::new(),
@@ -78,7 +84,9 @@ impl<'t> ActionCompiler<'t> {
             Some(name) => {
                 let kind = Kind::parse(name).ok_or_else(|| format!("[{name}] is no type"))?;
                 if ecs::field(to).is_some_and(|field| field.kind != kind) {
-                    return Err(format!("[{to}] has another type than [{name}] in the Elastic Common Schema"));
+                    return Err(format!(
+                        "[{to}] has another type than [{name}] in the Elastic Common Schema"
+                    ));
                 }
                 kind
             }
@@ -87,7 +95,9 @@ impl<'t> ActionCompiler<'t> {
         if file.list && !self.lists.contains(&target) {
             self.lists.push(target);
         }
-        let related = ecs::related(to).filter(|_| self.related).and_then(|name| self.targets.find(name));
+        let related = ecs::related(to)
+            .filter(|_| self.related)
+            .and_then(|name| self.targets.find(name));
         let mut action = Action {
             target,
             related,
@@ -208,7 +218,11 @@ fn take(file: &ActionFile) -> Result<Take, String> {
         Some("extension") => Take::Extension,
         Some("before") => Take::Before(separator()?),
         Some("after") => Take::After(separator()?),
-        Some(part) => return Err(format!("[{part}] is no part: basename, dirname, extension, before or after")),
+        Some(part) => {
+            return Err(format!(
+                "[{part}] is no part: basename, dirname, extension, before or after"
+            ));
+        }
     })
 }
 

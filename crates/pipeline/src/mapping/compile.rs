@@ -97,13 +97,14 @@ fn compile(file: PackFile) -> Result<Pack, PackError> {
     let targets = targets(&file, &common, &sections).map_err(|reason| fail(String::from("targets"), reason))?;
 
     let mut actions = ActionCompiler::new(&targets, file.related);
-    let rules = compile_rules(&common, &fields, &mut actions, COMMON_RANK)
-        .map_err(|(place, reason)| fail(place, reason))?;
+    let rules =
+        compile_rules(&common, &fields, &mut actions, COMMON_RANK).map_err(|(place, reason)| fail(place, reason))?;
     let mut compiled_sections = Vec::new();
     for (section, rules) in file.sections.iter().zip(&sections) {
         let in_section = |place: String| format!("section [{}]: {place}", section.name);
         compiled_sections.push(Section {
-            conditions: conditions(section, &fields).map_err(|reason| fail(in_section(String::from("when")), reason))?,
+            conditions: conditions(section, &fields)
+                .map_err(|reason| fail(in_section(String::from("when")), reason))?,
             rules: compile_rules(rules, &fields, &mut actions, 0)
                 .map_err(|(place, reason)| fail(in_section(place), reason))?,
         });
@@ -246,7 +247,10 @@ fn raw_names(
         }
         rules.extract.iter().for_each(|extract| add(&extract.from));
     }
-    file.sections.iter().flat_map(|section| section.when.keys()).for_each(|name| add(name));
+    file.sections
+        .iter()
+        .flat_map(|section| section.when.keys())
+        .for_each(|name| add(name));
     for (value, label) in labels {
         add(value);
         add(label);
@@ -335,7 +339,10 @@ fn lookup_columns(lookup: &LookupFile) -> impl Iterator<Item = (String, String)>
             .filter(move |column| column.belongs_to(object))
             .map(move |column| (column.name.to_owned(), format!("{object}.{}", column.name)))
     });
-    let columns = lookup.columns.iter().map(|(column, target)| (column.clone(), target.clone()));
+    let columns = lookup
+        .columns
+        .iter()
+        .map(|(column, target)| (column.clone(), target.clone()));
     all.chain(columns)
 }
 
@@ -347,7 +354,9 @@ fn compile_lookup(lookup: &LookupFile, actions: &mut ActionCompiler<'_>) -> Resu
         }
     }
     match columns.is_empty() {
-        true => Err(String::from("[columns] is missing, or [to] is no object named geo or as")),
+        true => Err(String::from(
+            "[columns] is missing, or [to] is no object named geo or as",
+        )),
         false => Ok(Lookup {
             table: lookup.table.as_str().into(),
             key: actions.target(&lookup.key)?,
@@ -461,7 +470,10 @@ fn chooser(sections: &[Section]) -> Chooser {
     let mut values: BTreeMap<u16, HashSet<&str>> = BTreeMap::new();
     for (field, condition) in sections.iter().flat_map(|section| &section.conditions) {
         if let Condition::AnyOf(any) = condition {
-            values.entry(*field).or_default().extend(any.iter().map(|value| &**value));
+            values
+                .entry(*field)
+                .or_default()
+                .extend(any.iter().map(|value| &**value));
         }
     }
     let Some((field, _)) = values.into_iter().max_by_key(|(_, values)| values.len()) else {
@@ -477,10 +489,13 @@ fn chooser(sections: &[Section]) -> Chooser {
     let mut by_value: IndexMap<String, Vec<u16>> = IndexMap::new();
     for (number, section) in sections.iter().enumerate() {
         let number = number as u16;
-        let values = section.conditions.iter().find_map(|(other, condition)| match condition {
-            Condition::AnyOf(values) if *other == field => Some(values),
-            _ => None,
-        });
+        let values = section
+            .conditions
+            .iter()
+            .find_map(|(other, condition)| match condition {
+                Condition::AnyOf(values) if *other == field => Some(values),
+                _ => None,
+            });
         match values {
             None => chooser.others.push(number),
             Some(values) => {
@@ -524,11 +539,18 @@ fn name_tree(raw: &RawNames, objects: &[String]) -> NameTree {
             starts.push((cut + 1, node));
         }
         for (start, outer) in &starts {
-            let entry = nodes[usize::from(*outer)].keys.entry(name[*start..].to_owned()).or_default();
+            let entry = nodes[usize::from(*outer)]
+                .keys
+                .entry(name[*start..].to_owned())
+                .or_default();
             entry.0 = entry.0.or(Some(*number));
         }
     }
-    let unnamed: HashSet<u16> = objects.iter().filter_map(|object| by_path.get(object)).copied().collect();
+    let unnamed: HashSet<u16> = objects
+        .iter()
+        .filter_map(|object| by_path.get(object))
+        .copied()
+        .collect();
     NameTree {
         nodes: nodes
             .into_iter()

@@ -124,7 +124,9 @@ fn apply_any<'a>(context: Context<'_>, action: &Action, value: &Value<'a>, items
     match value {
         Value::Null => return Outcome::Absent,
         Value::Json(json) => return apply_json(context, action, json, items),
-        Value::Escaped(inside) if action.take == Take::Basename && action.kind == Kind::Keyword && action.map.is_none() => {
+        Value::Escaped(inside)
+            if action.take == Take::Basename && action.kind == Kind::Keyword && action.map.is_none() =>
+        {
             if let (Some(name), Case::Same) = (basename_of_escaped(inside), action.case) {
                 return store(context, action, Item::Plain(name), items);
             }

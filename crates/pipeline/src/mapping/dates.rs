@@ -96,7 +96,9 @@ fn iso(text: &str) -> Option<Date> {
 
 fn fraction_nanos(digits: &[u8]) -> i64 {
     let padded = digits.iter().copied().chain(std::iter::repeat(b'0'));
-    padded.take(FRACTION_DIGITS).fold(0, |nanos, digit| nanos * 10 + i64::from(digit - b'0'))
+    padded
+        .take(FRACTION_DIGITS)
+        .fold(0, |nanos, digit| nanos * 10 + i64::from(digit - b'0'))
 }
 
 /// Reads a decimal number of units since the epoch, exactly.
@@ -106,7 +108,8 @@ fn epoch(text: &str, unit: i64) -> Option<i64> {
         return None;
     }
     let whole: i64 = whole.parse().ok()?;
-    let part = (i128::from(fraction_nanos(fraction.as_bytes())) * i128::from(unit) / i128::from(NANOS_PER_SECOND)) as i64;
+    let part =
+        (i128::from(fraction_nanos(fraction.as_bytes())) * i128::from(unit) / i128::from(NANOS_PER_SECOND)) as i64;
     let nanos = whole.checked_mul(unit)?;
     match text.starts_with('-') {
         true => nanos.checked_sub(part),
@@ -200,7 +203,14 @@ mod tests {
         check(&dates, "2024-02-29 23:59:59.5", "2024-02-29T23:59:59.500Z");
         check(&dates, "2024-02-29 23:59:59.000001", "2024-02-29T23:59:59.000001000Z");
         check(&dates, "1969-12-31 23:59:59.25", "1969-12-31T23:59:59.250Z");
-        for text in ["", "2025-02-29 00:00:00", "2026-13-01T00:00:00Z", "2026-11-24T24:00:00Z", "2026-11-24T08:00:00.Z", "x"] {
+        for text in [
+            "",
+            "2025-02-29 00:00:00",
+            "2026-13-01T00:00:00Z",
+            "2026-11-24T24:00:00Z",
+            "2026-11-24T08:00:00.Z",
+            "x",
+        ] {
             check(&dates, text, "no date");
         }
     }

@@ -2,28 +2,16 @@
 
 /// Objects, and the fields inside them.
 pub(super) const FIELDS: &[(&str, &str)] = &[
-    (
-        "",
-        "@timestamp:date labels:object message tags*",
-    ),
-    (
-        "agent",
-        "id name type version",
-    ),
+    ("", "@timestamp:date labels:object message tags*"),
+    ("agent", "id name type version"),
     (
         "client",
         "address as.number:long as.organization.name geo.city_name geo.continent_code geo.continent_name \
          geo.country_iso_code geo.country_name geo.location:geo_point geo.postal_code geo.region_iso_code \
          geo.region_name geo.timezone ip:ip port:long",
     ),
-    (
-        "cloud",
-        "account.id availability_zone provider region service.name",
-    ),
-    (
-        "container",
-        "id image.hash.all* image.name image.tag* name runtime",
-    ),
+    ("cloud", "account.id availability_zone provider region service.name"),
+    ("container", "id image.hash.all* image.name image.tag* name runtime"),
     (
         "destination",
         "address as.number:long as.organization.name bytes:long domain geo.city_name geo.continent_code \
@@ -31,10 +19,7 @@ pub(super) const FIELDS: &[(&str, &str)] = &[
          geo.region_iso_code geo.region_name geo.timezone ip:ip mac nat.ip:ip nat.port:long packets:long \
          port:long registered_domain user.group.name user.id user.name",
     ),
-    (
-        "device",
-        "id manufacturer model.identifier model.name",
-    ),
+    ("device", "id manufacturer model.identifier model.name"),
     (
         "dll",
         "code_signature.exists:boolean code_signature.status code_signature.subject_name hash.md5 hash.sha1 \
@@ -45,27 +30,15 @@ pub(super) const FIELDS: &[(&str, &str)] = &[
         "dns",
         "id question.class question.name question.type resolved_ip*:ip response_code type",
     ),
-    (
-        "ecs",
-        "version",
-    ),
-    (
-        "email",
-        "from.address* subject to.address*",
-    ),
-    (
-        "error",
-        "message stack_trace type",
-    ),
+    ("ecs", "version"),
+    ("email", "from.address* subject to.address*"),
+    ("error", "message stack_trace type"),
     (
         "event",
         "action category* code created:date dataset duration:long end:date id ingested:date kind module \
          original outcome provider reason severity:long start:date timezone type*",
     ),
-    (
-        "faas",
-        "coldstart:boolean execution name trigger.type version",
-    ),
+    ("faas", "coldstart:boolean execution name trigger.type version"),
     (
         "file",
         "accessed:date attributes* created:date ctime:date directory extension fork_name gid group hash.md5 \
@@ -82,10 +55,7 @@ pub(super) const FIELDS: &[(&str, &str)] = &[
          request.top_p:double response.id response.model token.type tool.call.id tool.name tool.type \
          usage.input_tokens:long usage.output_tokens:long",
     ),
-    (
-        "group",
-        "domain id name",
-    ),
+    ("group", "domain id name"),
     (
         "host",
         "architecture cpu.usage:double id ip*:ip mac* name os.family os.full os.name os.platform os.type \
@@ -110,10 +80,7 @@ pub(super) const FIELDS: &[(&str, &str)] = &[
         "egress.interface.name egress.zone geo.name hostname ingress.interface.name ingress.zone ip*:ip \
          mac* name product serial_number vendor version",
     ),
-    (
-        "organization",
-        "id name",
-    ),
+    ("organization", "id name"),
     (
         "process",
         "args* args_count:long command_line entity_id executable exit_code:long group_leader.pid:long \
@@ -123,28 +90,16 @@ pub(super) const FIELDS: &[(&str, &str)] = &[
          saved_user.name session_leader.pid:long thread.id:long title user.id user.name vpid:long \
          working_directory",
     ),
-    (
-        "registry",
-        "data.strings* path",
-    ),
-    (
-        "related",
-        "hash* hosts* ip*:ip user*",
-    ),
-    (
-        "rule",
-        "category description id name ruleset version",
-    ),
+    ("registry", "data.strings* path"),
+    ("related", "hash* hosts* ip*:ip user*"),
+    ("rule", "category description id name ruleset version"),
     (
         "server",
         "address as.number:long as.organization.name geo.city_name geo.continent_code geo.continent_name \
          geo.country_iso_code geo.country_name geo.location:geo_point geo.postal_code geo.region_iso_code \
          geo.region_name geo.timezone ip:ip port:long",
     ),
-    (
-        "service",
-        "environment name node.name state version",
-    ),
+    ("service", "environment name node.name state version"),
     (
         "source",
         "address as.number:long as.organization.name bytes:long domain geo.city_name geo.continent_code \
@@ -152,14 +107,8 @@ pub(super) const FIELDS: &[(&str, &str)] = &[
          geo.region_iso_code geo.region_name geo.timezone ip:ip mac nat.ip:ip nat.port:long packets:long \
          port:long registered_domain user.group.name user.id user.name",
     ),
-    (
-        "span",
-        "id",
-    ),
-    (
-        "threat",
-        "feed.name software.name tactic.name* technique.id*",
-    ),
+    ("span", "id"),
+    ("threat", "feed.name software.name tactic.name* technique.id*"),
     (
         "tls",
         "cipher client.certificate client.certificate_chain* client.hash.md5 client.hash.sha1 \
@@ -170,10 +119,7 @@ pub(super) const FIELDS: &[(&str, &str)] = &[
          server.not_before:date server.subject server.x509.public_key_size:long server.x509.serial_number \
          version",
     ),
-    (
-        "trace",
-        "id",
-    ),
+    ("trace", "id"),
     (
         "url",
         "domain extension fragment full original path port:long query registered_domain scheme subdomain \
@@ -184,12 +130,6 @@ pub(super) const FIELDS: &[(&str, &str)] = &[
         "domain effective.domain effective.name email full_name hash id name roles* target.domain target.id \
          target.name",
     ),
-    (
-        "user_agent",
-        "name original version",
-    ),
-    (
-        "vulnerability",
-        "id",
-    ),
+    ("user_agent", "name original version"),
+    ("vulnerability", "id"),
 ];

@@ -98,7 +98,11 @@ fn remove(value: &mut Value, path: &[&str]) {
     if let (false, Some(inner)) = (rest.is_empty(), object.get_mut(*first)) {
         remove(inner, rest);
     }
-    if rest.is_empty() || object.get(*first).is_some_and(|inner| *inner == Value::Object(serde_json::Map::new())) {
+    if rest.is_empty()
+        || object
+            .get(*first)
+            .is_some_and(|inner| *inner == Value::Object(serde_json::Map::new()))
+    {
         object.shift_remove(*first);
     }
 }
@@ -132,8 +136,20 @@ mod tests {
     #[test]
     fn differences_are_named() {
         check(r#"{"a":{"b":1}}"#, r#"{"a.b":1}"#, &[]);
-        check(r#"{"a":{"b":1},"c":2}"#, r#"{"a":{"b":3}}"#, &["- a.b: 3", "+ a.b: 1", "+ c: 2"]);
-        check(r#"{"ecs":{"version":"1"},"event":{"original":"x","kind":"y"}}"#, r#"{"event":{"kind":"y"}}"#, &[]);
-        check(r#"{"ecs":{"version":"1"}}"#, r#"{"ecs":{"version":"2"}}"#, &[r#"- ecs.version: "2""#, r#"+ ecs.version: "1""#]);
+        check(
+            r#"{"a":{"b":1},"c":2}"#,
+            r#"{"a":{"b":3}}"#,
+            &["- a.b: 3", "+ a.b: 1", "+ c: 2"],
+        );
+        check(
+            r#"{"ecs":{"version":"1"},"event":{"original":"x","kind":"y"}}"#,
+            r#"{"event":{"kind":"y"}}"#,
+            &[],
+        );
+        check(
+            r#"{"ecs":{"version":"1"}}"#,
+            r#"{"ecs":{"version":"2"}}"#,
+            &[r#"- ecs.version: "2""#, r#"+ ecs.version: "1""#],
+        );
     }
 }

@@ -38,7 +38,6 @@ impl Pattern {
         })
     }
 
-
     /// Calls `each` with name and range of each field if the whole text matches.
     pub(crate) fn matches<'p, 't>(&'p self, text: &'t str, mut each: impl FnMut(&'p str, &'t str)) -> bool {
         let Some(rest) = text.strip_prefix(&*self.prefix) else {
@@ -81,8 +80,16 @@ mod tests {
 
     #[test]
     fn takes_fields() {
-        check("for %{user} from %{ip}", "for bob from 1.2.3.4", Some(&[("user", "bob"), ("ip", "1.2.3.4")]));
-        check("for %{user} from %{ip}", "for  from x", Some(&[("user", ""), ("ip", "x")]));
+        check(
+            "for %{user} from %{ip}",
+            "for bob from 1.2.3.4",
+            Some(&[("user", "bob"), ("ip", "1.2.3.4")]),
+        );
+        check(
+            "for %{user} from %{ip}",
+            "for  from x",
+            Some(&[("user", ""), ("ip", "x")]),
+        );
         check("(%{a})", "(b)", Some(&[("a", "b")]));
         check("(%{a})", "(b) c", None);
         check("(%{a}) %{?rest}", "(b) c", Some(&[("a", "b")]));

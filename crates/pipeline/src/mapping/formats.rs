@@ -27,6 +27,7 @@ pub(crate) fn format(file: &ParserFile) -> Result<Format, String> {
         "csv" => return csv(options),
         "key_value" => return key_value(options),
         "dissect" => return dissect(options),
+        "grok" => return grok(options),
         other => return Err(format!("[{other}] is no format")),
     };
     Ok(Format::Parser(Box::new(simple)))
@@ -37,6 +38,7 @@ impl ParserOptions {
         Self {
             format: name.to_owned(),
             patterns: Vec::new(),
+            definitions: std::collections::BTreeMap::new(),
             columns: Vec::new(),
             separator: None,
             assign: None,
@@ -107,15 +109,31 @@ fn key_value(options: &ParserOptions) -> Result<Format, String> {
     Ok(Format::Parser(Box::new(KeyValue(parser))))
 }
 
+#[derive(Debug)]
+struct Grok(parsers::grok::Grok);
+
+impl Parse for Grok {
+    fn parse<'a>(&'a self, record: &'a str, sink: &mut RawFields<'a, '_>) -> Result<(), ParseError> {
+        self.0.parse(record, sink).map(|_| ())
+    }
+}
+
+fn grok(options: &ParserOptions) -> Result<Format, String> {
+    let patterns: Vec<&str> = options.patterns.iter().map(String::as_str).collect();
+    let grok = parsers::grok::Grok::new(&patterns, &options.definitions).map_err(|error| error.to_string())?;
+    Ok(Format::Parser(Box::new(Grok(grok))))
+}
+
 /// The first of several patterns that matches.
 #[derive(Debug)]
 struct Dissect(Vec<Pattern>);
 
 impl Parse for Dissect {
     fn parse<'a>(&'a self, record: &'a str, sink: &mut RawFields<'a, '_>) -> Result<(), ParseError> {
-        let is_match = self.0.iter().any(|pattern| {
-            pattern.matches(record, |name, value| sink.field(name, Value::text(value)))
-        });
+        let is_match = self
+            .0
+            .iter()
+            .any(|pattern| pattern.matches(record, |name, value| sink.field(name, Value::text(value))));
         match is_match {
             true => Ok(()),
             false => Err(ParseError {

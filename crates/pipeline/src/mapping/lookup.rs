@@ -129,10 +129,7 @@ impl BoundLookup {
             self.version.table.look_up(key, &mut |column, cell| {
                 cells.extend(columns[column].map(|place| (place, OwnedCell::of(cell))));
             });
-            *slot = Some(CachedRow {
-                key: key.into(),
-                cells,
-            });
+            *slot = Some(CachedRow { key: key.into(), cells });
         }
         for (place, cell) in slot.iter().flat_map(|row| &row.cells) {
             if let Some((_, action)) = lookup.columns.get(*place) {

@@ -50,7 +50,13 @@ pub struct Mapper {
 impl Mapper {
     /// Creates a mapper. Look-ups in tables that are not there are left out.
     pub fn new(pack: Arc<Pack>, tables: &Tables, options: MapOptions) -> Self {
-        let bind = |lookup| Some(BoundLookup::new(lookup, Arc::clone(tables.get(&pack.lookups[lookup].table)?), &pack));
+        let bind = |lookup| {
+            Some(BoundLookup::new(
+                lookup,
+                Arc::clone(tables.get(&pack.lookups[lookup].table)?),
+                &pack,
+            ))
+        };
         Self {
             lookups: (0..pack.lookups.len()).filter_map(bind).collect(),
             options,
@@ -148,7 +154,10 @@ struct Event<'e> {
 impl<'e> Event<'e> {
     fn rules(&self) -> impl Iterator<Item = &'e Rules> {
         let pack = self.pack;
-        let sections = self.sections.iter().map(move |section| &pack.sections[usize::from(*section)].rules);
+        let sections = self
+            .sections
+            .iter()
+            .map(move |section| &pack.sections[usize::from(*section)].rules);
         sections.chain([&pack.common])
     }
 
@@ -246,13 +255,16 @@ fn extract<'a>(rules: &'a Rules, fields: &mut RawFields<'a, '_>) {
         };
         match &text {
             Cow::Borrowed(text) => {
-                extract.patterns.iter().any(|pattern| {
-                    pattern.matches(*text, |name, value| fields.field(name, Value::text(value)))
-                });
+                extract
+                    .patterns
+                    .iter()
+                    .any(|pattern| pattern.matches(*text, |name, value| fields.field(name, Value::text(value))));
             }
             Cow::Owned(text) => {
                 extract.patterns.iter().any(|pattern| {
-                    pattern.matches(text, |name, value| fields.field(name, Value::Text(Cow::Owned(value.to_owned()))))
+                    pattern.matches(text, |name, value| {
+                        fields.field(name, Value::Text(Cow::Owned(value.to_owned())))
+                    })
                 });
             }
         }
@@ -275,7 +287,9 @@ fn choose(pack: &Pack, fields: &RawFields<'_, '_>, chosen: &mut Vec<u16>) {
     chosen.extend_from_slice(&chooser.others);
     chosen.retain(|section| {
         let conditions = &pack.sections[usize::from(*section)].conditions;
-        conditions.iter().all(|(field, condition)| condition.holds(fields.text(*field).as_deref()))
+        conditions
+            .iter()
+            .all(|(field, condition)| condition.holds(fields.text(*field).as_deref()))
     });
     chosen.sort_unstable();
 }

@@ -104,7 +104,13 @@ mod tests {
         for (number, name) in names.iter().enumerate() {
             assert_eq!(table.find(name), Some(number as u16));
         }
-        for unknown in ["", "a", "deviceCustomString", "deviceCustomString3000Label", "x9999Label"] {
+        for unknown in [
+            "",
+            "a",
+            "deviceCustomString",
+            "deviceCustomString3000Label",
+            "x9999Label",
+        ] {
             assert_eq!(table.find(unknown), None, "{unknown}");
         }
     }

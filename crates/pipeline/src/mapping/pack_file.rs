@@ -62,6 +62,9 @@ pub(crate) struct ParserOptions {
     pub(crate) format: String,
     #[serde(default)]
     pub(crate) patterns: Vec<String>,
+    /// Grok patterns by name.
+    #[serde(default)]
+    pub(crate) definitions: BTreeMap<String, String>,
     #[serde(default)]
     pub(crate) columns: Vec<String>,
     #[serde(default)]

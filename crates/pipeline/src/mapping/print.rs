@@ -3,7 +3,7 @@
 use super::items::{Item, Items};
 use super::pack::Pack;
 use super::raw_fields::Unmapped;
-use super::scan::{next_special, specials};
+use super::scan::{all_specials, next_special};
 use super::unmapped;
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
@@ -110,30 +110,38 @@ pub(crate) fn push_string(text: &str, out: &mut Vec<u8>) {
 
 /// Bytes of the buffer in which escaped text is put together.
 const ESCAPED_BYTES: usize = 256;
+/// Bytes that eight escaped ones may have, and what is copied too much.
+const WORST_BYTES: usize = 8 * 6 + 8;
 
-/// Appends bytes with escapes, eight at a time: all eight are copied, and what follows the first special one is overwritten.
-fn push_escaped(mut bytes: &[u8], out: &mut Vec<u8>) {
+/// Appends bytes with escapes, eight at a time. Where the next eight begin does not depend on what is escaped, so that the
+/// processor works on several at once.
+fn push_escaped(bytes: &[u8], out: &mut Vec<u8>) {
     let mut buffer = [0u8; ESCAPED_BYTES];
     let mut at = 0;
-    while let Some(chunk) = bytes.first_chunk::<8>() {
-        // A chunk and an escape have at most 14 bytes.
-        if at > ESCAPED_BYTES - 16 {
+    let (chunks, bytes) = bytes.as_chunks::<8>();
+    for chunk in chunks {
+        if at > ESCAPED_BYTES - WORST_BYTES {
             out.extend_from_slice(&buffer[..at]);
             at = 0;
         }
-        buffer[at..at + 8].copy_from_slice(chunk);
-        let marks = specials(u64::from_le_bytes(*chunk));
-        if marks == 0 {
-            at += 8;
-            bytes = &bytes[8..];
-            continue;
+        let mut word = u64::from_le_bytes(*chunk);
+        let mut marks = all_specials(word);
+        let mut length = 8;
+        // What is copied too much is overwritten.
+        while marks != 0 {
+            buffer[at..at + 8].copy_from_slice(&word.to_le_bytes());
+            let clean = marks.trailing_zeros() / 8;
+            at += clean as usize;
+            let (escape, escaped) = ESCAPES[usize::from((word >> (clean * 8)) as u8)];
+            buffer[at..at + 8].copy_from_slice(&escape);
+            at += usize::from(escaped);
+            // Two shifts, as one by 64 bits is none.
+            word = word >> (clean * 8) >> 8;
+            marks = marks >> (clean * 8) >> 8;
+            length -= clean as usize + 1;
         }
-        let clean = (marks.trailing_zeros() / 8) as usize;
-        at += clean;
-        let (escape, length) = ESCAPES[usize::from(chunk[clean])];
-        buffer[at..at + 6].copy_from_slice(&escape);
-        at += usize::from(length);
-        bytes = &bytes[clean + 1..];
+        buffer[at..at + 8].copy_from_slice(&word.to_le_bytes());
+        at += length;
     }
     out.extend_from_slice(&buffer[..at]);
     for byte in bytes {
@@ -146,18 +154,18 @@ fn push_escaped(mut bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Escapes and their lengths by byte; 0 for bytes that stand for themselves.
-static ESCAPES: [([u8; 6], u8); 256] = {
-    let mut escapes = [([0; 6], 0); 256];
+static ESCAPES: [([u8; 8], u8); 256] = {
+    let mut escapes = [([0; 8], 0); 256];
     let mut byte = 0;
     while byte < 0x20 {
-        escapes[byte] = ([b'\\', b'u', b'0', b'0', HEX[byte >> 4], HEX[byte & 15]], 6);
+        escapes[byte] = ([b'\\', b'u', b'0', b'0', HEX[byte >> 4], HEX[byte & 15], 0, 0], 6);
         byte += 1;
     }
-    escapes[b'"' as usize] = (*b"\\\"    ", 2);
-    escapes[b'\\' as usize] = (*b"\\\\    ", 2);
-    escapes[b'\n' as usize] = (*b"\\n    ", 2);
-    escapes[b'\r' as usize] = (*b"\\r    ", 2);
-    escapes[b'\t' as usize] = (*b"\\t    ", 2);
+    escapes[b'"' as usize] = (*b"\\\"      ", 2);
+    escapes[b'\\' as usize] = (*b"\\\\      ", 2);
+    escapes[b'\n' as usize] = (*b"\\n      ", 2);
+    escapes[b'\r' as usize] = (*b"\\r      ", 2);
+    escapes[b'\t' as usize] = (*b"\\t      ", 2);
     escapes
 };
 
@@ -187,10 +195,26 @@ mod tests {
 
     #[test]
     fn strings_are_escaped_as_serde_json_reads_them() {
-        for text in ["", "a", "\"", "a\\b\"c\nd\re\tf\u{0}g\u{1f}h\u{7f}", "é\"é\\é", &"x\"yz\\".repeat(20)] {
+        for text in [
+            "",
+            "a",
+            "\"",
+            "a\\b\"c\nd\re\tf\u{0}g\u{1f}h\u{7f}",
+            "é\"é\\é",
+            &"x\"yz\\".repeat(20),
+        ] {
             let mut out = Vec::new();
             push_string(text, &mut out);
             assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), text);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_escaped(text in "[a\"\\\\\\n\u{0}-\u{20}é]{0,400}") {
+            let mut out = Vec::new();
+            push_string(&text, &mut out);
+            proptest::prop_assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), text);
         }
     }
 

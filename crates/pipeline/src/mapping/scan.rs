@@ -339,6 +339,13 @@ pub(crate) fn specials(word: u64) -> u64 {
     (zero(quotes) | zero(backslashes) | control) & HIGHS
 }
 
+/// Returns a word whose high bits mark exactly the bytes that stand escaped in JSON.
+#[inline]
+pub(crate) fn all_specials(word: u64) -> u64 {
+    let zero = |bytes: u64| !(((bytes & !HIGHS) + !HIGHS) | bytes) & HIGHS;
+    zero(word ^ (ONES * b'"' as u64)) | zero(word ^ (ONES * b'\\' as u64)) | zero(word & (ONES * 0xE0))
+}
+
 /// Returns the offset of the next quote, backslash or control character, or the length.
 #[inline]
 pub(crate) fn next_special(bytes: &[u8], mut at: usize) -> usize {
@@ -370,10 +377,48 @@ mod tests {
     #[test]
     fn accepts_what_serde_json_accepts() {
         for text in [
-            "1", "-0", "01", "1.", "1.5", ".5", "1e5", "1e", "1E+5", "-", "true", "tru", "null", "nul", "\"a\"", "\"a",
-            "\"\\\"", "\"\\x\"", "\"\\u00e9\"", "\"\\u00\"", "\"\u{1}\"", "[]", "[1,2]", "[1,]", "[", "{}", "{\"a\":1}",
-            "{\"a\":}", "{\"a\"}", "{a:1}", "{\"a\":[{\"b\":[]}],\"c\":{}}", "[[[]]]", "[}", "{]", "", " 1 ", "1 2",
-            "\"\\ud83d\\ude00\"", "{\"a\":1,}", "[1 2]", "\"é\\n\"", "[\"\\\\\"]",
+            "1",
+            "-0",
+            "01",
+            "1.",
+            "1.5",
+            ".5",
+            "1e5",
+            "1e",
+            "1E+5",
+            "-",
+            "true",
+            "tru",
+            "null",
+            "nul",
+            "\"a\"",
+            "\"a",
+            "\"\\\"",
+            "\"\\x\"",
+            "\"\\u00e9\"",
+            "\"\\u00\"",
+            "\"\u{1}\"",
+            "[]",
+            "[1,2]",
+            "[1,]",
+            "[",
+            "{}",
+            "{\"a\":1}",
+            "{\"a\":}",
+            "{\"a\"}",
+            "{a:1}",
+            "{\"a\":[{\"b\":[]}],\"c\":{}}",
+            "[[[]]]",
+            "[}",
+            "{]",
+            "",
+            " 1 ",
+            "1 2",
+            "\"\\ud83d\\ude00\"",
+            "{\"a\":1,}",
+            "[1 2]",
+            "\"é\\n\"",
+            "[\"\\\\\"]",
         ] {
             let expected = serde_json::from_str::<serde_json::Value>(text).is_ok();
             assert_eq!(accepts(text), expected, "{text}");
@@ -389,7 +434,15 @@ mod tests {
 
     #[test]
     fn unescapes_as_serde_json_does() {
-        for text in [r"a\nb", r"\\\\", r#"\"x\""#, r"\u00e9\t", r"\ud83d\ude00!", r"\/\b\f\r", "é"] {
+        for text in [
+            r"a\nb",
+            r"\\\\",
+            r#"\"x\""#,
+            r"\u00e9\t",
+            r"\ud83d\ude00!",
+            r"\/\b\f\r",
+            "é",
+        ] {
             let mut out = String::new();
             unescape(text, &mut out);
             let expected: String = serde_json::from_str(&format!("\"{text}\"")).unwrap();
@@ -403,7 +456,10 @@ mod tests {
     #[test]
     fn half_a_surrogate_pair_is_told() {
         assert_eq!(Scanner::new(r#""\ud83d""#).string(), Ok(Inside::HalfPair(r"\ud83d")));
-        assert_eq!(Scanner::new(r#""\ud83dx""#).value(), Ok(Value::Text("\u{FFFD}x".into())));
+        assert_eq!(
+            Scanner::new(r#""\ud83dx""#).value(),
+            Ok(Value::Text("\u{FFFD}x".into()))
+        );
         assert!(Scanner::new(r#"["\ud83d"]"#).value().is_err());
     }
 

@@ -24,7 +24,10 @@ impl Targets {
         names.sort_by(|a, b| a.split('.').cmp(b.split('.')));
         names.dedup();
         for pair in names.windows(2) {
-            if pair[1].strip_prefix(pair[0].as_str()).is_some_and(|rest| rest.starts_with('.')) {
+            if pair[1]
+                .strip_prefix(pair[0].as_str())
+                .is_some_and(|rest| rest.starts_with('.'))
+            {
                 return Err((pair[0].clone(), pair[1].clone()));
             }
         }
@@ -67,6 +70,7 @@ impl Targets {
         self.lists[usize::from(number)]
     }
 
+    #[cfg(test)]
     pub(crate) fn name(&self, number: u16) -> &str {
         &self.names[usize::from(number)]
     }

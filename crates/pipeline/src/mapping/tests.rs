@@ -17,12 +17,16 @@ fn pack(yaml: &str) -> Arc<Pack> {
 }
 
 fn packs() -> Vec<Arc<Pack>> {
-    builtin_names().map(|name| Arc::new(builtin(name).unwrap().unwrap_or_else(|error| panic!("{error}")))).collect()
+    builtin_names()
+        .map(|name| Arc::new(builtin(name).unwrap().unwrap_or_else(|error| panic!("{error}"))))
+        .collect()
 }
 
 /// Returns a file of the shared data, or says that the test is skipped.
 fn shared(file: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(file);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../../shared/data")
+        .join(file);
     if !path.exists() {
         eprintln!("skipped: there is no file [{}]", path.display());
         return None;
@@ -33,7 +37,9 @@ fn shared(file: &str) -> Option<PathBuf> {
 fn unpacked(path: &Path) -> String {
     let mut text = String::new();
     let file = std::fs::File::open(path).unwrap();
-    flate2::read::MultiGzDecoder::new(file).read_to_string(&mut text).unwrap();
+    flate2::read::MultiGzDecoder::new(file)
+        .read_to_string(&mut text)
+        .unwrap();
     text
 }
 
@@ -42,18 +48,43 @@ fn the_examples_of_all_packs_pass() {
     for pack in packs() {
         let (count, failures) = run_examples(&pack);
         assert!(count > 0, "pack [{}] has no examples", pack.name());
-        let failures: Vec<_> = failures.iter().map(|failure| format!("{}\n  {}", failure.name, failure.difference.join("\n  "))).collect();
+        let failures: Vec<_> = failures
+            .iter()
+            .map(|failure| format!("{}\n  {}", failure.name, failure.difference.join("\n  ")))
+            .collect();
         assert!(failures.is_empty(), "pack [{}]:\n{}", pack.name(), failures.join("\n"));
     }
 }
 
 /// Objects of packs that are not in the schema.
-const OWN_OBJECTS: &[&str] = &["firn.", "winlog.", "powershell.", "cef.", "zeek.", "suricata.", "company.", "otel.", "apache.", "nginx.", "linux."];
+const OWN_OBJECTS: &[&str] = &[
+    "firn.",
+    "winlog.",
+    "powershell.",
+    "cef.",
+    "zeek.",
+    "suricata.",
+    "company.",
+    "otel.",
+    "apache.",
+    "nginx.",
+    "linux.",
+];
 
 /// Fields that CEF has and the schema has not, under the names that logstash-codec-cef gave them.
 const OF_CEF: &[&str] = &[
-    "agent.ip", "agent.mac", "destination.process.name", "destination.process.pid", "destination.service.name", "deviceExternalId",
-    "deviceHostName", "host.nat.ip", "observer.registered_domain", "source.process.name", "source.process.pid", "source.service.name",
+    "agent.ip",
+    "agent.mac",
+    "destination.process.name",
+    "destination.process.pid",
+    "destination.service.name",
+    "deviceExternalId",
+    "deviceHostName",
+    "host.nat.ip",
+    "observer.registered_domain",
+    "source.process.name",
+    "source.process.pid",
+    "source.service.name",
 ];
 
 #[test]
@@ -64,7 +95,10 @@ fn the_targets_of_packs_are_in_the_schema() {
     for pack in packs() {
         let prefix = pack.targets.name(pack.stamps.prefix).to_owned();
         for target in pack.targets().filter(|target| *target != prefix) {
-            let name = target.strip_suffix(".lat").or_else(|| target.strip_suffix(".lon")).unwrap_or(target);
+            let name = target
+                .strip_suffix(".lat")
+                .or_else(|| target.strip_suffix(".lon"))
+                .unwrap_or(target);
             match (flat.get(name), ecs::field(target)) {
                 (None, None) if OF_CEF.contains(&target) => {}
                 (None, None) if OWN_OBJECTS.iter().any(|object| target.starts_with(object)) => {}
@@ -95,9 +129,18 @@ fn the_targets_of_packs_are_in_the_schema() {
 
 #[test]
 fn recorded_windows_events_are_mapped_without_loss() {
-    let Some(path) = shared("windows-events.ndjson.gz") else { return };
+    let Some(path) = shared("windows-events.ndjson.gz") else {
+        return;
+    };
     let pack = Arc::new(builtin("windows").unwrap().unwrap());
-    let mut mapper = Mapper::new(pack, &Tables::default(), MapOptions { original: true, received: RECEIVED });
+    let mut mapper = Mapper::new(
+        pack,
+        &Tables::default(),
+        MapOptions {
+            original: true,
+            received: RECEIVED,
+        },
+    );
     let text = unpacked(&path);
     let mut out = Vec::new();
     let mut errors: BTreeMap<String, usize> = BTreeMap::new();
@@ -114,7 +157,11 @@ fn recorded_windows_events_are_mapped_without_loss() {
         }
         serde_json::from_slice::<UniqueKeys>(&out).unwrap_or_else(|error| panic!("{error}: {line}"));
     }
-    assert!(actions * 100 > lines.len() * 98, "{actions} of {} have an action", lines.len());
+    assert!(
+        actions * 100 > lines.len() * 98,
+        "{actions} of {} have an action",
+        lines.len()
+    );
     assert!(errors.len() <= 2, "{errors:?}");
 }
 
@@ -189,7 +236,9 @@ fn all_keys_of_cef_are_mapped() {
     let rows: Vec<Vec<&str>> = table.lines().skip(1).map(|line| line.split('\t').collect()).collect();
     assert!(rows.len() >= 127, "{} rows", rows.len());
     for row in &rows {
-        let [name, key, target] = row.as_slice() else { panic!("{row:?}") };
+        let [name, key, target] = row.as_slice() else {
+            panic!("{row:?}")
+        };
         let numbered = |text: &str| text.replace("#{idx}", "1");
         for name in [numbered(name), numbered(key)] {
             if !pack.maps(&name) {
@@ -198,7 +247,10 @@ fn all_keys_of_cef_are_mapped() {
         }
         let target = target.replace("#{@device}", "observer");
         let is_custom = target.contains("#{idx}");
-        if !is_custom && !pack.targets().any(|other| other == target) && !OTHER_TARGETS.iter().any(|(other, _)| other == name) {
+        if !is_custom
+            && !pack.targets().any(|other| other == target)
+            && !OTHER_TARGETS.iter().any(|(other, _)| other == name)
+        {
             wrong.push(format!("[{target}] of [{name}] is no target"));
         }
         if !is_custom && !OTHER_TARGETS.iter().any(|(other, _)| other == name) && !maps_to(&pack, name, &target) {
@@ -209,8 +261,14 @@ fn all_keys_of_cef_are_mapped() {
 }
 
 fn maps_to(pack: &Pack, name: &str, target: &str) -> bool {
-    let actions = pack.fields.find(name).and_then(|field| pack.common.of(field)).unwrap_or_default();
-    pack.actions[actions].iter().any(|action| pack.targets.name(action.target) == target)
+    let actions = pack
+        .fields
+        .find(name)
+        .and_then(|field| pack.common.of(field))
+        .unwrap_or_default();
+    pack.actions[actions]
+        .iter()
+        .any(|action| pack.targets.name(action.target) == target)
 }
 
 #[test]
@@ -254,7 +312,14 @@ fn all_fields_of_generated_events_are_mapped() {
 fn mapped_lines(file: &str, pack: &str, field: &str) -> Option<(usize, usize)> {
     let text = unpacked(&shared(file)?);
     let pack = Arc::new(builtin(pack).unwrap().unwrap());
-    let mut mapper = Mapper::new(pack, &Tables::default(), MapOptions { original: true, received: RECEIVED });
+    let mut mapper = Mapper::new(
+        pack,
+        &Tables::default(),
+        MapOptions {
+            original: true,
+            received: RECEIVED,
+        },
+    );
     let (mut having, mut lines) = (0, 0);
     let mut out = Vec::new();
     for line in text.lines() {
@@ -278,9 +343,61 @@ fn recorded_logs_are_mapped() {
         ("linux-auth.log.gz", "linux-auth", "/user/name", 20),
     ] {
         if let Some((having, lines)) = mapped_lines(file, pack, field) {
-            assert!(having * 100 >= lines * percent, "{pack}: {having} of {lines} lines have {field}");
+            assert!(
+                having * 100 >= lines * percent,
+                "{pack}: {having} of {lines} lines have {field}"
+            );
         }
     }
+}
+
+#[test]
+fn the_pack_of_the_manual_passes_its_examples() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operate/pipelines.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let yaml = page
+        .split("```yaml\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next())
+        .unwrap();
+    assert_eq!(run_examples(&pack(yaml)), (1, Vec::new()));
+}
+
+#[test]
+fn lines_that_are_no_events_are_told_and_the_others_mapped() {
+    let mut mapper = Mapper::new(pack(SMALL), &Tables::default(), MapOptions::default());
+    let mut out = Vec::new();
+    let mut told = Vec::new();
+    let input = "{\"who\":\"a\"}\r\n\nno JSON\n{\"who\":\"b\"}";
+    let totals = super::map_lines(&mut mapper, input.as_bytes(), &mut out, |line, failure| {
+        told.push(format!("{line}: {failure}"))
+    })
+    .unwrap();
+    assert_eq!((totals.events, totals.failures), (2, 1));
+    assert_eq!(told, ["3: cannot parse json: expected a JSON object at byte 0"]);
+    let events: Vec<Value> = String::from_utf8(out)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(events[0]["event"]["original"], "{\"who\":\"a\"}");
+    assert_eq!(events[1]["user"]["name"], "b");
+}
+
+#[test]
+fn a_line_that_is_too_long_is_passed_over() {
+    let mut mapper = Mapper::new(pack(SMALL), &Tables::default(), MapOptions::default());
+    let input = format!(
+        "{{\"who\":\"{}\"}}\n{{\"who\":\"b\"}}\n",
+        "a".repeat(super::lines::LINE_BYTES_MAX)
+    );
+    let mut out = Vec::new();
+    let mut told = Vec::new();
+    let totals = super::map_lines(&mut mapper, input.as_bytes(), &mut out, |line, failure| {
+        told.push((line, failure))
+    })
+    .unwrap();
+    assert_eq!((totals.events, told), (1, vec![(1, super::LineFailure::TooLong)]));
 }
 
 const SMALL: &str = r#"
@@ -301,7 +418,14 @@ lookups:
 "#;
 
 fn check(yaml: &str, tables: &Tables, input: &str, expect: &str) {
-    let mut mapper = Mapper::new(pack(yaml), tables, MapOptions { original: false, received: None });
+    let mut mapper = Mapper::new(
+        pack(yaml),
+        tables,
+        MapOptions {
+            original: false,
+            received: None,
+        },
+    );
     let mut out = Vec::new();
     let found = match mapper.map(input.as_bytes(), &mut out) {
         Ok(()) => String::from_utf8(out).unwrap(),
@@ -319,17 +443,47 @@ fn check(yaml: &str, tables: &Tables, input: &str, expect: &str) {
 fn raw_fields_become_common_fields() {
     let none = Tables::default();
     let map = |input: &str, expect: &str| check(SMALL, &none, input, expect);
-    map(r#"{"src":"1.2.3.4"}"#, r#"{"firn":{"mapping":{…}},"related":{"ip":["1.2.3.4"]},"source":{"ip":"1.2.3.4"}}"#);
-    map(r#"{"src":"x","a":{"b":"7","c":1}}"#, r#"{"firn":{"mapping":{"errors":["src"],…}},"small":{"a":{"c":1},"src":"x"},"source":{"port":7}}"#);
-    map(r#"{"a.b":8,"ms":1.5}"#, r#"{"event":{"duration":1500000},"firn":{"mapping":{…}},"source":{"port":8}}"#);
-    map(r#"{"src":["1.2.3.4","::1"]}"#, r#"{"firn":{"mapping":{…}},"related":{"ip":["1.2.3.4","::1"]},"source":{"ip":["1.2.3.4","::1"]}}"#);
-    map(r#"{"src":"-","who":null,"x":null}"#, r#"{"firn":{"mapping":{…}},"small":{"x":null}}"#);
-    map(r#"{"second":"b","user":"a\n"}"#, r#"{"firn":{"mapping":{…}},"related":{"user":["b","a\n"]},"small":{"second":"b"},"user":{"name":"a\n"}}"#);
-    map(r#"{"tags":"a","a":{}}"#, r#"{"firn":{"mapping":{…}},"small":{"a":{}},"tags":["a"]}"#);
-    map(r#"{"tags":["a",2,"a"]}"#, r#"{"firn":{"mapping":{…}},"tags":["a","2"]}"#);
-    map(r#"{"src":{"z":1}}"#, r#"{"firn":{"mapping":{"errors":["src"],…}},"small":{"src":{"z":1}}}"#);
+    map(
+        r#"{"src":"1.2.3.4"}"#,
+        r#"{"firn":{"mapping":{…}},"related":{"ip":["1.2.3.4"]},"source":{"ip":"1.2.3.4"}}"#,
+    );
+    map(
+        r#"{"src":"x","a":{"b":"7","c":1}}"#,
+        r#"{"firn":{"mapping":{"errors":["src"],…}},"small":{"a":{"c":1},"src":"x"},"source":{"port":7}}"#,
+    );
+    map(
+        r#"{"a.b":8,"ms":1.5}"#,
+        r#"{"event":{"duration":1500000},"firn":{"mapping":{…}},"source":{"port":8}}"#,
+    );
+    map(
+        r#"{"src":["1.2.3.4","::1"]}"#,
+        r#"{"firn":{"mapping":{…}},"related":{"ip":["1.2.3.4","::1"]},"source":{"ip":["1.2.3.4","::1"]}}"#,
+    );
+    map(
+        r#"{"src":"-","who":null,"x":null}"#,
+        r#"{"firn":{"mapping":{…}},"small":{"x":null}}"#,
+    );
+    map(
+        r#"{"second":"b","user":"a\n"}"#,
+        r#"{"firn":{"mapping":{…}},"related":{"user":["b","a\n"]},"small":{"second":"b"},"user":{"name":"a\n"}}"#,
+    );
+    map(
+        r#"{"tags":"a","a":{}}"#,
+        r#"{"firn":{"mapping":{…}},"small":{"a":{}},"tags":["a"]}"#,
+    );
+    map(
+        r#"{"tags":["a",2,"a"]}"#,
+        r#"{"firn":{"mapping":{…}},"tags":["a","2"]}"#,
+    );
+    map(
+        r#"{"src":{"z":1}}"#,
+        r#"{"firn":{"mapping":{"errors":["src"],…}},"small":{"src":{"z":1}}}"#,
+    );
     map("[]", r#"cannot parse json: expected a JSON object at byte 0"#);
-    map(r#"{"src":"1.2.3.4"} x"#, r#"cannot parse json: expected the end of the record at byte 18"#);
+    map(
+        r#"{"src":"1.2.3.4"} x"#,
+        r#"cannot parse json: expected the end of the record at byte 18"#,
+    );
 }
 
 #[test]
@@ -341,9 +495,28 @@ fn tables_are_looked_up_and_swapped() {
     tables.insert(TableHandle::open("owners", TableSource::of(&path).unwrap(), 0).unwrap());
     let version = tables.get("owners").unwrap().status(0).version;
     let stamped = |rest: &str| rest.replace("VERSION", &format!("owners@{version}"));
-    check(SMALL, &tables, r#"{"src":"1.2.3.4"}"#, &stamped(r#"{"event":{"severity":7},"firn":{"mapping":{…,"tables":["VERSION"]}},"host":{"name":"ann"},"related":{"hosts":["ann"],"ip":["1.2.3.4"]},"source":{"ip":"1.2.3.4"}}"#));
-    check(SMALL, &tables, r#"{"src":"9.9.9.9"}"#, &stamped(r#"{"firn":{"mapping":{…,"tables":["VERSION"]}},"related":{"ip":["9.9.9.9"]},"source":{"ip":"9.9.9.9"}}"#));
-    check(SMALL, &tables, r#"{"who":"x"}"#, r#"{"firn":{"mapping":{…}},"related":{"user":["x"]},"user":{"name":"x"}}"#);
+    check(
+        SMALL,
+        &tables,
+        r#"{"src":"1.2.3.4"}"#,
+        &stamped(
+            r#"{"event":{"severity":7},"firn":{"mapping":{…,"tables":["VERSION"]}},"host":{"name":"ann"},"related":{"hosts":["ann"],"ip":["1.2.3.4"]},"source":{"ip":"1.2.3.4"}}"#,
+        ),
+    );
+    check(
+        SMALL,
+        &tables,
+        r#"{"src":"9.9.9.9"}"#,
+        &stamped(
+            r#"{"firn":{"mapping":{…,"tables":["VERSION"]}},"related":{"ip":["9.9.9.9"]},"source":{"ip":"9.9.9.9"}}"#,
+        ),
+    );
+    check(
+        SMALL,
+        &tables,
+        r#"{"who":"x"}"#,
+        r#"{"firn":{"mapping":{…}},"related":{"user":["x"]},"user":{"name":"x"}}"#,
+    );
 
     let mut mapper = Mapper::new(pack(SMALL), &tables, MapOptions::default());
     let mut owner = || {
@@ -379,7 +552,12 @@ fn bad_packs_are_refused_by_name() {
         let error = Pack::parse(&format!("{base}{rest}\n")).unwrap_err().to_string();
         assert!(error.contains(reason), "{rest}: {error}");
     }
-    assert!(Pack::parse(&base.replace("parser: json", "parser: morse")).unwrap_err().to_string().contains("morse"));
+    assert!(
+        Pack::parse(&base.replace("parser: json", "parser: morse"))
+            .unwrap_err()
+            .to_string()
+            .contains("morse")
+    );
 }
 
 #[test]

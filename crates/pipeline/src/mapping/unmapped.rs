@@ -113,7 +113,10 @@ fn print_nested(fields: &[Unmapped<'_>], out: &mut Vec<u8>) {
 }
 
 fn dots(name: &str) -> impl Iterator<Item = usize> {
-    name.bytes().enumerate().filter(|(_, byte)| *byte == b'.').map(|(at, _)| at)
+    name.bytes()
+        .enumerate()
+        .filter(|(_, byte)| *byte == b'.')
+        .map(|(at, _)| at)
 }
 
 /// Appends a value as its source wrote it.
@@ -154,7 +157,10 @@ mod tests {
     #[test]
     fn dotted_names_become_objects() {
         check(&[("a.b", 1), ("c", 2), ("a.d", 3)], r#"{"a":{"b":1,"d":3},"c":2}"#);
-        check(&[("a.b.c", 1), ("a.b.d", 2), ("a.e", 3)], r#"{"a":{"b":{"c":1,"d":2},"e":3}}"#);
+        check(
+            &[("a.b.c", 1), ("a.b.d", 2), ("a.e", 3)],
+            r#"{"a":{"b":{"c":1,"d":2},"e":3}}"#,
+        );
         check(&[("a.b", 1), ("a-b", 2), ("a.c", 3)], r#"{"a":{"b":1,"c":3},"a-b":2}"#);
     }
 

@@ -121,7 +121,9 @@ pub struct GeoTable {
 
 impl fmt::Debug for GeoTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GeoTable").field("version", &self.version).finish_non_exhaustive()
+        f.debug_struct("GeoTable")
+            .field("version", &self.version)
+            .finish_non_exhaustive()
     }
 }
 
@@ -136,7 +138,9 @@ impl GeoTable {
         let kind = metadata.database_type.as_str();
         let is_city = ["City", "Country", "Enterprise"].iter().any(|word| kind.contains(word));
         if !is_city && !kind.contains("ASN") {
-            return Err(format!("a database of type [{kind}] is not supported: use one of cities or of ASNs"));
+            return Err(format!(
+                "a database of type [{kind}] is not supported: use one of cities or of ASNs"
+            ));
         }
         Ok(Self {
             version: metadata.build_epoch.to_string(),
@@ -227,7 +231,9 @@ mod tests {
     use super::*;
 
     fn check(file: &str, address: &str, expect: &str) {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(file);
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../../shared/data")
+            .join(file);
         let Ok(bytes) = std::fs::read(&path) else {
             eprintln!("skipped: there is no file [{}]", path.display());
             return;

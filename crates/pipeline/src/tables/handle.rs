@@ -128,7 +128,10 @@ impl TableHandle {
 
     /// Loads the file again if its size or time changed. If that fails, the last version stays in use.
     pub fn refresh(&self, now_ms: i64) -> Refresh {
-        let is_same = self.source.stamp().is_ok_and(|stamp| stamp == self.current.load().stamp);
+        let is_same = self
+            .source
+            .stamp()
+            .is_ok_and(|stamp| stamp == self.current.load().stamp);
         if is_same {
             self.error.store(None);
             return Refresh::Unchanged;
@@ -232,13 +235,22 @@ mod tests {
         let status = handle.status(9_000);
         assert_eq!((status.age_ms, status.error), (0, None));
         let mut owner = String::new();
-        handle.load().table.look_up("web1", &mut |_, cell| owner = format!("{cell:?}"));
+        handle
+            .load()
+            .table
+            .look_up("web1", &mut |_, cell| owner = format!("{cell:?}"));
         assert_eq!(owner, r#"Text("charlotte")"#);
     }
 
     #[test]
     fn formats_by_the_end_of_the_name() {
-        for (name, is_known) in [("a.mmdb", true), ("a.CSV", true), ("a.jsonl", true), ("a.txt", false), ("csv", false)] {
+        for (name, is_known) in [
+            ("a.mmdb", true),
+            ("a.CSV", true),
+            ("a.jsonl", true),
+            ("a.txt", false),
+            ("csv", false),
+        ] {
             assert_eq!(TableSource::of(Path::new(name)).is_some(), is_known, "{name}");
         }
     }

@@ -144,7 +144,10 @@ fn flatten(name: &str, value: &serde_json::Value, cells: &mut Vec<(String, Store
 
 fn version(bytes: &[u8]) -> String {
     let hash = Sha256::digest(bytes);
-    hash.iter().take(VERSION_BYTES).map(|byte| format!("{byte:02x}")).collect()
+    hash.iter()
+        .take(VERSION_BYTES)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 impl Table for KeyValueTable {
@@ -192,19 +195,32 @@ mod tests {
         check(&table, "web1", r#"owner=Text("eve") team=Text("x")"#);
         check(&table, "web2", r#"team=Text("ops")"#);
         check(&table, "web3", "");
-        assert!(KeyValueTable::from_csv(b"host,owner\na,b,c\n").unwrap_err().contains("line"));
+        assert!(
+            KeyValueTable::from_csv(b"host,owner\na,b,c\n")
+                .unwrap_err()
+                .contains("line")
+        );
         assert!(KeyValueTable::from_csv(b"host\n").is_err());
     }
 
     #[test]
     fn ndjson_files() {
-        let table =
-            KeyValueTable::from_ndjson(b"{\"ip\":\"1.2.3.4\",\"a\":{\"b\":1,\"c\":true}}\n\n{\"ip\":\"5.6.7.8\",\"d\":1.5}\n")
-                .unwrap();
+        let table = KeyValueTable::from_ndjson(
+            b"{\"ip\":\"1.2.3.4\",\"a\":{\"b\":1,\"c\":true}}\n\n{\"ip\":\"5.6.7.8\",\"d\":1.5}\n",
+        )
+        .unwrap();
         check(&table, "1.2.3.4", "a.b=Int(1) a.c=Bool(true)");
         check(&table, "5.6.7.8", "d=Double(1.5)");
-        assert!(KeyValueTable::from_ndjson(b"{\"ip\":[1]}\n").unwrap_err().contains("line 1"));
-        assert!(KeyValueTable::from_ndjson(b"{\"ip\":\"a\",\"b\":[1]}\n").unwrap_err().contains("line 1"));
+        assert!(
+            KeyValueTable::from_ndjson(b"{\"ip\":[1]}\n")
+                .unwrap_err()
+                .contains("line 1")
+        );
+        assert!(
+            KeyValueTable::from_ndjson(b"{\"ip\":\"a\",\"b\":[1]}\n")
+                .unwrap_err()
+                .contains("line 1")
+        );
     }
 
     #[test]
