@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use cpu_time::ThreadTime;
 use fastrand::Rng;
-use firn_pipeline::mapping::{MapOptions, Mapper, builtin};
+use firn_pipeline::mapping::{MapOptions, Mapper, Pack, builtin};
 use firn_pipeline::tables::{TableHandle, TableSource, Tables};
 
 use crate::markdown_table::Grid;
@@ -41,6 +41,25 @@ pub(crate) struct PipelineArgs {
     no_original: bool,
 }
 
+/// Access log by a grok pattern, whose names are common fields already.
+const GROK: &str = r#"
+name: grok
+version: 1
+prefix: apache.unmapped
+parser: {format: grok, patterns: ["%{HTTPD_COMBINEDLOG}"]}
+fields:
+  source.address: [source.address, {to: source.ip, optional: true}]
+  timestamp: {to: "@timestamp", format: ["dd/MMM/yyyy:HH:mm:ss Z"]}
+  user.name: user.name
+  http.request.method: http.request.method
+  url.original: url.original
+  http.version: http.version
+  http.response.status_code: http.response.status_code
+  http.response.body.bytes: http.response.body.bytes
+  http.request.referrer: http.request.referrer
+  user_agent.original: user_agent.original
+"#;
+
 /// Kind of records: its name, pack and generator.
 type Kind = (&'static str, &'static str, fn(&mut Rng) -> String);
 
@@ -60,10 +79,11 @@ pub(super) fn run(args: &PipelineArgs) -> anyhow::Result<ExitCode> {
         "events per CPU second",
     ];
     let mut grid = Grid::new(head.map(str::to_owned));
-    let kinds: [Kind; 3] = [
+    let kinds: [Kind; 4] = [
         ("CEF line", "cef", workload::cef),
         ("Windows JSON", "windows", workload::windows),
         ("access log", "apache", workload::access),
+        ("access log by grok", GROK, workload::access),
     ];
     for (label, pack, generate) in kinds {
         let tables = if pack == "cef" { &tables } else { &Tables::default() };
@@ -91,7 +111,11 @@ struct Measured {
 }
 
 fn measure(args: &PipelineArgs, pack: &str, tables: &Tables, records: &[String]) -> anyhow::Result<Measured> {
-    let pack = Arc::new(builtin(pack).context("there is no such pack")??);
+    let pack = match pack.contains('\n') {
+        true => Pack::parse(pack)?,
+        false => builtin(pack).context("there is no such pack")??,
+    };
+    let pack = Arc::new(pack);
     let options = MapOptions {
         original: !args.no_original,
         received: None,

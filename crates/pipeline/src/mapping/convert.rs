@@ -220,6 +220,7 @@ impl ArrayWriter {
     }
 }
 
+#[allow(clippy::ptr_arg, reason = "a borrowed text outlives the value, an owned one does not")]
 fn apply_json<'a>(context: Context<'_>, action: &Action, json: &Cow<'a, str>, items: &mut Items<'a>) -> Outcome {
     if action.kind.holds_objects() {
         let item = match json {

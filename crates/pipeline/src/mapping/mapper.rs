@@ -258,7 +258,7 @@ fn extract<'a>(rules: &'a Rules, fields: &mut RawFields<'a, '_>) {
                 extract
                     .patterns
                     .iter()
-                    .any(|pattern| pattern.matches(*text, |name, value| fields.field(name, Value::text(value))));
+                    .any(|pattern| pattern.matches(text, |name, value| fields.field(name, Value::text(value))));
             }
             Cow::Owned(text) => {
                 extract.patterns.iter().any(|pattern| {

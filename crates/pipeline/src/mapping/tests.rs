@@ -23,6 +23,7 @@ fn packs() -> Vec<Arc<Pack>> {
 }
 
 /// Returns a file of the shared data, or says that the test is skipped.
+#[allow(clippy::print_stderr, reason = "a skipped test says so")]
 fn shared(file: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../../shared/data")

@@ -230,6 +230,7 @@ mod tests {
 
     use super::*;
 
+    #[allow(clippy::print_stderr, reason = "a skipped test says so")]
     fn check(file: &str, address: &str, expect: &str) {
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("../../../shared/data")
