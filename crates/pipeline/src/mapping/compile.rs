@@ -1,6 +1,6 @@
 //! Compilation of a pack: names to numbers, targets in the order of printing, rules to lists of actions.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use indexmap::IndexMap;
 
@@ -11,12 +11,11 @@ use super::extract::Pattern;
 use super::formats;
 use super::names::{NAMES_MAX, NameTable};
 use super::pack::{
-    Action, Chooser, Condition, Constant, Example, Extract, LabelPair, Lookup, NameNode, NameTree, Pack, Piece, Rules,
-    Section, Stamps, Template,
+    Action, Chooser, Condition, Constant, Example, Extract, LabelPair, Lookup, Pack, Piece, Rules, Section, Stamps,
+    Template,
 };
-use super::pack_file::{
-    ActionFile, ConditionFile, ExtractFile, FieldFile, LabelFile, LookupFile, PackFile, SectionFile,
-};
+use super::pack_file::{ActionFile, ConditionFile, ExtractFile, FieldFile, LookupFile, PackFile, SectionFile};
+use super::raw_names::{aliases, label_names, name_tree, raw_names};
 use super::targets::Targets;
 use crate::tables::GEO_COLUMNS;
 
@@ -30,11 +29,11 @@ const LOOKUP_RANK: u16 = u16::MAX;
 const SECTIONS_MAX: usize = 2_000;
 
 /// Rules of the file, for all events or of a section.
-struct RulesFile<'f> {
-    constants: &'f IndexMap<String, serde_norway::Value>,
-    fields: &'f IndexMap<String, FieldFile>,
-    templates: &'f IndexMap<String, String>,
-    extract: &'f [ExtractFile],
+pub(super) struct RulesFile<'f> {
+    pub(super) constants: &'f IndexMap<String, serde_norway::Value>,
+    pub(super) fields: &'f IndexMap<String, FieldFile>,
+    pub(super) templates: &'f IndexMap<String, String>,
+    pub(super) extract: &'f [ExtractFile],
 }
 
 impl<'f> From<&'f PackFile> for RulesFile<'f> {
@@ -189,25 +188,6 @@ fn stamps(targets: &Targets, prefix: &str) -> Stamps {
     }
 }
 
-/// Splits `src | sourceAddress`: names with the same rules.
-fn aliases(names: &str) -> impl Iterator<Item = &str> {
-    names.split('|').map(str::trim)
-}
-
-/// Replaces `#` by the numbers of a pair of fields.
-fn label_names(labels: &[LabelFile]) -> Vec<(String, String)> {
-    let mut pairs = Vec::new();
-    for label in labels {
-        for number in 1..=label.count.unwrap_or(1) {
-            let number = number.to_string();
-            for (value, name) in aliases(&label.value).zip(aliases(&label.label)) {
-                pairs.push((value.replace('#', &number), name.replace('#', &number)));
-            }
-        }
-    }
-    pairs
-}
-
 fn label_pairs(labels: &[(String, String)], fields: &NameTable) -> Vec<LabelPair> {
     let pair = |(value, label): &(String, String)| {
         Some(LabelPair {
@@ -216,68 +196,6 @@ fn label_pairs(labels: &[(String, String)], fields: &NameTable) -> Vec<LabelPair
         })
     };
     labels.iter().filter_map(pair).collect()
-}
-
-/// Raw names with their numbers; the names of aliases come after all others.
-struct RawNames {
-    names: Vec<String>,
-    numbers: Vec<u16>,
-}
-
-fn raw_names(
-    file: &PackFile,
-    common: &RulesFile<'_>,
-    sections: &[RulesFile<'_>],
-    labels: &[(String, String)],
-) -> Result<RawNames, String> {
-    let mut groups: IndexMap<String, Vec<String>> = IndexMap::new();
-    let mut add = |name: &str| {
-        let mut names = aliases(name);
-        let first = names.next().unwrap_or_default().to_owned();
-        groups.entry(first).or_default().extend(names.map(str::to_owned));
-    };
-    for rules in sections.iter().chain([common]) {
-        rules.fields.keys().for_each(|names| add(names));
-        for template in rules.templates.values() {
-            for piece in template_pieces(template)? {
-                if let Err(field) = piece {
-                    add(field);
-                }
-            }
-        }
-        rules.extract.iter().for_each(|extract| add(&extract.from));
-    }
-    file.sections
-        .iter()
-        .flat_map(|section| section.when.keys())
-        .for_each(|name| add(name));
-    for (value, label) in labels {
-        add(value);
-        add(label);
-    }
-    // A name that is an alias in another group is no group of its own.
-    let aliased: HashSet<String> = groups.values().flatten().cloned().collect();
-    groups.retain(|name, aliases| !(aliased.contains(name) && aliases.is_empty()));
-    let mut raw = RawNames {
-        names: groups.keys().cloned().collect(),
-        numbers: (0..groups.len() as u16).collect(),
-    };
-    let mut seen: HashSet<String> = raw.names.iter().cloned().collect();
-    for (number, (name, aliases)) in groups.iter().enumerate() {
-        for alias in std::iter::once(name).chain(aliases) {
-            let inside = file.objects.iter().map(|object| format!("{object}.{alias}"));
-            for alias in std::iter::once(alias.clone()).chain(inside) {
-                if seen.insert(alias.clone()) {
-                    raw.names.push(alias);
-                    raw.numbers.push(number as u16);
-                }
-            }
-        }
-    }
-    match raw.names.len() > NAMES_MAX {
-        true => Err(format!("more than {NAMES_MAX} names")),
-        false => Ok(raw),
-    }
 }
 
 fn targets(file: &PackFile, common: &RulesFile<'_>, sections: &[RulesFile<'_>]) -> Result<Targets, String> {
@@ -416,7 +334,7 @@ fn compile_rules(
 }
 
 /// Splits `"{user} from {ip}"` into literals (`Ok`) and names of fields (`Err`).
-fn template_pieces(template: &str) -> Result<Vec<Result<&str, &str>>, String> {
+pub(super) fn template_pieces(template: &str) -> Result<Vec<Result<&str, &str>>, String> {
     let mut pieces = Vec::new();
     let mut rest = template;
     while let Some((literal, after)) = rest.split_once('{') {
@@ -511,57 +429,6 @@ fn chooser(sections: &[Section]) -> Chooser {
     chooser.values = NameTable::new(&by_value.keys().collect::<Vec<_>>());
     chooser.by_value = by_value.into_values().collect();
     chooser
-}
-
-/// Puts each name at the node of each of its objects, under all the keys that may follow: `a.b.c` is found in
-/// `{"a":{"b":{"c":1}}}` as well as in `{"a.b":{"c":1}}` and `{"a.b.c":1}`.
-fn name_tree(raw: &RawNames, objects: &[String]) -> NameTree {
-    #[derive(Default)]
-    struct Building {
-        keys: IndexMap<String, (Option<u16>, Option<u16>)>,
-    }
-    let mut nodes = vec![Building::default()];
-    let mut by_path: HashMap<String, u16> = HashMap::from([(String::new(), 0)]);
-    for (name, number) in raw.names.iter().zip(&raw.numbers) {
-        let cuts: Vec<usize> = name.match_indices('.').map(|(at, _)| at).collect();
-        // Nodes of all objects around the field, the root first: the offset at which their keys begin.
-        let mut starts = vec![(0usize, 0u16)];
-        for cut in &cuts {
-            let path = name[..*cut].to_owned();
-            let node = *by_path.entry(path).or_insert_with(|| {
-                nodes.push(Building::default());
-                (nodes.len() - 1) as u16
-            });
-            for (start, outer) in &starts {
-                let key = &name[*start..*cut];
-                nodes[usize::from(*outer)].keys.entry(key.to_owned()).or_default().1 = Some(node);
-            }
-            starts.push((cut + 1, node));
-        }
-        for (start, outer) in &starts {
-            let entry = nodes[usize::from(*outer)]
-                .keys
-                .entry(name[*start..].to_owned())
-                .or_default();
-            entry.0 = entry.0.or(Some(*number));
-        }
-    }
-    let unnamed: HashSet<u16> = objects
-        .iter()
-        .filter_map(|object| by_path.get(object))
-        .copied()
-        .collect();
-    NameTree {
-        nodes: nodes
-            .into_iter()
-            .enumerate()
-            .map(|(number, node)| NameNode {
-                is_unnamed: unnamed.contains(&(number as u16)),
-                keys: NameTable::new(&node.keys.keys().collect::<Vec<_>>()),
-                entries: node.keys.values().copied().collect(),
-            })
-            .collect(),
-    }
 }
 
 /// Actions of one pack, collected while its rules are compiled.

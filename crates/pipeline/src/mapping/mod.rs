@@ -21,15 +21,19 @@ mod lines;
 mod lookup;
 mod mapper;
 mod names;
+mod numbers;
 mod pack;
 mod pack_file;
 mod packs;
 mod print;
 mod raw_fields;
+mod raw_names;
 mod scan;
 mod targets;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_of_records;
 mod unmapped;
 
 pub use ecs::{DEFAULT_VIEW, Field, Kind};
