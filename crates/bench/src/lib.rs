@@ -11,6 +11,7 @@ mod frozen;
 mod layout;
 mod markdown_table;
 mod page;
+mod pipeline;
 mod reading;
 mod report;
 mod start;
@@ -33,6 +34,8 @@ enum BenchCommand {
     Discover(Box<discover::DiscoverArgs>),
     /// Query the same events hot, cold and frozen on a remote object store, and count the fetched bytes
     Frozen(Box<frozen::FrozenArgs>),
+    /// Measure the CPU time of parsing, mapping and look-ups of the event pipeline, without indexing
+    Pipeline(pipeline::PipelineArgs),
     /// Measure the time from the start of firn on existing data to its first response
     Start(start::StartArgs),
 }
@@ -44,6 +47,7 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<std::process::ExitCode> {
         BenchCommand::Layout(args) => layout::run(args),
         BenchCommand::Discover(args) => discover::run(args),
         BenchCommand::Frozen(args) => frozen::run(args),
+        BenchCommand::Pipeline(args) => pipeline::run(args),
         BenchCommand::Start(args) => start::run(args),
     }
 }

@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use firn_tools::{generate, ingest, layout};
 
 use crate::settings::{SettingsError, markdown};
-use crate::{catalog, demo, keystore, serve};
+use crate::{catalog, demo, keystore, pipeline, serve};
 
 /// `EX_CONFIG` of sysexits.h.
 const EXIT_CONFIG: u8 = 78;
@@ -37,6 +37,8 @@ enum Command {
     Generate(generate::GenerateArgs),
     /// Compare servers
     Bench(firn_bench::BenchArgs),
+    /// Map records of a source onto common fields
+    Pipeline(pipeline::PipelineArgs),
     /// Manage secrets that settings files should not contain
     Keystore(keystore::KeystoreArgs),
     /// Rebuild the catalog of a data folder
@@ -70,6 +72,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Ingest(args) => ingest::run(&args),
         Command::Generate(args) => generate::run(args).map(|()| ExitCode::SUCCESS),
         Command::Bench(args) => firn_bench::run(&args),
+        Command::Pipeline(args) => pipeline::run(&args),
         Command::Keystore(args) => keystore::run(&args),
         Command::Catalog(args) => catalog::run(&args),
         Command::Layout(args) => layout::run(&args),

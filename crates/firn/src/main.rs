@@ -18,6 +18,7 @@ mod keystore;
 mod lifecycle;
 mod logging;
 mod metrics;
+mod pipeline;
 mod records;
 mod repositories;
 mod scheduling;

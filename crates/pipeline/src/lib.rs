@@ -9,5 +9,7 @@
 //! events.
 
 pub mod event;
+pub mod mapping;
 pub mod parsers;
 pub mod processors;
+pub mod tables;
