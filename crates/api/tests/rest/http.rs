@@ -97,7 +97,7 @@ async fn refuses_what_is_not_there() {
             "PUT",
             "/i/_doc/1?pipeline=p",
             "{}",
-            "400 illegal_argument_exception: pipeline with id [p] does not exist: ingest pipelines are not implemented by firn",
+            "400 illegal_argument_exception: pipeline with id [p] does not exist",
         ),
     ];
     for (method, uri, body, expected) in cases {
