@@ -14,6 +14,7 @@ mod clock;
 mod console;
 mod demo;
 mod file_modes;
+mod geoip;
 mod keystore;
 mod lifecycle;
 mod logging;

@@ -28,7 +28,7 @@ use crate::settings::address::Protection;
 use crate::settings::{FloodStage, ServeSettings, markdown};
 use crate::settings_args::SettingsArgs;
 use crate::tls::TlsFiles;
-use crate::{allocator, console, file_modes, lifecycle, metrics, records, scheduling, security, shared_cache};
+use crate::{allocator, console, file_modes, geoip, lifecycle, metrics, records, scheduling, security, shared_cache};
 
 /// An interrupt sooner after the first one counts as the same.
 const SECOND_INTERRUPT_AFTER: Duration = Duration::from_millis(300);
@@ -123,6 +123,7 @@ pub(crate) fn serve(
         let config = ApiConfig {
             tls: tls.clone(),
             security,
+            ingest_tables: geoip::load(settings),
             recorder: records.recorder(),
             extra_metrics: Some(Arc::new(move |text| {
                 metrics::write_process(text);

@@ -7,6 +7,7 @@ use std::time::Duration;
 use firn_auth::Control;
 use firn_engine::Error;
 use firn_lifecycle::slm::Slm;
+use firn_pipeline::processors::{NoTables, Tables};
 use serde_json::{Map, Value};
 
 use crate::state::console_assets::Assets;
@@ -79,6 +80,8 @@ pub struct ApiConfig {
     pub random: FillRandom,
     /// Threads that run ingest pipelines.
     pub ingest_threads: usize,
+    /// Look-up tables of ingest pipelines.
+    pub ingest_tables: Arc<dyn Tables + Send>,
     /// Limits of `_async_search`.
     pub async_searches: AsyncSearchLimits,
     /// Limits of `_firn/discover`, and its defaults.
@@ -215,6 +218,7 @@ impl ApiConfig {
             now_ms,
             random,
             ingest_threads: 2,
+            ingest_tables: Arc::new(NoTables),
             async_searches: AsyncSearchLimits::default(),
             discover: DiscoverLimits::default(),
             security: Security::Off(None),

@@ -108,6 +108,13 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         help: "Folder of the cache that all indices mounted as `shared_cache` share.",
     },
     Definition {
+        name: "path.geoip",
+        section: PATHS,
+        kind: Kind::Path,
+        default: Derived("none"),
+        help: "Folder of MaxMind databases (`*.mmdb`) for the ingest processor `geoip`, which names one by `database_file`. Changed files are loaded within a minute. Only in firn.",
+    },
+    Definition {
         name: "path.repo",
         section: PATHS,
         kind: Kind::Paths,

@@ -4,11 +4,13 @@
 //! the events that follow. The version is stamped on each event, so that a replay with the same versions gives the same bytes.
 
 mod error;
+mod geo_databases;
 mod geoip;
 mod handle;
 mod key_value;
 
 pub use error::TableError;
+pub use geo_databases::GeoDatabases;
 pub use geoip::{GEO_COLUMNS, GeoColumn, GeoTable};
 pub(crate) use handle::Version;
 pub use handle::{Refresh, TableHandle, TableSource, TableStatus, Tables};

@@ -200,6 +200,7 @@ impl Request {
         let clock = || started.elapsed().as_nanos() as u64;
         let mut context = Context::new(self.now_ms);
         context.pipelines = &*self.compiled;
+        context.tables = &*self.edge.config.ingest_tables;
         context.caller = Some(&self.caller);
         context.clock = Some(&clock);
         executed.push(id.to_owned());

@@ -8,7 +8,6 @@ use serde_json::{Map, Value, json};
 
 use crate::endpoints::call::Call;
 use crate::state::edge::Edge;
-use crate::state::ingest::CompiledPipelines;
 use crate::wire::error::ApiError;
 use crate::wire::reply::Reply;
 
@@ -28,26 +27,24 @@ pub(crate) async fn simulate(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiEr
     };
     let documents = documents(&mut body)?;
     let now_ms = edge.now_ms();
-    let work = move |_: &dyn Fn() -> bool| run(&pipeline, documents, &compiled, now_ms, is_verbose);
+    let tables = Arc::clone(&edge.config.ingest_tables);
+    let work = move |_: &dyn Fn() -> bool| {
+        let mut context = Context::new(now_ms);
+        context.pipelines = &*compiled;
+        context.tables = &*tables;
+        run(&pipeline, documents, &context, is_verbose)
+    };
     let mut results = edge.ingest.run(&call.ctx, vec![work]).await?;
     Ok(Reply::ok(&json!({"docs": results.pop().unwrap_or_default()})))
 }
 
-fn run(
-    pipeline: &Pipeline,
-    documents: Vec<Document>,
-    compiled: &CompiledPipelines,
-    now_ms: i64,
-    is_verbose: bool,
-) -> Vec<Value> {
-    let mut context = Context::new(now_ms);
-    context.pipelines = compiled;
+fn run(pipeline: &Pipeline, documents: Vec<Document>, context: &Context<'_>, is_verbose: bool) -> Vec<Value> {
     let each = documents.into_iter().map(|mut document| {
         if is_verbose {
-            let (steps, _) = pipeline.run_verbose(&mut document, &context);
+            let (steps, _) = pipeline.run_verbose(&mut document, context);
             print_verbose(&steps)
         } else {
-            let (_, result) = pipeline.run_verbose(&mut document, &context);
+            let (_, result) = pipeline.run_verbose(&mut document, context);
             print_result(&document, &result)
         }
     });
