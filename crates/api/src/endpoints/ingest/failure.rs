@@ -1,8 +1,25 @@
-//! Conversion of a processor's failure to an error.
+//! Conversion of failures of pipelines to errors with Elasticsearch's types.
 
 use firn_engine::{Error, ErrorKind};
 use firn_pipeline::processors::Failure;
 use serde_json::Map;
+
+/// Gives the error of a malformed pipeline or simulation Elasticsearch's type.
+pub(super) fn malformed(error: Error) -> Error {
+    let error_type = match error.kind() {
+        ErrorKind::Parsing => "parse_exception",
+        ErrorKind::Script => "script_exception",
+        _ => return error,
+    };
+    let mut details = Map::new();
+    details.insert("type".to_owned(), error_type.into());
+    details.extend(error.details().cloned().unwrap_or_default());
+    let malformed = Error::new(ErrorKind::IllegalArgument, error.reason()).with_details(details);
+    match error.cause() {
+        Some(cause) => malformed.caused_by(cause.clone()),
+        None => malformed,
+    }
+}
 
 /// Converts a failure of a document to the error of its write. The error has Elasticsearch's type: that of the exception
 /// that its processor throws.

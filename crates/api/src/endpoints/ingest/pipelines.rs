@@ -9,6 +9,7 @@ use firn_pipeline::processors::{PROCESSORS, Pipeline};
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
+use super::failure;
 use crate::endpoints::call::Call;
 use crate::state::edge::Edge;
 use crate::wire::error::ApiError;
@@ -26,7 +27,7 @@ pub(crate) async fn put(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
     };
     let id = call.capture("id").to_owned();
     let if_version = call.params.number("if_version")?;
-    Pipeline::parse(&id, &body)?;
+    Pipeline::parse(&id, &body).map_err(failure::malformed)?;
     let command = IngestCommand::PutPipeline { id, body, if_version };
     edge.engine.execute(&call.ctx, Command::Ingest(command)).await?;
     Ok(Reply::acknowledged())

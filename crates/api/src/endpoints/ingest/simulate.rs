@@ -6,6 +6,7 @@ use firn_engine::{Error, ErrorKind, RequestContext, Result};
 use firn_pipeline::processors::{Context, Document, Pipeline, print_result, print_verbose};
 use serde_json::{Map, Value, json};
 
+use super::failure;
 use crate::endpoints::call::Call;
 use crate::state::edge::Edge;
 use crate::wire::error::ApiError;
@@ -23,9 +24,9 @@ pub(crate) async fn simulate(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiEr
     let compiled = edge.ingest.compiled(&metadata.ingest);
     let pipeline = match call.captured("id") {
         Some(id) => Arc::clone(compiled.require(id)?),
-        None => Arc::new(Pipeline::parse("_simulate_pipeline", &inline_pipeline(&mut body)?)?),
+        None => Arc::new(parse_inline(&mut body).map_err(failure::malformed)?),
     };
-    let documents = documents(&mut body)?;
+    let documents = documents(&mut body).map_err(failure::malformed)?;
     let now_ms = edge.now_ms();
     let tables = Arc::clone(&edge.config.ingest_tables);
     let work = move |_: &dyn Fn() -> bool| {
@@ -49,6 +50,10 @@ fn run(pipeline: &Pipeline, documents: Vec<Document>, context: &Context<'_>, is_
         }
     });
     each.collect()
+}
+
+fn parse_inline(body: &mut Map<String, Value>) -> Result<Pipeline> {
+    Pipeline::parse("_simulate_pipeline", &inline_pipeline(body)?)
 }
 
 fn inline_pipeline(body: &mut Map<String, Value>) -> Result<Map<String, Value>> {
