@@ -264,11 +264,13 @@ fn unknown_things_are_refused_by_name() {
         "mapper_parsing_exception",
         "picture",
     );
+    let bulk = b"{\"index\":{}}\n{}\n";
     let answer = client
-        .send("POST", "/there/_bulk?pipeline=p", Some("application/x-ndjson"), b"{}\n")
+        .send("POST", "/there/_bulk?pipeline=p", Some("application/x-ndjson"), bulk)
         .unwrap();
-    assert_eq!(answer.status, 400, "{}", answer.text());
-    assert!(answer.text().contains("pipeline"), "{}", answer.text());
+    let item = &answer.json()["items"][0]["index"];
+    assert_eq!(item["status"], 400, "{}", answer.text());
+    assert_eq!(item["error"]["reason"], "pipeline with id [p] does not exist");
     let answer = client.send("POST", "/there/_doc", Some("text/plain"), b"{}").unwrap();
     assert!(matches!(answer.status, 406 | 415), "{}", answer.text());
     for path in [
