@@ -106,15 +106,15 @@ impl Request {
         if requested.iter().flatten().any(|id| is_pipeline(id)) {
             return true;
         }
-        // Runs of items share a target.
-        let mut last: Option<&str> = None;
+        // Runs of items share a target. An item that names no pipeline follows its target also beside items that name one.
+        let mut last: Option<(&str, bool)> = None;
         items.iter().enumerate().any(|(at, item)| {
-            if last == Some(&item.index) {
+            let replaced = requested.get(at).is_some_and(Option::is_some);
+            if last == Some((&item.index, replaced)) {
                 return false;
             }
-            last = Some(&item.index);
+            last = Some((&item.index, replaced));
             let target = self.target(&item.index);
-            let replaced = requested.get(at).is_some_and(Option::is_some);
             target.last.is_some() || (target.default.is_some() && !replaced)
         })
     }
