@@ -23,6 +23,9 @@ build: setup ## build the release binary with the embedded console
 run: ## build and start firn on 127.0.0.1:9200 with demo events; EVENTS=FILE indexes that file instead
 	@scripts/run.sh "$(DATA)" "$(EVENTS)" $(RUN_FLAGS)
 
+# The default is a share of the disk, and the disk of a machine that runs tests may be nearly full.
+unit e2e clients browser: export FIRN_CLUSTER_ROUTING_ALLOCATION_DISK_WATERMARK_FLOOD_STAGE = 100mb
+
 test: setup-test console-dist check unit e2e clients browser ## everything: format, lints, licences, unit, property, end-to-end, crash and browser tests
 
 test-peers: ## the REST scenarios against a real OpenSearch: OPENSEARCH_URL, or one that OPENSEARCH_ENGINE_SH starts

@@ -92,7 +92,9 @@ def is_open(port):
 def running(folder, settings=None, environment=None):
     port = free_port()
     binary = os.path.abspath(os.environ["FIRN_BINARY"])
-    settings = {"http.port": port, "path.data": folder / "data", **(settings or {})}
+    # The default is a share of the disk, and the disk of a machine that runs tests may be nearly full.
+    flood_stage = {"cluster.routing.allocation.disk.watermark.flood_stage": "100mb"}
+    settings = {"http.port": port, "path.data": folder / "data", **flood_stage, **(settings or {})}
     arguments = [part for name, value in settings.items() for part in ("-E", f"{name}={value}")]
     with open(folder / "firn.log", "wb") as log:
         process = subprocess.Popen(

@@ -48,7 +48,12 @@ export class Firn {
   async go(): Promise<void> {
     const ready = join(this.folder, 'ready');
     rmSync(ready, { force: true });
-    const settings: Record<string, string> = { 'path.repo': this.repositories, ...this.options.settings };
+    const settings: Record<string, string> = {
+      'path.repo': this.repositories,
+      // The default is a share of the disk, and the disk of a machine that runs tests may be nearly full.
+      'cluster.routing.allocation.disk.watermark.flood_stage': '100mb',
+      ...this.options.settings,
+    };
     if (this.options.security) {
       const file = join(this.folder, 'password');
       writeFileSync(file, `${OPERATOR.password}\n`, { mode: 0o600 });

@@ -56,7 +56,8 @@ fn fill(client: &Client, index: &str, count: usize) {
         let answer = client
             .bulk(&format!("/{index}/_bulk?refresh=true"), lines.as_bytes())
             .unwrap();
-        assert_eq!((answer.status, &answer.json()["errors"]), (200, &json!(false)));
+        let (errors, first) = (&answer.json()["errors"], &answer.json()["items"][0]);
+        assert_eq!((answer.status, errors), (200, &json!(false)), "{first}");
     }
 }
 

@@ -10,6 +10,10 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::Client;
 
+/// Free space that stops writes. The default is a share of the disk, and the disk of a machine that runs tests may be
+/// nearly full. A setting of [`NodeOptions`] overrides the variable.
+const FLOOD_STAGE: &str = "FIRN_CLUSTER_ROUTING_ALLOCATION_DISK_WATERMARK_FLOOD_STAGE";
+
 /// Start options of a node.
 #[derive(Debug, Clone, Default)]
 pub struct NodeOptions {
@@ -69,7 +73,7 @@ impl Node {
         let log = folder.join("firn.log");
         let log_file = std::fs::OpenOptions::new().create(true).append(true).open(&log)?;
         let mut command = Command::new(binary);
-        command.arg("serve");
+        command.arg("serve").env(FLOOD_STAGE, "100mb");
         let own = [
             ("http.port".to_owned(), port.to_string()),
             ("path.data".to_owned(), folder.join("data").display().to_string()),
