@@ -12,4 +12,6 @@ pub mod event;
 pub mod mapping;
 pub mod parsers;
 pub mod processors;
+pub mod runner;
+pub mod sources;
 pub mod tables;

@@ -1,0 +1,66 @@
+//! Sources: where events come from, in batches, with their positions.
+//!
+//! A source that can read its events again (a Kafka partition, a file) numbers them: an event's offset in its partition never
+//! changes. After a restart it continues where the engine's record of stored events ends, and an event that it delivers twice
+//! is stored once. A source that cannot (a socket) delivers batches without a partition.
+
+mod channel;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use firn_model::Result;
+use tokio::sync::oneshot;
+
+pub use channel::{SendRefused, SourceCounters, SourceOutput};
+pub(crate) use channel::{Received, channel};
+
+/// One event as the source has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceEvent {
+    /// The record.
+    pub bytes: Bytes,
+    /// Offset in the partition; 0 if the batch has no partition.
+    pub offset: u64,
+    /// Time of arrival, nanoseconds since the epoch.
+    pub received_ns: i64,
+}
+
+/// Events of one partition in the order of their offsets.
+#[derive(Debug)]
+pub struct Batch {
+    /// `None`: the source cannot read the events again.
+    pub partition: Option<Arc<str>>,
+    /// Ascending offsets. Offsets may be missing: a source may skip records that are no events.
+    pub events: Vec<SourceEvent>,
+    /// Last offset that the batch covers; at least that of the last event.
+    pub last_offset: u64,
+    /// Whether a failure that may pass (a full disk, a full queue) is tried again until it has passed. Otherwise the failure
+    /// is reported, and the sender of the events decides.
+    pub retries: bool,
+    /// Receives the outcome once every event is stored as durably as its index demands, or is in the dead letters.
+    pub done: Option<oneshot::Sender<Result<BatchOutcome>>>,
+}
+
+/// What became of a batch: `read = indexed + filtered + dead_lettered`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BatchOutcome {
+    /// Events of the batch.
+    pub read: u64,
+    /// Events that are stored in their index.
+    pub indexed: u64,
+    /// Events that the pipeline drops on purpose.
+    pub filtered: u64,
+    /// Events that are stored as dead letters.
+    pub dead_lettered: u64,
+}
+
+/// A source of events. It runs until its output is stopped.
+#[async_trait]
+pub trait Source: Send {
+    /// Reads events and sends them to `output`. Returns when [`SourceOutput::stopped`] resolves; an error means that the
+    /// source cannot run (an address in use, a topic that is refused), and is shown to operators. The runner starts it again
+    /// after a pause.
+    async fn run(self: Box<Self>, output: SourceOutput) -> Result<()>;
+}
