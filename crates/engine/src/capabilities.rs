@@ -44,11 +44,13 @@ pub enum Capability {
     Tiers,
     /// Index folders that the catalog does not know ([`crate::Engine::quarantine`]).
     Quarantine,
+    /// Stores bulks with an [`Origin`](crate::origin::Origin) exactly once, and tells the positions of sources.
+    SourcePositions,
 }
 
 impl Capability {
     /// All capabilities, in the order of their declaration.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::SearchCost,
         Self::SearchProgress,
         Self::FieldUsage,
@@ -65,6 +67,7 @@ impl Capability {
         Self::Mounts,
         Self::Tiers,
         Self::Quarantine,
+        Self::SourcePositions,
     ];
 
     /// Returns the name in errors and answers.
@@ -86,6 +89,7 @@ impl Capability {
             Self::Mounts => "mounts",
             Self::Tiers => "tiers",
             Self::Quarantine => "quarantine",
+            Self::SourcePositions => "source_positions",
         }
     }
 
@@ -108,6 +112,7 @@ impl Capability {
             Self::Mounts => "mount snapshots",
             Self::Tiers => "tell its devices, or the moves of shards between them",
             Self::Quarantine => "list or adopt quarantined index folders",
+            Self::SourcePositions => "store the events of a source exactly once",
         }
     }
 

@@ -7,6 +7,8 @@ use firn_model::Error;
 use firn_query::source::SourceFilter;
 use serde_json::Value;
 
+use crate::origin::Origin;
+
 /// When a write becomes searchable, relative to its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Refresh {
@@ -28,6 +30,9 @@ pub struct BulkRequest {
     pub refresh: Refresh,
     /// How long to wait for missing indices to be created and for space in the write queue.
     pub timeout: Option<Duration>,
+    /// Place of the items in a source; with it the bulk is stored exactly once. Refused by an engine that lacks
+    /// [`Capability::SourcePositions`](crate::Capability::SourcePositions).
+    pub origin: Option<Origin>,
 }
 
 /// One operation of a bulk request.

@@ -16,6 +16,7 @@ pub mod document;
 pub mod fair_semaphore;
 pub mod fields;
 pub mod mounts;
+pub mod origin;
 pub mod progress;
 pub mod quarantine;
 pub mod recovery;

@@ -8,6 +8,7 @@
 //! This crate opens no socket of a search engine, serves no HTTP and knows neither Tantivy nor the engine that stores the
 //! events.
 
+pub mod definition;
 pub mod event;
 pub mod mapping;
 pub mod parsers;

@@ -163,6 +163,7 @@ async fn write_expecting(
         items,
         refresh: refresh_param(params)?.unwrap_or(Refresh::No),
         timeout: params.duration("timeout")?,
+        origin: None,
     };
     let mut response = edge.write(&call.ctx, call.body.len() as u64, request).await?;
     edge.metrics.bulk(&response);

@@ -22,6 +22,7 @@ use firn_engine::document::{
 };
 use firn_engine::fields::{FieldsInUse, FieldsInUseRequest};
 use firn_engine::mounts::SearchableSnapshots;
+use firn_engine::origin::SourcePosition;
 use firn_engine::quarantine::QuarantinedFolders;
 use firn_engine::recovery::ShardRecovery;
 use firn_engine::snapshot::{SnapshotErasure, SnapshotVerification, Snapshots};
@@ -608,6 +609,10 @@ impl Engine for Fake {
                 }
             })
             .collect())
+    }
+
+    async fn source_positions(&self, _: &RequestContext, _: &str) -> Result<Knowledge<Vec<SourcePosition>>> {
+        Ok(Knowledge::Known(Vec::new()))
     }
 
     async fn tenant_usage(&self, _: &RequestContext) -> Result<Knowledge<Vec<TenantUsage>>> {

@@ -57,6 +57,7 @@ use firn_engine::cost::SearchCost;
 use firn_engine::document::{BulkRequest, BulkResponse, GetRequest, GetResult};
 use firn_engine::fields::{FieldsInUse, FieldsInUseRequest};
 use firn_engine::mounts::SearchableSnapshots;
+use firn_engine::origin::SourcePosition;
 use firn_engine::quarantine::QuarantinedFolders;
 use firn_engine::recovery::ShardRecovery;
 use firn_engine::snapshot::{SnapshotErasure, SnapshotVerification, Snapshots};
@@ -393,6 +394,11 @@ impl Engine for Embedded {
 
     async fn node_stats(&self, _ctx: &RequestContext) -> Result<NodeStats> {
         Ok(self.services.node_stats())
+    }
+
+    async fn source_positions(&self, ctx: &RequestContext, source: &str) -> Result<Knowledge<Vec<SourcePosition>>> {
+        let positions = self.services.positions.of_source(ctx, source).await?;
+        Ok(Knowledge::Known(positions))
     }
 
     async fn tenant_usage(&self, ctx: &RequestContext) -> Result<Knowledge<Vec<TenantUsage>>> {

@@ -40,6 +40,7 @@ impl Tenant<'_> {
             items,
             refresh: Refresh::Now,
             timeout: None,
+            origin: None,
         };
         self.node
             .run(self.node.disclosed().bulk(&self.ctx, request))

@@ -156,6 +156,7 @@ impl Node {
             items,
             refresh,
             timeout: None,
+            origin: None,
         };
         self.run(self.engine.bulk(&ctx(), request)).unwrap().items
     }

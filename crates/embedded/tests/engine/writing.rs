@@ -184,6 +184,7 @@ fn refresh_decides_when_a_write_can_be_found() {
             items: vec![index("logs", "b", json!({"n": 2}))],
             refresh: Refresh::WaitFor,
             timeout: None,
+            origin: None,
         };
         runtime.block_on(engine.bulk(&ctx(), request)).unwrap()
     });

@@ -80,6 +80,7 @@ impl Run<'_> {
             items: items.iter().map(|item| item.item.clone()).collect(),
             refresh: Refresh::No,
             timeout: None,
+            origin: None,
         };
         let response = self.node().run(self.node().engine.bulk(&ctx(), request));
         let results: Vec<std::result::Result<(), ErrorKind>> = match &response {

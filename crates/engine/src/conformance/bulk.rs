@@ -159,6 +159,7 @@ pub(super) async fn a_refresh_makes_writes_searchable(subject: &Subject) -> Verd
         items: vec![index(&logs, id, json!({}))],
         refresh,
         timeout: None,
+        origin: None,
     };
     let engine = subject.engine();
     engine.bulk(&operator(), write("a", Refresh::No)).await?;

@@ -107,6 +107,7 @@ impl Subject {
             items,
             refresh: Refresh::Now,
             timeout: None,
+            origin: None,
         };
         let response = self.engine.bulk(ctx, request).await?;
         same("responses of a bulk", response.items.len(), count)?;

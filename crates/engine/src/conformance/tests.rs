@@ -21,6 +21,7 @@ use crate::cost::SearchCost;
 use crate::document::{BulkRequest, BulkResponse, GetRequest, GetResult};
 use crate::fields::{FieldsInUse, FieldsInUseRequest};
 use crate::mounts::SearchableSnapshots;
+use crate::origin::SourcePosition;
 use crate::quarantine::QuarantinedFolders;
 use crate::recovery::ShardRecovery;
 use crate::snapshot::{SnapshotErasure, SnapshotVerification, Snapshots};
@@ -228,6 +229,10 @@ impl Engine for Refusing {
 
     async fn node_stats(&self, _: &RequestContext) -> Result<NodeStats> {
         refusal()
+    }
+
+    async fn source_positions(&self, _: &RequestContext, _: &str) -> Result<Knowledge<Vec<SourcePosition>>> {
+        self.unknown(Capability::SourcePositions)
     }
 
     async fn tenant_usage(&self, _: &RequestContext) -> Result<Knowledge<Vec<TenantUsage>>> {

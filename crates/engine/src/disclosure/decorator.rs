@@ -22,6 +22,7 @@ use crate::cost::SearchCost;
 use crate::document::{BulkRequest, BulkResponse, GetRequest, GetResult};
 use crate::fields::{FieldsInUse, FieldsInUseRequest};
 use crate::mounts::{MountSnapshot, Mounted, MountedShardStats, SearchableSnapshots, SharedCacheStats};
+use crate::origin::SourcePosition;
 use crate::quarantine::{QuarantinedFolder, QuarantinedFolders};
 use crate::recovery::ShardRecovery;
 use crate::snapshot::{SnapshotErasure, SnapshotVerification, Snapshots};
@@ -233,6 +234,11 @@ impl Engine for Disclosed {
 
     async fn node_stats(&self, ctx: &RequestContext) -> Result<NodeStats> {
         self.engine.node_stats(ctx).await.disclosed(ctx)
+    }
+
+    async fn source_positions(&self, ctx: &RequestContext, source: &str) -> Result<Knowledge<Vec<SourcePosition>>> {
+        let positions = self.engine.source_positions(ctx, source).await.disclosed(ctx)?;
+        Ok(positions.map(|positions| rules::disclose_positions(&ctx.scope, positions)))
     }
 
     async fn tenant_usage(&self, ctx: &RequestContext) -> Result<Knowledge<Vec<TenantUsage>>> {

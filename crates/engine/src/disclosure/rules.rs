@@ -4,6 +4,7 @@
 
 use firn_model::names::known_as;
 
+use crate::origin::SourcePosition;
 use crate::admin::{IndexStats, ShardStats};
 use crate::tiers::ShardMove;
 use crate::{Error, ErrorKind, RequestContext, Scope, TenantUsage};
@@ -96,6 +97,14 @@ pub fn disclose_usage(scope: &Scope, mut usage: Vec<TenantUsage>) -> Vec<TenantU
         usage.retain(|usage| *usage.tenant == *tenant.as_str());
     }
     usage
+}
+
+/// Returns the positions of a source; none for a tenant, because a source may carry the events of others.
+pub fn disclose_positions(scope: &Scope, positions: Vec<SourcePosition>) -> Vec<SourcePosition> {
+    match scope.tenant_id() {
+        Some(_) => Vec::new(),
+        None => positions,
+    }
 }
 
 /// Returns the moves of shards; none for a tenant, because a shard moves for all tenants together.

@@ -243,6 +243,7 @@ impl Writer {
             items: batch.iter().map(item).collect(),
             refresh: Refresh::No,
             timeout: None,
+            origin: None,
         };
         let response = self.engine.bulk(&ctx, request).await?;
         let mut again = Vec::new();

@@ -162,6 +162,7 @@ impl Run {
             items,
             refresh: Refresh::No,
             timeout: self.asked.timeout,
+            origin: None,
         };
         let bulk = || async { Ok(self.edge.engine.bulk(&self.ctx, request.clone()).await?) };
         let response: BulkResponse = self.patiently(bulk, |counts| counts.bulk_retries += 1).await?;

@@ -19,6 +19,7 @@ use crate::cost::SearchCost;
 use crate::document::{BulkItemResponse, BulkRequest, BulkResponse, GetRequest, GetResult};
 use crate::fields::{FieldsInUse, FieldsInUseRequest};
 use crate::mounts::{MountSnapshot, Mounted, MountedShardStats, SearchableSnapshots, SharedCacheStats};
+use crate::origin::{SourcePosition, SourceTotals};
 use crate::quarantine::{QuarantinedFolder, QuarantinedFolders};
 use crate::recovery::ShardRecovery;
 use crate::snapshot::{SnapshotErasure, SnapshotVerification, Snapshots};
@@ -244,6 +245,15 @@ impl Engine for Leaking {
 
     async fn node_stats(&self, _: &RequestContext) -> Result<NodeStats> {
         self.answer(NodeStats::default())
+    }
+
+    async fn source_positions(&self, _: &RequestContext, _: &str) -> Result<Knowledge<Vec<SourcePosition>>> {
+        self.known(vec![SourcePosition {
+            partition: SECRET.to_owned(),
+            resume_offset: SECRET_COUNT,
+            complete_offset: None,
+            totals: SourceTotals::default(),
+        }])
     }
 
     async fn tenant_usage(&self, _: &RequestContext) -> Result<Knowledge<Vec<TenantUsage>>> {

@@ -76,6 +76,7 @@ fn operations() -> impl IntoIterator<Item = Operation> {
         "stats" leaks engine.stats(ctx, target());
         "recoveries" clean engine.recoveries(ctx, target());
         "node_stats" clean engine.node_stats(ctx);
+        "source_positions" leaks engine.source_positions(ctx, "source");
         "tenant_usage" leaks engine.tenant_usage(ctx);
         "analyze" clean engine.analyze(ctx, AnalyzeRequest { analyzer: Analyzer::Standard, text: Vec::new() });
         "mount_snapshot" clean engine.mounts().unwrap().mount_snapshot(ctx, mount());
@@ -108,6 +109,7 @@ fn bulk() -> BulkRequest {
         items: Vec::new(),
         refresh: Refresh::No,
         timeout: None,
+        origin: None,
     }
 }
 

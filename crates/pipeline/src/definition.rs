@@ -1,0 +1,130 @@
+//! Definition of an event pipeline: the body of `PUT /_firn/pipelines/ID`.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use firn_model::tenant::TenantId;
+use firn_model::{Error, Result};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// Definition of a pipeline. Unknown members are refused.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Definition {
+    /// For readers.
+    #[serde(default)]
+    pub description: String,
+    /// A disabled pipeline does not run, and keeps its positions.
+    #[serde(default = "yes")]
+    pub enabled: bool,
+    /// Where events come from.
+    pub source: SourceDefinition,
+    /// Name of the pack that maps the records; `None`: each record is a JSON object, which is stored as it is.
+    #[serde(default)]
+    pub pack: Option<String>,
+    /// Files of enrichment tables, by the names that the pack uses.
+    #[serde(default)]
+    pub tables: BTreeMap<String, PathBuf>,
+    /// Data stream or index of the events.
+    pub index: String,
+    /// Tenant of the events; `None`: the tenant field of each event decides.
+    #[serde(default)]
+    pub tenant: Option<String>,
+    /// Whether each event keeps its record in `event.original`.
+    #[serde(default = "yes")]
+    pub keep_original: bool,
+    /// Data stream of the records that cannot be parsed or indexed.
+    #[serde(default = "dead_letters")]
+    pub dead_letter_index: String,
+}
+
+/// Source of a definition.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum SourceDefinition {
+    /// Requests to `POST /_firn/pipelines/ID/_events` and to the endpoints of shippers.
+    Http {},
+    /// Syslog and anything else that comes as lines or datagrams.
+    Syslog {
+        /// Address of a UDP socket.
+        #[serde(default)]
+        udp: Option<SocketAddr>,
+        /// Address of a TCP listener.
+        #[serde(default)]
+        tcp: Option<SocketAddr>,
+        /// TLS listener.
+        #[serde(default)]
+        tls: Option<TlsDefinition>,
+    },
+    /// Files that are followed.
+    File {
+        /// Paths with wildcards.
+        paths: Vec<String>,
+    },
+    /// Topics of a Kafka cluster.
+    Kafka {
+        /// Names of topics.
+        topics: Vec<String>,
+        /// Settings of the client by librdkafka's names.
+        #[serde(default)]
+        settings: BTreeMap<String, String>,
+    },
+}
+
+/// TLS listener of a definition.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsDefinition {
+    /// Address of the listener.
+    pub address: SocketAddr,
+    /// File of the certificate chain (PEM).
+    pub certificate: PathBuf,
+    /// File of the private key (PEM).
+    pub key: PathBuf,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn dead_letters() -> String {
+    "dead-letters".to_owned()
+}
+
+impl Definition {
+    /// Reads a definition.
+    ///
+    /// # Errors
+    /// [`firn_model::ErrorKind::IllegalArgument`] names the member that is missing, unknown or has an invalid value.
+    pub fn parse(id: &str, body: &Map<String, Value>) -> Result<Self> {
+        let refuse = |reason: String| Error::illegal_argument(format!("pipeline [{id}]: {reason}"));
+        let definition: Self =
+            serde_json::from_value(Value::Object(body.clone())).map_err(|error| refuse(error.to_string()))?;
+        for (member, name) in [("index", &definition.index), ("dead_letter_index", &definition.dead_letter_index)] {
+            if name.is_empty() || name.contains(['*', ',']) {
+                return Err(refuse(format!("[{member}] must name one index or data stream, not [{name}]")));
+            }
+        }
+        match &definition.source {
+            SourceDefinition::Syslog { udp: None, tcp: None, tls: None } => {
+                return Err(refuse("a [syslog] source needs [udp], [tcp] or [tls]".to_owned()));
+            }
+            SourceDefinition::File { paths } if paths.is_empty() => {
+                return Err(refuse("a [file] source needs [paths]".to_owned()));
+            }
+            SourceDefinition::Kafka { topics, .. } if topics.is_empty() => {
+                return Err(refuse("a [kafka] source needs [topics]".to_owned()));
+            }
+            _ => {}
+        }
+        definition.tenant_id().map_err(|error| refuse(error.reason().to_owned()))?;
+        Ok(definition)
+    }
+
+    /// Returns the tenant of the events.
+    pub fn tenant_id(&self) -> Result<Option<TenantId>> {
+        self.tenant.as_deref().map(TenantId::parse).transpose()
+    }
+}

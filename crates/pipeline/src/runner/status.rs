@@ -1,0 +1,56 @@
+//! State of the pipelines of a node, for operators.
+
+use std::collections::BTreeMap;
+
+use firn_engine::origin::SourcePosition;
+
+/// State of one pipeline.
+#[derive(Debug, Clone, Default)]
+pub struct PipelineStatus {
+    /// Whether its source runs now.
+    pub running: bool,
+    /// Why its source does not run, or why its last write was refused; the write is tried again.
+    pub error: Option<String>,
+    /// Events since the start of the node, of all partitions; `read = indexed + filtered + dead_lettered + in_flight`.
+    pub events: EventCounts,
+    /// Counters that only the source knows.
+    pub source: BTreeMap<&'static str, u64>,
+    /// Processor time of parsing and mapping, nanoseconds.
+    pub map_nanos: u64,
+    /// Time of writes from the request to the answer, nanoseconds.
+    pub write_nanos: u64,
+    /// Writes that were tried again.
+    pub retries: u64,
+    /// Durable record of each partition; empty if the source has none.
+    pub partitions: Vec<SourcePosition>,
+}
+
+/// Counts of events.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EventCounts {
+    /// Taken from the source.
+    pub read: u64,
+    /// Bytes of the events taken.
+    pub read_bytes: u64,
+    /// Stored in their index.
+    pub indexed: u64,
+    /// Dropped on purpose.
+    pub filtered: u64,
+    /// Stored as dead letters.
+    pub dead_lettered: u64,
+    /// Handed back to a source that does not try again.
+    pub refused: u64,
+    /// Being processed.
+    pub in_flight: u64,
+}
+
+/// What the steps of a pipeline make of one record.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SimulatedRecord {
+    /// Index that the event would go to.
+    pub index: String,
+    /// The document; of a dead letter if `error` is set.
+    pub document: serde_json::Value,
+    /// Why the record goes to the dead letters.
+    pub error: Option<String>,
+}
