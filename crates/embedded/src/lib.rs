@@ -19,6 +19,7 @@ mod maintenance;
 mod merge_schedule;
 mod mounts;
 mod operators;
+mod positions;
 mod scrub;
 mod ticker;
 mod tiers;

@@ -75,8 +75,7 @@ pub trait Engine: Send + Sync + 'static {
     /// Applies the items in order; items for the same document are never reordered.
     async fn bulk(&self, ctx: &RequestContext, request: BulkRequest) -> Result<BulkResponse>;
 
-    /// Returns the positions of the partitions of a source, sorted by partition: what of it is stored. Waits until every shard
-    /// that its last bulks wrote to is open.
+    /// Returns the positions of the partitions of a source, sorted by partition: what of it is stored.
     async fn source_positions(&self, ctx: &RequestContext, source: &str) -> Result<Knowledge<Vec<SourcePosition>>>;
 
     /// Reads documents by id in real time (acknowledged is enough, no refresh needed). Returns one result per request,

@@ -108,6 +108,27 @@ pub enum ErrorKind {
     Internal,
 }
 
+impl ErrorKind {
+    /// Whether a write fails because of the document itself: the same document fails again until the mapping
+    /// changes.
+    pub fn is_of_document(self) -> bool {
+        matches!(
+            self,
+            Self::DocumentParsing
+                | Self::StrictDynamicMapping
+                | Self::MapperParsing
+                | Self::IllegalArgument
+                | Self::JsonParse
+                | Self::Parsing
+                | Self::RoutingMissing
+                | Self::VersionConflict
+                | Self::InvalidIndexName
+                | Self::Forbidden
+                | Self::TooLarge
+        )
+    }
+}
+
 /// Error with its kind, a reason in lower case without a full stop, and its causes.
 #[derive(Clone)]
 pub struct Error(Box<Inner>);

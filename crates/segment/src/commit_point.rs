@@ -38,6 +38,44 @@ pub struct CommitPoint {
     pub wal_generation: u64,
     /// The segments of the shard.
     pub segments: Vec<CommittedSegment>,
+    /// What the segments hold of sources that can be read again, by source and partition; absent in commit points of
+    /// earlier builds.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub source_marks: BTreeMap<String, SourceMark>,
+}
+
+/// How far a partition of a source is applied to a shard.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceMark {
+    /// Number of the attempt. A mark of an earlier attempt says nothing about a later one, whose events may go to other
+    /// shards.
+    pub epoch: u64,
+    /// First offset of the last bulk.
+    pub first_offset: u64,
+    /// Every event that the attempt sends to this shard is applied or rejected up to this offset.
+    pub last_offset: u64,
+    /// Offsets of the last bulk that the index rejected for good, with the reasons.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rejected: Vec<(u64, String)>,
+}
+
+impl SourceMark {
+    /// Adds what a later batch applied.
+    pub fn advance(&mut self, later: Self) {
+        let is_same_attempt = self.epoch == later.epoch;
+        if is_same_attempt && self.first_offset == later.first_offset {
+            self.last_offset = self.last_offset.max(later.last_offset);
+            self.rejected.extend(later.rejected);
+        } else {
+            *self = Self {
+                last_offset: match is_same_attempt {
+                    true => self.last_offset.max(later.last_offset),
+                    false => later.last_offset,
+                },
+                ..later
+            };
+        }
+    }
 }
 
 /// A segment in a commit point.

@@ -11,6 +11,7 @@ use super::buffer::{Buffer, BufferedId, StoredOp};
 use super::live_segments::made_seq_no;
 use super::state::{State, TOMBSTONES_MAX};
 use super::versions::{Found, Tombstone, check};
+use super::wal_record::BatchTag;
 use super::{Applied, Shard, ShardOp};
 use crate::mapper::MappedDocument;
 
@@ -18,7 +19,9 @@ use crate::mapper::MappedDocument;
 const RETAINED_BYTES_MAX: usize = 16 << 20;
 
 impl Shard {
-    pub(super) fn apply_batch(&self, ops: Vec<ShardOp>) -> Result<Applied> {
+    /// Applies a batch. Operations of a tagged batch that fail are added to the rejected ones of its tag; `offsets` are those
+    /// of the operations.
+    pub(super) fn apply_batch(&self, ops: Vec<ShardOp>, mut tagged: Option<(BatchTag, Vec<u64>)>) -> Result<Applied> {
         self.check_writable()?;
         let mut results = Vec::with_capacity(ops.len());
         let mut documents = Vec::with_capacity(ops.len());
@@ -51,6 +54,14 @@ impl Shard {
             };
             results.push(result);
         }
+        if let Some((tag, offsets)) = &mut tagged {
+            let failed = results.iter().zip(&*offsets).filter_map(|(result, offset)| {
+                let error = result.as_ref().err()?;
+                Some((*offset, error.reason().to_owned()))
+            });
+            tag.mark.rejected.extend(failed);
+            record.tag(tag);
+        }
         let durable = if record.is_empty() {
             None
         } else {
@@ -64,6 +75,9 @@ impl Shard {
             }
         };
         state.record = record;
+        if let Some((tag, _)) = tagged {
+            state.mark_source(tag);
+        }
         let written = results.iter().filter(|result| result.is_ok()).count() as u64;
         state.flags.uncommitted_ops.fetch_add(written, Ordering::AcqRel);
         let buffer = Arc::clone(&state.buffers[target].buffer);

@@ -1,12 +1,12 @@
 //! Refresh and flush: buffers become segments, segments become snapshots and commit points.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use firn_model::{Error, ErrorKind, Result};
 use firn_segment::commit_point::{
-    CommitPoint, CommittedSegment, DeletesFile, SegmentMeta, file_name, numbers, segment_dir, segments_dir,
+    CommitPoint, CommittedSegment, DeletesFile, SegmentMeta, SourceMark, file_name, numbers, segment_dir, segments_dir,
     write_deletes,
 };
 use firn_segment::deletes::DeleteSet;
@@ -279,6 +279,7 @@ impl Shard {
                 wal_generation,
                 next_seq_no: state.next_seq_no,
                 next_generation: state.next_generation,
+                source_marks: state.source_marks.clone(),
             }
         };
         let result = self.commit(cut, &mut committed);
@@ -313,6 +314,7 @@ impl Shard {
             next_generation: cut.next_generation,
             wal_generation: cut.wal_generation,
             segments: Vec::with_capacity(cut.parts.len()),
+            source_marks: cut.source_marks,
         };
         for (generation, deletes) in &cut.parts {
             self.check_not_stopped()?;
@@ -481,4 +483,5 @@ struct FlushPoint {
     wal_generation: u64,
     next_seq_no: u64,
     next_generation: u64,
+    source_marks: BTreeMap<String, SourceMark>,
 }

@@ -1,6 +1,6 @@
 //! Restore of a shard: writes a shard from splits, which is then opened as any other.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -97,6 +97,7 @@ impl Shard {
             next_generation: committed.len() as u64 + 1,
             wal_generation: FIRST_WAL,
             segments: committed,
+            source_marks: BTreeMap::new(),
         };
         point.write(disk, &config.dir)?;
         for dir in config.dir.ancestors().take(3).filter(|dir| !dir.as_os_str().is_empty()) {

@@ -47,3 +47,5 @@ pub use self::replay_threads::ReplayThreads;
 pub use self::scrub::{ScrubPosition, Scrubbed};
 pub use self::shard::{Applied, ReplayMapper, Shard, ShardOp, ShardStats};
 pub(crate) use self::shard::{Counters, Published};
+pub use self::wal_record::BatchTag;
+pub use firn_segment::commit_point::SourceMark;

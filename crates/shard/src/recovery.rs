@@ -1,6 +1,6 @@
 //! Creation, opening and replay of a shard.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,6 +43,7 @@ impl Shard {
             next_generation: 1,
             wal_generation: wal.generation(),
             segments: Vec::new(),
+            source_marks: BTreeMap::new(),
         };
         first.write(disk, &config.dir)?;
         for dir in [
@@ -110,6 +111,7 @@ impl Shard {
         let mut state = State::new();
         state.next_seq_no = point.next_seq_no;
         state.next_generation = point.next_generation;
+        state.source_marks = point.source_marks.clone();
         for committed in &point.segments {
             let deletes = match &committed.deletes {
                 None => Default::default(),

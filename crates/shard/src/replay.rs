@@ -18,7 +18,7 @@ use parking_lot::{Condvar, Mutex};
 use super::apply::{bury, place};
 use super::buffer::{Buffer, guarded};
 use super::recovery::open_wal;
-use super::wal_record::{self, Operation};
+use super::wal_record::{self, BatchTag, Operation};
 use super::{ReplayMapper, Shard};
 use crate::mapper::MappedDocument;
 
@@ -240,15 +240,16 @@ impl<'a> Replay<'a> {
     fn work_on(&self, window: Window) -> Result<()> {
         let done = guarded("replaying a write-ahead log", || {
             let mapped = self.mapped(&window)?;
-            self.place(window.number, mapped)
+            self.place(window.number, mapped.0, mapped.1)
         });
         done.inspect_err(|error| self.fail(error.clone()))
     }
 
-    fn mapped(&self, window: &Window) -> Result<Vec<Mapped>> {
+    fn mapped(&self, window: &Window) -> Result<(Vec<Mapped>, Vec<BatchTag>)> {
         let mut mapped = Vec::new();
+        let mut tags = Vec::new();
         for payload in &window.records {
-            wal_record::read(payload, &mut |seq_no, version, operation| {
+            let tag = wal_record::read(payload, &mut |seq_no, version, operation| {
                 let change = match operation {
                     Operation::Delete { id } => Change::Delete { id: id.to_owned() },
                     Operation::Index { id, routing, source } => Change::Index {
@@ -264,8 +265,9 @@ impl<'a> Replay<'a> {
                 });
                 Ok(())
             })?;
+            tags.extend(tag);
         }
-        Ok(mapped)
+        Ok((mapped, tags))
     }
 
     /// Maps one event. The event was acknowledged, so it is stored even if it no longer fits the mapping. A failure of
@@ -287,7 +289,7 @@ impl<'a> Replay<'a> {
 
     /// Assigns document ids to a window after the previous windows have theirs, and
     /// indexes the documents. The operations were already accepted, so nothing is checked.
-    fn place(&self, number: u64, mapped: Vec<Mapped>) -> Result<()> {
+    fn place(&self, number: u64, mapped: Vec<Mapped>, tags: Vec<BatchTag>) -> Result<()> {
         {
             let mut progress = self.progress.lock();
             while progress.windows_placed < number && progress.failure.is_none() {
@@ -326,6 +328,9 @@ impl<'a> Replay<'a> {
                     documents.push(*document);
                 }
             }
+        }
+        for tag in tags {
+            state.mark_source(tag);
         }
         let buffer: Arc<Buffer> = Arc::clone(&state.buffers[target].buffer);
         self.progress.lock().windows_placed = number + 1;

@@ -10,7 +10,7 @@ use firn_engine::document::{Expectation, StoredDocument, Written};
 use firn_model::settings::Durability;
 use firn_model::{Error, Result};
 use firn_segment::catalog_version::NotedVersion;
-use firn_segment::commit_point::CommitPoint;
+use firn_segment::commit_point::{CommitPoint, SourceMark};
 use firn_segment::segment::ShardSnapshot;
 use firn_segment::splits::dry_run::catch;
 use firn_storage::disk::Disk;
@@ -22,6 +22,7 @@ use crate::live_segments::OpenSegment;
 use crate::mapper::MappedDocument;
 use crate::purge::Purged;
 use crate::state::{Flags, State};
+use crate::wal_record::BatchTag;
 use crate::{buffer, recovery, state};
 
 /// One shard of an index. All methods may be called from several threads. Methods that do heavy
@@ -227,7 +228,24 @@ impl Shard {
     /// this returns, and acknowledged once [`Self::wait_durable`] calls back. An error concerns the
     /// whole batch: the shard is closed or its disk failed, and nothing may be acknowledged.
     pub fn apply(&self, ops: Vec<ShardOp>) -> Result<Applied> {
-        self.apply_batch(ops)
+        self.apply_batch(ops, None)
+    }
+
+    /// Like [`Shard::apply`], for events of a source that can be read again. `offsets` are those of the operations. The
+    /// batch and its tag become durable together, and rejected operations are recorded in the tag. May be empty but for the
+    /// tag. [`Self::wait_durable`] does not suffice for such a batch: see [`Self::wait_synced`].
+    pub fn apply_tagged(&self, ops: Vec<ShardOp>, tag: BatchTag, offsets: Vec<u64>) -> Result<Applied> {
+        self.apply_batch(ops, Some((tag, offsets)))
+    }
+
+    /// Returns how far a partition of a source is applied; `key` as in the tags.
+    pub fn source_mark(&self, key: &str) -> Option<SourceMark> {
+        self.state.lock().source_marks.get(key).cloned()
+    }
+
+    /// Calls back, on any thread, maybe at once, when everything up to `position` is on disk, also if the index demands less.
+    pub fn wait_synced(&self, position: Position, callback: Box<dyn FnOnce(Result<()>) + Send>) {
+        self.wal().wait_durable(position, callback);
     }
 
     /// Calls back, on any thread, maybe at once, when everything up to `position` is as durable

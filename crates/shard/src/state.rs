@@ -1,16 +1,17 @@
 //! State of a shard under its lock.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use firn_model::{Error, ErrorKind, Result};
+use firn_segment::commit_point::SourceMark;
 
 use super::buffer::{Buffer, BufferState};
 use super::config::ShardConfig;
 use super::live_segments::LiveSegment;
 use super::versions::Tombstone;
-use super::wal_record::RecordWriter;
+use super::wal_record::{BatchTag, RecordWriter};
 
 /// Maximum number of tombstones for version checks. Above it the older half is dropped, and a document of
 /// that half that is written again starts from version 1, as in Elasticsearch after `index.gc_deletes`.
@@ -83,6 +84,8 @@ pub(super) struct State {
     pub(super) record: RecordWriter,
     pub(super) index_total: u64,
     pub(super) delete_total: u64,
+    /// By source and partition.
+    pub(super) source_marks: BTreeMap<String, SourceMark>,
 }
 
 impl State {
@@ -100,7 +103,14 @@ impl State {
             record: RecordWriter::default(),
             index_total: 0,
             delete_total: 0,
+            source_marks: BTreeMap::new(),
         }
+    }
+
+    /// Records what a batch of a source applied.
+    pub(super) fn mark_source(&mut self, tag: BatchTag) {
+        self.source_marks.entry(tag.key).or_default().advance(tag.mark);
+        self.flags.need_commit();
     }
 
     pub(super) fn check_running(&self) -> Result<()> {

@@ -2,9 +2,12 @@
 
 use bytes::Bytes;
 use firn_model::{Error, ErrorKind, Result};
+use firn_segment::commit_point::SourceMark;
 
-/// First byte of a record.
+/// First byte of a record without a tag.
 const VERSION: u8 = 1;
+/// First byte of a record that starts with the tag of a source's batch.
+const VERSION_TAGGED: u8 = 2;
 
 const KIND_INDEX: u8 = 0;
 const KIND_DELETE: u8 = 1;
@@ -22,6 +25,15 @@ pub(super) enum Operation<'a> {
     },
     /// A document was removed, if it existed.
     Delete { id: &'a str },
+}
+
+/// What a batch applies of a source that can be read again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BatchTag {
+    /// Source and partition.
+    pub key: String,
+    /// What the batch adds to the mark of the partition.
+    pub mark: SourceMark,
 }
 
 /// Builder of records.
@@ -50,6 +62,23 @@ impl RecordWriter {
     pub(super) fn index(&mut self, seq_no: u64, version: u64, id: Option<&str>, routing: Option<&str>, source: &[u8]) {
         self.head(KIND_INDEX, seq_no, version, id, routing);
         self.slice(source);
+    }
+
+    /// Turns the record into one with a tag.
+    pub(super) fn tag(&mut self, tag: &BatchTag) {
+        let mut head = Self {
+            bytes: vec![VERSION_TAGGED],
+        };
+        head.slice(tag.key.as_bytes());
+        head.number(tag.mark.epoch);
+        head.number(tag.mark.first_offset);
+        head.number(tag.mark.last_offset);
+        head.number(tag.mark.rejected.len() as u64);
+        for (offset, reason) in &tag.mark.rejected {
+            head.number(*offset);
+            head.slice(reason.as_bytes());
+        }
+        self.bytes.splice(..1, head.bytes);
     }
 
     pub(super) fn delete(&mut self, seq_no: u64, version: u64, id: &str) {
@@ -81,13 +110,20 @@ impl RecordWriter {
     }
 }
 
-/// Passes each operation of a record to `take`, with its sequence number and version.
-pub(super) fn read(record: &Bytes, take: &mut dyn FnMut(u64, u64, Operation<'_>) -> Result<()>) -> Result<()> {
+/// Passes each operation of a record to `take`, with its sequence number and version. Returns the tag of the record.
+pub(super) fn read(
+    record: &Bytes,
+    take: &mut dyn FnMut(u64, u64, Operation<'_>) -> Result<()>,
+) -> Result<Option<BatchTag>> {
     let mut reader = Reader { rest: record };
-    let version = reader.byte()?;
-    if version != VERSION {
-        return Err(bad(&format!("it has version {version}, this firn reads {VERSION}")));
-    }
+    let tag = match reader.byte()? {
+        VERSION => None,
+        VERSION_TAGGED => Some(reader.tag()?),
+        version => {
+            let reason = format!("it has version {version}, this firn reads {VERSION} and {VERSION_TAGGED}");
+            return Err(bad(&reason));
+        }
+    };
     while !reader.rest.is_empty() {
         let head = reader.byte()?;
         let seq_no = reader.number()?;
@@ -110,7 +146,7 @@ pub(super) fn read(record: &Bytes, take: &mut dyn FnMut(u64, u64, Operation<'_>)
         };
         take(seq_no, version, operation)?;
     }
-    Ok(())
+    Ok(tag)
 }
 
 fn bad(what: &str) -> Error {
@@ -125,6 +161,20 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    fn tag(&mut self) -> Result<BatchTag> {
+        let key = self.text()?.to_owned();
+        let mut mark = SourceMark {
+            epoch: self.number()?,
+            first_offset: self.number()?,
+            last_offset: self.number()?,
+            rejected: Vec::new(),
+        };
+        for _ in 0..self.number()? {
+            mark.rejected.push((self.number()?, self.text()?.to_owned()));
+        }
+        Ok(BatchTag { key, mark })
+    }
+
     fn byte(&mut self) -> Result<u8> {
         let (first, rest) = self.rest.split_first().ok_or_else(|| bad("it ends too early"))?;
         self.rest = rest;
@@ -154,7 +204,7 @@ impl<'a> Reader<'a> {
     }
 
     fn text(&mut self) -> Result<&'a str> {
-        std::str::from_utf8(self.slice()?).map_err(|_| bad("an id in it is no text"))
+        std::str::from_utf8(self.slice()?).map_err(|_| bad("a text in it is not UTF-8"))
     }
 }
 
@@ -192,6 +242,23 @@ mod tests {
                 "18446744073709551615 2 -b"
             ]
         );
+        let tag = BatchTag {
+            key: "source".to_owned(),
+            mark: SourceMark {
+                epoch: 3,
+                first_offset: 7,
+                last_offset: 900,
+                rejected: vec![(8, "no date".to_owned()), (300, String::new())],
+            },
+        };
+        writer.tag(&tag);
+        let tagged = Bytes::copy_from_slice(writer.bytes());
+        let mut operations = 0;
+        let read_tag = read(&tagged, &mut |_, _, _| {
+            operations += 1;
+            Ok(())
+        });
+        assert_eq!((read_tag.unwrap(), operations), (Some(tag), 3));
         for end in 2..writer.bytes().len() {
             let _ = read(&Bytes::copy_from_slice(&writer.bytes()[..end]), &mut |_, _, _| Ok(()));
         }

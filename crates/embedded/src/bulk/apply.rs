@@ -10,10 +10,11 @@ use firn_model::ids::AutoId;
 use firn_model::{Error, ErrorKind, Result};
 use firn_scheduler::parallel::run_indexed;
 use firn_scheduler::yield_now;
-use firn_shard::{Shard, ShardOp};
+use firn_shard::{BatchTag, Shard, ShardOp};
 use firn_storage::wal::Position;
 use parking_lot::Mutex;
 
+use super::exactly_once::Marking;
 use super::map_window::{Work, WorkItem};
 use super::progress::{Progress, WrittenShard, source_of};
 use super::service::WriteService;
@@ -54,7 +55,28 @@ pub(super) fn apply_groups(
     let (shared, shared_items, scope) = (Arc::clone(writes), Arc::clone(items), Arc::clone(scope));
     let applied = run_indexed(&writes.pools.write, works.len(), move |number| {
         let work = works[number].lock().take();
-        work.map(|work| apply_one(&shared, &scope, &shared_items, work))
+        work.map(|work| apply_one(&shared, &scope, &shared_items, work, None))
+    });
+    for applied in applied.into_iter().flatten() {
+        record(applied, progress);
+    }
+}
+
+/// Applies all works of a bulk with an origin, those of different shards in parallel and those of one shard in order.
+pub(super) fn apply_marked(
+    writes: &Arc<WriteService>,
+    scope: &Arc<Scope>,
+    items: &Arc<Vec<BulkItem>>,
+    works: Vec<Work>,
+    marking: &Arc<Marking>,
+    progress: &mut Progress,
+) {
+    let works: Vec<_> = works.into_iter().map(|work| Mutex::new(Some(work))).collect();
+    let (shared, shared_items, scope) = (Arc::clone(writes), Arc::clone(items), Arc::clone(scope));
+    let marking = Arc::clone(marking);
+    let applied = run_indexed(&writes.pools.write, works.len(), move |number| {
+        let work = works[number].lock().take();
+        work.map(|work| apply_one(&shared, &scope, &shared_items, work, Some(&marking)))
     });
     for applied in applied.into_iter().flatten() {
         record(applied, progress);
@@ -101,7 +123,13 @@ fn record(applied: Applied, progress: &mut Progress) {
     touched.items.extend(positions);
 }
 
-fn apply_one(writes: &WriteService, scope: &Scope, items: &[BulkItem], work: Work) -> Applied {
+fn apply_one(
+    writes: &WriteService,
+    scope: &Scope,
+    items: &[BulkItem],
+    work: Work,
+    marking: Option<&Marking>,
+) -> Applied {
     let started = Instant::now();
     let mut run = Run {
         writes,
@@ -115,7 +143,10 @@ fn apply_one(writes: &WriteService, scope: &Scope, items: &[BulkItem], work: Wor
         position: None,
     };
     match work.slot.shard() {
-        Ok(_) => run.all(items, work.items),
+        Ok(_) => match marking {
+            None => run.all(items, work.items),
+            Some(marking) => run.all_marked(items, work.items, marking),
+        },
         Err(error) => {
             for item in &work.items {
                 run.fail(&items[item.planned.position], item.planned.position, error.clone());
@@ -132,6 +163,22 @@ fn apply_one(writes: &WriteService, scope: &Scope, items: &[BulkItem], work: Wor
         shard,
         results,
         position,
+    }
+}
+
+/// Items of a bulk with an origin that are applied together.
+#[derive(Default)]
+struct MarkedBatch {
+    ops: Vec<ShardOp>,
+    /// Position of each operation.
+    items: Vec<usize>,
+    /// Items that do not fit their mapping.
+    rejected: Vec<(usize, Error)>,
+}
+
+impl MarkedBatch {
+    fn len(&self) -> usize {
+        self.items.len() + self.rejected.len()
     }
 }
 
@@ -218,6 +265,87 @@ impl Run<'_> {
             }
         }
         self.apply_batch();
+    }
+
+    /// Applies items without ids, each batch with the mark of its last offset. The first failure that may pass ends the work:
+    /// nothing behind it is applied.
+    fn all_marked(&mut self, items: &[BulkItem], work: Vec<WorkItem>, marking: &Marking) {
+        let mut batch = MarkedBatch::default();
+        let mut failure: Option<Error> = None;
+        for WorkItem { planned, document } in work {
+            let (position, item) = (planned.position, &items[planned.position]);
+            if failure.is_none() && batch.len() >= STEP_OPS {
+                failure = self.apply_marked(&mut batch, marking);
+                yield_now();
+            }
+            if let Some(error) = &failure {
+                self.fail(item, position, error.clone());
+                continue;
+            }
+            match document {
+                Some(Ok(document)) => {
+                    batch.items.push(position);
+                    batch.ops.push(ShardOp::Index {
+                        id: None,
+                        create: matches!(item.operation, Operation::Create { .. }),
+                        document: Box::new(document),
+                        expect: item.expect,
+                        routing: planned.routing,
+                    });
+                }
+                Some(Err(error)) if error.kind().is_of_document() => batch.rejected.push((position, error)),
+                failed => {
+                    let error = failed.and_then(Result::err);
+                    let error = error.unwrap_or_else(|| Error::internal("the document was not mapped"));
+                    failure = self.apply_marked(&mut batch, marking).or(Some(error.clone()));
+                    self.fail(item, position, error);
+                }
+            }
+        }
+        // After a failure the batch is empty.
+        self.apply_marked(&mut batch, marking);
+    }
+
+    /// Applies a batch and empties it. Returns the failure of the whole batch.
+    fn apply_marked(&mut self, batch: &mut MarkedBatch, marking: &Marking) -> Option<Error> {
+        let MarkedBatch { ops, items, rejected } = std::mem::take(batch);
+        let last = items.iter().chain(rejected.iter().map(|(position, _)| position)).max()?;
+        let offset = |position: usize| marking.offsets[position];
+        let mut mark = marking.mark(offset(*last));
+        mark.rejected = rejected
+            .iter()
+            .map(|(position, error)| (offset(*position), error.reason().to_owned()))
+            .collect();
+        let tag = BatchTag {
+            key: marking.key.clone(),
+            mark,
+        };
+        let offsets = items.iter().map(|position| offset(*position)).collect();
+        let _held = self.slot.hold();
+        match self.shard_of_now().and_then(|shard| shard.apply_tagged(ops, tag, offsets)) {
+            Ok(applied) => {
+                self.position = self.position.max(applied.durable);
+                for (position, result) in items.into_iter().zip(applied.results) {
+                    let id = result.as_ref().map_or_else(|_| String::new(), |written| self.made_id(written.seq_no));
+                    self.answer(position, id, result);
+                }
+                for (position, error) in rejected {
+                    self.answer(position, String::new(), Err(error));
+                }
+                None
+            }
+            Err(error) => {
+                let error = match error.kind() {
+                    ErrorKind::IndexClosed => self.slot.shard().err().unwrap_or(error),
+                    _ => error,
+                };
+                let failed = items.into_iter().chain(rejected.into_iter().map(|(position, _)| position));
+                for position in failed {
+                    self.answer(position, String::new(), Err(error.clone()));
+                }
+                Some(error)
+            }
+        }
     }
 
     /// Returns the current shard; the caller holds the slot. Writes to the shard before a replacement are

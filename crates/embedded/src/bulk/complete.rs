@@ -6,6 +6,8 @@ use firn_engine::document::{BulkItemResponse, BulkResponse, Refresh};
 use firn_model::Error;
 use firn_scheduler::Flow;
 use firn_scheduler::parallel::Countdown;
+use firn_shard::Shard;
+use firn_storage::wal::{DurableCallback, Position};
 use parking_lot::Mutex;
 
 use super::progress::{Answer, Progress, WrittenShard};
@@ -13,6 +15,21 @@ use super::service::WriteService;
 
 /// Sends the response once all writes are as durable as required and as searchable as requested.
 pub(super) fn complete(writes: &Arc<WriteService>, refresh: Refresh, progress: Progress, answer: Answer) {
+    complete_when(writes, refresh, progress, answer, Shard::wait_durable);
+}
+
+/// Sends the response once all writes are on disk, also those of indices that demand less.
+pub(super) fn complete_synced(writes: &Arc<WriteService>, refresh: Refresh, progress: Progress, answer: Answer) {
+    complete_when(writes, refresh, progress, answer, Shard::wait_synced);
+}
+
+fn complete_when(
+    writes: &Arc<WriteService>,
+    refresh: Refresh,
+    progress: Progress,
+    answer: Answer,
+    wait: fn(&Shard, Position, DurableCallback),
+) {
     let touched: Arc<[WrittenShard]> = progress.touched.into_values().collect();
     if touched.is_empty() {
         return answer(response(progress.responses, &[], &[], false));
@@ -35,7 +52,8 @@ pub(super) fn complete(writes: &Arc<WriteService>, refresh: Refresh, progress: P
     };
     for (number, (shard, position)) in waits.into_iter().enumerate() {
         let (countdown, failures) = (Arc::clone(&countdown), Arc::clone(&failures));
-        shard.wait_durable(
+        wait(
+            &shard,
             position,
             Box::new(move |durable| {
                 failures.lock()[number] = durable.err();

@@ -9,6 +9,7 @@
 
 mod apply;
 mod complete;
+mod exactly_once;
 mod map_window;
 mod member_lookup;
 mod merge_source;
@@ -49,6 +50,9 @@ pub(crate) async fn bulk(
     ctx: &RequestContext,
     request: BulkRequest,
 ) -> Result<BulkResponse> {
+    if let Some(origin) = request.origin.clone() {
+        return exactly_once::bulk(writes, ctx, request, origin).await;
+    }
     if request.items.is_empty() {
         return Ok(BulkResponse::default());
     }

@@ -9,6 +9,7 @@ use crate::merge_schedule::MergeService;
 use crate::node::Node;
 use crate::node::pools::Pools;
 use crate::node::recovery_gates::RecoveryGates;
+use crate::positions::SourcePositions;
 use crate::tiers::Devices;
 
 /// Writes of documents.
@@ -20,6 +21,7 @@ pub(crate) struct WriteService {
     pub(crate) commands: Arc<CommandService>,
     pub(crate) merges: Arc<MergeService>,
     pub(crate) pressure: Arc<Pressure>,
+    pub(crate) positions: Arc<SourcePositions>,
     /// Picks the shard of documents with a generated id.
     pub(crate) next_shard: AtomicU64,
 }

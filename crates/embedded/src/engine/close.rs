@@ -18,6 +18,7 @@ impl Services {
         self.opener.end_recovery();
         self.devices.hot.release_reserve_if_full();
         self.pools.write.close();
+        self.positions.close(closing_error());
         self.pools.get.close();
         self.pools.maintenance.close();
         self.pools.search.close();

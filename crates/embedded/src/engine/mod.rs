@@ -397,8 +397,9 @@ impl Engine for Embedded {
     }
 
     async fn source_positions(&self, ctx: &RequestContext, source: &str) -> Result<Knowledge<Vec<SourcePosition>>> {
-        let positions = self.services.positions.of_source(ctx, source).await?;
-        Ok(Knowledge::Known(positions))
+        ctx.check()?;
+        self.services.node.check_open()?;
+        self.services.positions.of_source(source).map(Knowledge::Known)
     }
 
     async fn tenant_usage(&self, ctx: &RequestContext) -> Result<Knowledge<Vec<TenantUsage>>> {

@@ -45,6 +45,7 @@ use crate::node::pools::Pools;
 use crate::node::recovery_gate::recovering_error;
 use crate::node::recovery_gates::RecoveryGates;
 use crate::node::state::{IndexState, ShardFactory, ShardSlot, State};
+use crate::positions::SourcePositions;
 use crate::scrub::Scrub;
 use crate::snapshots::damage_counters::DamageCounters;
 use crate::snapshots::service::SnapshotService;
@@ -229,6 +230,10 @@ fn connect(
         buckets_max: search_buckets_max,
         narrowed_mappings: NarrowedMappings::default(),
     });
+    let cluster_uuid = node.state().metadata.cluster_uuid.clone();
+    let (disk, path_data) = (Arc::clone(&node.config.disk), &node.config.path_data);
+    let positions = SourcePositions::open(disk, path_data, &cluster_uuid, &node.factory.syncer);
+    let positions = Arc::new(positions);
     let writes = Arc::new(WriteService {
         node: Arc::clone(&node),
         pools: Arc::clone(&pools),
@@ -237,6 +242,7 @@ fn connect(
         commands: Arc::clone(&commands),
         merges: Arc::clone(&merges),
         pressure: Pressure::new(node.config.write_bytes_in_flight_max),
+        positions: Arc::clone(&positions),
         next_shard: AtomicU64::new(0),
     });
     let upkeep = Arc::new(Upkeep {
@@ -268,6 +274,7 @@ fn connect(
         metadata_copies,
         quarantine,
         searches,
+        positions,
         writes,
         upkeep,
         lock: Mutex::new(Some(lock)),

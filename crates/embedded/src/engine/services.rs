@@ -17,6 +17,7 @@ use crate::mounts::MountService;
 use crate::node::Node;
 use crate::node::pools::Pools;
 use crate::node::recovery_gates::RecoveryGates;
+use crate::positions::SourcePositions;
 use crate::scrub::Scrub;
 use crate::snapshots::Repositories;
 use crate::snapshots::service::SnapshotService;
@@ -41,6 +42,7 @@ pub(crate) struct Services {
     pub(crate) metadata_copies: Arc<MetadataCopies>,
     pub(crate) quarantine: Arc<QuarantineService>,
     pub(crate) searches: Arc<SearchService>,
+    pub(crate) positions: Arc<SourcePositions>,
     pub(crate) writes: Arc<WriteService>,
     pub(crate) upkeep: Arc<Upkeep>,
     /// Held until the engine is closed or dropped.

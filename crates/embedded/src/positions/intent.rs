@@ -1,0 +1,133 @@
+//! Intent record of a bulk with an origin: which events may be where. Durable before the first of its shards is written.
+
+use firn_engine::origin::SourceTotals;
+use firn_model::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// See the module.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Intent {
+    #[serde(rename = "s")]
+    pub(crate) source: String,
+    #[serde(rename = "p")]
+    pub(crate) partition: String,
+    /// Number of the attempt; marks of shards with another one say nothing about this bulk.
+    #[serde(rename = "e")]
+    pub(crate) epoch: u64,
+    #[serde(rename = "f")]
+    pub(crate) first_offset: u64,
+    #[serde(rename = "l")]
+    pub(crate) last_offset: u64,
+    /// Ranges of offsets, inclusive, that earlier attempts applied.
+    #[serde(rename = "a", default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) applied: Vec<(u64, u64)>,
+    /// Offsets that were rejected for good, with the reasons.
+    #[serde(rename = "r", default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) rejected: Vec<(u64, String)>,
+    /// Shards that this attempt writes to.
+    #[serde(rename = "d")]
+    pub(crate) shards: Vec<TargetShard>,
+    /// Ranges of offsets, inclusive, with the place of their shard in `shards`.
+    #[serde(rename = "g")]
+    pub(crate) ranges: Vec<(u64, u64, u32)>,
+    /// Totals of the bulks before: indexed, filtered, dead-lettered.
+    #[serde(rename = "t")]
+    pub(crate) totals_before: (u64, u64, u64),
+}
+
+/// Shard of an intent.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct TargetShard {
+    #[serde(rename = "u")]
+    pub(crate) index_uuid: String,
+    #[serde(rename = "i")]
+    pub(crate) index: String,
+    #[serde(rename = "n")]
+    pub(crate) shard: u32,
+}
+
+/// What is known of an event of an intent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Settled {
+    /// It is stored.
+    Applied,
+    /// It was rejected for good.
+    Rejected(String),
+}
+
+impl Intent {
+    /// Prints the record.
+    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
+        Ok(serde_json::to_vec(self)?)
+    }
+
+    /// Reads the output of [`Intent::to_bytes`].
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        serde_json::from_slice(bytes)
+            .map_err(|error| Error::internal("a record of source positions cannot be read").caused_by(error))
+    }
+
+    /// Returns the totals of the bulks before.
+    pub(crate) fn totals_before(&self) -> SourceTotals {
+        let (indexed, filtered, dead_lettered) = self.totals_before;
+        SourceTotals {
+            indexed,
+            filtered,
+            dead_lettered,
+        }
+    }
+
+    /// Adds an event to the ranges. Events are added in the order of their offsets.
+    pub(crate) fn add(&mut self, offset: u64, shard: u32) {
+        match self.ranges.last_mut() {
+            // Offsets between the two belong to no event of the bulk.
+            Some((_, last, of)) if *of == shard => *last = offset,
+            _ => self.ranges.push((offset, offset, shard)),
+        }
+    }
+
+    /// Returns what is known of an event.
+    pub(crate) fn settled(&self, offset: u64) -> Option<Settled> {
+        if let Ok(place) = self.rejected.binary_search_by_key(&offset, |(offset, _)| *offset) {
+            return Some(Settled::Rejected(self.rejected[place].1.clone()));
+        }
+        let place = self.applied.partition_point(|(_, last)| *last < offset);
+        let (first, _) = self.applied.get(place)?;
+        (*first <= offset).then_some(Settled::Applied)
+    }
+
+    /// Returns the intent of the next attempt, without targets: what is known to be settled by now. `marks` holds for each
+    /// shard the last offset that this attempt applied to it, and the rejected offsets.
+    pub(crate) fn next_attempt(&self, marks: &[Option<ShardOutcome>]) -> Self {
+        let mut applied = self.applied.clone();
+        let mut rejected = self.rejected.clone();
+        for (first, last, shard) in &self.ranges {
+            let Some(outcome) = &marks[*shard as usize] else {
+                continue;
+            };
+            if outcome.last_offset >= *first {
+                applied.push((*first, (*last).min(outcome.last_offset)));
+            }
+            let in_range = |(offset, _): &&(u64, String)| (first..=last).contains(&offset);
+            rejected.extend(outcome.rejected.iter().filter(in_range).cloned());
+        }
+        applied.sort_unstable();
+        rejected.sort_unstable();
+        rejected.dedup_by_key(|(offset, _)| *offset);
+        Self {
+            epoch: self.epoch + 1,
+            applied,
+            rejected,
+            shards: Vec::new(),
+            ranges: Vec::new(),
+            ..self.clone()
+        }
+    }
+}
+
+/// How far an attempt came on one shard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ShardOutcome {
+    pub(crate) last_offset: u64,
+    pub(crate) rejected: Vec<(u64, String)>,
+}

@@ -1,0 +1,224 @@
+//! Positions of sources: which bulk of each partition is the last one, and where its events may be.
+//!
+//! One write-ahead log of the node (`path.data/positions/`) holds the [`Intent`] of each bulk with an origin; the last record
+//! of a partition wins. A bulk is complete once its events are durable in their shards, which is not recorded: after a restart
+//! the last bulk counts as incomplete, its source sends it again, and the marks in the shards tell which of its events are
+//! there. Format: `docs/formats/positions.md`.
+
+mod intent;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use firn_engine::origin::{Origin, SourcePosition, SourceTotals};
+use firn_model::{Error, ErrorKind, Result};
+use firn_storage::disk::Disk;
+use firn_storage::wal::{DurableCallback, Position, Syncer, Wal, WalOptions};
+use parking_lot::Mutex;
+use tokio::sync::OwnedMutexGuard;
+
+pub(crate) use self::intent::{Intent, Settled, ShardOutcome, TargetShard};
+
+/// Name of the folder in `path.data`.
+pub(crate) const FOLDER: &str = "positions";
+/// Bytes of the log above which it is written anew with the last record of each partition.
+const LOG_BYTES_MAX: u64 = 32 << 20;
+/// Maximum number of partitions of all sources.
+const PARTITIONS_MAX: usize = 100_000;
+
+type Key = (String, String);
+
+/// Last bulk of a partition.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LastBulk {
+    /// `None`: there was no bulk yet.
+    pub(crate) intent: Option<Intent>,
+    /// Everything up to this offset is stored; `None`: unknown, the bulk of the intent may be stored in part.
+    pub(crate) complete_to: Option<u64>,
+    /// Totals of the complete bulks.
+    pub(crate) totals: SourceTotals,
+}
+
+/// State of a partition. One bulk at a time holds its turn.
+#[derive(Debug, Default)]
+struct Partition {
+    turn: Arc<tokio::sync::Mutex<()>>,
+    last: Mutex<LastBulk>,
+}
+
+/// See the module.
+pub(crate) struct SourcePositions {
+    /// An error if the log could not be opened: bulks with an origin are refused with it.
+    log: Result<Wal>,
+    partitions: Mutex<BTreeMap<Key, Arc<Partition>>>,
+    /// Held while the log is written anew.
+    rewriting: Mutex<()>,
+    log_bytes_max: u64,
+}
+
+/// The turn of a bulk in its partition.
+pub(crate) struct Turn {
+    partition: Arc<Partition>,
+    _turn: OwnedMutexGuard<()>,
+}
+
+impl SourcePositions {
+    /// Opens or creates the log in the data folder. If it is damaged, the node starts without it, and bulks with an origin
+    /// are refused.
+    pub(crate) fn open(disk: Arc<dyn Disk>, path_data: &Path, cluster_uuid: &str, syncer: &Syncer) -> Self {
+        let mut partitions: BTreeMap<Key, Arc<Partition>> = BTreeMap::new();
+        let log = Wal::open(
+            disk,
+            &path_data.join(FOLDER),
+            identity(cluster_uuid),
+            WalOptions::default(),
+            syncer,
+            &mut |record| {
+                let intent = Intent::from_bytes(record.payload)?;
+                let partition: &Arc<Partition> = partitions.entry(key_of(&intent)).or_default();
+                *partition.last.lock() = LastBulk {
+                    totals: intent.totals_before(),
+                    intent: Some(intent),
+                    complete_to: None,
+                };
+                Ok(())
+            },
+        );
+        if let Err(error) = &log {
+            tracing::error!(%error, "cannot open the positions of sources: sources that can be read again do not run");
+        }
+        Self {
+            log,
+            partitions: Mutex::new(partitions),
+            rewriting: Mutex::default(),
+            log_bytes_max: LOG_BYTES_MAX,
+        }
+    }
+
+    /// Waits for the turn of a bulk.
+    pub(crate) async fn turn(&self, origin: &Origin) -> Result<Turn> {
+        self.log()?;
+        let partition = {
+            let mut partitions = self.partitions.lock();
+            let key = (origin.source.to_string(), origin.partition.to_string());
+            if partitions.len() >= PARTITIONS_MAX && !partitions.contains_key(&key) {
+                return Err(Error::new(
+                    ErrorKind::Rejected,
+                    format!("this node has the maximum of [{PARTITIONS_MAX}] partitions of sources"),
+                ));
+            }
+            Arc::clone(partitions.entry(key).or_default())
+        };
+        let turn = Arc::clone(&partition.turn).lock_owned().await;
+        Ok(Turn { partition, _turn: turn })
+    }
+
+    /// Appends an intent to the log. It is durable after [`SourcePositions::wait_durable`].
+    pub(crate) fn record(&self, turn: &Turn, intent: Intent) -> Result<Position> {
+        let log = self.log()?;
+        let bytes = intent.to_bytes()?;
+        // The memory first: a log that is written anew meanwhile must hold the record, too.
+        {
+            let mut last = turn.partition.last.lock();
+            last.totals = intent.totals_before();
+            last.intent = Some(intent);
+            last.complete_to = None;
+        }
+        if log.failure().is_some() {
+            // A disk that was full may have space again.
+            log.try_heal()?;
+        }
+        log.append(&[&bytes])
+    }
+
+    /// Calls back once an intent is durable, or cannot become durable; see [`Wal::wait_durable`].
+    pub(crate) fn wait_durable(&self, position: Position, callback: DurableCallback) -> Result<()> {
+        self.log()?.wait_durable(position, callback);
+        Ok(())
+    }
+
+    /// Returns the positions of a source, sorted by partition.
+    pub(crate) fn of_source(&self, source: &str) -> Result<Vec<SourcePosition>> {
+        self.log()?;
+        let partitions = self.partitions.lock();
+        let of_source = partitions
+            .range((source.to_owned(), String::new())..)
+            .take_while(|((of, _), _)| of == source);
+        let position = |((_, name), partition): (&Key, &Arc<Partition>)| {
+            let last = partition.last.lock();
+            let intent = last.intent.as_ref()?;
+            Some(SourcePosition {
+                partition: name.clone(),
+                resume_offset: last.complete_to.map_or(intent.first_offset, |last| last.saturating_add(1)),
+                complete_offset: last.complete_to,
+                totals: last.totals,
+            })
+        };
+        Ok(of_source.filter_map(position).collect())
+    }
+
+    /// Writes the log anew if it is too large: the last record of each partition. Waits for the disk.
+    pub(crate) fn rewrite_if_large(&self) -> Result<()> {
+        let log = self.log()?;
+        if log.size_bytes() <= self.log_bytes_max {
+            return Ok(());
+        }
+        let Some(_rewriting) = self.rewriting.try_lock() else {
+            return Ok(());
+        };
+        let generation = log.rotate()?;
+        // From here on every record goes to the new file; those before are in memory.
+        let partitions: Vec<_> = self.partitions.lock().values().cloned().collect();
+        for partition in partitions {
+            // Under the lock of the partition: a later intent must come later in the log.
+            let last = partition.last.lock();
+            if let Some(intent) = &last.intent {
+                log.append(&[&intent.to_bytes()?])?;
+            }
+        }
+        log.sync_blocking(log.end())?;
+        log.trim(generation)
+    }
+
+    /// Makes everything durable and releases the files.
+    pub(crate) fn close(&self, reason: Error) {
+        if let Ok(log) = &self.log {
+            log.close(reason);
+        }
+    }
+
+    fn log(&self) -> Result<&Wal> {
+        self.log.as_ref().map_err(Error::clone)
+    }
+}
+
+impl Turn {
+    /// Returns the last bulk of the partition.
+    pub(crate) fn last(&self) -> LastBulk {
+        self.partition.last.lock().clone()
+    }
+
+    /// Notes that everything up to an offset is stored.
+    pub(crate) fn complete(&self, last_offset: u64, totals: SourceTotals) {
+        let mut last = self.partition.last.lock();
+        last.complete_to = Some(last_offset);
+        last.totals = totals;
+    }
+}
+
+fn key_of(intent: &Intent) -> Key {
+    (intent.source.clone(), intent.partition.clone())
+}
+
+/// Returns the key of a partition in the marks of shards.
+pub(crate) fn mark_key(origin: &Origin) -> String {
+    format!("{}\u{1f}{}", origin.source, origin.partition)
+}
+
+/// Identity that ties the log to its cluster: FNV-1a of the uuid.
+fn identity(cluster_uuid: &str) -> u64 {
+    cluster_uuid.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
