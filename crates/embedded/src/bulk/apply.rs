@@ -309,7 +309,10 @@ impl Run<'_> {
     /// Applies a batch and empties it. Returns the failure of the whole batch.
     fn apply_marked(&mut self, batch: &mut MarkedBatch, marking: &Marking) -> Option<Error> {
         let MarkedBatch { ops, items, rejected } = std::mem::take(batch);
-        let last = items.iter().chain(rejected.iter().map(|(position, _)| position)).max()?;
+        let last = items
+            .iter()
+            .chain(rejected.iter().map(|(position, _)| position))
+            .max()?;
         let offset = |position: usize| marking.offsets[position];
         let mut mark = marking.mark(offset(*last));
         mark.rejected = rejected
@@ -322,11 +325,16 @@ impl Run<'_> {
         };
         let offsets = items.iter().map(|position| offset(*position)).collect();
         let _held = self.slot.hold();
-        match self.shard_of_now().and_then(|shard| shard.apply_tagged(ops, tag, offsets)) {
+        match self
+            .shard_of_now()
+            .and_then(|shard| shard.apply_tagged(ops, tag, offsets))
+        {
             Ok(applied) => {
                 self.position = self.position.max(applied.durable);
                 for (position, result) in items.into_iter().zip(applied.results) {
-                    let id = result.as_ref().map_or_else(|_| String::new(), |written| self.made_id(written.seq_no));
+                    let id = result
+                        .as_ref()
+                        .map_or_else(|_| String::new(), |written| self.made_id(written.seq_no));
                     self.answer(position, id, result);
                 }
                 for (position, error) in rejected {
@@ -339,7 +347,9 @@ impl Run<'_> {
                     ErrorKind::IndexClosed => self.slot.shard().err().unwrap_or(error),
                     _ => error,
                 };
-                let failed = items.into_iter().chain(rejected.into_iter().map(|(position, _)| position));
+                let failed = items
+                    .into_iter()
+                    .chain(rejected.into_iter().map(|(position, _)| position));
                 for position in failed {
                     self.answer(position, String::new(), Err(error.clone()));
                 }

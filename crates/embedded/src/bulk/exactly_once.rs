@@ -13,15 +13,18 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use firn_engine::document::{BulkItem, BulkItemResponse, BulkRequest, BulkResponse, Effect, Operation, Refresh, Written};
+use firn_engine::document::{
+    BulkItem, BulkItemResponse, BulkRequest, BulkResponse, Effect, Operation, Refresh, Written,
+};
 use firn_engine::origin::{Origin, SourceTotals};
 use firn_engine::{RequestContext, Scope};
 use firn_model::{Error, ErrorKind, Result};
 use firn_scheduler::Flow;
 use firn_shard::SourceMark;
+use firn_storage::wal::Position;
 use tokio::sync::oneshot;
 
-use super::progress::{Answer, Progress};
+use super::progress::Progress;
 use super::service::WriteService;
 use super::{apply, complete, map_window, plan, pressure};
 use crate::node::pools::panicked;
@@ -62,7 +65,14 @@ struct Attempt {
     turn: Turn,
     progress: Progress,
     refresh: Refresh,
-    answer: Answer,
+    answer: Box<dyn FnOnce(Result<BulkResponse>) + Send>,
+}
+
+/// Groups of a bulk, and its intent in the log.
+struct Planned {
+    groups: Vec<plan::Group>,
+    marking: Marking,
+    recorded: Position,
 }
 
 /// Runs a bulk with an origin.
@@ -79,12 +89,11 @@ pub(super) async fn bulk(
     let turn = writes.positions.turn(&origin).await?;
     writes.gates.wait_for_writes(ctx, &request.items).await?;
     let (sender, receiver) = oneshot::channel();
-    let answer = move |response| {
+    let answer = move |response: Result<BulkResponse>| {
         drop(permit);
         // The receiver is gone if the client disconnected.
         let _ = sender.send(response);
     };
-    let (failed, failure) = oneshot::channel();
     let attempt = Attempt {
         writes: Arc::clone(writes),
         scope: Arc::clone(&ctx.scope),
@@ -100,15 +109,9 @@ pub(super) async fn bulk(
     };
     writes.pools.write.spawn(&flow, move || {
         attempt.writes.devices.hot.look_if_near();
-        if let Err(error) = attempt.start() {
-            let _ = failed.send(error);
-        }
+        attempt.start();
     })?;
-    tokio::select! {
-        biased;
-        response = receiver => response.map_err(|_| panicked()),
-        Ok(error) = failure => Err(error),
-    }
+    receiver.await.map_err(|_| panicked())?
 }
 
 fn check(request: &BulkRequest, origin: &Origin) -> Result<()> {
@@ -134,7 +137,26 @@ fn check(request: &BulkRequest, origin: &Origin) -> Result<()> {
 }
 
 impl Attempt {
-    fn start(mut self) -> Result<()> {
+    fn start(mut self) {
+        let planned = match self.plan() {
+            Ok(planned) => planned,
+            Err(error) => return self.fail(error),
+        };
+        let (positions, writes) = (Arc::clone(&self.writes.positions), Arc::clone(&self.writes));
+        let flow = Flow::of(&self.scope);
+        positions.wait_durable(
+            planned.recorded,
+            Box::new(move |durable| {
+                writes.pools.write.spawn_admitted(&flow, move || match durable {
+                    Ok(()) => self.apply(planned.groups, &Arc::new(planned.marking)),
+                    Err(error) => self.fail(error),
+                });
+            }),
+        );
+    }
+
+    /// Answers what is settled, plans the rest and appends the intent to the log.
+    fn plan(&mut self) -> Result<Planned> {
         self.writes.positions.rewrite_if_large()?;
         let mut intent = self.intent_before()?;
         for (position, offset) in self.origin.offsets.iter().enumerate() {
@@ -165,16 +187,12 @@ impl Attempt {
             first_offset: intent.first_offset,
             offsets: self.origin.offsets.clone(),
         };
-        let (writes, flow) = (Arc::clone(&self.writes), Flow::of(&self.scope));
-        let recorded = writes.positions.record(&self.turn, intent)?;
-        let positions = Arc::clone(&writes.positions);
-        let resume = move |durable: Result<()>| {
-            writes.pools.write.spawn_admitted(&flow, move || match durable {
-                Ok(()) => self.apply(groups, &Arc::new(marking)),
-                Err(error) => self.fail(&error),
-            });
-        };
-        positions.wait_durable(recorded, Box::new(resume))
+        let recorded = self.writes.positions.record(&self.turn, intent)?;
+        Ok(Planned {
+            groups,
+            marking,
+            recorded,
+        })
     }
 
     /// Returns the intent of this attempt without targets: what earlier attempts at the same offsets settled.
@@ -196,18 +214,26 @@ impl Attempt {
         if origin.first_offset > before.last_offset {
             if last.complete_to != Some(before.last_offset) {
                 tracing::warn!(
-                    source = &*origin.source, partition = &*origin.partition,
+                    source = &*origin.source,
+                    partition = &*origin.partition,
                     "the source skips offsets [{}] to [{}], which may be stored in part",
-                    before.first_offset, before.last_offset
+                    before.first_offset,
+                    before.last_offset
                 );
             }
             return Ok(fresh(before.epoch, last.totals));
         }
-        let marks = before.shards.iter().map(|shard| self.outcome(&before, shard)).collect::<Result<Vec<_>>>()?;
+        let marks = before
+            .shards
+            .iter()
+            .map(|shard| self.outcome(&before, shard))
+            .collect::<Result<Vec<_>>>()?;
         let mut settled = before.next_attempt(&marks);
         if origin.first_offset < before.first_offset {
             // Bulks come one after another: what is before the last one is stored.
-            settled.applied.insert(0, (origin.first_offset, before.first_offset - 1));
+            settled
+                .applied
+                .insert(0, (origin.first_offset, before.first_offset - 1));
         }
         // The same bulk is counted anew.
         let totals = match origin.first_offset == before.first_offset {
@@ -229,15 +255,25 @@ impl Attempt {
         let Some(index) = index.filter(|index| index.metadata.uuid == shard.index_uuid) else {
             // It was deleted with the events that it had.
             tracing::warn!(
-                index = shard.index, source = &*self.origin.source, partition = &*self.origin.partition,
+                index = shard.index,
+                source = &*self.origin.source,
+                partition = &*self.origin.partition,
                 "an index was deleted before a bulk to it was complete: its events are stored again"
             );
             return Ok(None);
         };
         let Some(slot) = index.shards.get(shard.shard as usize) else {
-            return Err(Error::internal(format!("index [{}] has no shard [{}]", shard.index, shard.shard)));
+            return Err(Error::internal(format!(
+                "index [{}] has no shard [{}]",
+                shard.index, shard.shard
+            )));
         };
-        let mark = slot.shard()?.source_mark(&mark_key(&self.origin));
+        let shard = slot.shard()?;
+        // Its memory has marks that are not on disk; it is opened again soon.
+        if let Some(failure) = shard.failure() {
+            return Err(failure);
+        }
+        let mark = shard.source_mark(&mark_key(&self.origin));
         let of_attempt = mark.filter(|mark| mark.epoch == intent.epoch && mark.first_offset == intent.first_offset);
         Ok(of_attempt.map(|mark| ShardOutcome {
             last_offset: mark.last_offset,
@@ -248,13 +284,18 @@ impl Attempt {
     /// Records items that were refused for good before a shard was found. A failure that may pass fails the bulk.
     fn record_refusals(&self, open: &[usize], intent: &mut Intent) -> Result<()> {
         for position in open {
-            let Some(Err(error)) = self.progress.responses[*position].as_ref().map(|response| &response.result) else {
+            let Some(Err(error)) = self.progress.responses[*position]
+                .as_ref()
+                .map(|response| &response.result)
+            else {
                 continue;
             };
             if !error.kind().is_of_document() {
                 return Err(error.clone());
             }
-            intent.rejected.push((self.origin.offsets[*position], error.reason().to_owned()));
+            intent
+                .rejected
+                .push((self.origin.offsets[*position], error.reason().to_owned()));
         }
         intent.rejected.sort_unstable();
         Ok(())
@@ -279,20 +320,14 @@ impl Attempt {
                 turn.complete(origin.last_offset, totals);
             }
             drop(turn);
-            answer(response);
+            answer(Ok(response));
         };
         complete::complete_synced(&writes, refresh, progress, Box::new(answer));
     }
 
-    fn fail(self, error: &Error) {
-        let items = self.items.iter().map(|item| BulkItemResponse {
-            index: item.index.clone(),
-            id: String::new(),
-            result: Err(error.clone()),
-        });
-        let response = BulkResponse { items: items.collect() };
+    fn fail(self, error: Error) {
         drop(self.turn);
-        (self.answer)(response);
+        (self.answer)(Err(error));
     }
 }
 

@@ -133,9 +133,11 @@ impl SourcePositions {
     }
 
     /// Calls back once an intent is durable, or cannot become durable; see [`Wal::wait_durable`].
-    pub(crate) fn wait_durable(&self, position: Position, callback: DurableCallback) -> Result<()> {
-        self.log()?.wait_durable(position, callback);
-        Ok(())
+    pub(crate) fn wait_durable(&self, position: Position, callback: DurableCallback) {
+        match &self.log {
+            Ok(log) => log.wait_durable(position, callback),
+            Err(error) => callback(Err(error.clone())),
+        }
     }
 
     /// Returns the positions of a source, sorted by partition.
@@ -150,7 +152,9 @@ impl SourcePositions {
             let intent = last.intent.as_ref()?;
             Some(SourcePosition {
                 partition: name.clone(),
-                resume_offset: last.complete_to.map_or(intent.first_offset, |last| last.saturating_add(1)),
+                resume_offset: last
+                    .complete_to
+                    .map_or(intent.first_offset, |last| last.saturating_add(1)),
                 complete_offset: last.complete_to,
                 totals: last.totals,
             })

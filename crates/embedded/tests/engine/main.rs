@@ -20,6 +20,7 @@ mod model;
 mod mount_damage;
 mod mounts;
 mod node;
+mod origins;
 mod periods;
 mod progress;
 mod pruning;

@@ -92,6 +92,7 @@ fn a_shard_moves_while_it_is_written_to_and_searched() {
                         Refresh::No
                     },
                     timeout: None,
+                    origin: None,
                 };
                 let response = runtime.block_on(node.engine.bulk(&ctx(), request)).unwrap();
                 for item in response.items {
