@@ -102,13 +102,22 @@ impl Definition {
         let refuse = |reason: String| Error::illegal_argument(format!("pipeline [{id}]: {reason}"));
         let definition: Self =
             serde_json::from_value(Value::Object(body.clone())).map_err(|error| refuse(error.to_string()))?;
-        for (member, name) in [("index", &definition.index), ("dead_letter_index", &definition.dead_letter_index)] {
+        for (member, name) in [
+            ("index", &definition.index),
+            ("dead_letter_index", &definition.dead_letter_index),
+        ] {
             if name.is_empty() || name.contains(['*', ',']) {
-                return Err(refuse(format!("[{member}] must name one index or data stream, not [{name}]")));
+                return Err(refuse(format!(
+                    "[{member}] must name one index or data stream, not [{name}]"
+                )));
             }
         }
         match &definition.source {
-            SourceDefinition::Syslog { udp: None, tcp: None, tls: None } => {
+            SourceDefinition::Syslog {
+                udp: None,
+                tcp: None,
+                tls: None,
+            } => {
                 return Err(refuse("a [syslog] source needs [udp], [tcp] or [tls]".to_owned()));
             }
             SourceDefinition::File { paths } if paths.is_empty() => {
@@ -119,7 +128,9 @@ impl Definition {
             }
             _ => {}
         }
-        definition.tenant_id().map_err(|error| refuse(error.reason().to_owned()))?;
+        definition
+            .tenant_id()
+            .map_err(|error| refuse(error.reason().to_owned()))?;
         Ok(definition)
     }
 

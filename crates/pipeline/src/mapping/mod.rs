@@ -8,7 +8,7 @@
 mod action;
 mod compile;
 mod convert;
-mod dates;
+pub(crate) mod dates;
 mod ecs;
 mod ecs_fields;
 mod error;

@@ -1,20 +1,52 @@
 //! Runner: the pipelines of a node, each a source, its steps, and the writes of its events.
+//!
+//! A source sends batches into a bounded channel ([`crate::sources`]). For each batch a thread of the runner's pool, in the queue
+//! of the pipeline's tenant, makes the documents ([`steps`]); then they are written, again and again until they are stored
+//! ([`write`]). While a write waits, the channel fills, and the source stops reading.
 
+mod counters;
+mod dead_letter;
+mod http_source;
 mod status;
+mod steps;
+mod worker;
+mod write;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use firn_engine::Engine;
-use firn_model::Result;
+use firn_engine::{Engine, Knowledge, RequestContext, Scope};
+use firn_model::{Error, ErrorKind, Result};
+use firn_scheduler::Pool;
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
 
-use crate::definition::Definition;
-use crate::sources::{BatchOutcome, Source};
+use self::counters::Counters;
+use self::http_source::HttpSource;
+use self::steps::Steps;
+use self::write::Writer;
+use crate::definition::{Definition, SourceDefinition};
+use crate::sources::{
+    BATCH_EVENTS_MAX, Batch, BatchOutcome, Clock, SendRefused, Source, SourceCounters, SourceEvent, SourceOutput,
+    channel,
+};
 
 pub use status::{EventCounts, PipelineStatus, SimulatedRecord};
+
+/// Maximum bytes of events of one pipeline that wait or are being processed.
+const BYTES_MAX: usize = 32 << 20;
+/// Maximum waiting jobs; sources are bounded before that.
+const QUEUE_LIMIT: usize = 10_000;
+/// How long a stop waits for the events that were taken.
+const STOP_WITHIN: Duration = Duration::from_secs(5);
+/// How often the files of tables are looked at.
+const TABLES_EVERY: Duration = Duration::from_secs(60);
 
 /// Record of what of a source is stored.
 #[async_trait]
@@ -27,23 +59,222 @@ pub trait Positions: Send + Sync {
 pub type OpenSource = Arc<dyn Fn(&Definition) -> Result<Box<dyn Source>> + Send + Sync>;
 
 /// Pipelines of a node.
-pub struct Runner {}
+pub struct Runner {
+    engine: Arc<dyn Engine>,
+    open_source: OpenSource,
+    clock: Clock,
+    pool: Arc<Pool>,
+    pipelines: Mutex<BTreeMap<String, Entry>>,
+    /// Held while pipelines are started and stopped.
+    applying: tokio::sync::Mutex<()>,
+}
+
+/// A pipeline of the runner, with the body that it was made from.
+struct Entry {
+    body: Arc<Map<String, Value>>,
+    state: EntryState,
+}
+
+enum EntryState {
+    Running(Running),
+    Disabled,
+    /// The body cannot be used.
+    Refused(String),
+}
+
+/// A running pipeline.
+struct Running {
+    counters: Arc<Counters>,
+    source_counters: Arc<SourceCounters>,
+    /// Present if events are handed over by [`Runner::submit`].
+    http: Option<SourceOutput>,
+    stop: watch::Sender<bool>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+/// Positions of a pipeline's source in the engine.
+struct EnginePositions {
+    engine: Arc<dyn Engine>,
+    source: String,
+}
+
+#[async_trait]
+impl Positions for EnginePositions {
+    async fn resume_offset(&self, partition: &str) -> Result<Option<u64>> {
+        let positions = positions(&*self.engine, &self.source).await?;
+        let found = positions.into_iter().find(|position| position.partition == partition);
+        Ok(found.map(|position| position.resume_offset))
+    }
+}
+
+async fn positions(engine: &dyn Engine, source: &str) -> Result<Vec<firn_engine::origin::SourcePosition>> {
+    match engine.source_positions(&RequestContext::new(), source).await? {
+        Knowledge::Known(mut positions) => {
+            // Positions of dead letters, which are counted in the partition of their events.
+            positions.retain(|position| !position.partition.ends_with(write::REJECTED));
+            Ok(positions)
+        }
+        Knowledge::Unknown(capability) => Err(capability.missing()),
+    }
+}
 
 impl Runner {
     /// Creates a runner without pipelines, whose steps run on `threads` threads.
-    pub fn new(engine: Arc<dyn Engine>, open_source: OpenSource, threads: usize) -> Arc<Self> {
-        todo!()
+    pub fn new(engine: Arc<dyn Engine>, open_source: OpenSource, clock: Clock, threads: usize) -> Arc<Self> {
+        Arc::new(Self {
+            engine,
+            open_source,
+            clock,
+            pool: Arc::new(Pool::new("pipelines", threads, QUEUE_LIMIT)),
+            pipelines: Mutex::default(),
+            applying: tokio::sync::Mutex::default(),
+        })
     }
 
     /// Starts, replaces and stops pipelines until exactly those of `bodies` run. A body that cannot be used is in
     /// [`Runner::status`] with its error.
     pub async fn apply(self: &Arc<Self>, bodies: &BTreeMap<String, Arc<Map<String, Value>>>) {
-        todo!()
+        let _applying = self.applying.lock().await;
+        let mut ended = Vec::new();
+        {
+            let mut pipelines = self.pipelines.lock();
+            let changed: Vec<String> = pipelines
+                .iter()
+                .filter(|(id, entry)| bodies.get(*id).is_none_or(|body| *body != entry.body))
+                .map(|(id, _)| id.clone())
+                .collect();
+            for id in changed {
+                ended.extend(pipelines.remove(&id));
+            }
+        }
+        // The successor reads from where the predecessor ends, so that one must have ended.
+        stop_all(ended).await;
+        for (id, body) in bodies {
+            if self.pipelines.lock().contains_key(id) {
+                continue;
+            }
+            let state = self.start(id, body).await;
+            let body = Arc::clone(body);
+            self.pipelines.lock().insert(id.clone(), Entry { body, state });
+        }
+    }
+
+    async fn start(&self, id: &str, body: &Map<String, Value>) -> EntryState {
+        let prepared = Definition::parse(id, body).and_then(|definition| {
+            let tenant = definition.tenant_id()?;
+            Ok((definition, tenant))
+        });
+        let (definition, tenant) = match prepared {
+            Ok((definition, _)) if !definition.enabled => return EntryState::Disabled,
+            Ok(prepared) => prepared,
+            Err(error) => return EntryState::Refused(error.to_string()),
+        };
+        let steps = {
+            let (id, definition, now_ms) = (id.to_owned(), definition.clone(), (self.clock)() / 1_000_000);
+            // Reads the files of tables.
+            tokio::task::spawn_blocking(move || Steps::new(&id, &definition, now_ms)).await
+        };
+        let steps =
+            match steps.unwrap_or_else(|_| Err(Error::internal("a pipeline failed because of a bug, see the log"))) {
+                Ok(steps) => Arc::new(steps),
+                Err(error) => return EntryState::Refused(error.to_string()),
+            };
+        if definition.dead_letter_index.starts_with(dead_letter::PREFIX) {
+            let made = self
+                .engine
+                .execute(&RequestContext::new(), dead_letter::template())
+                .await;
+            // An operator may have changed the template, which stays.
+            if let Err(error) = made
+                && !matches!(
+                    error.kind(),
+                    ErrorKind::IllegalArgument | ErrorKind::ResourceAlreadyExists
+                )
+            {
+                tracing::warn!(pipeline = id, %error, "cannot create the template of dead letters");
+            }
+        }
+        EntryState::Running(self.run(
+            id,
+            definition,
+            tenant.map_or_else(Scope::operator, Scope::tenant),
+            steps,
+        ))
+    }
+
+    fn run(&self, id: &str, definition: Definition, scope: Scope, steps: Arc<Steps>) -> Running {
+        let (stop, stopped) = watch::channel(false);
+        let source_counters = Arc::new(SourceCounters::default());
+        let positions = Arc::new(EnginePositions {
+            engine: Arc::clone(&self.engine),
+            source: id.to_owned(),
+        });
+        let counters = Arc::new(Counters::default());
+        let (output, batches) = channel(
+            BYTES_MAX,
+            positions,
+            Arc::clone(&source_counters),
+            Arc::clone(&self.clock),
+            stopped.clone(),
+        );
+        let writer = Arc::new(Writer {
+            engine: Arc::clone(&self.engine),
+            scope: Arc::new(scope),
+            steps,
+            counters: Arc::clone(&counters),
+            stopped: stopped.clone(),
+        });
+        let http = matches!(definition.source, SourceDefinition::Http {}).then(|| output.clone());
+        let open_source: OpenSource = match &http {
+            Some(_) => Arc::new(|_| Ok(Box::new(HttpSource))),
+            None => Arc::clone(&self.open_source),
+        };
+        let tasks = vec![
+            worker::run_source(definition, open_source, Arc::clone(&writer), output),
+            tokio::spawn(worker::process(Arc::clone(&writer), Arc::clone(&self.pool), batches)),
+            tokio::spawn(refresh_tables(writer, Arc::clone(&self.clock), stopped)),
+        ];
+        Running {
+            counters,
+            source_counters,
+            http,
+            stop,
+            tasks,
+        }
+    }
+
+    /// Returns the ids of the pipelines, sorted.
+    pub fn ids(&self) -> Vec<String> {
+        self.pipelines.lock().keys().cloned().collect()
     }
 
     /// Returns the state of a pipeline; `None`: there is none of this id.
     pub async fn status(&self, id: &str) -> Option<PipelineStatus> {
-        todo!()
+        let mut status = match &self.pipelines.lock().get(id)?.state {
+            EntryState::Disabled => PipelineStatus::default(),
+            EntryState::Refused(reason) => PipelineStatus {
+                error: Some(reason.clone()),
+                ..PipelineStatus::default()
+            },
+            EntryState::Running(running) => {
+                let counters = &running.counters;
+                PipelineStatus {
+                    running: counters.is_running.load(Ordering::Relaxed),
+                    error: counters.error(),
+                    events: counters.events(),
+                    source: running.source_counters.values(),
+                    map_nanos: counters.map_nanos.load(Ordering::Relaxed),
+                    write_nanos: counters.write_nanos.load(Ordering::Relaxed),
+                    retries: counters.retries.load(Ordering::Relaxed),
+                    partitions: Vec::new(),
+                }
+            }
+        };
+        match positions(&*self.engine, id).await {
+            Ok(partitions) => status.partitions = partitions,
+            Err(error) => drop(status.error.get_or_insert_with(|| error.to_string())),
+        }
+        Some(status)
     }
 
     /// Hands events to a pipeline with an `http` source, and waits until they are stored.
@@ -53,21 +284,138 @@ impl Runner {
     /// another one. [`firn_model::ErrorKind::Rejected`]: it has as many events waiting as it may have; nothing was taken. Other
     /// errors are those of the write: the events may be stored in part.
     pub async fn submit(&self, id: &str, events: Vec<Bytes>) -> Result<BatchOutcome> {
-        todo!()
+        let output = self.http_output(id)?;
+        let received_ns = output.now_ns();
+        let mut waiting = Vec::new();
+        for part in events.chunks(BATCH_EVENTS_MAX) {
+            let (done, outcome) = oneshot::channel();
+            let event = |bytes: &Bytes| SourceEvent {
+                bytes: bytes.clone(),
+                offset: 0,
+                received_ns,
+            };
+            let batch = Batch {
+                partition: None,
+                events: part.iter().map(event).collect(),
+                last_offset: 0,
+                retries: false,
+                done: Some(done),
+            };
+            if waiting.is_empty() {
+                output.try_send(batch).map_err(|refused| refusal(id, &refused))?;
+            } else {
+                output.send(batch).await?;
+            }
+            waiting.push(outcome);
+        }
+        let mut sum = BatchOutcome::default();
+        for outcome in waiting {
+            let stopped = |_| Error::new(ErrorKind::Unavailable, format!("pipeline [{id}] stops"));
+            let outcome = outcome.await.map_err(stopped)??;
+            sum.read += outcome.read;
+            sum.indexed += outcome.indexed;
+            sum.filtered += outcome.filtered;
+            sum.dead_lettered += outcome.dead_lettered;
+        }
+        Ok(sum)
+    }
+
+    fn http_output(&self, id: &str) -> Result<SourceOutput> {
+        let pipelines = self.pipelines.lock();
+        let Some(entry) = pipelines.get(id) else {
+            return Err(Error::new(
+                ErrorKind::ResourceNotFound,
+                format!("pipeline [{id}] is missing"),
+            ));
+        };
+        match &entry.state {
+            EntryState::Running(Running { http: Some(output), .. }) => Ok(output.clone()),
+            EntryState::Running(_) => Err(Error::illegal_argument(format!(
+                "pipeline [{id}] takes no events by HTTP: its source is another one"
+            ))),
+            EntryState::Disabled => Err(Error::new(
+                ErrorKind::Unavailable,
+                format!("pipeline [{id}] is disabled"),
+            )),
+            EntryState::Refused(reason) => Err(Error::new(ErrorKind::Unavailable, reason.clone())),
+        }
     }
 
     /// Stops all pipelines; events that they have taken are stored or handed back first.
     pub async fn stop(&self) {
-        todo!()
+        let _applying = self.applying.lock().await;
+        let all = std::mem::take(&mut *self.pipelines.lock());
+        stop_all(all.into_values().collect()).await;
     }
 }
 
-/// Runs the steps of a pipeline on records, without a source and without writes. `received_ns` is their time of arrival.
+fn refusal(id: &str, refused: &SendRefused) -> Error {
+    match refused {
+        SendRefused::Full(_) => Error::new(
+            ErrorKind::Rejected,
+            format!("pipeline [{id}] has as many events waiting as it may have"),
+        ),
+        SendRefused::Stopped => Error::new(ErrorKind::Unavailable, format!("pipeline [{id}] stops")),
+    }
+}
+
+/// Stops pipelines side by side. Sources stop at once; what they have delivered is stored for a while longer.
+async fn stop_all(entries: Vec<Entry>) {
+    let mut tasks = Vec::new();
+    for entry in entries {
+        if let EntryState::Running(running) = entry.state {
+            running.stop.send_replace(true);
+            tasks.extend(running.tasks);
+        }
+    }
+    let deadline = tokio::time::Instant::now() + STOP_WITHIN;
+    for mut task in tasks {
+        if tokio::time::timeout_at(deadline, &mut task).await.is_err() {
+            task.abort();
+            let _ = task.await;
+        }
+    }
+}
+
+async fn refresh_tables(writer: Arc<Writer>, clock: Clock, mut stopped: watch::Receiver<bool>) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(TABLES_EVERY) => {}
+            _ = stopped.wait_for(|stopped| *stopped) => return,
+        }
+        let (steps, now_ms) = (Arc::clone(&writer.steps), clock() / 1_000_000);
+        let _ = tokio::task::spawn_blocking(move || steps.refresh_tables(now_ms)).await;
+    }
+}
+
+/// Runs the steps of a pipeline on records, without a source and without writes. `received_ns` is their time of arrival. Reads
+/// the files of tables.
 pub fn simulate(
     id: &str,
     body: &Map<String, Value>,
     records: &[Bytes],
     received_ns: i64,
 ) -> Result<Vec<SimulatedRecord>> {
-    todo!()
+    let definition = Definition::parse(id, body)?;
+    let steps = Steps::new(id, &definition, received_ns / 1_000_000)?;
+    let event = |(place, bytes): (usize, &Bytes)| SourceEvent {
+        bytes: bytes.clone(),
+        offset: place as u64,
+        received_ns,
+    };
+    let events: Vec<SourceEvent> = records.iter().enumerate().map(event).collect();
+    let documents = steps.run(None, &events);
+    documents
+        .into_iter()
+        .map(|document| {
+            Ok(SimulatedRecord {
+                index: match document.error {
+                    None => steps.index.clone(),
+                    Some(_) => steps.dead_letter_index.clone(),
+                },
+                document: serde_json::from_slice(&document.source)?,
+                error: document.error,
+            })
+        })
+        .collect()
 }

@@ -8,7 +8,7 @@ use firn_model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
-use super::Batch;
+use super::{Batch, Clock};
 use crate::runner::Positions;
 
 /// Batches that wait between a source and its pipeline.
@@ -57,6 +57,7 @@ pub struct SourceOutput {
     stopped: watch::Receiver<bool>,
     positions: Arc<dyn Positions>,
     counters: Arc<SourceCounters>,
+    clock: Clock,
 }
 
 /// A batch, and its share of the bytes that may wait.
@@ -71,6 +72,7 @@ pub(crate) fn channel(
     bytes_max: usize,
     positions: Arc<dyn Positions>,
     counters: Arc<SourceCounters>,
+    clock: Clock,
     stopped: watch::Receiver<bool>,
 ) -> (SourceOutput, mpsc::Receiver<Received>) {
     let (sender, receiver) = mpsc::channel(BATCHES_WAITING_MAX);
@@ -82,6 +84,7 @@ pub(crate) fn channel(
         stopped,
         positions,
         counters,
+        clock,
     };
     (output, receiver)
 }
@@ -127,6 +130,11 @@ impl SourceOutput {
     /// Whether the source must stop.
     pub fn is_stopped(&self) -> bool {
         *self.stopped.borrow()
+    }
+
+    /// Returns the time, nanoseconds since the epoch.
+    pub fn now_ns(&self) -> i64 {
+        (self.clock)()
     }
 
     /// Returns the counters of the source.

@@ -13,8 +13,14 @@ use bytes::Bytes;
 use firn_model::Result;
 use tokio::sync::oneshot;
 
-pub use channel::{SendRefused, SourceCounters, SourceOutput};
 pub(crate) use channel::{Received, channel};
+pub use channel::{SendRefused, SourceCounters, SourceOutput};
+
+/// Wall clock: nanoseconds since the epoch.
+pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
+
+/// Maximum events of one batch.
+pub const BATCH_EVENTS_MAX: usize = 10_000;
 
 /// One event as the source has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +38,7 @@ pub struct SourceEvent {
 pub struct Batch {
     /// `None`: the source cannot read the events again.
     pub partition: Option<Arc<str>>,
-    /// Ascending offsets. Offsets may be missing: a source may skip records that are no events.
+    /// At most [`BATCH_EVENTS_MAX`], with ascending offsets. Offsets may be missing: a source may skip records that are no events.
     pub events: Vec<SourceEvent>,
     /// Last offset that the batch covers; at least that of the last event.
     pub last_offset: u64,

@@ -1,0 +1,165 @@
+//! Steps of a pipeline between its source and the write: parse, map, look up, route.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use firn_model::{Error, Result};
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::dead_letter;
+use crate::definition::Definition;
+use crate::mapping::dates::push_iso;
+use crate::mapping::{MapOptions, Mapper, Pack, builtin, builtin_names};
+use crate::sources::SourceEvent;
+use crate::tables::{TableHandle, TableSource, Tables};
+
+/// Compiled steps of a pipeline.
+#[derive(Debug)]
+pub(super) struct Steps {
+    pub(super) id: Arc<str>,
+    pub(super) index: String,
+    pub(super) dead_letter_index: String,
+    /// `None`: records are documents.
+    mapping: Option<Mapping>,
+}
+
+#[derive(Debug)]
+struct Mapping {
+    pack: Arc<Pack>,
+    tables: Tables,
+    options: MapOptions,
+    /// Mappers that no thread uses now.
+    idle: Mutex<Vec<Mapper>>,
+}
+
+/// Document of an event, and where it goes.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Document {
+    /// Offset of its event.
+    pub(super) offset: u64,
+    pub(super) source: Bytes,
+    /// Why it goes to the dead letters.
+    pub(super) error: Option<String>,
+}
+
+impl Steps {
+    /// Compiles a definition. Reads the files of tables.
+    ///
+    /// # Errors
+    /// [`firn_model::ErrorKind::IllegalArgument`]: no such pack, or a table that cannot be loaded.
+    pub(super) fn new(id: &str, definition: &Definition, now_ms: i64) -> Result<Self> {
+        let mapping = match &definition.pack {
+            None => None,
+            Some(name) => Some(Mapping {
+                pack: Arc::new(pack(name)?),
+                tables: tables(definition, now_ms)?,
+                options: MapOptions {
+                    original: definition.keep_original,
+                    received: None,
+                },
+                idle: Mutex::default(),
+            }),
+        };
+        Ok(Self {
+            id: id.into(),
+            index: definition.index.clone(),
+            dead_letter_index: definition.dead_letter_index.clone(),
+            mapping,
+        })
+    }
+
+    /// Makes the document of each event, in the same order.
+    pub(super) fn run(&self, partition: Option<&str>, events: &[SourceEvent]) -> Vec<Document> {
+        let mut mapper = self.mapping.as_ref().map(Mapping::take);
+        let mut documents = Vec::with_capacity(events.len());
+        for event in events {
+            let mut out = Vec::with_capacity(event.bytes.len() * 2);
+            let mapped = match &mut mapper {
+                Some(mapper) => {
+                    mapper.set_received(Some(event.received_ns));
+                    mapper.map(&event.bytes, &mut out).map_err(|error| error.to_string())
+                }
+                None => copy(event, &mut out),
+            };
+            let error = mapped.err();
+            if let Some(reason) = &error {
+                out = dead_letter::document(&self.id, &self.index, partition, event, "parse", reason);
+            }
+            documents.push(Document {
+                offset: event.offset,
+                source: out.into(),
+                error,
+            });
+        }
+        if let (Some(mapping), Some(mapper)) = (&self.mapping, mapper) {
+            mapping.idle.lock().push(mapper);
+        }
+        documents
+    }
+
+    /// Loads changed files of tables. A file that cannot be loaded leaves its last version in use.
+    pub(super) fn refresh_tables(&self, now_ms: i64) {
+        for table in self.mapping.iter().flat_map(|mapping| mapping.tables.iter()) {
+            if let crate::tables::Refresh::Failed(error) = table.refresh(now_ms) {
+                tracing::warn!(pipeline = &*self.id, table = table.name(), %error, "the last version of a table stays in use");
+            }
+        }
+    }
+}
+
+impl Mapping {
+    fn take(&self) -> Mapper {
+        let idle = self.idle.lock().pop();
+        idle.unwrap_or_else(|| Mapper::new(Arc::clone(&self.pack), &self.tables, self.options))
+    }
+}
+
+fn pack(name: &str) -> Result<Pack> {
+    match builtin(name) {
+        Some(pack) => pack.map_err(|error| Error::illegal_argument(error.to_string())),
+        None => {
+            let known = builtin_names().collect::<Vec<_>>().join(", ");
+            Err(Error::illegal_argument(format!(
+                "there is no pack [{name}]; the packs are {known}"
+            )))
+        }
+    }
+}
+
+fn tables(definition: &Definition, now_ms: i64) -> Result<Tables> {
+    let mut tables = Tables::default();
+    for (name, path) in &definition.tables {
+        let refuse = |reason: String| Error::illegal_argument(format!("table [{name}]: {reason}"));
+        let source = TableSource::of(path)
+            .ok_or_else(|| refuse(format!("[{}] does not end with .mmdb, .csv or .ndjson", path.display())))?;
+        let table = TableHandle::open(name, source, now_ms).map_err(|error| refuse(error.to_string()))?;
+        tables.insert(table);
+    }
+    Ok(tables)
+}
+
+/// Copies a JSON object; one without `@timestamp` gets its time of arrival.
+fn copy(event: &SourceEvent, out: &mut Vec<u8>) -> std::result::Result<(), String> {
+    #[derive(Deserialize)]
+    struct Object {
+        #[serde(rename = "@timestamp")]
+        timestamp: Option<IgnoredAny>,
+    }
+    let object: Object = serde_json::from_slice(&event.bytes).map_err(|error| format!("not a JSON object: {error}"))?;
+    let start = event.bytes.iter().position(|byte| *byte == b'{').unwrap_or(0);
+    if object.timestamp.is_some() {
+        out.extend_from_slice(&event.bytes);
+        return Ok(());
+    }
+    let rest = &event.bytes[start + 1..];
+    let is_empty = rest.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'}');
+    let mut time = String::new();
+    push_iso(event.received_ns, &mut time);
+    out.extend_from_slice(b"{\"@timestamp\":\"");
+    out.extend_from_slice(time.as_bytes());
+    out.extend_from_slice(if is_empty { b"\"" } else { b"\"," });
+    out.extend_from_slice(rest);
+    Ok(())
+}

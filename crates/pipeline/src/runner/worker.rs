@@ -1,0 +1,143 @@
+//! Worker of one pipeline: its source in one task, and the way of each batch from the source to its answer.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use firn_model::{Error, ErrorKind, Result};
+use firn_scheduler::{Flow, Pool};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+
+use super::OpenSource;
+use super::write::Writer;
+use crate::definition::Definition;
+use crate::sources::{BATCH_EVENTS_MAX, Batch, BatchOutcome, Received, SourceOutput};
+
+/// Batches of one pipeline that are processed at the same time.
+const BATCHES_AT_ONCE: usize = 4;
+/// Pause before a source that ended with an error is started again.
+const START_AGAIN_AFTER: Duration = Duration::from_secs(1);
+const START_AGAIN_AFTER_MAX: Duration = Duration::from_secs(30);
+
+/// Processes the batches of a channel until it closes: batches of different partitions side by side, those of one partition in
+/// order.
+pub(super) async fn process(writer: Arc<Writer>, pool: Arc<Pool>, mut batches: mpsc::Receiver<Received>) {
+    let at_once = Arc::new(Semaphore::new(BATCHES_AT_ONCE));
+    // For each partition, the end of its last batch: whether it was stored.
+    let mut ends: HashMap<Arc<str>, watch::Receiver<Option<bool>>> = HashMap::new();
+    while let Some(Received { batch, permit }) = batches.recv().await {
+        let Ok(running) = Arc::clone(&at_once).acquire_owned().await else {
+            return;
+        };
+        let (ended, end) = watch::channel(None);
+        let before = batch
+            .partition
+            .as_ref()
+            .and_then(|partition| ends.insert(Arc::clone(partition), end));
+        if ends.len() > 1000 {
+            ends.retain(|_, end| end.borrow().is_none());
+        }
+        let (writer, pool) = (Arc::clone(&writer), Arc::clone(&pool));
+        tokio::spawn(async move {
+            let outcome = one(&writer, &pool, &batch, before).await;
+            let read = batch.events.len() as u64;
+            match &outcome {
+                Ok(outcome) => writer.counters.add_outcome(outcome),
+                Err(_) => drop(writer.counters.refused.fetch_add(read, Ordering::Relaxed)),
+            }
+            ended.send_replace(Some(outcome.is_ok()));
+            if let Some(done) = batch.done {
+                // The source may have given the batch up.
+                let _ = done.send(outcome);
+            }
+            drop((permit, running));
+        });
+    }
+    // All batches have ended when nothing runs any more.
+    let _ = at_once.acquire_many(BATCHES_AT_ONCE as u32).await;
+}
+
+async fn one(
+    writer: &Writer,
+    pool: &Pool,
+    batch: &Batch,
+    before: Option<watch::Receiver<Option<bool>>>,
+) -> Result<BatchOutcome> {
+    if batch.events.len() > BATCH_EVENTS_MAX {
+        return Err(Error::internal("a batch of a source has too many events"));
+    }
+    let bytes = batch.events.iter().map(|event| event.bytes.len() as u64).sum();
+    writer.counters.add_read(batch.events.len() as u64, bytes);
+    let (sender, receiver) = oneshot::channel();
+    let (steps, counters) = (Arc::clone(&writer.steps), Arc::clone(&writer.counters));
+    let (partition, events) = (batch.partition.clone(), batch.events.clone());
+    // The bytes of events that wait are bounded by the channel, so the queue of the pool need not refuse.
+    pool.spawn_admitted(&Flow::of(&writer.scope), move || {
+        let started = Instant::now();
+        let documents = steps.run(partition.as_deref(), &events);
+        counters
+            .map_nanos
+            .fetch_add(started.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        let _ = sender.send(documents);
+    });
+    let documents = receiver
+        .await
+        .map_err(|_| Error::internal("the steps of a pipeline failed because of a bug, see the log"))?;
+    if let Some(mut before) = before {
+        let ended = before.wait_for(Option::is_some).await;
+        let was_stored = ended.is_ok_and(|ended| *ended == Some(true));
+        if !was_stored {
+            // The source delivers both again.
+            return Err(Error::new(
+                ErrorKind::Unavailable,
+                "the batch before in the partition was not stored",
+            ));
+        }
+    }
+    if documents.is_empty() && batch.partition.is_none() {
+        return Ok(BatchOutcome::default());
+    }
+    writer.store(batch, documents).await
+}
+
+/// Runs the source of a pipeline, and starts it again after a pause if it ends.
+pub(super) fn run_source(
+    definition: Definition,
+    open_source: OpenSource,
+    writer: Arc<Writer>,
+    output: SourceOutput,
+) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        let mut pause = START_AGAIN_AFTER;
+        while !output.is_stopped() {
+            let counters = &writer.counters;
+            counters.is_running.store(true, Ordering::Relaxed);
+            let started = Instant::now();
+            let ended = match open_source(&definition) {
+                Ok(source) => {
+                    *counters.source_error.lock() = None;
+                    source.run(output.clone()).await
+                }
+                Err(error) => Err(error),
+            };
+            counters.is_running.store(false, Ordering::Relaxed);
+            if output.is_stopped() {
+                return;
+            }
+            if let Err(error) = ended {
+                tracing::warn!(pipeline = &*writer.steps.id, %error, "the source of a pipeline ended; it is started again");
+                *counters.source_error.lock() = Some(error.to_string());
+            }
+            if started.elapsed() > START_AGAIN_AFTER_MAX {
+                pause = START_AGAIN_AFTER;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = output.stopped() => return,
+            }
+            pause = (pause * 2).min(START_AGAIN_AFTER_MAX);
+        }
+    })
+}

@@ -1,0 +1,195 @@
+//! Writes of a pipeline: a batch of documents, again and again until it is stored, and its dead letters.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use firn_engine::document::{BulkItem, BulkRequest, BulkResponse, Expectation, Operation, Refresh};
+use firn_engine::origin::Origin;
+use firn_engine::{Engine, RequestContext, Scope};
+use firn_model::{Error, ErrorKind, Result};
+use tokio::sync::watch;
+
+use super::counters::Counters;
+use super::dead_letter;
+use super::steps::{Document, Steps};
+use crate::sources::{Batch, BatchOutcome};
+
+/// Pause before the first repetition of a write, and the longest one.
+const RETRY_AFTER: Duration = Duration::from_millis(50);
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(5);
+/// Added to the partition for the dead letters of events that their index rejected.
+pub(super) const REJECTED: &str = "#rejected";
+
+/// What the writes of a pipeline need.
+pub(super) struct Writer {
+    pub(super) engine: Arc<dyn Engine>,
+    pub(super) scope: Arc<Scope>,
+    pub(super) steps: Arc<Steps>,
+    pub(super) counters: Arc<Counters>,
+    pub(super) stopped: watch::Receiver<bool>,
+}
+
+/// Document on its way, with its place in the batch.
+struct Entry {
+    index: String,
+    offset: u64,
+    source: Bytes,
+}
+
+impl Writer {
+    /// Stores the documents of a batch, one for each event, and the dead letters among them.
+    pub(super) async fn store(&self, batch: &Batch, documents: Vec<Document>) -> Result<BatchOutcome> {
+        let read = documents.len() as u64;
+        let dead: Vec<bool> = documents.iter().map(|document| document.error.is_some()).collect();
+        let parse_failures = dead.iter().filter(|is_dead| **is_dead).count() as u64;
+        let entries = documents.into_iter().map(|document| Entry {
+            index: match document.error {
+                None => self.steps.index.clone(),
+                Some(_) => self.steps.dead_letter_index.clone(),
+            },
+            offset: document.offset,
+            source: document.source,
+        });
+        let entries: Vec<Entry> = entries.collect();
+        let rejected = self.write(batch, None, &entries, parse_failures).await?;
+        if let Some((place, reason)) = rejected.iter().find(|(place, _)| dead[*place]) {
+            return Err(Error::new(
+                ErrorKind::Unavailable,
+                format!("the dead letter at [{place}] was rejected: {reason}"),
+            ));
+        }
+        let letters: Vec<Entry> = rejected
+            .iter()
+            .map(|(place, reason)| self.letter(batch, *place, reason))
+            .collect();
+        if !letters.is_empty() {
+            let lost = self
+                .write(batch, Some(REJECTED), &letters, letters.len() as u64)
+                .await?;
+            if let Some((_, reason)) = lost.first() {
+                return Err(Error::new(
+                    ErrorKind::Unavailable,
+                    format!("a dead letter was rejected: {reason}"),
+                ));
+            }
+        }
+        let dead_lettered = parse_failures + letters.len() as u64;
+        Ok(BatchOutcome {
+            read,
+            indexed: read - dead_lettered,
+            filtered: 0,
+            dead_lettered,
+        })
+    }
+
+    fn letter(&self, batch: &Batch, place: usize, reason: &str) -> Entry {
+        let event = &batch.events[place];
+        let steps = &self.steps;
+        let partition = batch.partition.as_deref();
+        Entry {
+            index: steps.dead_letter_index.clone(),
+            offset: event.offset,
+            source: dead_letter::document(&steps.id, &steps.index, partition, event, "index", reason).into(),
+        }
+    }
+
+    /// Writes until every item is stored or rejected for good; returns the latter with their places and reasons. A batch that is
+    /// not tried again fails with the first failure that may pass.
+    async fn write(
+        &self,
+        batch: &Batch,
+        suffix: Option<&str>,
+        entries: &[Entry],
+        dead_letters: u64,
+    ) -> Result<Vec<(usize, String)>> {
+        let origin = batch.partition.as_deref().map(|partition| Origin {
+            source: Arc::clone(&self.steps.id),
+            partition: format!("{partition}{}", suffix.unwrap_or_default()).into(),
+            first_offset: batch.events.first().map_or(batch.last_offset, |event| event.offset),
+            last_offset: batch.last_offset,
+            offsets: entries.iter().map(|entry| entry.offset).collect(),
+            dead_letters,
+            filtered: 0,
+        });
+        // Places of the items to write. With an origin a bulk is always sent as a whole.
+        let mut open: Vec<usize> = (0..entries.len()).collect();
+        let mut rejected = Vec::new();
+        let mut pause = RETRY_AFTER;
+        loop {
+            let request = BulkRequest {
+                items: open.iter().map(|place| item(&entries[*place])).collect(),
+                refresh: Refresh::No,
+                timeout: None,
+                origin: origin.clone(),
+            };
+            let mut ctx = RequestContext::new();
+            ctx.scope = Arc::clone(&self.scope);
+            let started = Instant::now();
+            let response = self.engine.bulk(&ctx, request).await;
+            self.counters
+                .write_nanos
+                .fetch_add(started.elapsed().as_nanos() as u64, Ordering::Relaxed);
+            let failure = match response {
+                Ok(response) => {
+                    if origin.is_some() {
+                        rejected.clear();
+                    }
+                    let (still_open, failure) = sort(&open, response, &mut rejected);
+                    if origin.is_none() {
+                        open = still_open;
+                    }
+                    failure
+                }
+                Err(error) => Some(error),
+            };
+            let Some(failure) = failure else {
+                *self.counters.write_error.lock() = None;
+                rejected.sort_unstable();
+                return Ok(rejected);
+            };
+            *self.counters.write_error.lock() = Some(failure.to_string());
+            if !batch.retries {
+                return Err(failure);
+            }
+            self.counters.retries.fetch_add(1, Ordering::Relaxed);
+            let mut stopped = self.stopped.clone();
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                _ = stopped.wait_for(|stopped| *stopped) => return Err(failure),
+            }
+            pause = (pause * 2).min(RETRY_AFTER_MAX);
+        }
+    }
+}
+
+/// Sorts the results of a bulk: returns the places that may succeed later, and the first such failure.
+fn sort(open: &[usize], response: BulkResponse, rejected: &mut Vec<(usize, String)>) -> (Vec<usize>, Option<Error>) {
+    let (mut still_open, mut failure) = (Vec::new(), None);
+    for (place, item) in open.iter().zip(response.items) {
+        match item.result {
+            Ok(_) => {}
+            Err(error) if error.kind().is_of_document() => rejected.push((*place, error.reason().to_owned())),
+            Err(error) => {
+                still_open.push(*place);
+                failure.get_or_insert(error);
+            }
+        }
+    }
+    (still_open, failure)
+}
+
+fn item(entry: &Entry) -> BulkItem {
+    BulkItem {
+        index: entry.index.clone(),
+        id: None,
+        routing: None,
+        operation: Operation::Create {
+            source: entry.source.clone(),
+        },
+        expect: Expectation::Any,
+        require_alias: false,
+        require_data_stream: false,
+    }
+}
