@@ -134,7 +134,8 @@ fn tables(definition: &Definition, now_ms: i64) -> Result<Tables> {
         let refuse = |reason: String| Error::illegal_argument(format!("table [{name}]: {reason}"));
         let source = TableSource::of(path)
             .ok_or_else(|| refuse(format!("[{}] does not end with .mmdb, .csv or .ndjson", path.display())))?;
-        let table = TableHandle::open(name, source, now_ms).map_err(|error| refuse(error.to_string()))?;
+        let table =
+            TableHandle::open(name, source, now_ms).map_err(|error| Error::illegal_argument(error.to_string()))?;
         tables.insert(table);
     }
     Ok(tables)
@@ -147,8 +148,16 @@ fn copy(event: &SourceEvent, out: &mut Vec<u8>) -> std::result::Result<(), Strin
         #[serde(rename = "@timestamp")]
         timestamp: Option<IgnoredAny>,
     }
+    // A list would be read as the members of the object in order.
+    let start = event
+        .bytes
+        .iter()
+        .position(|byte| !byte.is_ascii_whitespace())
+        .unwrap_or(0);
+    if event.bytes.get(start) != Some(&b'{') {
+        return Err("not a JSON object".to_owned());
+    }
     let object: Object = serde_json::from_slice(&event.bytes).map_err(|error| format!("not a JSON object: {error}"))?;
-    let start = event.bytes.iter().position(|byte| *byte == b'{').unwrap_or(0);
     if object.timestamp.is_some() {
         out.extend_from_slice(&event.bytes);
         return Ok(());
