@@ -54,9 +54,10 @@ pub struct SourceMark {
     pub first_offset: u64,
     /// Every event that the attempt sends to this shard is applied or rejected up to this offset.
     pub last_offset: u64,
-    /// Offsets of the last bulk that the index rejected for good, with the reasons.
+    /// Offsets of the last bulk that the index rejected for good. Without the reasons, which may quote the event of a tenant
+    /// that is erased later.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rejected: Vec<(u64, String)>,
+    pub rejected: Vec<u64>,
 }
 
 impl SourceMark {

@@ -55,10 +55,8 @@ impl Shard {
             results.push(result);
         }
         if let Some((tag, offsets)) = &mut tagged {
-            let failed = results.iter().zip(&*offsets).filter_map(|(result, offset)| {
-                let error = result.as_ref().err()?;
-                Some((*offset, error.reason().to_owned()))
-            });
+            let results = results.iter().zip(&*offsets);
+            let failed = results.filter(|(result, _)| result.is_err()).map(|(_, offset)| *offset);
             tag.mark.rejected.extend(failed);
             record.tag(tag);
         }

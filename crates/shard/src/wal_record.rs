@@ -74,9 +74,8 @@ impl RecordWriter {
         head.number(tag.mark.first_offset);
         head.number(tag.mark.last_offset);
         head.number(tag.mark.rejected.len() as u64);
-        for (offset, reason) in &tag.mark.rejected {
+        for offset in &tag.mark.rejected {
             head.number(*offset);
-            head.slice(reason.as_bytes());
         }
         self.bytes.splice(..1, head.bytes);
     }
@@ -170,7 +169,7 @@ impl<'a> Reader<'a> {
             rejected: Vec::new(),
         };
         for _ in 0..self.number()? {
-            mark.rejected.push((self.number()?, self.text()?.to_owned()));
+            mark.rejected.push(self.number()?);
         }
         Ok(BatchTag { key, mark })
     }
@@ -248,7 +247,7 @@ mod tests {
                 epoch: 3,
                 first_offset: 7,
                 last_offset: 900,
-                rejected: vec![(8, "no date".to_owned()), (300, String::new())],
+                rejected: vec![8, 300],
             },
         };
         writer.tag(&tag);

@@ -315,10 +315,7 @@ impl Run<'_> {
             .max()?;
         let offset = |position: usize| marking.offsets[position];
         let mut mark = marking.mark(offset(*last));
-        mark.rejected = rejected
-            .iter()
-            .map(|(position, error)| (offset(*position), error.reason().to_owned()))
-            .collect();
+        mark.rejected = rejected.iter().map(|(position, _)| offset(*position)).collect();
         let tag = BatchTag {
             key: marking.key.clone(),
             mark,

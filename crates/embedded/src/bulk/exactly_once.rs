@@ -168,7 +168,7 @@ impl Attempt {
                 id: String::new(),
                 result: match settled {
                     Settled::Applied => Ok(stored_before()),
-                    Settled::Rejected(reason) => Err(Error::new(ErrorKind::DocumentParsing, reason)),
+                    Settled::Rejected => Err(rejected_before()),
                 },
             });
         }
@@ -293,9 +293,7 @@ impl Attempt {
             if !error.kind().is_of_document() {
                 return Err(error.clone());
             }
-            intent
-                .rejected
-                .push((self.origin.offsets[*position], error.reason().to_owned()));
+            intent.rejected.push(self.origin.offsets[*position]);
         }
         intent.rejected.sort_unstable();
         Ok(())
@@ -366,6 +364,13 @@ fn totals_after(before: &SourceTotals, origin: &Origin, response: &BulkResponse)
         filtered: before.filtered + origin.filtered,
         dead_lettered: before.dead_lettered + dead_letters + rejected,
     })
+}
+
+fn rejected_before() -> Error {
+    Error::new(
+        ErrorKind::DocumentParsing,
+        "the index rejected the event in an earlier attempt, whose reason is not recorded",
+    )
 }
 
 fn stored_before() -> Written {

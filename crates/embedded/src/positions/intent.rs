@@ -21,9 +21,10 @@ pub(crate) struct Intent {
     /// Ranges of offsets, inclusive, that earlier attempts applied.
     #[serde(rename = "a", default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) applied: Vec<(u64, u64)>,
-    /// Offsets that were rejected for good, with the reasons.
+    /// Offsets that were rejected for good, sorted. Without the reasons, which may quote the event of a tenant that is
+    /// erased later.
     #[serde(rename = "r", default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) rejected: Vec<(u64, String)>,
+    pub(crate) rejected: Vec<u64>,
     /// Shards that this attempt writes to.
     #[serde(rename = "d")]
     pub(crate) shards: Vec<TargetShard>,
@@ -52,7 +53,7 @@ pub(crate) enum Settled {
     /// It is stored.
     Applied,
     /// It was rejected for good.
-    Rejected(String),
+    Rejected,
 }
 
 impl Intent {
@@ -88,8 +89,8 @@ impl Intent {
 
     /// Returns what is known of an event.
     pub(crate) fn settled(&self, offset: u64) -> Option<Settled> {
-        if let Ok(place) = self.rejected.binary_search_by_key(&offset, |(offset, _)| *offset) {
-            return Some(Settled::Rejected(self.rejected[place].1.clone()));
+        if self.rejected.binary_search(&offset).is_ok() {
+            return Some(Settled::Rejected);
         }
         let place = self.applied.partition_point(|(_, last)| *last < offset);
         let (first, _) = self.applied.get(place)?;
@@ -108,12 +109,12 @@ impl Intent {
             if outcome.last_offset >= *first {
                 applied.push((*first, (*last).min(outcome.last_offset)));
             }
-            let in_range = |(offset, _): &&(u64, String)| (first..=last).contains(&offset);
-            rejected.extend(outcome.rejected.iter().filter(in_range).cloned());
+            let in_range = |offset: &&u64| (first..=last).contains(offset);
+            rejected.extend(outcome.rejected.iter().filter(in_range));
         }
         applied.sort_unstable();
         rejected.sort_unstable();
-        rejected.dedup_by_key(|(offset, _)| *offset);
+        rejected.dedup();
         Self {
             epoch: self.epoch + 1,
             applied,
@@ -129,5 +130,5 @@ impl Intent {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ShardOutcome {
     pub(crate) last_offset: u64,
-    pub(crate) rejected: Vec<(u64, String)>,
+    pub(crate) rejected: Vec<u64>,
 }

@@ -9,10 +9,12 @@ use firn_query::query::Query;
 use firn_query::search::SearchRequest;
 use serde_json::json;
 
-use super::subject::{Subject, create, delete, index, index_raw, operator, refused, target, tenant};
+use super::subject::{Subject, add, create, delete, index, index_raw, operator, refused, target, tenant};
 use super::verdict::{Failure, Verdict, ensure, same};
 use crate::admin::PurgeRequest;
+use crate::document::{BulkRequest, Refresh};
 use crate::fields::FieldsInUseRequest;
+use crate::origin::Origin;
 use crate::terms_enum::TermsEnumRequest;
 use crate::{Capability, ErrorKind, Progress, RequestContext};
 
@@ -311,4 +313,50 @@ pub(super) async fn the_quarantine_of_a_healthy_node_is_empty(subject: &Subject)
     refused("an unknown folder", unknown, ErrorKind::ResourceNotFound)?;
     let forbidden = quarantine.quarantined_folders(&tenant("acme")?).await;
     refused("a request of a tenant", forbidden, ErrorKind::Forbidden)
+}
+
+pub(super) async fn a_bulk_with_an_origin_is_stored_once(subject: &Subject) -> Verdict {
+    let logs = subject.create("logs", json!({})).await?;
+    let source = subject.name("source");
+    let send = async |first: u64, last: u64| {
+        let request = BulkRequest {
+            items: (first..=last).map(|n| add(&logs, json!({ "n": n }))).collect(),
+            refresh: Refresh::Now,
+            timeout: None,
+            origin: Some(Origin {
+                source: source.as_str().into(),
+                partition: "0".into(),
+                first_offset: first,
+                last_offset: last,
+                offsets: (first..=last).collect(),
+                dead_letters: 0,
+                filtered: 0,
+            }),
+        };
+        for item in subject.engine().bulk(&operator(), request).await?.items {
+            item.result?;
+        }
+        Ok::<(), Failure>(())
+    };
+    for (first, last) in [(0, 4), (0, 4), (3, 7)] {
+        send(first, last).await?;
+    }
+    same("documents", subject.count(&logs).await?, 8)?;
+    let positions = subject
+        .engine()
+        .source_positions(&operator(), &source)
+        .await?
+        .require()?;
+    let found: Vec<_> = positions
+        .iter()
+        .map(|at| (at.partition.as_str(), at.resume_offset))
+        .collect();
+    same("positions", found, vec![("0", 8)])?;
+    let of_tenant = subject
+        .engine()
+        .source_positions(&operator(), &subject.name("other"))
+        .await?
+        .require()?;
+    ensure!(of_tenant.is_empty(), "a source that was never read has positions");
+    Ok(())
 }

@@ -157,6 +157,7 @@ macro_rules! for_each_conformance_case {
             capable::recoveries_are_told [Recoveries];
             capable::devices_are_told [Tiers];
             capable::the_quarantine_of_a_healthy_node_is_empty [Quarantine];
+            capable::a_bulk_with_an_origin_is_stored_once [SourcePositions];
             snapshots::repositories_are_registered_and_listed [Snapshots];
             snapshots::a_snapshot_is_listed_and_deleted [Snapshots];
             snapshots::a_restored_index_is_as_it_was [Snapshots];

@@ -4,8 +4,8 @@
 
 use firn_model::names::known_as;
 
-use crate::origin::SourcePosition;
 use crate::admin::{IndexStats, ShardStats};
+use crate::origin::SourcePosition;
 use crate::tiers::ShardMove;
 use crate::{Error, ErrorKind, RequestContext, Scope, TenantUsage};
 
