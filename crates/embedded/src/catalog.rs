@@ -8,6 +8,7 @@
 //! | `node` | `ilm` (if there is any) | JSON of the lifecycle policies and their mode |
 //! | `node` | `slm` (if there is any) | the same of snapshot lifecycle policies |
 //! | `node` | `ingest` (if there is any) | JSON of the ingest pipelines by id |
+//! | `node` | `event_pipelines` (if there is any) | the same of event pipelines |
 //! | `indices`, `data_streams`, `component_templates`, `index_templates` | name | JSON of the entity |
 //! | `repositories` | name | JSON of the repository |
 //! | `cluster_settings` | flat name | JSON of the value |
@@ -29,7 +30,7 @@ use std::sync::Arc;
 use firn_model::ilm::Policies;
 use firn_model::mapping::Mapping;
 use firn_model::metadata::{
-    ComponentTemplate, DataStream, IndexMetadata, IndexTemplate, Indices, IngestPipelines, Metadata,
+    ComponentTemplate, DataStream, IndexMetadata, IndexTemplate, Indices, Metadata, PipelineBodies,
 };
 use firn_model::placement::Placement;
 use firn_model::repository::RepositoryMetadata;
@@ -299,7 +300,11 @@ impl Catalog {
                 None => Arc::default(),
             },
             ingest: match number_or_text("ingest")? {
-                Some(json) => Arc::new(IngestPipelines::from_json(&serde_json::from_str(&json)?)?),
+                Some(json) => Arc::new(PipelineBodies::from_json(&serde_json::from_str(&json)?)?),
+                None => Arc::default(),
+            },
+            event_pipelines: match number_or_text("event_pipelines")? {
+                Some(json) => Arc::new(PipelineBodies::from_json(&serde_json::from_str(&json)?)?),
                 None => Arc::default(),
             },
             slm: match number_or_text("slm")? {
@@ -400,6 +405,10 @@ impl Catalog {
             if new.ingest != old.ingest {
                 let json = serde_json::to_vec(&new.ingest.to_json())?;
                 node.insert("ingest", json.as_slice()).map_err(failed)?;
+            }
+            if new.event_pipelines != old.event_pipelines {
+                let json = serde_json::to_vec(&new.event_pipelines.to_json())?;
+                node.insert("event_pipelines", json.as_slice()).map_err(failed)?;
             }
             if new.slm != old.slm {
                 let json = serde_json::to_vec(&new.slm.to_json())?;

@@ -28,7 +28,10 @@ use crate::settings::address::Protection;
 use crate::settings::{FloodStage, ServeSettings, markdown};
 use crate::settings_args::SettingsArgs;
 use crate::tls::TlsFiles;
-use crate::{allocator, console, file_modes, geoip, lifecycle, metrics, records, scheduling, security, shared_cache};
+use crate::{
+    allocator, console, event_pipelines, file_modes, geoip, lifecycle, metrics, records, scheduling, security,
+    shared_cache,
+};
 
 /// An interrupt sooner after the first one counts as the same.
 const SECOND_INTERRUPT_AFTER: Duration = Duration::from_millis(300);
@@ -119,11 +122,13 @@ pub(crate) fn serve(
             true => Security::On(Arc::clone(&control)),
             false => Security::Off(Some(Arc::clone(&control))),
         };
+        let pipelines = event_pipelines::runner(&engine);
         let (records, record_writers) = records::start(settings, is_secure, &engine);
         let config = ApiConfig {
             tls: tls.clone(),
             security,
             ingest_tables: geoip::load(settings),
+            event_pipelines: Some(Arc::clone(&pipelines)),
             recorder: records.recorder(),
             extra_metrics: Some(Arc::new(move |text| {
                 metrics::write_process(text);
@@ -157,6 +162,7 @@ pub(crate) fn serve(
         let give_back = tokio::spawn(allocator::give_back());
         let last_uses = tokio::spawn(security::write_last_uses(Arc::clone(&control)));
         let lifecycle = start_lifecycle(settings, &engine, &control, list, slm);
+        let following = event_pipelines::follow(Arc::clone(&pipelines), Arc::clone(&engine));
         let outcome = match ready(&url, &stopping) {
             Ok(()) => server
                 .await
@@ -170,6 +176,9 @@ pub(crate) fn serve(
             task.abort();
         }
         let closing = Instant::now();
+        following.abort();
+        let _ = following.await;
+        pipelines.stop().await;
         record_writers.close().await;
         last_uses.abort();
         give_back.abort();

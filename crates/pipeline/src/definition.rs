@@ -63,14 +63,6 @@ pub enum SourceDefinition {
         /// Paths with wildcards.
         paths: Vec<String>,
     },
-    /// Topics of a Kafka cluster.
-    Kafka {
-        /// Names of topics.
-        topics: Vec<String>,
-        /// Settings of the client by librdkafka's names.
-        #[serde(default)]
-        settings: BTreeMap<String, String>,
-    },
 }
 
 /// TLS listener of a definition.
@@ -122,9 +114,6 @@ impl Definition {
             }
             SourceDefinition::File { paths } if paths.is_empty() => {
                 return Err(refuse("a [file] source needs [paths]".to_owned()));
-            }
-            SourceDefinition::Kafka { topics, .. } if topics.is_empty() => {
-                return Err(refuse("a [kafka] source needs [topics]".to_owned()));
             }
             _ => {}
         }

@@ -12,9 +12,9 @@ use crate::endpoints::async_search;
 use crate::endpoints::call::{Captures, Handler};
 use crate::endpoints::{
     admin, aliases, analyze, bulk, by_query, cat, cluster, count, data_stream_lifecycle, data_streams, discover,
-    document, field_caps, ilm, indices, ingest, mappings, metrics, mget, msearch, nodes, placement, point_in_time,
-    quarantine, recovery, resolve, root, saved_objects, scroll, search, security, sessions, settings, slm, snapshots,
-    stats, tasks, templates, tenant_deletion, tenant_usage, tenants, terms_enum, validate,
+    document, event_pipelines, field_caps, ilm, indices, ingest, mappings, metrics, mget, msearch, nodes, placement,
+    point_in_time, quarantine, recovery, resolve, root, saved_objects, scroll, search, security, sessions, settings,
+    slm, snapshots, stats, tasks, templates, tenant_deletion, tenant_usage, tenants, terms_enum, validate,
 };
 use crate::wire::error::ApiError;
 use crate::wire::params;
@@ -444,6 +444,13 @@ fn routes() -> Vec<Route> {
         route!(POST, ["/{index}/_firn/unpin"], "unpin_shared_cache", "indices:admin/firn/unpin", ManageCluster, [INDICES], None, snapshots::warm::unpin),
 
         // Quarantined folders.
+        route!(GET, ["/_firn/pipelines", "/_firn/pipelines/{id}"], "get_event_pipeline", "cluster:admin/firn/pipelines/get", ManageCluster, [MASTER], None, event_pipelines::get),
+        route!(PUT, ["/_firn/pipelines/{id}"], "put_event_pipeline", "cluster:admin/firn/pipelines/put", ManageCluster, [MASTER], Json, event_pipelines::put),
+        route!(DELETE, ["/_firn/pipelines/{id}"], "delete_event_pipeline", "cluster:admin/firn/pipelines/delete", ManageCluster, [MASTER], None, event_pipelines::delete),
+        route!(GET, ["/_firn/pipelines/_stats"], "all_event_pipeline_stats", "cluster:monitor/firn/pipelines/stats", ManageCluster, [MASTER], None, event_pipelines::all_stats),
+        route!(GET, ["/_firn/pipelines/{id}/stats"], "event_pipeline_stats", "cluster:monitor/firn/pipelines/stats", ManageCluster, [MASTER], None, event_pipelines::stats),
+        route!(POST, ["/_firn/pipelines/_simulate", "/_firn/pipelines/{id}/_simulate"], "simulate_event_pipeline", "cluster:admin/firn/pipelines/simulate", ManageCluster, [MASTER], Json, event_pipelines::simulate),
+        route!(POST, ["/_firn/pipelines/{id}/_events"], "event_pipeline_events", "indices:data/write/firn/events", Write, [], Ndjson, event_pipelines::events),
         route!(GET, ["/_firn/quarantine"], "get_quarantine", "cluster:admin/firn/quarantine/get", ManageCluster, [MASTER], None, quarantine::list),
         route!(POST, ["/_firn/quarantine/{id}/_adopt"], "adopt_quarantined", "cluster:admin/firn/quarantine/adopt", ManageCluster, [MASTER], Json, quarantine::adopt),
         route!(DELETE, ["/_firn/quarantine/{id}"], "delete_quarantined", "cluster:admin/firn/quarantine/delete", ManageCluster, [MASTER], None, quarantine::remove),

@@ -8,6 +8,7 @@ use firn_auth::Control;
 use firn_engine::Error;
 use firn_lifecycle::slm::Slm;
 use firn_pipeline::processors::{NoTables, Tables};
+use firn_pipeline::runner::Runner;
 use serde_json::{Map, Value};
 
 use crate::state::console_assets::Assets;
@@ -86,6 +87,8 @@ pub struct ApiConfig {
     pub async_searches: AsyncSearchLimits,
     /// Limits of `_firn/discover`, and its defaults.
     pub discover: DiscoverLimits,
+    /// Event pipelines; `None`: this server runs none.
+    pub event_pipelines: Option<Arc<Runner>>,
     /// Authentication and authorization.
     pub security: Security,
     /// Recorder of all requests.
@@ -221,6 +224,7 @@ impl ApiConfig {
             ingest_tables: Arc::new(NoTables),
             async_searches: AsyncSearchLimits::default(),
             discover: DiscoverLimits::default(),
+            event_pipelines: None,
             security: Security::Off(None),
             recorder: None,
             extra_metrics: None,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use firn_engine::{Error, RequestContext};
-use firn_model::metadata::IngestPipelines;
+use firn_model::metadata::PipelineBodies;
 use firn_pipeline::processors::{Pipeline, Pipelines};
 use firn_scheduler::{Flow, Pool};
 use parking_lot::Mutex;
@@ -51,7 +51,7 @@ impl IngestTotals {
 /// The pipelines of one state of the metadata.
 #[derive(Default)]
 pub(crate) struct CompiledPipelines {
-    source: Arc<IngestPipelines>,
+    source: Arc<PipelineBodies>,
     by_id: BTreeMap<String, Compiled>,
 }
 
@@ -75,7 +75,7 @@ impl Ingest {
 
     /// Returns the compiled pipelines of a state of the metadata. Compiles only those that changed, which continue
     /// their counters.
-    pub(crate) fn compiled(&self, source: &Arc<IngestPipelines>) -> Arc<CompiledPipelines> {
+    pub(crate) fn compiled(&self, source: &Arc<PipelineBodies>) -> Arc<CompiledPipelines> {
         let mut current = self.compiled.lock();
         if Arc::ptr_eq(&current.source, source) {
             return Arc::clone(&current);

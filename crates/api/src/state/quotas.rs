@@ -62,9 +62,14 @@ impl Edge {
         body_bytes: u64,
         request: BulkRequest,
     ) -> Result<BulkResponse, Error> {
+        self.admit_events(ctx, events_of(&request.items), body_bytes).await?;
+        self.engine.bulk(ctx, request).await
+    }
+
+    /// Fails if the quotas of the caller's tenant do not allow `events` more events in a body of `body_bytes`.
+    pub(crate) async fn admit_events(&self, ctx: &RequestContext, events: u64, body_bytes: u64) -> Result<(), Error> {
         if let Some(tenant) = ctx.scope.tenant_id() {
             let quotas = self.quotas(tenant);
-            let events = events_of(&request.items);
             let stored = match quotas.stored_bytes {
                 // Deletes free space, so a request with only deletes is not checked.
                 Some(_) if events > 0 => self
@@ -82,7 +87,7 @@ impl Edge {
                 .admit_ingest(tenant, &quotas, stored, amount, ctx.started);
             admitted.map_err(|exceeded| exceeded.error(tenant))?;
         }
-        self.engine.bulk(ctx, request).await
+        Ok(())
     }
 
     /// Returns the usage of all tenants by name, if the engine measures it; at most some seconds old.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use firn_model::ilm::Policies;
 use firn_model::metadata::{
-    ComponentTemplate, DataStream, IndexMetadata, IndexTemplate, Indices, IngestPipelines, Metadata,
+    ComponentTemplate, DataStream, IndexMetadata, IndexTemplate, Indices, Metadata, PipelineBodies,
 };
 use firn_model::placement::Placement;
 use firn_model::repository::RepositoryMetadata;
@@ -61,6 +61,9 @@ struct Stored {
     /// Absent in copies of older builds.
     #[serde(default)]
     ingest: Value,
+    /// Absent in copies of older builds.
+    #[serde(default)]
+    event_pipelines: Value,
 }
 
 impl CatalogCopy {
@@ -170,6 +173,7 @@ fn print(metadata: &Metadata) -> Result<Vec<u8>> {
         ilm: metadata.ilm.to_json(),
         slm: metadata.slm.to_json(),
         ingest: metadata.ingest.to_json(),
+        event_pipelines: metadata.event_pipelines.to_json(),
     };
     let mut body = serde_json::to_vec(&noted)?;
     body.push(b'\n');
@@ -228,6 +232,7 @@ fn from_stored(noted: NotedVersion, stored: Stored) -> Result<Metadata> {
         closed_tenants: Arc::new(stored.closed_tenants.into_iter().collect()),
         ilm: Arc::new(Policies::from_json(&stored.ilm)?),
         slm: Arc::new(SnapshotPolicies::from_json(&stored.slm)?),
-        ingest: Arc::new(IngestPipelines::from_json(&stored.ingest)?),
+        ingest: Arc::new(PipelineBodies::from_json(&stored.ingest)?),
+        event_pipelines: Arc::new(PipelineBodies::from_json(&stored.event_pipelines)?),
     })
 }

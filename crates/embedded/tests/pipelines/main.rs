@@ -62,6 +62,7 @@ impl Source for Numbers {
             let batch = Batch {
                 partition: Some(self.partition.into()),
                 events: (next..=last).map(event).collect(),
+                first_offset: next,
                 last_offset: last,
                 retries: true,
                 done: Some(done),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::{ComponentTemplate, IndexMetadata, IndexTemplate, IngestPipelines, Metadata};
+use super::{ComponentTemplate, IndexMetadata, IndexTemplate, Metadata, PipelineBodies};
 use crate::ilm::Policies;
 use crate::settings::SettingsMap;
 use crate::{Error, Result};
@@ -25,7 +25,7 @@ pub struct GlobalState {
     /// Lifecycle policies.
     pub ilm: Arc<Policies>,
     /// Ingest pipelines.
-    pub ingest: Arc<IngestPipelines>,
+    pub ingest: Arc<PipelineBodies>,
 }
 
 impl GlobalState {
@@ -62,7 +62,7 @@ impl GlobalState {
         let mut state = Self {
             cluster_settings: map("cluster_settings")?.clone().into_iter().collect(),
             ilm: Arc::new(Policies::from_json(&json["ilm"])?),
-            ingest: Arc::new(IngestPipelines::from_json(&json["ingest"])?),
+            ingest: Arc::new(PipelineBodies::from_json(&json["ingest"])?),
             ..Self::default()
         };
         for (name, template) in map("component_templates")? {

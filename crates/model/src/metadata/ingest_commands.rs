@@ -110,7 +110,8 @@ impl Change<'_> {
     }
 }
 
-fn check_id(id: &str) -> Result<()> {
+/// Checks the id of a pipeline.
+pub(super) fn check_id(id: &str) -> Result<()> {
     if id.is_empty() || id.len() > ID_BYTES_MAX {
         return Err(Error::illegal_argument(format!(
             "the id of a pipeline must have [1] to [{ID_BYTES_MAX}] bytes, not [{}]",

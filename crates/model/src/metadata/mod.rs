@@ -9,16 +9,17 @@ mod cluster_commands;
 mod create;
 mod data_streams;
 mod entities;
+mod event_pipeline_commands;
 mod global_state;
 mod ilm_commands;
 mod index_commands;
 mod indices;
 mod ingest_commands;
-mod ingest_pipelines;
 mod json;
 mod mount;
 mod parse;
 mod periods;
+mod pipeline_bodies;
 mod print;
 mod private_indices;
 mod repository_commands;
@@ -46,12 +47,13 @@ use serde_json::Value;
 
 pub use cluster_commands::{check_cluster_settings, cluster_setting_defaults};
 pub use entities::{AliasMetadata, ComponentTemplate, DataStream, IndexMetadata, IndexTemplate, TemplateContent};
+pub use event_pipeline_commands::EventPipelineCommand;
 pub use global_state::{GlobalState, IDS_OF};
 pub use ilm_commands::IlmCommand;
 pub use indices::{Indices, OpenShards};
 pub use ingest_commands::IngestCommand;
-pub use ingest_pipelines::IngestPipelines;
 pub use periods::{NEW_PERIODS_MAX, event_times};
+pub use pipeline_bodies::PipelineBodies;
 pub use private_indices::PRIVATE_INDICES_MAX;
 pub use resolve::{is_hidden, resolve, resolve_write};
 pub use scoped_view::Viewer;
@@ -225,6 +227,8 @@ pub enum Command {
     Ilm(IlmCommand),
     /// Change of ingest pipelines.
     Ingest(IngestCommand),
+    /// Event pipelines.
+    EventPipeline(EventPipelineCommand),
     /// Snapshot lifecycle policies and their results.
     Slm(SlmCommand),
     /// Refuses writes for a tenant, or accepts them again.

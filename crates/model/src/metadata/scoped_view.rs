@@ -77,6 +77,10 @@ impl Metadata {
                 true => Arc::default(),
                 false => Arc::clone(&self.ingest),
             },
+            event_pipelines: match is_tenant {
+                true => Arc::default(),
+                false => Arc::clone(&self.event_pipelines),
+            },
             slm: match is_tenant {
                 true => Arc::default(),
                 false => Arc::clone(&self.slm),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::entities::{ComponentTemplate, DataStream, IndexTemplate};
 use super::indices::Indices;
-use super::ingest_pipelines::IngestPipelines;
+use super::pipeline_bodies::PipelineBodies;
 use crate::ilm::Policies;
 use crate::placement::Placement;
 use crate::repository::RepositoryMetadata;
@@ -45,7 +45,9 @@ pub struct Metadata {
     /// Snapshot lifecycle policies.
     pub slm: Arc<SnapshotPolicies>,
     /// Ingest pipelines.
-    pub ingest: Arc<IngestPipelines>,
+    pub ingest: Arc<PipelineBodies>,
+    /// Event pipelines.
+    pub event_pipelines: Arc<PipelineBodies>,
 }
 
 impl Metadata {

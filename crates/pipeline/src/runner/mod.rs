@@ -72,6 +72,8 @@ pub struct Runner {
 /// A pipeline of the runner, with the body that it was made from.
 struct Entry {
     body: Arc<Map<String, Value>>,
+    /// `None`: the body cannot be used.
+    definition: Option<Arc<Definition>>,
     state: EntryState,
 }
 
@@ -153,20 +155,26 @@ impl Runner {
             if self.pipelines.lock().contains_key(id) {
                 continue;
             }
-            let state = self.start(id, body).await;
-            let body = Arc::clone(body);
-            self.pipelines.lock().insert(id.clone(), Entry { body, state });
+            let definition = Definition::parse(id, body).map(Arc::new);
+            let state = match &definition {
+                Ok(definition) => self.start(id, definition).await,
+                Err(error) => EntryState::Refused(error.to_string()),
+            };
+            let entry = Entry {
+                body: Arc::clone(body),
+                definition: definition.ok(),
+                state,
+            };
+            self.pipelines.lock().insert(id.clone(), entry);
         }
     }
 
-    async fn start(&self, id: &str, body: &Map<String, Value>) -> EntryState {
-        let prepared = Definition::parse(id, body).and_then(|definition| {
-            let tenant = definition.tenant_id()?;
-            Ok((definition, tenant))
-        });
-        let (definition, tenant) = match prepared {
-            Ok((definition, _)) if !definition.enabled => return EntryState::Disabled,
-            Ok(prepared) => prepared,
+    async fn start(&self, id: &str, definition: &Definition) -> EntryState {
+        if !definition.enabled {
+            return EntryState::Disabled;
+        }
+        let tenant = match definition.tenant_id() {
+            Ok(tenant) => tenant,
             Err(error) => return EntryState::Refused(error.to_string()),
         };
         let steps = {
@@ -196,7 +204,7 @@ impl Runner {
         }
         EntryState::Running(self.run(
             id,
-            definition,
+            definition.clone(),
             tenant.map_or_else(Scope::operator, Scope::tenant),
             steps,
         ))
@@ -248,6 +256,11 @@ impl Runner {
         self.pipelines.lock().keys().cloned().collect()
     }
 
+    /// Returns the definition of a pipeline; `None`: there is none of this id, or its body cannot be used.
+    pub fn definition(&self, id: &str) -> Option<Arc<Definition>> {
+        self.pipelines.lock().get(id)?.definition.clone()
+    }
+
     /// Returns the state of a pipeline; `None`: there is none of this id.
     pub async fn status(&self, id: &str) -> Option<PipelineStatus> {
         let mut status = match &self.pipelines.lock().get(id)?.state {
@@ -297,6 +310,7 @@ impl Runner {
             let batch = Batch {
                 partition: None,
                 events: part.iter().map(event).collect(),
+                first_offset: 0,
                 last_offset: 0,
                 retries: false,
                 done: Some(done),

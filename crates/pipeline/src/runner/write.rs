@@ -107,7 +107,7 @@ impl Writer {
         let origin = batch.partition.as_deref().map(|partition| Origin {
             source: Arc::clone(&self.steps.id),
             partition: format!("{partition}{}", suffix.unwrap_or_default()).into(),
-            first_offset: batch.events.first().map_or(batch.last_offset, |event| event.offset),
+            first_offset: batch.first_offset,
             last_offset: batch.last_offset,
             offsets: entries.iter().map(|entry| entry.offset).collect(),
             dead_letters,

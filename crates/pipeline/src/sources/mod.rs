@@ -5,15 +5,22 @@
 //! is stored once. A source that cannot (a socket) delivers batches without a partition.
 
 mod channel;
+mod files;
+mod joiner;
+mod syslog;
+#[cfg(test)]
+mod testing;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use firn_model::Result;
+use firn_model::{Error, Result};
 use tokio::sync::oneshot;
 
+use crate::definition::SourceDefinition;
 pub(crate) use channel::{Received, channel};
+
 pub use channel::{SendRefused, SourceCounters, SourceOutput};
 
 /// Wall clock: nanoseconds since the epoch.
@@ -40,7 +47,9 @@ pub struct Batch {
     pub partition: Option<Arc<str>>,
     /// At most [`BATCH_EVENTS_MAX`], with ascending offsets. Offsets may be missing: a source may skip records that are no events.
     pub events: Vec<SourceEvent>,
-    /// Last offset that the batch covers; at least that of the last event.
+    /// First offset that the batch covers: after a restart the source is read again from here if the batch may not be stored.
+    pub first_offset: u64,
+    /// Last offset that the batch covers; once the batch is stored, the source continues behind it.
     pub last_offset: u64,
     /// Whether a failure that may pass (a full disk, a full queue) is tried again until it has passed. Otherwise the failure
     /// is reported, and the sender of the events decides.
@@ -69,4 +78,16 @@ pub trait Source: Send {
     /// source cannot run (an address in use, a topic that is refused), and is shown to operators. The runner starts it again
     /// after a pause.
     async fn run(self: Box<Self>, output: SourceOutput) -> Result<()>;
+}
+
+/// Makes the source of a definition. A source of type `http` needs none: the runner hands its events over.
+///
+/// # Errors
+/// [`firn_model::ErrorKind::IllegalArgument`]: the source of this definition cannot run.
+pub fn open(definition: &SourceDefinition) -> Result<Box<dyn Source>> {
+    match definition {
+        SourceDefinition::Http {} => Err(Error::illegal_argument("an [http] source has no task")),
+        SourceDefinition::Syslog { udp, tcp, tls } => syslog::open(*udp, *tcp, tls.as_ref()),
+        SourceDefinition::File { paths } => files::open(paths),
+    }
 }

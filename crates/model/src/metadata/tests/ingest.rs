@@ -117,3 +117,25 @@ fn a_target_has_the_pipelines_of_its_index_or_template() {
     });
     check(&world, "logs-x", None, Some("f"));
 }
+
+#[test]
+fn event_pipelines_are_stored_and_removed() {
+    let mut world = World::new();
+    let put = |id: &str, body: Value| {
+        Command::EventPipeline(EventPipelineCommand::Put {
+            id: id.to_owned(),
+            body: body.as_object().unwrap().clone(),
+        })
+    };
+    let delete = |id: &str| Command::EventPipeline(EventPipelineCommand::Delete { id: id.to_owned() });
+    assert!(world.ok(put("p", json!({"index": "a"}))).changed);
+    assert!(!world.ok(put("p", json!({"index": "a"}))).changed);
+    assert!(world.ok(put("p", json!({"index": "b"}))).changed);
+    assert_eq!(world.metadata.event_pipelines.by_id["p"]["index"], "b");
+    for id in ["_p", "a,b", ""] {
+        assert!(world.run(put(id, json!({}))).is_err(), "{id}");
+    }
+    world.refused(delete("q"), ErrorKind::ResourceNotFound, "pipeline [q] is missing");
+    world.ok(delete("p"));
+    assert!(world.metadata.event_pipelines.by_id.is_empty());
+}

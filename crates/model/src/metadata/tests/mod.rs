@@ -89,7 +89,7 @@ fn stored_and_read_again(metadata: &Metadata) {
     );
     let ingest = metadata.ingest.to_json().to_string();
     assert_eq!(
-        IngestPipelines::from_json(&serde_json::from_str(&ingest).unwrap()).unwrap(),
+        PipelineBodies::from_json(&serde_json::from_str(&ingest).unwrap()).unwrap(),
         *metadata.ingest
     );
     let ilm = metadata.ilm.to_json().to_string();

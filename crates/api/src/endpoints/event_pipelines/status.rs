@@ -1,0 +1,72 @@
+//! State of event pipelines: counts of events, positions, errors.
+
+use std::sync::Arc;
+
+use firn_engine::origin::SourcePosition;
+use firn_pipeline::runner::PipelineStatus;
+use serde_json::{Map, Value, json};
+
+use super::{missing, runner};
+use crate::endpoints::call::Call;
+use crate::state::edge::Edge;
+use crate::wire::error::ApiError;
+use crate::wire::reply::Reply;
+
+const NANOS_PER_MS: u64 = 1_000_000;
+
+/// `GET /_firn/pipelines/{id}/stats`.
+pub(crate) async fn stats(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let id = call.capture("id");
+    let status = runner(&edge)?.status(id).await.ok_or_else(|| missing(id))?;
+    Ok(Reply::ok(&print(&status)))
+}
+
+/// `GET /_firn/pipelines/_stats`: of all pipelines by id.
+pub(crate) async fn all_stats(edge: Arc<Edge>, _: Call) -> Result<Reply, ApiError> {
+    let runner = runner(&edge)?;
+    let mut by_id = Map::new();
+    for id in runner.ids() {
+        // One that was removed meanwhile is left out.
+        if let Some(status) = runner.status(&id).await {
+            by_id.insert(id, print(&status));
+        }
+    }
+    Ok(Reply::ok(&json!({ "pipelines": by_id })))
+}
+
+fn print(status: &PipelineStatus) -> Value {
+    let events = &status.events;
+    let partitions: Vec<Value> = status.partitions.iter().map(print_partition).collect();
+    json!({
+        "running": status.running,
+        "error": status.error,
+        "since_start": {
+            "read": events.read,
+            "read_bytes": events.read_bytes,
+            "indexed": events.indexed,
+            "filtered": events.filtered,
+            "dead_lettered": events.dead_lettered,
+            "refused": events.refused,
+            "in_flight": events.in_flight,
+        },
+        "source": status.source,
+        "steps": {
+            "map_time_in_millis": status.map_nanos / NANOS_PER_MS,
+            "write_time_in_millis": status.write_nanos / NANOS_PER_MS,
+            "write_retries": status.retries,
+        },
+        "partitions": partitions,
+    })
+}
+
+fn print_partition(at: &SourcePosition) -> Value {
+    json!({
+        "partition": at.partition,
+        "resume_offset": at.resume_offset,
+        "complete_offset": at.complete_offset,
+        "read": at.totals.read(),
+        "indexed": at.totals.indexed,
+        "filtered": at.totals.filtered,
+        "dead_lettered": at.totals.dead_lettered,
+    })
+}

@@ -1,0 +1,46 @@
+//! Event pipelines of the server: the runner, which follows the definitions in the catalog.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use firn_engine::{Engine, RequestContext};
+use firn_pipeline::runner::Runner;
+use firn_pipeline::sources;
+use tokio::task::JoinHandle;
+
+/// How often the definitions are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Creates the runner; its pipelines run once [`follow`] runs.
+pub(crate) fn runner(engine: &Arc<dyn Engine>) -> Arc<Runner> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    Runner::new(
+        Arc::clone(engine),
+        Arc::new(|definition| sources::open(&definition.source)),
+        Arc::new(now_ns),
+        threads,
+    )
+}
+
+/// Starts and stops pipelines as their definitions change.
+pub(crate) fn follow(runner: Arc<Runner>, engine: Arc<dyn Engine>) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        let mut applied = None;
+        loop {
+            // The read fails only while the engine closes.
+            if let Ok(metadata) = engine.metadata(&RequestContext::new()).await {
+                let wanted = &metadata.event_pipelines;
+                if applied.as_ref().is_none_or(|applied| !Arc::ptr_eq(applied, wanted)) {
+                    runner.apply(&wanted.by_id).await;
+                    applied = Some(Arc::clone(wanted));
+                }
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    })
+}
+
+fn now_ns() -> i64 {
+    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH);
+    elapsed.map_or(0, |elapsed| elapsed.as_nanos() as i64)
+}

@@ -1,0 +1,145 @@
+//! TCP and TLS: connections that carry frames.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio_rustls::TlsAcceptor;
+
+use super::super::{SourceEvent, SourceOutput};
+use crate::parsers::framing::{FRAME_BYTES_MAX, Framer, Framing, FramingError, InvalidUtf8};
+
+/// Open connections of one source. Further ones are closed and counted.
+const CONNECTIONS_MAX: usize = 2000;
+const READ_BYTES: usize = 32 << 10;
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Pause after a failure to accept, such as too many open files.
+const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+/// What the connections of a source share.
+pub(super) struct Connections {
+    output: SourceOutput,
+    permits: Arc<Semaphore>,
+    opened: Arc<AtomicU64>,
+    refused: Arc<AtomicU64>,
+    /// Frames that are longer than the limit, which are skipped.
+    too_long: Arc<AtomicU64>,
+    /// Bytes that are no frames.
+    malformed: Arc<AtomicU64>,
+    handshakes_failed: Arc<AtomicU64>,
+}
+
+impl Connections {
+    pub(super) fn new(output: SourceOutput) -> Arc<Self> {
+        let counter = |name| output.counters().counter(name);
+        Arc::new(Self {
+            permits: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+            opened: counter("connections"),
+            refused: counter("connections_refused"),
+            too_long: counter("frames_too_long"),
+            malformed: counter("frames_malformed"),
+            handshakes_failed: counter("tls_handshakes_failed"),
+            output,
+        })
+    }
+}
+
+/// Accepts connections until the pipeline stops, and waits for their ends.
+pub(super) async fn accept(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    connections: Arc<Connections>,
+    groups: mpsc::Sender<Vec<SourceEvent>>,
+) {
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = connections.output.stopped() => return,
+        };
+        let Ok((stream, _)) = accepted else {
+            tokio::time::sleep(ACCEPT_AGAIN_AFTER).await;
+            continue;
+        };
+        let Ok(permit) = Arc::clone(&connections.permits).try_acquire_owned() else {
+            connections.refused.fetch_add(1, Ordering::Relaxed);
+            continue;
+        };
+        connections.opened.fetch_add(1, Ordering::Relaxed);
+        let (tls, connections, groups) = (tls.clone(), Arc::clone(&connections), groups.clone());
+        tokio::spawn(async move { serve(stream, tls, &connections, &groups, permit).await });
+    }
+}
+
+async fn serve(
+    stream: TcpStream,
+    tls: Option<TlsAcceptor>,
+    connections: &Connections,
+    groups: &mpsc::Sender<Vec<SourceEvent>>,
+    _permit: OwnedSemaphorePermit,
+) {
+    match tls {
+        None => read(stream, connections, groups).await,
+        Some(acceptor) => match tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => read(stream, connections, groups).await,
+            _ => drop(connections.handshakes_failed.fetch_add(1, Ordering::Relaxed)),
+        },
+    }
+}
+
+/// Reads frames until the connection ends or the pipeline stops. While the pipeline is full, nothing is read.
+async fn read(mut stream: impl AsyncRead + Unpin, connections: &Connections, groups: &mpsc::Sender<Vec<SourceEvent>>) {
+    let mut framer = Framer::new(Framing::Auto, InvalidUtf8::Report, FRAME_BYTES_MAX);
+    let mut buffer = vec![0; READ_BYTES];
+    loop {
+        let length = tokio::select! {
+            read = stream.read(&mut buffer) => read.unwrap_or(0),
+            () = connections.output.stopped() => 0,
+        };
+        if length == 0 {
+            break;
+        }
+        let mut group = Vec::new();
+        let received_ns = connections.output.now_ns();
+        framer.feed(&buffer[..length], |frame| {
+            connections.take(frame, received_ns, &mut group)
+        });
+        if !group.is_empty() && groups.send(group).await.is_err() {
+            return;
+        }
+    }
+    let mut group = Vec::new();
+    let received_ns = connections.output.now_ns();
+    framer.finish(|frame| connections.take(frame, received_ns, &mut group));
+    if !group.is_empty() {
+        // The joiner is gone if the pipeline stops.
+        let _ = groups.send(group).await;
+    }
+}
+
+impl Connections {
+    fn take(&self, frame: Result<Cow<'_, str>, FramingError>, received_ns: i64, group: &mut Vec<SourceEvent>) {
+        let (bytes, counter) = match frame {
+            Ok(frame) => (Bytes::copy_from_slice(frame.as_bytes()), None),
+            Err(FramingError::InvalidUtf8 { frame }) => (frame.into(), None),
+            // The pipeline says what is wrong with it, in its dead letters.
+            Err(FramingError::Truncated { frame }) => (frame.into(), Some(&self.malformed)),
+            Err(FramingError::TooLong { .. }) => (Bytes::new(), Some(&self.too_long)),
+            Err(FramingError::NoCount) => (Bytes::new(), Some(&self.malformed)),
+        };
+        if let Some(counter) = counter {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+        if !bytes.is_empty() {
+            group.push(SourceEvent {
+                bytes,
+                offset: 0,
+                received_ns,
+            });
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Pipeline of a test: stores what a source delivers, each event once, as the engine does.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use firn_model::Result;
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+use super::{BatchOutcome, Received, Source, SourceCounters, SourceOutput, channel};
+use crate::runner::Positions;
+
+/// What was stored; shared by the runs of a source.
+#[derive(Debug, Default)]
+pub(super) struct Stored {
+    by_place: Mutex<BTreeMap<(String, u64), Bytes>>,
+    resume: Mutex<HashMap<String, u64>>,
+    /// Records of batches without a partition.
+    live: Mutex<Vec<Bytes>>,
+}
+
+#[async_trait]
+impl Positions for Stored {
+    async fn resume_offset(&self, partition: &str) -> Result<Option<u64>> {
+        Ok(self.resume.lock().get(partition).copied())
+    }
+}
+
+impl Stored {
+    fn take(&self, received: Received) {
+        let batch = received.batch;
+        let read = batch.events.len() as u64;
+        match &batch.partition {
+            None => self
+                .live
+                .lock()
+                .extend(batch.events.into_iter().map(|event| event.bytes)),
+            Some(partition) => {
+                let partition = partition.to_string();
+                for event in batch.events {
+                    assert!((batch.first_offset..=batch.last_offset).contains(&event.offset));
+                    let before = self
+                        .by_place
+                        .lock()
+                        .insert((partition.clone(), event.offset), event.bytes.clone());
+                    assert!(
+                        before.is_none_or(|before| before == event.bytes),
+                        "an offset has two events"
+                    );
+                }
+                self.resume.lock().insert(partition, batch.last_offset + 1);
+            }
+        }
+        let outcome = BatchOutcome {
+            read,
+            indexed: read,
+            ..BatchOutcome::default()
+        };
+        if let Some(done) = batch.done {
+            let _ = done.send(Ok(outcome));
+        }
+    }
+
+    /// Returns the stored records, sorted.
+    pub(super) fn records(&self) -> Vec<String> {
+        let mut records: Vec<String> = self.live.lock().iter().map(|bytes| text(bytes)).collect();
+        records.extend(self.by_place.lock().values().map(|bytes| text(bytes)));
+        records.sort_unstable();
+        records
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.live.lock().len() + self.by_place.lock().len()
+    }
+}
+
+fn text(bytes: &Bytes) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A running source.
+pub(super) struct Run {
+    pub(super) stored: Arc<Stored>,
+    pub(super) counters: Arc<SourceCounters>,
+    stop: watch::Sender<bool>,
+    /// Whether batches are taken.
+    open: watch::Sender<bool>,
+    source: JoinHandle<Result<()>>,
+    taking: JoinHandle<()>,
+}
+
+impl Run {
+    pub(super) fn start(source: Box<dyn Source>, stored: &Arc<Stored>) -> Self {
+        Self::start_with(stored, 1 << 20, |output| source.run(output))
+    }
+
+    /// Runs `source` over a channel of `bytes_max` bytes.
+    pub(super) fn start_with<F>(stored: &Arc<Stored>, bytes_max: usize, source: impl FnOnce(SourceOutput) -> F) -> Self
+    where
+        F: Future<Output = Result<()>> + Send + 'static,
+    {
+        let (stop, stopped) = watch::channel(false);
+        let (open, opened) = watch::channel(true);
+        let counters = Arc::new(SourceCounters::default());
+        let positions = Arc::clone(stored) as Arc<dyn Positions>;
+        let (output, batches) = channel(bytes_max, positions, Arc::clone(&counters), Arc::new(|| 7), stopped);
+        Self {
+            stored: Arc::clone(stored),
+            counters,
+            stop,
+            open,
+            source: tokio::spawn(source(output)),
+            taking: tokio::spawn(take(batches, opened, Arc::clone(stored))),
+        }
+    }
+
+    /// Takes batches, or none.
+    pub(super) fn take_batches(&self, takes: bool) {
+        self.open.send_replace(takes);
+    }
+
+    pub(super) async fn wait_for_count(&self, count: usize) {
+        wait_for(&format!("{count} events"), || self.stored.count() >= count).await;
+        assert_eq!(self.stored.count(), count);
+    }
+
+    /// Stops the source, takes what it still delivers, and returns how it ended.
+    pub(super) async fn stop(self) -> Result<()> {
+        self.stop.send_replace(true);
+        let ended = self.source.await.expect("the source does not panic");
+        self.taking.await.expect("no event is wrong");
+        ended
+    }
+
+    /// Ends the source at once, as a kill does.
+    pub(super) async fn kill(self) {
+        self.source.abort();
+        self.taking.abort();
+        let _ = self.source.await;
+        let _ = self.taking.await;
+    }
+}
+
+async fn take(mut batches: mpsc::Receiver<Received>, mut open: watch::Receiver<bool>, stored: Arc<Stored>) {
+    loop {
+        // An error means that the test has ended.
+        if open.wait_for(|open| *open).await.is_err() {
+            return;
+        }
+        let Some(received) = batches.recv().await else { return };
+        if open.wait_for(|open| *open).await.is_err() {
+            return;
+        }
+        stored.take(received);
+    }
+}
+
+pub(super) async fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
+    for _ in 0..2000 {
+        if holds() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{what} did not come within 20 s");
+}
