@@ -139,17 +139,15 @@ impl Tail {
         let Ok(first) = self.first_of_file(is_gone) else {
             return;
         };
-        if self.first.is_some() && (first != self.first || self.is_shorter()) {
-            // Its content was replaced.
+        if first.is_some() && first != self.first {
+            // The content is another one.
+            self.first = first;
             self.unpacked = None;
             self.offset = None;
-            if first == self.first {
-                self.generation += 1;
-                self.offset = Some(0);
-            }
-        }
-        if first.is_some() {
-            self.first = first;
+        } else if self.first.is_some() && self.is_shorter() {
+            // The content was cut; what comes may have the same first line.
+            self.generation += 1;
+            self.offset = Some(0);
         }
     }
 
@@ -265,10 +263,11 @@ impl Tail {
             }
         };
         let waiting = unpacked.text.len();
-        unpacked.text.resize(waiting + READ_BYTES, 0);
+        let wanted = READ_BYTES.saturating_sub(waiting);
+        unpacked.text.resize(waiting + wanted, 0);
         let length = read_full(&mut unpacked.decoder, &mut unpacked.text[waiting..])?;
         unpacked.text.truncate(waiting + length);
-        let lines = split(&unpacked.text, offset, length < READ_BYTES);
+        let lines = split(&unpacked.text, offset, length < wanted);
         match &lines {
             Some(lines) => {
                 let taken = lines.last_offset + 1 - offset;
