@@ -1,5 +1,5 @@
-//! Runs every command of README's tour, of the walk through the tiers, of the Discover API's page, and of the page on
-//! recovery, against a separate firn.
+//! Runs every command of README's tour, of the walk through the tiers, of the event pipelines, of the Discover API's page, and
+//! of the page on recovery, against a separate firn.
 //!
 //! Between `<!-- tour -->` and `<!-- /tour -->`, bash runs each ```` ```sh ```` block in one folder, one after another;
 //! the ```` ```text ```` block that follows holds lines that its output must contain, with `…` for variable parts.
@@ -79,9 +79,11 @@ fn run(page: &str, steps: Vec<Step>, folder: &Path, port: u16, log: &dyn Fn() ->
         binary.parent().unwrap().display(),
         std::env::var("PATH").unwrap()
     );
+    let syslog = free_port().to_string();
     for step in steps {
         let script = step
             .script
+            .replace("5514", &syslog)
             .replace("127.0.0.1:9200", &format!("127.0.0.1:{port}"))
             .replace("localhost:9200", &format!("127.0.0.1:{port}"))
             .replace("--port 9200", &format!("--port {port}"));
@@ -112,6 +114,16 @@ fn run(page: &str, steps: Vec<Step>, folder: &Path, port: u16, log: &dyn Fn() ->
             );
         }
     }
+}
+
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+#[test]
+fn every_command_of_the_event_pipelines_works() {
+    walk("docs/operate/pipelines.md", 6, &[]);
 }
 
 #[test]
@@ -155,11 +167,7 @@ fn every_command_of_the_page_on_recovery_works() {
     let steps = steps(&std::fs::read_to_string(root.join(page)).unwrap());
     assert!(steps.len() >= 8, "{page} has only {} steps", steps.len());
     let folder = tempfile::tempdir().unwrap();
-    let port = std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
+    let port = free_port();
     let _stopped = Stopped(folder.path());
     let log = || std::fs::read_to_string(folder.path().join("firn.log")).unwrap_or_default();
     run(page, steps, folder.path(), port, &log);

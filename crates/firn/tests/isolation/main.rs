@@ -2,6 +2,7 @@
 //! changes its data.
 
 mod differential;
+mod event_pipelines;
 mod expansions;
 mod own_indices;
 mod pipelines;
@@ -53,6 +54,7 @@ const CLASSES: &[(Class, &[&str])] = &[
         "create_index", "delete_index", "put_mapping", "cat_indices", "cat_segments", "cat_shards", "get_api_key",
         "create_api_key", "invalidate_api_key", "get_user", "put_user", "delete_user", "enable_user", "disable_user", "get_tenant", "tenant_usage", "get_tenant_usage",
         "list_saved_objects", "create_saved_object", "get_saved_object", "put_saved_object", "delete_saved_object",
+        "event_pipeline_events",
     ]),
     (Operators, &[
         "view_as_tenant",
@@ -77,7 +79,8 @@ const CLASSES: &[(Class, &[&str])] = &[
         "delete_snapshot", "snapshot_status", "clone_snapshot", "restore_snapshot",
         "mount_snapshot", "searchable_snapshots_stats", "searchable_snapshots_cache_stats",
         "clear_searchable_snapshots_cache", "recovery", "cat_recovery", "cat_repositories", "cat_snapshots",
-        "get_quarantine", "adopt_quarantined", "delete_quarantined", "warm_shared_cache", "pin_shared_cache", "unpin_shared_cache",
+        "get_event_pipeline", "put_event_pipeline", "delete_event_pipeline", "all_event_pipeline_stats", "event_pipeline_stats",
+        "simulate_event_pipeline", "get_quarantine", "adopt_quarantined", "delete_quarantined", "warm_shared_cache", "pin_shared_cache", "unpin_shared_cache",
     ]),
 ];
 

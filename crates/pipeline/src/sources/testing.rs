@@ -67,8 +67,8 @@ impl Stored {
 
     /// Returns the stored records, sorted.
     pub(super) fn records(&self) -> Vec<String> {
-        let mut records: Vec<String> = self.live.lock().iter().map(|bytes| text(bytes)).collect();
-        records.extend(self.by_place.lock().values().map(|bytes| text(bytes)));
+        let mut records: Vec<String> = self.live.lock().iter().map(text).collect();
+        records.extend(self.by_place.lock().values().map(text));
         records.sort_unstable();
         records
     }

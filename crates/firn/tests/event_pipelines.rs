@@ -1,0 +1,270 @@
+//! Event pipelines of the running server: syslog, files and HTTP; kills; definitions that change.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use firn_testkit::{Client, Node, NodeOptions};
+use serde_json::{Value, json};
+
+const CEF: &str = "CEF:0|Acme|Firewall|3.1|100|connection blocked|7|src=81.2.69.142 dst=10.1.2.3 dpt=443 act=block";
+
+fn start(folder: &Path) -> Node {
+    Node::start(Path::new(env!("CARGO_BIN_EXE_firn")), folder, &NodeOptions::default()).unwrap()
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn stats(client: &Client, id: &str) -> Value {
+    client.get(&format!("/_firn/pipelines/{id}/stats")).unwrap().json()
+}
+
+#[track_caller]
+fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what} did not come within 60 s");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn wait_until_running(client: &Client, id: &str) {
+    wait_for(id, || stats(client, id)["running"] == json!(true));
+}
+
+fn count(client: &Client, index: &str) -> u64 {
+    client.ok("POST", &format!("/{index}/_refresh"), &Value::Null);
+    client.ok("POST", &format!("/{index}/_count"), &json!({}))["count"]
+        .as_u64()
+        .unwrap()
+}
+
+#[test]
+fn syslog_comes_by_udp_and_tcp_and_is_mapped() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = start(folder.path());
+    let client = node.client();
+    let address = format!("127.0.0.1:{}", free_port());
+    let body =
+        json!({"source": {"type": "syslog", "udp": address, "tcp": address}, "pack": "cef", "index": "firewalls"});
+    client.ok("PUT", "/_firn/pipelines/firewalls", &body);
+    assert_eq!(
+        client.get("/_firn/pipelines/firewalls").unwrap().json()["firewalls"],
+        body
+    );
+    wait_until_running(client, "firewalls");
+    let mut stream = None;
+    wait_for("the listener", || {
+        stream = TcpStream::connect(&address).ok();
+        stream.is_some()
+    });
+    let mut stream = stream.unwrap();
+    stream
+        .write_all(format!("<134>{CEF}\nnot CEF\n{CEF}\n").as_bytes())
+        .unwrap();
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    udp.send_to(CEF.as_bytes(), &address).unwrap();
+    wait_for("four events", || {
+        stats(client, "firewalls")["since_start"]["read"] == json!(4)
+    });
+    wait_for("an account", || {
+        stats(client, "firewalls")["since_start"]["in_flight"] == json!(0)
+    });
+    let now = stats(client, "firewalls");
+    let of = |name: &str| now["since_start"][name].as_u64().unwrap();
+    assert_eq!((of("indexed"), of("dead_lettered"), of("refused")), (3, 1, 0), "{now}");
+    assert_eq!(now["source"]["udp_datagrams"], 1, "{now}");
+    assert_eq!(count(client, "firewalls"), 3);
+    let found = client.ok(
+        "POST",
+        "/firewalls/_search",
+        &json!({"query": {"term": {"source.ip": "81.2.69.142"}}}),
+    );
+    assert_eq!(found["hits"]["total"]["value"], 3);
+    let letters = client.ok("POST", "/dead-letters/_search", &json!({}));
+    let letter = &letters["hits"]["hits"][0]["_source"];
+    assert_eq!(
+        (&letter["event"]["original"], &letter["firn"]["dead_letter"]["step"]),
+        (&json!("not CEF"), &json!("parse"))
+    );
+    // Another definition: the address is free again for it.
+    let mut changed = body;
+    changed["index"] = "changed".into();
+    client.ok("PUT", "/_firn/pipelines/firewalls", &changed);
+    wait_for("an event in the other index", || {
+        udp.send_to(CEF.as_bytes(), &address).unwrap();
+        client.get("/changed/_count").unwrap().json()["count"]
+            .as_u64()
+            .is_some_and(|count| count > 0)
+    });
+    client.ok("DELETE", "/_firn/pipelines/firewalls", &Value::Null);
+    wait_for("the end", || {
+        client.get("/_firn/pipelines/firewalls/stats").unwrap().status == 404
+    });
+    TcpListener::bind(&address).expect("the address is free");
+    node.stop().unwrap();
+}
+
+#[test]
+fn lines_of_a_file_are_stored_once_through_kills() {
+    let seed = firn_testkit::seed("lines_of_a_file_are_stored_once_through_kills");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("app.log");
+    let mut file = OpenOptions::new().create(true).append(true).open(&log).unwrap();
+    let mut node = start(folder.path());
+    let mappings = json!({"mappings": {"dynamic": "strict", "properties": {"@timestamp": {"type": "date"}, "n": {"type": "long"}}}});
+    node.client().ok("PUT", "/lines", &mappings);
+    let body = json!({"source": {"type": "file", "paths": [log.display().to_string()]}, "index": "lines"});
+    node.client().ok("PUT", "/_firn/pipelines/lines", &body);
+    let (mut next, mut dead) = (0_u64, 0_u64);
+    for _ in 0..6 {
+        let until = Instant::now() + Duration::from_millis(random.u64(200..1500));
+        while Instant::now() < until {
+            let mut lines = String::new();
+            for _ in 0..random.u64(1..400) {
+                // Some lines are no JSON, and some have a field that the index refuses.
+                let line = match next % 40 {
+                    3 => format!("line {next}"),
+                    5 => json!({"n": next, "other": 1}).to_string(),
+                    _ => json!({"n": next}).to_string(),
+                };
+                dead += u64::from(matches!(next % 40, 3 | 5));
+                lines += &format!("{line}\n");
+                next += 1;
+            }
+            file.write_all(lines.as_bytes()).unwrap();
+            std::thread::sleep(Duration::from_millis(random.u64(0..40)));
+        }
+        node.kill9().unwrap();
+        node = start(folder.path());
+    }
+    let client = node.client();
+    let partition = || stats(client, "lines")["partitions"][0].clone();
+    wait_for("all lines", || partition()["read"].as_u64() == Some(next));
+    let at = partition();
+    assert_eq!(
+        (at["indexed"].as_u64(), at["dead_lettered"].as_u64()),
+        (Some(next - dead), Some(dead)),
+        "{at}"
+    );
+    assert_eq!(
+        (count(client, "lines"), count(client, "dead-letters")),
+        (next - dead, dead)
+    );
+    let distinct = json!({"size": 0, "aggs": {"n": {"cardinality": {"field": "n", "precision_threshold": 40000}}, "max": {"max": {"field": "n"}}}});
+    let found = client.ok("POST", "/lines/_search", &distinct);
+    let estimated = found["aggregations"]["n"]["value"].as_u64().unwrap();
+    assert!(estimated.abs_diff(next - dead) * 100 <= next, "{found}");
+    assert_eq!(found["aggregations"]["max"]["value"].as_f64(), Some((next - 1) as f64));
+    node.stop().unwrap();
+}
+
+#[test]
+fn events_come_by_http_and_bad_requests_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = start(folder.path());
+    let client = node.client();
+    let refused = |method: &str, path: &str, body: Value, status: u16, words: &str| {
+        let answer = client.json(method, path, &body).unwrap();
+        assert_eq!(answer.status, status, "{}", answer.text());
+        assert!(answer.text().contains(words), "{} lacks {words}", answer.text());
+    };
+    let put = "/_firn/pipelines/web";
+    refused("PUT", put, json!([]), 400, "must be a JSON object");
+    refused("PUT", put, json!({"index": "a"}), 400, "missing field `source`");
+    refused(
+        "PUT",
+        put,
+        json!({"source": {"type": "kafka"}, "index": "a"}),
+        400,
+        "unknown variant `kafka`",
+    );
+    refused(
+        "PUT",
+        "/_firn/pipelines/_web",
+        json!({"source": {"type": "http"}, "index": "a"}),
+        400,
+        "must not start with",
+    );
+    refused("GET", put, Value::Null, 404, "pipeline [web] is missing");
+    refused("DELETE", put, Value::Null, 404, "pipeline [web] is missing");
+    refused(
+        "POST",
+        "/_firn/pipelines/_simulate",
+        json!({"records": []}),
+        400,
+        "[pipeline] is missing",
+    );
+    refused(
+        "POST",
+        "/_firn/pipelines/web/_simulate",
+        json!({"records": []}),
+        404,
+        "pipeline [web] is missing",
+    );
+
+    let body = json!({"source": {"type": "http"}, "pack": "nginx", "index": "web"});
+    client.ok("PUT", put, &body);
+    wait_until_running(client, "web");
+    let line = r#"203.0.113.7 - alice [10/Oct/2025:13:55:36 +0000] "GET /a HTTP/1.1" 200 12 "-" "curl/8.5""#;
+    let send = |text: &str| {
+        client
+            .send(
+                "POST",
+                "/_firn/pipelines/web/_events",
+                Some("application/x-ndjson"),
+                text.as_bytes(),
+            )
+            .unwrap()
+    };
+    let answer = send(&format!("{line}\r\n\nnot a line of nginx\n{line}"));
+    let expected = json!({"read": 3, "indexed": 2, "filtered": 0, "dead_lettered": 1});
+    assert_eq!((answer.status, answer.json()), (200, expected));
+    assert_eq!(
+        count(client, "web"),
+        2,
+        "events are stored when the request is answered"
+    );
+    assert_eq!(send("").status, 400);
+    let simulated = client.ok(
+        "POST",
+        "/_firn/pipelines/web/_simulate",
+        &json!({"records": [line, "no"]}),
+    );
+    assert_eq!(simulated["records"][0]["document"]["url"]["path"], "/a", "{simulated}");
+    assert_eq!(
+        (
+            &simulated["records"][1]["index"],
+            simulated["records"][1]["error"].is_string()
+        ),
+        (&json!("dead-letters"), true)
+    );
+    assert_eq!(count(client, "web"), 2, "a simulation stores nothing");
+
+    // The index refuses writes: the sender learns it, and sends again later.
+    client.ok("PUT", "/web/_settings", &json!({"index.blocks.write": true}));
+    let answer = send(line);
+    assert_eq!(answer.status, 403, "{}", answer.text());
+    client.ok("PUT", "/web/_settings", &json!({"index.blocks.write": false}));
+    assert_eq!(send(line).status, 200);
+    let all = client.ok("GET", "/_firn/pipelines/_stats", &Value::Null);
+    let events = &all["pipelines"]["web"]["since_start"];
+    let of = |name: &str| events[name].as_u64().unwrap();
+    assert_eq!(
+        of("read"),
+        of("indexed") + of("dead_lettered") + of("refused"),
+        "{events}"
+    );
+    assert_eq!((of("refused"), of("in_flight")), (1, 0));
+
+    // Definitions survive a kill.
+    node.kill9().unwrap();
+    let node = start(folder.path());
+    wait_until_running(node.client(), "web");
+    node.stop().unwrap();
+}

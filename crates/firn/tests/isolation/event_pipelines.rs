@@ -1,0 +1,84 @@
+//! Event pipelines are the operator's: a tenant hands events to its own ones, and sees no other.
+
+use serde_json::{Value, json};
+
+use super::{MARK, world};
+
+#[test]
+fn a_tenant_writes_to_its_own_event_pipeline_and_sees_no_other() {
+    let world = world();
+    let (alpha, bravo, operator) = (&world.alpha, &world.bravo, &world.operator);
+    for (id, tenant) in [
+        ("of-alpha", json!("alpha")),
+        ("of-bravo", json!("bravo")),
+        ("of-none", Value::Null),
+    ] {
+        let body = json!({"source": {"type": "http"}, "index": "events", "tenant": tenant, "description": MARK});
+        operator.ok("PUT", &format!("/_firn/pipelines/{id}"), &body);
+    }
+    let events = |client: &firn_testkit::Client, id: &str, text: &str| {
+        let body = format!("{text}\n");
+        let path = format!("/_firn/pipelines/{id}/_events");
+        client
+            .send("POST", &path, Some("application/x-ndjson"), body.as_bytes())
+            .unwrap()
+    };
+    // The server notices a new pipeline within a second.
+    let event = json!({"class": "al-sent"}).to_string();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while events(alpha, "of-alpha", &event).status != 200 {
+        assert!(
+            std::time::Instant::now() < deadline,
+            "{}",
+            events(alpha, "of-alpha", &event).text()
+        );
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    for id in ["of-bravo", "of-none", "missing"] {
+        let answer = events(alpha, id, &event);
+        assert_eq!(answer.status, 404, "{id}: {}", answer.text());
+        assert_eq!(answer.json()["error"]["reason"], format!("pipeline [{id}] is missing"));
+    }
+    // An event that names another tenant is a dead letter of its sender.
+    let answer = events(
+        alpha,
+        "of-alpha",
+        &json!({"class": "al-sent", "tenant": "bravo"}).to_string(),
+    );
+    assert_eq!(
+        (answer.status, &answer.json()["dead_lettered"]),
+        (200, &json!(1)),
+        "{}",
+        answer.text()
+    );
+    operator.ok("POST", "/_refresh", &Value::Null);
+    let count = |client: &firn_testkit::Client, index: &str, query: Value| {
+        client.ok("POST", &format!("/{index}/_count"), &json!({ "query": query }))["count"].clone()
+    };
+    let sent = json!({"term": {"class": "al-sent"}});
+    assert_eq!(count(alpha, "events", sent.clone()), json!(1));
+    assert_eq!(count(bravo, "events", sent), json!(0));
+    assert_eq!(count(alpha, "dead-letters", json!({"match_all": {}})), json!(1));
+    assert_eq!(
+        count(bravo, "*", json!({"term": {"firn.dead_letter.pipeline": "of-alpha"}})),
+        json!(0)
+    );
+
+    for (method, path) in [
+        ("GET", "/_firn/pipelines"),
+        ("GET", "/_firn/pipelines/of-alpha"),
+        ("GET", "/_firn/pipelines/_stats"),
+        ("GET", "/_firn/pipelines/of-alpha/stats"),
+        ("DELETE", "/_firn/pipelines/of-alpha"),
+        ("PUT", "/_firn/pipelines/mine"),
+        ("POST", "/_firn/pipelines/of-alpha/_simulate"),
+    ] {
+        let body = json!({"source": {"type": "http"}, "index": "events"});
+        let answer = match method {
+            "GET" | "DELETE" => alpha.send(method, path, None, b"").unwrap(),
+            _ => alpha.json(method, path, &body).unwrap(),
+        };
+        assert_eq!(answer.status, 403, "{method} {path}: {}", answer.text());
+        assert!(!answer.text().contains(MARK), "{method} {path}");
+    }
+}
