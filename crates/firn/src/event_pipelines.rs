@@ -1,5 +1,6 @@
 //! Event pipelines of the server: the runner, which follows the definitions in the catalog.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -20,6 +21,34 @@ pub(crate) fn runner(engine: &Arc<dyn Engine>) -> Arc<Runner> {
         Arc::new(now_ns),
         threads,
     )
+}
+
+/// Appends the counts of events in Prometheus' text format.
+pub(crate) fn write_metrics(runner: &Runner, text: &mut String) {
+    let counts = runner.event_counts();
+    if counts.is_empty() {
+        return;
+    }
+    text.push_str(
+        "# HELP firn_pipeline_events_total Events of event pipelines, by outcome; read is their sum with those in flight.\n\
+         # TYPE firn_pipeline_events_total counter\n",
+    );
+    for (id, events) in &counts {
+        let id = id.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        for (outcome, count) in [
+            ("read", events.read),
+            ("indexed", events.indexed),
+            ("filtered", events.filtered),
+            ("dead_lettered", events.dead_lettered),
+            ("refused", events.refused),
+        ] {
+            // Writing to a string does not fail.
+            let _ = writeln!(
+                text,
+                "firn_pipeline_events_total{{pipeline=\"{id}\",outcome=\"{outcome}\"}} {count}"
+            );
+        }
+    }
 }
 
 /// Starts and stops pipelines as their definitions change.

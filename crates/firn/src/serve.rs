@@ -123,6 +123,7 @@ pub(crate) fn serve(
             false => Security::Off(Some(Arc::clone(&control))),
         };
         let pipelines = event_pipelines::runner(&engine);
+        let counted_pipelines = Arc::clone(&pipelines);
         let (records, record_writers) = records::start(settings, is_secure, &engine);
         let config = ApiConfig {
             tls: tls.clone(),
@@ -131,6 +132,7 @@ pub(crate) fn serve(
             event_pipelines: Some(Arc::clone(&pipelines)),
             recorder: records.recorder(),
             extra_metrics: Some(Arc::new(move |text| {
+                event_pipelines::write_metrics(&counted_pipelines, text);
                 metrics::write_process(text);
                 records.write_metrics(text);
                 repositories::write_metrics(&stores, text);

@@ -170,7 +170,10 @@ fn events_come_by_http_and_bad_requests_are_refused() {
     let node = start(folder.path());
     let client = node.client();
     let refused = |method: &str, path: &str, body: Value, status: u16, words: &str| {
-        let answer = client.json(method, path, &body).unwrap();
+        let answer = match &body {
+            Value::Null => client.send(method, path, None, b"").unwrap(),
+            body => client.json(method, path, body).unwrap(),
+        };
         assert_eq!(answer.status, status, "{}", answer.text());
         assert!(answer.text().contains(words), "{} lacks {words}", answer.text());
     };
@@ -236,7 +239,10 @@ fn events_come_by_http_and_bad_requests_are_refused() {
         "/_firn/pipelines/web/_simulate",
         &json!({"records": [line, "no"]}),
     );
-    assert_eq!(simulated["records"][0]["document"]["url"]["path"], "/a", "{simulated}");
+    assert_eq!(
+        simulated["records"][0]["document"]["url"]["original"], "/a",
+        "{simulated}"
+    );
     assert_eq!(
         (
             &simulated["records"][1]["index"],
@@ -261,6 +267,13 @@ fn events_come_by_http_and_bad_requests_are_refused() {
         "{events}"
     );
     assert_eq!((of("refused"), of("in_flight")), (1, 0));
+
+    let metrics = client.get("/metrics").unwrap().text();
+    let line = format!(
+        "firn_pipeline_events_total{{pipeline=\"web\",outcome=\"read\"}} {}\n",
+        of("read")
+    );
+    assert!(metrics.contains(&line), "{line} is not in the metrics");
 
     // Definitions survive a kill.
     node.kill9().unwrap();

@@ -33,8 +33,8 @@ use self::steps::Steps;
 use self::write::Writer;
 use crate::definition::{Definition, SourceDefinition};
 use crate::sources::{
-    BATCH_EVENTS_MAX, Batch, BatchOutcome, Clock, SendRefused, Source, SourceCounters, SourceEvent, SourceOutput,
-    channel,
+    BATCH_EVENTS_MAX, Batch, BatchOutcome, Clock, Positions, SendRefused, Source, SourceCounters, SourceEvent,
+    SourceOutput, channel,
 };
 
 pub use status::{EventCounts, PipelineStatus, SimulatedRecord};
@@ -43,17 +43,12 @@ pub use status::{EventCounts, PipelineStatus, SimulatedRecord};
 const BYTES_MAX: usize = 32 << 20;
 /// Maximum waiting jobs; sources are bounded before that.
 const QUEUE_LIMIT: usize = 10_000;
+/// What a sender that was refused is told to wait.
+const RETRY_AFTER_SECONDS: u64 = 1;
 /// How long a stop waits for the events that were taken.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 /// How often the files of tables are looked at.
 const TABLES_EVERY: Duration = Duration::from_secs(60);
-
-/// Record of what of a source is stored.
-#[async_trait]
-pub trait Positions: Send + Sync {
-    /// Returns the offset from which a partition must be read again; `None`: nothing of it was ever stored.
-    async fn resume_offset(&self, partition: &str) -> Result<Option<u64>>;
-}
 
 /// Makes the source of a definition, as this program has it.
 pub type OpenSource = Arc<dyn Fn(&Definition) -> Result<Box<dyn Source>> + Send + Sync>;
@@ -256,6 +251,16 @@ impl Runner {
         self.pipelines.lock().keys().cloned().collect()
     }
 
+    /// Returns the counts of events of all running pipelines by id, since the start of the node.
+    pub fn event_counts(&self) -> Vec<(String, EventCounts)> {
+        let pipelines = self.pipelines.lock();
+        let counts = |(id, entry): (&String, &Entry)| match &entry.state {
+            EntryState::Running(running) => Some((id.clone(), running.counters.events())),
+            EntryState::Disabled | EntryState::Refused(_) => None,
+        };
+        pipelines.iter().filter_map(counts).collect()
+    }
+
     /// Returns the definition of a pipeline; `None`: there is none of this id, or its body cannot be used.
     pub fn definition(&self, id: &str) -> Option<Arc<Definition>> {
         self.pipelines.lock().get(id)?.definition.clone()
@@ -368,7 +373,11 @@ fn refusal(id: &str, refused: &SendRefused) -> Error {
         SendRefused::Full(_) => Error::new(
             ErrorKind::Rejected,
             format!("pipeline [{id}] has as many events waiting as it may have"),
-        ),
+        )
+        .with_details(Map::from_iter([(
+            "retry_after_seconds".to_owned(),
+            RETRY_AFTER_SECONDS.into(),
+        )])),
         SendRefused::Stopped => Error::new(ErrorKind::Unavailable, format!("pipeline [{id}] stops")),
     }
 }

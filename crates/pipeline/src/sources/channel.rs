@@ -8,8 +8,7 @@ use firn_model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
-use super::{Batch, Clock};
-use crate::runner::Positions;
+use super::{Batch, Clock, Positions};
 
 /// Batches that wait between a source and its pipeline.
 const BATCHES_WAITING_MAX: usize = 64;

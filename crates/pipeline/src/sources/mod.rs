@@ -71,6 +71,13 @@ pub struct BatchOutcome {
     pub dead_lettered: u64,
 }
 
+/// Record of what of a source is stored.
+#[async_trait]
+pub trait Positions: Send + Sync {
+    /// Returns the offset from which a partition must be read again; `None`: nothing of it was ever stored.
+    async fn resume_offset(&self, partition: &str) -> Result<Option<u64>>;
+}
+
 /// A source of events. It runs until its output is stopped.
 #[async_trait]
 pub trait Source: Send {

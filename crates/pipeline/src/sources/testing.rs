@@ -11,8 +11,7 @@ use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use super::{BatchOutcome, Received, Source, SourceCounters, SourceOutput, channel};
-use crate::runner::Positions;
+use super::{BatchOutcome, Positions, Received, Source, SourceCounters, SourceOutput, channel};
 
 /// What was stored; shared by the runs of a source.
 #[derive(Debug, Default)]
