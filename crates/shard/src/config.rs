@@ -66,6 +66,26 @@ pub struct ShardConfig {
     /// Segments of similar size in one merge; fewer are not merged. High on purpose:
     /// merging four segments at once costs a third of the indexing cost.
     pub merge_factor: usize,
+    /// Whether a source mark is still needed, by its key, the index's uuid and the shard's number. Others are left out of
+    /// the next commit point.
+    pub is_mark_needed: MarkFilter,
+}
+
+/// See [`ShardConfig::is_mark_needed`].
+#[derive(Clone)]
+pub struct MarkFilter(pub Arc<dyn Fn(&str, &str, u32) -> bool + Send + Sync>);
+
+impl std::fmt::Debug for MarkFilter {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("MarkFilter")
+    }
+}
+
+impl Default for MarkFilter {
+    /// Every mark is needed.
+    fn default() -> Self {
+        Self(Arc::new(|_, _, _| true))
+    }
 }
 
 impl ShardConfig {
@@ -125,6 +145,7 @@ impl ShardConfig {
             cluster_docs_min: 50_000,
             own_docs_min: 250_000,
             merge_factor: 10,
+            is_mark_needed: MarkFilter::default(),
         }
     }
 }

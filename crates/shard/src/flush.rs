@@ -261,6 +261,9 @@ impl Shard {
                     return Err(error);
                 }
             };
+            let (uuid, shard) = (&*self.config.index_uuid, self.config.shard);
+            let is_needed = &self.config.is_mark_needed.0;
+            state.source_marks.retain(|key, _| is_needed(key, uuid, shard));
             uncommitted_ops += state.flags.uncommitted_ops.swap(0, Ordering::AcqRel);
             state.flags.commit_needed.store(false, Ordering::Release);
             let segments = state

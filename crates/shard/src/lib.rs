@@ -38,7 +38,7 @@ mod tests;
 mod versions;
 mod wal_record;
 
-pub use self::config::ShardConfig;
+pub use self::config::{MarkFilter, ShardConfig};
 pub use self::from_splits::RestoredSegment;
 pub use self::purge::Purged;
 pub use self::relocation::ShardCopy;

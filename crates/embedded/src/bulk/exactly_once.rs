@@ -5,7 +5,8 @@
 //! 2. The other events are planned, and an intent with their shards becomes durable.
 //! 3. The events are applied, in the order of their offsets in each shard; each batch of the shard's log carries a mark with
 //!    its last offset. A failure that may pass ends the work of a shard at its event, so that the mark stays below it.
-//! 4. The bulk is complete once every shard is on disk, also where an index demands less.
+//! 4. The bulk is complete once every shard is on disk, also where an index demands less. With rejected events it is not: their
+//!    source writes dead letters, and if it is interrupted, it must meet the rejections again.
 //!
 //! A retry is a new attempt with its own number: marks of earlier attempts do not count for it, so its events may go to other
 //! shards than before.
@@ -212,7 +213,8 @@ impl Attempt {
             return Ok(fresh(1, last.totals));
         };
         if origin.first_offset > before.last_offset {
-            if last.complete_to != Some(before.last_offset) {
+            // With rejected events a bulk is not complete, and its source writes their dead letters before it goes on.
+            if last.complete_to != Some(before.last_offset) && !last.is_stored {
                 tracing::warn!(
                     source = &*origin.source,
                     partition = &*origin.partition,
@@ -229,6 +231,9 @@ impl Attempt {
             .map(|shard| self.outcome(&before, shard))
             .collect::<Result<Vec<_>>>()?;
         let mut settled = before.next_attempt(&marks);
+        if let Some(complete_to) = before.complete_to {
+            settled.applied.push((before.first_offset, complete_to));
+        }
         if origin.first_offset < before.first_offset {
             // Bulks come one after another: what is before the last one is stored.
             settled
@@ -300,6 +305,7 @@ impl Attempt {
     }
 
     fn apply(mut self, groups: Vec<plan::Group>, marking: &Arc<Marking>) {
+        self.turn.recorded();
         let works = map_window::map_groups(&self.writes, &self.scope, &self.items, groups);
         let progress = &mut self.progress;
         apply::apply_marked(&self.writes, &self.scope, &self.items, works, marking, progress);
@@ -314,8 +320,8 @@ impl Attempt {
             ..
         } = self;
         let answer = move |response: BulkResponse| {
-            if let Some(totals) = totals_after(&turn.last().totals, &origin, &response) {
-                turn.complete(origin.last_offset, totals);
+            if let Some((totals, rejected)) = totals_after(&turn.last().totals, &origin, &response) {
+                turn.complete((rejected == 0).then_some(origin.last_offset), totals);
             }
             drop(turn);
             answer(Ok(response));
@@ -347,8 +353,8 @@ fn record_groups(groups: &[plan::Group], origin: &Origin, intent: &mut Intent) {
     }
 }
 
-/// Returns the totals after a complete bulk; `None`: some item failed and may succeed later.
-fn totals_after(before: &SourceTotals, origin: &Origin, response: &BulkResponse) -> Option<SourceTotals> {
+/// Returns the totals after a bulk, and the number of rejected events; `None`: some item failed and may succeed later.
+fn totals_after(before: &SourceTotals, origin: &Origin, response: &BulkResponse) -> Option<(SourceTotals, u64)> {
     let errors = response.items.iter().filter_map(|item| item.result.as_ref().err());
     let mut rejected = 0;
     for error in errors {
@@ -359,11 +365,12 @@ fn totals_after(before: &SourceTotals, origin: &Origin, response: &BulkResponse)
     }
     let stored = response.items.len() as u64 - rejected;
     let dead_letters = origin.dead_letters.min(stored);
-    Some(SourceTotals {
+    let totals = SourceTotals {
         indexed: before.indexed + stored - dead_letters,
         filtered: before.filtered + origin.filtered,
         dead_lettered: before.dead_lettered + dead_letters + rejected,
-    })
+    };
+    Some((totals, rejected))
 }
 
 fn rejected_before() -> Error {

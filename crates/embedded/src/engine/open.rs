@@ -11,7 +11,7 @@ use firn_model::{Error, Result};
 use firn_search::NodeMemory;
 use firn_search::result_cache::RequestCache;
 use firn_segment::catalog_version::CatalogVersion;
-use firn_shard::ReplayThreads;
+use firn_shard::{MarkFilter, ReplayThreads};
 use firn_storage::OverlayBudget;
 use firn_storage::disk::Disk;
 use firn_storage::regions::RegionCache;
@@ -45,7 +45,7 @@ use crate::node::pools::Pools;
 use crate::node::recovery_gate::recovering_error;
 use crate::node::recovery_gates::RecoveryGates;
 use crate::node::state::{IndexState, ShardFactory, ShardSlot, State};
-use crate::positions::SourcePositions;
+use crate::positions::{Partitions, SourcePositions};
 use crate::scrub::Scrub;
 use crate::snapshots::damage_counters::DamageCounters;
 use crate::snapshots::service::SnapshotService;
@@ -88,7 +88,8 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Services>, RecoveryRep
     metadata.configured_settings = config.cluster_settings.clone();
     let catalog_version = Arc::new(CatalogVersion::new(&metadata.cluster_uuid, metadata.version));
     let tiers = Tiers::open(&config, &catalog_version.noted())?;
-    let factory = shard_factory(&config, Arc::clone(&catalog_version));
+    let partitions = Arc::new(Partitions::default());
+    let factory = shard_factory(&config, Arc::clone(&catalog_version), &partitions);
     config.disk.create_dir_all(&factory.indices_dir())?;
     config.disk.sync_dir(path)?;
     let quarantine = Quarantine::new(Arc::clone(&config.disk), path, &config.tiers);
@@ -118,6 +119,7 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Services>, RecoveryRep
         regions,
         quarantine,
         (records, catalog_copy),
+        partitions,
         lock,
     );
     let settings = services.node.state().metadata.effective_cluster_settings();
@@ -141,6 +143,7 @@ fn connect(
     regions: Option<Arc<RegionCache>>,
     folders: Quarantine,
     (records, catalog_copy): (IndexRecords, CatalogCopy),
+    partitions: Arc<Partitions>,
     lock: NodeLock,
 ) -> Services {
     let seed = node.config.seed ^ node.now_ms() as u64;
@@ -232,7 +235,7 @@ fn connect(
     });
     let cluster_uuid = node.state().metadata.cluster_uuid.clone();
     let (disk, path_data) = (Arc::clone(&node.config.disk), &node.config.path_data);
-    let positions = SourcePositions::open(disk, path_data, &cluster_uuid, &node.factory.syncer);
+    let positions = SourcePositions::open(disk, path_data, &cluster_uuid, &node.factory.syncer, partitions);
     let positions = Arc::new(positions);
     let writes = Arc::new(WriteService {
         node: Arc::clone(&node),
@@ -347,7 +350,8 @@ fn forget_deleted(catalog: &mut Catalog, factory: &ShardFactory, deleted: HashSe
     Ok(())
 }
 
-fn shard_factory(config: &EmbeddedConfig, catalog: Arc<CatalogVersion>) -> ShardFactory {
+fn shard_factory(config: &EmbeddedConfig, catalog: Arc<CatalogVersion>, partitions: &Arc<Partitions>) -> ShardFactory {
+    let partitions = Arc::clone(partitions);
     let buffers_max = config.write_threads.clamp(1, 8);
     ShardFactory {
         path_data: config.path_data.clone(),
@@ -357,6 +361,9 @@ fn shard_factory(config: &EmbeddedConfig, catalog: Arc<CatalogVersion>) -> Shard
         syncer: Arc::new(Syncer::new(SYNC_THREADS)),
         buffers_max,
         replay_threads: ReplayThreads::new(config.cores.max(1)),
+        marks: MarkFilter(Arc::new(move |key, uuid, shard| {
+            partitions.needs_mark(key, uuid, shard)
+        })),
         buffer_bytes_max: (config.indexing_buffer_bytes / buffers_max as u64).clamp(1 << 20, BUFFER_BYTES_MAX) as usize,
     }
 }

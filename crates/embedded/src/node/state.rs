@@ -17,7 +17,7 @@ use firn_scheduler::wait_for_others;
 use firn_search::result_cache::Account;
 use firn_segment::catalog_version::CatalogVersion;
 use firn_shard::mapper::CompiledMapping;
-use firn_shard::{ReplayThreads, Shard, ShardConfig};
+use firn_shard::{MarkFilter, ReplayThreads, Shard, ShardConfig};
 use firn_storage::disk::Disk;
 use firn_storage::wal::Syncer;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -500,6 +500,8 @@ pub(crate) struct ShardFactory {
     /// Version of the catalog, for the files of shards and indices.
     pub(crate) catalog: Arc<CatalogVersion>,
     pub(crate) replay_threads: Arc<ReplayThreads>,
+    /// Decides which source marks a shard still needs.
+    pub(crate) marks: MarkFilter,
 }
 
 impl ShardFactory {
@@ -578,6 +580,7 @@ impl ShardFactory {
         config.best_compression = settings.best_compression;
         config.buffers_max = self.buffers_max;
         config.replay_threads = Arc::clone(&self.replay_threads);
+        config.is_mark_needed = self.marks.clone();
         config.buffer_bytes_max = self.buffer_bytes_max;
         Ok(config)
     }

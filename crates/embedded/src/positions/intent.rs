@@ -31,6 +31,9 @@ pub(crate) struct Intent {
     /// Ranges of offsets, inclusive, with the place of their shard in `shards`.
     #[serde(rename = "g")]
     pub(crate) ranges: Vec<(u64, u64, u32)>,
+    /// Set in a log that was written anew: everything up to here is stored, and the totals include it.
+    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) complete_to: Option<u64>,
     /// Totals of the bulks before: indexed, filtered, dead-lettered.
     #[serde(rename = "t")]
     pub(crate) totals_before: (u64, u64, u64),
@@ -66,6 +69,20 @@ impl Intent {
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self> {
         serde_json::from_slice(bytes)
             .map_err(|error| Error::internal("a record of source positions cannot be read").caused_by(error))
+    }
+
+    /// Returns the record of a partition whose bulks are all complete.
+    pub(crate) fn complete(&self, complete_to: u64, totals: &SourceTotals) -> Self {
+        Self {
+            source: self.source.clone(),
+            partition: self.partition.clone(),
+            epoch: self.epoch,
+            first_offset: self.first_offset,
+            last_offset: complete_to,
+            complete_to: Some(complete_to),
+            totals_before: (totals.indexed, totals.filtered, totals.dead_lettered),
+            ..Self::default()
+        }
     }
 
     /// Returns the totals of the bulks before.
@@ -121,6 +138,7 @@ impl Intent {
             rejected,
             shards: Vec::new(),
             ranges: Vec::new(),
+            complete_to: None,
             ..self.clone()
         }
     }

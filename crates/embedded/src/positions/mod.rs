@@ -6,10 +6,13 @@
 //! there. Format: `docs/formats/positions.md`.
 
 mod intent;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use firn_engine::origin::{Origin, SourcePosition, SourceTotals};
 use firn_model::{Error, ErrorKind, Result};
@@ -22,10 +25,16 @@ pub(crate) use self::intent::{Intent, Settled, ShardOutcome, TargetShard};
 
 /// Name of the folder in `path.data`.
 pub(crate) const FOLDER: &str = "positions";
-/// Bytes of the log above which it is written anew with the last record of each partition.
+/// Bytes and records of the log above which it is written anew with the last record of each partition. A multiple of the
+/// partitions, so that the work stays in proportion.
 const LOG_BYTES_MAX: u64 = 32 << 20;
-/// Maximum number of partitions of all sources.
-const PARTITIONS_MAX: usize = 100_000;
+const RECORDS_MAX: u64 = 20_000;
+const RECORDS_PER_PARTITION: u64 = 4;
+/// Maximum number of partitions of all sources; each takes some hundred bytes.
+const PARTITIONS_MAX: usize = 1_000_000;
+
+/// Stands between source and partition in the keys of marks.
+const MARK_SEPARATOR: char = '\u{1f}';
 
 type Key = (String, String);
 
@@ -34,9 +43,14 @@ type Key = (String, String);
 pub(crate) struct LastBulk {
     /// `None`: there was no bulk yet.
     pub(crate) intent: Option<Intent>,
-    /// Everything up to this offset is stored; `None`: unknown, the bulk of the intent may be stored in part.
+    /// Everything up to this offset is stored; `None`: unknown, the bulk of the intent may be stored in part, or its dead
+    /// letters may be missing.
     pub(crate) complete_to: Option<u64>,
-    /// Totals of the complete bulks.
+    /// Shards of earlier intents, until the last one is durable.
+    shards_before: Vec<TargetShard>,
+    /// Every event of the last bulk is stored or rejected.
+    pub(crate) is_stored: bool,
+    /// Totals of the stored bulks.
     pub(crate) totals: SourceTotals,
 }
 
@@ -51,10 +65,42 @@ struct Partition {
 pub(crate) struct SourcePositions {
     /// An error if the log could not be opened: bulks with an origin are refused with it.
     log: Result<Wal>,
-    partitions: Mutex<BTreeMap<Key, Arc<Partition>>>,
+    partitions: Arc<Partitions>,
     /// Held while the log is written anew.
     rewriting: Mutex<()>,
-    log_bytes_max: u64,
+    /// Records since the log was written anew.
+    records: AtomicU64,
+}
+
+/// All partitions, by source and name.
+#[derive(Default)]
+pub(crate) struct Partitions {
+    by_key: Mutex<BTreeMap<Key, Arc<Partition>>>,
+    /// The log was read: a partition that is not here has no bulk.
+    is_complete: AtomicBool,
+}
+
+impl Partitions {
+    /// Whether a shard's mark of a partition is needed: its last bulk may be stored in part, and may have written to the
+    /// shard. `key` as in the marks.
+    pub(crate) fn needs_mark(&self, key: &str, index_uuid: &str, shard: u32) -> bool {
+        let Some((source, partition)) = key.split_once(MARK_SEPARATOR) else {
+            return true;
+        };
+        if !self.is_complete.load(Ordering::Acquire) {
+            return true;
+        }
+        let partition = self
+            .by_key
+            .lock()
+            .get(&(source.to_owned(), partition.to_owned()))
+            .cloned();
+        let Some(partition) = partition else { return false };
+        let last = partition.last.lock();
+        let is_it = |target: &TargetShard| target.shard == shard && target.index_uuid == index_uuid;
+        let shards = last.intent.iter().flat_map(|intent| &intent.shards);
+        shards.chain(&last.shards_before).any(is_it)
+    }
 }
 
 /// The turn of a bulk in its partition.
@@ -66,7 +112,13 @@ pub(crate) struct Turn {
 impl SourcePositions {
     /// Opens or creates the log in the data folder. If it is damaged, the node starts without it, and bulks with an origin
     /// are refused.
-    pub(crate) fn open(disk: Arc<dyn Disk>, path_data: &Path, cluster_uuid: &str, syncer: &Syncer) -> Self {
+    pub(crate) fn open(
+        disk: Arc<dyn Disk>,
+        path_data: &Path,
+        cluster_uuid: &str,
+        syncer: &Syncer,
+        shared: Arc<Partitions>,
+    ) -> Self {
         let mut partitions: BTreeMap<Key, Arc<Partition>> = BTreeMap::new();
         let log = Wal::open(
             disk,
@@ -79,8 +131,10 @@ impl SourcePositions {
                 let partition: &Arc<Partition> = partitions.entry(key_of(&intent)).or_default();
                 *partition.last.lock() = LastBulk {
                     totals: intent.totals_before(),
+                    complete_to: intent.complete_to,
+                    is_stored: intent.complete_to.is_some(),
                     intent: Some(intent),
-                    complete_to: None,
+                    shards_before: Vec::new(),
                 };
                 Ok(())
             },
@@ -88,11 +142,13 @@ impl SourcePositions {
         if let Err(error) = &log {
             tracing::error!(%error, "cannot open the positions of sources: sources that can be read again do not run");
         }
+        *shared.by_key.lock() = partitions;
+        shared.is_complete.store(log.is_ok(), Ordering::Release);
         Self {
+            records: AtomicU64::new(log.as_ref().map_or(0, Wal::operations)),
             log,
-            partitions: Mutex::new(partitions),
+            partitions: shared,
             rewriting: Mutex::default(),
-            log_bytes_max: LOG_BYTES_MAX,
         }
     }
 
@@ -100,7 +156,7 @@ impl SourcePositions {
     pub(crate) async fn turn(&self, origin: &Origin) -> Result<Turn> {
         self.log()?;
         let partition = {
-            let mut partitions = self.partitions.lock();
+            let mut partitions = self.partitions.by_key.lock();
             let key = (origin.source.to_string(), origin.partition.to_string());
             if partitions.len() >= PARTITIONS_MAX && !partitions.contains_key(&key) {
                 return Err(Error::new(
@@ -122,13 +178,17 @@ impl SourcePositions {
         {
             let mut last = turn.partition.last.lock();
             last.totals = intent.totals_before();
-            last.intent = Some(intent);
+            let before = last.intent.replace(intent);
+            last.shards_before
+                .extend(before.into_iter().flat_map(|before| before.shards));
             last.complete_to = None;
+            last.is_stored = false;
         }
         if log.failure().is_some() {
             // A disk that was full may have space again.
             log.try_heal()?;
         }
+        self.records.fetch_add(1, Ordering::Relaxed);
         log.append(&[&bytes])
     }
 
@@ -143,7 +203,7 @@ impl SourcePositions {
     /// Returns the positions of a source, sorted by partition.
     pub(crate) fn of_source(&self, source: &str) -> Result<Vec<SourcePosition>> {
         self.log()?;
-        let partitions = self.partitions.lock();
+        let partitions = self.partitions.by_key.lock();
         let of_source = partitions
             .range((source.to_owned(), String::new())..)
             .take_while(|((of, _), _)| of == source);
@@ -165,24 +225,58 @@ impl SourcePositions {
     /// Writes the log anew if it is too large: the last record of each partition. Waits for the disk.
     pub(crate) fn rewrite_if_large(&self) -> Result<()> {
         let log = self.log()?;
-        if log.size_bytes() <= self.log_bytes_max {
+        let partitions_count = self.partitions.by_key.lock().len() as u64;
+        let records_max = RECORDS_MAX.max(RECORDS_PER_PARTITION * partitions_count);
+        if log.size_bytes() <= LOG_BYTES_MAX.max(partitions_count * 1024)
+            && self.records.load(Ordering::Relaxed) <= records_max
+        {
             return Ok(());
         }
+        self.rewrite(log)
+    }
+
+    fn rewrite(&self, log: &Wal) -> Result<()> {
         let Some(_rewriting) = self.rewriting.try_lock() else {
             return Ok(());
         };
         let generation = log.rotate()?;
         // From here on every record goes to the new file; those before are in memory.
-        let partitions: Vec<_> = self.partitions.lock().values().cloned().collect();
+        let partitions: Vec<_> = self.partitions.by_key.lock().values().cloned().collect();
+        self.records.store(partitions.len() as u64, Ordering::Relaxed);
+        let mut completed = Vec::new();
         for partition in partitions {
             // Under the lock of the partition: a later intent must come later in the log.
             let last = partition.last.lock();
-            if let Some(intent) = &last.intent {
-                log.append(&[&intent.to_bytes()?])?;
-            }
+            let Some(intent) = &last.intent else { continue };
+            let bytes = match last.complete_to {
+                Some(complete_to) => intent.complete(complete_to, &last.totals).to_bytes()?,
+                None => intent.to_bytes()?,
+            };
+            log.append(&[&bytes])?;
+            completed.extend(
+                last.complete_to
+                    .map(|_| (Arc::clone(&partition), intent.epoch, intent.last_offset)),
+            );
         }
         log.sync_blocking(log.end())?;
-        log.trim(generation)
+        log.trim(generation)?;
+        // Now that it is durable, the marks of these bulks are not needed.
+        for (partition, epoch, last_offset) in completed {
+            let mut last = partition.last.lock();
+            let LastBulk {
+                intent: Some(intent),
+                complete_to: Some(complete_to),
+                totals,
+                ..
+            } = &mut *last
+            else {
+                continue;
+            };
+            if (intent.epoch, intent.last_offset) == (epoch, last_offset) {
+                *intent = intent.complete(*complete_to, totals);
+            }
+        }
+        Ok(())
     }
 
     /// Makes everything durable and releases the files.
@@ -203,10 +297,17 @@ impl Turn {
         self.partition.last.lock().clone()
     }
 
-    /// Notes that everything up to an offset is stored.
-    pub(crate) fn complete(&self, last_offset: u64, totals: SourceTotals) {
+    /// Notes that the last intent is durable.
+    pub(crate) fn recorded(&self) {
+        self.partition.last.lock().shards_before = Vec::new();
+    }
+
+    /// Notes the totals of a bulk that is stored but for rejected events. `complete_to`: everything up to this offset is
+    /// stored.
+    pub(crate) fn complete(&self, complete_to: Option<u64>, totals: SourceTotals) {
         let mut last = self.partition.last.lock();
-        last.complete_to = Some(last_offset);
+        last.complete_to = complete_to;
+        last.is_stored = true;
         last.totals = totals;
     }
 }
@@ -217,7 +318,7 @@ fn key_of(intent: &Intent) -> Key {
 
 /// Returns the key of a partition in the marks of shards.
 pub(crate) fn mark_key(origin: &Origin) -> String {
-    format!("{}\u{1f}{}", origin.source, origin.partition)
+    format!("{}{MARK_SEPARATOR}{}", origin.source, origin.partition)
 }
 
 /// Identity that ties the log to its cluster: FNV-1a of the uuid.

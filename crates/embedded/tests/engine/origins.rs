@@ -97,25 +97,45 @@ fn a_bulk_that_is_sent_again_is_stored_once() {
     send(&node, 50, 149).unwrap();
     assert_eq!(wrong(&node, "events", 150), (Vec::new(), Vec::new()));
     let at = position(&node).unwrap();
+    // The source has not said that it wrote the dead letters of the rejected events.
     assert_eq!(
         (at.resume_offset, at.complete_offset, at.totals.read()),
-        (150, Some(149), 200)
+        (50, None, 200)
     );
-    // After a kill the last bulk may be incomplete, and its events come again.
     let node = node.reopen();
-    let at = position(&node).unwrap();
-    assert_eq!((at.resume_offset, at.complete_offset), (50, None));
     send(&node, 50, 119).unwrap();
-    assert_eq!(
-        position(&node).unwrap().resume_offset,
-        120,
-        "the bulk was cut: the rest must come"
-    );
     send(&node, 120, 199).unwrap();
     assert_eq!(wrong(&node, "events", 200), (Vec::new(), Vec::new()));
     // Older offsets than those of the last bulk are stored.
     send(&node, 0, 210).unwrap();
     assert_eq!(wrong(&node, "events", 211), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn a_source_continues_behind_a_complete_bulk() {
+    let node = Node::new();
+    create(&node, json!({"number_of_shards": 2}));
+    // No event of these is invalid.
+    send(&node, 6, 20).unwrap();
+    let at = position(&node).unwrap();
+    assert_eq!(
+        (at.resume_offset, at.complete_offset, at.totals.indexed),
+        (21, Some(20), 15)
+    );
+    // After a kill the last bulk may be incomplete, and its events come again.
+    let node = node.reopen();
+    let at = position(&node).unwrap();
+    assert_eq!((at.resume_offset, at.complete_offset), (6, None));
+    send(&node, 6, 12).unwrap();
+    assert_eq!(
+        position(&node).unwrap().resume_offset,
+        13,
+        "the bulk was cut: the rest must come"
+    );
+    send(&node, 13, 21).unwrap();
+    let at = position(&node).unwrap();
+    assert_eq!((at.resume_offset, at.totals.indexed), (22, 16));
+    assert_eq!(node.count("events", json!({"match_all": {}})), 16);
 }
 
 #[test]

@@ -1,0 +1,146 @@
+use std::path::PathBuf;
+
+use firn_storage::sim::SimDisk;
+
+use super::*;
+
+struct Log {
+    positions: SourcePositions,
+    partitions: Arc<Partitions>,
+}
+
+fn open(disk: &SimDisk) -> Log {
+    let partitions = Arc::new(Partitions::default());
+    let syncer = Syncer::new(0);
+    let (disk, path) = (Arc::new(disk.clone()), PathBuf::from("/data"));
+    let positions = SourcePositions::open(disk, &path, "cluster", &syncer, Arc::clone(&partitions));
+    Log { positions, partitions }
+}
+
+fn disk() -> SimDisk {
+    let disk = SimDisk::new();
+    disk.create_dir_all(Path::new("/data")).unwrap();
+    disk.sync_dir(Path::new("/")).unwrap();
+    disk
+}
+
+fn origin(partition: &str, first: u64, last: u64) -> Origin {
+    Origin {
+        source: "s".into(),
+        partition: partition.into(),
+        first_offset: first,
+        last_offset: last,
+        offsets: Vec::new(),
+        dead_letters: 0,
+        filtered: 0,
+    }
+}
+
+fn intent(partition: &str, first: u64, last: u64, shard: u32) -> Intent {
+    Intent {
+        source: "s".to_owned(),
+        partition: partition.to_owned(),
+        epoch: 1,
+        first_offset: first,
+        last_offset: last,
+        shards: vec![TargetShard {
+            index_uuid: "uuid".to_owned(),
+            index: "logs".to_owned(),
+            shard,
+        }],
+        ranges: vec![(first, last, 0)],
+        ..Intent::default()
+    }
+}
+
+impl Log {
+    fn turn(&self, partition: &str) -> Turn {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(self.positions.turn(&origin(partition, 0, 0))).unwrap()
+    }
+
+    fn record(&self, turn: &Turn, intent: Intent) {
+        let recorded = self.positions.record(turn, intent).unwrap();
+        self.positions
+            .wait_durable(recorded, Box::new(|durable| durable.unwrap()));
+    }
+
+    fn needs(&self, partition: &str, shard: u32) -> bool {
+        let key = mark_key(&origin(partition, 0, 0));
+        self.partitions.needs_mark(&key, "uuid", shard)
+    }
+}
+
+const TOTALS: SourceTotals = SourceTotals {
+    indexed: 8,
+    filtered: 1,
+    dead_lettered: 1,
+};
+
+#[test]
+fn a_log_that_is_written_anew_knows_what_is_complete() {
+    let disk = disk();
+    let log = open(&disk);
+    let turn = log.turn("a");
+    log.record(&turn, intent("a", 0, 9, 0));
+    turn.recorded();
+    turn.complete(Some(9), TOTALS);
+    let open_turn = log.turn("b");
+    log.record(&open_turn, intent("b", 5, 7, 1));
+    open_turn.recorded();
+    // Complete only in memory: after a restart the bulk comes again, so its marks are needed.
+    assert!(log.needs("a", 0) && !log.needs("a", 1) && log.needs("b", 1));
+    log.positions.rewrite(log.positions.log().unwrap()).unwrap();
+    assert!(!log.needs("a", 0) && log.needs("b", 1));
+    drop((turn, open_turn));
+    let after = disk.crash(3);
+    drop(log);
+    let log = open(&after);
+    assert!(!log.needs("a", 0) && log.needs("b", 1), "marks after a power loss");
+    let found = log.positions.of_source("s").unwrap();
+    let found: Vec<_> = found
+        .iter()
+        .map(|at| (&*at.partition, at.resume_offset, at.complete_offset))
+        .collect();
+    assert_eq!(found, [("a", 10, Some(9)), ("b", 5, None)]);
+    assert_eq!(log.positions.of_source("s").unwrap()[0].totals, TOTALS);
+    assert!(log.positions.of_source("other").unwrap().is_empty());
+}
+
+#[test]
+fn marks_of_the_bulk_before_are_needed_until_the_next_intent_is_durable() {
+    let disk = disk();
+    let log = open(&disk);
+    let turn = log.turn("a");
+    log.record(&turn, intent("a", 0, 9, 0));
+    turn.recorded();
+    turn.complete(Some(9), TOTALS);
+    log.positions.record(&turn, intent("a", 10, 19, 1)).unwrap();
+    assert!(log.needs("a", 0) && log.needs("a", 1));
+    turn.recorded();
+    assert!(!log.needs("a", 0) && log.needs("a", 1));
+}
+
+#[test]
+fn a_damaged_log_refuses_bulks_and_needs_every_mark() {
+    let disk = disk();
+    let log = open(&disk);
+    for last in 0..3 {
+        log.record(&log.turn("a"), intent("a", 0, last, 0));
+    }
+    log.positions.close(Error::internal("closed"));
+    drop(log);
+    let folder = PathBuf::from("/data").join(FOLDER);
+    let files = disk.list(&folder).unwrap();
+    let log_file = files.iter().find(|file| file.name.starts_with("wal-")).unwrap();
+    let file = folder.join(&log_file.name);
+    let mut bytes = disk.read(&file).unwrap().to_vec();
+    // In the first record; the file is longer than its records.
+    let first = bytes.windows(4).position(|bytes| bytes == b"{\"s\"").unwrap();
+    bytes[first] ^= 1;
+    disk.write_atomic(&file, &bytes).unwrap();
+    let log = open(&disk);
+    let error = log.positions.of_source("s").unwrap_err();
+    assert!(error.reason().contains("is damaged"), "{}", error.reason());
+    assert!(log.needs("a", 7));
+}
