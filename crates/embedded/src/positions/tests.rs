@@ -132,11 +132,15 @@ fn a_damaged_log_refuses_bulks_and_needs_every_mark() {
     drop(log);
     let folder = PathBuf::from("/data").join(FOLDER);
     let files = disk.list(&folder).unwrap();
-    let log_file = files.iter().find(|file| file.name.starts_with("wal-")).unwrap();
-    let file = folder.join(&log_file.name);
-    let mut bytes = disk.read(&file).unwrap().to_vec();
-    // In the first record; the file is longer than its records.
-    let first = bytes.windows(4).position(|bytes| bytes == b"{\"s\"").unwrap();
+    let (file, mut bytes, first) = files
+        .iter()
+        .find_map(|file| {
+            let file = folder.join(&file.name);
+            let bytes = disk.read(&file).unwrap().to_vec();
+            let first = bytes.windows(4).position(|bytes| bytes == b"{\"s\"")?;
+            Some((file, bytes, first))
+        })
+        .unwrap();
     bytes[first] ^= 1;
     disk.write_atomic(&file, &bytes).unwrap();
     let log = open(&disk);
