@@ -71,9 +71,12 @@ pub struct ShardConfig {
     pub is_mark_needed: MarkFilter,
 }
 
+/// Decides by key, uuid of the index and number of the shard.
+type DecideMark = dyn Fn(&str, &str, u32) -> bool + Send + Sync;
+
 /// See [`ShardConfig::is_mark_needed`].
 #[derive(Clone)]
-pub struct MarkFilter(pub Arc<dyn Fn(&str, &str, u32) -> bool + Send + Sync>);
+pub struct MarkFilter(pub Arc<DecideMark>);
 
 impl std::fmt::Debug for MarkFilter {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -108,6 +108,14 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Services>, RecoveryRep
     }
 
     let regions = open_regions(&config)?;
+    let disk = Arc::clone(&config.disk);
+    let positions = SourcePositions::open(
+        disk,
+        &config.path_data,
+        &metadata.cluster_uuid,
+        &factory.syncer,
+        partitions,
+    );
     let state = initial_state(metadata, (config.now_ms)())?;
     let services = connect(
         Arc::new(Node::new(config, factory, state)),
@@ -116,11 +124,13 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Services>, RecoveryRep
             catalog: Some(catalog),
             random,
         },
-        regions,
-        quarantine,
+        Folders {
+            regions,
+            quarantine,
+            positions,
+            lock,
+        },
         (records, catalog_copy),
-        partitions,
-        lock,
     );
     let settings = services.node.state().metadata.effective_cluster_settings();
     services.commands.use_cluster_settings(&settings)?;
@@ -135,17 +145,29 @@ pub(super) fn open(config: EmbeddedConfig) -> Result<(Arc<Services>, RecoveryRep
     Ok((Arc::new(services), report))
 }
 
+/// What is open in the data folders beside the catalog and the shards.
+struct Folders {
+    regions: Option<Arc<RegionCache>>,
+    quarantine: Quarantine,
+    positions: SourcePositions,
+    lock: NodeLock,
+}
+
 /// Creates the services, each with the parts and services that it needs.
 fn connect(
     node: Arc<Node>,
     devices: Devices,
     serial: Commands,
-    regions: Option<Arc<RegionCache>>,
-    folders: Quarantine,
+    folders: Folders,
     (records, catalog_copy): (IndexRecords, CatalogCopy),
-    partitions: Arc<Partitions>,
-    lock: NodeLock,
 ) -> Services {
+    let Folders {
+        regions,
+        quarantine: folders,
+        positions,
+        lock,
+    } = folders;
+    let positions = Arc::new(positions);
     let seed = node.config.seed ^ node.now_ms() as u64;
     let pools = Arc::new(Pools::new(&node.config));
     let devices = Arc::new(devices);
@@ -233,10 +255,6 @@ fn connect(
         buckets_max: search_buckets_max,
         narrowed_mappings: NarrowedMappings::default(),
     });
-    let cluster_uuid = node.state().metadata.cluster_uuid.clone();
-    let (disk, path_data) = (Arc::clone(&node.config.disk), &node.config.path_data);
-    let positions = SourcePositions::open(disk, path_data, &cluster_uuid, &node.factory.syncer, partitions);
-    let positions = Arc::new(positions);
     let writes = Arc::new(WriteService {
         node: Arc::clone(&node),
         pools: Arc::clone(&pools),
