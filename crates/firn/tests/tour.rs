@@ -87,8 +87,9 @@ fn run(page: &str, steps: Vec<Step>, folder: &Path, port: u16, log: &dyn Fn() ->
             .replace("127.0.0.1:9200", &format!("127.0.0.1:{port}"))
             .replace("localhost:9200", &format!("127.0.0.1:{port}"))
             .replace("--port 9200", &format!("--port {port}"));
-        let output = Command::new("bash")
-            .args(["-euo", "pipefail", "-c", &script])
+        // A step that waits for something that does not come must fail.
+        let output = Command::new("timeout")
+            .args(["120", "bash", "-euo", "pipefail", "-c", &script])
             .env("PATH", &path)
             .current_dir(folder)
             .output()
