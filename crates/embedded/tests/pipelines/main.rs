@@ -290,6 +290,45 @@ fn dead_letters_have_the_bytes_the_place_and_the_reason() {
 }
 
 #[test]
+fn dead_letters_that_their_index_rejects_are_written_when_it_takes_them() {
+    let node = Node::new();
+    create(&node);
+    // An index of the user, which takes no field of a dead letter.
+    let body =
+        |dynamic: &str| json!({"mappings": {"dynamic": dynamic, "properties": {"@timestamp": {"type": "date"}}}});
+    node.create("dead-letters-own", body("strict")).unwrap();
+    let mut definition = definition(None);
+    definition["dead_letter_index"] = "dead-letters-own".into();
+    let source = Numbers::new(100, number);
+    let runner = runner(&node, open_source(source));
+    node.run(async {
+        runner.apply(&bodies(&definition)).await;
+        let rejects = async || {
+            let error = status(&runner).await.error;
+            error.is_some_and(|error| error.contains("[dead-letters-own] rejects dead letters"))
+        };
+        wait_for("a rejected dead letter", rejects).await;
+        let command = Command::PutMapping {
+            names: vec!["dead-letters-own".to_owned()],
+            mapping: json!({"dynamic": true}),
+        };
+        node.engine.execute(&node::ctx(), command).await.unwrap();
+        wait_for("the dead letters", async || {
+            status(&runner).await.events.dead_lettered == 4
+        })
+        .await;
+        let now = status(&runner).await;
+        assert_eq!(
+            (now.events.indexed, now.events.in_flight, now.partitions.len()),
+            (96, 0, 1)
+        );
+        runner.stop().await;
+    });
+    let offset = |source: &Value| source["firn"]["dead_letter"]["offset"].as_u64().unwrap();
+    assert_eq!(numbers(&node, "dead-letters-own", offset), [7, 9, 57, 59]);
+}
+
+#[test]
 fn a_request_learns_that_its_events_were_refused() {
     let node = Node::new();
     create(&node);

@@ -108,7 +108,7 @@ async fn positions(engine: &dyn Engine, source: &str) -> Result<Vec<firn_engine:
     match engine.source_positions(&RequestContext::new(), source).await? {
         Knowledge::Known(mut positions) => {
             // Positions of dead letters, which are counted in the partition of their events.
-            positions.retain(|position| !position.partition.ends_with(write::REJECTED));
+            positions.retain(|position| !position.partition.contains(write::REJECTED));
             Ok(positions)
         }
         Knowledge::Unknown(capability) => Err(capability.missing()),

@@ -25,8 +25,8 @@ const START_AGAIN_AFTER_MAX: Duration = Duration::from_secs(30);
 /// order.
 pub(super) async fn process(writer: Arc<Writer>, pool: Arc<Pool>, mut batches: mpsc::Receiver<Received>) {
     let at_once = Arc::new(Semaphore::new(BATCHES_AT_ONCE));
-    // For each partition, the end of its last batch: whether it was stored.
-    let mut ends: HashMap<Arc<str>, watch::Receiver<Option<bool>>> = HashMap::new();
+    // For each partition, the end of its last batch.
+    let mut ends: HashMap<Arc<str>, watch::Receiver<Option<End>>> = HashMap::new();
     while let Some(Received { batch, permit }) = batches.recv().await {
         let Ok(running) = Arc::clone(&at_once).acquire_owned().await else {
             return;
@@ -41,13 +41,25 @@ pub(super) async fn process(writer: Arc<Writer>, pool: Arc<Pool>, mut batches: m
         }
         let (writer, pool) = (Arc::clone(&writer), Arc::clone(&pool));
         tokio::spawn(async move {
-            let outcome = one(&writer, &pool, &batch, before).await;
+            let missing_from = missing_before(&batch, before).await;
+            let outcome = match missing_from {
+                None => one(&writer, &pool, &batch).await,
+                // The source delivers both again.
+                Some(_) => Err(Error::new(
+                    ErrorKind::Unavailable,
+                    "the batch before in the partition was not stored",
+                )),
+            };
             let read = batch.events.len() as u64;
+            writer
+                .counters
+                .add_read(read, batch.events.iter().map(|event| event.bytes.len() as u64).sum());
             match &outcome {
                 Ok(outcome) => writer.counters.add_outcome(outcome),
                 Err(_) => drop(writer.counters.refused.fetch_add(read, Ordering::Relaxed)),
             }
-            ended.send_replace(Some(outcome.is_ok()));
+            let missing_from = missing_from.or_else(|| outcome.is_err().then_some(batch.first_offset));
+            ended.send_replace(Some(End { missing_from }));
             if let Some(done) = batch.done {
                 // The source may have given the batch up.
                 let _ = done.send(outcome);
@@ -59,17 +71,29 @@ pub(super) async fn process(writer: Arc<Writer>, pool: Arc<Pool>, mut batches: m
     let _ = at_once.acquire_many(BATCHES_AT_ONCE as u32).await;
 }
 
-async fn one(
-    writer: &Writer,
-    pool: &Pool,
-    batch: &Batch,
-    before: Option<watch::Receiver<Option<bool>>>,
-) -> Result<BatchOutcome> {
+/// How a batch ended.
+#[derive(Debug, Clone, Copy)]
+struct End {
+    /// First offset of the partition that is not stored; `None`: everything before the next batch is.
+    missing_from: Option<u64>,
+}
+
+/// Waits for the batch before, and returns the first offset that must be delivered before this batch.
+async fn missing_before(batch: &Batch, before: Option<watch::Receiver<Option<End>>>) -> Option<u64> {
+    let mut before = before?;
+    let ended = before.wait_for(Option::is_some).await.map(|end| *end);
+    let missing_from = match ended {
+        Ok(Some(end)) => end.missing_from?,
+        // The task of the batch ended because of a bug: what it stored is unknown.
+        _ => return Some(batch.first_offset),
+    };
+    (missing_from < batch.first_offset).then_some(missing_from)
+}
+
+async fn one(writer: &Writer, pool: &Pool, batch: &Batch) -> Result<BatchOutcome> {
     if batch.events.len() > BATCH_EVENTS_MAX {
         return Err(Error::internal("a batch of a source has too many events"));
     }
-    let bytes = batch.events.iter().map(|event| event.bytes.len() as u64).sum();
-    writer.counters.add_read(batch.events.len() as u64, bytes);
     let (sender, receiver) = oneshot::channel();
     let (steps, counters) = (Arc::clone(&writer.steps), Arc::clone(&writer.counters));
     let (partition, events) = (batch.partition.clone(), batch.events.clone());
@@ -85,17 +109,6 @@ async fn one(
     let documents = receiver
         .await
         .map_err(|_| Error::internal("the steps of a pipeline failed because of a bug, see the log"))?;
-    if let Some(mut before) = before {
-        let ended = before.wait_for(Option::is_some).await;
-        let was_stored = ended.is_ok_and(|ended| *ended == Some(true));
-        if !was_stored {
-            // The source delivers both again.
-            return Err(Error::new(
-                ErrorKind::Unavailable,
-                "the batch before in the partition was not stored",
-            ));
-        }
-    }
     if documents.is_empty() && batch.partition.is_none() {
         return Ok(BatchOutcome::default());
     }

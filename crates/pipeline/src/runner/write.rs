@@ -19,6 +19,8 @@ use crate::sources::{Batch, BatchOutcome};
 /// Pause before the first repetition of a write, and the longest one.
 const RETRY_AFTER: Duration = Duration::from_millis(50);
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(5);
+/// Longest pause between attempts at dead letters that their index rejects.
+const LETTERS_AGAIN_AFTER_MAX: Duration = Duration::from_secs(60);
 /// Added to the partition for the dead letters of events that their index rejected.
 pub(super) const REJECTED: &str = "#rejected";
 
@@ -32,6 +34,7 @@ pub(super) struct Writer {
 }
 
 /// Document on its way, with its place in the batch.
+#[derive(Clone)]
 struct Entry {
     index: String,
     offset: u64,
@@ -53,35 +56,57 @@ impl Writer {
             source: document.source,
         });
         let entries: Vec<Entry> = entries.collect();
-        let rejected = self.write(batch, None, &entries, parse_failures).await?;
-        if let Some((place, reason)) = rejected.iter().find(|(place, _)| dead[*place]) {
-            return Err(Error::new(
-                ErrorKind::Unavailable,
-                format!("the dead letter at [{place}] was rejected: {reason}"),
-            ));
-        }
-        let letters: Vec<Entry> = rejected
-            .iter()
-            .map(|(place, reason)| self.letter(batch, *place, reason))
-            .collect();
-        if !letters.is_empty() {
-            let lost = self
-                .write(batch, Some(REJECTED), &letters, letters.len() as u64)
-                .await?;
-            if let Some((_, reason)) = lost.first() {
-                return Err(Error::new(
-                    ErrorKind::Unavailable,
-                    format!("a dead letter was rejected: {reason}"),
-                ));
-            }
-        }
-        let dead_lettered = parse_failures + letters.len() as u64;
+        let rejected = self.write(batch, "", &entries, parse_failures).await?;
+        let as_events = rejected.iter().filter(|(place, _)| !dead[*place]).count() as u64;
+        let letters = rejected.iter().map(|(place, reason)| match dead[*place] {
+            // Its index refused the letter itself.
+            true => entries[*place].clone(),
+            false => self.letter(batch, *place, reason),
+        });
+        self.write_letters(batch, letters.collect()).await?;
+        let dead_lettered = parse_failures + as_events;
         Ok(BatchOutcome {
             read,
             indexed: read - dead_lettered,
             filtered: 0,
             dead_lettered,
         })
+    }
+
+    /// Writes dead letters until their index takes them all. With an origin, what is rejected stays rejected, so each attempt
+    /// has a partition of its own.
+    async fn write_letters(&self, batch: &Batch, mut letters: Vec<Entry>) -> Result<()> {
+        let mut pause = RETRY_AFTER;
+        for attempt in 0_u64.. {
+            if letters.is_empty() {
+                break;
+            }
+            let suffix = format!("{REJECTED}-{attempt}");
+            let rejected = self.write(batch, &suffix, &letters, letters.len() as u64).await?;
+            letters = rejected.iter().map(|(place, _)| letters[*place].clone()).collect();
+            if let Some((_, reason)) = rejected.first() {
+                let index = &self.steps.dead_letter_index;
+                let reason = format!("the index [{index}] rejects dead letters: {reason}");
+                *self.counters.write_error.lock() = Some(reason.clone());
+                let failure = Error::new(ErrorKind::Unavailable, reason);
+                if !batch.retries {
+                    return Err(failure);
+                }
+                self.pause(pause, failure).await?;
+                pause = (pause * 2).min(LETTERS_AGAIN_AFTER_MAX);
+            }
+        }
+        Ok(())
+    }
+
+    /// Pauses before a repetition; fails with `failure` if the pipeline stops.
+    async fn pause(&self, pause: Duration, failure: Error) -> Result<()> {
+        self.counters.retries.fetch_add(1, Ordering::Relaxed);
+        let mut stopped = self.stopped.clone();
+        tokio::select! {
+            () = tokio::time::sleep(pause) => Ok(()),
+            _ = stopped.wait_for(|stopped| *stopped) => Err(failure),
+        }
     }
 
     fn letter(&self, batch: &Batch, place: usize, reason: &str) -> Entry {
@@ -100,13 +125,13 @@ impl Writer {
     async fn write(
         &self,
         batch: &Batch,
-        suffix: Option<&str>,
+        suffix: &str,
         entries: &[Entry],
         dead_letters: u64,
     ) -> Result<Vec<(usize, String)>> {
         let origin = batch.partition.as_deref().map(|partition| Origin {
             source: Arc::clone(&self.steps.id),
-            partition: format!("{partition}{}", suffix.unwrap_or_default()).into(),
+            partition: format!("{partition}{suffix}").into(),
             first_offset: batch.first_offset,
             last_offset: batch.last_offset,
             offsets: entries.iter().map(|entry| entry.offset).collect(),
@@ -153,12 +178,7 @@ impl Writer {
             if !batch.retries {
                 return Err(failure);
             }
-            self.counters.retries.fetch_add(1, Ordering::Relaxed);
-            let mut stopped = self.stopped.clone();
-            tokio::select! {
-                () = tokio::time::sleep(pause) => {}
-                _ = stopped.wait_for(|stopped| *stopped) => return Err(failure),
-            }
+            self.pause(pause, failure).await?;
             pause = (pause * 2).min(RETRY_AFTER_MAX);
         }
     }
