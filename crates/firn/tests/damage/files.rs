@@ -18,6 +18,7 @@ pub enum Class {
     TierFile,
     CommitPoint,
     Wal,
+    /// Notes on the synced length of a log; and the positions of sources, on which no answer of this test depends.
     WalNotes,
     Deletes,
     /// Tantivy's files of a segment, and their checksums.
@@ -84,6 +85,7 @@ impl Class {
             [_, "mounts", _] => Self::MountManifest,
             [_, "regions", "regions.journal"] => Self::RegionJournal,
             [_, "regions", _] => Self::RegionData,
+            [_, "positions", _] => Self::WalNotes,
             [_, "indices", _, _, "wal", name] if name.ends_with(".durable") => Self::WalNotes,
             [_, "indices", _, _, "wal", _] => Self::Wal,
             [_, "indices", _, _, "segments", _, "ids.filter"] => Self::IdFilter,
