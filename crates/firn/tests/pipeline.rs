@@ -13,6 +13,7 @@ fn line_of_the_manual() -> String {
     let page = std::fs::read_to_string(page).expect("the page");
     let line = page
         .lines()
+        .filter(|line| line.ends_with("> /tmp/fw.cef"))
         .find_map(|line| line.strip_prefix("echo '")?.split('\'').next());
     line.expect("a line of CEF").to_owned()
 }

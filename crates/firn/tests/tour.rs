@@ -91,6 +91,7 @@ fn run(page: &str, steps: Vec<Step>, folder: &Path, port: u16, log: &dyn Fn() ->
         let output = Command::new("timeout")
             .args(["120", "bash", "-euo", "pipefail", "-c", &script])
             .env("PATH", &path)
+            .env(firn_testkit::FLOOD_STAGE, "100mb")
             .current_dir(folder)
             .output()
             .unwrap();

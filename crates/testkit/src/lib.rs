@@ -14,6 +14,6 @@ mod seed;
 pub use folders::copy_folder;
 pub use gateway::Gateway;
 pub use http::{Answer, Client};
-pub use node::{Node, NodeOptions};
+pub use node::{FLOOD_STAGE, Node, NodeOptions};
 pub use proxy::{Fault, FaultProxy, Faults, Method, ProxiedRequest, ProxyStats, Rule};
 pub use seed::seed;

@@ -11,8 +11,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::Client;
 
 /// Free space that stops writes. The default is a share of the disk, and the disk of a machine that runs tests may be
-/// nearly full. A setting of [`NodeOptions`] overrides the variable.
-const FLOOD_STAGE: &str = "FIRN_CLUSTER_ROUTING_ALLOCATION_DISK_WATERMARK_FLOOD_STAGE";
+/// nearly full: tests set this variable. A setting of [`NodeOptions`] overrides it.
+pub const FLOOD_STAGE: &str = "FIRN_CLUSTER_ROUTING_ALLOCATION_DISK_WATERMARK_FLOOD_STAGE";
 
 /// Start options of a node.
 #[derive(Debug, Clone, Default)]

@@ -128,6 +128,7 @@ pub fn command(arguments: &[&str]) -> Command {
             command.env_remove(name);
         }
     }
+    command.env(firn_testkit::FLOOD_STAGE, "100mb");
     command
 }
 
