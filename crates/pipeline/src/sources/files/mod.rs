@@ -26,6 +26,8 @@ use super::{Batch, BatchOutcome, Source, SourceOutput};
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// How long a file that no pattern matches any more is read on: a program may still write to a file that was renamed.
 const READ_ON: Duration = Duration::from_secs(60);
+/// After this much of it a last line without a line break is whole: no program completes it.
+const WHOLE_AFTER: Duration = Duration::from_secs(30);
 /// Files with an open handle. Those that changed least recently are closed.
 const OPEN_MAX: usize = 512;
 /// Files that the patterns may match.
@@ -223,7 +225,7 @@ impl Following {
 }
 
 fn read_on(mut followed: Followed) -> (Followed, std::io::Result<Option<Lines>>) {
-    let is_gone = followed.gone_since.is_some();
+    let is_gone = followed.gone_since.is_some_and(|since| since.elapsed() > WHOLE_AFTER);
     followed.tail.look(is_gone);
     let lines = followed.tail.read(is_gone);
     (followed, lines)

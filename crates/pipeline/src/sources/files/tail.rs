@@ -188,16 +188,20 @@ impl Tail {
 
     fn file(&mut self) -> io::Result<&File> {
         if self.file.is_none() {
-            let file = File::open(&self.path)?;
-            let metadata = file.metadata()?;
-            if (metadata.dev(), metadata.ino()) != (self.id.device, self.id.inode) {
-                return Err(io::Error::new(io::ErrorKind::NotFound, "the file was renamed"));
-            }
-            self.file = Some((file, Instant::now()));
+            self.file = Some((self.open()?, Instant::now()));
         }
         match &self.file {
             Some((file, _)) => Ok(file),
             None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    fn open(&self) -> io::Result<File> {
+        let file = File::open(&self.path)?;
+        let metadata = file.metadata()?;
+        match (metadata.dev(), metadata.ino()) == (self.id.device, self.id.inode) {
+            true => Ok(file),
+            false => Err(io::Error::new(io::ErrorKind::NotFound, "the file was renamed")),
         }
     }
 
@@ -251,9 +255,8 @@ impl Tail {
         let mut unpacked = match continued {
             Some(unpacked) => unpacked,
             None => {
-                let mut file = self.file()?.try_clone()?;
-                file.seek(SeekFrom::Start(0))?;
-                let mut decoder = Box::new(MultiGzDecoder::new(file));
+                // A handle of its own: clones share their position, and the first bytes are looked at again and again.
+                let mut decoder = Box::new(MultiGzDecoder::new(self.open()?));
                 io::copy(&mut decoder.by_ref().take(offset), &mut io::sink())?;
                 Unpacked {
                     decoder,
