@@ -416,6 +416,17 @@ impl Shard {
         }
     }
 
+    /// Refuses all further requests and stops writing to the WAL at once, as if the process were killed: requests that
+    /// wait for a sync get an error, and their operations may be lost. Another shard may then open the folder, if no
+    /// thread is inside a method of this one.
+    pub fn stop_writing(&self) {
+        let closed = state::closed(&self.config);
+        self.state.lock().stop(closed.clone());
+        if let Some(wal) = self.wal.get() {
+            wal.abandon(closed);
+        }
+    }
+
     /// Waits until no thread uses the shard's files any more, and frees its write buffers. Call
     /// it after [`Self::abandon`] or [`Self::close`], which cancel running merges and flushes,
     /// and before the folder is reopened or removed. Blocks for at most

@@ -76,6 +76,7 @@ use self::searching::InTime;
 use self::services::Services;
 pub use self::shard_opener::{DamagedShard, RecoveryReport};
 use crate::config::EmbeddedConfig;
+use crate::node::closing_error;
 use crate::node::pools::{panicked, run_on};
 use crate::operators::check_operator;
 use crate::ticker::{EVERYTHING_DUE, Ticker};
@@ -140,7 +141,15 @@ impl Embedded {
         self.services.pools.search.close();
     }
 
+    /// Releases the data folder. Write-ahead logs are abandoned before: their syncs would go on after the folder has its
+    /// next owner.
     fn release_files(&self) {
+        self.services.positions.abandon(closing_error());
+        for (_, slot) in self.services.node.state().slots() {
+            if let Ok(shard) = slot.shard() {
+                shard.stop_writing();
+            }
+        }
         self.services.commands.serial.lock().catalog = None;
         if !self.services.merges_left_behind.load(Ordering::Acquire) {
             *self.services.lock.lock() = None;

@@ -286,6 +286,13 @@ impl SourcePositions {
         }
     }
 
+    /// Releases the files without a sync, as a killed process.
+    pub(crate) fn abandon(&self, reason: Error) {
+        if let Ok(log) = &self.log {
+            log.abandon(reason);
+        }
+    }
+
     fn log(&self) -> Result<&Wal> {
         self.log.as_ref().map_err(Error::clone)
     }

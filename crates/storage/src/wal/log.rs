@@ -426,6 +426,15 @@ impl Log {
             self.sync_now(state, By::Other);
             state = self.lock_idle();
         }
+        self.release(state, reason);
+    }
+
+    pub(super) fn abandon(&self, reason: Error) {
+        self.release(self.lock_idle(), reason);
+    }
+
+    /// Permanently stops writing to the files. No sync may be running.
+    fn release(&self, mut state: MutexGuard<'_, State>, reason: Error) {
         state.is_closed = true;
         let error = state.failure.clone().unwrap_or(reason);
         let calls = state.fail(error.clone());

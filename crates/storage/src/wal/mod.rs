@@ -166,6 +166,12 @@ impl Wal {
         self.0.close(reason);
     }
 
+    /// As [`close`](Self::close), but without a sync: records that no sync covers may be lost, as if the process were
+    /// killed.
+    pub fn abandon(&self, reason: firn_model::Error) {
+        self.0.abandon(reason);
+    }
+
     /// Makes everything durable and continues in a new file, whose generation it returns: later records go to it or to
     /// later files. If the current file holds no record yet, it stays the current one. If the rotation fails, the log
     /// has failed. This thread does not run callbacks of [`wait_durable`](Self::wait_durable).

@@ -730,6 +730,27 @@ fn a_callback_that_panics_ends_no_thread() {
 }
 
 #[test]
+fn an_abandoned_log_writes_no_byte() {
+    let disk = new_disk();
+    let syncer = Syncer::new(1);
+    // The record waits for a thread of the syncer.
+    let (old, _) = open_with(&disk, &syncer, Some(Duration::from_millis(50)));
+    let position = old.append(&[&payload(1, 10)]).unwrap();
+    old.abandon(firn_model::Error::new(ErrorKind::IndexClosed, "closed"));
+    let before = files(&disk);
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(files(&disk), before);
+    for refused in [
+        old.append(&[&payload(2, 10)]).map(|_| ()),
+        old.sync_blocking(position),
+        old.try_heal().map(|_| ()),
+    ] {
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::IndexClosed);
+    }
+    assert_eq!(open_with(&disk, &syncer, None).1, 0, "nothing was durable");
+}
+
+#[test]
 fn a_closed_log_writes_no_byte() {
     let disk = new_disk();
     let syncer = Syncer::new(1);
