@@ -320,7 +320,7 @@ impl Attempt {
             ..
         } = self;
         let answer = move |response: BulkResponse| {
-            if let Some((totals, rejected)) = totals_after(&turn.last().totals, &origin, &response) {
+            if let Some((totals, rejected)) = totals_after(&turn.totals(), &origin, &response) {
                 turn.complete((rejected == 0).then_some(origin.last_offset), totals);
             }
             drop(turn);

@@ -304,6 +304,11 @@ impl Turn {
         self.partition.last.lock().clone()
     }
 
+    /// Returns the totals of the stored bulks.
+    pub(crate) fn totals(&self) -> SourceTotals {
+        self.partition.last.lock().totals
+    }
+
     /// Notes that the last intent is durable.
     pub(crate) fn recorded(&self) {
         self.partition.last.lock().shards_before = Vec::new();

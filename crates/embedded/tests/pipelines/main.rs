@@ -16,7 +16,7 @@ use firn_engine::{Engine, ErrorKind, Result};
 use firn_model::metadata::Command;
 use firn_pipeline::definition::Definition;
 use firn_pipeline::runner::{OpenSource, PipelineStatus, Runner, simulate};
-use firn_pipeline::sources::{Batch, Source, SourceEvent, SourceOutput};
+use firn_pipeline::sources::{BATCH_EVENTS_MAX, Batch, Source, SourceEvent, SourceOutput};
 use node::{Node, START_MS};
 use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
@@ -213,6 +213,60 @@ fn every_event_is_stored_once_through_kills_and_new_definitions() {
     );
 }
 
+/// Sends a batch that is too large, one behind it, and then both again in parts.
+struct TooLarge(Arc<parking_lot::Mutex<Vec<bool>>>);
+
+#[async_trait]
+impl Source for TooLarge {
+    async fn run(self: Box<Self>, output: SourceOutput) -> Result<()> {
+        let end = BATCH_EVENTS_MAX as u64 + 10;
+        for (first, last) in [
+            (0, end - 6),
+            (end - 5, end - 1),
+            (0, 99),
+            (100, end - 11),
+            (end - 10, end - 1),
+        ] {
+            let (done, outcome) = oneshot::channel();
+            let event = |offset: u64| SourceEvent {
+                bytes: json!({"n": offset}).to_string().into(),
+                offset,
+                received_ns: START_MS * 1_000_000,
+            };
+            let batch = Batch {
+                partition: Some("large/0".into()),
+                events: (first..=last).map(event).collect(),
+                first_offset: first,
+                last_offset: last,
+                retries: true,
+                done: Some(done),
+            };
+            output.send(batch).await?;
+            let is_stored = matches!(outcome.await, Ok(Ok(_)));
+            self.0.lock().push(is_stored);
+        }
+        output.stopped().await;
+        Ok(())
+    }
+}
+
+#[test]
+fn nothing_is_stored_behind_a_batch_that_failed() {
+    let node = Node::new();
+    create(&node);
+    let outcomes = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let shared = Arc::clone(&outcomes);
+    let runner = runner(&node, Arc::new(move |_| Ok(Box::new(TooLarge(Arc::clone(&shared))))));
+    node.run(async {
+        runner.apply(&bodies(&definition(None))).await;
+        wait_for("all batches", async || outcomes.lock().len() == 5).await;
+        runner.stop().await;
+    });
+    assert_eq!(*outcomes.lock(), [false, false, true, true, true]);
+    let end = BATCH_EVENTS_MAX as u64 + 10;
+    assert_eq!(node.count("events", json!({"match_all": {}})), end);
+}
+
 #[test]
 fn an_index_that_refuses_writes_holds_the_source_back() {
     let node = Node::new();
@@ -237,6 +291,11 @@ fn an_index_that_refuses_writes_holds_the_source_back() {
         let now = status(&runner).await;
         assert!(now.error.as_deref().unwrap().contains("block"), "{:?}", now.error);
         assert_eq!((now.events.indexed, now.events.dead_lettered), (0, 0));
+        assert!(
+            now.events.in_flight > 0 && now.events.in_flight == now.events.read,
+            "{:?}",
+            now.events
+        );
     });
     let sent = source.sent.load(Ordering::Relaxed);
     assert!(

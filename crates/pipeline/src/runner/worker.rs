@@ -11,12 +11,15 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use super::OpenSource;
+use super::steps::Document;
 use super::write::Writer;
 use crate::definition::Definition;
 use crate::sources::{BATCH_EVENTS_MAX, Batch, BatchOutcome, Received, SourceOutput};
 
 /// Batches of one pipeline that are processed at the same time.
 const BATCHES_AT_ONCE: usize = 4;
+/// Partitions whose last end is remembered without need.
+const ENDS_MAX: usize = 1000;
 /// Pause before a source that ended with an error is started again.
 const START_AGAIN_AFTER: Duration = Duration::from_secs(1);
 const START_AGAIN_AFTER_MAX: Duration = Duration::from_secs(30);
@@ -36,24 +39,27 @@ pub(super) async fn process(writer: Arc<Writer>, pool: Arc<Pool>, mut batches: m
             .partition
             .as_ref()
             .and_then(|partition| ends.insert(Arc::clone(partition), end));
-        if ends.len() > 1000 {
-            ends.retain(|_, end| end.borrow().is_none());
+        if ends.len() > ENDS_MAX {
+            // Where events are missing, later ones must not be stored before them.
+            ends.retain(|_, end| end.borrow().is_none_or(|end| end.missing_from.is_some()));
         }
+        let bytes = batch.events.iter().map(|event| event.bytes.len() as u64).sum();
+        writer.counters.add_read(batch.events.len() as u64, bytes);
         let (writer, pool) = (Arc::clone(&writer), Arc::clone(&pool));
         tokio::spawn(async move {
+            // The steps of a batch run while the batch before is written.
+            let mapped = map(&writer, &pool, &batch).await;
             let missing_from = missing_before(&batch, before).await;
-            let outcome = match missing_from {
-                None => one(&writer, &pool, &batch).await,
+            let outcome = match (mapped, missing_from) {
+                (Err(error), _) => Err(error),
+                (Ok(documents), None) => store(&writer, &batch, documents).await,
                 // The source delivers both again.
-                Some(_) => Err(Error::new(
+                (Ok(_), Some(_)) => Err(Error::new(
                     ErrorKind::Unavailable,
                     "the batch before in the partition was not stored",
                 )),
             };
             let read = batch.events.len() as u64;
-            writer
-                .counters
-                .add_read(read, batch.events.iter().map(|event| event.bytes.len() as u64).sum());
             match &outcome {
                 Ok(outcome) => writer.counters.add_outcome(outcome),
                 Err(_) => drop(writer.counters.refused.fetch_add(read, Ordering::Relaxed)),
@@ -90,7 +96,8 @@ async fn missing_before(batch: &Batch, before: Option<watch::Receiver<Option<End
     (missing_from < batch.first_offset).then_some(missing_from)
 }
 
-async fn one(writer: &Writer, pool: &Pool, batch: &Batch) -> Result<BatchOutcome> {
+/// Makes the documents of a batch, on a thread of the pool.
+async fn map(writer: &Writer, pool: &Pool, batch: &Batch) -> Result<Vec<Document>> {
     if batch.events.len() > BATCH_EVENTS_MAX {
         return Err(Error::internal("a batch of a source has too many events"));
     }
@@ -106,9 +113,12 @@ async fn one(writer: &Writer, pool: &Pool, batch: &Batch) -> Result<BatchOutcome
             .fetch_add(started.elapsed().as_nanos() as u64, Ordering::Relaxed);
         let _ = sender.send(documents);
     });
-    let documents = receiver
+    receiver
         .await
-        .map_err(|_| Error::internal("the steps of a pipeline failed because of a bug, see the log"))?;
+        .map_err(|_| Error::internal("the steps of a pipeline failed because of a bug, see the log"))
+}
+
+async fn store(writer: &Writer, batch: &Batch, documents: Vec<Document>) -> Result<BatchOutcome> {
     if documents.is_empty() && batch.partition.is_none() {
         return Ok(BatchOutcome::default());
     }
