@@ -231,14 +231,10 @@ impl Attempt {
             .map(|shard| self.outcome(&before, shard))
             .collect::<Result<Vec<_>>>()?;
         let mut settled = before.next_attempt(&marks);
-        if let Some(complete_to) = before.complete_to {
-            settled.applied.push((before.first_offset, complete_to));
-        }
+        settled.add_applied(before.complete_to.map(|last| (before.first_offset, last)));
         if origin.first_offset < before.first_offset {
             // Bulks come one after another: what is before the last one is stored.
-            settled
-                .applied
-                .insert(0, (origin.first_offset, before.first_offset - 1));
+            settled.add_applied([(origin.first_offset, before.first_offset - 1)]);
         }
         // The same bulk is counted anew.
         let totals = match origin.first_offset == before.first_offset {

@@ -18,7 +18,7 @@ pub(crate) struct Intent {
     pub(crate) first_offset: u64,
     #[serde(rename = "l")]
     pub(crate) last_offset: u64,
-    /// Ranges of offsets, inclusive, that earlier attempts applied.
+    /// Ranges of offsets, inclusive, that earlier attempts applied; sorted, disjoint.
     #[serde(rename = "a", default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) applied: Vec<(u64, u64)>,
     /// Offsets that were rejected for good, sorted. Without the reasons, which may quote the event of a tenant that is
@@ -95,10 +95,24 @@ impl Intent {
         }
     }
 
+    /// Adds ranges of offsets, inclusive, that are applied. Offsets in them that were rejected stay rejected.
+    pub(crate) fn add_applied(&mut self, ranges: impl IntoIterator<Item = (u64, u64)>) {
+        self.applied.extend(ranges);
+        self.applied.sort_unstable();
+        // The ranges of a later attempt may enclose those of an earlier one.
+        self.applied.dedup_by(|next, range| {
+            let is_joined = next.0 <= range.1;
+            if is_joined {
+                range.1 = range.1.max(next.1);
+            }
+            is_joined
+        });
+    }
+
     /// Adds an event to the ranges. Events are added in the order of their offsets.
     pub(crate) fn add(&mut self, offset: u64, shard: u32) {
         match self.ranges.last_mut() {
-            // Offsets between the two belong to no event of the bulk.
+            // Offsets between the two belong to no event of the bulk, or are settled.
             Some((_, last, of)) if *of == shard => *last = offset,
             _ => self.ranges.push((offset, offset, shard)),
         }
@@ -117,7 +131,7 @@ impl Intent {
     /// Returns the intent of the next attempt, without targets: what is known to be settled by now. `marks` holds for each
     /// shard the last offset that this attempt applied to it, and the rejected offsets.
     pub(crate) fn next_attempt(&self, marks: &[Option<ShardOutcome>]) -> Self {
-        let mut applied = self.applied.clone();
+        let mut applied = Vec::new();
         let mut rejected = self.rejected.clone();
         for (first, last, shard) in &self.ranges {
             let Some(outcome) = &marks[*shard as usize] else {
@@ -129,18 +143,18 @@ impl Intent {
             let in_range = |offset: &&u64| (first..=last).contains(offset);
             rejected.extend(outcome.rejected.iter().filter(in_range));
         }
-        applied.sort_unstable();
         rejected.sort_unstable();
         rejected.dedup();
-        Self {
+        let mut next = Self {
             epoch: self.epoch + 1,
-            applied,
             rejected,
             shards: Vec::new(),
             ranges: Vec::new(),
             complete_to: None,
             ..self.clone()
-        }
+        };
+        next.add_applied(applied);
+        next
     }
 }
 

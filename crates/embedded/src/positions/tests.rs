@@ -148,3 +148,43 @@ fn a_damaged_log_refuses_bulks_and_needs_every_mark() {
     assert!(error.reason().contains("is damaged"), "{}", error.reason());
     assert!(log.needs("a", 7));
 }
+
+/// Each event of a bulk goes to a random shard, each attempt comes to a random event on each shard, and sends another number of
+/// events: what an intent says is settled is what was applied or rejected.
+#[test]
+fn intents_know_what_all_attempts_applied() {
+    let seed = firn_testkit::seed("intents_know_what_all_attempts_applied");
+    let mut random = fastrand::Rng::with_seed(seed);
+    for _ in 0..200 {
+        let mut settled: BTreeMap<u64, Settled> = BTreeMap::new();
+        let mut intent = intent("a", 0, 59, 0);
+        (intent.ranges, intent.shards) = (Vec::new(), Vec::new());
+        for _ in 0..6 {
+            let reach: Vec<Option<u64>> = (0..3).map(|_| random.bool().then(|| random.u64(0..60))).collect();
+            let mut marks: Vec<Option<ShardOutcome>> = vec![None; 3];
+            for offset in 0..random.u64(1..60) {
+                assert_eq!(intent.settled(offset), settled.get(&offset).cloned(), "{offset} of {intent:?}");
+                if settled.contains_key(&offset) {
+                    continue;
+                }
+                let shard = random.usize(0..3);
+                intent.add(offset, shard as u32);
+                if reach[shard].is_none_or(|reach| reach < offset) {
+                    continue;
+                }
+                let mark = marks[shard].get_or_insert(ShardOutcome {
+                    last_offset: 0,
+                    rejected: Vec::new(),
+                });
+                mark.last_offset = offset;
+                let is_rejected = random.u8(0..8) == 0;
+                if is_rejected {
+                    mark.rejected.push(offset);
+                }
+                let outcome = if is_rejected { Settled::Rejected } else { Settled::Applied };
+                settled.insert(offset, outcome);
+            }
+            intent = intent.next_attempt(&marks);
+        }
+    }
+}
