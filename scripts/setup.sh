@@ -13,9 +13,16 @@ need mold mold
 need curl curl
 need node nodejs
 need npm npm
+# librdkafka, which reads Kafka, is built from source; it speaks TLS by OpenSSL.
+need make make
+need pkg-config pkg-config
+[ -e /usr/include/openssl/ssl.h ] || packages+=(libssl-dev)
 if [ "$what" = test ]; then
   need python3 python3
   python3 -c 'import venv, ensurepip' 2>/dev/null || packages+=(python3-venv)
+  # The Kafka broker of the tests comes from Maven Central.
+  need java default-jre-headless
+  need mvn maven
   [ -n "${CHROMIUM:-}" ] || need chromium chromium
 fi
 if [ ${#packages[@]} -gt 0 ]; then

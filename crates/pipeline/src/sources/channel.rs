@@ -61,13 +61,15 @@ pub struct SourceOutput {
 
 /// A batch, and its share of the bytes that may wait.
 #[derive(Debug)]
-pub(crate) struct Received {
-    pub(crate) batch: Batch,
-    pub(crate) permit: OwnedSemaphorePermit,
+pub struct Received {
+    /// The batch.
+    pub batch: Batch,
+    /// Held until the batch has its outcome.
+    pub permit: OwnedSemaphorePermit,
 }
 
 /// Creates the channel of a source; at most `bytes_max` bytes of events wait in it or are being processed.
-pub(crate) fn channel(
+pub fn channel(
     bytes_max: usize,
     positions: Arc<dyn Positions>,
     counters: Arc<SourceCounters>,

@@ -19,9 +19,7 @@ use firn_model::{Error, Result};
 use tokio::sync::oneshot;
 
 use crate::definition::SourceDefinition;
-pub(crate) use channel::{Received, channel};
-
-pub use channel::{SendRefused, SourceCounters, SourceOutput};
+pub use channel::{Received, SendRefused, SourceCounters, SourceOutput, channel};
 
 /// Wall clock: nanoseconds since the epoch.
 pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;

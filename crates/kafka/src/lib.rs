@@ -1,0 +1,16 @@
+//! Kafka source of event pipelines, by consumer groups.
+//!
+//! The offsets that a broker stores are never the truth: on assignment of a partition the source asks the engine's record of
+//! stored events where to continue, and seeks there. Offsets are committed to Kafka only so that its tools show the lag.
+//!
+//! A partition is named `TOPICID/PARTITION`. A topic that was deleted and made again has a new id, hence a new record.
+
+mod config;
+mod context;
+mod native;
+mod partition;
+mod resume;
+mod source;
+
+pub use config::KafkaConfig;
+pub use source::KafkaSource;
