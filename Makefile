@@ -1,6 +1,6 @@
 # Entry point for all tasks; cargo and scripts/ do the work. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test build run test test-peers tidy check unit e2e crash clients console console-dist browser soak reference fuzz bench bench-layout bench-discover bench-console docs clean
+.PHONY: help setup setup-test build run test test-peers test-kafka tidy check unit e2e crash clients console console-dist browser soak reference fuzz bench bench-layout bench-discover bench-console docs clean
 
 EVENTS ?=
 DATA ?= ./data
@@ -30,6 +30,12 @@ test: setup-test console-dist check unit e2e clients browser ## everything: form
 
 test-peers: ## the REST scenarios against a real OpenSearch: OPENSEARCH_URL, or one that OPENSEARCH_ENGINE_SH starts
 	@scripts/test-peers.sh
+
+test-kafka: ## Kafka pipelines against a real broker, with kill -9 and restarts; needs Java and Maven, fetches Apache Kafka from Maven Central
+	@scripts/setup.sh test-kafka
+	$(CARGO) clippy -p firn-kafka -p firn --all-targets --features firn-kafka/broker-tests,firn/broker-tests --quiet -- -D warnings
+	$(CARGO) test -p firn-kafka --features broker-tests --quiet
+	$(CARGO) test -p firn --features broker-tests --test kafka --quiet
 
 tidy: ## the house rules: levels of crates, import circles, words, links (seconds)
 	@$(CARGO) run --quiet --package firn-tidy

@@ -20,10 +20,11 @@ need pkg-config pkg-config
 if [ "$what" = test ]; then
   need python3 python3
   python3 -c 'import venv, ensurepip' 2>/dev/null || packages+=(python3-venv)
-  # The Kafka broker of the tests comes from Maven Central.
+  [ -n "${CHROMIUM:-}" ] || need chromium chromium
+fi
+if [ "$what" = test-kafka ]; then
   need java default-jre-headless
   need mvn maven
-  [ -n "${CHROMIUM:-}" ] || need chromium chromium
 fi
 if [ ${#packages[@]} -gt 0 ]; then
   apt=()

@@ -4,9 +4,11 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use firn_engine::{Engine, RequestContext};
+use firn_engine::{Engine, RequestContext, Result};
+use firn_kafka::KafkaSource;
+use firn_pipeline::definition::{Definition, SourceDefinition};
 use firn_pipeline::runner::Runner;
-use firn_pipeline::sources;
+use firn_pipeline::sources::{self, Source};
 use tokio::task::JoinHandle;
 
 /// How often the definitions are looked at.
@@ -15,12 +17,14 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Creates the runner; its pipelines run once [`follow`] runs.
 pub(crate) fn runner(engine: &Arc<dyn Engine>) -> Arc<Runner> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    Runner::new(
-        Arc::clone(engine),
-        Arc::new(|definition| sources::open(&definition.source)),
-        Arc::new(now_ns),
-        threads,
-    )
+    Runner::new(Arc::clone(engine), Arc::new(open_source), Arc::new(now_ns), threads)
+}
+
+fn open_source(definition: &Definition) -> Result<Box<dyn Source>> {
+    match &definition.source {
+        SourceDefinition::Kafka(kafka) => KafkaSource::of_definition(kafka),
+        other => sources::open(other),
+    }
 }
 
 /// Appends the counts of events in Prometheus' text format.

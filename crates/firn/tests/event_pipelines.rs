@@ -183,9 +183,31 @@ fn events_come_by_http_and_bad_requests_are_refused() {
     refused(
         "PUT",
         put,
-        json!({"source": {"type": "kafka"}, "index": "a"}),
+        json!({"source": {"type": "carrier_pigeon"}, "index": "a"}),
         400,
-        "unknown variant `kafka`",
+        "unknown variant `carrier_pigeon`",
+    );
+    for (member, value, words) in [
+        ("pack", json!("cfe"), "there is no pack [cfe]"),
+        ("index", json!("a b"), "[index] must name one index or data stream"),
+        ("dead_letter_index", json!("A"), "[dead_letter_index] must name one"),
+        (
+            "source",
+            json!({"type": "file", "paths": ["/a/[b"]}),
+            "[/a/[b] is no pattern of paths",
+        ),
+        ("source", json!({"type": "kafka", "topics": []}), "needs [topics]"),
+    ] {
+        let mut body = json!({"source": {"type": "http"}, "index": "a"});
+        body[member] = value;
+        refused("PUT", put, body, 400, words);
+    }
+    refused(
+        "PUT",
+        put,
+        json!({"source": {"type": "kafka", "topics": ["t"], "settings": {"group.id": "g"}}, "index": "a"}),
+        400,
+        "needs the setting [bootstrap.servers]",
     );
     refused(
         "PUT",

@@ -1,9 +1,11 @@
 //! Settings of a Kafka source, checked before anything connects.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use firn_model::{Error, Result};
+use firn_pipeline::definition::KafkaDefinition;
 use firn_pipeline::sources::BATCH_EVENTS_MAX;
 use rdkafka::ClientConfig;
 use rdkafka::error::KafkaError;
@@ -63,6 +65,36 @@ impl KafkaConfig {
             linger: Duration::from_millis(100),
         }
     }
+
+    /// Creates the configuration of a definition. Reads its file of settings.
+    pub(crate) fn of_definition(definition: &KafkaDefinition) -> Result<Self> {
+        let mut settings = BTreeMap::new();
+        if let Some(path) = &definition.settings_file {
+            settings = read_settings(path)?;
+        }
+        settings.extend(definition.settings.clone());
+        Ok(Self::new(definition.topics.clone(), settings))
+    }
+}
+
+/// Reads a file with `name=value` on each line, as Kafka's tools do. Empty lines and lines that start with `#` or `!` are
+/// comments. Errors name the line, and never its text, which may be a password.
+fn read_settings(path: &Path) -> Result<BTreeMap<String, String>> {
+    let refuse =
+        |reason: String| Error::illegal_argument(format!("the file of Kafka settings [{}]: {reason}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
+    let mut settings = BTreeMap::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with(['#', '!']) {
+            continue;
+        }
+        let (name, value) = line
+            .split_once('=')
+            .ok_or_else(|| refuse(format!("line {} is not [name=value]", number + 1)))?;
+        settings.insert(name.trim().to_owned(), value.trim().to_owned());
+    }
+    Ok(settings)
 }
 
 /// Where to start in a partition of which nothing is stored.

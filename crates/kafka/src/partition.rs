@@ -18,7 +18,7 @@ pub(crate) enum Phase {
     Resolving,
     /// Messages are read.
     Active {
-        /// `TOPICID/PARTITION`.
+        /// `TOPICID/PARTITION`, with `+N` after the broker has lost records N times.
         name: Arc<str>,
     },
 }

@@ -38,24 +38,18 @@ pub(crate) async fn resume(
     let lookup = blocking(&consumer, &topic, move |consumer, topic| {
         native::topic_id(consumer.client(), topic, REQUEST_TIME_MAX)
     });
-    let name: Arc<str> = Arc::from(format!("{}/{number}", lookup.await?));
-    let stored = output.resume_offset(&name).await?;
+    let id = lookup.await?;
     let watermarks = blocking(&consumer, &topic, move |consumer, topic| {
         consumer.fetch_watermarks(topic, number, REQUEST_TIME_MAX)
     });
     let (low, high) = watermarks.await?;
     let (low, high) = (low.max(0) as u64, high.max(0) as u64);
+    let (name, stored) = current_record(&output, &format!("{id}/{number}"), high).await?;
     let (offset, lost) = place_to_continue(stored, low, high, reset);
     if let Some(stored) = stored.filter(|_| lost > 0) {
         tracing::error!(
             %topic, partition = number, stored, log_start = low, lost,
             "the log of a Kafka partition no longer holds the offset where it continues: events are lost"
-        );
-    }
-    if stored.is_some_and(|stored| stored > high) {
-        tracing::error!(
-            %topic, partition = number, stored, log_end = high,
-            "a Kafka partition ends before the offset where it continues: its broker lost records"
         );
     }
     blocking(&consumer, &topic, move |consumer, topic| {
@@ -65,13 +59,36 @@ pub(crate) async fn resume(
     Ok(Resumed { name, offset, lost })
 }
 
-/// Returns the offset, and how many offsets before it are lost. If the stored offset is behind the end of the log, the broker
-/// has lost records of this topic: reading goes on at the end, and the engine takes records that reuse stored offsets for
-/// stored ones.
+/// Returns the name of a partition in the engine's record, and its offset there. If the log ends before the offset, the broker
+/// has lost records, and writes others at the same offsets: these are another partition for the engine, named `NAME+1` and so
+/// on, which starts at the end of the log.
+async fn current_record(output: &SourceOutput, base: &str, high: u64) -> Result<(Arc<str>, Option<u64>)> {
+    let mut name: Arc<str> = Arc::from(base);
+    let mut stored = output.resume_offset(&name).await?;
+    for losses in 1_u64.. {
+        let next: Arc<str> = Arc::from(format!("{base}+{losses}"));
+        let stored_next = output.resume_offset(&next).await?;
+        match (stored, stored_next) {
+            (_, Some(_)) => (name, stored) = (next, stored_next),
+            (Some(ended), None) if ended > high => {
+                tracing::error!(
+                    partition = &*name,
+                    stored = ended,
+                    log_end = high,
+                    "a Kafka partition ends before the offset where it continues: its broker lost records"
+                );
+                return Ok((next, Some(high)));
+            }
+            (_, None) => break,
+        }
+    }
+    Ok((name, stored))
+}
+
+/// Returns the offset, and how many offsets before it are lost.
 fn place_to_continue(stored: Option<u64>, low: u64, high: u64, reset: OffsetReset) -> (u64, u64) {
     match (stored, reset) {
         (Some(stored), _) if stored < low => (low, low - stored),
-        (Some(stored), _) if stored > high => (high, 0),
         (Some(stored), _) => (stored, 0),
         (None, OffsetReset::Earliest) => (low, 0),
         (None, OffsetReset::Latest) => (high, 0),
@@ -115,6 +132,5 @@ mod tests {
         check(Some(4), Latest, (10, 6));
         check(Some(10), Latest, (10, 0));
         check(Some(20), Earliest, (20, 0));
-        check(Some(21), Earliest, (20, 0));
     }
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use firn_model::{Error, Result};
+use firn_pipeline::definition::KafkaDefinition;
 use firn_pipeline::sources::{BatchOutcome, SendRefused, Source, SourceOutput};
 use rdkafka::consumer::{CommitMode, Consumer, StreamConsumer};
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
@@ -54,6 +55,11 @@ impl KafkaSource {
     pub fn open(config: KafkaConfig) -> Result<Box<dyn Source>> {
         let (client, reset) = config::validate(&config)?;
         Ok(Box::new(Self { config, client, reset }))
+    }
+
+    /// As [`KafkaSource::open`], from a definition, whose file of settings is read.
+    pub fn of_definition(definition: &KafkaDefinition) -> Result<Box<dyn Source>> {
+        Self::open(KafkaConfig::of_definition(definition)?)
     }
 }
 
@@ -297,7 +303,10 @@ impl Member {
             }
         }
         let is_tombstone = message.payload().is_none();
-        partition.push(offset, message.payload(), self.output.now_ns(), &self.config);
+        // The time of the record, so that an event without a time of its own has the same one however often it is read.
+        let written_ns = message.timestamp().to_millis().filter(|ms| *ms > 0);
+        let received_ns = written_ns.map_or_else(|| self.output.now_ns(), |ms| ms.saturating_mul(1_000_000));
+        partition.push(offset, message.payload(), received_ns, &self.config);
         let is_ready = !partition.ready.is_empty();
         self.count("offsets_lost", lost);
         self.count("tombstones", u64::from(is_tombstone));
@@ -451,7 +460,8 @@ impl Member {
                 let Phase::Active { name } = &partition.phase else {
                     continue;
                 };
-                if *of_topic == topic && **name != *format!("{id}/{number}") {
+                let known_id = name.split('/').next();
+                if *of_topic == topic && known_id != Some(&id) {
                     tracing::warn!(%topic, partition = number, "a Kafka topic was deleted and made again");
                     partition.rewind(Duration::ZERO);
                 }

@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use firn_model::names::validate_index_name;
 use firn_model::tenant::TenantId;
 use firn_model::{Error, Result};
 use serde::Deserialize;
 use serde_json::{Map, Value};
+
+use crate::mapping::builtin_names;
 
 /// Definition of a pipeline. Unknown members are refused.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -63,7 +66,33 @@ pub enum SourceDefinition {
         /// Paths with wildcards.
         paths: Vec<String>,
     },
+    /// Topics of Kafka, read as a member of a consumer group.
+    Kafka(KafkaDefinition),
 }
+
+/// Kafka source of a definition.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KafkaDefinition {
+    /// Names of topics; a name that starts with `^` is a regular expression.
+    pub topics: Vec<String>,
+    /// Settings by librdkafka's names.
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
+    /// File of further settings, `name=value` on each line: the place for secrets. Those of `settings` win.
+    #[serde(default)]
+    pub settings_file: Option<PathBuf>,
+}
+
+/// Settings of Kafka that a definition must not hold, because it can be read by its API.
+const SECRET_SETTINGS: [&str; 6] = [
+    "sasl.password",
+    "sasl.oauthbearer.client.secret",
+    "ssl.key.password",
+    "ssl.key.pem",
+    "ssl.keystore.password",
+    "sasl.oauthbearer.config",
+];
 
 /// TLS listener of a definition.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -98,25 +127,18 @@ impl Definition {
             ("index", &definition.index),
             ("dead_letter_index", &definition.dead_letter_index),
         ] {
-            if name.is_empty() || name.contains(['*', ',']) {
-                return Err(refuse(format!(
-                    "[{member}] must name one index or data stream, not [{name}]"
-                )));
-            }
+            validate_index_name(name).map_err(|error| {
+                let reason = error.reason();
+                refuse(format!("[{member}] must name one index or data stream: {reason}"))
+            })?;
         }
-        match &definition.source {
-            SourceDefinition::Syslog {
-                udp: None,
-                tcp: None,
-                tls: None,
-            } => {
-                return Err(refuse("a [syslog] source needs [udp], [tcp] or [tls]".to_owned()));
-            }
-            SourceDefinition::File { paths } if paths.is_empty() => {
-                return Err(refuse("a [file] source needs [paths]".to_owned()));
-            }
-            _ => {}
+        if let Some(pack) = &definition.pack
+            && !builtin_names().any(|name| name == pack)
+        {
+            let known = builtin_names().collect::<Vec<_>>().join(", ");
+            return Err(refuse(format!("there is no pack [{pack}]; there are [{known}]")));
         }
+        definition.source.check().map_err(refuse)?;
         definition
             .tenant_id()
             .map_err(|error| refuse(error.reason().to_owned()))?;
@@ -126,5 +148,50 @@ impl Definition {
     /// Returns the tenant of the events.
     pub fn tenant_id(&self) -> Result<Option<TenantId>> {
         self.tenant.as_deref().map(TenantId::parse).transpose()
+    }
+}
+
+impl SourceDefinition {
+    /// Returns why the source cannot run.
+    fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Http {} => Ok(()),
+            Self::Syslog {
+                udp: None,
+                tcp: None,
+                tls: None,
+            } => Err("a [syslog] source needs [udp], [tcp] or [tls]".to_owned()),
+            Self::Syslog { .. } => Ok(()),
+            Self::File { paths } if paths.is_empty() => Err("a [file] source needs [paths]".to_owned()),
+            Self::File { paths } => {
+                for path in paths {
+                    glob::Pattern::new(path)
+                        .map_err(|error| format!("[{path}] is no pattern of paths: {}", error.msg))?;
+                }
+                Ok(())
+            }
+            Self::Kafka(kafka) => kafka.check(),
+        }
+    }
+}
+
+impl KafkaDefinition {
+    fn check(&self) -> Result<(), String> {
+        if self.topics.is_empty() {
+            return Err("a [kafka] source needs [topics]".to_owned());
+        }
+        for secret in SECRET_SETTINGS {
+            if self.settings.contains_key(secret) {
+                return Err(format!(
+                    "the setting [{secret}] is a secret, and definitions can be read: put it into a [settings_file]"
+                ));
+            }
+        }
+        for needed in ["bootstrap.servers", "group.id"] {
+            if self.settings_file.is_none() && !self.settings.contains_key(needed) {
+                return Err(format!("a [kafka] source needs the setting [{needed}]"));
+            }
+        }
+        Ok(())
     }
 }

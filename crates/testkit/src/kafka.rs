@@ -1,6 +1,7 @@
 //! Real Apache Kafka broker for tests, in KRaft mode, without a container.
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -117,6 +118,38 @@ impl Kafka {
         format!("127.0.0.1:{}", self.port)
     }
 
+    /// Creates a topic.
+    pub fn create_topic(&self, name: &str, partitions: u32) -> Result<()> {
+        let created = Command::new("java")
+            .args(self.java("org.apache.kafka.tools.TopicCommand"))
+            .args([
+                "--bootstrap-server",
+                &self.address(),
+                "--create",
+                "--topic",
+                name,
+                "--partitions",
+            ])
+            .arg(partitions.to_string())
+            .output()?;
+        if !created.status.success() {
+            bail!("TopicCommand: {}", String::from_utf8_lossy(&created.stderr));
+        }
+        Ok(())
+    }
+
+    /// Starts Kafka's console producer.
+    pub fn producer(&self, topic: &str) -> Result<KafkaProducer> {
+        let child = Command::new("java")
+            .args(self.java("org.apache.kafka.tools.ConsoleProducer"))
+            .args(["--bootstrap-server", &self.address(), "--topic", topic])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        Ok(KafkaProducer { child })
+    }
+
     fn java(&self, class: &str) -> [String; 6] {
         let libraries = format!("{}/*", self.libraries.display());
         [
@@ -134,6 +167,38 @@ impl Kafka {
 impl Drop for Kafka {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+/// Console producer of Kafka: each line is a record.
+#[derive(Debug)]
+pub struct KafkaProducer {
+    child: Child,
+}
+
+impl KafkaProducer {
+    /// Writes lines that end with a newline. They reach the broker later.
+    pub fn write(&mut self, lines: &str) -> Result<()> {
+        let input = self.child.stdin.as_mut().context("the producer has ended")?;
+        input.write_all(lines.as_bytes())?;
+        Ok(input.flush()?)
+    }
+
+    /// Ends the producer once the broker has all records.
+    pub fn finish(mut self) -> Result<()> {
+        drop(self.child.stdin.take());
+        let status = self.child.wait()?;
+        if !status.success() {
+            bail!("the Kafka producer ended with {status}");
+        }
+        Ok(())
+    }
+}
+
+impl Drop for KafkaProducer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

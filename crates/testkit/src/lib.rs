@@ -16,7 +16,7 @@ mod seed;
 pub use folders::copy_folder;
 pub use gateway::Gateway;
 pub use http::{Answer, Client};
-pub use kafka::Kafka;
+pub use kafka::{Kafka, KafkaProducer};
 pub use node::{FLOOD_STAGE, Node, NodeOptions};
 pub use proxy::{Fault, FaultProxy, Faults, Method, ProxiedRequest, ProxyStats, Rule};
 pub use seed::seed;

@@ -163,7 +163,11 @@ fn intents_know_what_all_attempts_applied() {
             let reach: Vec<Option<u64>> = (0..3).map(|_| random.bool().then(|| random.u64(0..60))).collect();
             let mut marks: Vec<Option<ShardOutcome>> = vec![None; 3];
             for offset in 0..random.u64(1..60) {
-                assert_eq!(intent.settled(offset), settled.get(&offset).cloned(), "{offset} of {intent:?}");
+                assert_eq!(
+                    intent.settled(offset),
+                    settled.get(&offset).cloned(),
+                    "{offset} of {intent:?}"
+                );
                 if settled.contains_key(&offset) {
                     continue;
                 }
@@ -181,7 +185,11 @@ fn intents_know_what_all_attempts_applied() {
                 if is_rejected {
                     mark.rejected.push(offset);
                 }
-                let outcome = if is_rejected { Settled::Rejected } else { Settled::Applied };
+                let outcome = if is_rejected {
+                    Settled::Rejected
+                } else {
+                    Settled::Applied
+                };
                 settled.insert(offset, outcome);
             }
             intent = intent.next_attempt(&marks);

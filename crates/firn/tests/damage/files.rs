@@ -18,8 +18,10 @@ pub enum Class {
     TierFile,
     CommitPoint,
     Wal,
-    /// Notes on the synced length of a log; and the positions of sources, on which no answer of this test depends.
+    /// Notes on the synced length of a log.
     WalNotes,
+    /// Log of source positions, on which no answer of this test depends.
+    SourcePositions,
     Deletes,
     /// Tantivy's files of a segment, and their checksums.
     Segment,
@@ -39,7 +41,7 @@ pub enum Class {
 }
 
 impl Class {
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::Catalog,
         Self::CatalogCopy,
         Self::Control,
@@ -51,6 +53,7 @@ impl Class {
         Self::CommitPoint,
         Self::Wal,
         Self::WalNotes,
+        Self::SourcePositions,
         Self::Deletes,
         Self::Segment,
         Self::IdFilter,
@@ -85,7 +88,7 @@ impl Class {
             [_, "mounts", _] => Self::MountManifest,
             [_, "regions", "regions.journal"] => Self::RegionJournal,
             [_, "regions", _] => Self::RegionData,
-            [_, "positions", _] => Self::WalNotes,
+            [_, "positions", _] => Self::SourcePositions,
             [_, "indices", _, _, "wal", name] if name.ends_with(".durable") => Self::WalNotes,
             [_, "indices", _, _, "wal", _] => Self::Wal,
             [_, "indices", _, _, "segments", _, "ids.filter"] => Self::IdFilter,
@@ -113,6 +116,7 @@ impl Class {
                 | Self::SavedList
                 | Self::Lock
                 | Self::WalNotes
+                | Self::SourcePositions
                 | Self::MountManifest
                 | Self::LocalCopy
                 | Self::RegionData

@@ -9,8 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use firn_kafka::{KafkaConfig, KafkaSource};
 use firn_model::Result;
-use firn_pipeline::runner::Positions;
-use firn_pipeline::sources::{BatchOutcome, Received, SourceCounters, channel};
+use firn_pipeline::sources::{BatchOutcome, Positions, Received, SourceCounters, channel};
 use firn_testkit::Kafka;
 use parking_lot::Mutex;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
@@ -197,6 +196,11 @@ impl Stored {
 
     pub(crate) fn allow_lost_offsets(&self) {
         self.may_lose.store(true, Ordering::Relaxed);
+    }
+
+    /// Has the record of the only partition end at `offset`, as if records up to there had been stored.
+    pub(crate) fn resume_at(&self, offset: u64) {
+        self.resume.lock().values_mut().for_each(|resume| *resume = offset);
     }
 
     /// Forgets the events from `offset` on of the only partition, as if they had never been stored.

@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 use super::dead_letter;
 use crate::definition::Definition;
 use crate::mapping::dates::push_iso;
-use crate::mapping::{MapOptions, Mapper, Pack, builtin, builtin_names};
+use crate::mapping::{MapOptions, Mapper, Pack, builtin};
 use crate::sources::SourceEvent;
 use crate::tables::{TableHandle, TableSource, Tables};
 
@@ -117,15 +117,9 @@ impl Mapping {
 }
 
 fn pack(name: &str) -> Result<Pack> {
-    match builtin(name) {
-        Some(pack) => pack.map_err(|error| Error::illegal_argument(error.to_string())),
-        None => {
-            let known = builtin_names().collect::<Vec<_>>().join(", ");
-            Err(Error::illegal_argument(format!(
-                "there is no pack [{name}]; the packs are {known}"
-            )))
-        }
-    }
+    // The definition was checked.
+    let pack = builtin(name).ok_or_else(|| Error::internal(format!("there is no pack [{name}]")))?;
+    pack.map_err(|error| Error::illegal_argument(error.to_string()))
 }
 
 fn tables(definition: &Definition, now_ms: i64) -> Result<Tables> {

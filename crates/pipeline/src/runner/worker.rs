@@ -138,7 +138,11 @@ pub(super) fn run_source(
             let counters = &writer.counters;
             counters.is_running.store(true, Ordering::Relaxed);
             let started = Instant::now();
-            let ended = match open_source(&definition) {
+            let (open_source, to_open) = (Arc::clone(&open_source), definition.clone());
+            // Reads files of settings and of certificates.
+            let opened = tokio::task::spawn_blocking(move || open_source(&to_open)).await;
+            let panicked = |_| Err(Error::internal("a source failed because of a bug, see the log"));
+            let ended = match opened.unwrap_or_else(panicked) {
                 Ok(source) => {
                     *counters.source_error.lock() = None;
                     source.run(output.clone()).await

@@ -85,7 +85,8 @@ pub trait Source: Send {
     async fn run(self: Box<Self>, output: SourceOutput) -> Result<()>;
 }
 
-/// Makes the source of a definition. A source of type `http` needs none: the runner hands its events over.
+/// Makes the source of a definition. A source of type `http` needs none: the runner hands its events over. One of type `kafka`
+/// is made by the program, whose crate knows Kafka.
 ///
 /// # Errors
 /// [`firn_model::ErrorKind::IllegalArgument`]: the source of this definition cannot run.
@@ -94,5 +95,6 @@ pub fn open(definition: &SourceDefinition) -> Result<Box<dyn Source>> {
         SourceDefinition::Http {} => Err(Error::illegal_argument("an [http] source has no task")),
         SourceDefinition::Syslog { udp, tcp, tls } => syslog::open(*udp, *tcp, tls.as_ref()),
         SourceDefinition::File { paths } => files::open(paths),
+        SourceDefinition::Kafka(_) => Err(Error::illegal_argument("this program has no [kafka] source")),
     }
 }

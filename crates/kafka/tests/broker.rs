@@ -7,8 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use firn_kafka::{KafkaConfig, KafkaSource};
-use firn_model::ErrorKind;
 use support::{BROKER, Member, Stored, records, wait_for};
 
 /// Asserts that a partition holds exactly `expect`, at offsets from `from` on.
@@ -218,6 +216,35 @@ async fn counts_events_that_retention_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn records_at_offsets_that_a_broker_lost_are_other_records() {
+    let broker = BROKER.read().await;
+    broker.create_topic("reused", 1).await;
+    broker.produce("reused", 0, "none", records("event", 0..100)).await;
+    let stored = Arc::new(Stored::default());
+    let config = || broker.config("reused", "reused", &[]);
+    let member = Member::start(config(), &stored);
+    wait_for("all events", || stored.count() == 100).await;
+    member.stop().await;
+    // The broker had fifty more, which were stored, and lost them.
+    stored.resume_at(150);
+    let member = Member::start(config(), &stored);
+    wait_for("a lookup", || member.counter("rebalances") > 0).await;
+    broker.produce("reused", 0, "none", records("other", 100..160)).await;
+    wait_for("the new events", || stored.count() == 160).await;
+    member.stop().await;
+    // A later member finds the new record, though the log now reaches beyond the old one.
+    broker.produce("reused", 0, "none", records("other", 160..170)).await;
+    let member = Member::start(config(), &stored);
+    wait_for("the last events", || stored.count() == 170).await;
+    member.stop().await;
+    let partitions = stored.by_partition();
+    let names: Vec<&String> = partitions.keys().collect();
+    assert_eq!(names.len(), 2);
+    assert_eq!(*names[1], format!("{}+1", names[0]));
+    check_partition(&partitions[names[1]], 100, &records("other", 100..170));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_slow_pipeline_loses_neither_events_nor_its_member() {
     let broker = BROKER.read().await;
     broker.create_topic("slow", 2).await;
@@ -244,53 +271,4 @@ async fn a_slow_pipeline_loses_neither_events_nor_its_member() {
     assert_eq!(stored.delivered(), 16000, "none came twice");
     assert_eq!(member.counter("rebalances"), rebalances);
     member.stop().await;
-}
-
-#[test]
-fn refuses_bad_settings_by_name() {
-    let check = |name: &str, value: &str| {
-        let mut settings = BTreeMap::from([
-            ("bootstrap.servers".to_owned(), "127.0.0.1:1".to_owned()),
-            ("group.id".to_owned(), "group".to_owned()),
-        ]);
-        settings.insert(name.to_owned(), value.to_owned());
-        let Err(error) = KafkaSource::open(KafkaConfig::new(vec!["topic".to_owned()], settings)) else {
-            panic!("[{name}] with [{value}] is taken");
-        };
-        assert_eq!(error.kind(), ErrorKind::IllegalArgument);
-        assert!(error.to_string().contains(&format!("[{name}]")), "{error}");
-    };
-    check("bootstrap.servers", "");
-    check("group.id", " ");
-    check("no.such.setting", "1");
-    check("session.timeout.ms", "soon");
-    check("session.timeout.ms", "-1");
-    check("security.protocol", "telnet");
-    check("isolation.level", "some");
-    check("auto.offset.reset", "middle");
-    check("enable.auto.commit", "true");
-    check("enable.auto.offset.store", "false");
-    check("partition.assignment.strategy", "range");
-    check("plugin.library.paths", "/tmp/x.so");
-
-    let open = |topics: &[&str], settings: &[(&str, &str)]| {
-        let settings = settings
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        let topics = topics.iter().map(|topic| (*topic).to_owned()).collect();
-        KafkaSource::open(KafkaConfig::new(topics, settings.collect())).map(drop)
-    };
-    let needed = [("bootstrap.servers", "127.0.0.1:1"), ("group.id", "group")];
-    assert!(open(&[], &needed).is_err());
-    assert!(open(&["a topic"], &needed).is_err());
-    assert!(open(&["topic"], &needed[1..]).is_err());
-    let secure = [
-        ("security.protocol", "sasl_ssl"),
-        ("sasl.mechanism", "SCRAM-SHA-512"),
-        ("sasl.username", "firn"),
-        ("sasl.password", "secret"),
-        ("group.instance.id", "worker-1"),
-        ("auto.offset.reset", "latest"),
-    ];
-    open(&["topic", "^logs-.*"], &[&needed[..], &secure].concat()).expect("these settings are valid");
 }
