@@ -14,6 +14,7 @@ need curl curl
 need node nodejs
 need npm npm
 # librdkafka, which reads Kafka, is built from source; it speaks TLS by OpenSSL.
+need g++ g++
 need make make
 need pkg-config pkg-config
 [ -e /usr/include/openssl/ssl.h ] || packages+=(libssl-dev)
