@@ -153,7 +153,6 @@ fn a_killed_server_with_a_static_member_reads_again_soon() {
     wait_for(&node, 2);
     // 2 s are the aim in a release build; without static membership it would be the 30 s of the session.
     let time = started.elapsed();
-    eprintln!("reads again {time:?} after the start");
     assert!(time < Duration::from_secs(15), "{time:?}");
     node.stop().unwrap();
 }
