@@ -89,6 +89,7 @@ impl Partition {
             bytes: Bytes::copy_from_slice(payload),
             offset,
             received_ns,
+            context: None,
         });
         if self.building.len() >= config.batch_events_max || self.building_bytes >= config.batch_bytes_max {
             self.cut();

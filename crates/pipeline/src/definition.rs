@@ -47,8 +47,12 @@ pub struct Definition {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum SourceDefinition {
-    /// Requests to `POST /_firn/pipelines/ID/_events` and to the endpoints of shippers.
+    /// Requests to `POST /_firn/pipelines/ID/_events`.
     Http {},
+    /// Splunk's HTTP Event Collector: requests to `/services/collector`.
+    SplunkHec {},
+    /// Log records of OpenTelemetry: requests to `/v1/logs`.
+    Otlp {},
     /// Syslog and anything else that comes as lines or datagrams.
     Syslog {
         /// Address of a UDP socket.
@@ -152,10 +156,15 @@ impl Definition {
 }
 
 impl SourceDefinition {
+    /// Whether requests hand the events over.
+    pub fn is_pushed(&self) -> bool {
+        matches!(self, Self::Http {} | Self::SplunkHec {} | Self::Otlp {})
+    }
+
     /// Returns why the source cannot run.
     fn check(&self) -> Result<(), String> {
         match self {
-            Self::Http {} => Ok(()),
+            Self::Http {} | Self::SplunkHec {} | Self::Otlp {} => Ok(()),
             Self::Syslog {
                 udp: None,
                 tcp: None,

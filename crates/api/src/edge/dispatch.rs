@@ -310,6 +310,7 @@ impl Api {
             captures,
             params,
             body,
+            content_format: media_type::stated_format(&parts.headers),
             accept: shape.accept,
             filter_path: shape.filter_path.clone(),
             identity,
@@ -491,7 +492,8 @@ fn check_body(route: &Route, parts: &http::request::Parts, params: &Params, body
         ))
         .into());
     }
-    if route.body == BodyKind::JsonOrForm && media_type::is_form(&parts.headers) {
+    let is_form = route.body == BodyKind::JsonOrForm && media_type::is_form(&parts.headers);
+    if is_form || route.body == BodyKind::AnyType {
         return Ok(());
     }
     let no_headers = HeaderMap::new();

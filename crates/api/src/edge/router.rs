@@ -31,6 +31,8 @@ pub(crate) enum BodyKind {
     Ndjson,
     /// JSON, or a form that browsers send natively.
     JsonOrForm,
+    /// Any format under any `Content-Type`: the protocol of the endpoint decides.
+    AnyType,
 }
 
 /// One endpoint.
@@ -451,6 +453,11 @@ fn routes() -> Vec<Route> {
         route!(GET, ["/_firn/pipelines/{id}/stats"], "event_pipeline_stats", "cluster:monitor/firn/pipelines/stats", ManageCluster, [MASTER], None, event_pipelines::stats),
         route!(POST, ["/_firn/pipelines/_simulate", "/_firn/pipelines/{id}/_simulate"], "simulate_event_pipeline", "cluster:admin/firn/pipelines/simulate", ManageCluster, [MASTER], Json, event_pipelines::simulate),
         route!(POST, ["/_firn/pipelines/{id}/_events"], "event_pipeline_events", "indices:data/write/firn/events", Write, [], Ndjson, event_pipelines::events),
+        route!(POST, ["/v1/logs"], "otlp_logs", "indices:data/write/firn/otlp", Write, [event_pipelines::otlp::PARAMS], AnyType, event_pipelines::otlp::logs),
+        route!(POST, ["/services/collector", "/services/collector/event", "/services/collector/event/1.0"], "splunk_hec_event", "indices:data/write/firn/splunk_hec", Write, [event_pipelines::splunk_hec::EVENT_PARAMS], AnyType, event_pipelines::splunk_hec::event),
+        route!(POST, ["/services/collector/raw", "/services/collector/raw/1.0"], "splunk_hec_raw", "indices:data/write/firn/splunk_hec", Write, [event_pipelines::splunk_hec::RAW_PARAMS], AnyType, event_pipelines::splunk_hec::raw),
+        route!(POST, ["/services/collector/ack"], "splunk_hec_ack", "cluster:monitor/firn/splunk_hec", Any, [event_pipelines::splunk_hec::EVENT_PARAMS], AnyType, event_pipelines::splunk_hec::ack),
+        route!(GET_HEAD, ["/services/collector/health", "/services/collector/health/1.0"], "splunk_hec_health", "cluster:monitor/firn/splunk_hec", Any, [], None, event_pipelines::splunk_hec::health),
         route!(GET, ["/_firn/quarantine"], "get_quarantine", "cluster:admin/firn/quarantine/get", ManageCluster, [MASTER], None, quarantine::list),
         route!(POST, ["/_firn/quarantine/{id}/_adopt"], "adopt_quarantined", "cluster:admin/firn/quarantine/adopt", ManageCluster, [MASTER], Json, quarantine::adopt),
         route!(DELETE, ["/_firn/quarantine/{id}"], "delete_quarantined", "cluster:admin/firn/quarantine/delete", ManageCluster, [MASTER], None, quarantine::remove),

@@ -41,6 +41,8 @@ pub(crate) struct Call {
     pub(crate) captures: Captures,
     pub(crate) params: Params,
     pub(crate) body: Bytes,
+    /// Format of the body by its `Content-Type`; `None`: unknown or absent.
+    pub(crate) content_format: Option<Format>,
     pub(crate) accept: Accept,
     pub(crate) filter_path: Option<FilterPath>,
     /// Authenticated caller.

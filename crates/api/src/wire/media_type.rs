@@ -18,6 +18,8 @@ pub(crate) enum Format {
     Ndjson,
     /// Plain text, only for `_cat`.
     Text,
+    /// Protocol buffers, only for OTLP.
+    Protobuf,
     /// Server-sent events, for streamed answers; other endpoints answer with JSON.
     EventStream,
 }
@@ -76,6 +78,7 @@ fn parse(text: &str) -> Result<MediaType, Problem> {
         "application/json" => Some(Format::Json),
         "application/x-ndjson" => Some(Format::Ndjson),
         "text/plain" => Some(Format::Text),
+        "application/x-protobuf" => Some(Format::Protobuf),
         "text/event-stream" => Some(Format::EventStream),
         "*/*" | "application/*" => None,
         _ => return Err(Problem::Unsupported),
@@ -151,6 +154,12 @@ pub(crate) fn content_type(headers: &HeaderMap, source_content_type: Option<&str
         Err(Problem::Version) => Err(invalid_version("Content-Type")),
         _ => Err(not_acceptable(format!("Content-Type header [{text}] is not supported"))),
     }
+}
+
+/// Returns the format of a body in a protocol that does not insist on its `Content-Type`; `None`: unknown or absent.
+pub(crate) fn stated_format(headers: &HeaderMap) -> Option<Format> {
+    let header = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
+    parse(header).ok()?.format
 }
 
 impl Accept {

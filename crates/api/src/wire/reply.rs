@@ -41,6 +41,8 @@ pub(crate) enum Body {
     Text(String),
     /// Prometheus' text format.
     Metrics(String),
+    /// Encoded message of protocol buffers.
+    Protobuf(Vec<u8>),
     /// Serialized JSON for the browser of one user, which must not cache it, and optionally a cookie to set.
     Personal(Vec<u8>, Option<HeaderValue>),
     /// Streamed body: neither formatted nor filtered nor compressed.
@@ -80,6 +82,14 @@ impl Reply {
         Self {
             status: StatusCode::OK,
             body: Body::Json(bytes),
+        }
+    }
+
+    /// Creates a 200 with an encoded message of protocol buffers.
+    pub(crate) fn protobuf(bytes: Vec<u8>) -> Self {
+        Self {
+            status: StatusCode::OK,
+            body: Body::Protobuf(bytes),
         }
     }
 
@@ -137,6 +147,7 @@ impl Shape {
                 text.into_bytes(),
                 HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8"),
             ),
+            Body::Protobuf(bytes) => (bytes, HeaderValue::from_static("application/x-protobuf")),
             Body::Stream(streamed) => return self.stream(status, streamed),
         };
         self.finish(status, bytes, content_type).await

@@ -58,6 +58,7 @@ impl Source for Numbers {
                 bytes: (self.record)(offset).into(),
                 offset,
                 received_ns: START_MS * 1_000_000,
+                context: None,
             };
             let batch = Batch {
                 partition: Some(self.partition.into()),
@@ -321,7 +322,7 @@ fn dead_letters_have_the_bytes_the_place_and_the_reason() {
         let cef = "CEF:0|Vendor|Product|1|100|name|5|src=10.0.0.1 dst=10.0.0.2";
         let events = vec![Bytes::from(cef), Bytes::from_static(b"no CEF \xff"), Bytes::from(cef)];
         let outcome = runner.submit(ID, events).await;
-        let missing = runner.submit("missing", Vec::new()).await.unwrap_err();
+        let missing = runner.submit("missing", Vec::<Bytes>::new()).await.unwrap_err();
         assert_eq!(missing.kind(), ErrorKind::ResourceNotFound);
         outcome
     });

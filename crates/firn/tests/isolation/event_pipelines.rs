@@ -64,6 +64,41 @@ fn a_tenant_writes_to_its_own_event_pipeline_and_sees_no_other() {
         json!(0)
     );
 
+    // Shippers name no pipeline: a tenant's key reaches the one of its tenant, also through an index of another's.
+    for (id, source, tenant, index) in [
+        ("hec-alpha", "splunk_hec", json!("alpha"), "events"),
+        ("hec-bravo", "splunk_hec", json!("bravo"), "others"),
+        ("otlp-bravo", "otlp", json!("bravo"), "events"),
+        ("otlp-none", "otlp", Value::Null, "events"),
+    ] {
+        let body = json!({"source": {"type": source}, "index": index, "tenant": tenant, "description": MARK});
+        operator.ok("PUT", &format!("/_firn/pipelines/{id}"), &body);
+    }
+    let hec = |body: &Value| alpha.json("POST", "/services/collector/event", body).unwrap();
+    let sent = json!({"event": {"class": "al-hec"}});
+    while hec(&sent).status != 200 {
+        assert!(std::time::Instant::now() < deadline, "{}", hec(&sent).text());
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    for index in ["others", "missing"] {
+        let answer = hec(&json!({"index": index, "event": {"class": "al-hec"}}));
+        assert_eq!(
+            (answer.status, answer.json()["code"].clone()),
+            (400, json!(7)),
+            "{index}"
+        );
+    }
+    let record = json!({"resourceLogs": [{"scopeLogs": [{"logRecords": [{"body": {"stringValue": "a"}}]}]}]});
+    for path in ["/v1/logs", "/v1/logs?pipeline=otlp-bravo"] {
+        let answer = alpha.json("POST", path, &record).unwrap();
+        assert_eq!(answer.status, 404, "{}", answer.text());
+        assert!(!answer.text().contains("bravo"), "{}", answer.text());
+    }
+    operator.ok("POST", "/_refresh", &Value::Null);
+    let by_hec = json!({"term": {"class": "al-hec"}});
+    assert_eq!(count(alpha, "events", by_hec.clone()), json!(1));
+    assert_eq!(count(bravo, "*", by_hec), json!(0));
+
     for (method, path) in [
         ("GET", "/_firn/pipelines"),
         ("GET", "/_firn/pipelines/of-alpha"),

@@ -41,7 +41,7 @@ use Class::{Open, Operators, Own};
 const CLASSES: &[(Class, &[&str])] = &[
     (Open, &[
         "root", "license", "xpack", "authenticate", "has_privileges", "get_user_privileges", "cat_help", "change_password",
-        "get_session", "create_session", "delete_session",
+        "get_session", "create_session", "delete_session", "splunk_hec_ack", "splunk_hec_health",
     ]),
     (Own, &[
         "bulk", "index", "create", "update", "delete", "delete_by_query", "get_task", "cancel_task", "get", "get_source", "mget", "search", "scroll", "clear_scroll",
@@ -54,7 +54,7 @@ const CLASSES: &[(Class, &[&str])] = &[
         "create_index", "delete_index", "put_mapping", "cat_indices", "cat_segments", "cat_shards", "get_api_key",
         "create_api_key", "invalidate_api_key", "get_user", "put_user", "delete_user", "enable_user", "disable_user", "get_tenant", "tenant_usage", "get_tenant_usage",
         "list_saved_objects", "create_saved_object", "get_saved_object", "put_saved_object", "delete_saved_object",
-        "event_pipeline_events",
+        "event_pipeline_events", "otlp_logs", "splunk_hec_event", "splunk_hec_raw",
     ]),
     (Operators, &[
         "view_as_tenant",

@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use firn_model::metadata::Command;
 use serde_json::json;
 
+use super::json_members::add_members;
 use crate::mapping::dates::push_iso;
 use crate::sources::SourceEvent;
 
@@ -42,7 +43,11 @@ pub(super) fn document(
         // Not UTF-8: the text is not the record.
         place["base64"] = STANDARD.encode(&event.bytes).into();
     }
-    letter.to_string().into_bytes()
+    let mut letter = letter.to_string().into_bytes();
+    if let Some(context) = &event.context {
+        add_members(&mut letter, context);
+    }
+    letter
 }
 
 fn shortened(reason: &str) -> &str {

@@ -6,7 +6,8 @@
 
 mod counters;
 mod dead_letter;
-mod http_source;
+mod json_members;
+mod pushed_source;
 mod status;
 mod steps;
 mod worker;
@@ -28,7 +29,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
 use self::counters::Counters;
-use self::http_source::HttpSource;
+use self::pushed_source::PushedSource;
 use self::steps::Steps;
 use self::write::Writer;
 use crate::definition::{Definition, SourceDefinition};
@@ -52,6 +53,26 @@ const TABLES_EVERY: Duration = Duration::from_secs(60);
 
 /// Makes the source of a definition, as this program has it.
 pub type OpenSource = Arc<dyn Fn(&Definition) -> Result<Box<dyn Source>> + Send + Sync>;
+
+/// Event that a request hands over.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PushedEvent {
+    /// The record.
+    pub bytes: Bytes,
+    /// Time of the event as its protocol states it, nanoseconds since the epoch; `None`: the time of arrival.
+    pub time_ns: Option<i64>,
+    /// See [`SourceEvent::context`].
+    pub context: Option<Bytes>,
+}
+
+impl From<Bytes> for PushedEvent {
+    fn from(bytes: Bytes) -> Self {
+        Self {
+            bytes,
+            ..Self::default()
+        }
+    }
+}
 
 /// Pipelines of a node.
 pub struct Runner {
@@ -84,7 +105,7 @@ struct Running {
     counters: Arc<Counters>,
     source_counters: Arc<SourceCounters>,
     /// Present if events are handed over by [`Runner::submit`].
-    http: Option<SourceOutput>,
+    pushed: Option<SourceOutput>,
     stop: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -227,9 +248,9 @@ impl Runner {
             counters: Arc::clone(&counters),
             stopped: stopped.clone(),
         });
-        let http = matches!(definition.source, SourceDefinition::Http {}).then(|| output.clone());
-        let open_source: OpenSource = match &http {
-            Some(_) => Arc::new(|_| Ok(Box::new(HttpSource))),
+        let pushed = definition.source.is_pushed().then(|| output.clone());
+        let open_source: OpenSource = match &pushed {
+            Some(_) => Arc::new(|_| Ok(Box::new(PushedSource))),
             None => Arc::clone(&self.open_source),
         };
         let tasks = vec![
@@ -240,7 +261,7 @@ impl Runner {
         Running {
             counters,
             source_counters,
-            http,
+            pushed,
             stop,
             tasks,
         }
@@ -295,22 +316,35 @@ impl Runner {
         Some(status)
     }
 
-    /// Hands events to a pipeline with an `http` source, and waits until they are stored.
+    /// Returns the ids and definitions of pipelines whose source is `wanted`, sorted by id.
+    pub fn pipelines_with_source(&self, wanted: &SourceDefinition) -> Vec<(String, Arc<Definition>)> {
+        let pipelines = self.pipelines.lock();
+        let definitions = pipelines
+            .iter()
+            .filter_map(|(id, entry)| Some((id.clone(), Arc::clone(entry.definition.as_ref()?))));
+        definitions
+            .filter(|(_, definition)| definition.source == *wanted)
+            .collect()
+    }
+
+    /// Hands events to a pipeline whose source takes them by requests, and waits until they are stored.
     ///
     /// # Errors
     /// [`firn_model::ErrorKind::ResourceNotFound`]: no such pipeline. [`firn_model::ErrorKind::IllegalArgument`]: its source is
     /// another one. [`firn_model::ErrorKind::Rejected`]: it has as many events waiting as it may have; nothing was taken. Other
     /// errors are those of the write: the events may be stored in part.
-    pub async fn submit(&self, id: &str, events: Vec<Bytes>) -> Result<BatchOutcome> {
-        let output = self.http_output(id)?;
-        let received_ns = output.now_ns();
+    pub async fn submit(&self, id: &str, events: Vec<impl Into<PushedEvent>>) -> Result<BatchOutcome> {
+        let output = self.output(id)?;
+        let events: Vec<PushedEvent> = events.into_iter().map(Into::into).collect();
+        let now_ns = output.now_ns();
         let mut waiting = Vec::new();
         for part in events.chunks(BATCH_EVENTS_MAX) {
             let (done, outcome) = oneshot::channel();
-            let event = |bytes: &Bytes| SourceEvent {
-                bytes: bytes.clone(),
+            let event = |event: &PushedEvent| SourceEvent {
+                bytes: event.bytes.clone(),
                 offset: 0,
-                received_ns,
+                received_ns: event.time_ns.unwrap_or(now_ns),
+                context: event.context.clone(),
             };
             let batch = Batch {
                 partition: None,
@@ -339,7 +373,7 @@ impl Runner {
         Ok(sum)
     }
 
-    fn http_output(&self, id: &str) -> Result<SourceOutput> {
+    fn output(&self, id: &str) -> Result<SourceOutput> {
         let pipelines = self.pipelines.lock();
         let Some(entry) = pipelines.get(id) else {
             return Err(Error::new(
@@ -348,7 +382,9 @@ impl Runner {
             ));
         };
         match &entry.state {
-            EntryState::Running(Running { http: Some(output), .. }) => Ok(output.clone()),
+            EntryState::Running(Running {
+                pushed: Some(output), ..
+            }) => Ok(output.clone()),
             EntryState::Running(_) => Err(Error::illegal_argument(format!(
                 "pipeline [{id}] takes no events by HTTP: its source is another one"
             ))),
@@ -425,6 +461,7 @@ pub fn simulate(
         bytes: bytes.clone(),
         offset: place as u64,
         received_ns,
+        context: None,
     };
     let events: Vec<SourceEvent> = records.iter().enumerate().map(event).collect();
     let documents = steps.run(None, &events);

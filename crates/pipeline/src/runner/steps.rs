@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::dead_letter;
+use super::json_members::add_members;
 use crate::definition::Definition;
 use crate::mapping::dates::push_iso;
 use crate::mapping::{MapOptions, Mapper, Pack, builtin};
@@ -84,8 +85,12 @@ impl Steps {
                 None => copy(event, &mut out),
             };
             let error = mapped.err();
-            if let Some(reason) = &error {
-                out = dead_letter::document(&self.id, &self.index, partition, event, "parse", reason);
+            match (&error, &event.context) {
+                (Some(reason), _) => {
+                    out = dead_letter::document(&self.id, &self.index, partition, event, "parse", reason);
+                }
+                (None, Some(context)) => add_members(&mut out, context),
+                (None, None) => {}
             }
             documents.push(Document {
                 offset: event.offset,

@@ -36,6 +36,9 @@ pub struct SourceEvent {
     pub offset: u64,
     /// Time of arrival, nanoseconds since the epoch.
     pub received_ns: i64,
+    /// Members of a JSON object, without braces, that the protocol carries beside the record: `"name":{…}`. They are added to
+    /// the document at its top level.
+    pub context: Option<Bytes>,
 }
 
 /// Events of one partition in the order of their offsets.
@@ -92,7 +95,9 @@ pub trait Source: Send {
 /// [`firn_model::ErrorKind::IllegalArgument`]: the source of this definition cannot run.
 pub fn open(definition: &SourceDefinition) -> Result<Box<dyn Source>> {
     match definition {
-        SourceDefinition::Http {} => Err(Error::illegal_argument("an [http] source has no task")),
+        SourceDefinition::Http {} | SourceDefinition::SplunkHec {} | SourceDefinition::Otlp {} => {
+            Err(Error::internal("a source whose events are handed over has no task"))
+        }
         SourceDefinition::Syslog { udp, tcp, tls } => syslog::open(*udp, *tcp, tls.as_ref()),
         SourceDefinition::File { paths } => files::open(paths),
         SourceDefinition::Kafka(_) => Err(Error::illegal_argument("this program has no [kafka] source")),

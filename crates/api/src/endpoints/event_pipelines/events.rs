@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use firn_engine::{Error, ErrorKind};
+use firn_pipeline::definition::{Definition, SourceDefinition};
 use firn_pipeline::runner::Runner;
 use serde_json::json;
 
@@ -30,6 +31,13 @@ pub(crate) async fn events(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     })))
 }
 
+/// Returns the pipelines with a source that the caller may write to.
+pub(super) fn pipelines_of(runner: &Runner, call: &Call, source: &SourceDefinition) -> Vec<(String, Arc<Definition>)> {
+    let mut pipelines = runner.pipelines_with_source(source);
+    pipelines.retain(|(id, _)| check_access(runner, call, id).is_ok());
+    pipelines
+}
+
 /// Checks that the caller may write what the pipeline writes. To a tenant, pipelines of others do not exist.
 fn check_access(runner: &Runner, call: &Call, id: &str) -> Result<(), Error> {
     let scope = &call.ctx.scope;
@@ -49,7 +57,7 @@ fn check_access(runner: &Runner, call: &Call, id: &str) -> Result<(), Error> {
 }
 
 /// Splits a body into its lines, without empty ones.
-fn lines(body: &Bytes) -> Vec<Bytes> {
+pub(super) fn lines(body: &Bytes) -> Vec<Bytes> {
     let mut records = Vec::new();
     for line in body.split(|byte| *byte == b'\n') {
         let line = line.strip_suffix(b"\r").unwrap_or(line);

@@ -5,6 +5,8 @@
 
 mod definitions;
 mod events;
+pub(crate) mod otlp;
+pub(crate) mod splunk_hec;
 mod status;
 
 pub(crate) use definitions::{delete, get, put, simulate};

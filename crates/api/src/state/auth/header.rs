@@ -35,7 +35,8 @@ pub(super) fn credentials(headers: &HeaderMap) -> Result<Option<Credentials>, &'
             password: password.to_owned(),
         }));
     }
-    if scheme.eq_ignore_ascii_case("apikey") {
+    // Shippers that speak Splunk's HTTP Event Collector send the key as their token.
+    if scheme.eq_ignore_ascii_case("apikey") || scheme.eq_ignore_ascii_case("splunk") {
         let text = decode(rest).ok_or("invalid ApiKey value")?;
         let (id, secret) = text.split_once(':').ok_or("invalid ApiKey value")?;
         return Ok(Some(Credentials::ApiKey {
@@ -74,6 +75,10 @@ mod tests {
             id: "id".to_owned(),
             secret: "secret".to_owned(),
         };
+        assert_eq!(
+            check(&format!("Splunk {}", STANDARD.encode("id:secret"))),
+            Ok(Some(key.clone()))
+        );
         assert_eq!(
             check(&format!("ApiKey {}", STANDARD.encode("id:secret"))),
             Ok(Some(key))

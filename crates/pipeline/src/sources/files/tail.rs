@@ -60,6 +60,7 @@ impl Lines {
             bytes,
             offset,
             received_ns,
+            context: None,
         };
         self.lines.into_iter().map(event).collect()
     }

@@ -139,6 +139,7 @@ impl Connections {
                 bytes,
                 offset: 0,
                 received_ns,
+                context: None,
             });
         }
     }

@@ -58,6 +58,7 @@ pub(super) async fn read(socket: UdpSocket, groups: mpsc::Sender<Vec<SourceEvent
                     bytes: Bytes::copy_from_slice(record),
                     offset: 0,
                     received_ns,
+                    context: None,
                 });
             }
         }
