@@ -205,7 +205,7 @@ fn log_records_of_opentelemetry_are_mapped() {
     );
     let ambiguous = send("/v1/logs", &request);
     assert!(
-        ambiguous.status == 400 && ambiguous.text().contains("[other, otel]"),
+        ambiguous.status == 400 && ambiguous.text().contains("[otel, other]"),
         "{}",
         ambiguous.text()
     );
