@@ -454,6 +454,7 @@ fn routes() -> Vec<Route> {
         route!(POST, ["/_firn/pipelines/_simulate", "/_firn/pipelines/{id}/_simulate"], "simulate_event_pipeline", "cluster:admin/firn/pipelines/simulate", ManageCluster, [MASTER], Json, event_pipelines::simulate),
         route!(POST, ["/_firn/pipelines/{id}/_events"], "event_pipeline_events", "indices:data/write/firn/events", Write, [], Ndjson, event_pipelines::events),
         route!(POST, ["/v1/logs"], "otlp_logs", "indices:data/write/firn/otlp", Write, [event_pipelines::otlp::PARAMS], AnyType, event_pipelines::otlp::logs),
+        route!(POST, ["/opentelemetry.proto.collector.logs.v1.LogsService/Export"], "otlp_grpc_logs", "indices:data/write/firn/otlp", Write, [], AnyType, event_pipelines::otlp::export),
         route!(POST, ["/services/collector", "/services/collector/event", "/services/collector/event/1.0"], "splunk_hec_event", "indices:data/write/firn/splunk_hec", Write, [event_pipelines::splunk_hec::EVENT_PARAMS], AnyType, event_pipelines::splunk_hec::event),
         route!(POST, ["/services/collector/raw", "/services/collector/raw/1.0"], "splunk_hec_raw", "indices:data/write/firn/splunk_hec", Write, [event_pipelines::splunk_hec::RAW_PARAMS], AnyType, event_pipelines::splunk_hec::raw),
         route!(POST, ["/services/collector/ack"], "splunk_hec_ack", "cluster:monitor/firn/splunk_hec", Any, [event_pipelines::splunk_hec::EVENT_PARAMS], AnyType, event_pipelines::splunk_hec::ack),

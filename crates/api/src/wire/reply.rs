@@ -5,7 +5,7 @@ use std::io::Write as _;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use serde_json::Value;
 
 use crate::wire::blocking;
@@ -43,6 +43,8 @@ pub(crate) enum Body {
     Metrics(String),
     /// Encoded message of protocol buffers.
     Protobuf(Vec<u8>),
+    /// Encoded message of protocol buffers, as the only one of a successful gRPC call.
+    Grpc(Vec<u8>),
     /// Serialized JSON for the browser of one user, which must not cache it, and optionally a cookie to set.
     Personal(Vec<u8>, Option<HeaderValue>),
     /// Streamed body: neither formatted nor filtered nor compressed.
@@ -90,6 +92,14 @@ impl Reply {
         Self {
             status: StatusCode::OK,
             body: Body::Protobuf(bytes),
+        }
+    }
+
+    /// Creates the reply of a successful gRPC call with one message.
+    pub(crate) fn grpc(message: Vec<u8>) -> Self {
+        Self {
+            status: StatusCode::OK,
+            body: Body::Grpc(message),
         }
     }
 
@@ -148,6 +158,7 @@ impl Shape {
                 HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8"),
             ),
             Body::Protobuf(bytes) => (bytes, HeaderValue::from_static("application/x-protobuf")),
+            Body::Grpc(message) => return self.grpc(&message),
             Body::Stream(streamed) => return self.stream(status, streamed),
         };
         self.finish(status, bytes, content_type).await
@@ -227,6 +238,23 @@ impl Shape {
             body
         };
         *response.body_mut() = ResponseBody::whole(body.into());
+        response
+    }
+
+    /// Builds the response of a gRPC call: the message behind its flag and its length, and the status as a trailer. Errors are
+    /// plain HTTP responses, whose statuses gRPC's clients map to its codes.
+    fn grpc(&self, message: &[u8]) -> Response<ResponseBody> {
+        let mut frame = vec![0];
+        frame.extend_from_slice(&(message.len() as u32).to_be_bytes());
+        frame.extend_from_slice(message);
+        let mut body = ResponseBody::whole(frame.into());
+        body.set_trailers(HeaderMap::from_iter([(
+            HeaderName::from_static("grpc-status"),
+            HeaderValue::from_static("0"),
+        )]));
+        let mut response = self.head_of(StatusCode::OK, body);
+        let content_type = HeaderValue::from_static("application/grpc");
+        response.headers_mut().insert(header::CONTENT_TYPE, content_type);
         response
     }
 

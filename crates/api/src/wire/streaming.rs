@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use futures_util::Stream;
-use http::HeaderValue;
+use http::{HeaderMap, HeaderValue};
 use hyper::body::{Body, Frame, SizeHint};
 
 /// Chunks of a stream. An error breaks the connection, so that no client takes a partial answer for a complete one.
@@ -64,6 +64,8 @@ enum Kind {
 struct WholeBody {
     /// Bytes not yet handed over.
     rest: Bytes,
+    /// Sent after the bytes.
+    trailers: Option<HeaderMap>,
     held: Vec<Box<dyn Any + Send>>,
 }
 
@@ -82,8 +84,16 @@ impl ResponseBody {
     pub(crate) fn whole(bytes: Bytes) -> Self {
         Self(Kind::WholeBody(WholeBody {
             rest: bytes,
+            trailers: None,
             held: Vec::new(),
         }))
+    }
+
+    /// Has these trailers sent after a complete body.
+    pub(crate) fn set_trailers(&mut self, trailers: HeaderMap) {
+        if let Kind::WholeBody(whole) = &mut self.0 {
+            whole.trailers = Some(trailers);
+        }
     }
 
     /// Creates a streamed body.
@@ -141,7 +151,9 @@ impl Body for ResponseBody {
 
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let flow = match &mut self.get_mut().0 {
-            Kind::WholeBody(whole) if whole.rest.is_empty() => return Poll::Ready(None),
+            Kind::WholeBody(whole) if whole.rest.is_empty() => {
+                return Poll::Ready(whole.trailers.take().map(|trailers| Ok(Frame::trailers(trailers))));
+            }
             Kind::WholeBody(whole) => {
                 let piece = whole.rest.split_to(whole.rest.len().min(PIECE_BYTES));
                 return Poll::Ready(Some(Ok(Frame::data(piece))));
@@ -169,7 +181,7 @@ impl Body for ResponseBody {
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Kind::WholeBody(whole) => whole.rest.is_empty(),
+            Kind::WholeBody(whole) => whole.rest.is_empty() && whole.trailers.is_none(),
             Kind::Stream(flow) => flow.ended.whole,
         }
     }

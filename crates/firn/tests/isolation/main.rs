@@ -54,7 +54,7 @@ const CLASSES: &[(Class, &[&str])] = &[
         "create_index", "delete_index", "put_mapping", "cat_indices", "cat_segments", "cat_shards", "get_api_key",
         "create_api_key", "invalidate_api_key", "get_user", "put_user", "delete_user", "enable_user", "disable_user", "get_tenant", "tenant_usage", "get_tenant_usage",
         "list_saved_objects", "create_saved_object", "get_saved_object", "put_saved_object", "delete_saved_object",
-        "event_pipeline_events", "otlp_logs", "splunk_hec_event", "splunk_hec_raw",
+        "event_pipeline_events", "otlp_logs", "otlp_grpc_logs", "splunk_hec_event", "splunk_hec_raw",
     ]),
     (Operators, &[
         "view_as_tenant",
