@@ -197,6 +197,15 @@ fn log_records_of_opentelemetry_are_mapped() {
         .send("POST", "/v1/logs", Some("application/x-protobuf"), b"\xff\xff")
         .unwrap();
     assert_eq!(protobuf.status, 400, "{}", protobuf.text());
+    let large = client
+        .send(
+            "POST",
+            "/v1/logs",
+            Some("application/x-protobuf"),
+            &vec![0; (16 << 20) + 1],
+        )
+        .unwrap();
+    assert_eq!(large.status, 413, "{}", large.text());
     assert_eq!(send("/v1/logs", &json!({})).status, 200, "an empty request is no error");
     put(
         client,

@@ -13,6 +13,7 @@ use firn_engine::{Error, ErrorKind};
 use firn_pipeline::definition::SourceDefinition;
 use flate2::read::GzDecoder;
 use prost::Message as _;
+use tokio::sync::Semaphore;
 
 use self::message::ExportLogsServiceRequest;
 use super::events::pipelines_of;
@@ -26,6 +27,11 @@ use crate::wire::reply::Reply;
 
 /// Parameters of the endpoint.
 pub(crate) const PARAMS: &[&str] = &["pipeline"];
+
+/// Maximum bytes of a request, unpacked. Decoded messages may be many times larger than encoded ones.
+const REQUEST_BYTES_MAX: usize = 16 << 20;
+/// Requests that are decoded at the same time.
+static DECODING: Semaphore = Semaphore::const_new(2);
 
 /// Bytes before the message of a gRPC call: a flag, and the length.
 const GRPC_PREFIX_BYTES: usize = 5;
@@ -44,8 +50,11 @@ pub(crate) async fn logs(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError>
 
 /// `Export` of the gRPC service for logs, as `POST /v1/logs`.
 pub(crate) async fn export(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
-    let (body, bytes_max) = (call.body.clone(), edge.config.body_limits().max_bytes);
-    store(&edge, &call, move || from_protobuf(&grpc_message(&body, bytes_max)?)).await?;
+    let body = call.body.clone();
+    store(&edge, &call, move || {
+        from_protobuf(&grpc_message(&body, REQUEST_BYTES_MAX as u64)?)
+    })
+    .await?;
     Ok(Reply::grpc(Vec::new()))
 }
 
@@ -72,8 +81,13 @@ async fn store(
             return Err(Error::illegal_argument(reason).into());
         }
     };
+    if call.body.len() > REQUEST_BYTES_MAX {
+        return Err(too_large().into());
+    }
+    let decoding = DECODING.acquire().await;
     // Decoding a large body takes a while.
     let events = blocking::print(move || decode().map(|request| record::events(&request))).await??;
+    drop(decoding);
     edge.admit_events(&call.ctx, events.len() as u64, call.body.len() as u64)
         .await?;
     if !events.is_empty() {
@@ -99,15 +113,19 @@ fn grpc_message(body: &Bytes, bytes_max: u64) -> Result<Bytes, Error> {
             let read = GzDecoder::new(message).take(bytes_max + 1).read_to_end(&mut unpacked);
             read.map_err(|_| refuse("it is compressed, and not with gzip"))?;
             match unpacked.len() as u64 > bytes_max {
-                true => Err(Error::new(
-                    ErrorKind::TooLarge,
-                    format!("the unpacked gRPC message has more than [{bytes_max}] bytes"),
-                )),
+                true => Err(too_large()),
                 false => Ok(unpacked.into()),
             }
         }
         _ => Err(refuse("its flag is unknown")),
     }
+}
+
+fn too_large() -> Error {
+    Error::new(
+        ErrorKind::TooLarge,
+        format!("a request of OTLP has at most [{REQUEST_BYTES_MAX}] bytes"),
+    )
 }
 
 fn refuse(reason: impl std::fmt::Display) -> Error {
