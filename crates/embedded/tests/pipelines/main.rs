@@ -233,6 +233,7 @@ impl Source for TooLarge {
                 bytes: json!({"n": offset}).to_string().into(),
                 offset,
                 received_ns: START_MS * 1_000_000,
+                context: None,
             };
             let batch = Batch {
                 partition: Some("large/0".into()),
