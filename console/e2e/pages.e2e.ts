@@ -63,6 +63,27 @@ describe('pages of a server with events', () => {
     expect(await page.getByRole('main').getByRole('button', { name: index }).count()).toBe(1);
   });
 
+  test('pipelines', async ({ windows }) => {
+    const page = await windows.open(firn, '/pipelines');
+    await page.getByText('No pipelines').waitFor();
+    await look(page, 'pipelines-empty');
+    await firn.ask('PUT', '/_firn/pipelines/web', { source: { type: 'http' }, pack: 'nginx', index: 'logs-web', description: 'Access logs' });
+    await page.getByText('running', { exact: true }).waitFor();
+    const line = '203.0.113.7 - ann [10/Oct/2025:13:55:36 +0000] "GET /index.html HTTP/1.1" 200 512 "-" "curl/8.5"';
+    const response = await fetch(`${firn.url}/_firn/pipelines/web/_events`, { method: 'POST', headers: { 'content-type': 'application/x-ndjson' }, body: `${line}\nno access log\n` });
+    expect(await response.json()).toEqual({ read: 2, indexed: 1, filtered: 0, dead_lettered: 1 });
+    await firn.ask('POST', '/dead-letters/_refresh');
+    await page.getByRole('link', { name: 'web' }).click();
+    await page.getByRole('table', { name: 'Dead letters' }).getByText('no access log').waitFor();
+    await page.getByLabel('Records').fill(line);
+    await page.getByRole('button', { name: 'Simulate' }).click();
+    await page.getByLabel('document 1', { exact: true }).getByText('"/index.html"').first().waitFor();
+    await look(page, 'pipeline');
+    await page.getByRole('button', { name: 'Delete', exact: true }).click();
+    await page.getByRole('button', { name: 'Delete pipeline' }).click();
+    await page.getByText('No pipelines').waitFor();
+  });
+
   test('tasks', async ({ windows }) => {
     const page = await windows.open(firn, '/tasks');
     await page.getByText('No running tasks').waitFor();

@@ -1,5 +1,5 @@
 import type { Icon } from '@tabler/icons-react';
-import { IconActivity, IconCamera, IconCompass, IconDatabase, IconLayoutDashboard, IconListCheck, IconPlayerPlay, IconUsers } from '@tabler/icons-react';
+import { IconActivity, IconCamera, IconCompass, IconDatabase, IconLayoutDashboard, IconListCheck, IconPlayerPlay, IconRoute, IconUsers } from '@tabler/icons-react';
 import { type ComponentType, lazy, type LazyExoticComponent } from 'react';
 
 export interface Page {
@@ -29,6 +29,7 @@ export const PAGES: Page[] = (
     { name: 'discover', label: 'Discover', icon: IconCompass, keepsAddress: true },
     { name: 'dashboard', label: 'Dashboard', icon: IconLayoutDashboard, keepsAddress: true },
     { name: 'indices', label: 'Indices', icon: IconDatabase },
+    { name: 'pipelines', label: 'Pipelines', icon: IconRoute, operatorsOnly: true },
     { name: 'snapshots', label: 'Snapshots', icon: IconCamera, operatorsOnly: true },
     { name: 'tasks', label: 'Tasks', icon: IconListCheck, operatorsOnly: true },
     { name: 'queries', label: 'Activity', icon: IconActivity, operatorsOnly: true },

@@ -1,0 +1,98 @@
+import { request } from './request';
+import type { SearchResponse } from './search';
+
+/** Definition of an event pipeline, as it was stored. */
+export interface Definition {
+  description?: string;
+  enabled?: boolean;
+  source: { type: string };
+  pack?: string | null;
+  index: string;
+  tenant?: string | null;
+  dead_letter_index?: string;
+}
+
+/** Events by outcome: read = indexed + filtered + dead_lettered + refused + in_flight. */
+export interface EventCounts {
+  read: number;
+  read_bytes: number;
+  indexed: number;
+  filtered: number;
+  dead_lettered: number;
+  refused: number;
+  in_flight: number;
+}
+
+export interface PartitionStats {
+  partition: string;
+  resume_offset: number;
+  complete_offset: number | null;
+  read: number;
+  indexed: number;
+  filtered: number;
+  dead_lettered: number;
+}
+
+/** `GET /_firn/pipelines/{id}/stats`. */
+export interface PipelineStats {
+  running: boolean;
+  error: string | null;
+  since_start: EventCounts;
+  /** Counters of the source, by name. */
+  source: Record<string, number>;
+  steps: { map_time_in_millis: number; write_time_in_millis: number; write_retries: number };
+  partitions: PartitionStats[];
+}
+
+export interface Pipeline {
+  id: string;
+  definition: Definition;
+  /** Undefined: the server has not started it yet. */
+  stats: PipelineStats | undefined;
+}
+
+/** Record that a simulation mapped. */
+export interface SimulatedRecord {
+  index: string;
+  document: Record<string, unknown>;
+  error?: string;
+}
+
+/** Record that could not be parsed or indexed. */
+export interface DeadLetter {
+  '@timestamp': string;
+  event?: { original?: string };
+  error?: { message?: string };
+  firn?: { dead_letter?: { step?: string; partition?: string; offset?: number } };
+}
+
+const DEAD_LETTERS_SHOWN = 50;
+
+const pathOf = (id: string) => `/_firn/pipelines/${encodeURIComponent(id)}`;
+
+/** Lists all pipelines with their state, by id. */
+export const listPipelines = async (signal?: AbortSignal): Promise<Pipeline[]> => {
+  const options = signal ? { signal } : {};
+  const [definitions, { pipelines }] = await Promise.all([
+    request<Record<string, Definition>>('/_firn/pipelines', options),
+    request<{ pipelines: Record<string, PipelineStats> }>('/_firn/pipelines/_stats', options),
+  ]);
+  return Object.entries(definitions).map(([id, definition]) => ({ id, definition, stats: pipelines[id] }));
+};
+
+export const deletePipeline = (id: string) => request<unknown>(pathOf(id), { method: 'DELETE' });
+
+/** Shows what the steps of a pipeline make of records. Nothing is stored. */
+export const simulatePipeline = (id: string, records: string[]) =>
+  request<{ records: SimulatedRecord[] }>(`${pathOf(id)}/_simulate`, { method: 'POST', body: { records } });
+
+/** Returns the newest dead letters of a pipeline, and how many there are. */
+export const listDeadLetters = async (id: string, index: string, signal?: AbortSignal) => {
+  const response = await request<SearchResponse<DeadLetter>>(`/${encodeURIComponent(index)}/_search`, {
+    method: 'POST',
+    query: { ignore_unavailable: true },
+    body: { size: DEAD_LETTERS_SHOWN, sort: [{ '@timestamp': { order: 'desc', unmapped_type: 'date' } }], query: { term: { 'firn.dead_letter.pipeline': id } }, track_total_hits: true },
+    ...(signal && { signal }),
+  });
+  return { total: response.hits.total?.value ?? 0, letters: response.hits.hits };
+};

@@ -1,0 +1,67 @@
+import { Anchor, Paper, Table, Text, Title } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { Link } from 'react-router';
+import { listDeadLetters } from '../../api/event-pipelines';
+import { useFormat } from '../../app/preferences';
+import { Answer } from '../../components/Answer';
+
+const REFRESH_MS = 10_000;
+
+/** Newest records of a pipeline that could not be parsed or indexed, with the reason. */
+export function DeadLetters({ id, index }: { id: string; index: string }) {
+  const format = useFormat();
+  const letters = useQuery({ queryKey: ['dead-letters', id, index], queryFn: ({ signal }) => listDeadLetters(id, index, signal), refetchInterval: REFRESH_MS });
+  return (
+    <Paper withBorder p="md" bg="var(--firn-surface)">
+      <Title order={2} size="h5" mb="xs">
+        Dead letters
+      </Title>
+      <Answer query={letters} what="Dead letters">
+        {({ total, letters }) =>
+          total === 0 ? (
+            <Text size="sm" c="dimmed">
+              All records could be parsed and indexed.
+            </Text>
+          ) : (
+            <>
+              <Text size="sm" mb="xs">
+                {format.number(total)} in{' '}
+                <Anchor component={Link} to={`/discover?i=${encodeURIComponent(index)}`} size="sm">
+                  {index}
+                </Anchor>
+                {total > letters.length && `, the newest ${format.number(letters.length)} here`}
+              </Text>
+              <Table.ScrollContainer minWidth={760}>
+                <Table aria-label="Dead letters">
+                  <Table.Thead>
+                    <Table.Tr>
+                      <Table.Th w={220}>Time</Table.Th>
+                      <Table.Th w={80}>Step</Table.Th>
+                      <Table.Th>Reason</Table.Th>
+                      <Table.Th>Record</Table.Th>
+                    </Table.Tr>
+                  </Table.Thead>
+                  <Table.Tbody>
+                    {letters.map(({ _id, _source: letter }) => (
+                      <Table.Tr key={_id}>
+                        <Table.Td>{format.time(Date.parse(letter['@timestamp']))}</Table.Td>
+                        <Table.Td>{letter.firn?.dead_letter?.step}</Table.Td>
+                        <Table.Td>{letter.error?.message}</Table.Td>
+                        <Table.Td ff="monospace" style={{ wordBreak: 'break-all' }}>
+                          {letter.event?.original?.slice(0, RECORD_SHOWN)}
+                        </Table.Td>
+                      </Table.Tr>
+                    ))}
+                  </Table.Tbody>
+                </Table>
+              </Table.ScrollContainer>
+            </>
+          )
+        }
+      </Answer>
+    </Paper>
+  );
+}
+
+/** Characters of a record. */
+const RECORD_SHOWN = 500;
