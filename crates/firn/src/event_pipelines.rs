@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use firn_engine::{Engine, RequestContext, Result};
 use firn_kafka::KafkaSource;
 use firn_pipeline::definition::{Definition, SourceDefinition};
-use firn_pipeline::runner::Runner;
+use firn_pipeline::runner::{EngineDestination, Runner};
 use firn_pipeline::sources::{self, Source};
 use tokio::task::JoinHandle;
 
@@ -17,10 +17,12 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Creates the runner; its pipelines run once [`follow`] runs.
 pub(crate) fn runner(engine: &Arc<dyn Engine>) -> Arc<Runner> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    Runner::new(Arc::clone(engine), Arc::new(open_source), Arc::new(now_ns), threads)
+    let destination = EngineDestination::new(Arc::clone(engine));
+    Runner::new(destination, Arc::new(open_source), Arc::new(now_ns), threads)
 }
 
-fn open_source(definition: &Definition) -> Result<Box<dyn Source>> {
+/// Makes the source of a definition, Kafka's included.
+pub(crate) fn open_source(definition: &Definition) -> Result<Box<dyn Source>> {
     match &definition.source {
         SourceDefinition::Kafka(kafka) => KafkaSource::of_definition(kafka),
         other => sources::open(other),
@@ -73,7 +75,8 @@ pub(crate) fn follow(runner: Arc<Runner>, engine: Arc<dyn Engine>) -> JoinHandle
     })
 }
 
-fn now_ns() -> i64 {
+/// The wall clock, nanoseconds since the epoch.
+pub(crate) fn now_ns() -> i64 {
     let elapsed = SystemTime::now().duration_since(UNIX_EPOCH);
     elapsed.map_or(0, |elapsed| elapsed.as_nanos() as i64)
 }

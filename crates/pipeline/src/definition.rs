@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use firn_model::names::validate_index_name;
 use firn_model::tenant::TenantId;
@@ -10,7 +11,7 @@ use firn_model::{Error, Result};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::mapping::builtin_names;
+use crate::mapping::{Pack, builtin, builtin_names, run_examples};
 
 /// Definition of a pipeline. Unknown members are refused.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -24,9 +25,9 @@ pub struct Definition {
     pub enabled: bool,
     /// Where events come from.
     pub source: SourceDefinition,
-    /// Name of the pack that maps the records; `None`: each record is a JSON object, which is stored as it is.
+    /// Pack that maps the records; `None`: each record is a JSON object, which is stored as it is.
     #[serde(default)]
-    pub pack: Option<String>,
+    pub pack: Option<PackDefinition>,
     /// Files of enrichment tables, by the names that the pack uses.
     #[serde(default)]
     pub tables: BTreeMap<String, PathBuf>,
@@ -41,6 +42,16 @@ pub struct Definition {
     /// Data stream of the records that cannot be parsed or indexed.
     #[serde(default = "dead_letters")]
     pub dead_letter_index: String,
+}
+
+/// Pack of a definition.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum PackDefinition {
+    /// Name of a built-in pack, or path of a pack file (`*.yml`).
+    Named(String),
+    /// The pack itself.
+    Inline(Map<String, Value>),
 }
 
 /// Source of a definition.
@@ -136,11 +147,8 @@ impl Definition {
                 refuse(format!("[{member}] must name one index or data stream: {reason}"))
             })?;
         }
-        if let Some(pack) = &definition.pack
-            && !builtin_names().any(|name| name == pack)
-        {
-            let known = builtin_names().collect::<Vec<_>>().join(", ");
-            return Err(refuse(format!("there is no pack [{pack}]; there are [{known}]")));
+        if let Some(pack) = &definition.pack {
+            pack.check().map_err(refuse)?;
         }
         definition.source.check().map_err(refuse)?;
         definition
@@ -155,10 +163,71 @@ impl Definition {
     }
 }
 
+impl PackDefinition {
+    /// Returns why the pack cannot be used. A file is not read.
+    fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Named(name) if Self::is_file(name) || builtin_names().any(|known| known == name) => Ok(()),
+            Self::Named(name) => {
+                let known = builtin_names().collect::<Vec<_>>().join(", ");
+                Err(format!(
+                    "there is no pack [{name}]; there are [{known}], and files whose names end in .yml"
+                ))
+            }
+            Self::Inline(_) => self.load().map(drop).map_err(|error| error.reason().to_owned()),
+        }
+    }
+
+    fn is_file(name: &str) -> bool {
+        name.ends_with(".yml") || name.ends_with(".yaml")
+    }
+
+    /// Compiles the pack. Reads its file, if it is in one.
+    ///
+    /// # Errors
+    /// [`firn_model::ErrorKind::IllegalArgument`]: the pack or the file cannot be used, or an example of the pack fails.
+    pub fn load(&self) -> Result<Arc<Pack>> {
+        let pack = match self {
+            Self::Named(path) if Self::is_file(path) => {
+                let refuse = |reason: String| Error::illegal_argument(format!("the pack [{path}]: {reason}"));
+                let yaml = std::fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
+                Pack::parse(&yaml).map_err(|error| refuse(error.to_string()))?
+            }
+            Self::Named(name) => match builtin(name) {
+                Some(pack) => {
+                    let pack = pack.map_err(|error| Error::illegal_argument(error.to_string()))?;
+                    return Ok(Arc::new(pack));
+                }
+                None => return Err(Error::illegal_argument(format!("there is no pack [{name}]"))),
+            },
+            Self::Inline(body) => {
+                let refuse = |reason: String| Error::illegal_argument(format!("[pack]: {reason}"));
+                // JSON is YAML.
+                Pack::parse(&Value::Object(body.clone()).to_string()).map_err(|error| refuse(error.to_string()))?
+            }
+        };
+        let pack = Arc::new(pack);
+        let (_, failures) = run_examples(&pack);
+        if let Some(failure) = failures.first() {
+            let (name, difference) = (&failure.name, failure.difference.join("\n"));
+            return Err(Error::illegal_argument(format!(
+                "the example [{name}] of the pack [{}] fails: {difference}",
+                pack.name()
+            )));
+        }
+        Ok(pack)
+    }
+}
+
 impl SourceDefinition {
     /// Whether requests hand the events over.
     pub fn is_pushed(&self) -> bool {
         matches!(self, Self::Http {} | Self::SplunkHec {} | Self::Otlp {})
+    }
+
+    /// Whether it reads Kafka.
+    pub fn is_kafka(&self) -> bool {
+        matches!(self, Self::Kafka(_))
     }
 
     /// Returns why the source cannot run.

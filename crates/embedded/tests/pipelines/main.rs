@@ -15,7 +15,7 @@ use bytes::Bytes;
 use firn_engine::{Engine, ErrorKind, Result};
 use firn_model::metadata::Command;
 use firn_pipeline::definition::Definition;
-use firn_pipeline::runner::{OpenSource, PipelineStatus, Runner, simulate};
+use firn_pipeline::runner::{EngineDestination, OpenSource, PipelineStatus, Runner, simulate};
 use firn_pipeline::sources::{BATCH_EVENTS_MAX, Batch, Source, SourceEvent, SourceOutput};
 use node::{Node, START_MS};
 use serde_json::{Map, Value, json};
@@ -89,7 +89,12 @@ fn open_source(source: Numbers) -> OpenSource {
 
 fn runner(node: &Node, open_source: OpenSource) -> Arc<Runner> {
     let engine = Arc::clone(&node.engine) as Arc<dyn Engine>;
-    Runner::new(engine, open_source, Arc::new(|| START_MS * 1_000_000), 2)
+    Runner::new(
+        EngineDestination::new(engine),
+        open_source,
+        Arc::new(|| START_MS * 1_000_000),
+        2,
+    )
 }
 
 fn bodies(body: &Value) -> BTreeMap<String, Arc<Map<String, Value>>> {

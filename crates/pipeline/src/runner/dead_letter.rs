@@ -2,15 +2,14 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use firn_model::metadata::Command;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::json_members::add_members;
 use crate::mapping::dates::push_iso;
 use crate::sources::SourceEvent;
 
 /// Template of dead letters.
-const TEMPLATE: &str = "firn-dead-letters";
+pub(super) const TEMPLATE: &str = "firn-dead-letters";
 /// Start of the names that the template matches.
 pub(super) const PREFIX: &str = "dead-letters";
 /// Longest reason in a dead letter, bytes; reasons may quote the record.
@@ -54,14 +53,14 @@ fn shortened(reason: &str) -> &str {
     &reason[..reason.floor_char_boundary(REASON_BYTES_MAX)]
 }
 
-/// Returns the command that creates the template of dead letters unless it exists.
-pub(super) fn template() -> Command {
+/// Returns the template of dead letters.
+pub(super) fn template() -> Value {
     let keyword = || json!({"type": "keyword", "ignore_above": 1024});
     let place = json!({
         "pipeline": keyword(), "step": keyword(), "index": keyword(), "partition": keyword(), "offset": {"type": "long"},
         "base64": {"type": "keyword", "index": false, "doc_values": false},
     });
-    let body = json!({
+    json!({
         "index_patterns": [PREFIX, format!("{PREFIX}-*")],
         "data_stream": {},
         "template": {
@@ -77,10 +76,5 @@ pub(super) fn template() -> Command {
             },
         },
         "_meta": {"managed": true, "description": "records that event pipelines could not parse or index"},
-    });
-    Command::PutIndexTemplate {
-        name: TEMPLATE.to_owned(),
-        body,
-        create: true,
-    }
+    })
 }

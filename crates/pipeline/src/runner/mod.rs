@@ -6,8 +6,10 @@
 
 mod counters;
 mod dead_letter;
+mod destination;
 mod json_members;
 mod pushed_source;
+mod replay;
 mod status;
 mod steps;
 mod worker;
@@ -20,7 +22,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use firn_engine::{Engine, Knowledge, RequestContext, Scope};
+use firn_engine::Scope;
+use firn_engine::origin::SourcePosition;
 use firn_model::{Error, ErrorKind, Result};
 use firn_scheduler::Pool;
 use parking_lot::Mutex;
@@ -38,7 +41,10 @@ use crate::sources::{
     SourceOutput, channel,
 };
 
+pub use destination::{Destination, EngineDestination};
+pub use replay::{DeadLetter, ReplayOutcome};
 pub use status::{EventCounts, PipelineStatus, SimulatedRecord};
+pub use write::partition_of_events;
 
 /// Maximum bytes of events of one pipeline that wait or are being processed.
 const BYTES_MAX: usize = 32 << 20;
@@ -76,7 +82,7 @@ impl From<Bytes> for PushedEvent {
 
 /// Pipelines of a node.
 pub struct Runner {
-    engine: Arc<dyn Engine>,
+    destination: Arc<dyn Destination>,
     open_source: OpenSource,
     clock: Clock,
     pool: Arc<Pool>,
@@ -106,41 +112,36 @@ struct Running {
     source_counters: Arc<SourceCounters>,
     /// Present if events are handed over by [`Runner::submit`].
     pushed: Option<SourceOutput>,
+    writer: Arc<Writer>,
     stop: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
 }
 
-/// Positions of a pipeline's source in the engine.
-struct EnginePositions {
-    engine: Arc<dyn Engine>,
+/// Positions of a pipeline's source in the destination.
+struct SourcePositions {
+    destination: Arc<dyn Destination>,
     source: String,
 }
 
 #[async_trait]
-impl Positions for EnginePositions {
+impl Positions for SourcePositions {
     async fn resume_offset(&self, partition: &str) -> Result<Option<u64>> {
-        let positions = positions(&*self.engine, &self.source).await?;
-        let found = positions.into_iter().find(|position| position.partition == partition);
-        Ok(found.map(|position| position.resume_offset))
+        self.destination.resume_offset(&self.source, partition).await
     }
 }
 
-async fn positions(engine: &dyn Engine, source: &str) -> Result<Vec<firn_engine::origin::SourcePosition>> {
-    match engine.source_positions(&RequestContext::new(), source).await? {
-        Knowledge::Known(mut positions) => {
-            // Positions of dead letters, which are counted in the partition of their events.
-            positions.retain(|position| !position.partition.contains(write::REJECTED));
-            Ok(positions)
-        }
-        Knowledge::Unknown(capability) => Err(capability.missing()),
-    }
+async fn positions(destination: &dyn Destination, source: &str) -> Result<Vec<SourcePosition>> {
+    let mut positions = destination.source_positions(source).await?;
+    // Positions of dead letters, which are counted in the partition of their events.
+    positions.retain(|position| !position.partition.contains(write::REJECTED));
+    Ok(positions)
 }
 
 impl Runner {
     /// Creates a runner without pipelines, whose steps run on `threads` threads.
-    pub fn new(engine: Arc<dyn Engine>, open_source: OpenSource, clock: Clock, threads: usize) -> Arc<Self> {
+    pub fn new(destination: Arc<dyn Destination>, open_source: OpenSource, clock: Clock, threads: usize) -> Arc<Self> {
         Arc::new(Self {
-            engine,
+            destination,
             open_source,
             clock,
             pool: Arc::new(Pool::new("pipelines", threads, QUEUE_LIMIT)),
@@ -205,16 +206,10 @@ impl Runner {
             };
         if definition.dead_letter_index.starts_with(dead_letter::PREFIX) {
             let made = self
-                .engine
-                .execute(&RequestContext::new(), dead_letter::template())
+                .destination
+                .create_template(dead_letter::TEMPLATE, &dead_letter::template())
                 .await;
-            // An operator may have changed the template, which stays.
-            if let Err(error) = made
-                && !matches!(
-                    error.kind(),
-                    ErrorKind::IllegalArgument | ErrorKind::ResourceAlreadyExists
-                )
-            {
+            if let Err(error) = made {
                 tracing::warn!(pipeline = id, %error, "cannot create the template of dead letters");
             }
         }
@@ -229,8 +224,8 @@ impl Runner {
     fn run(&self, id: &str, definition: Definition, scope: Scope, steps: Arc<Steps>) -> Running {
         let (stop, stopped) = watch::channel(false);
         let source_counters = Arc::new(SourceCounters::default());
-        let positions = Arc::new(EnginePositions {
-            engine: Arc::clone(&self.engine),
+        let positions = Arc::new(SourcePositions {
+            destination: Arc::clone(&self.destination),
             source: id.to_owned(),
         });
         let counters = Arc::new(Counters::default());
@@ -242,7 +237,7 @@ impl Runner {
             stopped.clone(),
         );
         let writer = Arc::new(Writer {
-            engine: Arc::clone(&self.engine),
+            destination: Arc::clone(&self.destination),
             scope: Arc::new(scope),
             steps,
             counters: Arc::clone(&counters),
@@ -256,12 +251,13 @@ impl Runner {
         let tasks = vec![
             worker::run_source(definition, open_source, Arc::clone(&writer), output),
             tokio::spawn(worker::process(Arc::clone(&writer), Arc::clone(&self.pool), batches)),
-            tokio::spawn(refresh_tables(writer, Arc::clone(&self.clock), stopped)),
+            tokio::spawn(refresh_tables(Arc::clone(&writer), Arc::clone(&self.clock), stopped)),
         ];
         Running {
             counters,
             source_counters,
             pushed,
+            writer,
             stop,
             tasks,
         }
@@ -270,6 +266,16 @@ impl Runner {
     /// Returns the ids of the pipelines, sorted.
     pub fn ids(&self) -> Vec<String> {
         self.pipelines.lock().keys().cloned().collect()
+    }
+
+    /// Returns the pipelines that cannot run, with the reasons.
+    pub fn refused(&self) -> Vec<(String, String)> {
+        let pipelines = self.pipelines.lock();
+        let reason = |(id, entry): (&String, &Entry)| match &entry.state {
+            EntryState::Refused(reason) => Some((id.clone(), reason.clone())),
+            EntryState::Running(_) | EntryState::Disabled => None,
+        };
+        pipelines.iter().filter_map(reason).collect()
     }
 
     /// Returns the counts of events of all running pipelines by id, since the start of the node.
@@ -309,7 +315,7 @@ impl Runner {
                 }
             }
         };
-        match positions(&*self.engine, id).await {
+        match positions(&*self.destination, id).await {
             Ok(partitions) => status.partitions = partitions,
             Err(error) => drop(status.error.get_or_insert_with(|| error.to_string())),
         }
@@ -373,25 +379,31 @@ impl Runner {
         Ok(sum)
     }
 
+    /// Replays dead letters of a pipeline: each record goes through its steps again, and a letter whose event is stored then is
+    /// removed. Returns one outcome for each letter, in the same order.
+    ///
+    /// # Errors
+    /// [`firn_model::ErrorKind::ResourceNotFound`]: no such pipeline. [`firn_model::ErrorKind::Unavailable`]: it does not run.
+    /// Other errors are those of the writes; what was replayed before stays so.
+    pub async fn replay(&self, id: &str, letters: &[DeadLetter]) -> Result<Vec<ReplayOutcome>> {
+        let writer = match &entry(id, &self.pipelines.lock())?.state {
+            EntryState::Running(running) => Arc::clone(&running.writer),
+            EntryState::Disabled => return Err(disabled(id)),
+            EntryState::Refused(reason) => return Err(Error::new(ErrorKind::Unavailable, reason.clone())),
+        };
+        writer.replay(letters).await
+    }
+
     fn output(&self, id: &str) -> Result<SourceOutput> {
         let pipelines = self.pipelines.lock();
-        let Some(entry) = pipelines.get(id) else {
-            return Err(Error::new(
-                ErrorKind::ResourceNotFound,
-                format!("pipeline [{id}] is missing"),
-            ));
-        };
-        match &entry.state {
+        match &entry(id, &pipelines)?.state {
             EntryState::Running(Running {
                 pushed: Some(output), ..
             }) => Ok(output.clone()),
             EntryState::Running(_) => Err(Error::illegal_argument(format!(
                 "pipeline [{id}] takes no events by HTTP: its source is another one"
             ))),
-            EntryState::Disabled => Err(Error::new(
-                ErrorKind::Unavailable,
-                format!("pipeline [{id}] is disabled"),
-            )),
+            EntryState::Disabled => Err(disabled(id)),
             EntryState::Refused(reason) => Err(Error::new(ErrorKind::Unavailable, reason.clone())),
         }
     }
@@ -402,6 +414,15 @@ impl Runner {
         let all = std::mem::take(&mut *self.pipelines.lock());
         stop_all(all.into_values().collect()).await;
     }
+}
+
+fn entry<'a>(id: &str, pipelines: &'a BTreeMap<String, Entry>) -> Result<&'a Entry> {
+    let missing = || Error::new(ErrorKind::ResourceNotFound, format!("pipeline [{id}] is missing"));
+    pipelines.get(id).ok_or_else(missing)
+}
+
+fn disabled(id: &str) -> Error {
+    Error::new(ErrorKind::Unavailable, format!("pipeline [{id}] is disabled"))
 }
 
 fn refusal(id: &str, refused: &SendRefused) -> Error {

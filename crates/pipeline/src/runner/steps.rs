@@ -12,7 +12,7 @@ use super::dead_letter;
 use super::json_members::add_members;
 use crate::definition::Definition;
 use crate::mapping::dates::push_iso;
-use crate::mapping::{MapOptions, Mapper, Pack, builtin};
+use crate::mapping::{MapOptions, Mapper, Pack};
 use crate::sources::SourceEvent;
 use crate::tables::{TableHandle, TableSource, Tables};
 
@@ -53,8 +53,8 @@ impl Steps {
     pub(super) fn new(id: &str, definition: &Definition, now_ms: i64) -> Result<Self> {
         let mapping = match &definition.pack {
             None => None,
-            Some(name) => Some(Mapping {
-                pack: Arc::new(pack(name)?),
+            Some(pack) => Some(Mapping {
+                pack: pack.load()?,
                 tables: tables(definition, now_ms)?,
                 options: MapOptions {
                     original: definition.keep_original,
@@ -119,12 +119,6 @@ impl Mapping {
         let idle = self.idle.lock().pop();
         idle.unwrap_or_else(|| Mapper::new(Arc::clone(&self.pack), &self.tables, self.options))
     }
-}
-
-fn pack(name: &str) -> Result<Pack> {
-    // The definition was checked.
-    let pack = builtin(name).ok_or_else(|| Error::internal(format!("there is no pack [{name}]")))?;
-    pack.map_err(|error| Error::illegal_argument(error.to_string()))
 }
 
 fn tables(definition: &Definition, now_ms: i64) -> Result<Tables> {

@@ -30,7 +30,12 @@ pub(super) async fn process(writer: Arc<Writer>, pool: Arc<Pool>, mut batches: m
     let at_once = Arc::new(Semaphore::new(BATCHES_AT_ONCE));
     // For each partition, the end of its last batch.
     let mut ends: HashMap<Arc<str>, watch::Receiver<Option<End>>> = HashMap::new();
-    while let Some(Received { batch, permit }) = batches.recv().await {
+    while let Some(received) = batches.recv().await {
+        let Received {
+            batch,
+            follows_position,
+            permit,
+        } = received;
         let Ok(running) = Arc::clone(&at_once).acquire_owned().await else {
             return;
         };
@@ -49,7 +54,7 @@ pub(super) async fn process(writer: Arc<Writer>, pool: Arc<Pool>, mut batches: m
         tokio::spawn(async move {
             // The steps of a batch run while the batch before is written.
             let mapped = map(&writer, &pool, &batch).await;
-            let missing_from = missing_before(&batch, before).await;
+            let missing_from = missing_before(&batch, before).await.filter(|_| !follows_position);
             let outcome = match (mapped, missing_from) {
                 (Err(error), _) => Err(error),
                 (Ok(documents), None) => store(&writer, &batch, documents).await,

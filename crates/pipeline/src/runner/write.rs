@@ -5,14 +5,15 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use firn_engine::Scope;
 use firn_engine::document::{BulkItem, BulkRequest, BulkResponse, Expectation, Operation, Refresh};
 use firn_engine::origin::Origin;
-use firn_engine::{Engine, RequestContext, Scope};
 use firn_model::{Error, ErrorKind, Result};
 use tokio::sync::watch;
 
 use super::counters::Counters;
 use super::dead_letter;
+use super::destination::Destination;
 use super::steps::{Document, Steps};
 use crate::sources::{Batch, BatchOutcome};
 
@@ -24,9 +25,14 @@ const LETTERS_AGAIN_AFTER_MAX: Duration = Duration::from_secs(60);
 /// Added to the partition for the dead letters of events that their index rejected.
 pub(super) const REJECTED: &str = "#rejected";
 
+/// Returns the partition of the events whose dead letters a partition holds; another one is returned as it is.
+pub fn partition_of_events(partition: &str) -> &str {
+    partition.split_once(REJECTED).map_or(partition, |(events, _)| events)
+}
+
 /// What the writes of a pipeline need.
 pub(super) struct Writer {
-    pub(super) engine: Arc<dyn Engine>,
+    pub(super) destination: Arc<dyn Destination>,
     pub(super) scope: Arc<Scope>,
     pub(super) steps: Arc<Steps>,
     pub(super) counters: Arc<Counters>,
@@ -64,6 +70,11 @@ impl Writer {
             false => self.letter(batch, *place, reason),
         });
         self.write_letters(batch, letters.collect()).await?;
+        if let Some(partition) = &batch.partition {
+            self.destination
+                .settle(&self.steps.id, partition, batch.last_offset)
+                .await;
+        }
         let dead_lettered = parse_failures + as_events;
         Ok(BatchOutcome {
             read,
@@ -149,10 +160,8 @@ impl Writer {
                 timeout: None,
                 origin: origin.clone(),
             };
-            let mut ctx = RequestContext::new();
-            ctx.scope = Arc::clone(&self.scope);
             let started = Instant::now();
-            let response = self.engine.bulk(&ctx, request).await;
+            let response = self.destination.bulk(&self.scope, request).await;
             self.counters
                 .write_nanos
                 .fetch_add(started.elapsed().as_nanos() as u64, Ordering::Relaxed);
@@ -175,7 +184,9 @@ impl Writer {
                 return Ok(rejected);
             };
             *self.counters.write_error.lock() = Some(failure.to_string());
-            if !batch.retries {
+            // Another worker writes the partition: only its source can know whether it still has the partition.
+            let is_taken_over = origin.is_some() && failure.kind() == ErrorKind::Conflict;
+            if !batch.retries || is_taken_over {
                 return Err(failure);
             }
             self.pause(pause, failure).await?;

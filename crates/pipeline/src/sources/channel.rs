@@ -1,6 +1,6 @@
 //! Channel from a source to its pipeline, bounded in events and bytes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -55,6 +55,8 @@ pub struct SourceOutput {
     bytes_max: usize,
     stopped: watch::Receiver<bool>,
     positions: Arc<dyn Positions>,
+    /// Partitions whose next batch is the first one since their position was looked up.
+    looked_up: Arc<Mutex<HashSet<String>>>,
     counters: Arc<SourceCounters>,
     clock: Clock,
 }
@@ -64,6 +66,9 @@ pub struct SourceOutput {
 pub struct Received {
     /// The batch.
     pub batch: Batch,
+    /// The position of the partition was looked up since its last batch: everything before this batch is stored, also if the last
+    /// batch was not.
+    pub follows_position: bool,
     /// Held until the batch has its outcome.
     pub permit: OwnedSemaphorePermit,
 }
@@ -84,6 +89,7 @@ pub fn channel(
         bytes_max,
         stopped,
         positions,
+        looked_up: Arc::default(),
         counters,
         clock,
     };
@@ -96,7 +102,7 @@ impl SourceOutput {
     pub async fn send(&self, batch: Batch) -> Result<()> {
         let acquired = Arc::clone(&self.bytes).acquire_many_owned(self.weight(&batch)).await;
         let permit = acquired.map_err(|_| stopped_error())?;
-        let sent = self.sender.send(Received { batch, permit }).await;
+        let sent = self.sender.send(self.received(batch, permit)).await;
         sent.map_err(|_| stopped_error())
     }
 
@@ -109,16 +115,38 @@ impl SourceOutput {
             return Err(SendRefused::Full(batch));
         };
         self.sender
-            .try_send(Received { batch, permit })
+            .try_send(self.received(batch, permit))
             .map_err(|refused| match refused {
-                mpsc::error::TrySendError::Full(received) => SendRefused::Full(received.batch),
+                mpsc::error::TrySendError::Full(received) => {
+                    if let Some(partition) = received
+                        .batch
+                        .partition
+                        .as_deref()
+                        .filter(|_| received.follows_position)
+                    {
+                        self.looked_up.lock().insert(partition.to_owned());
+                    }
+                    SendRefused::Full(received.batch)
+                }
                 mpsc::error::TrySendError::Closed(_) => SendRefused::Stopped,
             })
     }
 
     /// Returns the offset from which a partition must be read again; `None`: nothing of it was ever stored.
     pub async fn resume_offset(&self, partition: &str) -> Result<Option<u64>> {
-        self.positions.resume_offset(partition).await
+        let offset = self.positions.resume_offset(partition).await?;
+        self.looked_up.lock().insert(partition.to_owned());
+        Ok(offset)
+    }
+
+    fn received(&self, batch: Batch, permit: OwnedSemaphorePermit) -> Received {
+        let partition = batch.partition.as_deref();
+        let follows_position = partition.is_some_and(|partition| self.looked_up.lock().remove(partition));
+        Received {
+            batch,
+            follows_position,
+            permit,
+        }
     }
 
     /// Resolves when the source must stop.

@@ -1,0 +1,94 @@
+//! Destination of a runner: where its events are stored, with the record of what of each source is stored there.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use firn_engine::document::{BulkRequest, BulkResponse};
+use firn_engine::origin::SourcePosition;
+use firn_engine::{Engine, Knowledge, RequestContext, Scope};
+use firn_model::metadata::Command;
+use firn_model::{ErrorKind, Result};
+use serde_json::Value;
+
+/// Where a runner stores events. Every method may be called concurrently.
+#[async_trait]
+pub trait Destination: Send + Sync {
+    /// Stores items; with an origin exactly once, see [`BulkRequest::origin`].
+    ///
+    /// # Errors
+    /// [`ErrorKind::Conflict`] with an origin: another worker has taken the partition over, or its record is not the one
+    /// that this worker knows. The batch must be given up, and the partition read again from its
+    /// [`Destination::resume_offset`]. Other errors may pass.
+    async fn bulk(&self, scope: &Arc<Scope>, request: BulkRequest) -> Result<BulkResponse>;
+
+    /// Returns the offset from which a partition of a source must be read again; `None`: nothing of it was ever stored. From now
+    /// on this worker writes the partition: others that still do get [`ErrorKind::Conflict`].
+    async fn resume_offset(&self, source: &str, partition: &str) -> Result<Option<u64>>;
+
+    /// Says that the bulk through `last_offset`, the last one of its partition, has its dead letters stored, too: the partition
+    /// need not be read from its start again.
+    async fn settle(&self, source: &str, partition: &str, last_offset: u64);
+
+    /// Returns the positions of the partitions of a source, sorted by partition.
+    async fn source_positions(&self, source: &str) -> Result<Vec<SourcePosition>>;
+
+    /// Creates an index template unless there is one of that name, which stays as it is.
+    async fn create_template(&self, name: &str, body: &Value) -> Result<()>;
+}
+
+/// The engine of this program. It serves one runner, so a partition never has two writers.
+pub struct EngineDestination {
+    engine: Arc<dyn Engine>,
+}
+
+impl EngineDestination {
+    /// Creates the destination.
+    pub fn new(engine: Arc<dyn Engine>) -> Arc<Self> {
+        Arc::new(Self { engine })
+    }
+}
+
+#[async_trait]
+impl Destination for EngineDestination {
+    async fn bulk(&self, scope: &Arc<Scope>, request: BulkRequest) -> Result<BulkResponse> {
+        let mut ctx = RequestContext::new();
+        ctx.scope = Arc::clone(scope);
+        self.engine.bulk(&ctx, request).await
+    }
+
+    async fn resume_offset(&self, source: &str, partition: &str) -> Result<Option<u64>> {
+        let positions = self.source_positions(source).await?;
+        let found = positions.into_iter().find(|position| position.partition == partition);
+        Ok(found.map(|position| position.resume_offset))
+    }
+
+    /// The engine reads from the start of the last bulk in any case.
+    async fn settle(&self, _: &str, _: &str, _: u64) {}
+
+    async fn source_positions(&self, source: &str) -> Result<Vec<SourcePosition>> {
+        match self.engine.source_positions(&RequestContext::new(), source).await? {
+            Knowledge::Known(positions) => Ok(positions),
+            Knowledge::Unknown(capability) => Err(capability.missing()),
+        }
+    }
+
+    async fn create_template(&self, name: &str, body: &Value) -> Result<()> {
+        let command = Command::PutIndexTemplate {
+            name: name.to_owned(),
+            body: body.clone(),
+            create: true,
+        };
+        match self.engine.execute(&RequestContext::new(), command).await {
+            Ok(_) => Ok(()),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::IllegalArgument | ErrorKind::ResourceAlreadyExists
+                ) =>
+            {
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
