@@ -26,6 +26,7 @@ mod wire;
 
 pub use edge::dispatch::{Api, router};
 pub use edge::server::serve;
+pub use edge::worker::{WorkerMetrics, serve_worker};
 pub use endpoints::bulk;
 pub use endpoints::nodes::is_node_role;
 pub use endpoints::tenants::set_cache_quotas;

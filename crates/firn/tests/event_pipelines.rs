@@ -303,3 +303,141 @@ fn events_come_by_http_and_bad_requests_are_refused() {
     wait_until_running(node.client(), "web");
     node.stop().unwrap();
 }
+
+#[test]
+fn dead_letters_are_replayed_once_their_index_takes_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = start(folder.path());
+    let client = node.client();
+    let mapping = json!({"mappings": {"dynamic": "strict", "properties": {"@timestamp": {"type": "date"}, "n": {"type": "long"}}}});
+    client.ok("PUT", "/numbers", &mapping);
+    let definition = json!({"source": {"type": "http"}, "index": "numbers"});
+    client.ok("PUT", "/_firn/pipelines/numbers", &definition);
+    client.ok("PUT", "/_firn/pipelines/others", &definition);
+    wait_until_running(client, "numbers");
+    wait_until_running(client, "others");
+    // The index refuses `size`, and the last two lines are no JSON.
+    let lines: String = (0..700).map(|n| format!("{{\"n\":{n},\"size\":1}}\n")).collect();
+    let lines = [lines.as_bytes(), b"no JSON\n\xff\xfe\n"].concat();
+    let answer = client.bulk("/_firn/pipelines/numbers/_events", &lines).unwrap();
+    assert_eq!(answer.json()["dead_lettered"], 702, "{}", answer.text());
+    client
+        .bulk("/_firn/pipelines/others/_events", b"of another pipeline\n")
+        .unwrap();
+    let replay = |path: &str, body: &Value| {
+        client
+            .json("POST", &format!("/_firn/pipelines/numbers/{path}"), body)
+            .unwrap()
+    };
+    let outcome = |path: &str, body: &Value| {
+        let answer = replay(path, body);
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let answer = answer.json();
+        ["total", "replayed", "failed", "not_tried"].map(|name| answer[name].as_u64().unwrap())
+    };
+    // Nothing has changed: all letters stay.
+    assert_eq!(outcome("_replay", &json!({})), [702, 0, 702, 0]);
+    assert_eq!(count(client, "dead-letters"), 703);
+    client.ok(
+        "PUT",
+        "/numbers/_mapping",
+        &json!({"properties": {"size": {"type": "long"}}}),
+    );
+    let rejected = json!({"query": {"term": {"firn.dead_letter.step": "index"}}});
+    assert_eq!(outcome("_replay?max_docs=100", &rejected), [700, 100, 0, 600]);
+    let only_text = json!({"query": {"term": {"firn.dead_letter.step": "parse"}}});
+    assert_eq!(outcome("_replay", &only_text), [2, 0, 2, 0]);
+    assert_eq!(outcome("_replay", &json!({})), [602, 600, 2, 0]);
+    assert_eq!((count(client, "numbers"), count(client, "dead-letters")), (700, 3));
+    let failures = replay("_replay", &json!({})).json()["failures"].clone();
+    assert!(
+        failures[0]["reason"].as_str().unwrap().contains("not a JSON object"),
+        "{failures}"
+    );
+    // Each event is the one that was sent, once.
+    let sums = json!({"size": 0, "aggs": {"n": {"sum": {"field": "n"}}, "different": {"cardinality": {"field": "n", "precision_threshold": 3000}}}});
+    let sums = client.ok("POST", "/numbers/_search", &sums)["aggregations"].clone();
+    assert_eq!(
+        (&sums["n"]["value"], &sums["different"]["value"]),
+        (&json!(244_650.0), &json!(700))
+    );
+    for (path, body, status) in [
+        ("_replay?max_docs=0", json!({}), 400),
+        ("_replay", json!({"size": 1}), 400),
+        ("_replay", json!({"query": {"no_such_query": {}}}), 400),
+    ] {
+        assert_eq!(replay(path, &body).status, status, "{path} {body}");
+    }
+    assert_eq!(
+        client
+            .json("POST", "/_firn/pipelines/missing/_replay", &json!({}))
+            .unwrap()
+            .status,
+        404
+    );
+    node.stop().unwrap();
+}
+
+#[test]
+fn a_definition_brings_its_own_pack() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = start(folder.path());
+    let client = node.client();
+    let pack = |to: &str| {
+        json!({
+            "name": "doorbell", "version": 3, "prefix": "doorbell", "parser": "json",
+            "fields": {"visitor": to},
+            "examples": [{"name": "a guest", "input": "{\"visitor\":\"ann\"}", "expect": {
+                "@timestamp": "2026-11-24T08:00:00.000Z", "user": {"name": "ann"}, "related": {"user": ["ann"]}}}],
+        })
+    };
+    let put = |id: &str, pack: &Value| {
+        let body = json!({"source": {"type": "http"}, "pack": pack, "index": format!("index-{id}")});
+        client.json("PUT", &format!("/_firn/pipelines/{id}"), &body).unwrap()
+    };
+    let refused = put("doorbells", &pack("client.user.name"));
+    assert_eq!(refused.status, 400, "{}", refused.text());
+    assert!(
+        refused
+            .text()
+            .contains("the example [a guest] of the pack [doorbell] fails"),
+        "{}",
+        refused.text()
+    );
+    let refused = put("doorbells", &json!({"name": "doorbell", "parser": "no such parser"}));
+    assert_eq!(refused.status, 400, "{}", refused.text());
+    let accepted = put("doorbells", &pack("user.name"));
+    assert_eq!(accepted.status, 200, "{}", accepted.text());
+    // In a file, which need not exist before the pipeline runs.
+    let path = folder.path().join("doorbell.yml");
+    assert_eq!(put("files", &json!(path)).status, 200);
+    wait_for("the reason", || {
+        stats(client, "files")["error"].to_string().contains("doorbell.yml")
+    });
+    std::fs::write(&path, pack("user.name").to_string()).unwrap();
+    client.ok("DELETE", "/_firn/pipelines/files", &Value::Null);
+    wait_for("the end", || {
+        client.get("/_firn/pipelines/files/stats").unwrap().status == 404
+    });
+    assert_eq!(put("files", &json!(path)).status, 200);
+    for id in ["doorbells", "files"] {
+        wait_until_running(client, id);
+        let events = client
+            .bulk(
+                &format!("/_firn/pipelines/{id}/_events"),
+                b"{\"visitor\":\"bob\",\"floor\":2}\n",
+            )
+            .unwrap();
+        assert_eq!(events.json()["indexed"], 1, "{}", events.text());
+        client.ok("POST", "/_refresh", &Value::Null);
+        let found = client.get(&format!("/index-{id}/_search")).unwrap().json();
+        let event = &found["hits"]["hits"][0]["_source"];
+        assert_eq!(
+            (&event["user"]["name"], &event["doorbell"]["floor"]),
+            (&json!("bob"), &json!(2)),
+            "{event}"
+        );
+        assert_eq!(event["firn"]["mapping"], json!({"name": "doorbell", "version": 3}));
+    }
+    node.stop().unwrap();
+}

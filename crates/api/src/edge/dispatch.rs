@@ -38,6 +38,7 @@ use crate::state::edge::Edge;
 use crate::state::host::HostMeter;
 use crate::state::ingest::Ingest;
 use crate::state::metrics::Metrics;
+use crate::state::partition_claims::PartitionClaims;
 use crate::state::tasks::{TaskGuard, Tasks};
 use crate::wire::body;
 use crate::wire::body::{BodyBudget, BodyShare};
@@ -85,6 +86,7 @@ pub fn router(engine: Arc<dyn Engine>, config: ApiConfig) -> Api {
         accounts: Accounts::default(),
         async_searches: AsyncSearches::new(config.async_searches),
         ingest: Ingest::new(config.ingest_threads),
+        partition_claims: PartitionClaims::default(),
         by_queries: FairSemaphore::new(by_query::BACKGROUND_MAX),
         discovers: Discovers::new(&config.discover),
         config,

@@ -8,3 +8,4 @@ pub(crate) mod offload;
 pub(crate) mod recording;
 pub(crate) mod router;
 pub(crate) mod server;
+pub(crate) mod worker;

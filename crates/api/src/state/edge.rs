@@ -19,6 +19,7 @@ use crate::state::discover_store::Discovers;
 use crate::state::host::HostMeter;
 use crate::state::ingest::Ingest;
 use crate::state::metrics::Metrics;
+use crate::state::partition_claims::PartitionClaims;
 use crate::state::tasks::Tasks;
 use crate::wire::body::{BodyBudget, BodyShare};
 use crate::wire::error::ApiError;
@@ -44,6 +45,8 @@ pub(crate) struct Edge {
     pub(crate) async_searches: Arc<AsyncSearches>,
     /// Permits of deletes by query that run in the background.
     pub(crate) by_queries: Arc<FairSemaphore<Option<TenantId>>>,
+    /// Partitions that workers write.
+    pub(crate) partition_claims: PartitionClaims,
     /// Ingest pipelines.
     pub(crate) ingest: Ingest,
     /// Running and retained runs of `_firn/discover`.

@@ -15,6 +15,7 @@ pub(crate) mod host;
 pub(crate) mod ingest;
 pub(crate) mod metrics;
 pub(crate) mod partial_results;
+pub(crate) mod partition_claims;
 pub(crate) mod quotas;
 pub(crate) mod request_record;
 pub(crate) mod retained;

@@ -6,12 +6,14 @@
 mod definitions;
 mod events;
 pub(crate) mod otlp;
+pub(crate) mod positions;
+pub(crate) mod replay;
 pub(crate) mod splunk_hec;
 mod status;
 
 pub(crate) use definitions::{delete, get, put, simulate};
 pub(crate) use events::events;
-pub(crate) use status::{all_stats, stats};
+pub(crate) use status::{all_stats, print_all, stats};
 
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use firn_engine::origin::SourcePosition;
-use firn_pipeline::runner::PipelineStatus;
+use firn_pipeline::runner::{PipelineStatus, Runner};
 use serde_json::{Map, Value, json};
 
 use super::{missing, runner};
@@ -23,7 +23,11 @@ pub(crate) async fn stats(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
 
 /// `GET /_firn/pipelines/_stats`: of all pipelines by id.
 pub(crate) async fn all_stats(edge: Arc<Edge>, _: Call) -> Result<Reply, ApiError> {
-    let runner = runner(&edge)?;
+    Ok(Reply::ok(&print_all(runner(&edge)?).await))
+}
+
+/// Prints the state of all pipelines of a runner, by id.
+pub(crate) async fn print_all(runner: &Runner) -> Value {
     let mut by_id = Map::new();
     for id in runner.ids() {
         // One that was removed meanwhile is left out.
@@ -31,7 +35,7 @@ pub(crate) async fn all_stats(edge: Arc<Edge>, _: Call) -> Result<Reply, ApiErro
             by_id.insert(id, print(&status));
         }
     }
-    Ok(Reply::ok(&json!({ "pipelines": by_id })))
+    json!({ "pipelines": by_id })
 }
 
 fn print(status: &PipelineStatus) -> Value {
@@ -59,7 +63,7 @@ fn print(status: &PipelineStatus) -> Value {
     })
 }
 
-fn print_partition(at: &SourcePosition) -> Value {
+pub(super) fn print_partition(at: &SourcePosition) -> Value {
     json!({
         "partition": at.partition,
         "resume_offset": at.resume_offset,
