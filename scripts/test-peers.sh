@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# make test-peers: runs the scenarios of tests/rest/ against a real OpenSearch: at OPENSEARCH_URL or, if unset, one
-# that the script OPENSEARCH_ENGINE_SH starts and stops (`SCRIPT start -n 1 -p PORT -m HEAP`, `SCRIPT stop`, its state
-# under ENGINE_HOME).
+# make test-peers: runs the scenarios of tests/rest/, and a worker of event pipelines, against a real OpenSearch: at
+# OPENSEARCH_URL or, if unset, one that the script OPENSEARCH_ENGINE_SH starts and stops (`SCRIPT start -n 1 -p PORT
+# -m HEAP`, `SCRIPT stop`, its state under ENGINE_HOME).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if [ -z "${OPENSEARCH_URL:-}" ]; then
@@ -23,3 +23,4 @@ if [ -z "${OPENSEARCH_URL:-}" ]; then
   export OPENSEARCH_URL=http://127.0.0.1:$port
 fi
 cargo test -p firn --quiet --test rest opensearch -- --nocapture
+cargo test -p firn --quiet --test worker opensearch -- --nocapture

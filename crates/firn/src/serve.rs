@@ -199,7 +199,7 @@ async fn close(control: &Control, engine: &dyn Engine) -> anyhow::Result<()> {
 }
 
 /// Starts the threads that answer requests.
-fn http_threads() -> anyhow::Result<Runtime> {
+pub(crate) fn http_threads() -> anyhow::Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(std::thread::available_parallelism().map_or(1, usize::from))
         .thread_name("http")
@@ -279,7 +279,7 @@ fn start_lifecycle(
 
 /// Ready at the first signal to stop. The second Ctrl-C ends the process at once, which loses no acknowledged write:
 /// the next start replays it.
-fn on_signal(stopping: Stopping) -> anyhow::Result<impl Future<Output = ()>> {
+pub(crate) fn on_signal(stopping: Stopping) -> anyhow::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
     Ok(async move {

@@ -6,6 +6,10 @@ use std::time::{Duration, Instant};
 
 use firn_testkit::{Client, Kafka, Node, NodeOptions};
 use serde_json::{Value, json};
+use worker::Worker;
+
+#[path = "support/worker.rs"]
+mod worker;
 
 const SUM: &str = "/_firn/pipelines/records/stats";
 /// One time in so many records is no JSON, and one has a field that the index refuses.
@@ -29,9 +33,18 @@ fn is_dead(number: u64) -> bool {
 
 /// Returns the durable counts of all partitions: read, indexed, dead-lettered.
 fn totals(client: &Client) -> Option<[u64; 3]> {
-    let stats = client.get(SUM).ok()?.json();
+    totals_at(client, SUM)
+}
+
+fn totals_at(client: &Client, path: &str) -> Option<[u64; 3]> {
+    let stats = client.get(path).ok()?.json();
     let partitions = stats["partitions"].as_array()?;
-    let sum = |name: &str| partitions.iter().filter_map(|partition| partition[name].as_u64()).sum();
+    // Letters of rejected events are counted with their events.
+    let of_events = partitions
+        .iter()
+        .filter(|at| !at["partition"].as_str().unwrap().contains('#'));
+    let of_events: Vec<&Value> = of_events.collect();
+    let sum = |name: &str| of_events.iter().filter_map(|partition| partition[name].as_u64()).sum();
     Some([
         sum("indexed") + sum("filtered") + sum("dead_lettered"),
         sum("indexed"),
@@ -45,6 +58,115 @@ fn count(client: &Client, index: &str, query: &Value) -> u64 {
     client.ok("POST", &format!("/{index}/_count"), &body)["count"]
         .as_u64()
         .unwrap()
+}
+
+/// Checks that `records` records are stored once, and the account of them at `path`.
+#[track_caller]
+fn check_all(client: &Client, path: &str, records: u64) {
+    let dead = (0..records).filter(|number| is_dead(*number)).count() as u64;
+    let account = totals_at(client, path);
+    assert_eq!(
+        account,
+        Some([records, records - dead, dead]),
+        "the account of {records} records"
+    );
+    assert_eq!(count(client, "records", &json!({"match_all": {}})), records - dead);
+    // A record that its index rejects is counted before its letter is written.
+    let letters = || count(client, "dead-letters", &json!({"match_all": {}}));
+    let started = Instant::now();
+    while letters() < dead && started.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(letters(), dead);
+    let repeated = json!({"size": 0, "aggs": {"n": {"terms": {"field": "n", "min_doc_count": 2, "size": 10}}}});
+    let twice = client.ok("POST", "/records/_search", &repeated);
+    assert_eq!(twice["aggregations"]["n"]["buckets"], json!([]));
+}
+
+/// Three workers of one group write to one firn.
+#[test]
+fn three_workers_store_each_record_once_through_kills_and_rebalances() {
+    let seed = firn_testkit::seed("three_workers_store_each_record_once_through_kills_and_rebalances");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let folder = tempfile::tempdir().unwrap();
+    let mut kafka = Kafka::start(&folder.path().join("kafka")).unwrap();
+    kafka.create_topic("records", 6).unwrap();
+    let mut node = start(folder.path());
+    let (client, port) = (&node.client().clone(), node.port());
+    let mapping = json!({"mappings": {"dynamic": "strict", "properties": {"@timestamp": {"type": "date"}, "n": {"type": "long"}}}});
+    client.ok("PUT", "/records", &mapping);
+    let address = kafka.address();
+    let names = ["one", "two", "three"];
+    let run = |place: usize| {
+        // One of them is a static member.
+        let mut group = json!({"bootstrap.servers": address, "group.id": "firn", "session.timeout.ms": "6000"});
+        if place == 0 {
+            group["group.instance.id"] = "firn-1".into();
+        }
+        let settings = json!({
+            "destination": {"hosts": [client.base()]},
+            "pipelines": {"records": {"index": "records", "source": {"type": "kafka", "topics": ["records"], "settings": group}}},
+        });
+        Worker::start(folder.path(), names[place], &settings)
+    };
+    let mut workers: Vec<Option<Worker>> = (0..names.len()).map(|place| Some(run(place))).collect();
+    let mut producer = kafka.producer("records").unwrap();
+    let mut next = 0_u64;
+    let rounds = std::env::var("FIRN_KAFKA_ROUNDS").map_or(12, |rounds| rounds.parse().unwrap());
+    for round in 0..rounds {
+        for _ in 0..random.u64(2..8) {
+            let end = next + random.u64(1..1500);
+            producer.write(&(next..end).map(record).collect::<String>()).unwrap();
+            next = end;
+            std::thread::sleep(Duration::from_millis(random.u64(1..400)));
+        }
+        let place = random.usize(0..names.len());
+        match round % 4 {
+            0 | 2 => {
+                // The killed one comes back in another round, and the group has two rebalances.
+                if let Some(worker) = workers[place].take() {
+                    worker.kill9();
+                }
+            }
+            1 => {
+                let blocked = json!({"index.blocks.write": random.bool()});
+                client.ok("PUT", "/records/_settings", &blocked);
+                node.kill9().unwrap();
+                let binary = Path::new(env!("CARGO_BIN_EXE_firn"));
+                node = Node::start_on(port, binary, folder.path(), &NodeOptions::default()).unwrap();
+            }
+            _ => {
+                kafka.kill();
+                std::thread::sleep(Duration::from_millis(random.u64(1..500)));
+                kafka.start_again().unwrap();
+            }
+        }
+        for (place, worker) in workers.iter_mut().enumerate() {
+            if worker.is_none() && random.bool() {
+                *worker = Some(run(place));
+            }
+        }
+    }
+    client.ok("PUT", "/records/_settings", &json!({"index.blocks.write": false}));
+    producer.finish().unwrap();
+    for (place, worker) in workers.iter_mut().enumerate() {
+        worker.get_or_insert_with(|| run(place));
+    }
+    let path = "/_firn/positions/records";
+    let started = Instant::now();
+    while totals_at(client, path).is_none_or(|[read, ..]| read < next) {
+        let logs: Vec<String> = workers.iter().flatten().map(Worker::log).collect();
+        let shown = client.get(path).unwrap().text();
+        assert!(
+            started.elapsed() < Duration::from_secs(90),
+            "{next} records: {shown}\n{}",
+            logs.join("\n")
+        );
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    check_all(client, path, next);
+    workers.into_iter().flatten().for_each(Worker::stop);
+    node.stop().unwrap();
 }
 
 #[test]
@@ -111,18 +233,7 @@ fn each_record_is_stored_once_through_kills_and_restarts() {
         );
         std::thread::sleep(Duration::from_millis(50));
     }
-    let dead = (0..next).filter(|number| is_dead(*number)).count() as u64;
-    assert_eq!(
-        totals(node.client()),
-        Some([next, next - dead, dead]),
-        "the account of {next} records"
-    );
-    let client = node.client();
-    assert_eq!(count(client, "records", &json!({"match_all": {}})), next - dead);
-    assert_eq!(count(client, "dead-letters", &json!({"match_all": {}})), dead);
-    let repeated = json!({"size": 0, "aggs": {"n": {"terms": {"field": "n", "min_doc_count": 2, "size": 10}}}});
-    let twice = client.ok("POST", "/records/_search", &repeated);
-    assert_eq!(twice["aggregations"]["n"]["buckets"], json!([]));
+    check_all(node.client(), SUM, next);
     node.stop().unwrap();
 }
 

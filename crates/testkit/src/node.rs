@@ -42,6 +42,15 @@ impl Node {
         Ok(node)
     }
 
+    /// Like [`Node::start`], on the port of an earlier node that has ended.
+    pub fn start_on(port: u16, binary: &Path, folder: &Path, options: &NodeOptions) -> Result<Self> {
+        let client = Client::new(format!("http://127.0.0.1:{port}"));
+        let node = Self::start_with_client(port, client, binary, folder, options)?;
+        node.client
+            .get("/_cluster/health?wait_for_no_initializing_shards=true&timeout=60s")?;
+        Ok(node)
+    }
+
     /// Like [`Node::start`], but waits only until the node answers: shards with a long write-ahead log are still
     /// opening.
     pub fn start_recovering(binary: &Path, folder: &Path, options: &NodeOptions) -> Result<Self> {
@@ -69,7 +78,16 @@ impl Node {
         client_of: impl FnOnce(u16) -> Result<Client>,
     ) -> Result<Self> {
         let port = free_port()?;
-        let client = client_of(port)?;
+        Self::start_with_client(port, client_of(port)?, binary, folder, options)
+    }
+
+    fn start_with_client(
+        port: u16,
+        client: Client,
+        binary: &Path,
+        folder: &Path,
+        options: &NodeOptions,
+    ) -> Result<Self> {
         let log = folder.join("firn.log");
         let log_file = std::fs::OpenOptions::new().create(true).append(true).open(&log)?;
         let mut command = Command::new(binary);

@@ -1,4 +1,6 @@
-//! `firn pipeline`: maps records, runs the examples of packs, lists packs.
+//! `firn pipeline`: maps records, runs the examples of packs, lists packs, runs a worker.
+
+mod worker;
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -31,6 +33,8 @@ enum PipelineCommand {
     Test(TestArgs),
     /// List the built-in packs
     Packs,
+    /// Read sources and write to another firn, or to an OpenSearch or Elasticsearch cluster
+    Run(worker::WorkerArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -70,6 +74,7 @@ pub(crate) fn run(args: &PipelineArgs) -> Result<ExitCode> {
         PipelineCommand::Map(args) => map(args),
         PipelineCommand::Test(args) => test(args),
         PipelineCommand::Packs => packs(),
+        PipelineCommand::Run(args) => worker::run(args),
     }
 }
 
