@@ -8,10 +8,12 @@
 mod events_file;
 mod fill;
 mod live;
+mod sources;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -45,6 +47,9 @@ pub(crate) struct DemoArgs {
     /// New events per second; 0 for none [default: as in the history at that time of the day and week]
     #[arg(long, value_parser = clap::value_parser!(u32).range(0..=100_000))]
     live: Option<u32>,
+    /// Address for CEF by syslog (TCP and UDP), to which the demo's firewall sends
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:5514")]
+    syslog: SocketAddr,
 }
 
 /// State of the demo client.
@@ -52,6 +57,8 @@ struct Demo<'a> {
     args: &'a DemoArgs,
     client: Client,
     stopping: Stopping,
+    /// The event pipelines were created in this run.
+    has_pipelines: AtomicBool,
 }
 
 /// Serves until Ctrl-C, with the client in the same process.
@@ -86,6 +93,7 @@ impl<'a> Demo<'a> {
             args,
             client: Client::of_own_server(url),
             stopping: Stopping::clone(stopping),
+            has_pipelines: AtomicBool::new(false),
         }
     }
 
@@ -105,7 +113,13 @@ impl<'a> Demo<'a> {
     fn invented_events(&self) -> anyhow::Result<()> {
         if let Some(history) = fill::fill_if_empty(self)? {
             self.print_what_to_try(&history);
-            live::keep_coming(self, &history)?;
+            if self.args.live == Some(0) {
+                return Ok(());
+            }
+            return std::thread::scope(|scope| {
+                scope.spawn(|| sources::keep_coming(self, self.args.syslog));
+                live::keep_coming(self, &history)
+            });
         }
         Ok(())
     }
@@ -152,6 +166,17 @@ impl<'a> Demo<'a> {
                 "Sending new events at the rate of the history, {:.1} per minute on average. Ctrl-C stops.",
                 history.per_minute()
             ),
+        }
+        if self.args.live != Some(0) {
+            let address = self.args.syslog;
+            println!(
+                "Events arrive by syslog, too ({}, CEF on {address}), and by HTTP ({}). Send one:\n\n\
+                 echo '<134>CEF:0|Example|Firewall|7.1|100|Hello|3|src=192.0.2.7 dst=10.0.0.1 dpt=443' > /dev/udp/{}/{}\n",
+                sources::FIREWALL_INDEX,
+                sources::WEB_INDEX,
+                address.ip(),
+                address.port(),
+            );
         }
         self.print_where_to_look();
     }

@@ -59,7 +59,9 @@ impl Running {
     }
 
     fn demo(folder: &Path) -> Self {
-        Self::demo_with(folder, &["--fill", "2000", "--live", "50"])
+        let syslog = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        let syslog = syslog.expect("a free port").to_string();
+        Self::demo_with(folder, &["--fill", "2000", "--live", "50", "--syslog", &syslog])
     }
 
     fn demo_with(folder: &Path, more: &[&str]) -> Self {
@@ -180,6 +182,27 @@ fn the_demo_fills_once_and_keeps_events_coming() {
         let body: Value = serde_json::from_slice(&answer.stdout).unwrap_or_else(|error| panic!("{error}: {line}"));
         assert!(body["hits"]["total"]["value"].as_u64() > Some(0), "{line}: {body}");
     }
+    // Other sources than `_bulk`: an event of each, and one by the command that the demo prints.
+    let found = |index: &str, query: &str| {
+        let _ = running.client.json("POST", &format!("/{index}/_refresh"), &json!({}));
+        let answer = running.client.get(&format!("/{index}/_count?q={query}")).ok()?;
+        answer.json()["count"].as_u64().filter(|count| *count > 0)
+    };
+    wait_for("an event by syslog", || {
+        found("logs-firewall-demo", "destination.ip:10.0.0.0%5C/16").is_some()
+    });
+    wait_for("an event by HTTP", || {
+        found("logs-web-demo", "user_agent.original:*").is_some()
+    });
+    let echo = output
+        .lines()
+        .find(|line| line.starts_with("echo "))
+        .expect("a command");
+    wait_for("the command's event", || {
+        let sent = std::process::Command::new("bash").args(["-c", echo]).status();
+        assert!(sent.expect("bash runs").success());
+        found("logs-firewall-demo", "rule.name:Hello").is_some()
+    });
     running.stop(Signal::INT);
 
     let running = Running::demo(folder.path());
