@@ -75,6 +75,8 @@ describe('pages of a server with events', () => {
     await firn.ask('POST', '/dead-letters/_refresh');
     await page.getByRole('link', { name: 'web' }).click();
     await page.getByRole('table', { name: 'Dead letters' }).getByText('no access log').waitFor();
+    await page.getByRole('button', { name: 'Replay' }).click();
+    await page.getByText('0 replayed, 1 failed again').waitFor();
     await page.getByLabel('Records').fill(line);
     await page.getByRole('button', { name: 'Simulate' }).click();
     await page.getByLabel('document 1', { exact: true }).getByText('"/index.html"').first().waitFor();

@@ -86,6 +86,18 @@ export const deletePipeline = (id: string) => request<unknown>(pathOf(id), { met
 export const simulatePipeline = (id: string, records: string[]) =>
   request<{ records: SimulatedRecord[] }>(`${pathOf(id)}/_simulate`, { method: 'POST', body: { records } });
 
+/** What a replay did to dead letters. */
+export interface Replay {
+  total: number;
+  replayed: number;
+  /** Could still not be parsed or indexed. */
+  failed: number;
+  not_tried: number;
+}
+
+/** Puts the records of dead letters through the steps of their pipeline again, the oldest first. Letters whose event is stored then are removed. */
+export const replayDeadLetters = (id: string) => request<Replay>(`${pathOf(id)}/_replay`, { method: 'POST', body: {} });
+
 /** Returns the newest dead letters of a pipeline, and how many there are. */
 export const listDeadLetters = async (id: string, index: string, signal?: AbortSignal) => {
   const response = await request<SearchResponse<DeadLetter>>(`/${encodeURIComponent(index)}/_search`, {

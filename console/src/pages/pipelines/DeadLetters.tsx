@@ -1,21 +1,39 @@
-import { Anchor, Paper, Table, Text, Title } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
+import { Anchor, Button, Group, Paper, Table, Text, Title } from '@mantine/core';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from 'react-router';
-import { listDeadLetters } from '../../api/event-pipelines';
+import { listDeadLetters, replayDeadLetters } from '../../api/event-pipelines';
 import { useFormat } from '../../app/preferences';
 import { Answer } from '../../components/Answer';
+import { Failed } from '../../components/Failed';
 
 const REFRESH_MS = 10_000;
 
 /** Newest records of a pipeline that could not be parsed or indexed, with the reason. */
 export function DeadLetters({ id, index }: { id: string; index: string }) {
   const format = useFormat();
-  const letters = useQuery({ queryKey: ['dead-letters', id, index], queryFn: ({ signal }) => listDeadLetters(id, index, signal), refetchInterval: REFRESH_MS });
+  const client = useQueryClient();
+  const queryKey = ['dead-letters', id, index];
+  const replay = useMutation({ mutationFn: () => replayDeadLetters(id), onSettled: () => client.invalidateQueries({ queryKey }) });
+  const letters = useQuery({ queryKey, queryFn: ({ signal }) => listDeadLetters(id, index, signal), refetchInterval: REFRESH_MS });
   return (
     <Paper withBorder p="md" bg="var(--firn-surface)">
-      <Title order={2} size="h5" mb="xs">
-        Dead letters
-      </Title>
+      <Group justify="space-between" mb="xs">
+        <Title order={2} size="h5">
+          Dead letters
+        </Title>
+        {(letters.data?.total ?? 0) > 0 && (
+          <Button size="xs" variant="default" loading={replay.isPending} onClick={() => replay.mutate()}>
+            Replay
+          </Button>
+        )}
+      </Group>
+      {replay.error && <Failed error={replay.error} compact />}
+      {replay.data && (
+        <Text size="sm" mb="xs" role="status">
+          {format.number(replay.data.replayed)} replayed, {format.number(replay.data.failed)} failed again
+          {replay.data.not_tried > 0 && `, ${format.number(replay.data.not_tried)} not tried yet`}
+        </Text>
+      )}
       <Answer query={letters} what="Dead letters">
         {({ total, letters }) =>
           total === 0 ? (
