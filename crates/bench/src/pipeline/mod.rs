@@ -1,5 +1,6 @@
-//! `firn bench pipeline`: CPU time of parsing, mapping and look-ups, without indexing.
+//! `firn bench pipeline`: CPU time of parsing, mapping and look-ups, without indexing; with servers, also of storing the events.
 
+mod stored;
 mod workload;
 
 use std::path::PathBuf;
@@ -39,6 +40,15 @@ pub(crate) struct PipelineArgs {
     /// Leave `event.original` out
     #[arg(long)]
     no_original: bool,
+    /// A running firn without authentication, to which CEF lines are sent; it must be able to read the databases
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// A running OpenSearch beside it, which gets the same lines through an ingest pipeline
+    #[arg(long, value_name = "URL", requires = "url")]
+    peer_url: Option<String>,
+    /// Events that the servers get
+    #[arg(long, default_value_t = 300_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    stored_events: u32,
 }
 
 /// Access log by a grok pattern, whose names are common fields already.
@@ -100,6 +110,7 @@ pub(super) fn run(args: &PipelineArgs) -> anyhow::Result<ExitCode> {
         ]);
     }
     print!("{}", grid.markdown());
+    stored::run(args)?;
     Ok(ExitCode::SUCCESS)
 }
 
