@@ -9,6 +9,7 @@
 //! | `node` | `slm` (if there is any) | the same of snapshot lifecycle policies |
 //! | `node` | `ingest` (if there is any) | JSON of the ingest pipelines by id |
 //! | `node` | `event_pipelines` (if there is any) | the same of event pipelines |
+//! | `node` | `enrich_policies` (if there is any) | the same of enrich policies, with the index of their records |
 //! | `indices`, `data_streams`, `component_templates`, `index_templates` | name | JSON of the entity |
 //! | `repositories` | name | JSON of the repository |
 //! | `cluster_settings` | flat name | JSON of the value |
@@ -307,6 +308,10 @@ impl Catalog {
                 Some(json) => Arc::new(PipelineBodies::from_json(&serde_json::from_str(&json)?)?),
                 None => Arc::default(),
             },
+            enrich_policies: match number_or_text("enrich_policies")? {
+                Some(json) => Arc::new(PipelineBodies::from_json(&serde_json::from_str(&json)?)?),
+                None => Arc::default(),
+            },
             slm: match number_or_text("slm")? {
                 Some(json) => Arc::new(SnapshotPolicies::from_json(&serde_json::from_str(&json)?)?),
                 None => Arc::default(),
@@ -409,6 +414,10 @@ impl Catalog {
             if new.event_pipelines != old.event_pipelines {
                 let json = serde_json::to_vec(&new.event_pipelines.to_json())?;
                 node.insert("event_pipelines", json.as_slice()).map_err(failed)?;
+            }
+            if new.enrich_policies != old.enrich_policies {
+                let json = serde_json::to_vec(&new.enrich_policies.to_json())?;
+                node.insert("enrich_policies", json.as_slice()).map_err(failed)?;
             }
             if new.slm != old.slm {
                 let json = serde_json::to_vec(&new.slm.to_json())?;

@@ -35,6 +35,7 @@ use crate::state::config::{ApiConfig, Security};
 use crate::state::disclosure::disclose_error;
 use crate::state::discover_store::Discovers;
 use crate::state::edge::Edge;
+use crate::state::enrich_tables::EnrichTables;
 use crate::state::host::HostMeter;
 use crate::state::ingest::Ingest;
 use crate::state::metrics::Metrics;
@@ -86,6 +87,7 @@ pub fn router(engine: Arc<dyn Engine>, config: ApiConfig) -> Api {
         accounts: Accounts::default(),
         async_searches: AsyncSearches::new(config.async_searches),
         ingest: Ingest::new(config.ingest_threads),
+        enrich: EnrichTables::default(),
         partition_claims: PartitionClaims::default(),
         by_queries: FairSemaphore::new(by_query::BACKGROUND_MAX),
         discovers: Discovers::new(&config.discover),

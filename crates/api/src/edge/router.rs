@@ -12,9 +12,9 @@ use crate::endpoints::async_search;
 use crate::endpoints::call::{Captures, Handler};
 use crate::endpoints::{
     admin, aliases, analyze, bulk, by_query, cat, cluster, count, data_stream_lifecycle, data_streams, discover,
-    document, event_pipelines, field_caps, ilm, indices, ingest, mappings, metrics, mget, msearch, nodes, placement,
-    point_in_time, quarantine, recovery, resolve, root, saved_objects, scroll, search, security, sessions, settings,
-    slm, snapshots, stats, tasks, templates, tenant_deletion, tenant_usage, tenants, terms_enum, validate,
+    document, enrich, event_pipelines, field_caps, ilm, indices, ingest, mappings, metrics, mget, msearch, nodes,
+    placement, point_in_time, quarantine, recovery, resolve, root, saved_objects, scroll, search, security, sessions,
+    settings, slm, snapshots, stats, tasks, templates, tenant_deletion, tenant_usage, tenants, terms_enum, validate,
 };
 use crate::wire::error::ApiError;
 use crate::wire::params;
@@ -446,6 +446,11 @@ fn routes() -> Vec<Route> {
         route!(POST, ["/{index}/_firn/unpin"], "unpin_shared_cache", "indices:admin/firn/unpin", ManageCluster, [INDICES], None, snapshots::warm::unpin),
 
         // Quarantined folders.
+        route!(GET, ["/_enrich/policy", "/_enrich/policy/{name}"], "get_enrich_policy", "cluster:admin/xpack/enrich/get", ReadPipelines, [MASTER], None, enrich::get).or(Privilege::ManagePipelines),
+        route!(PUT, ["/_enrich/policy/{name}"], "put_enrich_policy", "cluster:admin/xpack/enrich/put", ManagePipelines, [MASTER], Json, enrich::put),
+        route!(DELETE, ["/_enrich/policy/{name}"], "delete_enrich_policy", "cluster:admin/xpack/enrich/delete", ManagePipelines, [MASTER], None, enrich::delete),
+        route!(POST_PUT, ["/_enrich/policy/{name}/_execute"], "execute_enrich_policy", "cluster:admin/xpack/enrich/execute", ManagePipelines, [MASTER, enrich::EXECUTE_PARAMS], None, enrich::execute),
+        route!(GET, ["/_enrich/_stats"], "enrich_stats", "cluster:monitor/xpack/enrich/stats", ReadPipelines, [MASTER], None, enrich::stats).or(Privilege::ManagePipelines),
         route!(GET, ["/_firn/pipelines", "/_firn/pipelines/{id}"], "get_event_pipeline", "cluster:admin/firn/pipelines/get", ManageCluster, [MASTER], None, event_pipelines::get),
         route!(PUT, ["/_firn/pipelines/{id}"], "put_event_pipeline", "cluster:admin/firn/pipelines/put", ManageCluster, [MASTER], Json, event_pipelines::put),
         route!(DELETE, ["/_firn/pipelines/{id}"], "delete_event_pipeline", "cluster:admin/firn/pipelines/delete", ManageCluster, [MASTER], None, event_pipelines::delete),

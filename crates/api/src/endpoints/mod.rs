@@ -18,6 +18,7 @@ pub(crate) mod data_streams;
 pub(crate) mod discover;
 pub(crate) mod document;
 pub(crate) mod document_params;
+pub(crate) mod enrich;
 pub(crate) mod event_pipelines;
 pub(crate) mod field_caps;
 pub(crate) mod ilm;

@@ -16,6 +16,7 @@ use crate::state::async_search_store::AsyncSearches;
 use crate::state::auth::Gate;
 use crate::state::config::ApiConfig;
 use crate::state::discover_store::Discovers;
+use crate::state::enrich_tables::EnrichTables;
 use crate::state::host::HostMeter;
 use crate::state::ingest::Ingest;
 use crate::state::metrics::Metrics;
@@ -45,6 +46,8 @@ pub(crate) struct Edge {
     pub(crate) async_searches: Arc<AsyncSearches>,
     /// Permits of deletes by query that run in the background.
     pub(crate) by_queries: Arc<FairSemaphore<Option<TenantId>>>,
+    /// Records of enrich policies.
+    pub(crate) enrich: EnrichTables,
     /// Partitions that workers write.
     pub(crate) partition_claims: PartitionClaims,
     /// Ingest pipelines.

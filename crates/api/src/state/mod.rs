@@ -11,6 +11,7 @@ pub(crate) mod console_assets;
 pub(crate) mod disclosure;
 pub(crate) mod discover_store;
 pub(crate) mod edge;
+pub(crate) mod enrich_tables;
 pub(crate) mod host;
 pub(crate) mod ingest;
 pub(crate) mod metrics;

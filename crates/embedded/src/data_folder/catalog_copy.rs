@@ -64,6 +64,9 @@ struct Stored {
     /// Absent in copies of older builds.
     #[serde(default)]
     event_pipelines: Value,
+    /// Absent in copies of older builds.
+    #[serde(default)]
+    enrich_policies: Value,
 }
 
 impl CatalogCopy {
@@ -174,6 +177,7 @@ fn print(metadata: &Metadata) -> Result<Vec<u8>> {
         slm: metadata.slm.to_json(),
         ingest: metadata.ingest.to_json(),
         event_pipelines: metadata.event_pipelines.to_json(),
+        enrich_policies: metadata.enrich_policies.to_json(),
     };
     let mut body = serde_json::to_vec(&noted)?;
     body.push(b'\n');
@@ -234,5 +238,6 @@ fn from_stored(noted: NotedVersion, stored: Stored) -> Result<Metadata> {
         slm: Arc::new(SnapshotPolicies::from_json(&stored.slm)?),
         ingest: Arc::new(PipelineBodies::from_json(&stored.ingest)?),
         event_pipelines: Arc::new(PipelineBodies::from_json(&stored.event_pipelines)?),
+        enrich_policies: Arc::new(PipelineBodies::from_json(&stored.enrich_policies)?),
     })
 }

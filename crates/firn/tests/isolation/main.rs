@@ -70,6 +70,7 @@ const CLASSES: &[(Class, &[&str])] = &[
         "cat_templates",
         "get_role", "put_role", "delete_role",
         "get_lifecycle", "put_lifecycle", "delete_lifecycle", "explain_lifecycle", "get_ilm_status", "start_ilm",
+        "get_enrich_policy", "put_enrich_policy", "delete_enrich_policy", "execute_enrich_policy", "enrich_stats",
         "get_pipeline", "put_pipeline", "delete_pipeline", "simulate_pipeline",
         "stop_ilm", "move_lifecycle_to_step", "retry_lifecycle", "remove_lifecycle_policy",
         "get_snapshot_lifecycle", "put_snapshot_lifecycle", "delete_snapshot_lifecycle", "execute_snapshot_lifecycle",

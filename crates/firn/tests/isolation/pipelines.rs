@@ -51,12 +51,20 @@ fn tenants_neither_read_nor_change_pipelines() {
     let world = world();
     let pipeline = json!({"description": MARK, "processors": []});
     world.operator.ok("PUT", "/_ingest/pipeline/hidden", &pipeline);
+    let policy = json!({"match": {"indices": "hidden", "match_field": "a", "enrich_fields": "b"}});
+    world.operator.ok("PUT", "/_enrich/policy/hidden", &policy);
     let simulated = json!({"pipeline": pipeline, "docs": [{"_source": {}}]});
     for (method, path, body) in [
         ("GET", "/_ingest/pipeline", Value::Null),
         ("GET", "/_ingest/pipeline/hidden", Value::Null),
         ("PUT", "/_ingest/pipeline/mine", pipeline.clone()),
         ("DELETE", "/_ingest/pipeline/hidden", Value::Null),
+        ("GET", "/_enrich/policy", Value::Null),
+        ("GET", "/_enrich/policy/hidden", Value::Null),
+        ("PUT", "/_enrich/policy/mine", policy),
+        ("DELETE", "/_enrich/policy/hidden", Value::Null),
+        ("POST", "/_enrich/policy/hidden/_execute", Value::Null),
+        ("GET", "/_enrich/_stats", Value::Null),
         ("POST", "/_ingest/pipeline/_simulate", simulated.clone()),
         ("POST", "/_ingest/pipeline/hidden/_simulate", simulated),
     ] {
@@ -68,4 +76,5 @@ fn tenants_neither_read_nor_change_pipelines() {
         assert!(!answer.text().contains(MARK), "{method} {path}");
     }
     world.operator.ok("DELETE", "/_ingest/pipeline/hidden", &Value::Null);
+    world.operator.ok("DELETE", "/_enrich/policy/hidden", &Value::Null);
 }

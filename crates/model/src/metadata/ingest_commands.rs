@@ -1,9 +1,10 @@
-//! Commands of ingest pipelines. The processors are checked where they are known, before a command is made.
+//! Commands of ingest pipelines and enrich policies. Processors and policies are checked where they are known, before a command is made.
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
+use super::PipelineBodies;
 use super::change::Change;
 use crate::names::matches_pattern;
 use crate::{Error, ErrorKind, Result};
@@ -153,4 +154,143 @@ fn check_version(
         ));
     }
     Ok(())
+}
+
+/// Maximum enrich policies of one node.
+const POLICIES_MAX: usize = 1000;
+/// Start of the names of enrich indices.
+const INDEX_PREFIX: &str = ".enrich-";
+const POLICY: &str = "policy";
+const INDEX: &str = "index";
+
+/// Change of enrich policies.
+#[derive(Debug, Clone, PartialEq)]
+pub enum EnrichPolicyCommand {
+    /// `PUT /_enrich/policy/NAME`. A name that is taken fails with [`ErrorKind::ResourceAlreadyExists`].
+    Put {
+        /// The name.
+        name: String,
+        /// The body.
+        body: Map<String, Value>,
+    },
+    /// `DELETE /_enrich/policy/NAME`. A name that does not exist fails with [`ErrorKind::ResourceNotFound`], one that an ingest
+    /// pipeline names with [`ErrorKind::Conflict`].
+    Delete {
+        /// The name.
+        name: String,
+    },
+    /// The records of a policy are now those of another index.
+    Executed {
+        /// The name.
+        name: String,
+        /// The index.
+        index: String,
+    },
+}
+
+/// An enrich policy as it is stored.
+#[derive(Debug, Clone, Copy)]
+pub struct StoredEnrichPolicy<'a> {
+    /// The body of its `PUT`.
+    pub body: &'a Map<String, Value>,
+    /// Index of its records; `None`: it was never executed.
+    pub index: Option<&'a str>,
+}
+
+impl<'a> StoredEnrichPolicy<'a> {
+    /// Returns a policy of the metadata.
+    pub fn of(policies: &'a PipelineBodies, name: &str) -> Option<Self> {
+        let stored = policies.by_id.get(name)?;
+        Some(Self {
+            body: stored.get(POLICY)?.as_object()?,
+            index: stored.get(INDEX).and_then(Value::as_str),
+        })
+    }
+
+    /// Returns the name of the index that holds a version of the records.
+    pub fn index_name(policy: &str, version: i64) -> String {
+        format!("{INDEX_PREFIX}{policy}-{version}")
+    }
+}
+
+impl Change<'_> {
+    pub(super) fn enrich_policy(&mut self, command: &EnrichPolicyCommand) -> Result<()> {
+        match command {
+            EnrichPolicyCommand::Put { name, body } => self.put_enrich_policy(name, body),
+            EnrichPolicyCommand::Delete { name } => self.delete_enrich_policy(name),
+            EnrichPolicyCommand::Executed { name, index } => self.set_enrich_index(name, index),
+        }
+    }
+
+    fn put_enrich_policy(&mut self, name: &str, body: &Map<String, Value>) -> Result<()> {
+        check_id(name)?;
+        crate::names::validate_index_name(&StoredEnrichPolicy::index_name(name, 0))?;
+        let by_id = &self.next.enrich_policies.by_id;
+        if by_id.contains_key(name) {
+            let reason = format!("policy [{name}] already exists");
+            return Err(Error::new(ErrorKind::ResourceAlreadyExists, reason));
+        }
+        if by_id.len() >= POLICIES_MAX {
+            return Err(Error::illegal_argument(format!(
+                "this node has the maximum of [{POLICIES_MAX}] enrich policies"
+            )));
+        }
+        let stored = Map::from_iter([(POLICY.to_owned(), Value::Object(body.clone()))]);
+        self.store_enrich_policy(name, stored);
+        Ok(())
+    }
+
+    fn delete_enrich_policy(&mut self, name: &str) -> Result<()> {
+        if !self.next.enrich_policies.by_id.contains_key(name) {
+            return Err(missing_policy(name));
+        }
+        let pipelines = self.next.ingest.by_id.iter();
+        let named_by: Vec<&str> = pipelines
+            .filter(|(_, body)| body.values().any(|value| names_policy(value, name)))
+            .map(|(id, _)| id.as_str())
+            .collect();
+        if !named_by.is_empty() {
+            let reason = format!(
+                "Could not delete policy [{name}] because a pipeline is referencing it [{}]",
+                named_by.join(", ")
+            );
+            return Err(Error::new(ErrorKind::Conflict, reason));
+        }
+        Arc::make_mut(&mut self.next.enrich_policies).by_id.remove(name);
+        self.changed();
+        Ok(())
+    }
+
+    fn set_enrich_index(&mut self, name: &str, index: &str) -> Result<()> {
+        let Some(stored) = self.next.enrich_policies.by_id.get(name) else {
+            return Err(missing_policy(name));
+        };
+        let mut stored = (**stored).clone();
+        stored.insert(INDEX.to_owned(), json!(index));
+        self.store_enrich_policy(name, stored);
+        Ok(())
+    }
+
+    fn store_enrich_policy(&mut self, name: &str, stored: Map<String, Value>) {
+        Arc::make_mut(&mut self.next.enrich_policies)
+            .by_id
+            .insert(name.to_owned(), Arc::new(stored));
+        self.changed();
+    }
+}
+
+fn missing_policy(name: &str) -> Error {
+    Error::new(ErrorKind::ResourceNotFound, format!("policy [{name}] not found"))
+}
+
+/// Whether a processor somewhere in this part of a pipeline is `enrich` with the policy.
+fn names_policy(part: &Value, policy: &str) -> bool {
+    match part {
+        Value::Array(values) => values.iter().any(|value| names_policy(value, policy)),
+        Value::Object(members) => members.iter().any(|(name, value)| {
+            let is_named = name == "enrich" && value.get("policy_name").and_then(Value::as_str) == Some(policy);
+            is_named || names_policy(value, policy)
+        }),
+        _ => false,
+    }
 }

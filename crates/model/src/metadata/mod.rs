@@ -46,12 +46,13 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 pub use cluster_commands::{check_cluster_settings, cluster_setting_defaults};
+
 pub use entities::{AliasMetadata, ComponentTemplate, DataStream, IndexMetadata, IndexTemplate, TemplateContent};
 pub use event_pipeline_commands::EventPipelineCommand;
 pub use global_state::{GlobalState, IDS_OF};
 pub use ilm_commands::IlmCommand;
 pub use indices::{Indices, OpenShards};
-pub use ingest_commands::IngestCommand;
+pub use ingest_commands::{EnrichPolicyCommand, IngestCommand, StoredEnrichPolicy};
 pub use periods::{NEW_PERIODS_MAX, event_times};
 pub use pipeline_bodies::PipelineBodies;
 pub use private_indices::PRIVATE_INDICES_MAX;
@@ -229,6 +230,8 @@ pub enum Command {
     Ingest(IngestCommand),
     /// Event pipelines.
     EventPipeline(EventPipelineCommand),
+    /// Enrich policies.
+    EnrichPolicy(EnrichPolicyCommand),
     /// Snapshot lifecycle policies and their results.
     Slm(SlmCommand),
     /// Refuses writes for a tenant, or accepts them again.

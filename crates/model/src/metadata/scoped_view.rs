@@ -81,6 +81,10 @@ impl Metadata {
                 true => Arc::default(),
                 false => Arc::clone(&self.event_pipelines),
             },
+            enrich_policies: match is_tenant {
+                true => Arc::default(),
+                false => Arc::clone(&self.enrich_policies),
+            },
             slm: match is_tenant {
                 true => Arc::default(),
                 false => Arc::clone(&self.slm),

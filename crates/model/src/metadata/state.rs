@@ -48,6 +48,8 @@ pub struct Metadata {
     pub ingest: Arc<PipelineBodies>,
     /// Event pipelines.
     pub event_pipelines: Arc<PipelineBodies>,
+    /// Enrich policies by name: see [`super::StoredEnrichPolicy`].
+    pub enrich_policies: Arc<PipelineBodies>,
 }
 
 impl Metadata {

@@ -3,12 +3,15 @@
 //! A table is read as a whole into an immutable version; a changed file becomes a new version, which is swapped in at once for
 //! the events that follow. The version is stamped on each event, so that a replay with the same versions gives the same bytes.
 
+mod enrich;
 mod error;
 mod geo_databases;
 mod geoip;
 mod handle;
+mod intervals;
 mod key_value;
 
+pub use enrich::{ENRICH_BYTES_MAX, ENRICH_RECORDS_MAX, EnrichDefinition, EnrichKind, EnrichTable};
 pub use error::TableError;
 pub use geo_databases::GeoDatabases;
 pub use geoip::{GEO_COLUMNS, GeoColumn, GeoTable};

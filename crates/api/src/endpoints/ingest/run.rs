@@ -17,7 +17,9 @@ use serde_json::Map;
 
 use super::{document, failure};
 use crate::endpoints::call::Call;
+use crate::endpoints::enrich;
 use crate::state::edge::Edge;
+use crate::state::enrich_tables::RequestTables;
 use crate::state::ingest::CompiledPipelines;
 
 /// Items of one job: some milliseconds of work, so that the jobs of tenants alternate.
@@ -53,6 +55,7 @@ struct Request {
     caller: Caller,
     now_ms: i64,
     edge: Arc<Edge>,
+    tables: RequestTables,
 }
 
 /// Runs the pipelines of all items. `requested` holds the pipeline that the request names for each item; it is empty if
@@ -65,7 +68,15 @@ pub(crate) async fn run(
 ) -> Result<Outcomes> {
     let visible = edge.engine.metadata(&call.ctx).await?;
     let all = edge.engine.metadata(&RequestContext::new()).await?;
+    let tables = RequestTables {
+        databases: Arc::clone(&edge.config.ingest_tables),
+        enrich: match all.ingest.by_id.is_empty() {
+            true => Arc::default(),
+            false => enrich::loaded(edge, &all).await,
+        },
+    };
     let request = Arc::new(Request {
+        tables,
         compiled: edge.ingest.compiled(&all.ingest),
         visible,
         all,
@@ -200,7 +211,7 @@ impl Request {
         let clock = || started.elapsed().as_nanos() as u64;
         let mut context = Context::new(self.now_ms);
         context.pipelines = &*self.compiled;
-        context.tables = &*self.edge.config.ingest_tables;
+        context.tables = &self.tables;
         context.caller = Some(&self.caller);
         context.clock = Some(&clock);
         executed.push(id.to_owned());

@@ -8,7 +8,9 @@ use serde_json::{Map, Value, json};
 
 use super::failure;
 use crate::endpoints::call::Call;
+use crate::endpoints::enrich;
 use crate::state::edge::Edge;
+use crate::state::enrich_tables::RequestTables;
 use crate::wire::error::ApiError;
 use crate::wire::reply::Reply;
 
@@ -28,11 +30,14 @@ pub(crate) async fn simulate(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiEr
     };
     let documents = documents(&mut body).map_err(failure::malformed)?;
     let now_ms = edge.now_ms();
-    let tables = Arc::clone(&edge.config.ingest_tables);
+    let tables = RequestTables {
+        databases: Arc::clone(&edge.config.ingest_tables),
+        enrich: enrich::loaded(&edge, &metadata).await,
+    };
     let work = move |_: &dyn Fn() -> bool| {
         let mut context = Context::new(now_ms);
         context.pipelines = &*compiled;
-        context.tables = &*tables;
+        context.tables = &tables;
         run(&pipeline, documents, &context, is_verbose)
     };
     let mut results = edge.ingest.run(&call.ctx, vec![work]).await?;
