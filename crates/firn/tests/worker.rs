@@ -180,7 +180,7 @@ fn stores_each_line_once(seed: u64, client: &Client, by_ids: bool, mut kill_dest
         if random.u8(0..3) == 0 {
             kill_destination();
         }
-        if random.bool() {
+        if round % 4 == 0 || random.bool() {
             client.ok("POST", "/logs-lines/_rollover", &Value::Null);
         }
         // In some rounds two workers read the same file, and take it from each other.
