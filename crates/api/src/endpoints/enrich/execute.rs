@@ -42,7 +42,11 @@ pub(crate) async fn execute(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErr
     };
     let complete = json!({"status": {"phase": "COMPLETE"}});
     if waits {
-        run(&edge, &ctx, &name, &definition).await?;
+        // A client that does not wait to the end must not leave a half-filled index behind.
+        ctx.cancel = Cancel::default();
+        let running = tokio::spawn(async move { run(&edge, &ctx, &name, &definition).await });
+        let bug = |_| Error::internal("a bug: an enrich policy panicked, see the log");
+        running.await.map_err(bug)??;
         return Ok(Reply::ok(&complete));
     }
     ctx.cancel = Cancel::default();
