@@ -1,6 +1,6 @@
 # Entry point for all tasks; cargo and scripts/ do the work. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test build run test test-peers test-kafka tidy check unit e2e crash clients console console-dist browser soak reference fuzz bench bench-layout bench-discover bench-console docs clean
+.PHONY: help setup setup-test build run test test-peers test-kafka tidy check unit e2e broker crash clients console console-dist browser soak reference fuzz bench bench-layout bench-discover bench-console bench-pipeline docs clean
 
 EVENTS ?=
 DATA ?= ./data
@@ -24,9 +24,9 @@ run: ## build and start firn on 127.0.0.1:9200 with demo events; EVENTS=FILE ind
 	@scripts/run.sh "$(DATA)" "$(EVENTS)" $(RUN_FLAGS)
 
 # The default is a share of the disk, and the disk of a machine that runs tests may be nearly full.
-unit e2e clients browser: export FIRN_CLUSTER_ROUTING_ALLOCATION_DISK_WATERMARK_FLOOD_STAGE = 100mb
+unit e2e test-kafka clients browser: export FIRN_CLUSTER_ROUTING_ALLOCATION_DISK_WATERMARK_FLOOD_STAGE = 100mb
 
-test: setup-test console-dist check unit e2e clients browser ## everything: format, lints, licences, unit, property, end-to-end, crash and browser tests
+test: setup-test console-dist check unit e2e broker clients browser ## everything: format, lints, licences, unit, property, end-to-end, crash and browser tests
 
 test-peers: ## the REST scenarios against a real OpenSearch: OPENSEARCH_URL, or one that OPENSEARCH_ENGINE_SH starts
 	@scripts/test-peers.sh
@@ -51,6 +51,9 @@ unit: ## unit and property tests of the libraries
 
 e2e: ## the binary: command line, REST, README tour, kill -9
 	$(CARGO) test -p firn --quiet
+
+broker: ## test-kafka, skipped with a message where Kafka cannot be fetched
+	@scripts/test-broker.sh
 
 clients: ## the official Python and JavaScript clients against a running firn
 	@scripts/clients.sh
@@ -87,6 +90,9 @@ bench-discover: build ## benchmark of Discover's stages, and of the same operati
 
 bench-console: ## time from Enter to the first row on screen in Chromium, against the server at FIRN_URL
 	@scripts/bench-console.sh
+
+bench-pipeline: build ## benchmark of event pipelines, beside a real OpenSearch if OPENSEARCH_URL is set; GEOIP_CITY and GEOIP_ASN name MaxMind databases
+	@scripts/bench-pipeline.sh
 
 docs: ## regenerate the reference pages from their definitions
 	@$(CARGO) run --quiet --bin firn -- settings --markdown > docs/operate/settings.md
