@@ -22,6 +22,8 @@ if [ "$what" = test ]; then
   need python3 python3
   python3 -c 'import venv, ensurepip' 2>/dev/null || packages+=(python3-venv)
   [ -n "${CHROMIUM:-}" ] || need chromium chromium
+  # Tests of enrichment tables start a server of their own.
+  compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || packages+=(postgresql)
 fi
 if [ "$what" = test-kafka ]; then
   need java default-jre-headless

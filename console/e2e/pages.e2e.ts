@@ -69,7 +69,8 @@ describe('pages of a server with events', () => {
     await look(page, 'pipelines-empty');
     await firn.ask('PUT', '/_firn/pipelines/web', { source: { type: 'http' }, pack: 'nginx', index: 'logs-web', description: 'Access logs' });
     await page.getByText('running', { exact: true }).waitFor();
-    const line = '203.0.113.7 - ann [10/Oct/2025:13:55:36 +0000] "GET /index.html HTTP/1.1" 200 512 "-" "curl/8.5"';
+    const [, day, month, year, time] = new Date().toUTCString().split(' ');
+    const line = `203.0.113.7 - ann [${day}/${month}/${year}:${time} +0000] "GET /index.html HTTP/1.1" 200 512 "-" "curl/8.5"`;
     const response = await fetch(`${firn.url}/_firn/pipelines/web/_events`, { method: 'POST', headers: { 'content-type': 'application/x-ndjson' }, body: `${line}\nno access log\n` });
     expect(await response.json()).toEqual({ read: 2, indexed: 1, filtered: 0, dead_lettered: 1 });
     await firn.ask('POST', '/dead-letters/_refresh');
@@ -77,6 +78,9 @@ describe('pages of a server with events', () => {
     await page.getByRole('table', { name: 'Dead letters' }).getByText('no access log').waitFor();
     await page.getByRole('button', { name: 'Replay' }).click();
     await page.getByText('0 replayed, 1 failed again').waitFor();
+    await firn.ask('POST', '/logs-web/_refresh');
+    await page.reload();
+    await page.getByRole('table', { name: 'Common fields' }).getByText('http.response.status_code').waitFor();
     await page.getByLabel('Records').fill(line);
     await page.getByRole('button', { name: 'Simulate' }).click();
     await page.getByLabel('document 1', { exact: true }).getByText('"/index.html"').first().waitFor();

@@ -33,6 +33,29 @@ export interface PartitionStats {
   dead_lettered: number;
 }
 
+/** Enrichment table in use. */
+export interface TableStats {
+  name: string;
+  version: string;
+  /** Since it was last known to be current. */
+  age_in_millis: number;
+  /** Why it could not be read again. */
+  error: string | null;
+}
+
+/** Windows of the aggregates. */
+export interface WindowStats {
+  open: number;
+  keys: number;
+  /** Events that closed windows have become. */
+  events: number;
+  late_events: number;
+  overflowed_events: number;
+  rejected: number;
+  watermark_in_millis: number | null;
+  error: string | null;
+}
+
 /** `GET /_firn/pipelines/{id}/stats`. */
 export interface PipelineStats {
   running: boolean;
@@ -41,6 +64,9 @@ export interface PipelineStats {
   /** Counters of the source, by name. */
   source: Record<string, number>;
   steps: { map_time_in_millis: number; write_time_in_millis: number; write_retries: number };
+  tables: TableStats[];
+  /** Null: the pipeline has no aggregates. */
+  windows: WindowStats | null;
   partitions: PartitionStats[];
 }
 
@@ -85,6 +111,25 @@ export const deletePipeline = (id: string) => request<unknown>(pathOf(id), { met
 /** Shows what the steps of a pipeline make of records. Nothing is stored. */
 export const simulatePipeline = (id: string, records: string[]) =>
   request<{ records: SimulatedRecord[] }>(`${pathOf(id)}/_simulate`, { method: 'POST', body: { records } });
+
+/** A field, and how many events have it. */
+export interface FieldCount {
+  field: string;
+  events: number;
+}
+
+/** Fields of the events of the last day. */
+export interface Coverage {
+  events: number;
+  mapped: FieldCount[];
+  /** Under the prefix of the pack. */
+  unmapped: FieldCount[];
+  /** Raw fields whose values have not the type of their target. */
+  errors: FieldCount[];
+  not_counted: number;
+}
+
+export const mappingCoverage = (id: string, signal?: AbortSignal) => request<Coverage>(`${pathOf(id)}/_coverage`, signal ? { signal } : {});
 
 /** What a replay did to dead letters. */
 export interface Replay {

@@ -7,8 +7,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use firn_engine::{Engine, RequestContext, Result};
 use firn_kafka::KafkaSource;
 use firn_pipeline::definition::{Definition, SourceDefinition};
-use firn_pipeline::runner::{EngineDestination, Runner};
+use firn_pipeline::runner::{Connectors, EngineDestination, Runner};
 use firn_pipeline::sources::{self, Source};
+use firn_postgresql::PostgresqlQuery;
 use tokio::task::JoinHandle;
 
 /// How often the definitions are looked at.
@@ -18,7 +19,15 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 pub(crate) fn runner(engine: &Arc<dyn Engine>) -> Arc<Runner> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let destination = EngineDestination::new(Arc::clone(engine));
-    Runner::new(destination, Arc::new(open_source), Arc::new(now_ns), threads)
+    Runner::new(destination, connectors(), Arc::new(now_ns), threads)
+}
+
+/// Returns what pipelines of this program can connect to.
+pub(crate) fn connectors() -> Connectors {
+    Connectors {
+        open_source: Arc::new(open_source),
+        open_query: Arc::new(PostgresqlQuery::of_definition),
+    }
 }
 
 /// Makes the source of a definition, Kafka's included.

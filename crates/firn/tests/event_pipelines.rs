@@ -441,3 +441,120 @@ fn a_definition_brings_its_own_pack() {
     }
     node.stop().unwrap();
 }
+
+#[test]
+fn stored_events_are_mapped_again_by_a_newer_pack() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = start(folder.path());
+    let client = node.client();
+    let pack = |version: u32, target: &str| {
+        json!({"name": "doors", "version": version, "prefix": "door", "parser": "json", "fields": {
+            "when": {"to": "@timestamp", "format": ["epoch_second"]}, "visitor": target}})
+    };
+    let definition = |pack: Value| json!({"source": {"type": "http"}, "index": "logs-doors", "pack": pack});
+    // A data stream: events are replaced in the index that holds them.
+    client.ok(
+        "PUT",
+        "/_index_template/doors",
+        &json!({"index_patterns": ["logs-doors"], "data_stream": {}, "priority": 500, "template": {"mappings": {
+            "properties": {"@timestamp": {"type": "date"}, "visitors": {"type": "long"}}}}}),
+    );
+    client.ok("PUT", "/_firn/pipelines/doors", &definition(pack(1, "labels.who")));
+    wait_until_running(client, "doors");
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap()
+        .as_secs();
+    let lines: String = (0..1200)
+        .map(|n| format!("{{\"when\":{},\"visitor\":\"v{n}\"}}\n", now - 3000 + n))
+        .collect();
+    client.bulk("/_firn/pipelines/doors/_events", lines.as_bytes()).unwrap();
+    client.ok("POST", "/logs-doors/_rollover", &json!({}));
+    client.bulk("/_firn/pipelines/doors/_events", lines.as_bytes()).unwrap();
+    assert_eq!(count(client, "logs-doors"), 2400);
+    let remap = |path: &str, body: &Value| {
+        client
+            .json("POST", &format!("/_firn/pipelines/doors/{path}"), body)
+            .unwrap()
+    };
+    let outcome = |path: &str, body: &Value| {
+        let answer = remap(path, body);
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let answer = answer.json();
+        ["total", "remapped", "unchanged", "failed", "not_tried"].map(|name| answer[name].as_u64().unwrap())
+    };
+    // Nothing is of another version.
+    assert_eq!(outcome("_remap", &json!({})), [0; 5]);
+    let all = json!({"query": {"match_all": {}}});
+    assert_eq!(outcome("_remap?max_docs=600", &all), [2400, 0, 600, 0, 1800]);
+
+    client.ok("PUT", "/_firn/pipelines/doors", &definition(pack(2, "user.name")));
+    wait_for("the next pack", || {
+        let shown = client.ok(
+            "POST",
+            "/_firn/pipelines/doors/_simulate",
+            &json!({"records": [{"visitor": "x"}]}),
+        );
+        shown["records"][0]["document"]["user"]["name"] == json!("x")
+    });
+    std::thread::sleep(Duration::from_millis(1200));
+    wait_until_running(client, "doors");
+    let one = json!({"query": {"term": {"labels.who.keyword": "v7"}}});
+    assert_eq!(outcome("_remap", &one), [2, 2, 0, 0, 0]);
+    assert_eq!(outcome("_remap?max_docs=1000", &json!({})), [2398, 1000, 0, 0, 1398]);
+    assert_eq!(outcome("_remap", &json!({})), [1398, 1398, 0, 0, 0]);
+    assert_eq!(outcome("_remap", &json!({})), [0; 5]);
+    assert_eq!(count(client, "logs-doors"), 2400);
+    let found = client.ok(
+        "POST",
+        "/logs-doors/_search",
+        &json!({"size": 1, "track_total_hits": true, "query": {"bool": {"filter": [{"exists": {"field": "user.name"}}],
+            "must_not": [{"exists": {"field": "labels"}}]}}}),
+    );
+    assert_eq!(found["hits"]["total"]["value"], 2400, "{found}");
+    // The time of the event is its own, not that of the mapping.
+    let distinct =
+        json!({"size": 0, "aggs": {"n": {"cardinality": {"field": "@timestamp", "precision_threshold": 3000}}}});
+    let distinct = client.ok("POST", "/logs-doors/_search", &distinct);
+    assert_eq!(distinct["aggregations"]["n"]["value"], 1200, "{distinct}");
+
+    // Which of its fields have a common name.
+    let line = format!("{{\"when\":{now},\"visitor\":\"x\",\"extra\":1}}\n");
+    client.bulk("/_firn/pipelines/doors/_events", line.as_bytes()).unwrap();
+    client.ok("POST", "/logs-doors/_refresh", &Value::Null);
+    let coverage = |since: &str| {
+        client
+            .get(&format!("/_firn/pipelines/doors/_coverage?since={since}"))
+            .unwrap()
+            .json()
+    };
+    let day = coverage("1d");
+    assert_eq!(day["events"], 2401, "{day}");
+    assert_eq!(day["unmapped"][0], json!({"field": "door.extra", "events": 1}), "{day}");
+    let mapped = day["mapped"].as_array().unwrap();
+    assert!(mapped.contains(&json!({"field": "user.name", "events": 2401})), "{day}");
+    assert_eq!(
+        coverage("1s")["events"].as_u64().map(|events| events < 2401),
+        Some(true)
+    );
+    let refused = client.get("/_firn/pipelines/doors/_coverage?since=long").unwrap();
+    assert_eq!(refused.status, 400, "{}", refused.text());
+
+    for (path, body, status) in [
+        ("_remap?max_docs=0", json!({}), 400),
+        ("_remap", json!({"size": 1}), 400),
+    ] {
+        assert_eq!(remap(path, &body).status, status, "{path} {body}");
+    }
+    client.ok(
+        "PUT",
+        "/_firn/pipelines/plain",
+        &json!({"source": {"type": "http"}, "index": "plain"}),
+    );
+    wait_until_running(client, "plain");
+    let refused = client
+        .json("POST", "/_firn/pipelines/plain/_remap", &json!({}))
+        .unwrap();
+    assert_eq!(refused.status, 400, "{}", refused.text());
+    node.stop().unwrap();
+}

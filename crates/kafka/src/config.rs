@@ -27,7 +27,7 @@ const RESERVED: [(&str, &str); 7] = [
     ("plugin.library.paths", "no code is loaded"),
 ];
 /// Values of a fresh configuration that users may change.
-const DEFAULTS: [(&str, &str); 5] = [
+const DEFAULTS: [(&str, &str); 6] = [
     ("isolation.level", "read_committed"),
     // Messages fetched ahead are dropped when their partition is paused; the default of 64 MB would waste as much.
     ("queued.max.messages.kbytes", "16384"),
@@ -35,6 +35,8 @@ const DEFAULTS: [(&str, &str); 5] = [
     // A broker that restarts is found again soon.
     ("reconnect.backoff.max.ms", "1000"),
     ("topic.metadata.refresh.interval.ms", "10000"),
+    // For the lag.
+    ("statistics.interval.ms", "2000"),
 ];
 const OFFSET_RESET: &str = "auto.offset.reset";
 

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use firn_pipeline::sources::SourceCounters;
-use rdkafka::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext, Rebalance};
 use rdkafka::error::KafkaError;
 use rdkafka::topic_partition_list::TopicPartitionList;
+use rdkafka::{ClientContext, Statistics};
 use tokio::sync::mpsc;
 
 /// Topic and number of a partition.
@@ -25,12 +25,14 @@ pub(crate) enum Change {
 pub(crate) struct Context {
     changes: mpsc::UnboundedSender<Change>,
     errors: Arc<AtomicU64>,
+    lag: Arc<AtomicU64>,
 }
 
 impl Context {
     pub(crate) fn new(changes: mpsc::UnboundedSender<Change>, counters: &SourceCounters) -> Self {
         let errors = counters.counter("kafka_errors");
-        Self { changes, errors }
+        let lag = counters.counter("lag");
+        Self { changes, errors, lag }
     }
 }
 
@@ -43,6 +45,17 @@ impl ClientContext for Context {
             RDKafkaLogLevel::Warning | RDKafkaLogLevel::Notice => tracing::warn!(facility, "kafka: {message}"),
             RDKafkaLogLevel::Info | RDKafkaLogLevel::Debug => tracing::debug!(facility, "kafka: {message}"),
         }
+    }
+
+    fn stats(&self, statistics: Statistics) {
+        let partitions = statistics.topics.values().flat_map(|topic| topic.partitions.values());
+        let lag = partitions.filter(|partition| partition.desired).map(|partition| {
+            // A partition that was not read yet has no offset: librdkafka shows a negative number.
+            let end = partition.ls_offset.max(partition.hi_offset);
+            let read = partition.app_offset.max(partition.committed_offset);
+            if read < 0 { 0 } else { (end - read).max(0) as u64 }
+        });
+        self.lag.store(lag.sum(), Ordering::Relaxed);
     }
 
     fn error(&self, error: KafkaError, reason: &str) {

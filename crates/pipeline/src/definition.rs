@@ -11,7 +11,12 @@ use firn_model::{Error, Result};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::aggregation::AggregateDefinition;
 use crate::mapping::{Pack, builtin, builtin_names, run_examples};
+use crate::tables::TableDefinition;
+
+/// Most aggregates of a pipeline.
+const AGGREGATES_MAX: usize = 16;
 
 /// Definition of a pipeline. Unknown members are refused.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -28,9 +33,12 @@ pub struct Definition {
     /// Pack that maps the records; `None`: each record is a JSON object, which is stored as it is.
     #[serde(default)]
     pub pack: Option<PackDefinition>,
-    /// Files of enrichment tables, by the names that the pack uses.
+    /// Enrichment tables, by the names that the pack uses.
     #[serde(default)]
-    pub tables: BTreeMap<String, PathBuf>,
+    pub tables: BTreeMap<String, TableDefinition>,
+    /// Aggregates at write time, by name.
+    #[serde(default)]
+    pub aggregates: BTreeMap<String, AggregateDefinition>,
     /// Data stream or index of the events.
     pub index: String,
     /// Tenant of the events; `None`: the tenant field of each event decides.
@@ -150,11 +158,30 @@ impl Definition {
         if let Some(pack) = &definition.pack {
             pack.check().map_err(refuse)?;
         }
+        for (name, table) in &definition.tables {
+            table
+                .check()
+                .map_err(|reason| refuse(format!("table [{name}]: {reason}")))?;
+        }
+        if definition.aggregates.len() > AGGREGATES_MAX {
+            return Err(refuse(format!("[aggregates] has at most {AGGREGATES_MAX} members")));
+        }
+        for (name, aggregate) in &definition.aggregates {
+            aggregate
+                .check()
+                .map_err(|reason| refuse(format!("aggregate [{name}]: {reason}")))?;
+        }
         definition.source.check().map_err(refuse)?;
         definition
             .tenant_id()
             .map_err(|error| refuse(error.reason().to_owned()))?;
         Ok(definition)
+    }
+
+    /// Whether a table is read by a query.
+    pub(crate) fn has_queries(&self) -> bool {
+        let mut tables = self.tables.values();
+        self.pack.is_some() && tables.any(|table| matches!(table, TableDefinition::Postgresql(_)))
     }
 
     /// Returns the tenant of the events.

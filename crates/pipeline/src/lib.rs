@@ -8,9 +8,12 @@
 //! This crate opens no socket of a search engine, serves no HTTP and knows neither Tantivy nor the engine that stores the
 //! events.
 
+pub mod aggregation;
+mod clock;
 pub mod definition;
 pub mod event;
 pub mod mapping;
+mod murmur3;
 pub mod parsers;
 pub mod processors;
 pub mod runner;

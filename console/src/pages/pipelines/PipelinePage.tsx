@@ -11,9 +11,12 @@ import { Empty } from '../../components/Empty';
 import { Figure } from '../../components/Figure';
 import { PageFrame } from '../../components/PageFrame';
 import { DeadLetters } from './DeadLetters';
+import { MappingCoverage } from './MappingCoverage';
 import { Simulator } from './Simulator';
 import { State } from './State';
+import { Tables } from './Tables';
 import { usePipelines } from './use-pipelines';
+import { Windows } from './Windows';
 
 /** One pipeline: account, steps, positions, dead letters, simulator, definition. */
 export function PipelinePage() {
@@ -39,6 +42,9 @@ export function PipelinePage() {
             <Stack>
               <Account pipeline={pipeline} rate={rate(id)} />
               <Partitions pipeline={pipeline} />
+              <Tables tables={pipeline.stats?.tables ?? []} />
+              {pipeline.stats?.windows && <Windows windows={pipeline.stats.windows} />}
+              {pipeline.definition.pack && pipeline.stats?.running && <MappingCoverage id={id} />}
               <DeadLetters id={id} index={pipeline.definition.dead_letter_index ?? 'dead-letters'} />
               <Simulator id={id} />
               <Paper withBorder p="md" bg="var(--firn-surface)">

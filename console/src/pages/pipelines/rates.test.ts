@@ -12,7 +12,7 @@ const pipelines = (read: number): Pipeline[] => [
       since_start: { read, read_bytes: 0, indexed: read, filtered: 0, dead_lettered: 0, refused: 0, in_flight: 0 },
       source: {},
       steps: { map_time_in_millis: 0, write_time_in_millis: 0, write_retries: 0 },
-      partitions: [],
+      tables: [], windows: null, partitions: [],
     },
   },
   { id: 'new', definition: { source: { type: 'http' }, index: 'new' }, stats: undefined },

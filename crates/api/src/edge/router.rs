@@ -457,6 +457,8 @@ fn routes() -> Vec<Route> {
         route!(GET, ["/_firn/pipelines/_stats"], "all_event_pipeline_stats", "cluster:monitor/firn/pipelines/stats", ManageCluster, [MASTER], None, event_pipelines::all_stats),
         route!(GET, ["/_firn/pipelines/{id}/stats"], "event_pipeline_stats", "cluster:monitor/firn/pipelines/stats", ManageCluster, [MASTER], None, event_pipelines::stats),
         route!(POST, ["/_firn/pipelines/_simulate", "/_firn/pipelines/{id}/_simulate"], "simulate_event_pipeline", "cluster:admin/firn/pipelines/simulate", ManageCluster, [MASTER], Json, event_pipelines::simulate),
+        route!(GET, ["/_firn/pipelines/{id}/_coverage"], "event_pipeline_coverage", "cluster:monitor/firn/pipelines/coverage", ManageCluster, [event_pipelines::coverage::PARAMS], None, event_pipelines::coverage::coverage),
+        route!(POST, ["/_firn/pipelines/{id}/_remap"], "remap_events", "cluster:admin/firn/pipelines/remap", ManageCluster, [event_pipelines::remap::PARAMS], Json, event_pipelines::remap::remap),
         route!(POST, ["/_firn/pipelines/{id}/_replay"], "replay_dead_letters", "cluster:admin/firn/pipelines/replay", ManageCluster, [event_pipelines::replay::PARAMS], Json, event_pipelines::replay::replay),
         route!(POST, ["/_firn/pipelines/{id}/_events"], "event_pipeline_events", "indices:data/write/firn/events", Write, [], Ndjson, event_pipelines::events),
         route!(GET, ["/_firn/positions/{source}"], "source_positions", "cluster:monitor/firn/positions/get", ManageCluster, [], None, event_pipelines::positions::positions),

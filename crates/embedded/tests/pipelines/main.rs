@@ -13,9 +13,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use firn_engine::{Engine, ErrorKind, Result};
+use firn_model::Error;
 use firn_model::metadata::Command;
 use firn_pipeline::definition::Definition;
-use firn_pipeline::runner::{EngineDestination, OpenSource, PipelineStatus, Runner, simulate};
+use firn_pipeline::runner::{Connectors, EngineDestination, OpenSource, PipelineStatus, Runner};
 use firn_pipeline::sources::{BATCH_EVENTS_MAX, Batch, Source, SourceEvent, SourceOutput};
 use node::{Node, START_MS};
 use serde_json::{Map, Value, json};
@@ -91,7 +92,7 @@ fn runner(node: &Node, open_source: OpenSource) -> Arc<Runner> {
     let engine = Arc::clone(&node.engine) as Arc<dyn Engine>;
     Runner::new(
         EngineDestination::new(engine),
-        open_source,
+        Connectors::of_sources(open_source),
         Arc::new(|| START_MS * 1_000_000),
         2,
     )
@@ -470,13 +471,16 @@ fn definitions_that_cannot_run_say_why() {
 
 #[test]
 fn a_simulation_shows_documents_and_dead_letters() {
+    let node = Node::new();
+    let runner = runner(&node, Arc::new(|_| Err(Error::illegal_argument("no source is opened"))));
     let body = json!({"source": {"type": "http"}, "index": "events"});
     let records = [
         Bytes::from_static(b"{\"a\":1}"),
         Bytes::from_static(b"{}"),
         Bytes::from_static(b"[1]"),
     ];
-    let shown = simulate(ID, body.as_object().unwrap(), &records, START_MS * 1_000_000).unwrap();
+    let shown = runner.simulate(ID, body.as_object().unwrap(), records.to_vec(), START_MS * 1_000_000);
+    let shown = node.run(shown).unwrap();
     let time = "2026-01-01T00:00:00.000Z";
     assert_eq!(shown[0].document, json!({"@timestamp": time, "a": 1}));
     assert_eq!(shown[1].document, json!({"@timestamp": time}));

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::net::TcpListener;
 
-use crate::event_pipelines::{now_ns, open_source, write_metrics};
+use crate::event_pipelines::{connectors, now_ns, open_source, write_metrics};
 use crate::logging;
 use crate::serve::{http_threads, on_signal};
 use crate::settings::LogFormat;
@@ -101,6 +101,9 @@ fn read(path: &Path) -> Result<WorkerFile> {
         if definition.tenant.is_some() {
             bail!("pipeline [{id}]: the tenant of a worker's events is that of its API key; leave [tenant] out");
         }
+        if !definition.aggregates.is_empty() {
+            bail!("pipeline [{id}]: aggregates need the engine of `firn serve`; a worker has none");
+        }
         if !definition.source.is_kafka() {
             continue;
         }
@@ -152,7 +155,7 @@ async fn work(file: WorkerFile, destination: Arc<RemoteDestination>) -> Result<(
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let runner = Runner::new(
         Arc::clone(&destination) as Arc<dyn Destination>,
-        Arc::new(open_source),
+        connectors(),
         Arc::new(now_ns),
         threads,
     );

@@ -107,6 +107,8 @@ fn a_tenant_writes_to_its_own_event_pipeline_and_sees_no_other() {
         ("DELETE", "/_firn/pipelines/of-alpha"),
         ("PUT", "/_firn/pipelines/mine"),
         ("POST", "/_firn/pipelines/of-alpha/_simulate"),
+        ("GET", "/_firn/pipelines/of-alpha/_coverage"),
+        ("POST", "/_firn/pipelines/of-alpha/_remap"),
         ("POST", "/_firn/pipelines/of-alpha/_replay"),
         ("GET", "/_firn/positions/of-alpha"),
         ("POST", "/_firn/positions/of-alpha/_bulk"),

@@ -81,7 +81,7 @@ const CLASSES: &[(Class, &[&str])] = &[
         "mount_snapshot", "searchable_snapshots_stats", "searchable_snapshots_cache_stats",
         "clear_searchable_snapshots_cache", "recovery", "cat_recovery", "cat_repositories", "cat_snapshots",
         "get_event_pipeline", "put_event_pipeline", "delete_event_pipeline", "all_event_pipeline_stats", "event_pipeline_stats",
-        "simulate_event_pipeline", "replay_dead_letters", "source_positions", "claim_source_partition", "source_bulk",
+        "simulate_event_pipeline", "event_pipeline_coverage", "remap_events", "replay_dead_letters", "source_positions", "claim_source_partition", "source_bulk",
         "get_quarantine", "adopt_quarantined", "delete_quarantined", "warm_shared_cache", "pin_shared_cache", "unpin_shared_cache",
     ]),
 ];

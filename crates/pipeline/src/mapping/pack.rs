@@ -49,6 +49,11 @@ impl Pack {
         self.version
     }
 
+    /// Returns the object of the fields without a rule.
+    pub fn prefix(&self) -> &str {
+        self.targets.name(self.stamps.prefix)
+    }
+
     /// Returns the description for readers.
     pub fn description(&self) -> &str {
         &self.description

@@ -70,7 +70,6 @@ impl Targets {
         self.lists[usize::from(number)]
     }
 
-    #[cfg(test)]
     pub(crate) fn name(&self, number: u16) -> &str {
         &self.names[usize::from(number)]
     }

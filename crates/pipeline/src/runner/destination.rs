@@ -3,12 +3,18 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use firn_engine::document::{BulkRequest, BulkResponse};
 use firn_engine::origin::SourcePosition;
 use firn_engine::{Engine, Knowledge, RequestContext, Scope};
 use firn_model::metadata::Command;
-use firn_model::{ErrorKind, Result};
-use serde_json::Value;
+use firn_model::names::IndicesOptions;
+use firn_model::{Error, ErrorKind, Result};
+use firn_query::search::{IndexTarget, SearchRequest};
+use serde_json::{Value, json};
+
+/// Records of windows that are read at a time.
+const PAGE: usize = 100;
 
 /// Where a runner stores events. Every method may be called concurrently.
 #[async_trait]
@@ -31,6 +37,15 @@ pub trait Destination: Send + Sync {
 
     /// Returns the positions of the partitions of a source, sorted by partition.
     async fn source_positions(&self, source: &str) -> Result<Vec<SourcePosition>>;
+
+    /// Reads the records of windows of a pipeline in `index`, in the order of their member `order`. A destination that cannot
+    /// refuses, and with it aggregates.
+    async fn window_records(&self, index: &str, pipeline: &str) -> Result<Vec<Bytes>> {
+        let _ = (index, pipeline);
+        Err(Error::illegal_argument(
+            "aggregates need the engine of `firn serve`; a worker has none",
+        ))
+    }
 
     /// Creates an index template unless there is one of that name, which stays as it is.
     async fn create_template(&self, name: &str, body: &Value) -> Result<()>;
@@ -69,6 +84,45 @@ impl Destination for EngineDestination {
         match self.engine.source_positions(&RequestContext::new(), source).await? {
             Knowledge::Known(positions) => Ok(positions),
             Knowledge::Unknown(capability) => Err(capability.missing()),
+        }
+    }
+
+    async fn window_records(&self, index: &str, pipeline: &str) -> Result<Vec<Bytes>> {
+        let ctx = RequestContext::new();
+        let target = IndexTarget {
+            expression: vec![index.to_owned()],
+            options: IndicesOptions {
+                ignore_unavailable: true,
+                ..IndicesOptions::default()
+            },
+        };
+        self.engine.refresh(&ctx, target.clone()).await?;
+        let mut records = Vec::new();
+        let mut after: Option<Value> = None;
+        loop {
+            let mut body = json!({
+                "size": PAGE, "query": {"term": {"pipeline": pipeline}}, "sort": [{"order": "asc"}],
+                "track_total_hits": false,
+            });
+            if let Some(after) = after {
+                body["search_after"] = after;
+            }
+            let request = SearchRequest::parse(target.clone(), Some(&body))?;
+            let response = self.engine.search(&ctx, request).await?;
+            if !response.shards.failures.is_empty() || response.timed_out {
+                return Err(Error::new(
+                    ErrorKind::Unavailable,
+                    format!("the index [{index}] cannot be read as a whole"),
+                ));
+            }
+            after = response.hits.last().map(|hit| hit.sort.clone().into());
+            if after.is_none() {
+                return Ok(records);
+            }
+            for hit in response.hits {
+                let missing = || Error::internal("a bug: a hit came without its source");
+                records.push(hit.source.ok_or_else(missing)?);
+            }
         }
     }
 

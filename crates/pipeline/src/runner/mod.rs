@@ -4,20 +4,23 @@
 //! of the pipeline's tenant, makes the documents ([`steps`]); then they are written, again and again until they are stored
 //! ([`write`]). While a write waits, the channel fills, and the source stops reading.
 
+mod connectors;
 mod counters;
 mod dead_letter;
 mod destination;
 mod json_members;
 mod pushed_source;
+mod remap;
 mod replay;
 mod status;
 mod steps;
+mod windows;
 mod worker;
 mod write;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -34,16 +37,22 @@ use tokio::task::JoinHandle;
 use self::counters::Counters;
 use self::pushed_source::PushedSource;
 use self::steps::Steps;
+use self::windows::WindowService;
 use self::write::Writer;
 use crate::definition::{Definition, SourceDefinition};
+use crate::mapping::Pack;
 use crate::sources::{
-    BATCH_EVENTS_MAX, Batch, BatchOutcome, Clock, Positions, SendRefused, Source, SourceCounters, SourceEvent,
-    SourceOutput, channel,
+    BATCH_EVENTS_MAX, Batch, BatchOutcome, Clock, Positions, SendRefused, SourceCounters, SourceEvent, SourceOutput,
+    channel,
 };
+use crate::tables::{QueriedTable, Tables};
 
+pub use connectors::{Connectors, OpenSource};
 pub use destination::{Destination, EngineDestination};
-pub use replay::{DeadLetter, ReplayOutcome};
+pub use remap::RemapOutcome;
+pub use replay::{ReplayOutcome, StoredDocument};
 pub use status::{EventCounts, PipelineStatus, SimulatedRecord};
+pub use windows::WindowStatus;
 pub use write::partition_of_events;
 
 /// Maximum bytes of events of one pipeline that wait or are being processed.
@@ -56,9 +65,9 @@ const RETRY_AFTER_SECONDS: u64 = 1;
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 /// How often the files of tables are looked at.
 const TABLES_EVERY: Duration = Duration::from_secs(60);
-
-/// Makes the source of a definition, as this program has it.
-pub type OpenSource = Arc<dyn Fn(&Definition) -> Result<Box<dyn Source>> + Send + Sync>;
+/// Pause before the tables of a pipeline that waits for them are read again.
+const LOAD_AGAIN_AFTER: Duration = Duration::from_secs(1);
+const LOAD_AGAIN_AFTER_MAX: Duration = Duration::from_secs(30);
 
 /// Event that a request hands over.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -83,7 +92,7 @@ impl From<Bytes> for PushedEvent {
 /// Pipelines of a node.
 pub struct Runner {
     destination: Arc<dyn Destination>,
-    open_source: OpenSource,
+    connectors: Connectors,
     clock: Clock,
     pool: Arc<Pool>,
     pipelines: Mutex<BTreeMap<String, Entry>>,
@@ -102,6 +111,8 @@ struct Entry {
 enum EntryState {
     Running(Running),
     Disabled,
+    /// Its tables and windows are being read, or could not be, for this reason; it is tried again.
+    Waiting(String),
     /// The body cannot be used.
     Refused(String),
 }
@@ -115,6 +126,14 @@ struct Running {
     writer: Arc<Writer>,
     stop: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
+}
+
+/// What a pipeline needs to run.
+struct Stage {
+    scope: Arc<Scope>,
+    steps: Arc<Steps>,
+    windows: Option<Arc<WindowService>>,
+    queried: Vec<QueriedTable>,
 }
 
 /// Positions of a pipeline's source in the destination.
@@ -132,17 +151,18 @@ impl Positions for SourcePositions {
 
 async fn positions(destination: &dyn Destination, source: &str) -> Result<Vec<SourcePosition>> {
     let mut positions = destination.source_positions(source).await?;
-    // Positions of dead letters, which are counted in the partition of their events.
-    positions.retain(|position| !position.partition.contains(write::REJECTED));
+    // Positions of dead letters, which are counted in the partition of their events, and of the events of windows.
+    positions
+        .retain(|position| !position.partition.contains(write::REJECTED) && position.partition != windows::PARTITION);
     Ok(positions)
 }
 
 impl Runner {
     /// Creates a runner without pipelines, whose steps run on `threads` threads.
-    pub fn new(destination: Arc<dyn Destination>, open_source: OpenSource, clock: Clock, threads: usize) -> Arc<Self> {
+    pub fn new(destination: Arc<dyn Destination>, connectors: Connectors, clock: Clock, threads: usize) -> Arc<Self> {
         Arc::new(Self {
             destination,
-            open_source,
+            connectors,
             clock,
             pool: Arc::new(Pool::new("pipelines", threads, QUEUE_LIMIT)),
             pipelines: Mutex::default(),
@@ -174,36 +194,86 @@ impl Runner {
             }
             let definition = Definition::parse(id, body).map(Arc::new);
             let state = match &definition {
-                Ok(definition) => self.start(id, definition).await,
+                Ok(definition) if !definition.enabled => EntryState::Disabled,
+                // A database may be slow or away, which must not hold up other pipelines.
+                Ok(definition) if definition.has_queries() || !definition.aggregates.is_empty() => {
+                    EntryState::Waiting("its tables and windows are being read".to_owned())
+                }
+                Ok(definition) => self.start(id, definition, Vec::new()).await,
                 Err(error) => EntryState::Refused(error.to_string()),
             };
+            let waits = matches!(state, EntryState::Waiting(_));
             let entry = Entry {
                 body: Arc::clone(body),
                 definition: definition.ok(),
                 state,
             };
             self.pipelines.lock().insert(id.clone(), entry);
+            if waits {
+                tokio::spawn(start_with_queries(Arc::downgrade(self), id.clone(), Arc::clone(body)));
+            }
         }
     }
 
-    async fn start(&self, id: &str, definition: &Definition) -> EntryState {
-        if !definition.enabled {
-            return EntryState::Disabled;
+    /// Loads the tables of a pipeline that waits for them, and starts it. Returns whether it still waits.
+    async fn start_waiting(&self, id: &str, body: &Arc<Map<String, Value>>) -> bool {
+        let waiting = |pipelines: &BTreeMap<String, Entry>| {
+            let entry = pipelines.get(id)?;
+            let waits = Arc::ptr_eq(&entry.body, body) && matches!(entry.state, EntryState::Waiting(_));
+            waits.then(|| entry.definition.clone()).flatten()
+        };
+        let Some(definition) = waiting(&self.pipelines.lock()) else {
+            return false;
+        };
+        let loaded = self.connectors.load_queries(&definition, &self.clock).await;
+        let _applying = self.applying.lock().await;
+        if waiting(&self.pipelines.lock()).is_none() {
+            return false;
         }
+        let state = match loaded {
+            Ok(queried) => self.start(id, &definition, queried).await,
+            Err(error) => EntryState::Waiting(error.to_string()),
+        };
+        let waits = matches!(state, EntryState::Waiting(_));
+        if let EntryState::Waiting(reason) = &state {
+            tracing::warn!(pipeline = id, reason, "a pipeline waits for its tables and windows");
+        }
+        if let Some(entry) = self.pipelines.lock().get_mut(id) {
+            entry.state = state;
+        }
+        waits
+    }
+
+    async fn start(&self, id: &str, definition: &Definition, queried: Vec<QueriedTable>) -> EntryState {
         let tenant = match definition.tenant_id() {
             Ok(tenant) => tenant,
             Err(error) => return EntryState::Refused(error.to_string()),
         };
         let steps = {
             let (id, definition, now_ms) = (id.to_owned(), definition.clone(), (self.clock)() / 1_000_000);
+            let tables = tables_of(&queried);
             // Reads the files of tables.
-            tokio::task::spawn_blocking(move || Steps::new(&id, &definition, now_ms)).await
+            tokio::task::spawn_blocking(move || Steps::new(&id, &definition, tables, now_ms)).await
         };
         let steps =
             match steps.unwrap_or_else(|_| Err(Error::internal("a pipeline failed because of a bug, see the log"))) {
                 Ok(steps) => Arc::new(steps),
                 Err(error) => return EntryState::Refused(error.to_string()),
             };
+        let scope = Arc::new(tenant.map_or_else(Scope::operator, Scope::tenant));
+        let windows = match definition.aggregates.is_empty() {
+            true => None,
+            false => {
+                let (scope, destination) = (Arc::clone(&scope), Arc::clone(&self.destination));
+                match WindowService::open(id, definition, scope, destination, Arc::clone(&self.clock)).await {
+                    Ok(windows) => Some(windows),
+                    Err(error) if error.kind() == ErrorKind::IllegalArgument => {
+                        return EntryState::Refused(error.to_string());
+                    }
+                    Err(error) => return EntryState::Waiting(error.to_string()),
+                }
+            }
+        };
         if definition.dead_letter_index.starts_with(dead_letter::PREFIX) {
             let made = self
                 .destination
@@ -213,15 +283,22 @@ impl Runner {
                 tracing::warn!(pipeline = id, %error, "cannot create the template of dead letters");
             }
         }
-        EntryState::Running(self.run(
-            id,
-            definition.clone(),
-            tenant.map_or_else(Scope::operator, Scope::tenant),
+        let stage = Stage {
+            scope,
             steps,
-        ))
+            windows,
+            queried,
+        };
+        EntryState::Running(self.run(id, definition.clone(), stage))
     }
 
-    fn run(&self, id: &str, definition: Definition, scope: Scope, steps: Arc<Steps>) -> Running {
+    fn run(&self, id: &str, definition: Definition, stage: Stage) -> Running {
+        let Stage {
+            scope,
+            steps,
+            windows,
+            queried,
+        } = stage;
         let (stop, stopped) = watch::channel(false);
         let source_counters = Arc::new(SourceCounters::default());
         let positions = Arc::new(SourcePositions {
@@ -238,21 +315,31 @@ impl Runner {
         );
         let writer = Arc::new(Writer {
             destination: Arc::clone(&self.destination),
-            scope: Arc::new(scope),
+            scope,
             steps,
+            windows: windows.clone(),
             counters: Arc::clone(&counters),
             stopped: stopped.clone(),
         });
         let pushed = definition.source.is_pushed().then(|| output.clone());
         let open_source: OpenSource = match &pushed {
             Some(_) => Arc::new(|_| Ok(Box::new(PushedSource))),
-            None => Arc::clone(&self.open_source),
+            None => Arc::clone(&self.connectors.open_source),
         };
-        let tasks = vec![
+        let mut tasks = vec![
             worker::run_source(definition, open_source, Arc::clone(&writer), output),
             tokio::spawn(worker::process(Arc::clone(&writer), Arc::clone(&self.pool), batches)),
-            tokio::spawn(refresh_tables(Arc::clone(&writer), Arc::clone(&self.clock), stopped)),
+            tokio::spawn(refresh_tables(
+                Arc::clone(&writer),
+                Arc::clone(&self.clock),
+                stopped.clone(),
+            )),
         ];
+        tasks.extend(windows.map(|windows| tokio::spawn(windows.run(stopped.clone()))));
+        tasks.extend(queried.into_iter().map(|table| {
+            let (id, clock) = (Arc::clone(&writer.steps.id), Arc::clone(&self.clock));
+            tokio::spawn(table.follow(id, clock, stopped.clone()))
+        }));
         Running {
             counters,
             source_counters,
@@ -273,7 +360,7 @@ impl Runner {
         let pipelines = self.pipelines.lock();
         let reason = |(id, entry): (&String, &Entry)| match &entry.state {
             EntryState::Refused(reason) => Some((id.clone(), reason.clone())),
-            EntryState::Running(_) | EntryState::Disabled => None,
+            EntryState::Running(_) | EntryState::Disabled | EntryState::Waiting(_) => None,
         };
         pipelines.iter().filter_map(reason).collect()
     }
@@ -283,7 +370,7 @@ impl Runner {
         let pipelines = self.pipelines.lock();
         let counts = |(id, entry): (&String, &Entry)| match &entry.state {
             EntryState::Running(running) => Some((id.clone(), running.counters.events())),
-            EntryState::Disabled | EntryState::Refused(_) => None,
+            EntryState::Disabled | EntryState::Waiting(_) | EntryState::Refused(_) => None,
         };
         pipelines.iter().filter_map(counts).collect()
     }
@@ -297,7 +384,7 @@ impl Runner {
     pub async fn status(&self, id: &str) -> Option<PipelineStatus> {
         let mut status = match &self.pipelines.lock().get(id)?.state {
             EntryState::Disabled => PipelineStatus::default(),
-            EntryState::Refused(reason) => PipelineStatus {
+            EntryState::Waiting(reason) | EntryState::Refused(reason) => PipelineStatus {
                 error: Some(reason.clone()),
                 ..PipelineStatus::default()
             },
@@ -311,6 +398,8 @@ impl Runner {
                     map_nanos: counters.map_nanos.load(Ordering::Relaxed),
                     write_nanos: counters.write_nanos.load(Ordering::Relaxed),
                     retries: counters.retries.load(Ordering::Relaxed),
+                    windows: running.writer.windows.as_ref().map(|windows| windows.status()),
+                    tables: running.writer.steps.tables((self.clock)() / 1_000_000),
                     partitions: Vec::new(),
                 }
             }
@@ -385,13 +474,35 @@ impl Runner {
     /// # Errors
     /// [`firn_model::ErrorKind::ResourceNotFound`]: no such pipeline. [`firn_model::ErrorKind::Unavailable`]: it does not run.
     /// Other errors are those of the writes; what was replayed before stays so.
-    pub async fn replay(&self, id: &str, letters: &[DeadLetter]) -> Result<Vec<ReplayOutcome>> {
-        let writer = match &entry(id, &self.pipelines.lock())?.state {
-            EntryState::Running(running) => Arc::clone(&running.writer),
-            EntryState::Disabled => return Err(disabled(id)),
-            EntryState::Refused(reason) => return Err(Error::new(ErrorKind::Unavailable, reason.clone())),
-        };
-        writer.replay(letters).await
+    pub async fn replay(&self, id: &str, letters: &[StoredDocument]) -> Result<Vec<ReplayOutcome>> {
+        self.writer(id)?.replay(letters).await
+    }
+
+    /// Maps stored events of a pipeline again: the record that an event keeps goes through the steps, and what becomes of it
+    /// replaces the event. Returns one outcome for each event, in the same order.
+    ///
+    /// # Errors
+    /// As [`Runner::replay`].
+    pub async fn remap(&self, id: &str, events: &[StoredDocument]) -> Result<Vec<RemapOutcome>> {
+        self.writer(id)?.remap(events).await
+    }
+
+    /// Returns the pack of a running pipeline; `None`: it has none.
+    ///
+    /// # Errors
+    /// [`firn_model::ErrorKind::ResourceNotFound`]: no such pipeline. [`firn_model::ErrorKind::Unavailable`]: it does not run.
+    pub fn pack(&self, id: &str) -> Result<Option<Arc<Pack>>> {
+        Ok(self.writer(id)?.steps.pack().cloned())
+    }
+
+    fn writer(&self, id: &str) -> Result<Arc<Writer>> {
+        match &entry(id, &self.pipelines.lock())?.state {
+            EntryState::Running(running) => Ok(Arc::clone(&running.writer)),
+            EntryState::Disabled => Err(disabled(id)),
+            EntryState::Waiting(reason) | EntryState::Refused(reason) => {
+                Err(Error::new(ErrorKind::Unavailable, reason.clone()))
+            }
+        }
     }
 
     fn output(&self, id: &str) -> Result<SourceOutput> {
@@ -404,8 +515,33 @@ impl Runner {
                 "pipeline [{id}] takes no events by HTTP: its source is another one"
             ))),
             EntryState::Disabled => Err(disabled(id)),
-            EntryState::Refused(reason) => Err(Error::new(ErrorKind::Unavailable, reason.clone())),
+            EntryState::Waiting(reason) | EntryState::Refused(reason) => {
+                Err(Error::new(ErrorKind::Unavailable, reason.clone()))
+            }
         }
+    }
+
+    /// Runs the steps of a definition on records, without a source and without writes. `received_ns` is their time of arrival.
+    /// Reads the tables.
+    ///
+    /// # Errors
+    /// Those of [`Definition::parse`]; a table cannot be read.
+    pub async fn simulate(
+        &self,
+        id: &str,
+        body: &Map<String, Value>,
+        records: Vec<Bytes>,
+        received_ns: i64,
+    ) -> Result<Vec<SimulatedRecord>> {
+        let definition = Definition::parse(id, body)?;
+        let queried = self.connectors.load_queries(&definition, &self.clock).await?;
+        let (id, tables) = (id.to_owned(), tables_of(&queried));
+        let simulated = move || {
+            let steps = Steps::new(&id, &definition, tables, received_ns / 1_000_000)?;
+            simulate(&steps, &records, received_ns)
+        };
+        let simulated = tokio::task::spawn_blocking(simulated).await;
+        simulated.unwrap_or_else(|_| Err(Error::internal("a simulation failed because of a bug, see the log")))
     }
 
     /// Stops all pipelines; events that they have taken are stored or handed back first.
@@ -468,16 +604,28 @@ async fn refresh_tables(writer: Arc<Writer>, clock: Clock, mut stopped: watch::R
     }
 }
 
-/// Runs the steps of a pipeline on records, without a source and without writes. `received_ns` is their time of arrival. Reads
-/// the files of tables.
-pub fn simulate(
-    id: &str,
-    body: &Map<String, Value>,
-    records: &[Bytes],
-    received_ns: i64,
-) -> Result<Vec<SimulatedRecord>> {
-    let definition = Definition::parse(id, body)?;
-    let steps = Steps::new(id, &definition, received_ns / 1_000_000)?;
+fn tables_of(queried: &[QueriedTable]) -> Tables {
+    let mut tables = Tables::default();
+    for table in queried {
+        tables.insert(Arc::clone(&table.handle));
+    }
+    tables
+}
+
+/// Tries to start a pipeline that waits for its tables until it runs, is refused or is replaced.
+async fn start_with_queries(runner: Weak<Runner>, id: String, body: Arc<Map<String, Value>>) {
+    let mut pause = LOAD_AGAIN_AFTER;
+    while let Some(runner) = runner.upgrade() {
+        if !runner.start_waiting(&id, &body).await {
+            return;
+        }
+        drop(runner);
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LOAD_AGAIN_AFTER_MAX);
+    }
+}
+
+fn simulate(steps: &Steps, records: &[Bytes], received_ns: i64) -> Result<Vec<SimulatedRecord>> {
     let event = |(place, bytes): (usize, &Bytes)| SourceEvent {
         bytes: bytes.clone(),
         offset: place as u64,

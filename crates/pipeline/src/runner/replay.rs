@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::write::Writer;
+use crate::aggregation::Sample;
 use crate::sources::SourceEvent;
 
 /// Members of a letter that are not those of its record's protocol.
@@ -22,16 +23,16 @@ const OWN_MEMBERS: [&str; 5] = ["@timestamp", "event", "error", "firn", "tenant"
 /// Bytes of an id before it is encoded.
 const ID_BYTES: usize = 16;
 
-/// A dead letter as it is stored.
+/// A document of an index: a dead letter, or an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DeadLetter {
+pub struct StoredDocument {
     /// Concrete index.
     pub index: String,
     /// Its id.
     pub id: String,
     /// Its routing.
     pub routing: Option<String>,
-    /// Sequence number and primary term: a letter that was changed since is not removed.
+    /// Sequence number and primary term: a document that was changed since is left alone.
     pub seq_no: (u64, u64),
     /// The stored document.
     pub source: Bytes,
@@ -57,7 +58,7 @@ impl Writer {
     ///
     /// # Errors
     /// A failure that may pass: some letters may be replayed, and their letters be left. The next replay continues.
-    pub(super) async fn replay(self: &Arc<Self>, letters: &[DeadLetter]) -> Result<Vec<ReplayOutcome>> {
+    pub(super) async fn replay(self: &Arc<Self>, letters: &[StoredDocument]) -> Result<Vec<ReplayOutcome>> {
         let mut outcomes: Vec<Option<ReplayOutcome>> = letters.iter().map(|_| None).collect();
         let mut events = Vec::new();
         for (place, letter) in letters.iter().enumerate() {
@@ -71,8 +72,10 @@ impl Writer {
         let documents =
             documents.map_err(|_| Error::internal("the steps of a pipeline failed because of a bug, see the log"))?;
         let mut entries = Vec::new();
+        let mut samples: Vec<Option<Sample>> = letters.iter().map(|_| None).collect();
         for document in documents {
             let place = document.offset as usize;
+            samples[place] = document.sample;
             match document.error {
                 Some(reason) => outcomes[place] = Some(ReplayOutcome::Failed(reason)),
                 None => entries.push(Entry {
@@ -95,6 +98,7 @@ impl Writer {
                 Err(error) => return Err(error),
             }
         }
+        self.add_replayed_to_windows(letters, &stored, samples).await?;
         let removed = self
             .bulk(stored.iter().map(|place| delete(&letters[*place])).collect())
             .await?;
@@ -114,7 +118,28 @@ impl Writer {
             .collect())
     }
 
-    async fn bulk(&self, items: Vec<BulkItem>) -> Result<BulkResponse> {
+    /// Adds replayed events to the windows of the pipeline's aggregates, by a token of the letters: if the replay is interrupted
+    /// before they are removed, it is made again.
+    async fn add_replayed_to_windows(
+        &self,
+        letters: &[StoredDocument],
+        stored: &[usize],
+        mut samples: Vec<Option<Sample>>,
+    ) -> Result<()> {
+        let Some(windows) = &self.windows else {
+            return Ok(());
+        };
+        for place in stored {
+            let Some(sample) = samples[*place].take() else {
+                continue;
+            };
+            let one = Arc::new(vec![(0, sample.time_ms, sample)]);
+            windows.add(None, &one, &event_id(&letters[*place])).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn bulk(&self, items: Vec<BulkItem>) -> Result<BulkResponse> {
         if items.is_empty() {
             return Ok(BulkResponse::default());
         }
@@ -127,7 +152,7 @@ impl Writer {
         self.destination.bulk(&self.scope, request).await
     }
 
-    fn create(&self, letter: &DeadLetter, entry: &Entry) -> BulkItem {
+    fn create(&self, letter: &StoredDocument, entry: &Entry) -> BulkItem {
         BulkItem {
             index: self.steps.index.clone(),
             id: Some(event_id(letter)),
@@ -142,7 +167,7 @@ impl Writer {
     }
 }
 
-fn delete(letter: &DeadLetter) -> BulkItem {
+fn delete(letter: &StoredDocument) -> BulkItem {
     let (seq_no, primary_term) = letter.seq_no;
     BulkItem {
         index: letter.index.clone(),
@@ -155,7 +180,7 @@ fn delete(letter: &DeadLetter) -> BulkItem {
     }
 }
 
-fn event_id(letter: &DeadLetter) -> String {
+fn event_id(letter: &StoredDocument) -> String {
     let mut hasher = Sha256::new();
     for part in [&letter.index, &letter.id] {
         hasher.update((part.len() as u64).to_be_bytes());
@@ -165,7 +190,7 @@ fn event_id(letter: &DeadLetter) -> String {
 }
 
 /// Makes the event of a letter again; an error says what the letter lacks.
-fn event(place: usize, letter: &DeadLetter) -> std::result::Result<SourceEvent, String> {
+fn event(place: usize, letter: &StoredDocument) -> std::result::Result<SourceEvent, String> {
     let invalid = |what: &str| format!("the letter has no valid [{what}]");
     let document: Map<String, Value> = serde_json::from_slice(&letter.source).map_err(|error| error.to_string())?;
     let member = |path: &str| {
@@ -213,8 +238,8 @@ mod tests {
 
     use super::*;
 
-    fn letter(source: &Value) -> DeadLetter {
-        DeadLetter {
+    fn letter(source: &Value) -> StoredDocument {
+        StoredDocument {
             index: "dead-letters".to_owned(),
             id: "one".to_owned(),
             routing: None,

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use firn_engine::origin::SourcePosition;
 
+use super::windows::WindowStatus;
+use crate::tables::TableStatus;
+
 /// State of one pipeline.
 #[derive(Debug, Clone, Default)]
 pub struct PipelineStatus {
@@ -21,6 +24,10 @@ pub struct PipelineStatus {
     pub write_nanos: u64,
     /// Writes that were tried again.
     pub retries: u64,
+    /// Windows of the aggregates; `None`: it has none.
+    pub windows: Option<WindowStatus>,
+    /// Enrichment tables.
+    pub tables: Vec<TableStatus>,
     /// Durable record of each partition; empty if the source has none.
     pub partitions: Vec<SourcePosition>,
 }

@@ -10,11 +10,12 @@ use serde::de::IgnoredAny;
 
 use super::dead_letter;
 use super::json_members::add_members;
+use crate::aggregation::{Sample, Sampler};
 use crate::definition::Definition;
 use crate::mapping::dates::push_iso;
 use crate::mapping::{MapOptions, Mapper, Pack};
 use crate::sources::SourceEvent;
-use crate::tables::{TableHandle, TableSource, Tables};
+use crate::tables::{TableDefinition, TableHandle, TableSource, TableStatus, Tables};
 
 /// Compiled steps of a pipeline.
 #[derive(Debug)]
@@ -24,6 +25,8 @@ pub(super) struct Steps {
     pub(super) dead_letter_index: String,
     /// `None`: records are documents.
     mapping: Option<Mapping>,
+    /// `None`: the pipeline has no aggregates.
+    sampler: Option<Sampler>,
 }
 
 #[derive(Debug)]
@@ -43,19 +46,21 @@ pub(super) struct Document {
     pub(super) source: Bytes,
     /// Why it goes to the dead letters.
     pub(super) error: Option<String>,
+    /// What aggregates read of it.
+    pub(super) sample: Option<Sample>,
 }
 
 impl Steps {
-    /// Compiles a definition. Reads the files of tables.
+    /// Compiles a definition. Reads the files of tables; `queried` are those that are not from files.
     ///
     /// # Errors
     /// [`firn_model::ErrorKind::IllegalArgument`]: no such pack, or a table that cannot be loaded.
-    pub(super) fn new(id: &str, definition: &Definition, now_ms: i64) -> Result<Self> {
+    pub(super) fn new(id: &str, definition: &Definition, queried: Tables, now_ms: i64) -> Result<Self> {
         let mapping = match &definition.pack {
             None => None,
             Some(pack) => Some(Mapping {
                 pack: pack.load()?,
-                tables: tables(definition, now_ms)?,
+                tables: tables(definition, queried, now_ms)?,
                 options: MapOptions {
                     original: definition.keep_original,
                     received: None,
@@ -68,7 +73,13 @@ impl Steps {
             index: definition.index.clone(),
             dead_letter_index: definition.dead_letter_index.clone(),
             mapping,
+            sampler: (!definition.aggregates.is_empty()).then(|| Sampler::new(definition.aggregates.values())),
         })
+    }
+
+    /// Returns the pack; `None`: records are documents.
+    pub(super) fn pack(&self) -> Option<&Arc<Pack>> {
+        self.mapping.as_ref().map(|mapping| &mapping.pack)
     }
 
     /// Makes the document of each event, in the same order.
@@ -92,8 +103,10 @@ impl Steps {
                 (None, Some(context)) => add_members(&mut out, context),
                 (None, None) => {}
             }
+            let sampler = self.sampler.as_ref().filter(|_| error.is_none());
             documents.push(Document {
                 offset: event.offset,
+                sample: sampler.map(|sampler| sampler.read(&out, event.received_ns)),
                 source: out.into(),
                 error,
             });
@@ -102,6 +115,12 @@ impl Steps {
             mapping.idle.lock().push(mapper);
         }
         documents
+    }
+
+    /// Returns the states of the tables. `now_ms` is the time since the epoch.
+    pub(super) fn tables(&self, now_ms: i64) -> Vec<TableStatus> {
+        let tables = self.mapping.iter().flat_map(|mapping| mapping.tables.iter());
+        tables.map(|table| table.status(now_ms)).collect()
     }
 
     /// Loads changed files of tables. A file that cannot be loaded leaves its last version in use.
@@ -121,9 +140,12 @@ impl Mapping {
     }
 }
 
-fn tables(definition: &Definition, now_ms: i64) -> Result<Tables> {
-    let mut tables = Tables::default();
-    for (name, path) in &definition.tables {
+/// Returns the tables of a definition: `tables`, and those in files.
+fn tables(definition: &Definition, mut tables: Tables, now_ms: i64) -> Result<Tables> {
+    for (name, table) in &definition.tables {
+        let TableDefinition::File(path) = table else {
+            continue;
+        };
         let refuse = |reason: String| Error::illegal_argument(format!("table [{name}]: {reason}"));
         let source = TableSource::of(path)
             .ok_or_else(|| refuse(format!("[{}] does not end with .mmdb, .csv or .ndjson", path.display())))?;

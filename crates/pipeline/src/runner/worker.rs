@@ -10,7 +10,7 @@ use firn_scheduler::{Flow, Pool};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
-use super::OpenSource;
+use super::connectors::OpenSource;
 use super::steps::Document;
 use super::write::Writer;
 use crate::definition::Definition;

@@ -15,6 +15,8 @@ use super::counters::Counters;
 use super::dead_letter;
 use super::destination::Destination;
 use super::steps::{Document, Steps};
+use super::windows::WindowService;
+use crate::aggregation::Sample;
 use crate::sources::{Batch, BatchOutcome};
 
 /// Pause before the first repetition of a write, and the longest one.
@@ -36,6 +38,8 @@ pub(super) struct Writer {
     pub(super) scope: Arc<Scope>,
     pub(super) steps: Arc<Steps>,
     pub(super) counters: Arc<Counters>,
+    /// `None`: the pipeline has no aggregates.
+    pub(super) windows: Option<Arc<WindowService>>,
     pub(super) stopped: watch::Receiver<bool>,
 }
 
@@ -49,7 +53,8 @@ struct Entry {
 
 impl Writer {
     /// Stores the documents of a batch, one for each event, and the dead letters among them.
-    pub(super) async fn store(&self, batch: &Batch, documents: Vec<Document>) -> Result<BatchOutcome> {
+    pub(super) async fn store(&self, batch: &Batch, mut documents: Vec<Document>) -> Result<BatchOutcome> {
+        let mut samples: Vec<Option<Sample>> = documents.iter_mut().map(|document| document.sample.take()).collect();
         let read = documents.len() as u64;
         let dead: Vec<bool> = documents.iter().map(|document| document.error.is_some()).collect();
         let parse_failures = dead.iter().filter(|is_dead| **is_dead).count() as u64;
@@ -70,6 +75,10 @@ impl Writer {
             false => self.letter(batch, *place, reason),
         });
         self.write_letters(batch, letters.collect()).await?;
+        for (place, _) in &rejected {
+            samples[*place] = None;
+        }
+        self.add_to_windows(batch, samples).await?;
         if let Some(partition) = &batch.partition {
             self.destination
                 .settle(&self.steps.id, partition, batch.last_offset)
@@ -82,6 +91,35 @@ impl Writer {
             filtered: 0,
             dead_lettered,
         })
+    }
+
+    /// Adds the stored events of a batch to the windows of the pipeline's aggregates. The batch is not stored before: if this is
+    /// interrupted, its source delivers it again.
+    async fn add_to_windows(&self, batch: &Batch, samples: Vec<Option<Sample>>) -> Result<()> {
+        let Some(windows) = &self.windows else {
+            return Ok(());
+        };
+        let samples = batch.events.iter().zip(samples).filter_map(|(event, sample)| {
+            let received_ms = event.received_ns / 1_000_000;
+            Some((event.offset, received_ms, sample?))
+        });
+        let samples = Arc::new(samples.collect());
+        let partition = batch.partition.as_deref();
+        let token = windows.batch_token(partition, batch.first_offset, batch.last_offset);
+        let mut pause = RETRY_AFTER;
+        loop {
+            let covered = partition.map(|partition| (partition, batch.last_offset));
+            let Err(failure) = windows.add(covered, &samples, &token).await else {
+                *self.counters.write_error.lock() = None;
+                return Ok(());
+            };
+            *self.counters.write_error.lock() = Some(failure.to_string());
+            if !batch.retries {
+                return Err(failure);
+            }
+            self.pause(pause, failure).await?;
+            pause = (pause * 2).min(RETRY_AFTER_MAX);
+        }
     }
 
     /// Writes dead letters until their index takes them all. With an origin, what is rejected stays rejected, so each attempt

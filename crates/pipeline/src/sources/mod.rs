@@ -18,11 +18,9 @@ use bytes::Bytes;
 use firn_model::{Error, Result};
 use tokio::sync::oneshot;
 
+pub use crate::clock::Clock;
 use crate::definition::SourceDefinition;
 pub use channel::{Received, SendRefused, SourceCounters, SourceOutput, channel};
-
-/// Wall clock: nanoseconds since the epoch.
-pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
 
 /// Maximum events of one batch.
 pub const BATCH_EVENTS_MAX: usize = 10_000;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::SystemTime;
 
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
@@ -69,8 +70,8 @@ struct FileStamp {
 #[derive(Debug)]
 pub(crate) struct Version {
     pub(crate) table: Box<dyn Table>,
-    stamp: FileStamp,
-    loaded_ms: i64,
+    /// `None`: not from a file.
+    stamp: Option<FileStamp>,
 }
 
 /// What a refresh did.
@@ -91,7 +92,7 @@ pub struct TableStatus {
     pub name: String,
     /// Version in use.
     pub version: String,
-    /// Time since it was loaded, in ms.
+    /// Time since it was last known to be current, in ms.
     pub age_ms: i64,
     /// Why the last refresh failed.
     pub error: Option<TableError>,
@@ -101,8 +102,11 @@ pub struct TableStatus {
 #[derive(Debug)]
 pub struct TableHandle {
     name: String,
-    source: TableSource,
+    /// `None`: the rows come from elsewhere, by [`TableHandle::publish`].
+    source: Option<TableSource>,
     current: ArcSwap<Version>,
+    /// When the current version was last known to be current, ms since the epoch.
+    current_ms: AtomicI64,
     error: ArcSwapOption<TableError>,
 }
 
@@ -112,13 +116,23 @@ impl TableHandle {
     /// # Errors
     /// A [`TableError`] if the file cannot be read or is damaged.
     pub fn open(name: &str, source: TableSource, now_ms: i64) -> Result<Self, TableError> {
-        let version = load(name, &source, now_ms)?;
-        Ok(Self {
+        let version = load(name, &source)?;
+        Ok(Self::new(name, Some(source), version, now_ms))
+    }
+
+    /// Makes the handle of a table that was read from a query.
+    pub(crate) fn of_query(name: &str, table: Box<dyn Table>, now_ms: i64) -> Self {
+        Self::new(name, None, Version { table, stamp: None }, now_ms)
+    }
+
+    fn new(name: &str, source: Option<TableSource>, version: Version, now_ms: i64) -> Self {
+        Self {
             name: name.to_owned(),
             source,
             current: ArcSwap::from_pointee(version),
+            current_ms: AtomicI64::new(now_ms),
             error: ArcSwapOption::empty(),
-        })
+        }
     }
 
     /// Returns the name that packs use.
@@ -126,36 +140,60 @@ impl TableHandle {
         &self.name
     }
 
-    /// Loads the file again if its size or time changed. If that fails, the last version stays in use.
+    /// Loads the file again if its size or time changed. If that fails, the last version stays in use. Does nothing for a table
+    /// that is not from a file.
     pub fn refresh(&self, now_ms: i64) -> Refresh {
-        let is_same = self
-            .source
-            .stamp()
-            .is_ok_and(|stamp| stamp == self.current.load().stamp);
-        if is_same {
-            self.error.store(None);
+        let Some(source) = &self.source else {
             return Refresh::Unchanged;
+        };
+        if source
+            .stamp()
+            .is_ok_and(|stamp| Some(stamp) == self.current.load().stamp)
+        {
+            return self.confirm(now_ms);
         }
-        match load(&self.name, &self.source, now_ms) {
-            Ok(version) => {
-                self.current.store(Arc::new(version));
-                self.error.store(None);
-                Refresh::Swapped
-            }
-            Err(error) => {
-                self.error.store(Some(Arc::new(error.clone())));
-                Refresh::Failed(error)
-            }
+        match load(&self.name, source) {
+            Ok(version) => self.swap(version, now_ms),
+            Err(error) => self.fail(error),
         }
+    }
+
+    /// Makes a table that was read from a query the current version; of equal ones the first stays. If it could not be read, for
+    /// the reason given, the last version stays in use.
+    pub(crate) fn publish(&self, loaded: Result<Box<dyn Table>, String>, now_ms: i64) -> Refresh {
+        match loaded {
+            Ok(table) if table.version() == self.current.load().table.version() => self.confirm(now_ms),
+            Ok(table) => self.swap(Version { table, stamp: None }, now_ms),
+            Err(reason) => self.fail(TableError {
+                table: self.name.clone(),
+                reason,
+            }),
+        }
+    }
+
+    fn confirm(&self, now_ms: i64) -> Refresh {
+        self.current_ms.store(now_ms, Ordering::Relaxed);
+        self.error.store(None);
+        Refresh::Unchanged
+    }
+
+    fn swap(&self, version: Version, now_ms: i64) -> Refresh {
+        self.current.store(Arc::new(version));
+        self.confirm(now_ms);
+        Refresh::Swapped
+    }
+
+    fn fail(&self, error: TableError) -> Refresh {
+        self.error.store(Some(Arc::new(error.clone())));
+        Refresh::Failed(error)
     }
 
     /// Returns version, age and the last error.
     pub fn status(&self, now_ms: i64) -> TableStatus {
-        let current = self.current.load();
         TableStatus {
             name: self.name.clone(),
-            version: current.table.version().to_owned(),
-            age_ms: now_ms.saturating_sub(current.loaded_ms),
+            version: self.current.load().table.version().to_owned(),
+            age_ms: now_ms.saturating_sub(self.current_ms.load(Ordering::Relaxed)),
             error: self.error.load().as_deref().cloned(),
         }
     }
@@ -166,7 +204,7 @@ impl TableHandle {
     }
 }
 
-fn load(name: &str, source: &TableSource, now_ms: i64) -> Result<Version, TableError> {
+fn load(name: &str, source: &TableSource) -> Result<Version, TableError> {
     let path = source.path().display();
     let failure = |reason: String| TableError {
         table: name.to_owned(),
@@ -178,8 +216,7 @@ fn load(name: &str, source: &TableSource, now_ms: i64) -> Result<Version, TableE
     }
     Ok(Version {
         table: source.load().map_err(failure)?,
-        stamp,
-        loaded_ms: now_ms,
+        stamp: Some(stamp),
     })
 }
 
@@ -191,9 +228,10 @@ pub struct Tables {
 
 impl Tables {
     /// Adds a table; one of the same name is replaced.
-    pub fn insert(&mut self, handle: TableHandle) {
+    pub fn insert(&mut self, handle: impl Into<Arc<TableHandle>>) {
+        let handle = handle.into();
         self.handles.retain(|other| other.name != handle.name);
-        self.handles.push(Arc::new(handle));
+        self.handles.push(handle);
     }
 
     /// Returns the table of a name.
@@ -219,12 +257,12 @@ mod tests {
         let handle = TableHandle::open("owners", TableSource::of(&path).unwrap(), 1_000).unwrap();
         assert_eq!(handle.refresh(2_000), Refresh::Unchanged);
         let first = handle.status(5_000);
-        assert_eq!((first.age_ms, first.error), (4_000, None));
+        assert_eq!((first.age_ms, first.error), (3_000, None));
 
         std::fs::write(&path, "host,owner\nweb1,ann,eve,bob\n").unwrap();
         assert!(matches!(handle.refresh(6_000), Refresh::Failed(_)));
         let failed = handle.status(7_000);
-        assert_eq!((failed.version, failed.age_ms), (first.version, 6_000));
+        assert_eq!((failed.version, failed.age_ms), (first.version, 5_000));
         assert!(failed.error.unwrap().to_string().contains("owners.csv"));
 
         std::fs::remove_file(&path).unwrap();

@@ -1,8 +1,9 @@
-//! Enrichment tables: files that say more about a value of an event (where an address is, who owns a host).
+//! Enrichment tables: what files and queries of databases say about a value of an event (where an address is, who owns a host).
 //!
 //! A table is read as a whole into an immutable version; a changed file becomes a new version, which is swapped in at once for
 //! the events that follow. The version is stamped on each event, so that a replay with the same versions gives the same bytes.
 
+mod definition;
 mod enrich;
 mod error;
 mod geo_databases;
@@ -10,7 +11,9 @@ mod geoip;
 mod handle;
 mod intervals;
 mod key_value;
+mod query;
 
+pub use definition::{PostgresqlDefinition, TableDefinition};
 pub use enrich::{ENRICH_BYTES_MAX, ENRICH_RECORDS_MAX, EnrichDefinition, EnrichKind, EnrichTable};
 pub use error::TableError;
 pub use geo_databases::GeoDatabases;
@@ -18,6 +21,8 @@ pub use geoip::{GEO_COLUMNS, GeoColumn, GeoTable};
 pub(crate) use handle::Version;
 pub use handle::{Refresh, TableHandle, TableSource, TableStatus, Tables};
 pub use key_value::KeyValueTable;
+pub(crate) use query::QueriedTable;
+pub use query::{OpenQuery, TableQuery};
 
 /// Value of a column.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -6,13 +6,12 @@ use bytes::Bytes;
 use firn_engine::Error;
 use firn_model::metadata::{Command, EventPipelineCommand};
 use firn_pipeline::definition::Definition;
-use firn_pipeline::runner::{SimulatedRecord, simulate as simulate_records};
+use firn_pipeline::runner::SimulatedRecord;
 use serde_json::{Map, Value, json};
 
-use super::missing;
+use super::{missing, runner};
 use crate::endpoints::call::Call;
 use crate::state::edge::Edge;
-use crate::wire::blocking;
 use crate::wire::error::ApiError;
 use crate::wire::reply::Reply;
 
@@ -84,8 +83,7 @@ pub(crate) async fn simulate(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiEr
         }
     };
     let received_ns = edge.now_ms().saturating_mul(NANOS_PER_MS);
-    // Reads the files of tables.
-    let simulated = blocking::print(move || simulate_records(&id, &body, &records, received_ns)).await??;
+    let simulated = runner(&edge)?.simulate(&id, &body, records, received_ns).await?;
     let records: Vec<Value> = simulated.into_iter().map(print).collect();
     Ok(Reply::ok(&json!({ "records": records })))
 }

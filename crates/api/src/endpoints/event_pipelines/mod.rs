@@ -3,10 +3,12 @@
 //! Pipelines belong to operators: a definition names files and addresses of the server. A tenant's key may hand events to a
 //! pipeline whose definition names that tenant, and sees nothing else of it.
 
+pub(crate) mod coverage;
 mod definitions;
 mod events;
 pub(crate) mod otlp;
 pub(crate) mod positions;
+pub(crate) mod remap;
 pub(crate) mod replay;
 pub(crate) mod splunk_hec;
 mod status;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use firn_engine::{Error, RequestContext, Scope};
-use firn_pipeline::runner::{DeadLetter, ReplayOutcome};
+use firn_pipeline::runner::{ReplayOutcome, StoredDocument};
 use firn_query::search::{Hit, IndexTarget};
 use serde_json::{Value, json};
 
@@ -15,12 +15,12 @@ use crate::wire::error::ApiError;
 use crate::wire::reply::Reply;
 
 pub(crate) const PARAMS: &[&str] = &["max_docs"];
-const MAX_DOCS: u64 = 10_000;
-const MAX_DOCS_MAX: u64 = 100_000;
+pub(super) const MAX_DOCS: u64 = 10_000;
+pub(super) const MAX_DOCS_MAX: u64 = 100_000;
 /// Letters that are read and written at a time.
-const PAGE: u64 = 500;
+pub(super) const PAGE: u64 = 500;
 /// Failures that an answer lists; the counter includes all.
-const FAILURES_MAX: usize = 100;
+pub(super) const FAILURES_MAX: usize = 100;
 
 /// `POST /_firn/pipelines/{id}/_replay`: the records of the pipeline's dead letters go through its steps again, oldest first. A letter
 /// whose event is stored is removed; others stay. The body may narrow the letters with a `query`.
@@ -65,7 +65,7 @@ pub(crate) async fn replay(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
         let letters = response
             .hits
             .into_iter()
-            .map(letter)
+            .map(stored_document)
             .collect::<Result<Vec<_>, Error>>()?;
         let outcomes = runner.replay(id, &letters).await?;
         for (letter, outcome) in letters.iter().zip(outcomes) {
@@ -92,24 +92,30 @@ pub(crate) async fn replay(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
 
 fn query_of(id: &str, body: Option<Value>) -> Result<Value, Error> {
     let mut filters = vec![json!({"term": {"firn.dead_letter.pipeline": id}})];
-    match body {
-        None => {}
-        Some(Value::Object(mut body)) => {
-            filters.extend(body.remove("query"));
-            if let Some(unknown) = body.keys().next() {
-                return Err(Error::illegal_argument(format!(
-                    "unknown member [{unknown}], there is [query]"
-                )));
-            }
-        }
-        Some(_) => return Err(Error::illegal_argument("the body must be a JSON object")),
-    }
+    filters.extend(body_query(body)?);
     Ok(json!({"bool": {"filter": filters}}))
 }
 
-fn letter(hit: Hit) -> Result<DeadLetter, Error> {
+/// Returns the query of a body that may hold one, and nothing else.
+pub(super) fn body_query(body: Option<Value>) -> Result<Option<Value>, Error> {
+    match body {
+        None => Ok(None),
+        Some(Value::Object(mut body)) => {
+            let query = body.remove("query");
+            match body.keys().next() {
+                Some(unknown) => Err(Error::illegal_argument(format!(
+                    "unknown member [{unknown}], there is [query]"
+                ))),
+                None => Ok(query),
+            }
+        }
+        Some(_) => Err(Error::illegal_argument("the body must be a JSON object")),
+    }
+}
+
+pub(super) fn stored_document(hit: Hit) -> Result<StoredDocument, Error> {
     let bug = |what: &str| Error::internal(format!("a bug: a hit came without its {what}"));
-    Ok(DeadLetter {
+    Ok(StoredDocument {
         seq_no: hit.seq_no.ok_or_else(|| bug("sequence number"))?,
         source: hit.source.ok_or_else(|| bug("source"))?,
         index: hit.index,

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use firn_engine::origin::SourcePosition;
-use firn_pipeline::runner::{PipelineStatus, Runner};
+use firn_pipeline::runner::{PipelineStatus, Runner, WindowStatus};
+use firn_pipeline::tables::TableStatus;
 use serde_json::{Map, Value, json};
 
 use super::{missing, runner};
@@ -40,6 +41,7 @@ pub(crate) async fn print_all(runner: &Runner) -> Value {
 
 fn print(status: &PipelineStatus) -> Value {
     let events = &status.events;
+    let tables: Vec<Value> = status.tables.iter().map(print_table).collect();
     let partitions: Vec<Value> = status.partitions.iter().map(print_partition).collect();
     json!({
         "running": status.running,
@@ -59,7 +61,32 @@ fn print(status: &PipelineStatus) -> Value {
             "write_time_in_millis": status.write_nanos / NANOS_PER_MS,
             "write_retries": status.retries,
         },
+        "windows": status.windows.as_ref().map(print_windows),
+        "tables": tables,
         "partitions": partitions,
+    })
+}
+
+fn print_windows(windows: &WindowStatus) -> Value {
+    let counts = &windows.counts;
+    json!({
+        "open": counts.open,
+        "keys": counts.keys,
+        "events": counts.emitted,
+        "late_events": counts.late,
+        "overflowed_events": counts.overflowed,
+        "rejected": windows.rejected,
+        "watermark_in_millis": counts.watermark_ms,
+        "error": windows.error,
+    })
+}
+
+fn print_table(table: &TableStatus) -> Value {
+    json!({
+        "name": table.name,
+        "version": table.version,
+        "age_in_millis": table.age_ms,
+        "error": table.error.as_ref().map(ToString::to_string),
     })
 }
 

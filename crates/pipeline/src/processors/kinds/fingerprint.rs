@@ -7,8 +7,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::Digest;
 
-use super::murmur3::murmur3;
 use super::prelude::*;
+use crate::murmur3::murmur3;
 
 const METHODS: [&str; 5] = ["MD5", "SHA-1", "SHA-256", "SHA-512", "MurmurHash3"];
 

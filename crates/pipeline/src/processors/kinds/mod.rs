@@ -43,6 +43,5 @@ pub(crate) mod user_agent;
 
 mod captures;
 mod date_text;
-mod murmur3;
 mod prelude;
 mod text;

@@ -8,6 +8,8 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use serde::{Deserialize, Serialize};
+
 /// Maximum effective `precision_threshold`; higher values count as this one (as in Elasticsearch).
 pub const PRECISION_THRESHOLD_MAX: u64 = 40_000;
 
@@ -16,14 +18,46 @@ pub const PRECISION_THRESHOLD_MAX: u64 = 40_000;
 const PRECISION_BITS: std::ops::RangeInclusive<u32> = 8..=18;
 
 /// Distinct values seen, by a 64-bit hash of each. Merging is order-independent.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Stored")]
 pub struct Sketch {
     threshold: usize,
     bits: u32,
     state: State,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+/// A sketch as it is read, not yet checked.
+#[derive(Deserialize)]
+struct Stored {
+    threshold: usize,
+    bits: u32,
+    state: State,
+}
+
+impl TryFrom<Stored> for Sketch {
+    type Error = &'static str;
+
+    fn try_from(stored: Stored) -> Result<Self, &'static str> {
+        let fits = match &stored.state {
+            State::Exact(_) => true,
+            State::Dense(registers) => {
+                let rank_max = 64_u32.saturating_sub(stored.bits) + 1;
+                Some(registers.len()) == 1_usize.checked_shl(stored.bits)
+                    && registers.iter().all(|rank| u32::from(*rank) <= rank_max)
+            }
+        };
+        match fits && PRECISION_BITS.contains(&stored.bits) {
+            true => Ok(Self {
+                threshold: stored.threshold,
+                bits: stored.bits,
+                state: stored.state,
+            }),
+            false => Err("not the registers of a sketch"),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 enum State {
     /// At most `threshold` hashes. Since the union only grows, a sketch is dense exactly if the union of all inserted
     /// hashes is larger, in any order.

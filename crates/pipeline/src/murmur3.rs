@@ -4,7 +4,7 @@ const C1: u64 = 0x87c3_7b91_1142_53d5;
 const C2: u64 = 0x4cf5_ad43_2745_937f;
 
 /// Returns the two halves of the hash.
-pub(super) fn murmur3(bytes: &[u8]) -> (u64, u64) {
+pub(crate) fn murmur3(bytes: &[u8]) -> (u64, u64) {
     let (mut h1, mut h2) = (0_u64, 0_u64);
     let word = |bytes: &[u8]| {
         bytes

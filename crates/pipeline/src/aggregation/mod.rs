@@ -1,0 +1,20 @@
+//! Aggregation at write time: events of a window of time with the same values of some fields become one event of their own.
+//!
+//! The state is a function of a journal ([`record`]): what each stored batch adds, and the decisions to close windows, in the
+//! order in which they were written. So after a crash the same windows hold the same events, although memory is lost. Everything
+//! here is pure; [`crate::runner`] writes the journal and the events.
+
+mod definition;
+mod event;
+mod record;
+mod row;
+mod sample;
+#[cfg(test)]
+mod tests;
+mod windows;
+
+pub use definition::{AggregateDefinition, MetricDefinition};
+pub(crate) use record::{Content, Delta, Record};
+pub(crate) use sample::{Sample, Sampler};
+pub use windows::WindowCounts;
+pub(crate) use windows::{Emission, Windows, last_base};

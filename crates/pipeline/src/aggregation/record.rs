@@ -1,0 +1,169 @@
+//! Records of the journal of a pipeline's windows, stored as documents of an index.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use firn_model::{Error, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::definition::AggregateDefinition;
+use super::row::Row;
+use super::sample::Sample;
+
+/// Record at its place in the journal.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Record {
+    /// Place in the journal of the pipeline; no two records have the same.
+    pub(crate) order: u64,
+    /// Tells a record whose answer was lost from one that another writer put in its place.
+    pub(crate) token: String,
+    pub(crate) content: Content,
+}
+
+/// Content of a record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Content {
+    /// A part of a base.
+    Base(Base),
+    /// What a batch adds.
+    Delta(Delta),
+    /// Windows that end before a watermark, with their lateness, are closed.
+    Closing {
+        /// Ms since the epoch.
+        watermark: i64,
+        /// Aggregates of which all windows are closed, because their definition changed or because they have too many.
+        retired: Vec<String>,
+    },
+}
+
+/// State that everything before it leads to, in parts: it replaces all records before its first part.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(crate) struct Base {
+    pub(crate) part: u32,
+    pub(crate) parts: u32,
+    /// The following five are in part 0.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) definitions: BTreeMap<String, AggregateDefinition>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) partitions: BTreeMap<String, Progress>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) watermark: Option<i64>,
+    #[serde(default)]
+    pub(crate) emitted: u64,
+    /// How often each window was closed, by aggregate.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) closings: BTreeMap<String, Vec<(i64, u32)>>,
+    /// Rows of open windows.
+    pub(crate) rows: Vec<WindowRow>,
+}
+
+/// What a batch adds to the windows.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(crate) struct Delta {
+    /// Partition of the source; empty if it has none.
+    pub(crate) partition: String,
+    /// Last offset of the partition that the windows hold then.
+    pub(crate) through: Option<u64>,
+    /// Latest time of an event, at most that of its arrival, ms since the epoch.
+    pub(crate) max_ms: Option<i64>,
+    pub(crate) rows: Vec<WindowRow>,
+}
+
+/// Row of one window of one aggregate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct WindowRow {
+    /// Name of the aggregate.
+    #[serde(rename = "a")]
+    pub(crate) aggregate: String,
+    /// Start of the window, ms since the epoch.
+    #[serde(rename = "w")]
+    pub(crate) start_ms: i64,
+    /// Values of the key as a JSON array; `None`: keys beyond the maximum.
+    #[serde(rename = "k")]
+    pub(crate) key: Option<Box<str>>,
+    #[serde(rename = "r")]
+    pub(crate) row: Row,
+}
+
+/// How far a partition is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Progress {
+    pub(crate) through: Option<u64>,
+    pub(crate) max_ms: Option<i64>,
+}
+
+impl Delta {
+    /// Returns what samples add; each has its offset, its time of arrival (ms) and itself. Those up to the offset `held` are left
+    /// out. `through` is the last offset that the samples cover; `None`: the source has no offsets.
+    pub(crate) fn of_samples(
+        definitions: &BTreeMap<String, Arc<AggregateDefinition>>,
+        partition: &str,
+        held: Option<u64>,
+        through: Option<u64>,
+        samples: &[(u64, i64, Sample)],
+    ) -> Self {
+        let held = through.and(held);
+        let every: Vec<i64> = definitions.values().map(|definition| definition.window_ms()).collect();
+        let mut rows: BTreeMap<(usize, i64, &str), Row> = BTreeMap::new();
+        let mut max_ms = None;
+        for (offset, received_ms, sample) in samples {
+            if held.is_some_and(|held| *offset <= held) {
+                continue;
+            }
+            max_ms = max_ms.max(Some(sample.time_ms.min(*received_ms)));
+            let parts = definitions.values().zip(&every).zip(&sample.parts);
+            for (place, ((definition, every), (key, measured))) in parts.enumerate() {
+                let start_ms = sample.time_ms - sample.time_ms.rem_euclid(*every);
+                let row = rows.entry((place, start_ms, key));
+                row.or_insert_with(|| Row::new(definition)).add(measured);
+            }
+        }
+        let names: Vec<&String> = definitions.keys().collect();
+        let rows = rows.into_iter().map(|((place, start_ms, key), row)| WindowRow {
+            aggregate: names[place].clone(),
+            start_ms,
+            key: Some(key.into()),
+            row,
+        });
+        Self {
+            partition: partition.to_owned(),
+            through: through.max(held),
+            max_ms,
+            rows: rows.collect(),
+        }
+    }
+}
+
+impl Record {
+    /// Prints the document of a record.
+    pub(crate) fn to_document(&self, pipeline: &str) -> Result<Vec<u8>> {
+        let state = serde_json::to_string(&self.content)?;
+        Ok(
+            json!({"pipeline": pipeline, "order": self.order, "token": self.token, "state": state})
+                .to_string()
+                .into_bytes(),
+        )
+    }
+
+    /// Reads a document.
+    ///
+    /// # Errors
+    /// [`firn_model::ErrorKind::Internal`]: it is no record.
+    pub(crate) fn of_document(document: &[u8]) -> Result<Self> {
+        let refuse = |reason: String| Error::internal(format!("a record of windows cannot be read: {reason}"));
+        let document: Value = serde_json::from_slice(document).map_err(|error| refuse(error.to_string()))?;
+        let text = |name: &str| {
+            document[name]
+                .as_str()
+                .ok_or_else(|| refuse(format!("it has no [{name}]")))
+        };
+        let order = document["order"].as_u64();
+        Ok(Self {
+            order: order.ok_or_else(|| refuse("it has no [order]".to_owned()))?,
+            token: text("token")?.to_owned(),
+            content: serde_json::from_str(text("state")?).map_err(|error| refuse(error.to_string()))?,
+        })
+    }
+}

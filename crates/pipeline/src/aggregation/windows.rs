@@ -1,0 +1,414 @@
+//! Windows of a pipeline: the state that its journal leads to.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::definition::AggregateDefinition;
+use super::event::{self, Closed};
+use super::record::{Base, Content, Delta, Progress, Record, WindowRow};
+use super::row::Row;
+
+/// Closed windows whose number of closings is remembered, by aggregate.
+const CLOSINGS_MAX: usize = 10_000;
+/// Open windows of an aggregate past which all of them are closed early: times of events may be anything.
+const OPEN_MAX: usize = 10_000;
+/// Rows of one part of a base.
+const PART_ROWS: usize = 2_000;
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Windows {
+    pipeline: Arc<str>,
+    aggregates: BTreeMap<String, Aggregate>,
+    partitions: BTreeMap<String, Progress>,
+    /// Highest watermark of a closing, ms since the epoch.
+    watermark: Option<i64>,
+    /// Events that closings have made.
+    emitted: u64,
+    /// Of all deltas since the start.
+    late: u64,
+    overflowed: u64,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Aggregate {
+    definition: Arc<AggregateDefinition>,
+    every_ms: i64,
+    lateness_ms: i64,
+    open: BTreeMap<i64, Window>,
+    /// Keys of all open windows.
+    keys: usize,
+    /// How often the last windows were closed, by their start.
+    closings: BTreeMap<i64, u32>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+struct Window {
+    rows: BTreeMap<Box<str>, Row>,
+    /// Keys beyond the maximum.
+    overflow: Option<Row>,
+}
+
+/// Event that a closing made.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Emission {
+    /// Number of the event among all that the pipeline's windows made.
+    pub(crate) offset: u64,
+    pub(crate) index: String,
+    pub(crate) document: Value,
+}
+
+/// Counts of windows, for operators.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WindowCounts {
+    /// Open windows of all aggregates.
+    pub open: u64,
+    /// Keys of the open windows.
+    pub keys: u64,
+    /// Events that came after their window was closed, since the journal was read.
+    pub late: u64,
+    /// Events of keys beyond the maximum, since the journal was read.
+    pub overflowed: u64,
+    /// Events that closed windows have become.
+    pub emitted: u64,
+    /// Windows that end before this time and their lateness are closed, ms since the epoch.
+    pub watermark_ms: Option<i64>,
+}
+
+impl Aggregate {
+    fn new(definition: Arc<AggregateDefinition>) -> Self {
+        Self {
+            every_ms: definition.window_ms(),
+            lateness_ms: definition
+                .lateness_ms()
+                .ok()
+                .and_then(|ms| i64::try_from(ms).ok())
+                .unwrap_or(0),
+            definition,
+            open: BTreeMap::new(),
+            keys: 0,
+            closings: BTreeMap::new(),
+        }
+    }
+
+    fn is_due(&self, start_ms: i64, watermark: i64) -> bool {
+        start_ms.saturating_add(self.every_ms).saturating_add(self.lateness_ms) <= watermark
+    }
+
+    /// Merges a row, and returns whether it went to the overflow.
+    fn merge(&mut self, start_ms: i64, key: Option<&str>, row: &Row) -> bool {
+        let window = self.open.entry(start_ms).or_default();
+        let own = match key {
+            Some(key) if window.rows.contains_key(key) || self.keys < self.definition.max_keys => {
+                match window.rows.entry(key.into()) {
+                    Entry::Occupied(own) => own.into_mut(),
+                    Entry::Vacant(place) => {
+                        self.keys += 1;
+                        place.insert(Row::new(&self.definition))
+                    }
+                }
+            }
+            _ => window.overflow.get_or_insert_with(|| Row::new(&self.definition)),
+        };
+        own.merge(row);
+        window.overflow.is_some() && key.is_some_and(|key| !window.rows.contains_key(key))
+    }
+
+    /// Takes the windows that are due, with the number of their closings before.
+    fn close(&mut self, watermark: i64, all: bool) -> Vec<(i64, Option<u32>, Window)> {
+        let due: Vec<i64> = self
+            .open
+            .keys()
+            .copied()
+            .filter(|start| all || self.is_due(*start, watermark))
+            .collect();
+        let mut closed = Vec::new();
+        for start in due {
+            let Some(window) = self.open.remove(&start) else {
+                continue;
+            };
+            self.keys -= window.rows.len();
+            let forgotten = self.closings.len() >= CLOSINGS_MAX
+                && self.closings.first_key_value().is_some_and(|(first, _)| start < *first);
+            let revision = match forgotten {
+                true => None,
+                false => {
+                    let times = self.closings.entry(start).or_insert(0);
+                    *times += 1;
+                    Some(*times - 1)
+                }
+            };
+            while self.closings.len() > CLOSINGS_MAX {
+                self.closings.pop_first();
+            }
+            closed.push((start, revision, window));
+        }
+        closed
+    }
+}
+
+impl Windows {
+    /// Creates windows without events.
+    pub(crate) fn new(pipeline: &Arc<str>, definitions: &BTreeMap<String, Arc<AggregateDefinition>>) -> Self {
+        let mut windows = Self {
+            pipeline: Arc::clone(pipeline),
+            aggregates: BTreeMap::new(),
+            partitions: BTreeMap::new(),
+            watermark: None,
+            emitted: 0,
+            late: 0,
+            overflowed: 0,
+        };
+        windows.define(definitions);
+        windows
+    }
+
+    /// Returns the definitions of the aggregates.
+    pub(crate) fn definitions(&self) -> BTreeMap<String, Arc<AggregateDefinition>> {
+        let definitions = self.aggregates.iter();
+        definitions
+            .map(|(name, aggregate)| (name.clone(), Arc::clone(&aggregate.definition)))
+            .collect()
+    }
+
+    /// Takes other definitions. Aggregates that change must have no open windows.
+    pub(crate) fn define(&mut self, definitions: &BTreeMap<String, Arc<AggregateDefinition>>) {
+        self.aggregates
+            .retain(|name, aggregate| definitions.get(name) == Some(&aggregate.definition));
+        for (name, definition) in definitions {
+            self.aggregates
+                .entry(name.clone())
+                .or_insert_with(|| Aggregate::new(Arc::clone(definition)));
+        }
+    }
+
+    /// Returns the names of the aggregates whose definitions are others.
+    pub(crate) fn changed(&self, definitions: &BTreeMap<String, Arc<AggregateDefinition>>) -> Vec<String> {
+        let changed = self.aggregates.iter();
+        changed
+            .filter(|(name, aggregate)| definitions.get(*name) != Some(&aggregate.definition))
+            .map(|(name, _)| name.clone())
+            .collect()
+    }
+
+    pub(crate) fn counts(&self) -> WindowCounts {
+        let sum = |count: fn(&Aggregate) -> usize| self.aggregates.values().map(count).sum::<usize>() as u64;
+        WindowCounts {
+            open: sum(|aggregate| aggregate.open.len()),
+            keys: sum(|aggregate| aggregate.keys),
+            late: self.late,
+            overflowed: self.overflowed,
+            emitted: self.emitted,
+            watermark_ms: self.watermark,
+        }
+    }
+
+    /// Returns the last offset of a partition that the windows hold.
+    pub(crate) fn through(&self, partition: &str) -> Option<u64> {
+        self.partitions.get(partition)?.through
+    }
+
+    /// Returns the latest time of an event of each partition.
+    pub(crate) fn latest_times(&self) -> impl Iterator<Item = (&str, i64)> {
+        let partitions = self.partitions.iter();
+        partitions.filter_map(|(partition, progress)| Some((partition.as_str(), progress.max_ms?)))
+    }
+
+    /// Whether a closing at a watermark would close a window.
+    pub(crate) fn is_due(&self, watermark: i64) -> bool {
+        let mut aggregates = self.aggregates.values();
+        aggregates.any(|aggregate| aggregate.open.keys().any(|start| aggregate.is_due(*start, watermark)))
+    }
+
+    /// Whether an aggregate among some has open windows.
+    pub(crate) fn has_open(&self, names: &[String]) -> bool {
+        let mut open = names.iter().filter_map(|name| self.aggregates.get(name));
+        open.any(|aggregate| !aggregate.open.is_empty())
+    }
+
+    /// Returns the names of the aggregates with more open windows than they may have.
+    pub(crate) fn crowded(&self) -> Vec<String> {
+        let crowded = self
+            .aggregates
+            .iter()
+            .filter(|(_, aggregate)| aggregate.open.len() > OPEN_MAX);
+        crowded.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Applies a record, and returns the events that it makes.
+    pub(crate) fn apply(&mut self, content: &Content) -> Vec<Emission> {
+        match content {
+            Content::Base(base) => {
+                self.apply_base(base);
+                Vec::new()
+            }
+            Content::Delta(delta) => {
+                self.apply_delta(delta);
+                Vec::new()
+            }
+            Content::Closing { watermark, retired } => self.close(*watermark, retired),
+        }
+    }
+
+    fn apply_delta(&mut self, delta: &Delta) {
+        let progress = self.partitions.entry(delta.partition.clone()).or_default();
+        progress.through = progress.through.max(delta.through);
+        progress.max_ms = progress.max_ms.max(delta.max_ms);
+        for row in &delta.rows {
+            let Some(aggregate) = self.aggregates.get_mut(&row.aggregate) else {
+                continue;
+            };
+            if self
+                .watermark
+                .is_some_and(|watermark| aggregate.is_due(row.start_ms, watermark))
+            {
+                self.late += row.row.events;
+            }
+            if aggregate.merge(row.start_ms, row.key.as_deref(), &row.row) {
+                self.overflowed += row.row.events;
+            }
+        }
+    }
+
+    fn close(&mut self, watermark: i64, retired: &[String]) -> Vec<Emission> {
+        let mut emissions = Vec::new();
+        for (name, aggregate) in &mut self.aggregates {
+            for (start_ms, revision, window) in aggregate.close(watermark, retired.contains(name)) {
+                let keyed = window.rows.iter().map(|(key, row)| (Some(&**key), row));
+                for (key, row) in keyed.chain(window.overflow.iter().map(|row| (None, row))) {
+                    let document = event::document(&Closed {
+                        pipeline: &self.pipeline,
+                        aggregate: name,
+                        definition: &aggregate.definition,
+                        start_ms,
+                        end_ms: start_ms.saturating_add(aggregate.every_ms),
+                        revision,
+                        key,
+                        row,
+                    });
+                    emissions.push(Emission {
+                        offset: self.emitted,
+                        index: aggregate.definition.index.clone(),
+                        document,
+                    });
+                    self.emitted += 1;
+                }
+            }
+        }
+        self.watermark = self.watermark.max(Some(watermark));
+        emissions
+    }
+
+    /// Returns the state as a base.
+    pub(crate) fn to_base(&self) -> Vec<Base> {
+        let mut rows = Vec::new();
+        for (name, aggregate) in &self.aggregates {
+            for (start_ms, window) in &aggregate.open {
+                let keyed = window.rows.iter().map(|(key, row)| (Some(key.clone()), row));
+                for (key, row) in keyed.chain(window.overflow.iter().map(|row| (None, row))) {
+                    rows.push(WindowRow {
+                        aggregate: name.clone(),
+                        start_ms: *start_ms,
+                        key,
+                        row: row.clone(),
+                    });
+                }
+            }
+        }
+        let closings = self.aggregates.iter().map(|(name, aggregate)| {
+            let times = aggregate.closings.iter().map(|(start, times)| (*start, *times));
+            (name.clone(), times.collect())
+        });
+        let mut bases: Vec<Base> = rows
+            .chunks(PART_ROWS)
+            .map(|rows| Base {
+                rows: rows.to_vec(),
+                ..Base::default()
+            })
+            .collect();
+        if bases.is_empty() {
+            bases.push(Base::default());
+        }
+        let definitions = self.aggregates.iter();
+        bases[0].definitions = definitions
+            .map(|(name, aggregate)| (name.clone(), (*aggregate.definition).clone()))
+            .collect();
+        bases[0].partitions = self.partitions.clone();
+        bases[0].watermark = self.watermark;
+        bases[0].emitted = self.emitted;
+        bases[0].closings = closings.collect();
+        let parts = bases.len() as u32;
+        for (part, base) in (0..).zip(&mut bases) {
+            (base.part, base.parts) = (part, parts);
+        }
+        bases
+    }
+
+    fn apply_base(&mut self, base: &Base) {
+        if base.part == 0 {
+            let (late, overflowed) = (self.late, self.overflowed);
+            let definitions = base.definitions.iter();
+            let definitions = definitions.map(|(name, definition)| (name.clone(), Arc::new(definition.clone())));
+            *self = Self::new(&self.pipeline, &definitions.collect());
+            (self.late, self.overflowed) = (late, overflowed);
+            self.partitions = base.partitions.clone();
+            self.watermark = base.watermark;
+            self.emitted = base.emitted;
+            for (name, closings) in &base.closings {
+                if let Some(aggregate) = self.aggregates.get_mut(name) {
+                    aggregate.closings = closings.iter().copied().collect();
+                }
+            }
+        }
+        for row in &base.rows {
+            if let Some(aggregate) = self.aggregates.get_mut(&row.aggregate) {
+                aggregate.merge(row.start_ms, row.key.as_deref(), &row.row);
+            }
+        }
+    }
+
+    /// Returns the windows that a journal leads to, and the events that its closings made. `records` are sorted by their order.
+    /// `definitions` are those of a journal without a base.
+    pub(crate) fn of_journal(
+        pipeline: &Arc<str>,
+        definitions: &BTreeMap<String, Arc<AggregateDefinition>>,
+        records: &[Record],
+    ) -> (Self, Vec<Emission>) {
+        let mut windows = Self::new(pipeline, definitions);
+        let mut emissions = Vec::new();
+        let (first, after) = last_base(records).map_or((0, 0), |base| (base.start, base.end));
+        for record in &records[first..after] {
+            windows.apply(&record.content);
+        }
+        for record in &records[after..] {
+            // A later base is incomplete.
+            if !matches!(record.content, Content::Base(_)) {
+                emissions.extend(windows.apply(&record.content));
+            }
+        }
+        (windows, emissions)
+    }
+}
+
+/// Returns the places of the last complete base.
+pub(crate) fn last_base(records: &[Record]) -> Option<Range<usize>> {
+    (0..records.len()).rev().find_map(|first| {
+        let Content::Base(Base { part: 0, parts, .. }) = &records[first].content else {
+            return None;
+        };
+        let is_part = |part: u32| {
+            let record = records.get(first + part as usize)?;
+            let follows = record.order == records[first].order + u64::from(part);
+            let Content::Base(base) = &record.content else {
+                return None;
+            };
+            (follows && base.part == part && base.parts == *parts).then_some(())
+        };
+        let is_complete = (0..*parts).all(|part| is_part(part).is_some());
+        is_complete.then(|| first..first + *parts as usize)
+    })
+}

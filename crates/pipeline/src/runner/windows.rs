@@ -1,0 +1,488 @@
+//! Windows of a running pipeline: its journal, the decisions to close windows, and the events of closed ones.
+//!
+//! Everything happens under one lock, so the journal has one order. A record whose write failed may be stored all the same:
+//! the journal is read anew before anything else is decided. The events of closed windows are written as those of a source that
+//! can be read again, whose offsets count them; so each is stored once.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use firn_engine::Scope;
+use firn_engine::document::{BulkItem, BulkRequest, Expectation, Operation, Refresh};
+use firn_engine::origin::Origin;
+use firn_model::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::dead_letter;
+use super::destination::Destination;
+use crate::aggregation::{
+    AggregateDefinition, Content, Delta, Emission, Record, Sample, WindowCounts, Windows, last_base,
+};
+use crate::definition::Definition;
+use crate::sources::{Clock, SourceEvent};
+
+/// Index of the journals of all pipelines.
+pub(super) const INDEX: &str = ".firn-windows";
+const TEMPLATE: &str = "firn-windows";
+/// Partition of the events of closed windows.
+pub(super) const PARTITION: &str = "#windows";
+/// How often windows are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// A partition without batches for so long holds no window open.
+const IDLE_AFTER: Duration = Duration::from_secs(60);
+/// Records since the last base after which a new one is written.
+const RECORDS_MAX: usize = 1_000;
+/// Events of closed windows of one bulk.
+const BULK_EVENTS: usize = 5_000;
+const NANOS_PER_MS: i64 = 1_000_000;
+
+/// See the module.
+pub(super) struct WindowService {
+    pipeline: Arc<str>,
+    dead_letter_index: String,
+    definitions: BTreeMap<String, Arc<AggregateDefinition>>,
+    destination: Arc<dyn Destination>,
+    scope: Arc<Scope>,
+    clock: Clock,
+    journal: tokio::sync::Mutex<Journal>,
+    /// When the last batch of each partition came.
+    last_batches: Mutex<HashMap<String, Instant>>,
+    started: Instant,
+    /// Tells the batches of sources without offsets apart, with the start of the service.
+    batches: AtomicU64,
+    started_ns: i64,
+    rejected: AtomicU64,
+    status: Mutex<WindowStatus>,
+}
+
+/// State of the windows of a pipeline, for operators.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WindowStatus {
+    /// Counts.
+    pub counts: WindowCounts,
+    /// Events of closed windows that their index rejected; they are dead letters.
+    pub rejected: u64,
+    /// Why windows cannot be closed now; it is tried again.
+    pub error: Option<String>,
+}
+
+/// The journal as this node knows it.
+struct Journal {
+    windows: Arc<Mutex<Windows>>,
+    next_order: u64,
+    /// The stored journal may hold more than is known here.
+    is_stale: bool,
+    tokens: HashSet<String>,
+    records_since_base: usize,
+    /// Order of the first record of the last base.
+    first_order: u64,
+    /// Orders of records before it that are not removed.
+    replaced: Vec<u64>,
+    /// Events of closed windows that are not stored.
+    pending: VecDeque<Emission>,
+}
+
+impl WindowService {
+    /// Reads the journal. If aggregates were changed, closes the windows of their old definitions.
+    pub(super) async fn open(
+        id: &str,
+        definition: &Definition,
+        scope: Arc<Scope>,
+        destination: Arc<dyn Destination>,
+        clock: Clock,
+    ) -> Result<Arc<Self>> {
+        destination.create_template(TEMPLATE, &template()).await?;
+        let pipeline: Arc<str> = id.into();
+        let journal = Journal::read(&pipeline, &*destination).await?;
+        let definitions = definition
+            .aggregates
+            .iter()
+            .map(|(name, aggregate)| (name.clone(), Arc::new(aggregate.clone())));
+        let service = Arc::new(Self {
+            dead_letter_index: definition.dead_letter_index.clone(),
+            definitions: definitions.collect(),
+            started_ns: clock(),
+            pipeline,
+            destination,
+            scope,
+            clock,
+            journal: tokio::sync::Mutex::new(journal),
+            last_batches: Mutex::default(),
+            started: Instant::now(),
+            batches: AtomicU64::new(0),
+            rejected: AtomicU64::new(0),
+            status: Mutex::default(),
+        });
+        service.redefine(&mut *service.journal.lock().await).await?;
+        Ok(service)
+    }
+
+    /// Brings the definitions of the journal up to date.
+    async fn redefine(&self, journal: &mut Journal) -> Result<()> {
+        let changed = journal.windows.lock().changed(&self.definitions);
+        if journal.windows.lock().has_open(&changed) {
+            let closing = Content::Closing {
+                watermark: journal.windows.lock().counts().watermark_ms.unwrap_or(i64::MIN),
+                retired: changed,
+            };
+            let token = self.token();
+            self.append(journal, closing, token).await?;
+        }
+        self.emit(journal).await?;
+        let is_new = journal.next_order == 0 || journal.windows.lock().definitions() != self.definitions;
+        if is_new {
+            journal.windows.lock().define(&self.definitions);
+            self.write_base(journal).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns a token that no other record has.
+    fn token(&self) -> String {
+        format!("{}-{}", self.started_ns, self.batches.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Adds the samples of stored events: each with its offset and its time of arrival (ms). `covered` are the partition
+    /// and the last offset of their batch; `None`: the source has no offsets. Returns once they are durable.
+    ///
+    /// # Errors
+    /// Unknown whether they are: the same call may be made again with the same `token`.
+    pub(super) async fn add(
+        &self,
+        covered: Option<(&str, u64)>,
+        samples: &Arc<Vec<(u64, i64, Sample)>>,
+        token: &str,
+    ) -> Result<()> {
+        let (partition, through) = match covered {
+            Some((partition, last)) => (partition, Some(last)),
+            None => ("", None),
+        };
+        let mut journal = self.journal.lock().await;
+        self.read_again_if_stale(&mut journal).await?;
+        if journal.tokens.contains(token) {
+            return Ok(());
+        }
+        let held = journal.windows.lock().through(partition);
+        let delta = {
+            let (definitions, partition) = (self.definitions.clone(), partition.to_owned());
+            let samples = Arc::clone(samples);
+            blocking(move || Delta::of_samples(&definitions, &partition, held, through, &samples)).await?
+        };
+        self.last_batches.lock().insert(partition.to_owned(), Instant::now());
+        if !delta.rows.is_empty() {
+            self.append(&mut journal, Content::Delta(delta), token.to_owned())
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Returns the token of a batch: that of its offsets, or one of its own.
+    pub(super) fn batch_token(&self, partition: Option<&str>, first_offset: u64, last_offset: u64) -> String {
+        match partition {
+            Some(partition) => format!("{partition} {first_offset}-{last_offset}"),
+            None => self.token(),
+        }
+    }
+
+    /// Closes windows and writes their events, until the pipeline stops.
+    pub(super) async fn run(self: Arc<Self>, mut stopped: watch::Receiver<bool>) {
+        loop {
+            let error = self.look().await.err().map(|error| error.to_string());
+            {
+                let mut status = self.status.lock();
+                if error.is_some() && status.error != error {
+                    tracing::warn!(
+                        pipeline = &*self.pipeline,
+                        error,
+                        "the windows of a pipeline cannot be closed"
+                    );
+                }
+                status.error = error;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+                _ = stopped.wait_for(|stopped| *stopped) => return,
+            }
+        }
+    }
+
+    /// Returns the state of the windows.
+    pub(super) fn status(&self) -> WindowStatus {
+        self.status.lock().clone()
+    }
+
+    async fn look(&self) -> Result<()> {
+        let mut journal = self.journal.lock().await;
+        self.read_again_if_stale(&mut journal).await?;
+        // While events cannot be stored, no more windows are closed.
+        self.emit(&mut journal).await?;
+        if journal.records_since_base >= RECORDS_MAX {
+            self.write_base(&mut journal).await?;
+        }
+        let (watermark, retired, is_due) = {
+            let windows = journal.windows.lock();
+            let watermark = self.watermark(&windows).unwrap_or(i64::MIN);
+            (watermark, windows.crowded(), windows.is_due(watermark))
+        };
+        if is_due || !retired.is_empty() {
+            let token = self.token();
+            let closing = Content::Closing { watermark, retired };
+            self.append(&mut journal, closing, token).await?;
+            self.emit(&mut journal).await?;
+        }
+        let mut status = self.status.lock();
+        status.counts = journal.windows.lock().counts();
+        status.rejected = self.rejected.load(Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Returns the time that all partitions have reached; a partition without batches has reached a time of a moment ago.
+    fn watermark(&self, windows: &Windows) -> Option<i64> {
+        let idle_ms = IDLE_AFTER.as_millis() as i64;
+        let idle_to = (self.clock)() / NANOS_PER_MS - idle_ms;
+        let last_batches = self.last_batches.lock();
+        let reached = windows.latest_times().map(|(partition, latest)| {
+            let last = last_batches.get(partition).copied().unwrap_or(self.started);
+            match last.elapsed() >= IDLE_AFTER {
+                true => latest.max(idle_to),
+                false => latest,
+            }
+        });
+        reached.min()
+    }
+
+    async fn read_again_if_stale(&self, journal: &mut Journal) -> Result<()> {
+        if journal.is_stale {
+            let read = Journal::read(&self.pipeline, &*self.destination).await?;
+            if read.next_order < journal.next_order {
+                tracing::error!(
+                    pipeline = &*self.pipeline,
+                    "records of open windows are gone from [{INDEX}]"
+                );
+            }
+            *journal = read;
+            self.redefine(journal).await?;
+        }
+        Ok(())
+    }
+
+    /// Appends a record, and applies it once it is durable.
+    async fn append(&self, journal: &mut Journal, content: Content, token: String) -> Result<()> {
+        let record = Record {
+            order: journal.next_order,
+            token,
+            content,
+        };
+        self.write(journal, std::slice::from_ref(&record)).await?;
+        journal.tokens.insert(record.token.clone());
+        let windows = Arc::clone(&journal.windows);
+        let made = blocking(move || windows.lock().apply(&record.content)).await;
+        if made.is_err() {
+            journal.is_stale = true;
+        }
+        journal.pending.extend(made?);
+        Ok(())
+    }
+
+    /// Writes the state as a base, and removes the records that it replaces.
+    async fn write_base(&self, journal: &mut Journal) -> Result<()> {
+        let first = journal.next_order;
+        let token = self.token();
+        let windows = Arc::clone(&journal.windows);
+        let parts = blocking(move || windows.lock().to_base()).await?;
+        let records = parts.into_iter().zip(first..).map(|(base, order)| Record {
+            order,
+            token: token.clone(),
+            content: Content::Base(base),
+        });
+        let records: Vec<Record> = records.collect();
+        for part in records.chunks(8) {
+            self.write(journal, part).await?;
+        }
+        journal.replaced.extend(journal.first_order..first);
+        journal.first_order = first;
+        journal.records_since_base = 0;
+        journal.tokens.clear();
+        let replaced: Vec<u64> = journal.replaced.clone();
+        for orders in replaced.chunks(BULK_EVENTS) {
+            let items = orders.iter().map(|order| BulkItem {
+                id: Some(self.record_id(*order)),
+                operation: Operation::Delete,
+                ..create(INDEX, None, Vec::new())
+            });
+            // What is not removed now is removed after the next base.
+            match self.bulk(&Arc::new(Scope::operator()), items.collect(), None).await {
+                Ok(_) => journal.replaced.retain(|order| !orders.contains(order)),
+                Err(error) => tracing::debug!(pipeline = &*self.pipeline, %error, "cannot remove records of windows"),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes records at the end of the journal.
+    async fn write(&self, journal: &mut Journal, records: &[Record]) -> Result<()> {
+        let items = records.iter().map(|record| {
+            let document = record.to_document(&self.pipeline)?;
+            Ok(create(INDEX, Some(self.record_id(record.order)), document))
+        });
+        let items = items.collect::<Result<Vec<_>>>()?;
+        // Also if this is never finished.
+        journal.is_stale = true;
+        let errors = self.bulk(&Arc::new(Scope::operator()), items, None).await?;
+        if let Some(error) = errors.into_iter().flatten().next() {
+            return Err(error);
+        }
+        journal.is_stale = false;
+        journal.next_order += records.len() as u64;
+        journal.records_since_base += records.len();
+        Ok(())
+    }
+
+    fn record_id(&self, order: u64) -> String {
+        format!("{}-{order}", self.pipeline)
+    }
+
+    /// Stores the events of closed windows.
+    async fn emit(&self, journal: &mut Journal) -> Result<()> {
+        while !journal.pending.is_empty() {
+            let events: Vec<&Emission> = journal.pending.iter().take(BULK_EVENTS).collect();
+            let (Some(first), Some(last)) = (events.first(), events.last()) else {
+                return Ok(());
+            };
+            let origin = Origin {
+                source: Arc::clone(&self.pipeline),
+                partition: PARTITION.into(),
+                first_offset: first.offset,
+                last_offset: last.offset,
+                offsets: events.iter().map(|event| event.offset).collect(),
+                dead_letters: 0,
+                filtered: 0,
+            };
+            let items = events.iter().map(|event| {
+                let document = event.document.to_string().into_bytes();
+                create(&event.index, None, document)
+            });
+            let errors = self.bulk(&self.scope, items.collect(), Some(origin)).await?;
+            let mut letters = Vec::new();
+            for (event, error) in events.iter().zip(errors) {
+                match error {
+                    None => {}
+                    Some(error) if error.kind().is_of_document() => letters.push(self.letter(event, error.reason())),
+                    Some(error) => return Err(error),
+                }
+            }
+            let count = events.len();
+            if !letters.is_empty() {
+                let rejected = letters.len() as u64;
+                for error in self.bulk(&self.scope, letters, None).await?.into_iter().flatten() {
+                    // It was written by an attempt whose answer was lost.
+                    if error.kind() != ErrorKind::VersionConflict {
+                        return Err(error);
+                    }
+                }
+                self.rejected.fetch_add(rejected, Ordering::Relaxed);
+            }
+            journal.pending.drain(..count);
+        }
+        Ok(())
+    }
+
+    fn letter(&self, event: &Emission, reason: &str) -> BulkItem {
+        let record = SourceEvent {
+            bytes: event.document.to_string().into(),
+            offset: event.offset,
+            received_ns: (self.clock)(),
+            context: None,
+        };
+        let partition = Some(PARTITION);
+        let letter = dead_letter::document(&self.pipeline, &event.index, partition, &record, "aggregate", reason);
+        let id = format!("{}{PARTITION}-{}", self.pipeline, event.offset);
+        create(&self.dead_letter_index, Some(id), letter)
+    }
+
+    /// Writes items; returns the error of each.
+    async fn bulk(
+        &self,
+        scope: &Arc<Scope>,
+        items: Vec<BulkItem>,
+        origin: Option<Origin>,
+    ) -> Result<Vec<Option<Error>>> {
+        let request = BulkRequest {
+            items,
+            refresh: Refresh::No,
+            timeout: None,
+            origin,
+        };
+        let response = self.destination.bulk(scope, request).await?;
+        Ok(response.items.into_iter().map(|item| item.result.err()).collect())
+    }
+}
+
+impl Journal {
+    /// Reads the stored journal of a pipeline.
+    async fn read(pipeline: &Arc<str>, destination: &dyn Destination) -> Result<Self> {
+        let documents = destination.window_records(INDEX, pipeline).await?;
+        let positions = destination.source_positions(pipeline).await?;
+        let resume = positions.iter().find(|position| position.partition == PARTITION);
+        let resume = resume.map_or(0, |position| position.resume_offset);
+        let pipeline = Arc::clone(pipeline);
+        blocking(move || {
+            let records = documents.iter().map(|document| Record::of_document(document));
+            let mut records = records.collect::<Result<Vec<_>>>()?;
+            records.sort_by_key(|record| record.order);
+            let (windows, emissions) = Windows::of_journal(&pipeline, &BTreeMap::new(), &records);
+            let base = last_base(&records).unwrap_or(0..0);
+            let replaced = records[..base.start].iter().map(|record| record.order);
+            Ok(Self {
+                next_order: records.last().map_or(0, |record| record.order + 1),
+                first_order: records.get(base.start).map_or(0, |record| record.order),
+                is_stale: false,
+                tokens: records[base.end..].iter().map(|record| record.token.clone()).collect(),
+                records_since_base: records.len() - base.end,
+                replaced: replaced.collect(),
+                pending: emissions.into_iter().filter(|event| event.offset >= resume).collect(),
+                windows: Arc::new(Mutex::new(windows)),
+            })
+        })
+        .await?
+    }
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|_| Error::internal("the windows of a pipeline failed because of a bug, see the log"))
+}
+
+fn create(index: &str, id: Option<String>, document: Vec<u8>) -> BulkItem {
+    BulkItem {
+        index: index.to_owned(),
+        id,
+        routing: None,
+        operation: Operation::Create {
+            source: document.into(),
+        },
+        expect: Expectation::Any,
+        require_alias: false,
+        require_data_stream: false,
+    }
+}
+
+fn template() -> Value {
+    json!({
+        "index_patterns": [INDEX],
+        "priority": 500,
+        "template": {
+            "settings": {"index": {"number_of_shards": 1, "hidden": true}},
+            "mappings": {
+                "dynamic": false,
+                "properties": {"pipeline": {"type": "keyword"}, "order": {"type": "long"}},
+            },
+        },
+        "_meta": {"managed": true, "description": "journals of the aggregates of event pipelines"},
+    })
+}
