@@ -265,6 +265,38 @@ fn events_are_in_their_window_and_late_ones_are_revisions() {
 }
 
 #[test]
+fn a_journal_that_is_lost_costs_open_windows_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut node = start(folder.path());
+    node.client().ok(
+        "PUT",
+        &format!("/_firn/pipelines/{ID}"),
+        &pipeline(json!({"type": "http"})),
+    );
+    let minute = (now_ms() / MINUTE_MS - 30) * MINUTE_MS;
+    let total = |client: &Client| {
+        sums(client, "flows-by-host")
+            .values()
+            .map(|(events, _)| events)
+            .sum::<u64>()
+    };
+    for round in 0..3 {
+        let client = node.client();
+        wait_until_running(client);
+        // The last event of a round closes the windows of the others, and is lost with its journal.
+        let first = minute + round * 5 * MINUTE_MS;
+        send(client, &[flow(first, 1, 1, 1), flow(first + MINUTE_MS, 2, 1, 1)]);
+        send(client, &[flow(first + 3 * MINUTE_MS, 3, 1, 1)]);
+        wait_for("the windows", || {
+            stats(client)["windows"]["open"] == json!(1) && total(client) == 2 * (round as u64 + 1)
+        });
+        client.ok("DELETE", "/.firn-windows", &Value::Null);
+        node.kill9().unwrap();
+        node = start(folder.path());
+    }
+}
+
+#[test]
 fn bad_definitions_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let node = start(folder.path());

@@ -43,7 +43,9 @@ pub(crate) enum Content {
 pub(crate) struct Base {
     pub(crate) part: u32,
     pub(crate) parts: u32,
-    /// The following five are in part 0.
+    /// The following six are in part 0. Numbers of emitted events count within a generation.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) generation: String,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) definitions: BTreeMap<String, AggregateDefinition>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

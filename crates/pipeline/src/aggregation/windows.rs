@@ -27,7 +27,9 @@ pub(crate) struct Windows {
     partitions: BTreeMap<String, Progress>,
     /// Highest watermark of a closing, ms since the epoch.
     watermark: Option<i64>,
-    /// Events that closings have made.
+    /// Which journal it is: a new one after the stored one was lost. Empty: none.
+    generation: String,
+    /// Events that closings have made in this generation.
     emitted: u64,
     /// Of all deltas since the start.
     late: u64,
@@ -159,6 +161,7 @@ impl Windows {
             aggregates: BTreeMap::new(),
             partitions: BTreeMap::new(),
             watermark: None,
+            generation: String::new(),
             emitted: 0,
             late: 0,
             overflowed: 0,
@@ -173,6 +176,22 @@ impl Windows {
         definitions
             .map(|(name, aggregate)| (name.clone(), Arc::clone(&aggregate.definition)))
             .collect()
+    }
+
+    /// Returns the generation of the journal; empty: it has none yet.
+    pub(crate) fn generation(&self) -> &str {
+        &self.generation
+    }
+
+    /// Starts another generation: its events are counted from 0.
+    pub(crate) fn start_generation(&mut self, generation: String) {
+        self.generation = generation;
+        self.emitted = 0;
+    }
+
+    /// Returns the number of events that closings have made in this generation.
+    pub(crate) fn emitted(&self) -> u64 {
+        self.emitted
     }
 
     /// Takes other definitions. Aggregates that change must have no open windows.
@@ -339,6 +358,7 @@ impl Windows {
             .collect();
         bases[0].partitions = self.partitions.clone();
         bases[0].watermark = self.watermark;
+        bases[0].generation.clone_from(&self.generation);
         bases[0].emitted = self.emitted;
         bases[0].closings = closings.collect();
         let parts = bases.len() as u32;
@@ -357,6 +377,7 @@ impl Windows {
             (self.late, self.overflowed) = (late, overflowed);
             self.partitions = base.partitions.clone();
             self.watermark = base.watermark;
+            self.generation.clone_from(&base.generation);
             self.emitted = base.emitted;
             for (name, closings) in &base.closings {
                 if let Some(aggregate) = self.aggregates.get_mut(name) {

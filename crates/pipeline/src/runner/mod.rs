@@ -152,8 +152,9 @@ impl Positions for SourcePositions {
 async fn positions(destination: &dyn Destination, source: &str) -> Result<Vec<SourcePosition>> {
     let mut positions = destination.source_positions(source).await?;
     // Positions of dead letters, which are counted in the partition of their events, and of the events of windows.
-    positions
-        .retain(|position| !position.partition.contains(write::REJECTED) && position.partition != windows::PARTITION);
+    positions.retain(|position| {
+        !position.partition.contains(write::REJECTED) && !position.partition.starts_with(windows::PARTITION)
+    });
     Ok(positions)
 }
 

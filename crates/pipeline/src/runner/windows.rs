@@ -29,8 +29,8 @@ use crate::sources::{Clock, SourceEvent};
 /// Index of the journals of all pipelines.
 pub(super) const INDEX: &str = ".firn-windows";
 const TEMPLATE: &str = "firn-windows";
-/// Partition of the events of closed windows.
-pub(super) const PARTITION: &str = "#windows";
+/// Start of the names of partitions of the events of closed windows; the generation of the journal follows.
+pub(super) const PARTITION: &str = "#windows ";
 /// How often windows are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// A partition without batches for so long holds no window open.
@@ -77,6 +77,8 @@ struct Journal {
     next_order: u64,
     /// The stored journal may hold more than is known here.
     is_stale: bool,
+    /// It is new, or an older one than its events say: those of its closings would pass for events that are stored.
+    is_behind: bool,
     tokens: HashSet<String>,
     records_since_base: usize,
     /// Order of the first record of the last base.
@@ -134,10 +136,18 @@ impl WindowService {
             self.append(journal, closing, token).await?;
         }
         self.emit(journal).await?;
-        let is_new = journal.next_order == 0 || journal.windows.lock().definitions() != self.definitions;
-        if is_new {
-            journal.windows.lock().define(&self.definitions);
+        let is_current = {
+            let mut windows = journal.windows.lock();
+            let is_current = !journal.is_behind && windows.definitions() == self.definitions;
+            if journal.is_behind {
+                windows.start_generation(self.token());
+            }
+            windows.define(&self.definitions);
+            is_current
+        };
+        if !is_current {
             self.write_base(journal).await?;
+            journal.is_behind = false;
         }
         Ok(())
     }
@@ -354,9 +364,10 @@ impl WindowService {
             let (Some(first), Some(last)) = (events.first(), events.last()) else {
                 return Ok(());
             };
+            let partition = partition_of(journal.windows.lock().generation());
             let origin = Origin {
                 source: Arc::clone(&self.pipeline),
-                partition: PARTITION.into(),
+                partition: partition.as_str().into(),
                 first_offset: first.offset,
                 last_offset: last.offset,
                 offsets: events.iter().map(|event| event.offset).collect(),
@@ -372,7 +383,9 @@ impl WindowService {
             for (event, error) in events.iter().zip(errors) {
                 match error {
                     None => {}
-                    Some(error) if error.kind().is_of_document() => letters.push(self.letter(event, error.reason())),
+                    Some(error) if error.kind().is_of_document() => {
+                        letters.push(self.letter(&partition, event, error.reason()))
+                    }
                     Some(error) => return Err(error),
                 }
             }
@@ -392,16 +405,16 @@ impl WindowService {
         Ok(())
     }
 
-    fn letter(&self, event: &Emission, reason: &str) -> BulkItem {
+    fn letter(&self, partition: &str, event: &Emission, reason: &str) -> BulkItem {
         let record = SourceEvent {
             bytes: event.document.to_string().into(),
             offset: event.offset,
             received_ns: (self.clock)(),
             context: None,
         };
-        let partition = Some(PARTITION);
+        let id = format!("{}{partition}-{}", self.pipeline, event.offset);
+        let partition = Some(partition);
         let letter = dead_letter::document(&self.pipeline, &event.index, partition, &record, "aggregate", reason);
-        let id = format!("{}{PARTITION}-{}", self.pipeline, event.offset);
         create(&self.dead_letter_index, Some(id), letter)
     }
 
@@ -428,14 +441,17 @@ impl Journal {
     async fn read(pipeline: &Arc<str>, destination: &dyn Destination) -> Result<Self> {
         let documents = destination.window_records(INDEX, pipeline).await?;
         let positions = destination.source_positions(pipeline).await?;
-        let resume = positions.iter().find(|position| position.partition == PARTITION);
-        let resume = resume.map_or(0, |position| position.resume_offset);
         let pipeline = Arc::clone(pipeline);
         blocking(move || {
             let records = documents.iter().map(|document| Record::of_document(document));
             let mut records = records.collect::<Result<Vec<_>>>()?;
             records.sort_by_key(|record| record.order);
             let (windows, emissions) = Windows::of_journal(&pipeline, &BTreeMap::new(), &records);
+            let partition = partition_of(windows.generation());
+            let position = positions.iter().find(|position| position.partition == partition);
+            let resume = position.map(|position| position.resume_offset);
+            let sent = position.map(|position| position.complete_offset.unwrap_or(position.resume_offset));
+            let is_behind = windows.generation().is_empty() || sent.is_some_and(|sent| sent >= windows.emitted());
             let base = last_base(&records).unwrap_or(0..0);
             let replaced = records[..base.start].iter().map(|record| record.order);
             Ok(Self {
@@ -445,12 +461,20 @@ impl Journal {
                 tokens: records[base.end..].iter().map(|record| record.token.clone()).collect(),
                 records_since_base: records.len() - base.end,
                 replaced: replaced.collect(),
-                pending: emissions.into_iter().filter(|event| event.offset >= resume).collect(),
+                pending: emissions
+                    .into_iter()
+                    .filter(|event| event.offset >= resume.unwrap_or(0))
+                    .collect(),
+                is_behind,
                 windows: Arc::new(Mutex::new(windows)),
             })
         })
         .await?
     }
+}
+
+fn partition_of(generation: &str) -> String {
+    format!("{PARTITION}{generation}")
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
