@@ -121,6 +121,46 @@ fn stores_in_firn_once(seed: u64, by_ids: bool) {
     node.unwrap().stop().unwrap();
 }
 
+/// A batch may be larger than a request of the destination may be.
+#[test]
+fn a_batch_that_is_too_large_is_stored_in_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = NodeOptions {
+        settings: vec![("http.max_content_length".to_owned(), "64kb".to_owned())],
+    };
+    let data = tempfile::tempdir().unwrap();
+    let node = Node::start(Path::new(env!("CARGO_BIN_EXE_firn")), data.path(), &options).unwrap();
+    let client = node.client();
+    let path = folder.path().join("lines.log");
+    let filler = "x".repeat(200);
+    let mut text: String = (0..3000)
+        .map(|number| match number % DEAD_EVERY {
+            3 => format!("line {number}\n"),
+            _ => format!("{}\n", json!({"n": number, "filler": filler})),
+        })
+        .collect();
+    text += &format!("{}\n", json!({"n": 3000, "filler": "x".repeat(40_000)}));
+    std::fs::write(&path, text).unwrap();
+    let host = format!("http://127.0.0.1:{}", node.port());
+    let worker = Worker::start(folder.path(), "one", &settings(&host, false, &path));
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while account(client, false) != (3001, 60) {
+        assert!(
+            Instant::now() < deadline,
+            "{:?}: {}",
+            account(client, false),
+            worker.log()
+        );
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!((count(client, "logs-lines"), count(client, "dead-letters")), (2941, 60));
+    let numbers = json!({"size": 0, "aggs": {"n": {"cardinality": {"field": "n", "precision_threshold": 40000}}}});
+    let found = client.ok("POST", "/logs-lines/_search", &numbers);
+    assert_eq!(found["aggregations"]["n"]["value"], 2941, "{found}");
+    worker.stop();
+    node.stop().unwrap();
+}
+
 /// `make test-peers` sets the address; without one the test is skipped.
 #[test]
 fn an_opensearch_stores_each_line_once_through_kills_lost_answers_and_rollovers() {
