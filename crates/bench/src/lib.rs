@@ -15,6 +15,7 @@ mod pipeline;
 mod reading;
 mod report;
 mod start;
+mod storage;
 mod writing;
 
 /// Arguments of `firn bench`.
@@ -36,6 +37,8 @@ enum BenchCommand {
     Frozen(Box<frozen::FrozenArgs>),
     /// Measure the CPU time of parsing, mapping and look-ups of the event pipeline, without indexing
     Pipeline(pipeline::PipelineArgs),
+    /// Search by a leading wildcard while CEF events come in, on several data paths, and compare the times
+    Storage(storage::StorageArgs),
     /// Measure the time from the start of firn on existing data to its first response
     Start(start::StartArgs),
 }
@@ -48,6 +51,7 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<std::process::ExitCode> {
         BenchCommand::Discover(args) => discover::run(args),
         BenchCommand::Frozen(args) => frozen::run(args),
         BenchCommand::Pipeline(args) => pipeline::run(args),
+        BenchCommand::Storage(args) => storage::run(args),
         BenchCommand::Start(args) => start::run(args),
     }
 }

@@ -16,6 +16,9 @@ use firn_pipeline::tables::{TableHandle, TableSource, Tables};
 
 use crate::markdown_table::Grid;
 
+pub(crate) use stored::{cpu_seconds, ingest_pipeline as cef_ingest_pipeline};
+pub(crate) use workload::cef as cef_line;
+
 /// Different records of one kind: more than the caches of the processor hold at once would be unlike a stream, which is read
 /// once and is then in the cache.
 const RECORDS: usize = 2_000;

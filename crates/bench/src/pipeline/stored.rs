@@ -147,7 +147,7 @@ fn prepare(args: &PipelineArgs, client: &Client, is_firn: bool) -> anyhow::Resul
 }
 
 /// The same fields as the pack `cef` gives them, as far as OpenSearch's processors can.
-fn ingest_pipeline() -> Value {
+pub(crate) fn ingest_pipeline() -> Value {
     let mut processors = vec![
         json!({"grok": {"field": "message", "patterns": [
             "^CEF:%{NUMBER:cef.version}\\|%{DATA:observer.vendor}\\|%{DATA:observer.product}\\|%{DATA:observer.version}\\|\
@@ -260,7 +260,7 @@ fn send<'a>(client: &Client, is_firn: bool, lines: impl Iterator<Item = &'a Stri
     }
 }
 
-fn cpu_seconds(client: &Client) -> anyhow::Result<f64> {
+pub(crate) fn cpu_seconds(client: &Client) -> anyhow::Result<f64> {
     let stats = client.json("GET", "/_nodes/stats/process", None)?;
     let nodes = stats["nodes"]
         .as_object()
