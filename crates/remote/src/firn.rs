@@ -79,7 +79,7 @@ pub(crate) async fn store(
     request: &BulkRequest,
 ) -> Result<BulkResponse> {
     // Places of items that are not sent, the first ones last.
-    let mut parts = vec![0..request.items.len()];
+    let mut parts: Vec<Range<usize>> = std::iter::once(0..request.items.len()).collect();
     let mut response = BulkResponse::default();
     while let Some(part) = parts.pop() {
         let stored = store_part(

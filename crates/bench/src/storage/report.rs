@@ -69,7 +69,7 @@ impl Report {
             let took = |part: f64| digits(percentile(&took(figures), part));
             let latencies: Vec<f64> = figures.searches.iter().map(|search| search.latency_ms).collect();
             let rates = figures.rates.iter().map(|(_, rate)| rate);
-            let rate = rates.sum::<f64>() / figures.rates.len().max(1) as f64;
+            let rate = rates.fold(0.0, |sum, rate| sum + rate) / figures.rates.len().max(1) as f64;
             grid.rows.push(vec![
                 figures.name.clone(),
                 digits(figures.searches.len() as f64 / self.seconds),

@@ -37,6 +37,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const IDLE_AFTER: Duration = Duration::from_secs(60);
 /// Records since the last base after which a new one is written.
 const RECORDS_MAX: usize = 1_000;
+/// Tokens of records before the last base that are remembered.
+const TOKENS_MAX: usize = 10_000;
 /// Events of closed windows of one bulk.
 const BULK_EVENTS: usize = 5_000;
 const NANOS_PER_MS: i64 = 1_000_000;
@@ -275,10 +277,15 @@ impl WindowService {
                     "records of open windows are gone from [{INDEX}]"
                 );
             }
-            *journal = read;
-            self.redefine(journal).await?;
+            let known = std::mem::replace(journal, read).tokens;
+            // A base may have replaced the record of a batch whose answer was lost.
+            journal.tokens.extend(known);
         }
-        Ok(())
+        let is_current = !journal.is_behind && journal.windows.lock().definitions() == self.definitions;
+        match is_current {
+            true => Ok(()),
+            false => self.redefine(journal).await,
+        }
     }
 
     /// Appends a record, and applies it once it is durable.
@@ -317,7 +324,9 @@ impl WindowService {
         journal.replaced.extend(journal.first_order..first);
         journal.first_order = first;
         journal.records_since_base = 0;
-        journal.tokens.clear();
+        if journal.tokens.len() > TOKENS_MAX {
+            journal.tokens.clear();
+        }
         let replaced: Vec<u64> = journal.replaced.clone();
         for orders in replaced.chunks(BULK_EVENTS) {
             let items = orders.iter().map(|order| BulkItem {
