@@ -1,5 +1,6 @@
 //! Writes of a pipeline: a batch of documents, again and again until it is stored, and its dead letters.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -52,19 +53,45 @@ struct Entry {
 }
 
 impl Writer {
-    /// Stores the documents of a batch, one for each event, and the dead letters among them.
-    pub(super) async fn store(&self, batch: &Batch, mut documents: Vec<Document>) -> Result<BatchOutcome> {
-        let mut samples: Vec<Option<Sample>> = documents.iter_mut().map(|document| document.sample.take()).collect();
+    /// Stores the documents of a batch, one for each event, and the dead letters among them: at once, or in halves if they are more
+    /// than the destination takes at once. A half has its dead letters stored before the next one is sent, since that moves the
+    /// position.
+    pub(super) async fn store(&self, batch: &Batch, documents: Vec<Document>) -> Result<BatchOutcome> {
+        let mut sum = BatchOutcome::default();
+        // Places that are not stored, the first ones last.
+        let mut parts: Vec<Range<usize>> = std::iter::once(0..documents.len()).collect();
+        while let Some(place) = parts.pop() {
+            let part = (place.len() < documents.len()).then(|| part_of(batch, &place));
+            let part = part.as_ref().unwrap_or(batch);
+            match self.store_at_once(part, &documents[place.clone()]).await {
+                Ok(outcome) => {
+                    sum.read += outcome.read;
+                    sum.indexed += outcome.indexed;
+                    sum.filtered += outcome.filtered;
+                    sum.dead_lettered += outcome.dead_lettered;
+                }
+                Err(error) if error.kind() == ErrorKind::TooLarge && place.len() > 1 => {
+                    let middle = place.start + place.len() / 2;
+                    parts.push(middle..place.end);
+                    parts.push(place.start..middle);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(sum)
+    }
+
+    async fn store_at_once(&self, batch: &Batch, documents: &[Document]) -> Result<BatchOutcome> {
         let read = documents.len() as u64;
         let dead: Vec<bool> = documents.iter().map(|document| document.error.is_some()).collect();
         let parse_failures = dead.iter().filter(|is_dead| **is_dead).count() as u64;
-        let entries = documents.into_iter().map(|document| Entry {
-            index: match document.error {
+        let entries = documents.iter().map(|document| Entry {
+            index: match &document.error {
                 None => self.steps.index.clone(),
                 Some(_) => self.steps.dead_letter_index.clone(),
             },
             offset: document.offset,
-            source: document.source,
+            source: document.source.clone(),
         });
         let entries: Vec<Entry> = entries.collect();
         let rejected = self.write(batch, "", &entries, parse_failures).await?;
@@ -75,10 +102,13 @@ impl Writer {
             false => self.letter(batch, *place, reason),
         });
         self.write_letters(batch, letters.collect()).await?;
-        for (place, _) in &rejected {
-            samples[*place] = None;
+        if let Some(windows) = &self.windows {
+            let mut samples: Vec<Option<Sample>> = documents.iter().map(|document| document.sample.clone()).collect();
+            for (place, _) in &rejected {
+                samples[*place] = None;
+            }
+            self.add_to_windows(windows, batch, samples).await?;
         }
-        self.add_to_windows(batch, samples).await?;
         if let Some(partition) = &batch.partition {
             self.destination
                 .settle(&self.steps.id, partition, batch.last_offset)
@@ -95,10 +125,7 @@ impl Writer {
 
     /// Adds the stored events of a batch to the windows of the pipeline's aggregates. The batch is not stored before: if this is
     /// interrupted, its source delivers it again.
-    async fn add_to_windows(&self, batch: &Batch, samples: Vec<Option<Sample>>) -> Result<()> {
-        let Some(windows) = &self.windows else {
-            return Ok(());
-        };
+    async fn add_to_windows(&self, windows: &WindowService, batch: &Batch, samples: Vec<Option<Sample>>) -> Result<()> {
         let samples = batch.events.iter().zip(samples).filter_map(|(event, sample)| {
             let received_ms = event.received_ns / 1_000_000;
             Some((event.offset, received_ms, sample?))
@@ -224,12 +251,31 @@ impl Writer {
             *self.counters.write_error.lock() = Some(failure.to_string());
             // Another worker writes the partition: only its source can know whether it still has the partition.
             let is_taken_over = origin.is_some() && failure.kind() == ErrorKind::Conflict;
-            if !batch.retries || is_taken_over {
+            // Only a smaller one may succeed.
+            let is_too_large = failure.kind() == ErrorKind::TooLarge && batch.events.len() > 1;
+            if !batch.retries || is_taken_over || is_too_large {
                 return Err(failure);
             }
             self.pause(pause, failure).await?;
             pause = (pause * 2).min(RETRY_AFTER_MAX);
         }
+    }
+}
+
+/// Returns a part of a batch. The parts of a batch follow each other without a gap.
+fn part_of(batch: &Batch, place: &Range<usize>) -> Batch {
+    let offset = |place: usize| batch.events.get(place).map(|event| event.offset);
+    let next = offset(place.end).filter(|_| batch.partition.is_some());
+    Batch {
+        partition: batch.partition.clone(),
+        events: batch.events[place.clone()].to_vec(),
+        first_offset: match place.start {
+            0 => batch.first_offset,
+            start => offset(start).unwrap_or(batch.first_offset),
+        },
+        last_offset: next.map_or(batch.last_offset, |next| next - 1),
+        retries: batch.retries,
+        done: None,
     }
 }
 
