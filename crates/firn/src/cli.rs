@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use firn_tools::{generate, ingest, layout};
 
 use crate::settings::{SettingsError, markdown};
-use crate::{catalog, demo, keystore, pipeline, serve};
+use crate::{catalog, demo, detect, keystore, pipeline, serve};
 
 /// `EX_CONFIG` of sysexits.h.
 const EXIT_CONFIG: u8 = 78;
@@ -39,6 +39,8 @@ enum Command {
     Bench(firn_bench::BenchArgs),
     /// Map records of a source onto common fields
     Pipeline(pipeline::PipelineArgs),
+    /// Evaluate detection rules on events
+    Detect(detect::DetectArgs),
     /// Manage secrets that settings files should not contain
     Keystore(keystore::KeystoreArgs),
     /// Rebuild the catalog of a data folder
@@ -73,6 +75,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Generate(args) => generate::run(args).map(|()| ExitCode::SUCCESS),
         Command::Bench(args) => firn_bench::run(&args),
         Command::Pipeline(args) => pipeline::run(&args),
+        Command::Detect(args) => detect::run(&args),
         Command::Keystore(args) => keystore::run(&args),
         Command::Catalog(args) => catalog::run(&args),
         Command::Layout(args) => layout::run(&args),

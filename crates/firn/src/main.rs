@@ -13,6 +13,7 @@ mod cli;
 mod clock;
 mod console;
 mod demo;
+mod detect;
 mod event_pipelines;
 mod file_modes;
 mod geoip;

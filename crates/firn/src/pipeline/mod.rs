@@ -79,7 +79,7 @@ pub(crate) fn run(args: &PipelineArgs) -> Result<ExitCode> {
 }
 
 fn map(args: &MapArgs) -> Result<ExitCode> {
-    let pack = Arc::new(load(&args.pack)?);
+    let pack = Arc::new(load_pack(&args.pack)?);
     let now_ns = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |elapsed| elapsed.as_nanos() as i64);
@@ -122,7 +122,7 @@ fn map(args: &MapArgs) -> Result<ExitCode> {
 }
 
 /// Loads a built-in pack by its name, or a file.
-fn load(name: &str) -> Result<Pack> {
+pub(crate) fn load_pack(name: &str) -> Result<Pack> {
     if let Some(pack) = builtin(name) {
         return Ok(pack?);
     }

@@ -16,6 +16,7 @@ use super::pack::{
 };
 use super::pack_file::{ActionFile, ConditionFile, ExtractFile, FieldFile, LookupFile, PackFile, SectionFile};
 use super::raw_names::{aliases, label_names, name_tree, raw_names};
+use super::sigma::sigma;
 use super::targets::Targets;
 use crate::tables::GEO_COLUMNS;
 
@@ -130,6 +131,7 @@ fn compile(file: PackFile) -> Result<Pack, PackError> {
         lookups,
         absent: file.absent.iter().map(|text| text.as_str().into()).collect(),
         absent_max: file.absent.iter().map(String::len).max().unwrap_or(0),
+        sigma: sigma(&file.sigma),
         examples: Vec::new(),
         common: rules,
         sections: compiled_sections,

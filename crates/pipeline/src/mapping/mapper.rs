@@ -3,8 +3,11 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use firn_detect::RuleSet;
+
 use super::convert::{self, Context, Outcome};
 use super::dates::push_iso;
+use super::detector::Detector;
 use super::items::{Item, ItemBuffers, Items, NO_SOURCE, Stored};
 use super::json_pass;
 use super::lookup::BoundLookup;
@@ -39,6 +42,7 @@ pub struct Mapper {
     pack: Arc<Pack>,
     options: MapOptions,
     lookups: Vec<BoundLookup>,
+    detector: Option<Detector>,
     raw: RawBuffers,
     items: ItemBuffers,
     /// Sections of the event.
@@ -60,6 +64,7 @@ impl Mapper {
         Self {
             lookups: (0..pack.lookups.len()).filter_map(bind).collect(),
             options,
+            detector: None,
             raw: RawBuffers::default(),
             items: ItemBuffers::default(),
             sections: Vec::new(),
@@ -71,6 +76,21 @@ impl Mapper {
     /// Returns the pack.
     pub fn pack(&self) -> &Arc<Pack> {
         &self.pack
+    }
+
+    /// Evaluates rules on the records that follow. They are to be compiled for the [log sources of the pack](Pack::log_sources).
+    pub fn set_rules(&mut self, rules: Option<Arc<RuleSet>>) {
+        self.detector = rules.map(|rules| Detector::new(&self.pack, rules));
+    }
+
+    /// Returns the rules that are evaluated.
+    pub fn rules(&self) -> Option<&Arc<RuleSet>> {
+        self.detector.as_ref().map(Detector::rules)
+    }
+
+    /// Returns the rules that the last record matches, by their numbers, in order.
+    pub fn matches(&self) -> &[u32] {
+        self.detector.as_ref().map_or(&[], Detector::matches)
     }
 
     /// Sets the time of arrival of the records that follow, in nanoseconds since the epoch.
@@ -98,6 +118,9 @@ impl Mapper {
             Format::Parser(parser) => parser.parse(record, &mut fields),
         };
         if let Err(error) = parsed {
+            if let Some(detector) = &mut self.detector {
+                detector.clear();
+            }
             fields.return_to(&mut self.raw);
             return Err(error);
         }
@@ -112,6 +135,9 @@ impl Mapper {
         choose(pack, &fields, &mut self.sections);
         for section in &self.sections {
             extract(&pack.sections[usize::from(*section)].rules, &mut fields);
+        }
+        if let Some(detector) = &mut self.detector {
+            detector.evaluate(&fields);
         }
         name_by_labels(pack, &mut fields);
         self.remaining.clear();

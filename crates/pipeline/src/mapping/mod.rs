@@ -9,6 +9,7 @@ mod action;
 mod compile;
 mod convert;
 pub(crate) mod dates;
+mod detector;
 mod ecs;
 mod ecs_fields;
 mod error;
@@ -29,6 +30,7 @@ mod print;
 mod raw_fields;
 mod raw_names;
 mod scan;
+mod sigma;
 mod targets;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,9 @@
 //! Pack in the form that the mapper runs: names are numbers, targets are numbered in the order in which they are printed.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
+use firn_detect::{LogSourceEntry, LogSources};
 use firn_model::dates::DateFormat;
 
 use super::ecs::Kind;
@@ -35,10 +37,16 @@ pub struct Pack {
     /// Values that mean "no value", and the length of the longest in bytes.
     pub(crate) absent: Vec<Box<str>>,
     pub(crate) absent_max: usize,
+    pub(crate) sigma: Sigma,
     pub(crate) examples: Vec<Example>,
 }
 
 impl Pack {
+    /// Returns the log sources of Sigma rules for the events of the pack; none if the pack names none.
+    pub fn log_sources(&self) -> LogSources {
+        LogSources::Known(self.sigma.log_sources.clone())
+    }
+
     /// Returns the name; it is stamped on events.
     pub fn name(&self) -> &str {
         &self.name
@@ -78,6 +86,16 @@ impl Pack {
     pub fn maps(&self, field: &str) -> bool {
         self.fields.find(field).is_some()
     }
+}
+
+/// Sigma's words for the records.
+#[derive(Debug, Default)]
+pub(crate) struct Sigma {
+    /// Raw fields by Sigma's names for them.
+    pub(crate) fields: HashMap<Box<str>, Vec<String>>,
+    /// Fields of unknown objects are also found by their names alone.
+    pub(crate) unnamed_objects: bool,
+    pub(crate) log_sources: Vec<LogSourceEntry>,
 }
 
 /// Parser of the records.

@@ -38,6 +38,8 @@ pub(crate) struct PackFile {
     #[serde(default)]
     pub(crate) lookups: Vec<LookupFile>,
     #[serde(default)]
+    pub(crate) sigma: SigmaFile,
+    #[serde(default)]
     pub(crate) examples: Vec<ExampleFile>,
     /// Not built; named in the refusal.
     #[serde(default)]
@@ -210,6 +212,48 @@ pub(crate) struct LookupFile {
     /// Column to target.
     #[serde(default)]
     pub(crate) columns: IndexMap<String, String>,
+}
+
+/// How the words of Sigma's rules relate to the records of the source.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SigmaFile {
+    /// Raw fields that Sigma names otherwise, by its names.
+    #[serde(default)]
+    pub(crate) fields: IndexMap<String, ValuesFile>,
+    /// Fields of objects that the pack does not know are also found by their names alone.
+    #[serde(default)]
+    pub(crate) unnamed_objects: bool,
+    #[serde(default)]
+    pub(crate) log_sources: Vec<LogSourceFile>,
+}
+
+/// A log source of Sigma, and the events that belong to it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LogSourceFile {
+    pub(crate) category: Option<String>,
+    pub(crate) product: Option<String>,
+    pub(crate) service: Option<String>,
+    #[serde(default)]
+    pub(crate) when: IndexMap<String, ValuesFile>,
+}
+
+/// One value, or several.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum ValuesFile {
+    One(Scalar),
+    Many(Vec<Scalar>),
+}
+
+impl ValuesFile {
+    pub(crate) fn texts(&self) -> Vec<String> {
+        match self {
+            Self::One(value) => vec![value.text()],
+            Self::Many(values) => values.iter().map(Scalar::text).collect(),
+        }
+    }
 }
 
 /// Input and expected event, run as a test.

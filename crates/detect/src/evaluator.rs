@@ -1,0 +1,122 @@
+//! Evaluation of one event after the other.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use foldhash::fast::FixedState;
+
+use crate::event::{EventFields, Value};
+use crate::index::GroupState;
+use crate::rule_set::RuleSet;
+
+/// Most combinations of selecting values whose groups are remembered.
+const REMEMBERED_MAX: usize = 4096;
+/// Longest selecting values, together, that are remembered, in bytes.
+const KEY_BYTES_MAX: usize = 512;
+
+/// Evaluator of one thread: a set of rules, and buffers that are used again for each event.
+#[derive(Debug)]
+pub struct Evaluator {
+    rules: Arc<RuleSet>,
+    fields: EventFields,
+    states: Vec<GroupState>,
+    /// Groups by the values of the selecting fields.
+    remembered: HashMap<Box<str>, Box<[u16]>, FixedState>,
+    key: String,
+}
+
+impl Evaluator {
+    /// Creates an evaluator.
+    pub fn new(rules: Arc<RuleSet>) -> Self {
+        Self {
+            fields: EventFields::new(rules.names()),
+            states: rules.groups.iter().map(crate::index::Group::state).collect(),
+            remembered: HashMap::default(),
+            key: String::new(),
+            rules,
+        }
+    }
+
+    /// Returns the rules.
+    pub fn rules(&self) -> &Arc<RuleSet> {
+        &self.rules
+    }
+
+    /// Removes the fields of the last event and returns those of the next one, to be filled.
+    pub fn begin(&mut self) -> &mut EventFields {
+        self.fields.clear();
+        &mut self.fields
+    }
+
+    /// Returns the fields of this event.
+    pub fn fields(&mut self) -> &mut EventFields {
+        &mut self.fields
+    }
+
+    /// Adds a value by the name of its field.
+    pub fn push(&mut self, name: &str, value: Value<'_>) {
+        match self.rules.names().find(name) {
+            Some(field) => self.fields.push(field, value),
+            None => {
+                if let Value::Text(text) = value {
+                    self.fields.push_other(text);
+                }
+            }
+        }
+    }
+
+    /// Appends the numbers of the rules that the event matches, in order.
+    pub fn evaluate(&mut self, matches: &mut Vec<u32>) {
+        let start = matches.len();
+        let Self {
+            rules,
+            fields,
+            states,
+            remembered,
+            key,
+        } = self;
+        key.clear();
+        for field in &rules.selectors {
+            for value in fields.values(*field) {
+                key.push_str(value.lower);
+                key.push('\u{1}');
+            }
+            key.push('\u{2}');
+        }
+        let computed;
+        let of_event = if key.len() > KEY_BYTES_MAX {
+            computed = groups(rules, fields);
+            &computed
+        } else {
+            if !remembered.contains_key(key.as_str()) {
+                if remembered.len() >= REMEMBERED_MAX {
+                    remembered.clear();
+                }
+                remembered.insert(key.as_str().into(), groups(rules, fields));
+            }
+            &remembered[key.as_str()]
+        };
+        for group in of_event {
+            let place = usize::from(*group);
+            rules.groups[place].evaluate(fields, &mut states[place], &mut |rule| matches.push(rule));
+        }
+        matches[start..].sort_unstable();
+    }
+}
+
+/// Returns the groups of an event.
+fn groups(rules: &RuleSet, fields: &EventFields) -> Box<[u16]> {
+    let mut groups = rules.always.clone();
+    for source in &rules.sources {
+        let is_met = source.when.iter().all(|(field, wanted)| {
+            let mut values = fields.values(*field);
+            values.any(|value| wanted.iter().any(|wanted| wanted == value.lower))
+        });
+        if is_met {
+            groups.extend_from_slice(&source.groups);
+        }
+    }
+    groups.sort_unstable();
+    groups.dedup();
+    groups.into()
+}

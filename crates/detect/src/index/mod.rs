@@ -1,0 +1,10 @@
+//! Index over the conditions of rules: each value is read once, and only rules of which something was found are tested.
+
+mod build;
+mod group;
+mod literals;
+mod node;
+mod search;
+
+pub(crate) use build::{GroupBuilder, compile_regex};
+pub(crate) use group::{Group, GroupState};

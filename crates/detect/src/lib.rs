@@ -1,0 +1,24 @@
+//! Detection rules: which of thousands of rules one event matches.
+//!
+//! A rule is a condition over the fields of an event ([`Expression`]); [`sigma`] reads the files of SigmaHQ as they are. A
+//! [`RuleSet`] indexes the literals of all conditions by field, so that an [`Evaluator`] reads each value once, whatever the number of
+//! rules, and tests only the rules of which a literal was found. Pure: no clock, no file, no socket.
+
+mod evaluator;
+mod event;
+mod expression;
+mod glob;
+mod index;
+mod json;
+mod log_sources;
+mod rule;
+mod rule_set;
+pub mod sigma;
+
+pub use evaluator::Evaluator;
+pub use event::{EventFields, FieldId, FieldNames, Value};
+pub use expression::{Comparison, Expression, Field, FieldTest, Test, TextOperator, TimePart};
+pub use glob::{Pattern, Token};
+pub use log_sources::{LogSource, LogSourceEntry, LogSources};
+pub use rule::{Rule, RuleError, Severity};
+pub use rule_set::{Compiled, RuleSet, Unmapped};

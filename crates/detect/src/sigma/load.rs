@@ -1,0 +1,87 @@
+//! Reading of files.
+
+use rsigma_ir::{LowerOptions, lower_rule};
+use rsigma_parser::{Level, SigmaRule, parse_sigma_yaml};
+
+use super::compile::condition;
+use crate::log_sources::LogSource;
+use crate::rule::{Rule, RuleError, Severity};
+
+/// What a file holds.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    /// Rules over single events, in the order of the file.
+    pub rules: Vec<Rule>,
+    /// What could not be read.
+    pub errors: Vec<RuleError>,
+}
+
+/// Reads a file: one rule, or several in documents of YAML.
+pub fn load(yaml: &str) -> Loaded {
+    let mut loaded = Loaded::default();
+    let unnamed = |reason: String| RuleError {
+        id: String::new(),
+        title: String::new(),
+        reason,
+    };
+    let collection = match parse_sigma_yaml(yaml) {
+        Ok(collection) => collection,
+        Err(error) => {
+            loaded.errors.push(unnamed(error.to_string()));
+            return loaded;
+        }
+    };
+    loaded.errors.extend(collection.errors.into_iter().map(unnamed));
+    for rule in &collection.rules {
+        match convert(rule) {
+            Ok(rule) => loaded.rules.push(rule),
+            Err(reason) => loaded.errors.push(refusal(&rule.id, &rule.title, reason)),
+        }
+    }
+    for correlation in &collection.correlations {
+        let reason = format!(
+            "correlation rules ({}) are not supported yet",
+            correlation.correlation_type.as_str()
+        );
+        loaded.errors.push(refusal(&correlation.id, &correlation.title, reason));
+    }
+    for filter in &collection.filters {
+        let reason = "filters of other rules are not supported yet".to_owned();
+        loaded.errors.push(refusal(&filter.id, &filter.title, reason));
+    }
+    loaded
+}
+
+fn refusal(id: &Option<String>, title: &str, reason: String) -> RuleError {
+    RuleError {
+        id: id.clone().unwrap_or_default(),
+        title: title.to_owned(),
+        reason,
+    }
+}
+
+fn convert(rule: &SigmaRule) -> Result<Rule, String> {
+    let lowered = lower_rule(rule, &LowerOptions::default()).map_err(|error| error.to_string())?;
+    Ok(Rule {
+        id: rule.id.clone().unwrap_or_else(|| rule.title.clone()),
+        title: rule.title.clone(),
+        description: rule.description.clone().unwrap_or_default(),
+        severity: rule.level.map_or(Severity::default(), |level| match level {
+            Level::Informational => Severity::Informational,
+            Level::Low => Severity::Low,
+            Level::Medium => Severity::Medium,
+            Level::High => Severity::High,
+            Level::Critical => Severity::Critical,
+        }),
+        tags: rule.tags.clone(),
+        references: rule.references.clone(),
+        false_positives: rule.falsepositives.clone(),
+        author: rule.author.clone(),
+        log_source: LogSource {
+            category: rule.logsource.category.clone(),
+            product: rule.logsource.product.clone(),
+            service: rule.logsource.service.clone(),
+        },
+        condition: condition(&lowered)?,
+    })
+}

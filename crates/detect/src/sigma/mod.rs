@@ -1,0 +1,11 @@
+//! Sigma rules, read from their files as they are (Sigma specification 2.0, <https://github.com/SigmaHQ/sigma-specification>).
+//!
+//! What the specification leaves open is done as pySigma does it: a field without a value fails each test but the one for null, also
+//! inside a list of values, and passes a negated one; keywords are looked for in each text of the event, and of several that are all
+//! wanted each may be in another text.
+
+mod compile;
+mod encodings;
+mod load;
+
+pub use load::{Loaded, load};
