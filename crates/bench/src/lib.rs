@@ -5,6 +5,7 @@
 
 mod chart;
 mod core;
+mod detect;
 mod discover;
 mod events;
 mod frozen;
@@ -33,6 +34,8 @@ enum BenchCommand {
     Layout(Box<layout::LayoutArgs>),
     /// Measure the stages of Discover, and the same operations on another server
     Discover(Box<discover::DiscoverArgs>),
+    /// Measure the CPU time of evaluating detection rules on recorded Windows events
+    Detect(detect::DetectArgs),
     /// Query the same events hot, cold and frozen on a remote object store, and count the fetched bytes
     Frozen(Box<frozen::FrozenArgs>),
     /// Measure the CPU time of parsing, mapping and look-ups of the event pipeline, without indexing
@@ -49,6 +52,7 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<std::process::ExitCode> {
         BenchCommand::Core(args) => core::run(args),
         BenchCommand::Layout(args) => layout::run(args),
         BenchCommand::Discover(args) => discover::run(args),
+        BenchCommand::Detect(args) => detect::run(args),
         BenchCommand::Frozen(args) => frozen::run(args),
         BenchCommand::Pipeline(args) => pipeline::run(args),
         BenchCommand::Storage(args) => storage::run(args),

@@ -69,6 +69,34 @@ impl Pattern {
         }
     }
 
+    /// Returns the patterns without [`Token::Dash`] of which a text matches one if it matches this one; `None`: there are more than
+    /// `most`.
+    pub(crate) fn without_dashes(&self, most: usize) -> Option<Vec<Self>> {
+        let mut written_out = vec![Vec::new()];
+        for token in &self.tokens {
+            match token {
+                Token::Dash => {
+                    if written_out.len() * DASHES.len() > most {
+                        return None;
+                    }
+                    let with_each = written_out.iter().flat_map(|tokens: &Vec<Token>| {
+                        DASHES.iter().map(|dash| {
+                            let mut tokens = tokens.clone();
+                            tokens.push(Token::Literal(dash.to_string()));
+                            tokens
+                        })
+                    });
+                    written_out = with_each.collect();
+                }
+                token => written_out.iter_mut().for_each(|tokens| tokens.push(token.clone())),
+            }
+        }
+        let patterns = written_out
+            .into_iter()
+            .map(|tokens| Self::new(tokens, self.ignore_case));
+        Some(patterns.collect())
+    }
+
     /// Returns the longest literal; each text that matches contains it.
     pub(crate) fn longest_literal(&self) -> Option<&str> {
         let literals = self.tokens.iter().filter_map(|token| match token {

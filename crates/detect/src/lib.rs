@@ -1,7 +1,7 @@
 //! Detection rules: which of thousands of rules one event matches.
 //!
 //! A rule is a condition over the fields of an event ([`Expression`]); [`sigma`] reads the files of SigmaHQ as they are. A
-//! [`RuleSet`] indexes the literals of all conditions by field, so that an [`Evaluator`] reads each value once, whatever the number of
+//! [`RuleSet`] indexes the literals of all conditions by field, so that an [`Evaluator`] reads each value once for any number of
 //! rules, and tests only the rules of which a literal was found. Pure: no clock, no file, no socket.
 
 mod evaluator;

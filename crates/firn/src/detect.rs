@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
-use firn_detect::{Compiled, Evaluator, LogSources, Rule, RuleSet, sigma};
+use anyhow::{Context, Result};
+use firn_detect::{Compiled, Evaluator, LogSources, RuleSet};
 use firn_pipeline::mapping::{MapOptions, Mapper, Pack};
 use firn_pipeline::tables::Tables;
+use firn_tools::rule_files::{RuleFiles, read_rules};
 
 /// First bytes of a gzip file.
 const GZIP: &[u8] = &[0x1f, 0x8b];
@@ -83,25 +84,7 @@ fn load(args: &RuleArgs) -> Result<Loaded> {
         .map(crate::pipeline::load_pack)
         .transpose()?
         .map(Arc::new);
-    let (mut rules, mut refused) = (Vec::<Rule>::new(), Vec::new());
-    for path in &args.rules {
-        let files = match path.is_dir() {
-            true => rule_files(path)?,
-            false => vec![path.clone()],
-        };
-        if files.is_empty() {
-            bail!(
-                "there are no rules in [{}]: the names of their files end in .yml or .yaml",
-                path.display()
-            );
-        }
-        for file in files {
-            let yaml = std::fs::read_to_string(&file).with_context(|| format!("cannot read [{}]", file.display()))?;
-            let mut loaded = sigma::load(&yaml);
-            rules.append(&mut loaded.rules);
-            refused.extend(loaded.errors.iter().map(|error| format!("{}: {error}", file.display())));
-        }
-    }
+    let RuleFiles { rules, mut refused } = read_rules(&args.rules)?;
     let sources = pack.as_ref().map_or(LogSources::Any, |pack| pack.log_sources());
     let mut compiled = RuleSet::compile(rules, &sources);
     refused.extend(compiled.errors.drain(..).map(|error| error.to_string()));
@@ -110,30 +93,6 @@ fn load(args: &RuleArgs) -> Result<Loaded> {
         refused,
         pack,
     })
-}
-
-/// Returns the rule files of a folder and its folders, sorted.
-fn rule_files(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        let entries = std::fs::read_dir(&folder).with_context(|| format!("cannot read [{}]", folder.display()))?;
-        for entry in entries {
-            let entry = entry?;
-            let path = entry.path();
-            // A link to a folder may lead back to it.
-            if entry.file_type()?.is_dir() {
-                folders.push(path);
-            } else if path
-                .extension()
-                .is_some_and(|extension| extension == "yml" || extension == "yaml")
-            {
-                files.push(path);
-            }
-        }
-    }
-    files.sort();
-    Ok(files)
 }
 
 fn evaluate(args: &RunArgs) -> Result<ExitCode> {

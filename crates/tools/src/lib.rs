@@ -10,3 +10,4 @@ pub mod generate;
 pub mod ingest;
 pub mod layout;
 pub mod process;
+pub mod rule_files;

@@ -5,13 +5,12 @@ use std::collections::HashMap;
 use regex::{Regex, RegexBuilder};
 
 use super::group::Group;
-use super::literals::required_literals;
+use super::item::{Check, Item, TestedField, literals_of};
+use super::leaf::LeafTest;
 use super::node::Node;
-use super::search::{Check, FieldIndex, Hit, Verification, bits};
+use super::search::{FieldIndex, Hit, bits};
 use crate::event::{FieldId, FieldNames};
 use crate::expression::{Comparison, Expression, Field, FieldTest, Test};
-use crate::glob::{Simple, lower_case};
-use crate::index::group::{LeafTest, TestedField};
 
 /// Limits of one compiled regular expression, in bytes.
 const REGEX_BYTES_MAX: usize = 8 << 20;
@@ -33,14 +32,19 @@ pub(crate) fn compile_regex(expression: &str) -> Result<Regex, String> {
 #[derive(Debug, Default)]
 pub(crate) struct GroupBuilder {
     rules: Vec<(u32, Node)>,
-    items: HashMap<(Field, Vec<String>), u32>,
-    /// How often an item is expected, by its number.
-    costs: Vec<f64>,
-    literals: HashMap<Field, HashMap<String, Vec<Hit>>>,
-    numbers: HashMap<Field, HashMap<u64, Vec<u32>>>,
-    verifications: Vec<Verification>,
+    items: Vec<ItemTests>,
+    items_by_key: HashMap<(Field, Vec<String>), u32>,
     tests: Vec<LeafTest>,
     tests_by_key: HashMap<String, u32>,
+}
+
+/// An item before it is built.
+#[derive(Debug)]
+struct ItemTests {
+    field: Field,
+    tests: Vec<Test>,
+    /// How often it is expected.
+    cost: f64,
 }
 
 impl GroupBuilder {
@@ -116,45 +120,30 @@ impl GroupBuilder {
         keys.sort_unstable();
         keys.dedup();
         let key = (field.clone(), keys);
-        if let Some(known) = self.items.get(&key) {
+        if let Some(known) = self.items_by_key.get(&key) {
             return Ok(*known);
         }
-        let item = self.costs.len() as u32;
         let mut cost = 0.0;
-        for test in tests {
-            for (literal, check) in literals_of(test).unwrap_or_default() {
-                let check = match check {
-                    LiteralCheck::Simple(check) => check,
-                    LiteralCheck::Verify => Check::Verify(self.verification(test)?),
-                };
-                cost += expected(&literal, check);
-                let literals = self.literals.entry(field.clone()).or_default();
-                let hits = literals.entry(literal).or_default();
-                let hit = Hit { item, check };
-                if !hits.contains(&hit) {
-                    hits.push(hit);
+        for test in &tests {
+            if let Test::Regex(expression) = test {
+                compile_regex(expression)?;
+            }
+            cost += match test {
+                Test::Number(..) => NUMBER_EXPECTED,
+                test => {
+                    let literals = literals_of(test).unwrap_or_default();
+                    literals.iter().map(|(literal, check)| expected(literal, *check)).sum()
                 }
-            }
-            if let Test::Number(Comparison::Equal, number) = test {
-                cost += 0.02;
-                let numbers = self.numbers.entry(field.clone()).or_default();
-                numbers.entry(bits(*number)).or_default().push(item);
-            }
+            };
         }
-        self.costs.push(cost);
-        self.items.insert(key, item);
+        self.items.push(ItemTests {
+            field: field.clone(),
+            tests: tests.into_iter().cloned().collect(),
+            cost,
+        });
+        let item = self.items.len() as u32 - 1;
+        self.items_by_key.insert(key, item);
         Ok(item)
-    }
-
-    /// Several literals of one test share its verification: it is the newest one.
-    fn verification(&mut self, test: &Test) -> Result<u32, String> {
-        let verification = match test {
-            Test::Text(pattern) => Verification::Pattern(pattern.clone()),
-            Test::Regex(expression) => Verification::Regex(compile_regex(expression)?),
-            _ => return Err("a test without a text has no literals".to_owned()),
-        };
-        self.verifications.push(verification);
-        Ok(self.verifications.len() as u32 - 1)
     }
 
     fn test(&mut self, field: &Field, test: &Test, names: &mut FieldNames) -> Result<u32, String> {
@@ -185,17 +174,19 @@ impl GroupBuilder {
         Ok(number)
     }
 
-    /// Builds the group.
+    /// Builds the group. Only the items that decide which rules are tested are in the indexes of the fields: these stay small, and
+    /// a literal that is common is not looked for.
     ///
     /// # Errors
     /// An automaton cannot be built, for readers.
-    pub(crate) fn build(mut self, names: &FieldNames) -> Result<Group, String> {
-        let mut gates: Vec<Vec<u32>> = vec![Vec::new(); self.costs.len()];
+    pub(crate) fn build(self, names: &FieldNames) -> Result<Group, String> {
+        let costs: Vec<f64> = self.items.iter().map(|item| item.cost).collect();
+        let mut gates: Vec<Vec<u32>> = vec![Vec::new(); costs.len()];
         let mut ungated = Vec::new();
         let mut rules = Vec::with_capacity(self.rules.len());
         for (place, (rule, mut node)) in (0u32..).zip(self.rules) {
-            node.order(&self.costs);
-            match node.gate(&self.costs) {
+            node.order(&costs);
+            match node.gate(&costs) {
                 None => ungated.push(place),
                 Some((_, mut items)) => {
                     items.sort_unstable();
@@ -207,29 +198,49 @@ impl GroupBuilder {
             }
             rules.push((rule, node));
         }
+        let mut literals: HashMap<&Field, HashMap<String, Vec<Hit>>> = HashMap::new();
+        let mut numbers: HashMap<&Field, HashMap<u64, Vec<u32>>> = HashMap::new();
+        let mut items = Vec::with_capacity(self.items.len());
+        for (number, (tests, gate)) in (0u32..).zip(self.items.iter().zip(&gates)) {
+            let field = match &tests.field {
+                Field::AnyText => TestedField::AnyText,
+                Field::Named(name) => TestedField::Named(names.find(name).ok_or("a field has no number")?),
+            };
+            let mut item = Item::new(field, &tests.tests)?;
+            item.is_indexed = !gate.is_empty();
+            items.push(item);
+            if gate.is_empty() {
+                continue;
+            }
+            for test in &tests.tests {
+                for (literal, check) in literals_of(test).unwrap_or_default() {
+                    let hits = literals.entry(&tests.field).or_default().entry(literal).or_default();
+                    let hit = Hit { item: number, check };
+                    if !hits.contains(&hit) {
+                        hits.push(hit);
+                    }
+                }
+                if let Test::Number(Comparison::Equal, value) = test {
+                    let of_field = numbers.entry(&tests.field).or_default();
+                    of_field.entry(bits(*value)).or_default().push(number);
+                }
+            }
+        }
         let mut fields = Vec::new();
         let mut any_text = None;
-        let mut all: Vec<Field> = self.literals.keys().chain(self.numbers.keys()).cloned().collect();
+        let mut all: Vec<&Field> = literals.keys().chain(numbers.keys()).copied().collect();
         all.sort_unstable();
         all.dedup();
         for field in all {
-            let literals = self.literals.remove(&field).unwrap_or_default();
-            let numbers = self.numbers.remove(&field).unwrap_or_default();
+            let literals = literals.remove(field).unwrap_or_default();
+            let numbers = numbers.remove(field).unwrap_or_default();
             let index = FieldIndex::new(literals, numbers)?;
-            match &field {
+            match field {
                 Field::AnyText => any_text = Some(index),
                 Field::Named(name) => fields.extend(names.find(name).map(|id| (id, index))),
             }
         }
-        Ok(Group::new(
-            rules,
-            fields,
-            any_text,
-            &gates,
-            ungated,
-            self.verifications,
-            self.tests,
-        ))
+        Ok(Group::new(rules, items, self.tests, fields, any_text, &gates, ungated))
     }
 }
 
@@ -258,40 +269,8 @@ fn flatten<'e>(expression: &'e Expression, tests: &mut Vec<&'e FieldTest>, other
     }
 }
 
-enum LiteralCheck {
-    Simple(Check),
-    Verify,
-}
-
-/// Literals by which a test is found, in lower case: a value that passes contains one. `None`: it has none.
-fn literals_of(test: &Test) -> Option<Vec<(String, LiteralCheck)>> {
-    match test {
-        Test::Number(Comparison::Equal, _) => Some(Vec::new()),
-        Test::Text(pattern) => {
-            let literal = lower_case(pattern.longest_literal()?);
-            let check = match pattern.simple() {
-                Some(simple) if pattern.ignore_case => LiteralCheck::Simple(match simple {
-                    Simple::Contains(_) => Check::Contains,
-                    Simple::StartsWith(_) => Check::StartsWith,
-                    Simple::EndsWith(_) => Check::EndsWith,
-                    Simple::Equals(_) => Check::Equals,
-                }),
-                _ => LiteralCheck::Verify,
-            };
-            Some(vec![(literal, check)])
-        }
-        Test::Regex(expression) => {
-            let literals = required_literals(expression)?;
-            Some(
-                literals
-                    .into_iter()
-                    .map(|literal| (literal, LiteralCheck::Verify))
-                    .collect(),
-            )
-        }
-        _ => None,
-    }
-}
+/// How often a number is expected.
+const NUMBER_EXPECTED: f64 = 0.02;
 
 /// How often a literal is expected in a value: long ones are rare. An estimate that only decides which part of a condition is looked
 /// for first.
@@ -299,7 +278,7 @@ fn expected(literal: &str, check: Check) -> f64 {
     let length = literal.chars().count().min(40) as i32;
     let contained = 0.85f64.powi(length);
     match check {
-        Check::Contains | Check::Verify(_) => contained,
+        Check::Contains | Check::Verify => contained,
         Check::StartsWith | Check::EndsWith => contained * 0.6,
         Check::Equals => contained * 0.3,
     }

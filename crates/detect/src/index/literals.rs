@@ -5,7 +5,7 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 /// Most texts that one expression is looked for by.
 const LITERALS_MAX: usize = 64;
 
-/// Returns texts in lower case of which each match contains at least one, in whatever case; `None` if there are none. Of several
+/// Returns texts in lower case of which each match contains at least one, in any case of letters; `None` if there are none. Of several
 /// possible sets the one whose shortest text is longest.
 pub(super) fn required_literals(expression: &str) -> Option<Vec<String>> {
     let hir = regex_syntax::parse(expression).ok()?;

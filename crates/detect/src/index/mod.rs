@@ -2,6 +2,8 @@
 
 mod build;
 mod group;
+mod item;
+mod leaf;
 mod literals;
 mod node;
 mod search;

@@ -15,7 +15,7 @@ pub(super) enum Node {
 
 /// Answers of the leaves.
 pub(super) trait Leaves {
-    fn is_found(&self, item: u32) -> bool;
+    fn is_found(&mut self, item: u32) -> bool;
     fn passes(&mut self, test: u32) -> bool;
 }
 

@@ -4,28 +4,9 @@ use std::collections::HashMap;
 
 use daachorse::DoubleArrayAhoCorasick;
 use foldhash::fast::FixedState;
-use regex::Regex;
 
+use super::item::Check;
 use crate::event::{StoredValue, ValueKind};
-use crate::glob::Pattern;
-
-/// What has to hold, besides that the literal is in the value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Check {
-    Contains,
-    StartsWith,
-    EndsWith,
-    Equals,
-    /// A verification by its number.
-    Verify(u32),
-}
-
-/// What is tested of a value that contains a literal.
-#[derive(Debug)]
-pub(super) enum Verification {
-    Pattern(Pattern),
-    Regex(Regex),
-}
 
 /// Literal of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -56,10 +37,12 @@ impl std::fmt::Debug for FieldIndex {
 
 /// What a search calls.
 pub(super) trait Found {
+    /// Whether the item is known to pass.
     fn is_found(&self, item: u32) -> bool;
+    /// The item passes.
     fn found(&mut self, item: u32);
-    /// Whether this value was not verified yet.
-    fn is_new(&mut self, verification: u32) -> bool;
+    /// The item passes if a pattern or regular expression of it matches.
+    fn possible(&mut self, item: u32);
 }
 
 impl FieldIndex {
@@ -91,7 +74,7 @@ impl FieldIndex {
     }
 
     /// Finds the items of a value.
-    pub(super) fn search(&self, value: StoredValue<'_>, verifications: &[Verification], found: &mut impl Found) {
+    pub(super) fn search(&self, value: StoredValue<'_>, found: &mut impl Found) {
         if value.kind == ValueKind::Null {
             return;
         }
@@ -118,7 +101,10 @@ impl FieldIndex {
                     Check::StartsWith => literal.start() == 0,
                     Check::EndsWith => literal.end() == value.lower.len(),
                     Check::Equals => literal.start() == 0 && literal.end() == value.lower.len(),
-                    Check::Verify(number) => found.is_new(number) && verifications[number as usize].holds(value),
+                    Check::Verify => {
+                        found.possible(hit.item);
+                        false
+                    }
                 };
                 if holds {
                     found.found(hit.item);
@@ -131,16 +117,6 @@ impl FieldIndex {
     pub(super) fn heap_bytes(&self) -> usize {
         let automaton = self.automaton.as_ref().map_or(0, DoubleArrayAhoCorasick::heap_bytes);
         automaton + size_of_val(&*self.hits) + size_of_val(&*self.starts)
-    }
-}
-
-impl Verification {
-    fn holds(&self, value: StoredValue<'_>) -> bool {
-        match self {
-            Self::Pattern(pattern) if pattern.ignore_case => pattern.matches(value.lower),
-            Self::Pattern(pattern) => pattern.matches(value.raw),
-            Self::Regex(regex) => regex.is_match(value.raw),
-        }
     }
 }
 

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rsigma_ir::IrEncoding;
 
-/// An encoded text, and whether it is looked for anywhere in the value, whatever else the rule says.
+/// An encoded text, and whether it is looked for anywhere in the value, even if the rule asks for equality.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Encoded {
     pub(super) texts: Vec<String>,
