@@ -134,6 +134,7 @@ fn rules_that_cannot_be_used_are_listed_with_the_reason() {
 /// The regression events of SigmaHQ and the recorded attacks are outside the repository; without them the test prints that it is
 /// skipped, and passes.
 #[test]
+#[allow(clippy::print_stderr, reason = "a skipped test says so")]
 fn rules_of_sigmahq_find_their_regression_events() {
     let archive = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/sigma.tar.xz");
     let folder = tempfile::tempdir().expect("a folder");
