@@ -23,6 +23,8 @@ pub struct Evaluator {
     /// Groups by the values of the selecting fields.
     remembered: HashMap<Box<str>, Box<[u16]>, FixedState>,
     key: String,
+    /// Keywords look at the texts of all fields.
+    reads_all_texts: bool,
 }
 
 impl Evaluator {
@@ -33,6 +35,7 @@ impl Evaluator {
             states: rules.groups.iter().map(crate::index::Group::state).collect(),
             remembered: HashMap::default(),
             key: String::new(),
+            reads_all_texts: rules.reads_all_texts(),
             rules,
         }
     }
@@ -58,7 +61,9 @@ impl Evaluator {
         match self.rules.names().find(name) {
             Some(field) => self.fields.push(field, value),
             None => {
-                if let Value::Text(text) = value {
+                if let Value::Text(text) = value
+                    && self.reads_all_texts
+                {
                     self.fields.push_other(text);
                 }
             }
@@ -74,6 +79,7 @@ impl Evaluator {
             states,
             remembered,
             key,
+            ..
         } = self;
         key.clear();
         for field in &rules.selectors {

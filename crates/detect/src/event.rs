@@ -99,8 +99,6 @@ pub struct EventFields {
     heads: Vec<(u32, u32)>,
     /// Fields with a value.
     present: Vec<FieldId>,
-    /// Texts of fields that no rule reads by name.
-    others: Vec<u32>,
     raw: String,
     lower: String,
 }
@@ -120,7 +118,6 @@ impl EventFields {
             self.heads[field.place()] = (0, 0);
         }
         self.slots.clear();
-        self.others.clear();
         self.raw.clear();
         self.lower.clear();
     }
@@ -143,8 +140,7 @@ impl EventFields {
 
     /// Adds a text of a field that no rule reads by name. Keywords look at it.
     pub fn push_other(&mut self, text: &str) {
-        let number = self.add(Value::Text(text));
-        self.others.push(number - 1);
+        self.add(Value::Text(text));
     }
 
     fn add(&mut self, value: Value<'_>) -> u32 {
