@@ -1,5 +1,9 @@
 //! Fields of an event that is a JSON object.
 
+use std::fmt;
+
+use serde::Deserializer;
+use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value as Json};
 
 use crate::evaluator::Evaluator;
@@ -13,6 +17,21 @@ impl Evaluator {
     /// those of the objects in lists.
     pub fn push_object(&mut self, object: &Map<String, Json>) {
         push_object(self, &mut String::new(), object, 0);
+    }
+
+    /// Adds the fields of a printed object, as [`push_object`](Self::push_object) does.
+    ///
+    /// # Errors
+    /// It is no JSON; some of its fields may have been added.
+    pub fn push_printed(&mut self, object: &[u8]) -> serde_json::Result<()> {
+        let mut input = serde_json::Deserializer::from_slice(object);
+        let mut path = String::new();
+        Printed {
+            evaluator: self,
+            path: &mut path,
+        }
+        .deserialize(&mut input)?;
+        input.end()
     }
 
     /// Adds a value by the name of its field, as [`push_object`](Self::push_object) does.
@@ -46,5 +65,100 @@ fn push_value(evaluator: &mut Evaluator, path: &mut String, value: &Json, depth:
         }
         Json::Object(object) if depth < DEPTH_MAX => push_object(evaluator, path, object, depth + 1),
         Json::Array(_) | Json::Object(_) => {}
+    }
+}
+
+/// Value that is read without a tree. The depth is bounded by the parser.
+struct Printed<'e> {
+    evaluator: &'e mut Evaluator,
+    path: &'e mut String,
+}
+
+impl<'de> DeserializeSeed<'de> for Printed<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<(), D::Error> {
+        input.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Printed<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        self.evaluator.push(self.path, Value::Null);
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<(), E> {
+        self.evaluator.push(self.path, Value::Boolean(value));
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<(), E> {
+        self.evaluator.push(self.path, Value::Number(&value.to_string()));
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<(), E> {
+        self.evaluator.push(self.path, Value::Number(&value.to_string()));
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<(), E> {
+        self.evaluator.push(self.path, Value::Number(&Json::from(value).to_string()));
+        Ok(())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<(), E> {
+        self.evaluator.push(self.path, Value::Text(value));
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        let Self { evaluator, path } = self;
+        while items.next_element_seed(Printed { evaluator, path })?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+        let Self { evaluator, path } = self;
+        let length = path.len();
+        while let Some(()) = members.next_key_seed(Name(path))? {
+            members.next_value_seed(Printed { evaluator, path })?;
+            path.truncate(length);
+        }
+        Ok(())
+    }
+}
+
+/// Name of a member, which is appended to the path of its object.
+struct Name<'p>(&'p mut String);
+
+impl<'de> DeserializeSeed<'de> for Name<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<(), D::Error> {
+        input.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Name<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a member")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<(), E> {
+        if !self.0.is_empty() {
+            self.0.push('.');
+        }
+        self.0.push_str(name);
+        Ok(())
     }
 }

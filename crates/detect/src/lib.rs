@@ -4,6 +4,8 @@
 //! [`RuleSet`] indexes the literals of all conditions by field, so that an [`Evaluator`] reads each value once for any number of
 //! rules, and tests only the rules of which a literal was found. Pure: no clock, no file, no socket.
 
+mod alert;
+mod definition;
 mod evaluator;
 mod event;
 mod expression;
@@ -11,10 +13,13 @@ mod glob;
 mod index;
 mod json;
 mod log_sources;
+pub mod query;
 mod rule;
 mod rule_set;
 pub mod sigma;
 
+pub use alert::{EventPlace, alert, group_of, without_event};
+pub use definition::{DetectionRule, Input};
 pub use evaluator::Evaluator;
 pub use event::{EventFields, FieldId, FieldNames, Value};
 pub use expression::{Comparison, Expression, Field, FieldTest, Test, TextOperator, TimePart};

@@ -47,6 +47,12 @@ pub enum Severity {
 }
 
 impl Severity {
+    /// Reads the word that [`name`](Self::name) returns.
+    pub fn parse(name: &str) -> Option<Self> {
+        let all = [Self::Informational, Self::Low, Self::Medium, Self::High, Self::Critical];
+        all.into_iter().find(|severity| severity.name() == name)
+    }
+
     /// Returns the word that Sigma and Kibana use.
     pub fn name(self) -> &'static str {
         match self {

@@ -9,6 +9,7 @@
 //! | `node` | `slm` (if there is any) | the same of snapshot lifecycle policies |
 //! | `node` | `ingest` (if there is any) | JSON of the ingest pipelines by id |
 //! | `node` | `event_pipelines` (if there is any) | the same of event pipelines |
+//! | `node` | `detection_rules`, `alert_channels` (if there are any) | the same of detection rules, and of alert channels |
 //! | `node` | `enrich_policies` (if there is any) | the same of enrich policies, with the index of their records |
 //! | `indices`, `data_streams`, `component_templates`, `index_templates` | name | JSON of the entity |
 //! | `repositories` | name | JSON of the repository |
@@ -308,6 +309,14 @@ impl Catalog {
                 Some(json) => Arc::new(PipelineBodies::from_json(&serde_json::from_str(&json)?)?),
                 None => Arc::default(),
             },
+            detection_rules: match number_or_text("detection_rules")? {
+                Some(json) => Arc::new(PipelineBodies::from_json(&serde_json::from_str(&json)?)?),
+                None => Arc::default(),
+            },
+            alert_channels: match number_or_text("alert_channels")? {
+                Some(json) => Arc::new(PipelineBodies::from_json(&serde_json::from_str(&json)?)?),
+                None => Arc::default(),
+            },
             enrich_policies: match number_or_text("enrich_policies")? {
                 Some(json) => Arc::new(PipelineBodies::from_json(&serde_json::from_str(&json)?)?),
                 None => Arc::default(),
@@ -414,6 +423,15 @@ impl Catalog {
             if new.event_pipelines != old.event_pipelines {
                 let json = serde_json::to_vec(&new.event_pipelines.to_json())?;
                 node.insert("event_pipelines", json.as_slice()).map_err(failed)?;
+            }
+            for (name, new, old) in [
+                ("detection_rules", &new.detection_rules, &old.detection_rules),
+                ("alert_channels", &new.alert_channels, &old.alert_channels),
+            ] {
+                if new != old {
+                    let json = serde_json::to_vec(&new.to_json())?;
+                    node.insert(name, json.as_slice()).map_err(failed)?;
+                }
             }
             if new.enrich_policies != old.enrich_policies {
                 let json = serde_json::to_vec(&new.enrich_policies.to_json())?;

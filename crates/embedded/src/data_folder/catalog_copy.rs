@@ -66,6 +66,12 @@ struct Stored {
     event_pipelines: Value,
     /// Absent in copies of older builds.
     #[serde(default)]
+    detection_rules: Value,
+    /// Absent in copies of older builds.
+    #[serde(default)]
+    alert_channels: Value,
+    /// Absent in copies of older builds.
+    #[serde(default)]
     enrich_policies: Value,
 }
 
@@ -177,6 +183,8 @@ fn print(metadata: &Metadata) -> Result<Vec<u8>> {
         slm: metadata.slm.to_json(),
         ingest: metadata.ingest.to_json(),
         event_pipelines: metadata.event_pipelines.to_json(),
+        detection_rules: metadata.detection_rules.to_json(),
+        alert_channels: metadata.alert_channels.to_json(),
         enrich_policies: metadata.enrich_policies.to_json(),
     };
     let mut body = serde_json::to_vec(&noted)?;
@@ -238,6 +246,8 @@ fn from_stored(noted: NotedVersion, stored: Stored) -> Result<Metadata> {
         slm: Arc::new(SnapshotPolicies::from_json(&stored.slm)?),
         ingest: Arc::new(PipelineBodies::from_json(&stored.ingest)?),
         event_pipelines: Arc::new(PipelineBodies::from_json(&stored.event_pipelines)?),
+        detection_rules: Arc::new(PipelineBodies::from_json(&stored.detection_rules)?),
+        alert_channels: Arc::new(PipelineBodies::from_json(&stored.alert_channels)?),
         enrich_policies: Arc::new(PipelineBodies::from_json(&stored.enrich_policies)?),
     })
 }

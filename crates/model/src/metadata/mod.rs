@@ -9,6 +9,7 @@ mod cluster_commands;
 mod create;
 mod data_streams;
 mod entities;
+mod detection_commands;
 mod event_pipeline_commands;
 mod global_state;
 mod ilm_commands;
@@ -47,6 +48,7 @@ use serde_json::Value;
 
 pub use cluster_commands::{check_cluster_settings, cluster_setting_defaults};
 
+pub use detection_commands::DetectionCommand;
 pub use entities::{AliasMetadata, ComponentTemplate, DataStream, IndexMetadata, IndexTemplate, TemplateContent};
 pub use event_pipeline_commands::EventPipelineCommand;
 pub use global_state::{GlobalState, IDS_OF};
@@ -230,6 +232,8 @@ pub enum Command {
     Ingest(IngestCommand),
     /// Event pipelines.
     EventPipeline(EventPipelineCommand),
+    /// Detection rules and alert channels.
+    Detection(DetectionCommand),
     /// Enrich policies.
     EnrichPolicy(EnrichPolicyCommand),
     /// Snapshot lifecycle policies and their results.

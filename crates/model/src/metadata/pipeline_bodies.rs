@@ -1,5 +1,5 @@
-//! Pipelines of a node, as their `PUT` bodies: ingest pipelines, and event pipelines. Compiling them is not the metadata's
-//! task.
+//! Pipelines of a node, as their `PUT` bodies: ingest pipelines, and event pipelines; also detection rules and alert channels.
+//! Compiling them is not the metadata's task.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -81,6 +81,14 @@ impl Metadata {
                 true => Arc::default(),
                 false => Arc::clone(&self.event_pipelines),
             },
+            detection_rules: match is_tenant {
+                true => Arc::default(),
+                false => Arc::clone(&self.detection_rules),
+            },
+            alert_channels: match is_tenant {
+                true => Arc::default(),
+                false => Arc::clone(&self.alert_channels),
+            },
             enrich_policies: match is_tenant {
                 true => Arc::default(),
                 false => Arc::clone(&self.enrich_policies),

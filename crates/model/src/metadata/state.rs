@@ -48,6 +48,10 @@ pub struct Metadata {
     pub ingest: Arc<PipelineBodies>,
     /// Event pipelines.
     pub event_pipelines: Arc<PipelineBodies>,
+    /// Detection rules.
+    pub detection_rules: Arc<PipelineBodies>,
+    /// Channels that deliver alerts.
+    pub alert_channels: Arc<PipelineBodies>,
     /// Enrich policies by name: see [`super::StoredEnrichPolicy`].
     pub enrich_policies: Arc<PipelineBodies>,
 }

@@ -139,3 +139,47 @@ fn event_pipelines_are_stored_and_removed() {
     world.ok(delete("p"));
     assert!(world.metadata.event_pipelines.by_id.is_empty());
 }
+
+#[test]
+fn detection_rules_and_alert_channels_are_stored_and_removed() {
+    let mut world = World::new();
+    let body = |value: Value| value.as_object().unwrap().clone();
+    let put = |ids: &[&str], value: Value| {
+        let rules = ids.iter().map(|id| ((*id).to_owned(), body(value.clone())));
+        Command::Detection(DetectionCommand::PutRules(rules.collect()))
+    };
+    let delete = |ids: &[&str]| {
+        let ids = ids.iter().map(|id| (*id).to_owned()).collect();
+        Command::Detection(DetectionCommand::DeleteRules(ids))
+    };
+    assert!(world.ok(put(&["a", "b"], json!({"name": "x"}))).changed);
+    assert!(!world.ok(put(&["a", "b"], json!({"name": "x"}))).changed);
+    assert!(world.ok(put(&["b", "c"], json!({"name": "y"}))).changed);
+    let names = |world: &World| -> Vec<String> {
+        let rules = world.metadata.detection_rules.by_id.iter();
+        rules.map(|(id, body)| format!("{id} {}", body["name"])).collect()
+    };
+    assert_eq!(names(&world), ["a \"x\"", "b \"y\"", "c \"y\""]);
+    // All or none.
+    for id in ["_p", "a,b", ""] {
+        assert!(world.run(put(&["d", id], json!({}))).is_err(), "{id}");
+    }
+    world.refused(
+        delete(&["a", "q"]),
+        ErrorKind::ResourceNotFound,
+        "detection rule [q] is missing",
+    );
+    assert_eq!(names(&world).len(), 3);
+    world.ok(delete(&["a", "c"]));
+    assert_eq!(names(&world), ["b \"y\""]);
+
+    let put = DetectionCommand::PutChannel {
+        id: "mail".to_owned(),
+        body: body(json!({"type": "email"})),
+    };
+    assert!(world.ok(Command::Detection(put)).changed);
+    assert_eq!(world.metadata.alert_channels.by_id["mail"]["type"], "email");
+    let delete = || Command::Detection(DetectionCommand::DeleteChannel { id: "mail".to_owned() });
+    world.ok(delete());
+    world.refused(delete(), ErrorKind::ResourceNotFound, "alert channel [mail] is missing");
+}

@@ -1,0 +1,306 @@
+//! Definition of a detection rule: the body of `PUT /_firn/rules/ID`.
+
+use firn_model::tenant::TenantId;
+use firn_model::{Error, Result};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::expression::Expression;
+use crate::log_sources::LogSource;
+use crate::query::{Language, dsl_condition, text_condition};
+use crate::rule::{Rule, Severity};
+use crate::sigma;
+
+/// Most members of each list of a definition.
+const LIST_MAX: usize = 100;
+/// Longest definition in bytes of JSON.
+const BYTES_MAX: usize = 256 << 10;
+
+/// Body as it is written. Unknown members are refused.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Body {
+    #[serde(rename = "type")]
+    kind: Kind,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    description: Option<String>,
+    #[serde(default = "yes")]
+    enabled: bool,
+    #[serde(default)]
+    severity: Option<String>,
+    #[serde(default)]
+    risk_score: Option<u8>,
+    #[serde(default)]
+    tags: Option<Vec<String>>,
+    #[serde(default)]
+    references: Option<Vec<String>>,
+    #[serde(default)]
+    false_positives: Option<Vec<String>>,
+    #[serde(default)]
+    author: Option<String>,
+    #[serde(default)]
+    sigma: Option<String>,
+    #[serde(default)]
+    query: Option<Value>,
+    #[serde(default)]
+    language: Option<Language>,
+    #[serde(default)]
+    exceptions: Vec<Exception>,
+    #[serde(default)]
+    tenant: Option<String>,
+    #[serde(default)]
+    pipelines: Vec<String>,
+    #[serde(default)]
+    group_by: Vec<String>,
+    #[serde(default)]
+    channels: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    Sigma,
+    Query,
+}
+
+/// Events that a rule does not report.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Exception {
+    #[serde(default, rename = "name")]
+    _name: Option<String>,
+    query: Value,
+    #[serde(default)]
+    language: Language,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// What a rule reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Input {
+    /// The record as the source wrote it.
+    Record,
+    /// The event with its common fields.
+    Event,
+}
+
+/// A rule with all that its definition says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DetectionRule {
+    /// The rule. Its id is that of the definition.
+    pub rule: Rule,
+    /// What its condition reads.
+    pub input: Input,
+    /// A disabled rule is not evaluated.
+    pub enabled: bool,
+    /// 0 to 100.
+    pub risk_score: u8,
+    /// Events that are not reported: a condition over their common fields.
+    pub exceptions: Option<Expression>,
+    /// The only tenant whose events are evaluated; `None`: those of all.
+    pub tenant: Option<TenantId>,
+    /// Ids of the pipelines whose events are evaluated; empty: all.
+    pub pipelines: Vec<String>,
+    /// Fields of the event: matches with the same values belong together.
+    pub group_by: Vec<String>,
+    /// Ids of the channels that deliver the alerts.
+    pub channels: Vec<String>,
+    /// Hash of the definition, 16 hexadecimal digits: which version of the rule an alert is of.
+    pub version: String,
+}
+
+impl DetectionRule {
+    /// Reads a definition.
+    ///
+    /// # Errors
+    /// [`firn_model::ErrorKind::IllegalArgument`] names the rule and what of it is missing, unknown or not supported.
+    pub fn parse(id: &str, body: &Map<String, Value>) -> Result<Self> {
+        Self::read(id, body).map_err(|reason| Error::illegal_argument(format!("rule [{id}]: {reason}")))
+    }
+
+    fn read(id: &str, json: &Map<String, Value>) -> Result<Self, String> {
+        let printed = Value::Object(json.clone()).to_string();
+        if printed.len() > BYTES_MAX {
+            return Err(format!("a definition has at most [{BYTES_MAX}] bytes, not [{}]", printed.len()));
+        }
+        let body: Body = serde_json::from_value(Value::Object(json.clone())).map_err(|error| error.to_string())?;
+        for (name, length) in [
+            ("exceptions", body.exceptions.len()),
+            ("pipelines", body.pipelines.len()),
+            ("group_by", body.group_by.len()),
+            ("channels", body.channels.len()),
+        ] {
+            if length > LIST_MAX {
+                return Err(format!("[{name}] has at most [{LIST_MAX}] members"));
+            }
+        }
+        let (mut rule, input) = body.condition(id)?;
+        body.describe(&mut rule)?;
+        // Compiled here, so that a rule that cannot be evaluated is refused when it is stored.
+        let refused = crate::RuleSet::compile(vec![rule.clone()], &crate::LogSources::Any).errors;
+        if let Some(refused) = refused.into_iter().next() {
+            return Err(refused.reason);
+        }
+        let exceptions = body.exceptions.iter().map(|exception| condition(&exception.query, exception.language));
+        let exceptions = exceptions.collect::<Result<Vec<_>, _>>()?;
+        if body.risk_score.is_some_and(|score| score > 100) {
+            return Err("[risk_score] is 0 to 100".to_owned());
+        }
+        let tenant = body.tenant.as_deref().map(TenantId::parse).transpose();
+        Ok(Self {
+            risk_score: body.risk_score.unwrap_or_else(|| rule.severity.risk_score()),
+            rule,
+            input,
+            enabled: body.enabled,
+            exceptions: (!exceptions.is_empty()).then_some(Expression::Or(exceptions)),
+            tenant: tenant.map_err(|error| error.reason().to_owned())?,
+            pipelines: body.pipelines,
+            group_by: body.group_by,
+            channels: body.channels,
+            version: crate::alert::hash(&[&printed]),
+        })
+    }
+
+    /// Returns whether events of a pipeline are evaluated.
+    pub fn is_for_pipeline(&self, id: &str) -> bool {
+        self.enabled && (self.pipelines.is_empty() || self.pipelines.iter().any(|own| own == id))
+    }
+}
+
+impl Body {
+    /// Returns the rule as its text or query has it.
+    fn condition(&self, id: &str) -> Result<(Rule, Input), String> {
+        match self.kind {
+            Kind::Sigma => {
+                if self.query.is_some() || self.language.is_some() {
+                    return Err("a rule of the type [sigma] has no [query]".to_owned());
+                }
+                let yaml = self.sigma.as_deref().ok_or("a rule of the type [sigma] needs [sigma], the rule in YAML")?;
+                let loaded = sigma::load(yaml);
+                if let Some(error) = loaded.errors.first() {
+                    return Err(error.reason.clone());
+                }
+                let [rule] = <[Rule; 1]>::try_from(loaded.rules)
+                    .map_err(|rules| format!("[sigma] holds {} rules, not one", rules.len()))?;
+                let rule = Rule {
+                    id: id.to_owned(),
+                    ..rule
+                };
+                Ok((rule, Input::Record))
+            }
+            Kind::Query => {
+                if self.sigma.is_some() {
+                    return Err("a rule of the type [query] has no [sigma]".to_owned());
+                }
+                let query = self.query.as_ref().ok_or("a rule of the type [query] needs [query]")?;
+                if self.name.is_none() {
+                    return Err("a rule of the type [query] needs [name]".to_owned());
+                }
+                let rule = Rule {
+                    id: id.to_owned(),
+                    title: String::new(),
+                    description: String::new(),
+                    severity: Severity::default(),
+                    tags: Vec::new(),
+                    references: Vec::new(),
+                    false_positives: Vec::new(),
+                    author: None,
+                    log_source: LogSource::default(),
+                    condition: condition(query, self.language.unwrap_or_default())?,
+                };
+                Ok((rule, Input::Event))
+            }
+        }
+    }
+
+    /// Sets what the definition says beside the condition; the rest stays as the Sigma rule has it.
+    fn describe(&self, rule: &mut Rule) -> Result<(), String> {
+        let set = |target: &mut String, value: &Option<String>| {
+            if let Some(value) = value {
+                target.clone_from(value);
+            }
+        };
+        set(&mut rule.title, &self.name);
+        set(&mut rule.description, &self.description);
+        for (target, value) in [
+            (&mut rule.tags, &self.tags),
+            (&mut rule.references, &self.references),
+            (&mut rule.false_positives, &self.false_positives),
+        ] {
+            if let Some(value) = value {
+                target.clone_from(value);
+            }
+        }
+        if self.author.is_some() {
+            rule.author.clone_from(&self.author);
+        }
+        if let Some(name) = &self.severity {
+            rule.severity = Severity::parse(name).ok_or_else(|| {
+                format!("[severity] is one of informational, low, medium, high, critical, not [{name}]")
+            })?;
+        }
+        if rule.title.is_empty() {
+            return Err("[name] is empty".to_owned());
+        }
+        Ok(())
+    }
+}
+
+fn condition(query: &Value, language: Language) -> Result<Expression, String> {
+    match query {
+        Value::String(text) => text_condition(text, language),
+        Value::Object(_) => dsl_condition(query),
+        other => Err(format!("[query] is a text or an object, not [{other}]")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(body: Value) -> Result<DetectionRule, String> {
+        let parsed = DetectionRule::parse("r", body.as_object().unwrap());
+        parsed.map_err(|error| error.reason().to_owned())
+    }
+
+    #[test]
+    fn a_definition_is_read_and_its_mistakes_are_named() {
+        let rule = read(json!({
+            "type": "query", "name": "Logons as root", "query": "user.name: root", "severity": "high", "tenant": "alpha",
+            "group_by": ["host.name"], "channels": ["mail"], "exceptions": [{"query": "host.name: lab*"}],
+        }))
+        .unwrap();
+        assert_eq!((rule.rule.id.as_str(), rule.rule.title.as_str()), ("r", "Logons as root"));
+        assert_eq!((rule.input, rule.risk_score), (Input::Event, 73));
+        assert!(rule.exceptions.is_some() && rule.is_for_pipeline("any"));
+
+        let sigma = "title: Tool\nlogsource: {product: windows}\nlevel: low\ndetection: {s: {a: 1}, condition: s}\n";
+        let rule = read(json!({"type": "sigma", "sigma": sigma, "risk_score": 5, "enabled": false})).unwrap();
+        assert_eq!((rule.rule.title.as_str(), rule.rule.severity), ("Tool", Severity::Low));
+        assert_eq!((rule.input, rule.risk_score, rule.is_for_pipeline("any")), (Input::Record, 5, false));
+
+        for (body, reason) in [
+            (json!({"type": "query", "query": "a: 1"}), "needs [name]"),
+            (json!({"type": "query", "name": "x"}), "needs [query]"),
+            (json!({"type": "query", "name": "x", "query": "a: ("}), "rule [r]: "),
+            (json!({"type": "query", "name": "x", "query": {"fuzzy": {"a": "b"}}}), "[fuzzy]"),
+            (json!({"type": "query", "name": "x", "query": "a: 1", "colour": 1}), "colour"),
+            (json!({"type": "query", "name": "x", "query": "a: 1", "severity": "bad"}), "not [bad]"),
+            (json!({"type": "query", "name": "x", "query": "a: 1", "risk_score": 101}), "0 to 100"),
+            (json!({"type": "query", "name": "x", "query": "a: 1", "tenant": "A b"}), "rule [r]: "),
+            (json!({"type": "sigma", "sigma": "title: x"}), "rule [r]: "),
+            (json!({"type": "sigma"}), "needs [sigma]"),
+            (json!({"type": "other"}), "other"),
+        ] {
+            let error = read(body.clone()).unwrap_err();
+            assert!(error.contains(reason), "{body}: {error}");
+        }
+    }
+}

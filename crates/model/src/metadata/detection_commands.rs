@@ -1,0 +1,96 @@
+//! Commands of detection rules and of the channels of their alerts. Bodies are checked where their content is known, before a
+//! command is made.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::change::Change;
+use super::ingest_commands::check_id_of;
+use super::pipeline_bodies::PipelineBodies;
+use crate::{Error, ErrorKind, Result};
+
+/// Maximum detection rules of one node, those of all tenants together.
+const RULES_MAX: usize = 20_000;
+/// Maximum alert channels of one node.
+const CHANNELS_MAX: usize = 1_000;
+
+/// Change of detection rules or alert channels.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DetectionCommand {
+    /// Stores rules by their ids, all or none. Identical ones change nothing.
+    PutRules(Vec<(String, Map<String, Value>)>),
+    /// Removes rules. An id that does not exist fails with [`ErrorKind::ResourceNotFound`], and nothing is removed.
+    DeleteRules(Vec<String>),
+    /// Stores a channel.
+    PutChannel {
+        /// The id.
+        id: String,
+        /// The body.
+        body: Map<String, Value>,
+    },
+    /// Removes a channel. An id that does not exist fails with [`ErrorKind::ResourceNotFound`].
+    DeleteChannel {
+        /// The id.
+        id: String,
+    },
+}
+
+impl Change<'_> {
+    pub(super) fn detection(&mut self, command: &DetectionCommand) -> Result<()> {
+        let is_changed = match command {
+            DetectionCommand::PutRules(rules) => put(&mut self.next.detection_rules, "detection rule", rules, RULES_MAX),
+            DetectionCommand::DeleteRules(ids) => delete(&mut self.next.detection_rules, "detection rule", ids),
+            DetectionCommand::PutChannel { id, body } => {
+                let one = [(id.clone(), body.clone())];
+                put(&mut self.next.alert_channels, "alert channel", &one, CHANNELS_MAX)
+            }
+            DetectionCommand::DeleteChannel { id } => {
+                delete(&mut self.next.alert_channels, "alert channel", std::slice::from_ref(id))
+            }
+        };
+        if is_changed? {
+            self.changed();
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether anything changed.
+fn put(
+    stored: &mut Arc<PipelineBodies>,
+    noun: &str,
+    bodies: &[(String, Map<String, Value>)],
+    most: usize,
+) -> Result<bool> {
+    for (id, _) in bodies {
+        check_id_of(noun, id)?;
+        if id.starts_with('_') {
+            let reason = format!("the id [{id}] of a {noun} must not start with [_]");
+            return Err(Error::illegal_argument(reason));
+        }
+    }
+    let is_stored = |(id, body): &(String, Map<String, Value>)| stored.by_id.get(id).is_some_and(|old| **old == *body);
+    let changed: Vec<_> = bodies.iter().filter(|body| !is_stored(body)).collect();
+    if changed.is_empty() {
+        return Ok(false);
+    }
+    let by_id = &mut Arc::make_mut(stored).by_id;
+    for (id, body) in changed {
+        by_id.insert(id.clone(), Arc::new(body.clone()));
+    }
+    match by_id.len() > most {
+        true => Err(Error::illegal_argument(format!("a node has at most [{most}] {noun}s"))),
+        false => Ok(true),
+    }
+}
+
+fn delete(stored: &mut Arc<PipelineBodies>, noun: &str, ids: &[String]) -> Result<bool> {
+    if let Some(missing) = ids.iter().find(|id| !stored.by_id.contains_key(*id)) {
+        let reason = format!("{noun} [{missing}] is missing");
+        return Err(Error::new(ErrorKind::ResourceNotFound, reason));
+    }
+    let by_id = &mut Arc::make_mut(stored).by_id;
+    ids.iter().for_each(|id| drop(by_id.remove(id)));
+    Ok(!ids.is_empty())
+}
