@@ -36,7 +36,12 @@ pub(crate) fn hash(parts: &[&str]) -> String {
 }
 
 /// Returns the alert of a rule that matched an event. `detected` is the time of the detection (RFC 3339).
-pub fn alert(rule: &DetectionRule, event: &Map<String, Value>, place: EventPlace<'_>, detected: &str) -> Map<String, Value> {
+pub fn alert(
+    rule: &DetectionRule,
+    event: &Map<String, Value>,
+    place: EventPlace<'_>,
+    detected: &str,
+) -> Map<String, Value> {
     let source = &rule.rule;
     let group_by: Map<String, Value> = rule
         .group_by
@@ -205,27 +210,50 @@ mod tests {
             "host.name": "a", "user": {"name": "root"}, "x": [{"y": 1}, {"y": [true, "z"]}], "rule": {"name": "of a firewall"},
             "firn": {"mapping": {}},
         });
-        let place = EventPlace { pipeline: "p", partition: Some("f"), offset: 7, tenant: Some("alpha") };
+        let place = EventPlace {
+            pipeline: "p",
+            partition: Some("f"),
+            offset: 7,
+            tenant: Some("alpha"),
+        };
         let made = alert(&rule, event.as_object().unwrap(), place, "2026-01-02T00:00:00Z");
         let state = &made["firn"]["alert"];
         assert_eq!(made["event"], json!({"kind": "signal", "action": "logon"}));
         assert_eq!(made["rule"], json!({"id": "root", "name": "Root"}));
         assert_eq!(made["threat"]["technique"]["id"], json!(["T1059.001"]));
         assert_eq!(made["threat"]["tactic"]["name"], json!(["defense evasion"]));
-        assert_eq!((&made["user"]["name"], &made["tenant"]), (&json!("root"), &json!("alpha")));
-        assert_eq!(state["group_by"], json!({"host.name": ["a"], "x.y": ["1", "true", "z"]}));
+        assert_eq!(
+            (&made["user"]["name"], &made["tenant"]),
+            (&json!("root"), &json!("alpha"))
+        );
+        assert_eq!(
+            state["group_by"],
+            json!({"host.name": ["a"], "x.y": ["1", "true", "z"]})
+        );
         assert_eq!(state["pending"], json!(["mail"]));
-        let link = json!({"time": "2026-01-01T00:00:00Z", "pipeline": "p", "partition": "f", "offset": 7, "kind": "event"});
+        let link =
+            json!({"time": "2026-01-01T00:00:00Z", "pipeline": "p", "partition": "f", "offset": 7, "kind": "event"});
         assert_eq!(state["event"], link);
 
         // The same event again has the same id; another one of the group has another.
         let again = alert(&rule, event.as_object().unwrap(), place, "2026-01-03T00:00:00Z");
         assert_eq!(again["firn"]["alert"]["id"], state["id"]);
-        let next = alert(&rule, event.as_object().unwrap(), EventPlace { offset: 8, ..place }, "2026-01-03T00:00:00Z");
+        let next = alert(
+            &rule,
+            event.as_object().unwrap(),
+            EventPlace { offset: 8, ..place },
+            "2026-01-03T00:00:00Z",
+        );
         assert_ne!(next["firn"]["alert"]["id"], state["id"]);
         assert_eq!(group_of(&next), group_of(&made));
-        let other = EventPlace { tenant: Some("bravo"), ..place };
-        assert_ne!(group_of(&alert(&rule, event.as_object().unwrap(), other, "")), group_of(&made));
+        let other = EventPlace {
+            tenant: Some("bravo"),
+            ..place
+        };
+        assert_ne!(
+            group_of(&alert(&rule, event.as_object().unwrap(), other, "")),
+            group_of(&made)
+        );
 
         let mut long = event.as_object().unwrap().clone();
         long.insert("text".to_owned(), "x".repeat(EVENT_BYTES_MAX).into());

@@ -126,7 +126,10 @@ impl DetectionRule {
     fn read(id: &str, json: &Map<String, Value>) -> Result<Self, String> {
         let printed = Value::Object(json.clone()).to_string();
         if printed.len() > BYTES_MAX {
-            return Err(format!("a definition has at most [{BYTES_MAX}] bytes, not [{}]", printed.len()));
+            return Err(format!(
+                "a definition has at most [{BYTES_MAX}] bytes, not [{}]",
+                printed.len()
+            ));
         }
         let body: Body = serde_json::from_value(Value::Object(json.clone())).map_err(|error| error.to_string())?;
         for (name, length) in [
@@ -146,7 +149,10 @@ impl DetectionRule {
         if let Some(refused) = refused.into_iter().next() {
             return Err(refused.reason);
         }
-        let exceptions = body.exceptions.iter().map(|exception| condition(&exception.query, exception.language));
+        let exceptions = body
+            .exceptions
+            .iter()
+            .map(|exception| condition(&exception.query, exception.language));
         let exceptions = exceptions.collect::<Result<Vec<_>, _>>()?;
         if body.risk_score.is_some_and(|score| score > 100) {
             return Err("[risk_score] is 0 to 100".to_owned());
@@ -180,7 +186,10 @@ impl Body {
                 if self.query.is_some() || self.language.is_some() {
                     return Err("a rule of the type [sigma] has no [query]".to_owned());
                 }
-                let yaml = self.sigma.as_deref().ok_or("a rule of the type [sigma] needs [sigma], the rule in YAML")?;
+                let yaml = self
+                    .sigma
+                    .as_deref()
+                    .ok_or("a rule of the type [sigma] needs [sigma], the rule in YAML")?;
                 let loaded = sigma::load(yaml);
                 if let Some(error) = loaded.errors.first() {
                     return Err(error.reason.clone());
@@ -277,24 +286,45 @@ mod tests {
             "group_by": ["host.name"], "channels": ["mail"], "exceptions": [{"query": "host.name: lab*"}],
         }))
         .unwrap();
-        assert_eq!((rule.rule.id.as_str(), rule.rule.title.as_str()), ("r", "Logons as root"));
+        assert_eq!(
+            (rule.rule.id.as_str(), rule.rule.title.as_str()),
+            ("r", "Logons as root")
+        );
         assert_eq!((rule.input, rule.risk_score), (Input::Event, 73));
         assert!(rule.exceptions.is_some() && rule.is_for_pipeline("any"));
 
         let sigma = "title: Tool\nlogsource: {product: windows}\nlevel: low\ndetection: {s: {a: 1}, condition: s}\n";
         let rule = read(json!({"type": "sigma", "sigma": sigma, "risk_score": 5, "enabled": false})).unwrap();
         assert_eq!((rule.rule.title.as_str(), rule.rule.severity), ("Tool", Severity::Low));
-        assert_eq!((rule.input, rule.risk_score, rule.is_for_pipeline("any")), (Input::Record, 5, false));
+        assert_eq!(
+            (rule.input, rule.risk_score, rule.is_for_pipeline("any")),
+            (Input::Record, 5, false)
+        );
 
         for (body, reason) in [
             (json!({"type": "query", "query": "a: 1"}), "needs [name]"),
             (json!({"type": "query", "name": "x"}), "needs [query]"),
             (json!({"type": "query", "name": "x", "query": "a: ("}), "rule [r]: "),
-            (json!({"type": "query", "name": "x", "query": {"fuzzy": {"a": "b"}}}), "[fuzzy]"),
-            (json!({"type": "query", "name": "x", "query": "a: 1", "colour": 1}), "colour"),
-            (json!({"type": "query", "name": "x", "query": "a: 1", "severity": "bad"}), "not [bad]"),
-            (json!({"type": "query", "name": "x", "query": "a: 1", "risk_score": 101}), "0 to 100"),
-            (json!({"type": "query", "name": "x", "query": "a: 1", "tenant": "A b"}), "rule [r]: "),
+            (
+                json!({"type": "query", "name": "x", "query": {"fuzzy": {"a": "b"}}}),
+                "[fuzzy]",
+            ),
+            (
+                json!({"type": "query", "name": "x", "query": "a: 1", "colour": 1}),
+                "colour",
+            ),
+            (
+                json!({"type": "query", "name": "x", "query": "a: 1", "severity": "bad"}),
+                "not [bad]",
+            ),
+            (
+                json!({"type": "query", "name": "x", "query": "a: 1", "risk_score": 101}),
+                "0 to 100",
+            ),
+            (
+                json!({"type": "query", "name": "x", "query": "a: 1", "tenant": "A b"}),
+                "rule [r]: ",
+            ),
             (json!({"type": "sigma", "sigma": "title: x"}), "rule [r]: "),
             (json!({"type": "sigma"}), "needs [sigma]"),
             (json!({"type": "other"}), "other"),

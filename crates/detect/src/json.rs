@@ -110,7 +110,8 @@ impl<'de> Visitor<'de> for Printed<'_> {
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<(), E> {
-        self.evaluator.push(self.path, Value::Number(&Json::from(value).to_string()));
+        self.evaluator
+            .push(self.path, Value::Number(&Json::from(value).to_string()));
         Ok(())
     }
 

@@ -4,8 +4,10 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use firn_engine::{Engine, RequestContext, Result};
+use firn_detect::DetectionRule;
+use firn_engine::{Engine, Error, RequestContext, Result};
 use firn_kafka::KafkaSource;
+use firn_model::metadata::PipelineBodies;
 use firn_pipeline::definition::{Definition, SourceDefinition};
 use firn_pipeline::runner::{Connectors, EngineDestination, Runner};
 use firn_pipeline::sources::{self, Source};
@@ -70,9 +72,25 @@ pub(crate) fn write_metrics(runner: &Runner, text: &mut String) {
 pub(crate) fn follow(runner: Arc<Runner>, engine: Arc<dyn Engine>) -> JoinHandle<()> {
     tokio::spawn(async move {
         let mut applied = None;
+        let mut applied_rules = None;
         loop {
             // The read fails only while the engine closes.
             if let Ok(metadata) = engine.metadata(&RequestContext::new()).await {
+                // First: a pipeline that runs without its rules would miss events.
+                let rules = &metadata.detection_rules;
+                if applied_rules
+                    .as_ref()
+                    .is_none_or(|applied| !Arc::ptr_eq(applied, rules))
+                {
+                    match set_rules(&runner, Arc::clone(rules)).await {
+                        Ok(()) => applied_rules = Some(Arc::clone(rules)),
+                        Err(error) => {
+                            tracing::warn!(%error, "detection rules cannot be applied; they are tried again");
+                            tokio::time::sleep(LOOK_EVERY).await;
+                            continue;
+                        }
+                    }
+                }
                 let wanted = &metadata.event_pipelines;
                 if applied.as_ref().is_none_or(|applied| !Arc::ptr_eq(applied, wanted)) {
                     runner.apply(&wanted.by_id).await;
@@ -82,6 +100,24 @@ pub(crate) fn follow(runner: Arc<Runner>, engine: Arc<dyn Engine>) -> JoinHandle
             tokio::time::sleep(LOOK_EVERY).await;
         }
     })
+}
+
+/// Hands the rules of the catalog to the runner.
+async fn set_rules(runner: &Runner, bodies: Arc<PipelineBodies>) -> Result<()> {
+    let read = move || {
+        let mut rules = Vec::with_capacity(bodies.by_id.len());
+        for (id, body) in &bodies.by_id {
+            match DetectionRule::parse(id, body) {
+                Ok(rule) => rules.push(Arc::new(rule)),
+                // It was stored by another build.
+                Err(error) => tracing::error!("a detection rule cannot be used and is not evaluated: {error}"),
+            }
+        }
+        rules
+    };
+    let rules = tokio::task::spawn_blocking(read).await;
+    let rules = rules.map_err(|_| Error::internal("detection rules failed because of a bug, see the log"))?;
+    runner.set_rules(rules).await
 }
 
 /// The wall clock, nanoseconds since the epoch.

@@ -1,4 +1,4 @@
-//! Runs every command of README's tour, of the walk through the tiers, of the event pipelines, of the Discover API's page, and
+//! Runs every command of README's tour, of the walk through the tiers, of the event pipelines, of the alerts, of the Discover API's page, and
 //! of the page on recovery, against a separate firn.
 //!
 //! Between `<!-- tour -->` and `<!-- /tour -->`, bash runs each ```` ```sh ```` block in one folder, one after another;
@@ -126,6 +126,11 @@ fn free_port() -> u16 {
 #[test]
 fn every_command_of_the_event_pipelines_works() {
     walk("docs/operate/pipelines.md", 6, &[]);
+}
+
+#[test]
+fn every_command_of_the_page_on_alerts_works() {
+    walk("docs/operate/alerts.md", 3, &[]);
 }
 
 #[test]

@@ -11,10 +11,11 @@ use http::Method;
 use crate::endpoints::async_search;
 use crate::endpoints::call::{Captures, Handler};
 use crate::endpoints::{
-    admin, aliases, analyze, bulk, by_query, cat, cluster, count, data_stream_lifecycle, data_streams, discover,
-    document, enrich, event_pipelines, field_caps, ilm, indices, ingest, mappings, metrics, mget, msearch, nodes,
-    placement, point_in_time, quarantine, recovery, resolve, root, saved_objects, scroll, search, security, sessions,
-    settings, slm, snapshots, stats, tasks, templates, tenant_deletion, tenant_usage, tenants, terms_enum, validate,
+    admin, aliases, analyze, bulk, by_query, cat, cluster, count, data_stream_lifecycle, data_streams, detection_rules,
+    discover, document, enrich, event_pipelines, field_caps, ilm, indices, ingest, mappings, metrics, mget, msearch,
+    nodes, placement, point_in_time, quarantine, recovery, resolve, root, saved_objects, scroll, search, security,
+    sessions, settings, slm, snapshots, stats, tasks, templates, tenant_deletion, tenant_usage, tenants, terms_enum,
+    validate,
 };
 use crate::wire::error::ApiError;
 use crate::wire::params;
@@ -461,6 +462,10 @@ fn routes() -> Vec<Route> {
         route!(POST, ["/_firn/pipelines/{id}/_remap"], "remap_events", "cluster:admin/firn/pipelines/remap", ManageCluster, [event_pipelines::remap::PARAMS], Json, event_pipelines::remap::remap),
         route!(POST, ["/_firn/pipelines/{id}/_replay"], "replay_dead_letters", "cluster:admin/firn/pipelines/replay", ManageCluster, [event_pipelines::replay::PARAMS], Json, event_pipelines::replay::replay),
         route!(POST, ["/_firn/pipelines/{id}/_events"], "event_pipeline_events", "indices:data/write/firn/events", Write, [], Ndjson, event_pipelines::events),
+        route!(GET, ["/_firn/rules", "/_firn/rules/{id}"], "get_detection_rule", "cluster:admin/firn/rules/get", ManageCluster, [MASTER], None, detection_rules::get),
+        route!(PUT, ["/_firn/rules/{id}"], "put_detection_rule", "cluster:admin/firn/rules/put", ManageCluster, [MASTER], Json, detection_rules::put),
+        route!(DELETE, ["/_firn/rules/{id}"], "delete_detection_rule", "cluster:admin/firn/rules/delete", ManageCluster, [MASTER], None, detection_rules::delete),
+        route!(POST, ["/_firn/rules/_import"], "import_detection_rules", "cluster:admin/firn/rules/import", ManageCluster, [MASTER, detection_rules::IMPORT_PARAMS], AnyType, detection_rules::import),
         route!(GET, ["/_firn/positions/{source}"], "source_positions", "cluster:monitor/firn/positions/get", ManageCluster, [], None, event_pipelines::positions::positions),
         route!(POST, ["/_firn/positions/{source}/_claim"], "claim_source_partition", "cluster:admin/firn/positions/claim", ManageCluster, [], Json, event_pipelines::positions::claim),
         route!(POST, ["/_firn/positions/{source}/_bulk"], "source_bulk", "cluster:admin/firn/positions/bulk", ManageCluster, [], Ndjson, event_pipelines::positions::bulk),

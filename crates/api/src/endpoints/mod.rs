@@ -15,6 +15,7 @@ pub(crate) mod cluster;
 pub(crate) mod count;
 pub(crate) mod data_stream_lifecycle;
 pub(crate) mod data_streams;
+pub(crate) mod detection_rules;
 pub(crate) mod discover;
 pub(crate) mod document;
 pub(crate) mod document_params;

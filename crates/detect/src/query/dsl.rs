@@ -15,7 +15,10 @@ pub(super) fn condition(query: &Query) -> Result<Expression, String> {
         Query::MatchNone => nothing(),
         Query::Term(term) => test::json(Some(&term.field), &term.value, term.case_insensitive)?,
         Query::Terms(terms) => {
-            let values = terms.values.iter().map(|value| test::json(Some(&terms.field), value, false));
+            let values = terms
+                .values
+                .iter()
+                .map(|value| test::json(Some(&terms.field), value, false));
             Expression::Or(values.collect::<Result<_, _>>()?)
         }
         Query::Range(range) => test::range(range)?,

@@ -30,7 +30,9 @@ pub(super) fn condition(name: Name<'_>, node: &Node, all: bool) -> Result<Expres
         Node::Scoped { field, node, .. } => match field {
             Some(field) if field == "*" => condition(None, node, all)?,
             Some(field) if field.contains('*') => {
-                return Err(format!("the field [{field}] is a pattern, which is not supported in rules"));
+                return Err(format!(
+                    "the field [{field}] is a pattern, which is not supported in rules"
+                ));
             }
             Some(field) => condition(Some(field), node, all)?,
             None => condition(name, node, all)?,

@@ -46,7 +46,12 @@ pub(super) fn phrase(name: Name<'_>, text: &str) -> Expression {
         return super::nothing();
     }
     let words = words.join(r"[^\p{Alphabetic}\p{N}_]+");
-    on(name, Test::Regex(format!(r"(?i)(?:^|[^\p{{Alphabetic}}\p{{N}}_]){words}(?:[^\p{{Alphabetic}}\p{{N}}_]|$)")))
+    on(
+        name,
+        Test::Regex(format!(
+            r"(?i)(?:^|[^\p{{Alphabetic}}\p{{N}}_]){words}(?:[^\p{{Alphabetic}}\p{{N}}_]|$)"
+        )),
+    )
 }
 
 /// Words of a text, roughly as the standard analyzer finds them.
@@ -57,7 +62,10 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 
 /// A value equals.
 pub(super) fn exact(name: Name<'_>, text: &str, ignore_case: bool) -> Expression {
-    let equals = on(name, Test::Text(Pattern::new([Token::Literal(text.to_owned())], ignore_case)));
+    let equals = on(
+        name,
+        Test::Text(Pattern::new([Token::Literal(text.to_owned())], ignore_case)),
+    );
     match text.parse::<IpNet>() {
         Ok(network) if name.is_some() => Expression::Or(vec![equals, on(name, Test::Network(network))]),
         _ => equals,
@@ -94,7 +102,12 @@ pub(super) fn pattern(name: Name<'_>, tokens: Vec<Token>, ignore_case: bool) -> 
             Token::Dash => words.push('-'),
         }
     }
-    Ok(on(name, Test::Regex(format!(r"(?i)(?:^|[^\p{{Alphabetic}}\p{{N}}_]){words}(?:[^\p{{Alphabetic}}\p{{N}}_]|$)"))))
+    Ok(on(
+        name,
+        Test::Regex(format!(
+            r"(?i)(?:^|[^\p{{Alphabetic}}\p{{N}}_]){words}(?:[^\p{{Alphabetic}}\p{{N}}_]|$)"
+        )),
+    ))
 }
 
 /// A wildcard of Lucene: `*`, `?`, and `\` before one that is meant as it is.
@@ -118,7 +131,9 @@ pub(super) fn regexp(name: Name<'_>, expression: &str, ignore_case: bool) -> Res
     for character in expression.chars() {
         // Lucene's own operators, which mean nothing or something else in other syntaxes.
         if !is_escaped && matches!(character, '~' | '&' | '<' | '@' | '#' | '"' | '^' | '$') {
-            return Err(format!("the operator [{character}] of the regular expression [{expression}] is not supported in rules"));
+            return Err(format!(
+                "the operator [{character}] of the regular expression [{expression}] is not supported in rules"
+            ));
         }
         is_escaped = character == '\\' && !is_escaped;
     }
@@ -130,7 +145,9 @@ pub(super) fn regexp(name: Name<'_>, expression: &str, ignore_case: bool) -> Res
 pub(super) fn exists(name: &str) -> Result<Expression, String> {
     match name {
         "*" => Ok(everything()),
-        name if name.contains('*') => Err(format!("the field [{name}] is a pattern, which is not supported in rules")),
+        name if name.contains('*') => Err(format!(
+            "the field [{name}] is a pattern, which is not supported in rules"
+        )),
         name => Ok(on(Some(name), Test::Exists)),
     }
 }
@@ -162,6 +179,8 @@ pub(super) fn compare(name: &str, comparison: Comparison, bound: &Value) -> Resu
     };
     match number {
         Some(number) => Ok(on(Some(name), Test::Number(comparison, number))),
-        None => Err(format!("[{name}] is compared with [{bound}]: rules compare numbers only")),
+        None => Err(format!(
+            "[{name}] is compared with [{bound}]: rules compare numbers only"
+        )),
     }
 }

@@ -16,6 +16,27 @@ pub struct Loaded {
     pub errors: Vec<RuleError>,
 }
 
+/// Returns the documents of a YAML text, with the lines of their own.
+pub fn documents(yaml: &str) -> Vec<&str> {
+    let mut documents = Vec::new();
+    let (mut start, mut place) = (0, 0);
+    for line in yaml.split_inclusive('\n') {
+        let is_marker = line.trim_end() == "---" || line.starts_with("--- ");
+        if is_marker {
+            documents.push(&yaml[start..place]);
+            start = place + line.len();
+        }
+        place += line.len();
+    }
+    documents.push(&yaml[start..]);
+    let has_content = |document: &&str| {
+        let mut lines = document.lines().map(str::trim);
+        lines.any(|line| !line.is_empty() && !line.starts_with('#'))
+    };
+    documents.retain(has_content);
+    documents
+}
+
 /// Reads a file: one rule, or several in documents of YAML.
 pub fn load(yaml: &str) -> Loaded {
     let mut loaded = Loaded::default();

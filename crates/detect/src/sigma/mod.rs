@@ -8,4 +8,4 @@ mod compile;
 mod encodings;
 mod load;
 
-pub use load::{Loaded, load};
+pub use load::{Loaded, documents, load};

@@ -99,6 +99,34 @@ fn a_tenant_writes_to_its_own_event_pipeline_and_sees_no_other() {
     assert_eq!(count(alpha, "events", by_hec.clone()), json!(1));
     assert_eq!(count(bravo, "*", by_hec), json!(0));
 
+    // The alerts of a tenant's events are that tenant's, whichever rule raised them.
+    let rule = json!({"type": "query", "name": MARK, "query": "class: al-alarm"});
+    operator.ok("PUT", "/_firn/rules/marked", &rule);
+    let evaluated = || {
+        let stats = operator.get("/_firn/pipelines/of-none/stats").unwrap().json();
+        stats["rules"]["evaluated"] == json!(1)
+    };
+    while !evaluated() {
+        assert!(std::time::Instant::now() < deadline, "the rule is not evaluated");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    for tenant in [json!("alpha"), json!("bravo"), Value::Null] {
+        let event = json!({"class": "al-alarm", "tenant": tenant}).to_string();
+        assert_eq!(events(operator, "of-none", &event).status, 200);
+    }
+    operator.ok("POST", "/.alerts-*/_refresh", &Value::Null);
+    let alarms = || json!({"match_all": {}});
+    for (client, own, other) in [(alpha, "alpha", "bravo"), (bravo, "bravo", "alpha")] {
+        assert_eq!(count(client, ".alerts-*", alarms()), json!(1), "{own}");
+        assert_eq!(count(client, &format!(".alerts-{own}"), alarms()), json!(1), "{own}");
+        let foreign = client
+            .json("POST", &format!("/.alerts-{other}/_count"), &json!({}))
+            .unwrap();
+        let is_empty = foreign.status == 404 || foreign.json()["count"] == json!(0);
+        assert!(is_empty, "{own}: {}", foreign.text());
+    }
+    assert_eq!(count(operator, ".alerts-*", alarms()), json!(3));
+
     for (method, path) in [
         ("GET", "/_firn/pipelines"),
         ("GET", "/_firn/pipelines/of-alpha"),
@@ -110,6 +138,11 @@ fn a_tenant_writes_to_its_own_event_pipeline_and_sees_no_other() {
         ("GET", "/_firn/pipelines/of-alpha/_coverage"),
         ("POST", "/_firn/pipelines/of-alpha/_remap"),
         ("POST", "/_firn/pipelines/of-alpha/_replay"),
+        ("GET", "/_firn/rules"),
+        ("GET", "/_firn/rules/marked"),
+        ("PUT", "/_firn/rules/mine"),
+        ("DELETE", "/_firn/rules/marked"),
+        ("POST", "/_firn/rules/_import"),
         ("GET", "/_firn/positions/of-alpha"),
         ("POST", "/_firn/positions/of-alpha/_bulk"),
         ("POST", "/_firn/positions/of-alpha/_claim"),

@@ -39,7 +39,9 @@ pub enum DetectionCommand {
 impl Change<'_> {
     pub(super) fn detection(&mut self, command: &DetectionCommand) -> Result<()> {
         let is_changed = match command {
-            DetectionCommand::PutRules(rules) => put(&mut self.next.detection_rules, "detection rule", rules, RULES_MAX),
+            DetectionCommand::PutRules(rules) => {
+                put(&mut self.next.detection_rules, "detection rule", rules, RULES_MAX)
+            }
             DetectionCommand::DeleteRules(ids) => delete(&mut self.next.detection_rules, "detection rule", ids),
             DetectionCommand::PutChannel { id, body } => {
                 let one = [(id.clone(), body.clone())];

@@ -20,6 +20,8 @@ pub(super) struct Counters {
     pub(super) map_nanos: AtomicU64,
     pub(super) write_nanos: AtomicU64,
     pub(super) retries: AtomicU64,
+    /// Alerts that were stored.
+    pub(super) alerts: AtomicU64,
     /// Why the source does not run.
     pub(super) source_error: Mutex<Option<String>>,
     /// Why the last write was refused.

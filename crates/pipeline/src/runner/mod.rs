@@ -8,6 +8,7 @@ mod connectors;
 mod counters;
 mod dead_letter;
 mod destination;
+mod detection;
 mod json_members;
 mod pushed_source;
 mod remap;
@@ -25,6 +26,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use firn_detect::DetectionRule;
 use firn_engine::Scope;
 use firn_engine::origin::SourcePosition;
 use firn_model::{Error, ErrorKind, Result};
@@ -51,7 +53,7 @@ pub use connectors::{Connectors, OpenSource};
 pub use destination::{Destination, EngineDestination};
 pub use remap::RemapOutcome;
 pub use replay::{ReplayOutcome, StoredDocument};
-pub use status::{EventCounts, PipelineStatus, SimulatedRecord};
+pub use status::{EventCounts, PipelineStatus, RulesStatus, SimulatedRecord};
 pub use windows::WindowStatus;
 pub use write::partition_of_events;
 
@@ -96,6 +98,8 @@ pub struct Runner {
     clock: Clock,
     pool: Arc<Pool>,
     pipelines: Mutex<BTreeMap<String, Entry>>,
+    /// Detection rules of all pipelines.
+    rules: Mutex<Arc<[Arc<DetectionRule>]>>,
     /// Held while pipelines are started and stopped.
     applying: tokio::sync::Mutex<()>,
 }
@@ -153,7 +157,9 @@ async fn positions(destination: &dyn Destination, source: &str) -> Result<Vec<So
     let mut positions = destination.source_positions(source).await?;
     // Positions of dead letters, which are counted in the partition of their events, and of the events of windows.
     positions.retain(|position| {
-        !position.partition.contains(write::REJECTED) && !position.partition.starts_with(windows::PARTITION)
+        !position.partition.contains(write::REJECTED)
+            && !position.partition.contains(write::ALERTS)
+            && !position.partition.starts_with(windows::PARTITION)
     });
     Ok(positions)
 }
@@ -167,6 +173,7 @@ impl Runner {
             clock,
             pool: Arc::new(Pool::new("pipelines", threads, QUEUE_LIMIT)),
             pipelines: Mutex::default(),
+            rules: Mutex::default(),
             applying: tokio::sync::Mutex::default(),
         })
     }
@@ -216,6 +223,31 @@ impl Runner {
         }
     }
 
+    /// Evaluates these rules on the events of all pipelines from the next batch on.
+    ///
+    /// # Errors
+    /// The template of alerts cannot be created: the rules stay as they were.
+    pub async fn set_rules(&self, rules: Vec<Arc<DetectionRule>>) -> Result<()> {
+        let _applying = self.applying.lock().await;
+        if !rules.is_empty() {
+            let (name, body) = (detection::TEMPLATE, detection::template());
+            self.destination.create_template(name, &body).await?;
+        }
+        let rules: Arc<[Arc<DetectionRule>]> = rules.into();
+        *self.rules.lock() = Arc::clone(&rules);
+        let running: Vec<Arc<Steps>> = {
+            let pipelines = self.pipelines.lock();
+            let steps = pipelines.values().filter_map(|entry| match &entry.state {
+                EntryState::Running(running) => Some(Arc::clone(&running.writer.steps)),
+                EntryState::Disabled | EntryState::Waiting(_) | EntryState::Refused(_) => None,
+            });
+            steps.collect()
+        };
+        let compiled =
+            tokio::task::spawn_blocking(move || running.iter().for_each(|steps| steps.set_rules(&rules))).await;
+        compiled.map_err(|_| Error::internal("detection rules failed because of a bug, see the log"))
+    }
+
     /// Loads the tables of a pipeline that waits for them, and starts it. Returns whether it still waits.
     async fn start_waiting(&self, id: &str, body: &Arc<Map<String, Value>>) -> bool {
         let waiting = |pipelines: &BTreeMap<String, Entry>| {
@@ -251,10 +283,18 @@ impl Runner {
             Err(error) => return EntryState::Refused(error.to_string()),
         };
         let steps = {
-            let (id, definition, now_ms) = (id.to_owned(), definition.clone(), (self.clock)() / 1_000_000);
+            let (id, definition, clock) = (id.to_owned(), definition.clone(), Arc::clone(&self.clock));
             let tables = tables_of(&queried);
+            let rules = Arc::clone(&self.rules.lock());
             // Reads the files of tables.
-            tokio::task::spawn_blocking(move || Steps::new(&id, &definition, tables, now_ms)).await
+            tokio::task::spawn_blocking(move || {
+                let steps = Steps::new(&id, &definition, tables, clock)?;
+                if !rules.is_empty() {
+                    steps.set_rules(&rules);
+                }
+                Ok(steps)
+            })
+            .await
         };
         let steps =
             match steps.unwrap_or_else(|_| Err(Error::internal("a pipeline failed because of a bug, see the log"))) {
@@ -400,6 +440,11 @@ impl Runner {
                     write_nanos: counters.write_nanos.load(Ordering::Relaxed),
                     retries: counters.retries.load(Ordering::Relaxed),
                     windows: running.writer.windows.as_ref().map(|windows| windows.status()),
+                    rules: running
+                        .writer
+                        .steps
+                        .rules()
+                        .map(|rules| RulesStatus::new(&rules, counters)),
                     tables: running.writer.steps.tables((self.clock)() / 1_000_000),
                     partitions: Vec::new(),
                 }
@@ -536,9 +581,9 @@ impl Runner {
     ) -> Result<Vec<SimulatedRecord>> {
         let definition = Definition::parse(id, body)?;
         let queried = self.connectors.load_queries(&definition, &self.clock).await?;
-        let (id, tables) = (id.to_owned(), tables_of(&queried));
+        let (id, tables, clock) = (id.to_owned(), tables_of(&queried), Arc::clone(&self.clock));
         let simulated = move || {
-            let steps = Steps::new(&id, &definition, tables, received_ns / 1_000_000)?;
+            let steps = Steps::new(&id, &definition, tables, clock)?;
             simulate(&steps, &records, received_ns)
         };
         let simulated = tokio::task::spawn_blocking(simulated).await;

@@ -4,16 +4,19 @@
 //! interrupted, the next replay meets the id, and only removes the letter.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use bytes::Bytes;
+use firn_engine::Scope;
 use firn_engine::document::{BulkItem, BulkRequest, BulkResponse, Expectation, Operation, Refresh};
 use firn_model::dates::DateFormat;
 use firn_model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use super::detection::Draft;
 use super::write::Writer;
 use crate::aggregation::Sample;
 use crate::sources::SourceEvent;
@@ -73,9 +76,11 @@ impl Writer {
             documents.map_err(|_| Error::internal("the steps of a pipeline failed because of a bug, see the log"))?;
         let mut entries = Vec::new();
         let mut samples: Vec<Option<Sample>> = letters.iter().map(|_| None).collect();
+        let mut alerts: Vec<Vec<Draft>> = letters.iter().map(|_| Vec::new()).collect();
         for document in documents {
             let place = document.offset as usize;
             samples[place] = document.sample;
+            alerts[place] = document.alerts;
             match document.error {
                 Some(reason) => outcomes[place] = Some(ReplayOutcome::Failed(reason)),
                 None => entries.push(Entry {
@@ -89,7 +94,13 @@ impl Writer {
         let mut stored = Vec::new();
         for (entry, item) in entries.iter().zip(response.items) {
             match item.result {
-                Ok(_) => stored.push(entry.place),
+                Ok(_) => {
+                    let (index, id) = (&item.index, &item.id);
+                    alerts[entry.place]
+                        .iter_mut()
+                        .for_each(|draft| draft.set_event(index, id));
+                    stored.push(entry.place);
+                }
                 // Stored by a replay that was interrupted.
                 Err(error) if error.kind() == ErrorKind::VersionConflict => stored.push(entry.place),
                 Err(error) if error.kind().is_of_document() => {
@@ -98,6 +109,7 @@ impl Writer {
                 Err(error) => return Err(error),
             }
         }
+        self.add_replayed_alerts(letters, &stored, &alerts).await?;
         self.add_replayed_to_windows(letters, &stored, samples).await?;
         let removed = self
             .bulk(stored.iter().map(|place| delete(&letters[*place])).collect())
@@ -116,6 +128,52 @@ impl Writer {
             .into_iter()
             .map(|outcome| outcome.unwrap_or_else(undecided))
             .collect())
+    }
+
+    /// Stores the alerts of replayed events, with ids that are made of their letters': if the replay is interrupted before the letters
+    /// are removed, it is made again.
+    async fn add_replayed_alerts(
+        &self,
+        letters: &[StoredDocument],
+        stored: &[usize],
+        alerts: &[Vec<Draft>],
+    ) -> Result<()> {
+        let mut items = Vec::new();
+        for place in stored {
+            for (number, draft) in alerts[*place].iter().enumerate() {
+                items.push(BulkItem {
+                    index: draft.index.clone(),
+                    id: Some(format!("{}-{number}", event_id(&letters[*place]))),
+                    routing: None,
+                    operation: Operation::Create {
+                        source: serde_json::to_vec(&draft.document)?.into(),
+                    },
+                    expect: Expectation::Any,
+                    require_alias: false,
+                    require_data_stream: true,
+                });
+            }
+        }
+        if items.is_empty() {
+            return Ok(());
+        }
+        let request = BulkRequest {
+            items,
+            refresh: Refresh::No,
+            timeout: None,
+            origin: None,
+        };
+        // Alerts are firn's: a tenant's pipeline may not write to their index itself.
+        let response = self.destination.bulk(&Arc::new(Scope::operator()), request).await?;
+        for item in response.items {
+            if let Err(error) = item.result
+                && error.kind() != ErrorKind::VersionConflict
+            {
+                return Err(error);
+            }
+            self.counters.alerts.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// Adds replayed events to the windows of the pipeline's aggregates, by a token of the letters: if the replay is interrupted

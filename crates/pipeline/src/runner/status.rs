@@ -1,9 +1,12 @@
 //! State of the pipelines of a node, for operators.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 
 use firn_engine::origin::SourcePosition;
 
+use super::counters::Counters;
+use super::detection::Rules;
 use super::windows::WindowStatus;
 use crate::tables::TableStatus;
 
@@ -26,10 +29,35 @@ pub struct PipelineStatus {
     pub retries: u64,
     /// Windows of the aggregates; `None`: it has none.
     pub windows: Option<WindowStatus>,
+    /// Detection rules; `None`: there are none.
+    pub rules: Option<RulesStatus>,
     /// Enrichment tables.
     pub tables: Vec<TableStatus>,
     /// Durable record of each partition; empty if the source has none.
     pub partitions: Vec<SourcePosition>,
+}
+
+/// Detection rules of a pipeline.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RulesStatus {
+    /// Rules that are evaluated.
+    pub evaluated: usize,
+    /// Ids of the Sigma rules that are for other events than those of the pipeline, sorted.
+    pub unmapped: Vec<String>,
+    /// Alerts that were stored since the start of the node.
+    pub alerts: u64,
+}
+
+impl RulesStatus {
+    pub(super) fn new(rules: &Rules, counters: &Counters) -> Self {
+        let mut unmapped: Vec<String> = rules.unmapped.iter().map(|rule| rule.id.clone()).collect();
+        unmapped.sort_unstable();
+        Self {
+            evaluated: rules.count(),
+            unmapped,
+            alerts: counters.alerts.load(Ordering::Relaxed),
+        }
+    }
 }
 
 /// Counts of events.

@@ -2,23 +2,27 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwapOption;
 use bytes::Bytes;
+use firn_detect::{DetectionRule, EventPlace};
 use firn_model::{Error, Result};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::dead_letter;
+use super::detection::{Detection, Draft, Groups, Rules};
 use super::json_members::add_members;
 use crate::aggregation::{Sample, Sampler};
 use crate::definition::Definition;
 use crate::mapping::dates::push_iso;
 use crate::mapping::{MapOptions, Mapper, Pack};
-use crate::sources::SourceEvent;
+use crate::sources::{Clock, SourceEvent};
 use crate::tables::{TableDefinition, TableHandle, TableSource, TableStatus, Tables};
 
+const NANOS_PER_MS: i64 = 1_000_000;
+
 /// Compiled steps of a pipeline.
-#[derive(Debug)]
 pub(super) struct Steps {
     pub(super) id: Arc<str>,
     pub(super) index: String,
@@ -27,6 +31,26 @@ pub(super) struct Steps {
     mapping: Option<Mapping>,
     /// `None`: the pipeline has no aggregates.
     sampler: Option<Sampler>,
+    /// Tenant of the pipeline.
+    tenant: Option<String>,
+    /// `None`: there are no rules.
+    rules: ArcSwapOption<Rules>,
+    /// What no thread uses now.
+    idle: Mutex<Vec<Equipment>>,
+    clock: Clock,
+}
+
+impl std::fmt::Debug for Steps {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Steps").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// What one thread needs for the steps.
+#[derive(Debug)]
+struct Equipment {
+    mapper: Option<Mapper>,
+    detection: Option<Detection>,
 }
 
 #[derive(Debug)]
@@ -34,8 +58,6 @@ struct Mapping {
     pack: Arc<Pack>,
     tables: Tables,
     options: MapOptions,
-    /// Mappers that no thread uses now.
-    idle: Mutex<Vec<Mapper>>,
 }
 
 /// Document of an event, and where it goes.
@@ -48,6 +70,8 @@ pub(super) struct Document {
     pub(super) error: Option<String>,
     /// What aggregates read of it.
     pub(super) sample: Option<Sample>,
+    /// Alerts that it raises.
+    pub(super) alerts: Vec<Draft>,
 }
 
 impl Steps {
@@ -55,17 +79,16 @@ impl Steps {
     ///
     /// # Errors
     /// [`firn_model::ErrorKind::IllegalArgument`]: no such pack, or a table that cannot be loaded.
-    pub(super) fn new(id: &str, definition: &Definition, queried: Tables, now_ms: i64) -> Result<Self> {
+    pub(super) fn new(id: &str, definition: &Definition, queried: Tables, clock: Clock) -> Result<Self> {
         let mapping = match &definition.pack {
             None => None,
             Some(pack) => Some(Mapping {
                 pack: pack.load()?,
-                tables: tables(definition, queried, now_ms)?,
+                tables: tables(definition, queried, clock() / NANOS_PER_MS)?,
                 options: MapOptions {
                     original: definition.keep_original,
                     received: None,
                 },
-                idle: Mutex::default(),
             }),
         };
         Ok(Self {
@@ -73,6 +96,10 @@ impl Steps {
             index: definition.index.clone(),
             dead_letter_index: definition.dead_letter_index.clone(),
             mapping,
+            tenant: definition.tenant.clone(),
+            rules: ArcSwapOption::empty(),
+            idle: Mutex::default(),
+            clock,
             sampler: (!definition.aggregates.is_empty()).then(|| Sampler::new(definition.aggregates.values())),
         })
     }
@@ -84,11 +111,15 @@ impl Steps {
 
     /// Makes the document of each event, in the same order.
     pub(super) fn run(&self, partition: Option<&str>, events: &[SourceEvent]) -> Vec<Document> {
-        let mut mapper = self.mapping.as_ref().map(Mapping::take);
-        let mut documents = Vec::with_capacity(events.len());
+        let mut equipment = self.take();
+        let Equipment { mapper, detection } = &mut equipment;
+        let mut detected = String::new();
+        push_iso((self.clock)(), &mut detected);
+        let mut groups = Groups::default();
+        let mut documents: Vec<Document> = Vec::with_capacity(events.len());
         for event in events {
             let mut out = Vec::with_capacity(event.bytes.len() * 2);
-            let mapped = match &mut mapper {
+            let mapped = match mapper.as_mut() {
                 Some(mapper) => {
                     mapper.set_received(Some(event.received_ns));
                     mapper.map(&event.bytes, &mut out).map_err(|error| error.to_string())
@@ -103,18 +134,63 @@ impl Steps {
                 (None, Some(context)) => add_members(&mut out, context),
                 (None, None) => {}
             }
+            let mut alerts = Vec::new();
+            if let (Some(detection), None) = (detection.as_mut(), &error) {
+                let of_record = mapper.as_ref().map_or(&[][..], |mapper| mapper.matches());
+                let place = EventPlace {
+                    pipeline: &self.id,
+                    partition,
+                    offset: event.offset,
+                    tenant: self.tenant.as_deref(),
+                };
+                alerts = detection.alerts(of_record, &out, place, &detected);
+                if !alerts.is_empty() {
+                    alerts = groups.add(&mut documents, alerts);
+                }
+            }
             let sampler = self.sampler.as_ref().filter(|_| error.is_none());
             documents.push(Document {
                 offset: event.offset,
                 sample: sampler.map(|sampler| sampler.read(&out, event.received_ns)),
                 source: out.into(),
                 error,
+                alerts,
             });
         }
-        if let (Some(mapping), Some(mapper)) = (&self.mapping, mapper) {
-            mapping.idle.lock().push(mapper);
-        }
+        self.idle.lock().push(equipment);
         documents
+    }
+
+    /// Evaluates these rules on the events that follow; those of other pipelines are left out. Takes as long as their compilation.
+    pub(super) fn set_rules(&self, rules: &[Arc<DetectionRule>]) {
+        let rules = Rules::compile(rules, &self.id, self.pack().map(|pack| &**pack));
+        self.rules.store(Some(Arc::new(rules)));
+        self.idle.lock().clear();
+    }
+
+    /// Returns the rules; `None`: none were set.
+    pub(super) fn rules(&self) -> Option<Arc<Rules>> {
+        self.rules.load_full()
+    }
+
+    fn take(&self) -> Equipment {
+        let rules = self.rules.load_full().filter(|rules| rules.count() > 0);
+        let idle = self.idle.lock().pop();
+        let mut equipment = idle.unwrap_or_else(|| Equipment {
+            mapper: self.mapping.as_ref().map(Mapping::mapper),
+            detection: None,
+        });
+        let is_current = match (&equipment.detection, &rules) {
+            (Some(detection), Some(rules)) => Arc::ptr_eq(detection.rules(), rules),
+            (detection, rules) => detection.is_none() && rules.is_none(),
+        };
+        if !is_current {
+            if let Some(mapper) = &mut equipment.mapper {
+                mapper.set_rules(rules.as_ref().and_then(|rules| rules.of_records()));
+            }
+            equipment.detection = rules.map(Detection::new);
+        }
+        equipment
     }
 
     /// Returns the states of the tables. `now_ms` is the time since the epoch.
@@ -134,9 +210,8 @@ impl Steps {
 }
 
 impl Mapping {
-    fn take(&self) -> Mapper {
-        let idle = self.idle.lock().pop();
-        idle.unwrap_or_else(|| Mapper::new(Arc::clone(&self.pack), &self.tables, self.options))
+    fn mapper(&self) -> Mapper {
+        Mapper::new(Arc::clone(&self.pack), &self.tables, self.options)
     }
 }
 

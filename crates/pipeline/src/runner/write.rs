@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use firn_detect::without_event;
 use firn_engine::Scope;
 use firn_engine::document::{BulkItem, BulkRequest, BulkResponse, Expectation, Operation, Refresh};
 use firn_engine::origin::Origin;
@@ -15,6 +16,7 @@ use tokio::sync::watch;
 use super::counters::Counters;
 use super::dead_letter;
 use super::destination::Destination;
+use super::detection;
 use super::steps::{Document, Steps};
 use super::windows::WindowService;
 use crate::aggregation::Sample;
@@ -28,9 +30,18 @@ const LETTERS_AGAIN_AFTER_MAX: Duration = Duration::from_secs(60);
 /// Added to the partition for the dead letters of events that their index rejected.
 pub(super) const REJECTED: &str = "#rejected";
 
+/// Added to the partition for the alerts of its events.
+pub(super) const ALERTS: &str = "#alerts";
+/// Alerts have offsets of their own: that of their event, moved by so many bits, and their number among those of the event.
+const ALERT_BITS: u32 = 20;
+/// Most alerts of one bulk, and their bytes.
+const ALERTS_AT_ONCE: usize = 1000;
+const ALERT_BYTES_AT_ONCE: usize = 4 << 20;
+
 /// Returns the partition of the events whose dead letters a partition holds; another one is returned as it is.
 pub fn partition_of_events(partition: &str) -> &str {
-    partition.split_once(REJECTED).map_or(partition, |(events, _)| events)
+    let [letters, alerts] = [REJECTED, ALERTS].map(|mark| partition.split_once(mark));
+    letters.or(alerts).map_or(partition, |(events, _)| events)
 }
 
 /// What the writes of a pipeline need.
@@ -44,12 +55,27 @@ pub(super) struct Writer {
     pub(super) stopped: watch::Receiver<bool>,
 }
 
+/// Alert on its way.
+struct Alert {
+    full: Entry,
+    /// Its document without the copy of the event.
+    reduced: Bytes,
+}
+
 /// Document on its way, with its place in the batch.
 #[derive(Clone)]
 struct Entry {
     index: String,
     offset: u64,
     source: Bytes,
+}
+
+/// What became of the items of a write.
+struct Written {
+    /// Places of those that were rejected for good, with the reasons, sorted.
+    rejected: Vec<(usize, String)>,
+    /// Index and id of the others. The id of one that an earlier attempt stored is empty.
+    stored: Vec<Option<(String, String)>>,
 }
 
 impl Writer {
@@ -94,7 +120,8 @@ impl Writer {
             source: document.source.clone(),
         });
         let entries: Vec<Entry> = entries.collect();
-        let rejected = self.write(batch, "", &entries, parse_failures).await?;
+        let written = self.write(&self.scope, batch, "", &entries, parse_failures).await?;
+        let rejected = &written.rejected;
         let as_events = rejected.iter().filter(|(place, _)| !dead[*place]).count() as u64;
         let letters = rejected.iter().map(|(place, reason)| match dead[*place] {
             // Its index refused the letter itself.
@@ -102,9 +129,10 @@ impl Writer {
             false => self.letter(batch, *place, reason),
         });
         self.write_letters(batch, letters.collect()).await?;
+        self.write_alerts(batch, documents, &written).await?;
         if let Some(windows) = &self.windows {
             let mut samples: Vec<Option<Sample>> = documents.iter().map(|document| document.sample.clone()).collect();
-            for (place, _) in &rejected {
+            for (place, _) in rejected {
                 samples[*place] = None;
             }
             self.add_to_windows(windows, batch, samples).await?;
@@ -158,11 +186,104 @@ impl Writer {
                 break;
             }
             let suffix = format!("{REJECTED}-{attempt}");
-            let rejected = self.write(batch, &suffix, &letters, letters.len() as u64).await?;
+            let count = letters.len() as u64;
+            let rejected = self.write(&self.scope, batch, &suffix, &letters, count).await?.rejected;
             letters = rejected.iter().map(|(place, _)| letters[*place].clone()).collect();
             if let Some((_, reason)) = rejected.first() {
                 let index = &self.steps.dead_letter_index;
                 let reason = format!("the index [{index}] rejects dead letters: {reason}");
+                *self.counters.write_error.lock() = Some(reason.clone());
+                let failure = Error::new(ErrorKind::Unavailable, reason);
+                if !batch.retries {
+                    return Err(failure);
+                }
+                self.pause(pause, failure).await?;
+                pause = (pause * 2).min(LETTERS_AGAIN_AFTER_MAX);
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores the alerts of a batch. Its events are stored; if this is interrupted, the source delivers the batch again.
+    async fn write_alerts(&self, batch: &Batch, documents: &[Document], written: &Written) -> Result<()> {
+        let mut alerts = Vec::new();
+        for (document, stored) in documents.iter().zip(&written.stored) {
+            for (number, draft) in document.alerts.iter().enumerate() {
+                let mut draft = draft.clone();
+                match stored {
+                    Some((index, id)) => draft.set_event(index, id),
+                    // Its index rejected the event.
+                    None => draft.set_event(&self.steps.dead_letter_index, ""),
+                }
+                let reduced = without_event(&draft.document);
+                alerts.push(Alert {
+                    full: Entry {
+                        index: draft.index.clone(),
+                        offset: (document.offset << ALERT_BITS) + number as u64,
+                        source: serde_json::to_vec(&draft.document)?.into(),
+                    },
+                    reduced: serde_json::to_vec(&reduced)?.into(),
+                });
+            }
+        }
+        let mut first_offset = batch.first_offset << ALERT_BITS;
+        let mut rest = &alerts[..];
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let fits = rest.iter().take(ALERTS_AT_ONCE).take_while(|alert| {
+                bytes += alert.full.source.len();
+                bytes <= ALERT_BYTES_AT_ONCE
+            });
+            let (part, after) = rest.split_at(fits.count().max(1));
+            let last_offset = match (after.is_empty(), part.last()) {
+                (false, Some(last)) => last.full.offset,
+                _ => (batch.last_offset << ALERT_BITS) | ((1 << ALERT_BITS) - 1),
+            };
+            let of_part = Batch {
+                partition: batch.partition.clone(),
+                events: Vec::new(),
+                first_offset,
+                last_offset,
+                retries: batch.retries,
+                done: None,
+            };
+            self.write_some_alerts(&of_part, part).await?;
+            self.counters.alerts.fetch_add(part.len() as u64, Ordering::Relaxed);
+            first_offset = last_offset + 1;
+            rest = after;
+        }
+        Ok(())
+    }
+
+    /// Stores alerts; one that its index rejects is stored without the copy of its event.
+    async fn write_some_alerts(&self, batch: &Batch, alerts: &[Alert]) -> Result<()> {
+        let scope = Arc::new(Scope::operator());
+        let mut entries: Vec<(usize, Entry)> = alerts.iter().map(|alert| alert.full.clone()).enumerate().collect();
+        let mut pause = RETRY_AFTER;
+        for attempt in 0_u64.. {
+            let suffix = match attempt {
+                0 => ALERTS.to_owned(),
+                attempt => format!("{ALERTS}-{attempt}"),
+            };
+            let items: Vec<Entry> = entries.iter().map(|(_, entry)| entry.clone()).collect();
+            let rejected = self.write(&scope, batch, &suffix, &items, 0).await?.rejected;
+            let Some((_, reason)) = rejected.first() else {
+                break;
+            };
+            let reason = format!("the alerts of the pipeline are rejected: {reason}");
+            let again = rejected.iter().map(|(place, _)| {
+                let (number, entry) = &entries[*place];
+                let source = alerts[*number].reduced.clone();
+                (
+                    *number,
+                    Entry {
+                        source,
+                        ..entry.clone()
+                    },
+                )
+            });
+            entries = again.collect();
+            if attempt > 0 {
                 *self.counters.write_error.lock() = Some(reason.clone());
                 let failure = Error::new(ErrorKind::Unavailable, reason);
                 if !batch.retries {
@@ -196,15 +317,16 @@ impl Writer {
         }
     }
 
-    /// Writes until every item is stored or rejected for good; returns the latter with their places and reasons. A batch that is
-    /// not tried again fails with the first failure that may pass.
+    /// Writes until every item is stored or rejected for good. A batch that is not tried again fails with the first failure that
+    /// may pass.
     async fn write(
         &self,
+        scope: &Arc<Scope>,
         batch: &Batch,
         suffix: &str,
         entries: &[Entry],
         dead_letters: u64,
-    ) -> Result<Vec<(usize, String)>> {
+    ) -> Result<Written> {
         let origin = batch.partition.as_deref().map(|partition| Origin {
             source: Arc::clone(&self.steps.id),
             partition: format!("{partition}{suffix}").into(),
@@ -216,7 +338,10 @@ impl Writer {
         });
         // Places of the items to write. With an origin a bulk is always sent as a whole.
         let mut open: Vec<usize> = (0..entries.len()).collect();
-        let mut rejected = Vec::new();
+        let mut written = Written {
+            rejected: Vec::new(),
+            stored: vec![None; entries.len()],
+        };
         let mut pause = RETRY_AFTER;
         loop {
             let request = BulkRequest {
@@ -226,16 +351,16 @@ impl Writer {
                 origin: origin.clone(),
             };
             let started = Instant::now();
-            let response = self.destination.bulk(&self.scope, request).await;
+            let response = self.destination.bulk(scope, request).await;
             self.counters
                 .write_nanos
                 .fetch_add(started.elapsed().as_nanos() as u64, Ordering::Relaxed);
             let failure = match response {
                 Ok(response) => {
                     if origin.is_some() {
-                        rejected.clear();
+                        written.rejected.clear();
                     }
-                    let (still_open, failure) = sort(&open, response, &mut rejected);
+                    let (still_open, failure) = sort(&open, response, &mut written);
                     if origin.is_none() {
                         open = still_open;
                     }
@@ -245,8 +370,8 @@ impl Writer {
             };
             let Some(failure) = failure else {
                 *self.counters.write_error.lock() = None;
-                rejected.sort_unstable();
-                return Ok(rejected);
+                written.rejected.sort_unstable();
+                return Ok(written);
             };
             *self.counters.write_error.lock() = Some(failure.to_string());
             // Another worker writes the partition: only its source can know whether it still has the partition.
@@ -280,12 +405,12 @@ fn part_of(batch: &Batch, place: &Range<usize>) -> Batch {
 }
 
 /// Sorts the results of a bulk: returns the places that may succeed later, and the first such failure.
-fn sort(open: &[usize], response: BulkResponse, rejected: &mut Vec<(usize, String)>) -> (Vec<usize>, Option<Error>) {
+fn sort(open: &[usize], response: BulkResponse, written: &mut Written) -> (Vec<usize>, Option<Error>) {
     let (mut still_open, mut failure) = (Vec::new(), None);
     for (place, item) in open.iter().zip(response.items) {
         match item.result {
-            Ok(_) => {}
-            Err(error) if error.kind().is_of_document() => rejected.push((*place, error.reason().to_owned())),
+            Ok(_) => written.stored[*place] = Some((item.index, item.id)),
+            Err(error) if error.kind().is_of_document() => written.rejected.push((*place, error.reason().to_owned())),
             Err(error) => {
                 still_open.push(*place);
                 failure.get_or_insert(error);
@@ -305,6 +430,6 @@ fn item(entry: &Entry) -> BulkItem {
         },
         expect: Expectation::Any,
         require_alias: false,
-        require_data_stream: false,
+        require_data_stream: entry.index.starts_with(detection::PREFIX),
     }
 }

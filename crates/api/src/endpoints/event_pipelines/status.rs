@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use firn_engine::origin::SourcePosition;
-use firn_pipeline::runner::{PipelineStatus, Runner, WindowStatus};
+use firn_pipeline::runner::{PipelineStatus, RulesStatus, Runner, WindowStatus};
 use firn_pipeline::tables::TableStatus;
 use serde_json::{Map, Value, json};
 
@@ -62,6 +62,7 @@ fn print(status: &PipelineStatus) -> Value {
             "write_retries": status.retries,
         },
         "windows": status.windows.as_ref().map(print_windows),
+        "rules": status.rules.as_ref().map(print_rules),
         "tables": tables,
         "partitions": partitions,
     })
@@ -78,6 +79,14 @@ fn print_windows(windows: &WindowStatus) -> Value {
         "rejected": windows.rejected,
         "watermark_in_millis": counts.watermark_ms,
         "error": windows.error,
+    })
+}
+
+fn print_rules(rules: &RulesStatus) -> Value {
+    json!({
+        "evaluated": rules.evaluated,
+        "unmapped": rules.unmapped,
+        "alerts": rules.alerts,
     })
 }
 

@@ -1,0 +1,301 @@
+//! Detection rules of one pipeline: evaluated on each event before it is stored, and the alerts that its matches raise.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use firn_detect::{
+    DetectionRule, Evaluator, EventPlace, Input, LogSource, LogSources, Rule, RuleSet, Unmapped, alert, group_of,
+};
+use firn_model::tenant::TenantId;
+use serde_json::{Map, Value, json};
+
+use super::steps::Document;
+use crate::mapping::Pack;
+
+/// Template of alerts.
+pub(super) const TEMPLATE: &str = "firn-alerts";
+/// Start of the names of the data streams of alerts; the tenant follows.
+pub(super) const PREFIX: &str = ".alerts-";
+/// Follows the start in the name for events without a tenant.
+const NO_TENANT: &str = "default";
+/// Field of the tenant in events of pipelines that have none of their own, and in alerts.
+const TENANT_FIELD: &str = "tenant";
+
+/// Rules in the form in which a pipeline evaluates them.
+#[derive(Debug)]
+pub(super) struct Rules {
+    /// Those that read records; `None`: there are none.
+    record: Option<CompiledRules>,
+    /// Those that read events.
+    event: Option<CompiledRules>,
+    /// Exceptions of rules, under the ids of the rules.
+    exceptions: Option<Arc<RuleSet>>,
+    /// Sigma rules for which the pack of the pipeline has no log source.
+    pub(super) unmapped: Vec<Unmapped>,
+}
+
+#[derive(Debug)]
+struct CompiledRules {
+    set: Arc<RuleSet>,
+    /// By the numbers that evaluators report.
+    definitions: Vec<Arc<DetectionRule>>,
+}
+
+impl Rules {
+    /// Compiles the rules of a pipeline. Without a pack, Sigma rules have no log source.
+    pub(super) fn compile(rules: &[Arc<DetectionRule>], pipeline: &str, pack: Option<&Pack>) -> Self {
+        let by_id: HashMap<&str, &Arc<DetectionRule>> = rules
+            .iter()
+            .filter(|rule| rule.is_for_pipeline(pipeline))
+            .map(|rule| (rule.rule.id.as_str(), rule))
+            .collect();
+        let of = |input: Input| {
+            let mut own: Vec<&Arc<DetectionRule>> =
+                by_id.values().copied().filter(|rule| rule.input == input).collect();
+            own.sort_unstable_by(|one, other| one.rule.id.cmp(&other.rule.id));
+            own
+        };
+        let mut unmapped = Vec::new();
+        let mut compile = |rules: Vec<&Arc<DetectionRule>>, sources: &LogSources| {
+            let compiled = RuleSet::compile(rules.iter().map(|rule| rule.rule.clone()).collect(), sources);
+            unmapped.extend(compiled.unmapped);
+            for error in compiled.errors {
+                // Definitions are compiled before they are stored.
+                tracing::error!(pipeline, "a detection rule cannot be evaluated: {error}");
+            }
+            let definitions = compiled
+                .rules
+                .rules()
+                .iter()
+                .map(|rule| Arc::clone(by_id[rule.id.as_str()]));
+            let definitions: Vec<_> = definitions.collect();
+            (!definitions.is_empty()).then(|| CompiledRules {
+                definitions,
+                set: Arc::new(compiled.rules),
+            })
+        };
+        let sources = pack.map_or(LogSources::Known(Vec::new()), Pack::log_sources);
+        let record = compile(of(Input::Record), &sources);
+        let event = compile(of(Input::Event), &LogSources::Any);
+        let exceptions = by_id.values().filter_map(|rule| {
+            Some(Rule {
+                condition: rule.exceptions.clone()?,
+                log_source: LogSource::default(),
+                ..rule.rule.clone()
+            })
+        });
+        let exceptions = RuleSet::compile(exceptions.collect(), &LogSources::Any);
+        for error in exceptions.errors {
+            tracing::error!(
+                pipeline,
+                "an exception of a detection rule cannot be evaluated: {error}"
+            );
+        }
+        Self {
+            record,
+            event,
+            exceptions: (!exceptions.rules.rules().is_empty()).then(|| Arc::new(exceptions.rules)),
+            unmapped,
+        }
+    }
+
+    /// Returns the rules that read records; `None`: there are none.
+    pub(super) fn of_records(&self) -> Option<Arc<RuleSet>> {
+        self.record.as_ref().map(|rules| Arc::clone(&rules.set))
+    }
+
+    /// Number of rules that are evaluated.
+    pub(super) fn count(&self) -> usize {
+        let sets = [&self.record, &self.event];
+        sets.into_iter().flatten().map(|rules| rules.definitions.len()).sum()
+    }
+}
+
+/// Alert of an event, before it is known where the event is stored.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Draft {
+    /// Data stream.
+    pub(super) index: String,
+    pub(super) document: Map<String, Value>,
+}
+
+impl Draft {
+    /// Sets where the event of the alert is stored: its index and id.
+    pub(super) fn set_event(&mut self, index: &str, id: &str) {
+        let link = &mut self.document["firn"]["alert"]["event"];
+        link["index"] = index.into();
+        if !id.is_empty() {
+            link["id"] = id.into();
+        }
+    }
+}
+
+/// Evaluator of one thread.
+#[derive(Debug)]
+pub(super) struct Detection {
+    rules: Arc<Rules>,
+    event: Option<Evaluator>,
+    exceptions: Option<Evaluator>,
+    matches: Vec<u32>,
+}
+
+impl Detection {
+    pub(super) fn new(rules: Arc<Rules>) -> Self {
+        Self {
+            event: rules.event.as_ref().map(|rules| Evaluator::new(Arc::clone(&rules.set))),
+            exceptions: rules.exceptions.as_ref().map(|rules| Evaluator::new(Arc::clone(rules))),
+            matches: Vec::new(),
+            rules,
+        }
+    }
+
+    pub(super) fn rules(&self) -> &Arc<Rules> {
+        &self.rules
+    }
+
+    /// Returns the alerts of an event. `of_record` are the matches of its record; `place` has the tenant of the pipeline.
+    pub(super) fn alerts(
+        &mut self,
+        of_record: &[u32],
+        printed: &[u8],
+        place: EventPlace<'_>,
+        detected: &str,
+    ) -> Vec<Draft> {
+        self.matches.clear();
+        if let Some(evaluator) = &mut self.event {
+            evaluator.begin();
+            if let Err(error) = evaluator.push_printed(printed) {
+                tracing::error!(pipeline = place.pipeline, %error, "a bug: an event is no JSON, and rules do not see it");
+                return Vec::new();
+            }
+            evaluator.evaluate(&mut self.matches);
+        }
+        if of_record.is_empty() && self.matches.is_empty() {
+            return Vec::new();
+        }
+        let Ok(event) = serde_json::from_slice::<Map<String, Value>>(printed) else {
+            tracing::error!(
+                pipeline = place.pipeline,
+                "a bug: an event is no object, and raises no alert"
+            );
+            return Vec::new();
+        };
+        let of = |rules: &Option<CompiledRules>, numbers: &[u32]| {
+            let definitions = rules.as_ref().map_or(&[][..], |rules| &rules.definitions);
+            let matched = numbers
+                .iter()
+                .filter_map(|number| definitions.get(*number as usize).cloned());
+            matched.collect::<Vec<_>>()
+        };
+        let mut matched = of(&self.rules.record, of_record);
+        matched.append(&mut of(&self.rules.event, &self.matches));
+        if let Some(evaluator) = &mut self.exceptions
+            && matched.iter().any(|rule| rule.exceptions.is_some())
+        {
+            evaluator.begin();
+            evaluator.push_object(&event);
+            self.matches.clear();
+            evaluator.evaluate(&mut self.matches);
+            let exempt = self
+                .matches
+                .iter()
+                .map(|number| &evaluator.rules().rules()[*number as usize].id);
+            let exempt: Vec<&String> = exempt.collect();
+            matched.retain(|rule| !exempt.contains(&&rule.rule.id));
+        }
+        let tenant = match place.tenant {
+            Some(tenant) => TenantId::parse(tenant).ok(),
+            None => {
+                let of_event = event.get(TENANT_FIELD).and_then(Value::as_str);
+                of_event.and_then(|tenant| TenantId::parse(tenant).ok())
+            }
+        };
+        matched.retain(|rule| rule.tenant.is_none() || rule.tenant == tenant);
+        let place = EventPlace {
+            tenant: tenant.as_ref().map(TenantId::as_str),
+            ..place
+        };
+        let index = format!("{PREFIX}{}", place.tenant.unwrap_or(NO_TENANT));
+        let drafts = matched.iter().map(|rule| Draft {
+            index: index.clone(),
+            document: alert(rule, &event, place, detected),
+        });
+        drafts.collect()
+    }
+}
+
+/// Joins the alerts of the events of a batch that belong together: the first one of a group gets the count of all, and the time of
+/// the last.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    /// Places of the event and of its alert.
+    first: HashMap<(String, String), (usize, usize)>,
+}
+
+impl Groups {
+    /// Adds the alerts of the event after those of `before`. Returns those that belong to none of them.
+    pub(super) fn add(&mut self, before: &mut [Document], drafts: Vec<Draft>) -> Vec<Draft> {
+        let place = before.len();
+        let mut own: Vec<Draft> = Vec::with_capacity(drafts.len());
+        for draft in drafts {
+            let state = &draft.document["firn"]["alert"];
+            if state["group_by"].as_object().is_none_or(Map::is_empty) {
+                own.push(draft);
+                continue;
+            }
+            let key = (draft.index.clone(), group_of(&draft.document).to_owned());
+            match self.first.get(&key) {
+                Some((event, number)) if *event != place => {
+                    let time = state["event"]["time"].clone();
+                    let first = &mut before[*event].alerts[*number].document["firn"]["alert"];
+                    first["count"] = (first["count"].as_u64().unwrap_or(1) + 1).into();
+                    first["last_event_time"] = time;
+                }
+                _ => {
+                    self.first.insert(key, (place, own.len()));
+                    own.push(draft);
+                }
+            }
+        }
+        own
+    }
+}
+
+/// Returns the template of alerts.
+pub(super) fn template() -> Value {
+    let keyword = || json!({"type": "keyword", "ignore_above": 1024});
+    let event = json!({
+        "time": {"type": "date", "ignore_malformed": true}, "pipeline": keyword(), "partition": keyword(), "offset": {"type": "long"},
+        "index": keyword(), "id": keyword(), "kind": keyword(),
+    });
+    let state = json!({
+        "id": keyword(), "status": keyword(), "severity": keyword(), "risk_score": {"type": "short"}, "rule_version": keyword(),
+        "group": keyword(), "group_by": {"type": "flattened"}, "count": {"type": "long"}, "last_event_time": {"type": "date", "ignore_malformed": true},
+        "event": {"properties": event}, "pending": keyword(),
+        "changed": {"properties": {"at": {"type": "date"}, "by": keyword(), "reason": {"type": "text"}}},
+    });
+    json!({
+        "index_patterns": [format!("{PREFIX}*")],
+        "data_stream": {"hidden": true},
+        "template": {
+            "settings": {
+                "index.number_of_shards": 1, "index.tenant.field": TENANT_FIELD, "index.mapping.ignore_malformed": true,
+                "index.hidden": true,
+            },
+            "mappings": {
+                "properties": {
+                    TENANT_FIELD: keyword(),
+                    "event": {"properties": {"kind": keyword()}},
+                    "rule": {"properties": {
+                        "id": keyword(), "name": keyword(), "author": keyword(), "reference": keyword(), "description": {"type": "text"},
+                    }},
+                    "threat": {"properties": {
+                        "framework": keyword(), "technique": {"properties": {"id": keyword()}}, "tactic": {"properties": {"name": keyword()}},
+                    }},
+                    "firn": {"properties": {"alert": {"properties": state}}},
+                },
+            },
+        },
+        "_meta": {"managed": true, "description": "alerts of detection rules"},
+    })
+}
