@@ -15,6 +15,9 @@ use crate::wire::blocking;
 use crate::wire::error::ApiError;
 use crate::wire::reply::Reply;
 
+/// Definition of a rule, with its id.
+type NamedBody = (String, Map<String, Value>);
+
 pub(crate) const IMPORT_PARAMS: &[&str] = &["enabled", "tenant", "channels"];
 
 /// `PUT /_firn/rules/{id}`.
@@ -80,7 +83,7 @@ pub(crate) async fn import(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
 }
 
 /// Returns the definitions of the rules of a text, and what cannot be used.
-fn definitions(yaml: &str, options: &Map<String, Value>) -> (Vec<(String, Map<String, Value>)>, Vec<RuleError>) {
+fn definitions(yaml: &str, options: &Map<String, Value>) -> (Vec<NamedBody>, Vec<RuleError>) {
     let (mut rules, mut refused) = (Vec::new(), Vec::new());
     for document in sigma::documents(yaml) {
         let loaded = sigma::load(document);

@@ -75,7 +75,10 @@ impl Change<'_> {
             Command::Slm(command) => self.slm(command),
             Command::Ingest(command) => self.ingest(command),
             Command::EventPipeline(command) => self.event_pipeline(command),
-            Command::Detection(command) => self.detection(command),
+            Command::Detection(command) => {
+                self.outcome.changed |= command.apply(&mut self.next)?;
+                Ok(())
+            }
             Command::EnrichPolicy(command) => self.enrich_policy(command),
             Command::MountIndex(mount) => self.mount_index(mount),
             Command::PutPlacement { placement } => {

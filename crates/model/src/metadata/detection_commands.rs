@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::change::Change;
-use super::ingest_commands::check_id_of;
+use super::ids::check_id_of;
 use super::pipeline_bodies::PipelineBodies;
+use super::state::Metadata;
 use crate::{Error, ErrorKind, Result};
 
 /// Maximum detection rules of one node, those of all tenants together.
@@ -36,25 +36,19 @@ pub enum DetectionCommand {
     },
 }
 
-impl Change<'_> {
-    pub(super) fn detection(&mut self, command: &DetectionCommand) -> Result<()> {
-        let is_changed = match command {
-            DetectionCommand::PutRules(rules) => {
-                put(&mut self.next.detection_rules, "detection rule", rules, RULES_MAX)
-            }
-            DetectionCommand::DeleteRules(ids) => delete(&mut self.next.detection_rules, "detection rule", ids),
-            DetectionCommand::PutChannel { id, body } => {
+impl DetectionCommand {
+    /// Changes metadata; returns whether anything changed.
+    pub(super) fn apply(&self, next: &mut Metadata) -> Result<bool> {
+        let (rules, channels) = (&mut next.detection_rules, &mut next.alert_channels);
+        match self {
+            Self::PutRules(bodies) => put(rules, "detection rule", bodies, RULES_MAX),
+            Self::DeleteRules(ids) => delete(rules, "detection rule", ids),
+            Self::PutChannel { id, body } => {
                 let one = [(id.clone(), body.clone())];
-                put(&mut self.next.alert_channels, "alert channel", &one, CHANNELS_MAX)
+                put(channels, "alert channel", &one, CHANNELS_MAX)
             }
-            DetectionCommand::DeleteChannel { id } => {
-                delete(&mut self.next.alert_channels, "alert channel", std::slice::from_ref(id))
-            }
-        };
-        if is_changed? {
-            self.changed();
+            Self::DeleteChannel { id } => delete(channels, "alert channel", std::slice::from_ref(id)),
         }
-        Ok(())
     }
 }
 

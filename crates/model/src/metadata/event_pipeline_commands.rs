@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::change::Change;
-use super::ingest_commands::check_id;
+use super::ids::check_id;
 use crate::{Error, ErrorKind, Result};
 
 /// Maximum event pipelines of one node. Each has its own source and tasks.

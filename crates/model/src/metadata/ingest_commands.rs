@@ -6,13 +6,12 @@ use serde_json::{Map, Value, json};
 
 use super::PipelineBodies;
 use super::change::Change;
+use super::ids::check_id;
 use crate::names::matches_pattern;
 use crate::{Error, ErrorKind, Result};
 
 /// Maximum pipelines of one node. Each is compiled and stays in memory.
 const PIPELINES_MAX: usize = 10_000;
-/// Maximum bytes of a pipeline's id, the same as for names of indices.
-const ID_BYTES_MAX: usize = 255;
 
 /// Change of ingest pipelines.
 #[derive(Debug, Clone, PartialEq)]
@@ -109,28 +108,6 @@ impl Change<'_> {
         }
         Ok(())
     }
-}
-
-/// Checks the id of a pipeline.
-pub(super) fn check_id(id: &str) -> Result<()> {
-    check_id_of("pipeline", id)
-}
-
-/// Checks the id of something that is named by `noun` in the error.
-pub(super) fn check_id_of(noun: &str, id: &str) -> Result<()> {
-    if id.is_empty() || id.len() > ID_BYTES_MAX {
-        return Err(Error::illegal_argument(format!(
-            "the id of a {noun} must have [1] to [{ID_BYTES_MAX}] bytes, not [{}]",
-            id.len()
-        )));
-    }
-    if let Some(at) = id.find([',', '*']) {
-        return Err(Error::illegal_argument(format!(
-            "the id [{id}] of a {noun} must not contain [{}]",
-            &id[at..=at]
-        )));
-    }
-    Ok(())
 }
 
 fn check_version(

@@ -12,6 +12,7 @@ mod detection_commands;
 mod entities;
 mod event_pipeline_commands;
 mod global_state;
+mod ids;
 mod ilm_commands;
 mod index_commands;
 mod indices;

@@ -224,38 +224,51 @@ impl Detection {
     }
 }
 
+/// Most alerts of one batch, and the bytes of the events that they copy.
+const ALERTS_MAX: usize = 10_000;
+const EVENT_BYTES_MAX: usize = 32 << 20;
+
 /// Joins the alerts of the events of a batch that belong together: the first one of a group gets the count of all, and the time of
-/// the last.
+/// the last. Once a batch has as many as it may have, further matches of a rule are counted in its last alert.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     /// Places of the event and of its alert.
     first: HashMap<(String, String), (usize, usize)>,
+    /// The same of the last alert by data stream and rule.
+    last: HashMap<(String, String), (usize, usize)>,
+    count: usize,
+    event_bytes: usize,
 }
 
 impl Groups {
     /// Adds the alerts of the event after those of `before`. Returns those that belong to none of them.
-    pub(super) fn add(&mut self, before: &mut [Document], drafts: Vec<Draft>) -> Vec<Draft> {
+    /// `event_bytes` is the length of the event.
+    pub(super) fn add(&mut self, before: &mut [Document], drafts: Vec<Draft>, event_bytes: usize) -> Vec<Draft> {
         let place = before.len();
         let mut own: Vec<Draft> = Vec::with_capacity(drafts.len());
         for draft in drafts {
             let state = &draft.document["firn"]["alert"];
-            if state["group_by"].as_object().is_none_or(Map::is_empty) {
-                own.push(draft);
+            let is_grouped = state["group_by"].as_object().is_some_and(|fields| !fields.is_empty());
+            let is_full = self.count >= ALERTS_MAX || self.event_bytes >= EVENT_BYTES_MAX;
+            let group = (draft.index.clone(), group_of(&draft.document).to_owned());
+            let rule = draft.document["rule"]["id"].as_str().unwrap_or_default();
+            let rule = (draft.index.clone(), rule.to_owned());
+            let of_group = self.first.get(&group).filter(|_| is_grouped);
+            let known = of_group.or_else(|| self.last.get(&rule).filter(|_| is_full));
+            if let Some((event, number)) = known {
+                let time = state["event"]["time"].clone();
+                let joined = &mut before[*event].alerts[*number].document["firn"]["alert"];
+                joined["count"] = (joined["count"].as_u64().unwrap_or(1) + 1).into();
+                joined["last_event_time"] = time;
                 continue;
             }
-            let key = (draft.index.clone(), group_of(&draft.document).to_owned());
-            match self.first.get(&key) {
-                Some((event, number)) if *event != place => {
-                    let time = state["event"]["time"].clone();
-                    let first = &mut before[*event].alerts[*number].document["firn"]["alert"];
-                    first["count"] = (first["count"].as_u64().unwrap_or(1) + 1).into();
-                    first["last_event_time"] = time;
-                }
-                _ => {
-                    self.first.insert(key, (place, own.len()));
-                    own.push(draft);
-                }
+            if is_grouped {
+                self.first.insert(group, (place, own.len()));
             }
+            self.last.insert(rule, (place, own.len()));
+            self.count += 1;
+            self.event_bytes += event_bytes;
+            own.push(draft);
         }
         own
     }
@@ -298,4 +311,63 @@ pub(super) fn template() -> Value {
         },
         "_meta": {"managed": true, "description": "alerts of detection rules"},
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    /// Runs a rule over events, and returns for each the counts of its alerts.
+    fn counts(body: Value, events: &[Value]) -> Vec<Vec<u64>> {
+        let rule = DetectionRule::parse("r", body.as_object().unwrap()).unwrap();
+        let rules = Rules::compile(&[Arc::new(rule)], "p", None);
+        let mut detection = Detection::new(Arc::new(rules));
+        let mut groups = Groups::default();
+        let mut documents: Vec<Document> = Vec::new();
+        for (event, offset) in events.iter().zip(0..) {
+            let place = EventPlace {
+                pipeline: "p",
+                partition: None,
+                offset,
+                tenant: None,
+            };
+            let printed = event.to_string();
+            let drafts = detection.alerts(&[], printed.as_bytes(), place, "2026-01-01T00:00:00Z");
+            let alerts = groups.add(&mut documents, drafts, printed.len());
+            documents.push(Document {
+                offset,
+                source: Bytes::new(),
+                error: None,
+                sample: None,
+                alerts,
+            });
+        }
+        let count = |draft: &Draft| draft.document["firn"]["alert"]["count"].as_u64().unwrap();
+        documents
+            .iter()
+            .map(|document| document.alerts.iter().map(count).collect())
+            .collect()
+    }
+
+    #[test]
+    fn matches_of_a_group_are_one_alert_with_their_count() {
+        let rule = json!({"type": "query", "name": "r", "query": "k: *", "group_by": ["k"]});
+        let events = ["a", "b", "a", "a"].map(|k| json!({"k": k}));
+        assert_eq!(counts(rule, &events), [vec![3], vec![1], vec![], vec![]]);
+        let rule = json!({"type": "query", "name": "r", "query": "k: a"});
+        let events = ["a", "b", "a"].map(|k| json!({"k": k}));
+        assert_eq!(counts(rule, &events), [vec![1], vec![], vec![1]]);
+    }
+
+    #[test]
+    fn a_flood_of_matches_is_counted_and_not_dropped() {
+        let rule = json!({"type": "query", "name": "r", "query": "k: *"});
+        let events = vec![json!({"k": "a"}); ALERTS_MAX + 500];
+        let found = counts(rule, &events);
+        assert_eq!(found.iter().flatten().count(), ALERTS_MAX);
+        assert_eq!(found.iter().flatten().sum::<u64>(), events.len() as u64);
+        assert_eq!(found[ALERTS_MAX - 1], [501]);
+    }
 }

@@ -145,7 +145,7 @@ impl Steps {
                 };
                 alerts = detection.alerts(of_record, &out, place, &detected);
                 if !alerts.is_empty() {
-                    alerts = groups.add(&mut documents, alerts);
+                    alerts = groups.add(&mut documents, alerts, out.len());
                 }
             }
             let sampler = self.sampler.as_ref().filter(|_| error.is_none());

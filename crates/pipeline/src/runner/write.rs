@@ -72,8 +72,8 @@ struct Entry {
 
 /// What became of the items of a write.
 struct Written {
-    /// Places of those that were rejected for good, with the reasons, sorted.
-    rejected: Vec<(usize, String)>,
+    /// Places of those that were rejected for good, with the errors, sorted by place.
+    rejected: Vec<(usize, Error)>,
     /// Index and id of the others. The id of one that an earlier attempt stored is empty.
     stored: Vec<Option<(String, String)>>,
 }
@@ -123,10 +123,10 @@ impl Writer {
         let written = self.write(&self.scope, batch, "", &entries, parse_failures).await?;
         let rejected = &written.rejected;
         let as_events = rejected.iter().filter(|(place, _)| !dead[*place]).count() as u64;
-        let letters = rejected.iter().map(|(place, reason)| match dead[*place] {
+        let letters = rejected.iter().map(|(place, error)| match dead[*place] {
             // Its index refused the letter itself.
             true => entries[*place].clone(),
-            false => self.letter(batch, *place, reason),
+            false => self.letter(batch, *place, error.reason()),
         });
         self.write_letters(batch, letters.collect()).await?;
         self.write_alerts(batch, documents, &written).await?;
@@ -189,8 +189,8 @@ impl Writer {
             let count = letters.len() as u64;
             let rejected = self.write(&self.scope, batch, &suffix, &letters, count).await?.rejected;
             letters = rejected.iter().map(|(place, _)| letters[*place].clone()).collect();
-            if let Some((_, reason)) = rejected.first() {
-                let index = &self.steps.dead_letter_index;
+            if let Some((_, error)) = rejected.first() {
+                let (index, reason) = (&self.steps.dead_letter_index, error.reason());
                 let reason = format!("the index [{index}] rejects dead letters: {reason}");
                 *self.counters.write_error.lock() = Some(reason.clone());
                 let failure = Error::new(ErrorKind::Unavailable, reason);
@@ -266,11 +266,16 @@ impl Writer {
                 attempt => format!("{ALERTS}-{attempt}"),
             };
             let items: Vec<Entry> = entries.iter().map(|(_, entry)| entry.clone()).collect();
-            let rejected = self.write(&scope, batch, &suffix, &items, 0).await?.rejected;
-            let Some((_, reason)) = rejected.first() else {
+            let mut rejected = self.write(&scope, batch, &suffix, &items, 0).await?.rejected;
+            if let Some((_, error)) = rejected.iter().find(|(_, error)| error.kind() == ErrorKind::Forbidden) {
+                // The tenant is being deleted, and its alerts with it.
+                tracing::warn!(pipeline = &*self.steps.id, "alerts are not stored: {}", error.reason());
+            }
+            rejected.retain(|(_, error)| error.kind() != ErrorKind::Forbidden);
+            let Some((_, error)) = rejected.first() else {
                 break;
             };
-            let reason = format!("the alerts of the pipeline are rejected: {reason}");
+            let reason = format!("the alerts of the pipeline are rejected: {}", error.reason());
             let again = rejected.iter().map(|(place, _)| {
                 let (number, entry) = &entries[*place];
                 let source = alerts[*number].reduced.clone();
@@ -370,7 +375,7 @@ impl Writer {
             };
             let Some(failure) = failure else {
                 *self.counters.write_error.lock() = None;
-                written.rejected.sort_unstable();
+                written.rejected.sort_by_key(|(place, _)| *place);
                 return Ok(written);
             };
             *self.counters.write_error.lock() = Some(failure.to_string());
@@ -410,7 +415,7 @@ fn sort(open: &[usize], response: BulkResponse, written: &mut Written) -> (Vec<u
     for (place, item) in open.iter().zip(response.items) {
         match item.result {
             Ok(_) => written.stored[*place] = Some((item.index, item.id)),
-            Err(error) if error.kind().is_of_document() => written.rejected.push((*place, error.reason().to_owned())),
+            Err(error) if error.kind().is_of_document() => written.rejected.push((*place, error)),
             Err(error) => {
                 still_open.push(*place);
                 failure.get_or_insert(error);
