@@ -13,8 +13,8 @@ use crate::sigma;
 
 /// Most members of each list of a definition.
 const LIST_MAX: usize = 100;
-/// Longest definition in bytes of JSON.
-const BYTES_MAX: usize = 256 << 10;
+/// Longest definition in bytes of JSON. The longest rule of SigmaHQ has 300 KB, hashes of drivers.
+const BYTES_MAX: usize = 1 << 20;
 
 /// Body as it is written. Unknown members are refused.
 #[derive(Debug, Clone, Deserialize)]
