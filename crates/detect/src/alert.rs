@@ -11,6 +11,10 @@ use crate::definition::DetectionRule;
 /// Longest copy of an event, in bytes of JSON. A longer one is left out; the link to the event stays.
 const EVENT_BYTES_MAX: usize = 32 << 10;
 
+/// Most values of a field in `group_by`, and the longest one in bytes. The group itself is made of all.
+const GROUP_VALUES_MAX: usize = 100;
+const GROUP_VALUE_BYTES_MAX: usize = 1024;
+
 /// Where an event comes from.
 #[derive(Debug, Clone, Copy)]
 pub struct EventPlace<'e> {
@@ -53,15 +57,21 @@ pub fn alert(
         place.tenant.unwrap_or_default(),
         &Value::Object(group_by.clone()).to_string(),
     ]);
+    let group_by = shortened(group_by);
     let offset = place.offset.to_string();
     let partition = place.partition.unwrap_or_default();
-    let mut link = json!({"time": event.get("@timestamp"), "pipeline": place.pipeline});
+    // Of the event only scalars: an alert whose own fields have other shapes would be rejected by each index.
+    let time = event
+        .get("@timestamp")
+        .filter(|time| time.is_string() || time.is_number());
+    let mut link = json!({"time": time, "pipeline": place.pipeline});
     if !partition.is_empty() {
         link["partition"] = partition.into();
         link["offset"] = place.offset.into();
     }
-    if let Some(kind) = event.get("event").and_then(|event| event.get("kind")) {
-        link["kind"] = kind.clone();
+    let kind = event.get("event").and_then(|event| event.get("kind"));
+    if let Some(kind) = kind.and_then(Value::as_str) {
+        link["kind"] = kind.into();
     }
     let mut document = copy_of(event);
     document.insert("@timestamp".to_owned(), detected.into());
@@ -75,9 +85,11 @@ pub fn alert(
     if let Some(threat) = threat(&source.tags) {
         document.insert("threat".to_owned(), threat);
     }
-    if let Some(tenant) = place.tenant {
-        document.insert("tenant".to_owned(), tenant.into());
-    }
+    match place.tenant {
+        Some(tenant) => document.insert("tenant".to_owned(), tenant.into()),
+        // What the event has there names no tenant.
+        None => document.remove("tenant"),
+    };
     let mut state = json!({
         "status": "open",
         "severity": source.severity.name(),
@@ -95,6 +107,19 @@ pub fn alert(
     }
     document.insert("firn".to_owned(), json!({ "alert": state }));
     document
+}
+
+/// Shortens the values of a group to what an index takes as a term.
+fn shortened(mut group_by: Map<String, Value>) -> Map<String, Value> {
+    for values in group_by.values_mut().filter_map(Value::as_array_mut) {
+        values.truncate(GROUP_VALUES_MAX);
+        for value in values {
+            if let Value::String(text) = value {
+                text.truncate(text.floor_char_boundary(GROUP_VALUE_BYTES_MAX));
+            }
+        }
+    }
+    group_by
 }
 
 /// Returns the group of an alert.
@@ -254,6 +279,20 @@ mod tests {
             group_of(&alert(&rule, event.as_object().unwrap(), other, "")),
             group_of(&made)
         );
+
+        // What the event has under names of the alert's own fields is not taken if it has another shape.
+        let strange = json!({
+            "@timestamp": {"a": 1}, "event": {"kind": {"b": 2}}, "tenant": {"id": 3}, "host.name": "x".repeat(2000),
+        });
+        let untenanted = EventPlace { tenant: None, ..place };
+        let made = alert(&rule, strange.as_object().unwrap(), untenanted, "2026-01-02T00:00:00Z");
+        let state = &made["firn"]["alert"];
+        assert!(made.get("tenant").is_none() && without_event(&made).get("tenant").is_none());
+        assert_eq!(
+            (&state["event"]["time"], state["event"].get("kind")),
+            (&Value::Null, None)
+        );
+        assert_eq!(state["group_by"]["host.name"][0].as_str().unwrap().len(), 1024);
 
         let mut long = event.as_object().unwrap().clone();
         long.insert("text".to_owned(), "x".repeat(EVENT_BYTES_MAX).into());

@@ -89,7 +89,16 @@ fn an_event_that_matches_raises_an_alert_with_a_link_to_it() {
         "/_firn/pipelines/web",
         &json!({"source": {"type": "http"}, "index": "web"}),
     );
-    wait_for("the pipeline", || stats(client, "web")["running"] == json!(true));
+    client.ok(
+        "PUT",
+        "/_firn/pipelines/strange",
+        &json!({"source": {"type": "http"}, "index": "strange"}),
+    );
+    wait_for("the pipelines", || {
+        ["web", "strange"]
+            .iter()
+            .all(|id| stats(client, id)["running"] == json!(true))
+    });
     wait_for_rules(client, "web", 3);
 
     let answer = send(
@@ -148,6 +157,18 @@ fn an_event_that_matches_raises_an_alert_with_a_link_to_it() {
         .collect();
     assert_eq!(others, [("10.0.0.1".to_owned(), 2), ("10.0.0.2".to_owned(), 1)]);
     assert_eq!(stats(client, "web")["rules"]["alerts"], 4);
+
+    // Members that the alert has too, in other shapes: the alert is stored, and the pipeline goes on.
+    let strange = json!({
+        "event": {"action": "denied", "kind": {"a": 1}}, "tenant": {"id": "alpha"}, "source": {"ip": "10.0.0.3"}, "user": "text",
+    });
+    send(client, "strange", &[strange]);
+    let found = alerts(client, ".alerts-default");
+    let of_strange = found
+        .iter()
+        .filter(|alert| alert["firn"]["alert"]["group_by"]["source.ip"] == json!(["10.0.0.3"]));
+    assert_eq!(of_strange.count(), 1, "{found:?}");
+    assert_eq!(alerts(client, ".alerts-alpha").len(), 1);
 
     // A removed rule is not evaluated any more; its alerts stay.
     client.ok("DELETE", "/_firn/rules/root,off", &Value::Null);

@@ -44,9 +44,10 @@ pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
 /// `GET /_firn/rules` and `GET /_firn/rules/{id}`: the definitions, which can be stored again as they are.
 pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let metadata = edge.metadata(&call).await?;
-    let rules = &metadata.detection_rules;
+    let rules = Arc::clone(&metadata.detection_rules);
     let Some(id) = call.captured("id") else {
-        return Ok(Reply::ok(&rules.to_json()));
+        // Thousands of rules are megabytes.
+        return Ok(blocking::print(move || Reply::ok(&rules.to_json())).await?);
     };
     let missing = || Error::new(ErrorKind::ResourceNotFound, format!("detection rule [{id}] is missing"));
     let body = rules.by_id.get(id).ok_or_else(missing)?;

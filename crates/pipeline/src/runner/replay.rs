@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use bytes::Bytes;
+use firn_detect::without_event;
 use firn_engine::Scope;
 use firn_engine::document::{BulkItem, BulkRequest, BulkResponse, Expectation, Operation, Refresh};
 use firn_model::dates::DateFormat;
@@ -138,40 +139,51 @@ impl Writer {
         stored: &[usize],
         alerts: &[Vec<Draft>],
     ) -> Result<()> {
-        let mut items = Vec::new();
+        let mut open = Vec::new();
         for place in stored {
-            for (number, draft) in alerts[*place].iter().enumerate() {
-                items.push(BulkItem {
+            let id = event_id(&letters[*place]);
+            let of_letter = alerts[*place].iter().enumerate();
+            open.extend(of_letter.map(|(number, draft)| (format!("{id}-{number}"), draft)));
+        }
+        // One that its index rejects is stored without the copy of its event.
+        for is_last in [false, true] {
+            if open.is_empty() {
+                break;
+            }
+            let items = open.iter().map(|(id, draft)| {
+                let source = match is_last {
+                    false => serde_json::to_vec(&draft.document)?,
+                    true => serde_json::to_vec(&without_event(&draft.document))?,
+                };
+                Ok(BulkItem {
                     index: draft.index.clone(),
-                    id: Some(format!("{}-{number}", event_id(&letters[*place]))),
+                    id: Some(id.clone()),
                     routing: None,
-                    operation: Operation::Create {
-                        source: serde_json::to_vec(&draft.document)?.into(),
-                    },
+                    operation: Operation::Create { source: source.into() },
                     expect: Expectation::Any,
                     require_alias: false,
                     require_data_stream: true,
-                });
+                })
+            });
+            let request = BulkRequest {
+                items: items.collect::<Result<_>>()?,
+                refresh: Refresh::No,
+                timeout: None,
+                origin: None,
+            };
+            // Alerts are firn's: a tenant's pipeline may not write to their index itself.
+            let response = self.destination.bulk(&Arc::new(Scope::operator()), request).await?;
+            let mut rejected = Vec::new();
+            for (alert, item) in open.into_iter().zip(response.items) {
+                match item.result {
+                    Ok(_) => drop(self.counters.alerts.fetch_add(1, Ordering::Relaxed)),
+                    // Stored by a replay that was interrupted.
+                    Err(error) if error.kind() == ErrorKind::VersionConflict => {}
+                    Err(error) if error.kind().is_of_document() && !is_last => rejected.push(alert),
+                    Err(error) => return Err(error),
+                }
             }
-        }
-        if items.is_empty() {
-            return Ok(());
-        }
-        let request = BulkRequest {
-            items,
-            refresh: Refresh::No,
-            timeout: None,
-            origin: None,
-        };
-        // Alerts are firn's: a tenant's pipeline may not write to their index itself.
-        let response = self.destination.bulk(&Arc::new(Scope::operator()), request).await?;
-        for item in response.items {
-            if let Err(error) = item.result
-                && error.kind() != ErrorKind::VersionConflict
-            {
-                return Err(error);
-            }
-            self.counters.alerts.fetch_add(1, Ordering::Relaxed);
+            open = rejected;
         }
         Ok(())
     }
