@@ -160,7 +160,7 @@ fn an_event_that_matches_raises_an_alert_with_a_link_to_it() {
 
     // Members that the alert has too, in other shapes: the alert is stored, and the pipeline goes on.
     let strange = json!({
-        "event": {"action": "denied", "kind": {"a": 1}}, "tenant": {"id": "alpha"}, "source": {"ip": "10.0.0.3"}, "user": "text",
+        "event": {"action": "denied", "kind": {"a": 1}}, "tenant": ["alpha", "bravo"], "source": {"ip": "10.0.0.3"}, "user": "text",
     });
     send(client, "strange", &[strange]);
     let found = alerts(client, ".alerts-default");
