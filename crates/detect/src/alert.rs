@@ -3,10 +3,11 @@
 //! An alert is a copy of the event, without its record, with ECS's fields of the rule and, under `firn.alert`, its state and
 //! where the event is.
 
+use firn_model::dates::{DateFormat, Zone};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::definition::DetectionRule;
+use crate::definition::{DetectionRule, EscalationStep};
 
 /// Longest copy of an event, in bytes of JSON. A longer one is left out; the link to the event stays.
 const EVENT_BYTES_MAX: usize = 32 << 10;
@@ -39,12 +40,14 @@ pub(crate) fn hash(parts: &[&str]) -> String {
     digest[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns the alert of a rule that matched an event. `detected` is the time of the detection (RFC 3339).
+/// Returns the alert of a rule that matched an event. `detected` is the time of the detection (RFC 3339), `channels` are those that
+/// deliver the alert.
 pub fn alert(
     rule: &DetectionRule,
     event: &Map<String, Value>,
     place: EventPlace<'_>,
     detected: &str,
+    channels: &[&str],
 ) -> Map<String, Value> {
     let source = &rule.rule;
     let group_by: Map<String, Value> = rule
@@ -99,14 +102,32 @@ pub fn alert(
         "group_by": group_by,
         "count": 1,
         "event": link,
-        "pending": rule.channels,
+        "pending": channels,
     });
+    add_escalation(rule, detected, &mut state);
     if !partition.is_empty() {
         // The same after a repetition of the batch.
         state["id"] = hash(&[&source.id, place.pipeline, partition, &offset]).into();
     }
     document.insert("firn".to_owned(), json!({ "alert": state }));
     document
+}
+
+/// Adds when the alert goes to further channels if it is not acknowledged.
+fn add_escalation(rule: &DetectionRule, detected: &str, state: &mut Value) {
+    let format = DateFormat::default_millis();
+    let Ok(detected_ms) = format.parse_ms(detected) else {
+        return;
+    };
+    let step = |step: &EscalationStep| {
+        let at = format.print_ms(detected_ms.saturating_add_unsigned(step.after_ms), &Zone::utc());
+        json!({"at": at, "channels": step.channels})
+    };
+    let steps: Vec<Value> = rule.escalation.iter().map(step).collect();
+    if let Some(first) = steps.first() {
+        state["escalate_at"] = first["at"].clone();
+        state["escalation"] = steps.into();
+    }
 }
 
 /// Shortens the values of a group to what an index takes as a term.
@@ -185,7 +206,7 @@ fn threat(tags: &[String]) -> Option<Value> {
 }
 
 /// Returns the values of a field, by its path with dots: its objects may be nested, or have names with dots.
-pub(crate) fn values_of(object: &Map<String, Value>, path: &str) -> Vec<String> {
+pub fn values_of(object: &Map<String, Value>, path: &str) -> Vec<String> {
     let mut values = Vec::new();
     collect(object, path, &mut values);
     values
@@ -228,6 +249,7 @@ mod tests {
         let body = json!({
             "type": "query", "name": "Root", "query": "user.name: root", "severity": "high", "group_by": ["host.name", "x.y"],
             "tags": ["attack.t1059.001", "attack.defense_evasion", "cve.2021-1"], "channels": ["mail"],
+            "escalation": [{"after": "1h", "channels": ["boss"]}, {"after": "15m", "channels": ["phone"]}],
         });
         let rule = DetectionRule::parse("root", body.as_object().unwrap()).unwrap();
         let event = json!({
@@ -241,8 +263,10 @@ mod tests {
             offset: 7,
             tenant: Some("alpha"),
         };
-        let made = alert(&rule, event.as_object().unwrap(), place, "2026-01-02T00:00:00Z");
+        let made = alert(&rule, event.as_object().unwrap(), place, "2026-01-02T00:00:00Z", &["mail"]);
         let state = &made["firn"]["alert"];
+        assert_eq!(state["escalate_at"], "2026-01-02T00:15:00.000Z");
+        assert_eq!(state["escalation"][1], json!({"at": "2026-01-02T01:00:00.000Z", "channels": ["boss"]}));
         assert_eq!(made["event"], json!({"kind": "signal", "action": "logon"}));
         assert_eq!(made["rule"], json!({"id": "root", "name": "Root"}));
         assert_eq!(made["threat"]["technique"]["id"], json!(["T1059.001"]));
@@ -261,13 +285,14 @@ mod tests {
         assert_eq!(state["event"], link);
 
         // The same event again has the same id; another one of the group has another.
-        let again = alert(&rule, event.as_object().unwrap(), place, "2026-01-03T00:00:00Z");
+        let again = alert(&rule, event.as_object().unwrap(), place, "2026-01-03T00:00:00Z", &[]);
         assert_eq!(again["firn"]["alert"]["id"], state["id"]);
         let next = alert(
             &rule,
             event.as_object().unwrap(),
             EventPlace { offset: 8, ..place },
             "2026-01-03T00:00:00Z",
+            &[],
         );
         assert_ne!(next["firn"]["alert"]["id"], state["id"]);
         assert_eq!(group_of(&next), group_of(&made));
@@ -276,7 +301,7 @@ mod tests {
             ..place
         };
         assert_ne!(
-            group_of(&alert(&rule, event.as_object().unwrap(), other, "")),
+            group_of(&alert(&rule, event.as_object().unwrap(), other, "", &[])),
             group_of(&made)
         );
 
@@ -285,7 +310,7 @@ mod tests {
             "@timestamp": {"a": 1}, "event": {"kind": {"b": 2}}, "tenant": {"id": 3}, "host.name": "x".repeat(2000),
         });
         let untenanted = EventPlace { tenant: None, ..place };
-        let made = alert(&rule, strange.as_object().unwrap(), untenanted, "2026-01-02T00:00:00Z");
+        let made = alert(&rule, strange.as_object().unwrap(), untenanted, "2026-01-02T00:00:00Z", &[]);
         let state = &made["firn"]["alert"];
         assert!(made.get("tenant").is_none() && without_event(&made).get("tenant").is_none());
         assert_eq!(
@@ -296,7 +321,7 @@ mod tests {
 
         let mut long = event.as_object().unwrap().clone();
         long.insert("text".to_owned(), "x".repeat(EVENT_BYTES_MAX).into());
-        let made = alert(&rule, &long, place, "");
+        let made = alert(&rule, &long, place, "", &[]);
         assert!(made.get("user").is_none() && made["firn"]["alert"]["event"] == link);
     }
 }

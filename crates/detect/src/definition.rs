@@ -1,5 +1,6 @@
 //! Definition of a detection rule: the body of `PUT /_firn/rules/ID`.
 
+use firn_model::dates::parse_duration_ms;
 use firn_model::tenant::TenantId;
 use firn_model::{Error, Result};
 use serde::Deserialize;
@@ -56,6 +57,24 @@ struct Body {
     group_by: Vec<String>,
     #[serde(default)]
     channels: Vec<String>,
+    #[serde(default)]
+    escalation: Vec<EscalationBody>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EscalationBody {
+    after: String,
+    channels: Vec<String>,
+}
+
+/// Channels that an alert goes to if it is not acknowledged in time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EscalationStep {
+    /// Time from the detection, ms.
+    pub after_ms: u64,
+    /// Ids of the channels.
+    pub channels: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -110,6 +129,8 @@ pub struct DetectionRule {
     pub group_by: Vec<String>,
     /// Ids of the channels that deliver the alerts.
     pub channels: Vec<String>,
+    /// Further channels of alerts that are not acknowledged, soonest first.
+    pub escalation: Vec<EscalationStep>,
     /// Hash of the definition, 16 hexadecimal digits: which version of the rule an alert is of.
     pub version: String,
 }
@@ -137,6 +158,7 @@ impl DetectionRule {
             ("pipelines", body.pipelines.len()),
             ("group_by", body.group_by.len()),
             ("channels", body.channels.len()),
+            ("escalation", body.escalation.len()),
         ] {
             if length > LIST_MAX {
                 return Err(format!("[{name}] has at most [{LIST_MAX}] members"));
@@ -167,6 +189,7 @@ impl DetectionRule {
             tenant: tenant.map_err(|error| error.reason().to_owned())?,
             pipelines: body.pipelines,
             group_by: body.group_by,
+            escalation: escalation(body.escalation)?,
             channels: body.channels,
             version: crate::alert::hash(&[&printed]),
         })
@@ -260,6 +283,22 @@ impl Body {
     }
 }
 
+fn escalation(steps: Vec<EscalationBody>) -> Result<Vec<EscalationStep>, String> {
+    let step = |step: EscalationBody| {
+        if step.channels.is_empty() || step.channels.len() > LIST_MAX {
+            return Err(format!("a step of [escalation] has 1 to {LIST_MAX} [channels]"));
+        }
+        let after_ms = parse_duration_ms(&step.after);
+        Ok(EscalationStep {
+            after_ms: after_ms.map_err(|error| format!("[escalation.after]: {}", error.reason()))?,
+            channels: step.channels,
+        })
+    };
+    let mut steps = steps.into_iter().map(step).collect::<Result<Vec<_>, _>>()?;
+    steps.sort_by_key(|step| step.after_ms);
+    Ok(steps)
+}
+
 fn condition(query: &Value, language: Language) -> Result<Expression, String> {
     match query {
         Value::String(text) => text_condition(text, language),
@@ -324,6 +363,14 @@ mod tests {
             (
                 json!({"type": "query", "name": "x", "query": "a: 1", "tenant": "A b"}),
                 "rule [r]: ",
+            ),
+            (
+                json!({"type": "query", "name": "x", "query": "a: 1", "escalation": [{"after": "soon", "channels": ["c"]}]}),
+                "[escalation.after]",
+            ),
+            (
+                json!({"type": "query", "name": "x", "query": "a: 1", "escalation": [{"after": "1h", "channels": []}]}),
+                "[channels]",
             ),
             (json!({"type": "sigma", "sigma": "title: x"}), "rule [r]: "),
             (json!({"type": "sigma"}), "needs [sigma]"),

@@ -5,6 +5,7 @@
 //! rules, and tests only the rules of which a literal was found. Pure: no clock, no file, no socket.
 
 mod alert;
+mod audience;
 mod definition;
 mod evaluator;
 mod event;
@@ -18,8 +19,9 @@ mod rule;
 mod rule_set;
 pub mod sigma;
 
-pub use alert::{EventPlace, alert, group_of, without_event};
-pub use definition::{DetectionRule, Input};
+pub use alert::{EventPlace, alert, group_of, values_of, without_event};
+pub use audience::{Audience, channels_of};
+pub use definition::{DetectionRule, EscalationStep, Input};
 pub use evaluator::Evaluator;
 pub use event::{EventFields, FieldId, FieldNames, Value};
 pub use expression::{Comparison, Expression, Field, FieldTest, Test, TextOperator, TimePart};

@@ -8,6 +8,7 @@ use firn_detect::DetectionRule;
 use firn_engine::{Engine, Error, RequestContext, Result};
 use firn_kafka::KafkaSource;
 use firn_model::metadata::PipelineBodies;
+use firn_notify::{Channel, Notifier};
 use firn_pipeline::definition::{Definition, SourceDefinition};
 use firn_pipeline::runner::{Connectors, EngineDestination, Runner};
 use firn_pipeline::sources::{self, Source};
@@ -68,22 +69,23 @@ pub(crate) fn write_metrics(runner: &Runner, text: &mut String) {
     }
 }
 
-/// Starts and stops pipelines as their definitions change.
-pub(crate) fn follow(runner: Arc<Runner>, engine: Arc<dyn Engine>) -> JoinHandle<()> {
+/// Starts and stops pipelines, rules and alert channels as their definitions change.
+pub(crate) fn follow(runner: Arc<Runner>, notifier: Arc<Notifier>, engine: Arc<dyn Engine>) -> JoinHandle<()> {
     tokio::spawn(async move {
         let mut applied = None;
-        let mut applied_rules = None;
+        let mut applied_rules: Option<(Arc<PipelineBodies>, Arc<PipelineBodies>)> = None;
+        let mut applied_channels = None;
         loop {
             // The read fails only while the engine closes.
             if let Ok(metadata) = engine.metadata(&RequestContext::new()).await {
                 // First: a pipeline that runs without its rules would miss events.
-                let rules = &metadata.detection_rules;
-                if applied_rules
-                    .as_ref()
-                    .is_none_or(|applied| !Arc::ptr_eq(applied, rules))
-                {
-                    match set_rules(&runner, Arc::clone(rules)).await {
-                        Ok(()) => applied_rules = Some(Arc::clone(rules)),
+                let (rules, channels) = (&metadata.detection_rules, &metadata.alert_channels);
+                let are_applied = applied_rules.as_ref().is_some_and(|(applied_rules, applied_channels)| {
+                    Arc::ptr_eq(applied_rules, rules) && Arc::ptr_eq(applied_channels, channels)
+                });
+                if !are_applied {
+                    match set_rules(&runner, Arc::clone(rules), channels).await {
+                        Ok(()) => applied_rules = Some((Arc::clone(rules), Arc::clone(channels))),
                         Err(error) => {
                             tracing::warn!(%error, "detection rules cannot be applied; they are tried again");
                             tokio::time::sleep(LOOK_EVERY).await;
@@ -96,14 +98,24 @@ pub(crate) fn follow(runner: Arc<Runner>, engine: Arc<dyn Engine>) -> JoinHandle
                     runner.apply(&wanted.by_id).await;
                     applied = Some(Arc::clone(wanted));
                 }
+                if applied_channels
+                    .as_ref()
+                    .is_none_or(|applied| !Arc::ptr_eq(applied, channels))
+                {
+                    notifier.apply(&channels.by_id).await;
+                    applied_channels = Some(Arc::clone(channels));
+                }
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
     })
 }
 
-/// Hands the rules of the catalog to the runner.
-async fn set_rules(runner: &Runner, bodies: Arc<PipelineBodies>) -> Result<()> {
+/// Hands the rules of the catalog to the runner, and whose alerts the channels get.
+async fn set_rules(runner: &Runner, bodies: Arc<PipelineBodies>, channels: &PipelineBodies) -> Result<()> {
+    // The notifier shows those that cannot be used.
+    let usable = channels.by_id.iter().filter_map(|(id, body)| Channel::parse(id, body).ok());
+    let audiences = usable.map(|channel| channel.audience()).collect();
     let read = move || {
         let mut rules = Vec::with_capacity(bodies.by_id.len());
         for (id, body) in &bodies.by_id {
@@ -117,7 +129,7 @@ async fn set_rules(runner: &Runner, bodies: Arc<PipelineBodies>) -> Result<()> {
     };
     let rules = tokio::task::spawn_blocking(read).await;
     let rules = rules.map_err(|_| Error::internal("detection rules failed because of a bug, see the log"))?;
-    runner.set_rules(rules).await
+    runner.set_rules(rules, audiences).await
 }
 
 /// The wall clock, nanoseconds since the epoch.

@@ -7,6 +7,7 @@
 // A program for a terminal prints its output on purpose. Logs go through tracing.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod alert_delivery;
 mod allocator;
 mod catalog;
 mod cli;

@@ -29,7 +29,7 @@ use crate::settings::{FloodStage, ServeSettings, markdown};
 use crate::settings_args::SettingsArgs;
 use crate::tls::TlsFiles;
 use crate::{
-    allocator, console, event_pipelines, file_modes, geoip, lifecycle, metrics, records, scheduling, security,
+    alert_delivery, allocator, console, event_pipelines, file_modes, geoip, lifecycle, metrics, records, scheduling, security,
     shared_cache,
 };
 
@@ -123,6 +123,7 @@ pub(crate) fn serve(
             false => Security::Off(Some(Arc::clone(&control))),
         };
         let pipelines = event_pipelines::runner(&engine);
+        let notifier = alert_delivery::notifier(settings, &engine, &pipelines);
         let counted_pipelines = Arc::clone(&pipelines);
         let (records, record_writers) = records::start(settings, is_secure, &engine);
         let config = ApiConfig {
@@ -130,6 +131,7 @@ pub(crate) fn serve(
             security,
             ingest_tables: geoip::load(settings),
             event_pipelines: Some(Arc::clone(&pipelines)),
+            notifier: Some(Arc::clone(&notifier)),
             recorder: records.recorder(),
             extra_metrics: Some(Arc::new(move |text| {
                 event_pipelines::write_metrics(&counted_pipelines, text);
@@ -164,7 +166,9 @@ pub(crate) fn serve(
         let give_back = tokio::spawn(allocator::give_back());
         let last_uses = tokio::spawn(security::write_last_uses(Arc::clone(&control)));
         let lifecycle = start_lifecycle(settings, &engine, &control, list, slm);
-        let following = event_pipelines::follow(Arc::clone(&pipelines), Arc::clone(&engine));
+        let following = event_pipelines::follow(Arc::clone(&pipelines), Arc::clone(&notifier), Arc::clone(&engine));
+        let looking = Arc::clone(&notifier);
+        let delivery = tokio::spawn(async move { looking.run().await });
         let outcome = match ready(&url, &stopping) {
             Ok(()) => server
                 .await
@@ -181,6 +185,8 @@ pub(crate) fn serve(
         following.abort();
         let _ = following.await;
         pipelines.stop().await;
+        delivery.abort();
+        notifier.stop().await;
         record_writers.close().await;
         last_uses.abort();
         give_back.abort();

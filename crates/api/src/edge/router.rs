@@ -11,7 +11,7 @@ use http::Method;
 use crate::endpoints::async_search;
 use crate::endpoints::call::{Captures, Handler};
 use crate::endpoints::{
-    admin, aliases, analyze, bulk, by_query, cat, cluster, count, data_stream_lifecycle, data_streams, detection_rules,
+    admin, alert_channels, alerts, aliases, analyze, bulk, by_query, cat, cluster, count, data_stream_lifecycle, data_streams, detection_rules,
     discover, document, enrich, event_pipelines, field_caps, ilm, indices, ingest, mappings, metrics, mget, msearch,
     nodes, placement, point_in_time, quarantine, recovery, resolve, root, saved_objects, scroll, search, security,
     sessions, settings, slm, snapshots, stats, tasks, templates, tenant_deletion, tenant_usage, tenants, terms_enum,
@@ -466,6 +466,13 @@ fn routes() -> Vec<Route> {
         route!(PUT, ["/_firn/rules/{id}"], "put_detection_rule", "cluster:admin/firn/rules/put", ManageCluster, [MASTER], Json, detection_rules::put),
         route!(DELETE, ["/_firn/rules/{id}"], "delete_detection_rule", "cluster:admin/firn/rules/delete", ManageCluster, [MASTER], None, detection_rules::delete),
         route!(POST, ["/_firn/rules/_import"], "import_detection_rules", "cluster:admin/firn/rules/import", ManageCluster, [MASTER, detection_rules::IMPORT_PARAMS], AnyType, detection_rules::import),
+        route!(POST, ["/_firn/alerts/_status"], "set_alert_status", "indices:data/write/firn/alerts/status", Write, [], Json, alerts::status),
+        route!(POST, ["/_firn/alerts/_resend"], "resend_alerts", "cluster:admin/firn/alerts/resend", ManageCluster, [], Json, alerts::resend),
+        route!(GET, ["/_firn/channels", "/_firn/channels/{id}"], "get_alert_channel", "cluster:admin/firn/channels/get", ManageCluster, [MASTER], None, alert_channels::get),
+        route!(GET, ["/_firn/channels/_stats"], "alert_channel_stats", "cluster:monitor/firn/channels/stats", ManageCluster, [], None, alert_channels::stats),
+        route!(PUT, ["/_firn/channels/{id}"], "put_alert_channel", "cluster:admin/firn/channels/put", ManageCluster, [MASTER], Json, alert_channels::put),
+        route!(DELETE, ["/_firn/channels/{id}"], "delete_alert_channel", "cluster:admin/firn/channels/delete", ManageCluster, [MASTER], None, alert_channels::delete),
+        route!(POST, ["/_firn/channels/{id}/_test"], "test_alert_channel", "cluster:admin/firn/channels/test", ManageCluster, [], Json, alert_channels::test),
         route!(GET, ["/_firn/positions/{source}"], "source_positions", "cluster:monitor/firn/positions/get", ManageCluster, [], None, event_pipelines::positions::positions),
         route!(POST, ["/_firn/positions/{source}/_claim"], "claim_source_partition", "cluster:admin/firn/positions/claim", ManageCluster, [], Json, event_pipelines::positions::claim),
         route!(POST, ["/_firn/positions/{source}/_bulk"], "source_bulk", "cluster:admin/firn/positions/bulk", ManageCluster, [], Ndjson, event_pipelines::positions::bulk),

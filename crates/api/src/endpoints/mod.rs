@@ -4,6 +4,8 @@
 //! [`crate::wire::reply::Reply`]. Imports [`crate::state`] and [`crate::wire`].
 
 pub(crate) mod admin;
+pub(crate) mod alert_channels;
+pub(crate) mod alerts;
 pub(crate) mod aliases;
 pub(crate) mod analyze;
 pub(crate) mod async_search;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use firn_auth::Control;
 use firn_engine::Error;
 use firn_lifecycle::slm::Slm;
+use firn_notify::Notifier;
 use firn_pipeline::processors::{NoTables, Tables};
 use firn_pipeline::runner::Runner;
 use serde_json::{Map, Value};
@@ -89,6 +90,8 @@ pub struct ApiConfig {
     pub discover: DiscoverLimits,
     /// Event pipelines; `None`: this server runs none.
     pub event_pipelines: Option<Arc<Runner>>,
+    /// Delivery of alerts; `None`: this server delivers none.
+    pub notifier: Option<Arc<Notifier>>,
     /// Authentication and authorization.
     pub security: Security,
     /// Recorder of all requests.
@@ -225,6 +228,7 @@ impl ApiConfig {
             async_searches: AsyncSearchLimits::default(),
             discover: DiscoverLimits::default(),
             event_pipelines: None,
+            notifier: None,
             security: Security::Off(None),
             recorder: None,
             extra_metrics: None,

@@ -20,6 +20,8 @@ use file::KeystoreFile;
 use format::Entries;
 use password::Ask;
 
+/// Start of the names of the secrets of alert channels.
+const OF_CHANNELS: &str = "notify.secret.";
 /// A secret is a password or a key, not a document.
 const VALUE_BYTES_MAX: usize = 64 << 10;
 
@@ -82,9 +84,16 @@ impl Secrets {
         self.0.get(name).map(|value| value.as_str())
     }
 
+    /// Returns the secret of alert channels that has this name.
+    pub(crate) fn of_channels(&self, name: &str) -> Option<&str> {
+        self.get(&format!("{OF_CHANNELS}{name}"))
+    }
+
     /// Returns the secrets of object store clients, by name.
     pub(crate) fn of_clients(&self) -> impl Iterator<Item = (&str, &str)> {
-        let is_of_client = |name: &str| definitions::find(name).is_some_and(definitions::Definition::is_family);
+        let is_of_client = |name: &str| {
+            !name.starts_with(OF_CHANNELS) && definitions::find(name).is_some_and(definitions::Definition::is_family)
+        };
         let all = self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         all.filter(move |(name, _)| is_of_client(name))
     }

@@ -46,6 +46,7 @@ const MEMORY: &str = "Memory and threads";
 const DISK: &str = "Disk";
 const SEARCH: &str = "Search";
 const LOGGING: &str = "Logging";
+const ALERTS: &str = "Alerts";
 
 use DefaultValue::{Derived, Fixed};
 
@@ -655,6 +656,20 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         kind: Kind::DurationOrNever,
         default: Fixed("5s"),
         help: "Searches that take longer than this are logged with their index, time, hits and body.",
+    },
+    Definition {
+        name: "notify.secret.*",
+        section: ALERTS,
+        kind: Kind::Secret,
+        default: Derived("none"),
+        help: "A secret of [alert channels](alerts.md#channels), such as the password of a mail server: a definition names it as `secret:NAME`. Read at the start.",
+    },
+    Definition {
+        name: "notify.webhook.allowed_networks",
+        section: ALERTS,
+        kind: Kind::Text,
+        default: Derived("none"),
+        help: "Private networks that webhooks of alert channels may reach, separated by commas (`10.1.0.0/16, 127.0.0.1/32`). All others are refused, by whichever name they are reached.",
     },
     Definition {
         name: "logger.level",

@@ -1,12 +1,14 @@
 //! Validated settings of the server: every setting checked and derived, once.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use firn_api::DiscoverLimits;
 use firn_auth::SessionLimits;
 use firn_model::settings::SettingsMap;
+use ipnet::IpNet;
 use serde_json::{Map, Value as Json};
 
 use super::SettingsError;
@@ -127,6 +129,8 @@ pub(crate) struct ServeSettings {
     pub(crate) log_level: String,
     pub(crate) log_format: LogFormat,
     pub(crate) repositories: RepositorySettings,
+    /// Private networks that webhooks may reach.
+    pub(crate) webhook_networks: Vec<IpNet>,
     /// From the keystore.
     pub(crate) secrets: Secrets,
     /// All settings as text, for `_nodes` and `_cluster/settings`.
@@ -210,6 +214,7 @@ impl ServeSettings {
                 _ => LogFormat::Text,
             },
             repositories: values.repositories()?,
+            webhook_networks: values.networks("notify.webhook.allowed_networks")?,
             secrets: Secrets::default(),
             flat: values.flat(),
         };
@@ -255,6 +260,15 @@ impl Values<'_> {
         let text = self.text(name)?.unwrap_or_default();
         let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
         Ok(parts.map(str::to_owned).collect())
+    }
+
+    /// Returns networks; an address is a network of one.
+    fn networks(&self, name: &str) -> Result<Vec<IpNet>, SettingsError> {
+        let parse = |text: String| {
+            let network = text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+            network.map_err(|_| SettingsError(format!("setting [{name}]: [{text}] is not a network")))
+        };
+        self.list(name)?.into_iter().map(parse).collect()
     }
 
     /// Returns a duration that cannot be never.

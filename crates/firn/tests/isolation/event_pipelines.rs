@@ -126,6 +126,19 @@ fn a_tenant_writes_to_its_own_event_pipeline_and_sees_no_other() {
         assert!(is_empty, "{own}: {}", foreign.text());
     }
     assert_eq!(count(operator, ".alerts-*", alarms()), json!(3));
+    // A tenant changes its own alerts, and neither another's nor its events.
+    let alerts = operator.ok("POST", "/.alerts-bravo/_search", &json!({"query": alarms()}));
+    let of_bravo = &alerts["hits"]["hits"][0];
+    let keys = json!([{"index": of_bravo["_index"], "id": of_bravo["_id"]}, {"index": "events", "id": "al-1"}]);
+    let close = |body: Value| alpha.ok("POST", "/_firn/alerts/_status", &body);
+    let answer = close(json!({"alerts": keys, "status": "closed"}));
+    assert_eq!((&answer["updated"], &answer["failed"]), (&json!(0), &json!(2)), "{answer}");
+    assert!(!answer.to_string().contains(MARK), "{answer}");
+    let answer = close(json!({"query": alarms(), "status": "closed"}));
+    assert_eq!(answer["updated"], 1, "{answer}");
+    let closed = json!({"term": {"firn.alert.status": "closed"}});
+    assert_eq!(count(operator, ".alerts-alpha", closed.clone()), json!(1));
+    assert_eq!(count(operator, ".alerts-*", closed), json!(1));
 
     for (method, path) in [
         ("GET", "/_firn/pipelines"),
@@ -143,6 +156,12 @@ fn a_tenant_writes_to_its_own_event_pipeline_and_sees_no_other() {
         ("PUT", "/_firn/rules/mine"),
         ("DELETE", "/_firn/rules/marked"),
         ("POST", "/_firn/rules/_import"),
+        ("GET", "/_firn/channels"),
+        ("GET", "/_firn/channels/_stats"),
+        ("PUT", "/_firn/channels/mine"),
+        ("DELETE", "/_firn/channels/mine"),
+        ("POST", "/_firn/channels/mine/_test"),
+        ("POST", "/_firn/alerts/_resend"),
         ("GET", "/_firn/positions/of-alpha"),
         ("POST", "/_firn/positions/of-alpha/_bulk"),
         ("POST", "/_firn/positions/of-alpha/_claim"),

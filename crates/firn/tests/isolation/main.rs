@@ -54,7 +54,7 @@ const CLASSES: &[(Class, &[&str])] = &[
         "create_index", "delete_index", "put_mapping", "cat_indices", "cat_segments", "cat_shards", "get_api_key",
         "create_api_key", "invalidate_api_key", "get_user", "put_user", "delete_user", "enable_user", "disable_user", "get_tenant", "tenant_usage", "get_tenant_usage",
         "list_saved_objects", "create_saved_object", "get_saved_object", "put_saved_object", "delete_saved_object",
-        "event_pipeline_events", "otlp_logs", "otlp_grpc_logs", "splunk_hec_event", "splunk_hec_raw",
+        "set_alert_status", "event_pipeline_events", "otlp_logs", "otlp_grpc_logs", "splunk_hec_event", "splunk_hec_raw",
     ]),
     (Operators, &[
         "view_as_tenant",
@@ -80,7 +80,7 @@ const CLASSES: &[(Class, &[&str])] = &[
         "delete_snapshot", "snapshot_status", "clone_snapshot", "restore_snapshot",
         "mount_snapshot", "searchable_snapshots_stats", "searchable_snapshots_cache_stats",
         "clear_searchable_snapshots_cache", "recovery", "cat_recovery", "cat_repositories", "cat_snapshots",
-        "get_event_pipeline", "get_detection_rule", "put_detection_rule", "delete_detection_rule", "import_detection_rules", "put_event_pipeline", "delete_event_pipeline", "all_event_pipeline_stats", "event_pipeline_stats",
+        "resend_alerts", "get_alert_channel", "put_alert_channel", "delete_alert_channel", "alert_channel_stats", "test_alert_channel", "get_event_pipeline", "get_detection_rule", "put_detection_rule", "delete_detection_rule", "import_detection_rules", "put_event_pipeline", "delete_event_pipeline", "all_event_pipeline_stats", "event_pipeline_stats",
         "simulate_event_pipeline", "event_pipeline_coverage", "remap_events", "replay_dead_letters", "source_positions", "claim_source_partition", "source_bulk",
         "get_quarantine", "adopt_quarantined", "delete_quarantined", "warm_shared_cache", "pin_shared_cache", "unpin_shared_cache",
     ]),
@@ -267,6 +267,7 @@ fn body_of(route: &str, index: &str) -> Option<String> {
         // The tenant has one such event in each of two indices.
         "delete_by_query" => json(json!({"query": {"terms": {"class": ["al-4", format!("{MARK}-4")]}}})),
         "validate_query" | "count" => json(json!({"query": {"match_all": {}}})),
+        "set_alert_status" => json(json!({"query": {"match_all": {}}, "status": "closed"})),
         "terms_enum" => json(json!({"field": "class", "string": "", "size": 1000})),
         "mget" => json(
             json!({"docs": [{"_index": "events", "_id": format!("{MARK}-1")}, {"_index": "events", "_id": "al-1"}]}),

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use firn_detect::{
-    DetectionRule, Evaluator, EventPlace, Input, LogSource, LogSources, Rule, RuleSet, Unmapped, alert, group_of,
+    Audience, DetectionRule, Evaluator, EventPlace, Input, LogSource, LogSources, Rule, RuleSet, Unmapped, alert,
+    channels_of, group_of,
 };
 use firn_model::tenant::TenantId;
 use serde_json::{Map, Value, json};
@@ -32,6 +33,15 @@ pub(super) struct Rules {
     exceptions: Option<Arc<RuleSet>>,
     /// Sigma rules for which the pack of the pipeline has no log source.
     pub(super) unmapped: Vec<Unmapped>,
+    /// Of the channels that deliver alerts.
+    audiences: Arc<[Audience]>,
+}
+
+/// What all pipelines of a runner evaluate.
+#[derive(Debug, Clone, Default)]
+pub(super) struct RunnerRules {
+    pub(super) rules: Arc<[Arc<DetectionRule>]>,
+    pub(super) audiences: Arc<[Audience]>,
 }
 
 #[derive(Debug)]
@@ -43,8 +53,9 @@ struct CompiledRules {
 
 impl Rules {
     /// Compiles the rules of a pipeline. Without a pack, Sigma rules have no log source.
-    pub(super) fn compile(rules: &[Arc<DetectionRule>], pipeline: &str, pack: Option<&Pack>) -> Self {
-        let by_id: HashMap<&str, &Arc<DetectionRule>> = rules
+    pub(super) fn compile(all: &RunnerRules, pipeline: &str, pack: Option<&Pack>) -> Self {
+        let by_id: HashMap<&str, &Arc<DetectionRule>> = all
+            .rules
             .iter()
             .filter(|rule| rule.is_for_pipeline(pipeline))
             .map(|rule| (rule.rule.id.as_str(), rule))
@@ -96,6 +107,7 @@ impl Rules {
             event,
             exceptions: (!exceptions.rules.rules().is_empty()).then(|| Arc::new(exceptions.rules)),
             unmapped,
+            audiences: Arc::clone(&all.audiences),
         }
     }
 
@@ -218,7 +230,10 @@ impl Detection {
         let index = format!("{PREFIX}{}", place.tenant.unwrap_or(NO_TENANT));
         let drafts = matched.iter().map(|rule| Draft {
             index: index.clone(),
-            document: alert(rule, &event, place, detected),
+            document: {
+                let channels = channels_of(rule, tenant.as_ref(), &self.rules.audiences);
+                alert(rule, &event, place, detected, &channels)
+            },
         });
         drafts.collect()
     }
@@ -284,7 +299,12 @@ pub(super) fn template() -> Value {
     let state = json!({
         "id": keyword(), "status": keyword(), "severity": keyword(), "risk_score": {"type": "short"}, "rule_version": keyword(),
         "group": keyword(), "group_by": {"type": "flattened"}, "count": {"type": "long"}, "last_event_time": {"type": "date", "ignore_malformed": true},
-        "event": {"properties": event}, "pending": keyword(),
+        "event": {"properties": event}, "pending": keyword(), "failed": keyword(), "resent_at": {"type": "date"},
+        "escalate_at": {"type": "date"}, "escalation": {"properties": {"at": {"type": "date"}, "channels": keyword()}},
+        "deliveries": {"properties": {
+            "channel": keyword(), "at": {"type": "date"}, "outcome": keyword(), "attempts": {"type": "long"},
+            "digest": {"type": "boolean"}, "reason": {"type": "text"},
+        }},
         "changed": {"properties": {"at": {"type": "date"}, "by": keyword(), "reason": {"type": "text"}}},
     });
     json!({
@@ -322,7 +342,11 @@ mod tests {
     /// Runs a rule over events, and returns for each the counts of its alerts.
     fn counts(body: Value, events: &[Value]) -> Vec<Vec<u64>> {
         let rule = DetectionRule::parse("r", body.as_object().unwrap()).unwrap();
-        let rules = Rules::compile(&[Arc::new(rule)], "p", None);
+        let all = RunnerRules {
+            rules: Arc::new([Arc::new(rule)]),
+            audiences: Arc::new([]),
+        };
+        let rules = Rules::compile(&all, "p", None);
         let mut detection = Detection::new(Arc::new(rules));
         let mut groups = Groups::default();
         let mut documents: Vec<Document> = Vec::new();

@@ -26,17 +26,18 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use firn_detect::DetectionRule;
+use firn_detect::{Audience, DetectionRule};
 use firn_engine::Scope;
 use firn_engine::origin::SourcePosition;
 use firn_model::{Error, ErrorKind, Result};
 use firn_scheduler::Pool;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use self::counters::Counters;
+use self::detection::RunnerRules;
 use self::pushed_source::PushedSource;
 use self::steps::Steps;
 use self::windows::WindowService;
@@ -99,7 +100,9 @@ pub struct Runner {
     pool: Arc<Pool>,
     pipelines: Mutex<BTreeMap<String, Entry>>,
     /// Detection rules of all pipelines.
-    rules: Mutex<Arc<[Arc<DetectionRule>]>>,
+    rules: Mutex<RunnerRules>,
+    /// Notified when alerts were stored that channels are to deliver.
+    alerts_stored: Arc<Notify>,
     /// Held while pipelines are started and stopped.
     applying: tokio::sync::Mutex<()>,
 }
@@ -174,6 +177,7 @@ impl Runner {
             pool: Arc::new(Pool::new("pipelines", threads, QUEUE_LIMIT)),
             pipelines: Mutex::default(),
             rules: Mutex::default(),
+            alerts_stored: Arc::default(),
             applying: tokio::sync::Mutex::default(),
         })
     }
@@ -223,18 +227,26 @@ impl Runner {
         }
     }
 
-    /// Evaluates these rules on the events of all pipelines from the next batch on.
+    /// Returns what is notified when alerts were stored that channels are to deliver.
+    pub fn alerts_stored(&self) -> Arc<Notify> {
+        Arc::clone(&self.alerts_stored)
+    }
+
+    /// Evaluates these rules on the events of all pipelines from the next batch on. `audiences` are those of the channels.
     ///
     /// # Errors
     /// The template of alerts cannot be created: the rules stay as they were.
-    pub async fn set_rules(&self, rules: Vec<Arc<DetectionRule>>) -> Result<()> {
+    pub async fn set_rules(&self, rules: Vec<Arc<DetectionRule>>, audiences: Vec<Audience>) -> Result<()> {
         let _applying = self.applying.lock().await;
         if !rules.is_empty() {
             let (name, body) = (detection::TEMPLATE, detection::template());
             self.destination.create_template(name, &body).await?;
         }
-        let rules: Arc<[Arc<DetectionRule>]> = rules.into();
-        *self.rules.lock() = Arc::clone(&rules);
+        let rules = RunnerRules {
+            rules: rules.into(),
+            audiences: audiences.into(),
+        };
+        *self.rules.lock() = rules.clone();
         let running: Vec<Arc<Steps>> = {
             let pipelines = self.pipelines.lock();
             let steps = pipelines.values().filter_map(|entry| match &entry.state {
@@ -285,11 +297,11 @@ impl Runner {
         let steps = {
             let (id, definition, clock) = (id.to_owned(), definition.clone(), Arc::clone(&self.clock));
             let tables = tables_of(&queried);
-            let rules = Arc::clone(&self.rules.lock());
+            let rules = self.rules.lock().clone();
             // Reads the files of tables.
             tokio::task::spawn_blocking(move || {
                 let steps = Steps::new(&id, &definition, tables, clock)?;
-                if !rules.is_empty() {
+                if !rules.rules.is_empty() {
                     steps.set_rules(&rules);
                 }
                 Ok(steps)
@@ -360,6 +372,7 @@ impl Runner {
             steps,
             windows: windows.clone(),
             counters: Arc::clone(&counters),
+            alerts_stored: Arc::clone(&self.alerts_stored),
             stopped: stopped.clone(),
         });
         let pushed = definition.source.is_pushed().then(|| output.clone());

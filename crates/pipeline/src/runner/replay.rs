@@ -185,6 +185,7 @@ impl Writer {
             }
             open = rejected;
         }
+        self.alerts_stored.notify_one();
         Ok(())
     }
 

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
-use firn_detect::{DetectionRule, EventPlace};
+use firn_detect::EventPlace;
 use firn_model::{Error, Result};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::dead_letter;
-use super::detection::{Detection, Draft, Groups, Rules};
+use super::detection::{Detection, Draft, Groups, Rules, RunnerRules};
 use super::json_members::add_members;
 use crate::aggregation::{Sample, Sampler};
 use crate::definition::Definition;
@@ -162,7 +162,7 @@ impl Steps {
     }
 
     /// Evaluates these rules on the events that follow; those of other pipelines are left out. Takes as long as their compilation.
-    pub(super) fn set_rules(&self, rules: &[Arc<DetectionRule>]) {
+    pub(super) fn set_rules(&self, rules: &RunnerRules) {
         let rules = Rules::compile(rules, &self.id, self.pack().map(|pack| &**pack));
         self.rules.store(Some(Arc::new(rules)));
         self.idle.lock().clear();

@@ -11,7 +11,7 @@ use firn_engine::Scope;
 use firn_engine::document::{BulkItem, BulkRequest, BulkResponse, Expectation, Operation, Refresh};
 use firn_engine::origin::Origin;
 use firn_model::{Error, ErrorKind, Result};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::counters::Counters;
 use super::dead_letter;
@@ -52,6 +52,8 @@ pub(super) struct Writer {
     pub(super) counters: Arc<Counters>,
     /// `None`: the pipeline has no aggregates.
     pub(super) windows: Option<Arc<WindowService>>,
+    /// Notified when alerts were stored.
+    pub(super) alerts_stored: Arc<Notify>,
     pub(super) stopped: watch::Receiver<bool>,
 }
 
@@ -249,6 +251,7 @@ impl Writer {
             };
             self.write_some_alerts(&of_part, part).await?;
             self.counters.alerts.fetch_add(part.len() as u64, Ordering::Relaxed);
+            self.alerts_stored.notify_one();
             first_offset = last_offset + 1;
             rest = after;
         }

@@ -1,0 +1,299 @@
+//! The notifier: looks at the queue, and has a task for each channel.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use firn_engine::{Engine, RequestContext};
+use firn_model::dates::{DateFormat, Zone};
+use firn_model::{Error, ErrorKind, Result};
+use ipnet::IpNet;
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+
+use crate::alert_documents::{AlertChange, AlertKey, Alerts, Delivery};
+use crate::channel::{Channel, Secrets};
+use crate::delivery::{ChannelTask, SEND_TIME_MAX};
+use crate::notification::{Notification, StoredAlert};
+use crate::queue::Queue;
+use crate::senders::{self, Clock, SenderContext};
+use crate::status::{ChannelStatus, Status};
+
+/// How often the queue is looked at although nothing is known to be in it: alerts may also be changed by other requests.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// Alerts that are read at a time.
+pub(crate) const PAGE: usize = 500;
+/// How long a channel that is changed or removed may take to finish its message.
+const STOP_WITHIN: Duration = Duration::from_secs(5);
+
+/// What a notifier needs.
+pub struct NotifierConfig {
+    /// Where the alerts are.
+    pub engine: Arc<dyn Engine>,
+    /// The clock: milliseconds since the epoch.
+    pub clock: Clock,
+    /// Secrets of the keystore.
+    pub secrets: Secrets,
+    /// Networks that webhooks may reach although they are private.
+    pub allowed_networks: Vec<IpNet>,
+}
+
+/// What the tasks of all channels share.
+pub(crate) struct Shared {
+    pub(crate) queue: Queue,
+    pub(crate) alerts: Alerts,
+    pub(crate) senders: SenderContext,
+    /// The channels that can be used.
+    pub(crate) channels: Mutex<Arc<[Channel]>>,
+}
+
+impl Shared {
+    /// Returns the time, RFC 3339.
+    pub(crate) fn now(&self) -> String {
+        self.time((self.senders.clock)())
+    }
+
+    pub(crate) fn time(&self, ms: i64) -> String {
+        DateFormat::default_millis().print_ms(ms, &Zone::utc())
+    }
+}
+
+/// Delivers alerts.
+pub struct Notifier {
+    shared: Arc<Shared>,
+    running: Mutex<BTreeMap<String, Entry>>,
+    /// Notified when alerts were stored.
+    stored: Arc<Notify>,
+    applying: tokio::sync::Mutex<()>,
+}
+
+/// A channel, with the body that it was made from.
+struct Entry {
+    body: Arc<Map<String, Value>>,
+    status: Status,
+    /// `None`: the channel is disabled, or its body cannot be used.
+    task: Option<Task>,
+}
+
+struct Task {
+    wake: Arc<Notify>,
+    stop: watch::Sender<bool>,
+    handle: JoinHandle<()>,
+}
+
+impl Task {
+    async fn stop(self) {
+        let _ = self.stop.send(true);
+        let mut handle = self.handle;
+        // A message that is under way would be sent again.
+        if tokio::time::timeout(STOP_WITHIN, &mut handle).await.is_err() {
+            handle.abort();
+            let _ = handle.await;
+        }
+    }
+}
+
+impl Notifier {
+    /// Creates a notifier without channels. `stored` is notified when alerts were stored.
+    pub fn new(config: NotifierConfig, stored: Arc<Notify>) -> Arc<Self> {
+        let engine = config.engine;
+        Arc::new(Self {
+            shared: Arc::new(Shared {
+                queue: Queue {
+                    engine: Arc::clone(&engine),
+                },
+                alerts: Alerts { engine },
+                senders: SenderContext {
+                    secrets: config.secrets,
+                    allowed_networks: config.allowed_networks.into(),
+                    clock: config.clock,
+                },
+                channels: Mutex::new(Arc::new([])),
+            }),
+            running: Mutex::default(),
+            stored,
+            applying: tokio::sync::Mutex::default(),
+        })
+    }
+
+    /// Starts, replaces and stops channels until exactly those of `bodies` run.
+    pub async fn apply(&self, bodies: &BTreeMap<String, Arc<Map<String, Value>>>) {
+        let _applying = self.applying.lock().await;
+        let mut ended = Vec::new();
+        {
+            let mut running = self.running.lock();
+            let is_changed = |(id, entry): (&String, &Entry)| bodies.get(id).is_none_or(|body| *body != entry.body);
+            let changed: Vec<String> = running
+                .iter()
+                .filter(|entry| is_changed(*entry))
+                .map(|(id, _)| id.clone())
+                .collect();
+            for id in changed {
+                ended.extend(running.remove(&id).and_then(|entry| entry.task));
+            }
+        }
+        // Two tasks of one channel would both send what is pending.
+        for task in ended {
+            task.stop().await;
+        }
+        let parsed = bodies.iter().map(|(id, body)| (id, body, Channel::parse(id, body)));
+        let parsed: Vec<_> = parsed.collect();
+        let usable = parsed.iter().filter_map(|(.., channel)| channel.as_ref().ok().cloned());
+        *self.shared.channels.lock() = usable.collect();
+        for (id, body, channel) in parsed {
+            if self.running.lock().contains_key(id) {
+                continue;
+            }
+            let status = Status::default();
+            let task = match channel {
+                Ok(channel) if channel.enabled => Some(self.start(channel, status.clone())),
+                Ok(_) => None,
+                // It was stored by another build.
+                Err(error) => {
+                    status.set(|status| status.last_error = Some(error.to_string()));
+                    None
+                }
+            };
+            let body = Arc::clone(body);
+            self.running.lock().insert(id.clone(), Entry { body, status, task });
+        }
+        self.stored.notify_one();
+    }
+
+    fn start(&self, channel: Channel, status: Status) -> Task {
+        let wake = Arc::new(Notify::new());
+        let (stop, stopped) = watch::channel(false);
+        let task = ChannelTask::new(channel, Arc::clone(&self.shared), status, stopped);
+        Task {
+            handle: tokio::spawn(task.run(Arc::clone(&wake))),
+            wake,
+            stop,
+        }
+    }
+
+    /// Looks at the queue whenever alerts were stored, and wakes the channels that have something to deliver. Runs until it is dropped.
+    pub async fn run(&self) {
+        loop {
+            if let Err(error) = self.look().await {
+                tracing::warn!(%error, "the alerts to deliver cannot be read; they are tried again");
+            }
+            let _ = tokio::time::timeout(LOOK_EVERY, self.stored.notified()).await;
+        }
+    }
+
+    async fn look(&self) -> Result<()> {
+        let shared = &self.shared;
+        let engine = &shared.queue.engine;
+        if !engine
+            .metadata(&RequestContext::new())
+            .await?
+            .data_streams
+            .keys()
+            .any(|name| name.starts_with(".alerts-"))
+        {
+            return Ok(());
+        }
+        shared.queue.refresh().await?;
+        let now = shared.now();
+        let due = shared.queue.due(&now, PAGE).await?;
+        if !due.is_empty() {
+            shared.alerts.change(&due, &AlertChange::Escalated { now }).await?;
+            // There may be more.
+            self.stored.notify_one();
+        }
+        let pending = shared.queue.pending().await?;
+        let mut unknown = Vec::new();
+        {
+            let running = self.running.lock();
+            for (id, entry) in running.iter() {
+                let count = pending.get(id).copied().unwrap_or(0);
+                entry.status.set(|status| status.pending = count);
+                if let (Some(task), true) = (&entry.task, count > 0) {
+                    task.wake.notify_one();
+                }
+            }
+            unknown.extend(pending.into_keys().filter(|id| !running.contains_key(id)));
+        }
+        for id in unknown {
+            self.give_up_unknown(&id).await?;
+        }
+        Ok(())
+    }
+
+    /// Lists a channel that does not exist among those that failed: it could not be told from one that is slow.
+    async fn give_up_unknown(&self, id: &str) -> Result<()> {
+        let shared = &self.shared;
+        let metadata = shared.queue.engine.metadata(&RequestContext::new()).await?;
+        if metadata.alert_channels.by_id.contains_key(id) {
+            // It is about to be applied.
+            return Ok(());
+        }
+        let page = shared.queue.page(id, &[], PAGE).await?;
+        let keys: Vec<AlertKey> = page.alerts.into_iter().map(|alert| alert.key).collect();
+        let delivery = Delivery {
+            channel: id.to_owned(),
+            at: shared.now(),
+            attempts: 0,
+            alerts: 1,
+        };
+        let reason = format!("there is no channel [{id}]");
+        shared.alerts.change(&keys, &AlertChange::Failed(delivery, reason)).await?;
+        Ok(())
+    }
+
+    /// Returns the states of all channels, sorted by id.
+    pub fn status(&self) -> Vec<(String, ChannelStatus)> {
+        let running = self.running.lock();
+        running.iter().map(|(id, entry)| (id.clone(), entry.status.get())).collect()
+    }
+
+    /// Looks at the queue soon.
+    pub fn wake(&self) {
+        self.stored.notify_one();
+    }
+
+    /// Sends a message without an alert over a channel.
+    ///
+    /// # Errors
+    /// [`ErrorKind::IllegalArgument`]: the channel cannot be used. [`ErrorKind::Unavailable`]: the message was not sent, with the reason.
+    pub async fn test(&self, channel: &Channel) -> Result<()> {
+        let channel_id = channel.id.as_str();
+        let sender = senders::open(channel, &self.shared.senders);
+        let sender =
+            sender.map_err(|reason| Error::illegal_argument(format!("channel [{channel_id}]: {reason}")))?;
+        let now = self.shared.now();
+        let document = json!({
+            "@timestamp": now, "event": {"kind": "signal"},
+            "rule": {"id": "firn-test", "name": "Test of a channel", "description": "This message tests a channel. No event raised it."},
+            "firn": {"alert": {
+                "id": format!("test-{now}"), "status": "closed", "severity": "informational", "risk_score": 0, "count": 1,
+            }},
+        });
+        let alert = StoredAlert {
+            key: AlertKey {
+                index: String::new(),
+                id: String::new(),
+            },
+            document: document.as_object().cloned().unwrap_or_default(),
+        };
+        let notification = Notification::new(channel_id, vec![alert]);
+        let refuse = |reason: String| Error::new(ErrorKind::Unavailable, format!("channel [{channel_id}]: {reason}"));
+        match tokio::time::timeout(SEND_TIME_MAX, sender.send(&notification)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(refuse(error.reason)),
+            Err(_) => Err(refuse("no answer in time".to_owned())),
+        }
+    }
+
+    /// Stops all channels.
+    pub async fn stop(&self) {
+        let _applying = self.applying.lock().await;
+        let entries = std::mem::take(&mut *self.running.lock());
+        let tasks = entries.into_values().filter_map(|entry| entry.task);
+        for task in tasks {
+            task.stop().await;
+        }
+    }
+}
