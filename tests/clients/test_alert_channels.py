@@ -48,7 +48,8 @@ class SubmissionServer(Controller):
 
     def factory(self):
         def authenticate(server, session, envelope, mechanism, data):
-            return AuthResult(success=(data.login, data.password) == (b"firn", PASSWORD.encode()))
+            success = (data.login, data.password) == (b"firn", PASSWORD.encode())
+            return AuthResult(success=success, handled=success)
 
         return SMTP(self.handler, require_starttls=True, tls_context=self.context, authenticator=authenticate,
                     auth_required=True)

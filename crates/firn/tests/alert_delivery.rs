@@ -186,13 +186,13 @@ fn a_channel_that_fails_is_tried_again_and_what_is_refused_can_be_resent() {
     assert_eq!(tested, json!({"delivered": true}));
     assert_eq!(hook.messages()[0].body["alerts"][0]["rule"]["id"], "firn-test");
     hook.answer_next(&["403 Forbidden"]);
-    let refused = client.json("POST", "/_firn/channels/hook/_test", &Value::Null).unwrap();
+    let refused = client.send("POST", "/_firn/channels/hook/_test", None, b"").unwrap();
     assert_eq!(refused.status, 503, "{}", refused.text());
     assert!(refused.text().contains("403 Forbidden"), "{}", refused.text());
 
     // The rule has low severity for the operator's channel.
     prepare(client, &json!({"channels": ["hook"], "severity": "low"}));
-    hook.answer_next(&["503 Busy", "200 OK"]);
+    hook.answer_next(&["503 Service Unavailable", "200 OK"]);
     send(client, &[event(1)]);
     wait_for("the second attempt", || hook.messages().len() == 4);
     let (first, second) = (&hook.messages()[2], &hook.messages()[3]);
@@ -209,12 +209,12 @@ fn a_channel_that_fails_is_tried_again_and_what_is_refused_can_be_resent() {
     );
 
     // The receiver will never take it: it is listed, the operator is told, and it can be sent again.
-    hook.answer_next(&["422 No"]);
+    hook.answer_next(&["422 Unprocessable Entity"]);
     send(client, &[event(2)]);
     wait_for("the failure", || state(&all(client, ".alerts-alpha")[1])["failed"] == json!(["hook"]));
     let alerts = all(client, ".alerts-alpha");
     let delivery = &state(&alerts[1])["deliveries"][0];
-    assert!(delivery["reason"].as_str().unwrap().contains("422 No"), "{delivery}");
+    assert!(delivery["reason"].as_str().unwrap().contains("422 Unprocessable Entity"), "{delivery}");
     wait_for("the operator's message", || !operator.messages().is_empty());
     let told = &operator.messages()[0].body;
     assert_eq!(told["alerts"][0]["rule"]["id"], "firn-channel-failing", "{told}");
@@ -372,6 +372,7 @@ fn no_alert_is_lost_over_kills() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let source = folder.path().join("events.ndjson");
+    std::fs::create_dir(&data).unwrap();
     let hook = Receiver::start();
     let mut node = start(&data, &[ALLOWED]);
     let client = node.client();

@@ -11,8 +11,8 @@ pub(super) const OPSGENIE_URL: &str = "https://api.opsgenie.com/v2/alerts";
 /// Longest `message` of Opsgenie, and longest `summary` of PagerDuty, in characters.
 const OPSGENIE_MESSAGE_MAX: usize = 130;
 const PAGERDUTY_SUMMARY_MAX: usize = 1024;
-/// Alerts that a body of firn's own format holds.
-const ALERTS_MAX: usize = 100;
+/// Bytes of the alerts that a body of firn's own format holds, as JSON; the first one is always there.
+const ALERT_BYTES_MAX: usize = 1 << 20;
 
 /// Returns the body of a request. `key` is the routing key of PagerDuty.
 pub(super) fn body(format: WebhookFormat, notification: &Notification, key: Option<&str>) -> Value {
@@ -26,13 +26,19 @@ pub(super) fn body(format: WebhookFormat, notification: &Notification, key: Opti
 }
 
 fn own(notification: &Notification) -> Value {
-    let alerts = notification.alerts.iter().take(ALERTS_MAX).map(|alert| {
+    let mut alerts: Vec<Value> = Vec::new();
+    let mut bytes = 0;
+    for alert in &notification.alerts {
         let mut document = alert.document.clone();
         document.insert("_index".to_owned(), alert.key.index.as_str().into());
         document.insert("_id".to_owned(), alert.key.id.as_str().into());
-        Value::Object(document)
-    });
-    let alerts: Vec<Value> = alerts.collect();
+        let document = Value::Object(document);
+        bytes += document.to_string().len();
+        if bytes > ALERT_BYTES_MAX && !alerts.is_empty() {
+            break;
+        }
+        alerts.push(document);
+    }
     json!({
         "id": notification.id,
         "channel": notification.channel,
