@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use firn_testkit::{Node, NodeOptions};
+use firn_testkit::{MailServer, Node, NodeOptions};
 
 struct Step {
     line: usize,
@@ -55,6 +55,11 @@ fn shows(output: &str, pattern: &str) -> bool {
 
 /// Runs the tour of a page against a node with these settings; `FOLDER` in them is the folder of the tour.
 fn walk(page: &str, steps_min: usize, settings: &[(&str, &str)]) {
+    walk_with_mail(page, steps_min, settings, 1025);
+}
+
+/// The same with a mail server at a port.
+fn walk_with_mail(page: &str, steps_min: usize, settings: &[(&str, &str)], mail_port: u16) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let steps = steps(&std::fs::read_to_string(root.join(page)).unwrap());
     assert!(steps.len() >= steps_min, "{page} has only {} steps", steps.len());
@@ -66,12 +71,12 @@ fn walk(page: &str, steps_min: usize, settings: &[(&str, &str)]) {
         settings: settings.iter().map(setting).collect(),
     };
     let node = Node::start(binary, folder.path(), &options).unwrap();
-    run(page, steps, folder.path(), node.port(), &|| node.log());
+    run(page, steps, folder.path(), (node.port(), mail_port), &|| node.log());
     node.stop().unwrap();
 }
 
-/// Runs steps one after another in a folder, against a server at a port.
-fn run(page: &str, steps: Vec<Step>, folder: &Path, port: u16, log: &dyn Fn() -> String) {
+/// Runs steps one after another in a folder, against a server and a mail server at these ports.
+fn run(page: &str, steps: Vec<Step>, folder: &Path, (port, mail_port): (u16, u16), log: &dyn Fn() -> String) {
     let binary = Path::new(env!("CARGO_BIN_EXE_firn"));
     // The tour calls `firn`, as after `make run` with target/release in the path.
     let path = format!(
@@ -84,6 +89,7 @@ fn run(page: &str, steps: Vec<Step>, folder: &Path, port: u16, log: &dyn Fn() ->
         let script = step
             .script
             .replace("5514", &syslog)
+            .replace("1025", &mail_port.to_string())
             .replace("127.0.0.1:9200", &format!("127.0.0.1:{port}"))
             .replace("localhost:9200", &format!("127.0.0.1:{port}"))
             .replace("--port 9200", &format!("--port {port}"));
@@ -130,7 +136,11 @@ fn every_command_of_the_event_pipelines_works() {
 
 #[test]
 fn every_command_of_the_page_on_alerts_works() {
-    walk("docs/operate/alerts.md", 3, &[]);
+    let mail_server = MailServer::start().unwrap();
+    walk_with_mail("docs/operate/alerts.md", 4, &[], mail_server.port());
+    let mails = mail_server.mails();
+    assert_eq!(mails.len(), 1, "{mails:?}");
+    assert!(mails[0].contains("Subject: [critical] Security log cleared"), "{}", mails[0]);
 }
 
 #[test]
@@ -177,5 +187,5 @@ fn every_command_of_the_page_on_recovery_works() {
     let port = free_port();
     let _stopped = Stopped(folder.path());
     let log = || std::fs::read_to_string(folder.path().join("firn.log")).unwrap_or_default();
-    run(page, steps, folder.path(), port, &log);
+    run(page, steps, folder.path(), (port, 1025), &log);
 }
