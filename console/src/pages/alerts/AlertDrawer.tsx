@@ -28,7 +28,7 @@ export function AlertDrawer({ name, isOperator, onChange, onClose }: Props) {
   useReturnFocus();
   const alert = useQuery({ queryKey: ['alerts', 'alert', name], queryFn: async ({ signal }) => (await fetchEvent(name, signal)) as AlertHit });
   return (
-    <Drawer opened onClose={onClose} position="right" size="xl" title="Alert" closeButtonProps={{ 'aria-label': 'Close' }}>
+    <Drawer opened onClose={onClose} position="right" size="xl" title="Alert" closeButtonProps={{ 'aria-label': 'Close details' }}>
       <Answer query={alert} what="Alert">
         {(hit) => <Detail hit={hit} name={name} isOperator={isOperator} onChange={onChange} onResent={() => void alert.refetch()} />}
       </Answer>

@@ -50,7 +50,7 @@ export function AlertTable({ hits, total, selected, status, openKey, showTenant,
       {
         id: 'severity',
         title: 'Severity',
-        width: 120,
+        width: 140,
         value: (hit) => state(hit)?.severity ?? null,
         cell: (hit) => {
           const severity = state(hit)?.severity;
@@ -62,7 +62,7 @@ export function AlertTable({ hits, total, selected, status, openKey, showTenant,
         title: 'Rule',
         value: ruleName,
         cell: (hit) => (
-          <Anchor component="button" type="button" size="sm" onClick={() => onOpen(hit)}>
+          <Anchor component="button" type="button" size="sm" w="100%" ta="start" truncate display="block" onClick={() => onOpen(hit)}>
             {ruleName(hit)}
           </Anchor>
         ),
@@ -72,7 +72,7 @@ export function AlertTable({ hits, total, selected, status, openKey, showTenant,
       {
         id: 'status',
         title: 'Status',
-        width: 190,
+        width: 250,
         value: (hit) => state(hit)?.status ?? null,
         cell: (hit) => {
           const { status, failed = [] } = state(hit) ?? NO_STATE;
@@ -88,7 +88,7 @@ export function AlertTable({ hits, total, selected, status, openKey, showTenant,
           );
         },
       },
-      showTenant && { id: 'tenant', title: 'Tenant', width: 140, value: ({ _source }) => _source.tenant ?? null },
+      showTenant && { id: 'tenant', title: 'Tenant', width: 120, value: ({ _source }) => _source.tenant ?? null },
     ];
     // The rows are the newest ones of the result: sorting them here would hide that.
     return all.filter((column) => column !== false).map((column) => ({ ...column, sortable: false }));

@@ -25,10 +25,11 @@ interface Props {
 export function ChangeStatus({ change: { status, selection, count }, onDone, onClose }: Props) {
   const format = useFormat();
   const [reason, setReason] = useState('');
+  const action = `${ACTIONS[status]} ${format.number(count)} ${count === 1 ? 'alert' : 'alerts'}`;
   return (
     <FormDialog
-      title={`${ACTIONS[status]} ${format.number(count)} ${count === 1 ? 'alert' : 'alerts'}`}
-      action={ACTIONS[status]}
+      title={action}
+      action={action}
       onSubmit={async () => onDone(await setAlertStatus(selection, status, reason.trim()))}
       onClose={onClose}
     >

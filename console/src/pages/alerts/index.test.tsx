@@ -103,7 +103,7 @@ it('acknowledges a selected alert with a reason', async () => {
   fireEvent.click(screen.getByRole('button', { name: 'Acknowledge' }));
   const dialog = await screen.findByRole('dialog', { name: 'Acknowledge 1 alert' });
   fireEvent.change(within(dialog).getByLabelText('Reason'), { target: { value: ' Known host ' } });
-  fireEvent.click(within(dialog).getByRole('button', { name: 'Acknowledge' }));
+  fireEvent.click(within(dialog).getByRole('button', { name: 'Acknowledge 1 alert' }));
   await vi.waitFor(() => expect(sent.find(({ path }) => path === '/_firn/alerts/_status')?.body).toEqual({ alerts: [{ index: ALERT._index, id: 'a1' }], status: 'acknowledged', reason: 'Known host' }));
 });
 
@@ -114,7 +114,7 @@ it('offers all matching alerts once all shown are selected, up to the newest one
   fireEvent.click(screen.getByRole('button', { name: 'Select all 500 that match' }));
   fireEvent.click(screen.getByRole('button', { name: 'Close' }));
   const dialog = await screen.findByRole('dialog', { name: 'Close 500 alerts' });
-  fireEvent.click(within(dialog).getAllByRole('button', { name: 'Close' }).at(-1) as HTMLElement);
+  fireEvent.click(within(dialog).getByRole('button', { name: 'Close 500 alerts' }));
   expect(await screen.findByText('1 of 500 alerts not changed')).toBeTruthy();
   expect(screen.getByText(/version conflict/)).toBeTruthy();
   const body = sent.find(({ path }) => path === '/_firn/alerts/_status')?.body as { query: { bool: { filter: object[] } } };

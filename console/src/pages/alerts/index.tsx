@@ -168,13 +168,15 @@ function Found({ found, state, isOperator, selected, onFilter, onSelect, onOpen,
         />
       )}
       <Group gap="sm">
-        <SegmentedControl
-          size="xs"
-          aria-label="Status"
-          data={[...statuses.map(({ status, count }) => ({ value: status as string, label: `${STATUS_LABELS[status]} (${format.number(count)})` })), { value: 'all', label: `All (${format.number(all)})` }]}
-          value={state.status}
-          onChange={(status) => onFilter({ status: status as AlertsState['status'] })}
-        />
+        <div style={{ maxWidth: '100%', overflowX: 'auto' }}>
+          <SegmentedControl
+            size="xs"
+            aria-label="Status"
+            data={[...statuses.map(({ status, count }) => ({ value: status as string, label: `${STATUS_LABELS[status]} (${format.number(count)})` })), { value: 'all', label: `All (${format.number(all)})` }]}
+            value={state.status}
+            onChange={(status) => onFilter({ status: status as AlertsState['status'] })}
+          />
+        </div>
         <Chip.Group multiple value={state.severities} onChange={(severities) => onFilter({ severities: severities as Severity[] })}>
           <Group gap={6} role="group" aria-label="Severity">
             {severities.toReversed().map(({ severity, count }) => (

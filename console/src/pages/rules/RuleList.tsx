@@ -114,7 +114,7 @@ function useColumns({ onToggle, onDelete }: Handlers): Column<RuleRow>[] {
       {
         id: 'severity',
         title: 'Severity',
-        width: 120,
+        width: 140,
         value: ({ severity }) => severity,
         sortValue: ({ severity }) => SEVERITIES.indexOf(severity),
         cell: ({ severity }) => <SeverityBadge severity={severity} />,
