@@ -188,7 +188,7 @@ function Found({ found, state, isOperator, selected, onFilter, onSelect, onOpen,
         </Chip.Group>
       </Group>
       {total === 0 ? (
-        <NoAlerts filtered={all > 0 || state.text !== '' || state.status !== EMPTY_STATE.status} isOperator={isOperator} />
+        <NoAlerts filtered={all > 0 || state.text !== '' || state.severities.length > 0 || state.status !== EMPTY_STATE.status} isOperator={isOperator} />
       ) : (
         <>
           <Paper withBorder p="sm" bg="var(--firn-surface)">

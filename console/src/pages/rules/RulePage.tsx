@@ -19,8 +19,8 @@ export function RulePage() {
   const navigate = useNavigate();
   const cache = useRuleCache();
   const [deleting, setDeleting] = useState(false);
-  // Not fetched again while the form is open: that would discard what the user types.
-  const rule = useQuery({ queryKey: ['detection-rules', id], queryFn: ({ signal }) => fetchRule(id, signal), staleTime: Infinity, gcTime: 0 });
+  // Fetched when the page opens, and not again: another definition would discard what the user types.
+  const rule = useQuery({ queryKey: ['detection-rules', id], queryFn: ({ signal }) => fetchRule(id, signal), staleTime: 0, refetchOnWindowFocus: false, refetchOnReconnect: false });
   const name = rule.data ? ruleName(id, rule.data) : id;
   return (
     <PageFrame
