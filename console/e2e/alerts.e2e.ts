@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe } from 'vitest';
+import { afterAll, beforeAll, describe, vi } from 'vitest';
 import { Firn } from './support/firn';
 import { look } from './support/look';
 import { expect, test } from './support/test';
@@ -58,20 +58,20 @@ describe('alerts', () => {
     const drawer = page.getByRole('dialog', { name: 'Alert' });
     await drawer.getByText('Root logs on to a host.').waitFor();
     await drawer.getByText('T1078').waitFor();
-    await drawer.getByRole('cell', { name: 'web-1' }).waitFor();
+    await drawer.getByRole('cell', { name: 'web-1', exact: true }).waitFor();
     await look(page, 'alert');
     await drawer.getByRole('link', { name: 'Surrounding events' }).click();
     await page.locator('[data-total="3"]').waitFor();
     await page.goBack();
     await drawer.getByRole('link', { name: 'Event in Discover' }).click();
     await page.getByRole('heading', { name: 'Event' }).waitFor();
-    await page.getByRole('cell', { name: 'web-1' }).waitFor();
+    await page.getByRole('cell', { name: 'web-1', exact: true }).waitFor();
   });
 
   test('filters by severity and by KQL', async ({ windows }) => {
     const page = await windows.open(firn, '/alerts');
     await page.getByText('host.name: web-2').waitFor();
-    await page.getByLabel('Filter alerts (KQL)').fill('host.name: web-2');
+    await page.getByLabel('Filter alerts (KQL)').fill('host.name: "web-2"');
     await page.keyboard.press('Enter');
     await page.getByText('Open (1)').waitFor();
     await page.getByText('host.name: web-1').waitFor({ state: 'detached' });
@@ -139,7 +139,7 @@ describe('alerts', () => {
     await page.getByText('Acknowledged (1)').waitFor();
     await page.getByText('host.name: web-1').waitFor({ state: 'detached' });
     await page.getByText('Acknowledged (1)').click();
-    await page.getByRole('button', { name: 'Logon as root' }).click();
+    await page.getByRole('row').filter({ hasText: 'web-1' }).getByRole('button', { name: 'Logon as root' }).click();
     const drawer = page.getByRole('dialog', { name: 'Alert' });
     await drawer.getByText('Maintenance of web-1').waitFor();
     await drawer.getByRole('button', { name: 'Close', exact: true }).click();
@@ -162,11 +162,15 @@ describe('alerts', () => {
   });
 });
 
-async function evaluated(firn: Firn, pipeline: string, rules: number): Promise<void> {
-  await expect
-    .poll(async () => (await firn.ask<{ running: boolean; rules?: { evaluated: number } }>('GET', `/_firn/pipelines/${pipeline}/stats`).catch(() => null))?.rules?.evaluated)
-    .toBe(rules);
-}
+/** Waits until a pipeline runs with this number of rules. */
+const evaluated = (firn: Firn, pipeline: string, rules: number) =>
+  vi.waitFor(
+    async () => {
+      const stats = await firn.ask<{ rules?: { evaluated: number } }>('GET', `/_firn/pipelines/${pipeline}/stats`);
+      if (stats.rules?.evaluated !== rules) throw new Error(`[${pipeline}] does not evaluate ${rules} rules: ${JSON.stringify(stats)}`);
+    },
+    { timeout: 30_000, interval: 100 },
+  );
 
 const send = (firn: Firn, pipeline: string, events: object[]) => firn.ask('POST', `/_firn/pipelines/${pipeline}/_events`, events.map((event) => `${JSON.stringify(event)}\n`).join(''));
 

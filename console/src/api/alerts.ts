@@ -32,7 +32,8 @@ export interface AlertState {
   last_event_time?: string;
   id?: string;
   event?: { index?: string; id?: string; time?: string | number | null; pipeline?: string; partition?: string; offset?: number };
-  changed?: { at?: string; by?: string; reason?: string };
+  /** `by` is null if authentication is off. */
+  changed?: { at?: string; by?: string | null; reason?: string | null };
   /** Ids of channels. */
   pending?: string[];
   failed?: string[];
@@ -74,6 +75,10 @@ export const searchAlerts = (body: object, signal?: AbortSignal) =>
     query: { ignore_unavailable: true, allow_no_indices: true, expand_wildcards: 'open,hidden' },
     ...(signal && { signal }),
   });
+
+/** Fetches one alert: also a change that no refresh has made searchable yet. */
+export const fetchAlert = ({ index, id }: AlertName, signal?: AbortSignal) =>
+  request<AlertHit>(`/${encodeURIComponent(index)}/_doc/${encodeURIComponent(id)}`, { values: true, ...(signal && { signal }) });
 
 /** Alerts to change: by name, or all that match a query. */
 export type AlertSelection = { alerts: AlertName[] } | { query: object };

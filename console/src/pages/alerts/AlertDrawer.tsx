@@ -2,8 +2,7 @@ import { Anchor, Button, Drawer, Group, Stack, Table, Text, Title } from '@manti
 import { useMutation, useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { Link } from 'react-router';
-import { type AlertDocument, type AlertHit, type AlertName, type AlertState, type ChangeResult, resendAlerts, STATUSES } from '../../api/alerts';
-import { fetchEvent } from '../../api/events';
+import { type AlertDocument, type AlertHit, type AlertName, type AlertState, type ChangeResult, fetchAlert, resendAlerts, STATUSES } from '../../api/alerts';
 import { fetchFields } from '../../api/fields';
 import { useFormat } from '../../app/preferences';
 import { Answer } from '../../components/Answer';
@@ -26,7 +25,7 @@ interface Props {
 /** Drawer with one alert: state, rule, threat, deliveries and the fields of its event. */
 export function AlertDrawer({ name, isOperator, onChange, onClose }: Props) {
   useReturnFocus();
-  const alert = useQuery({ queryKey: ['alerts', 'alert', name], queryFn: async ({ signal }) => (await fetchEvent(name, signal)) as AlertHit });
+  const alert = useQuery({ queryKey: ['alerts', 'alert', name], queryFn: ({ signal }) => fetchAlert(name, signal) });
   return (
     <Drawer opened onClose={onClose} position="right" size="xl" title="Alert" closeButtonProps={{ 'aria-label': 'Close details' }}>
       <Answer query={alert} what="Alert">

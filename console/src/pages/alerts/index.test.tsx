@@ -124,7 +124,7 @@ it('offers all matching alerts once all shown are selected, up to the newest one
 });
 
 it('shows one alert with its rule, threat, state and deliveries', async () => {
-  answers = [['/.alerts-*/_search', found(1)], ['/_firn/discover/event', ALERT], ['/_firn/alerts/_resend', { updated: 1, unchanged: 0, failures: [] }]];
+  answers = [['/.alerts-*/_search', found(1)], ['/.ds-.alerts-acme-000001/_doc/a1', ALERT], ['/_firn/alerts/_resend', { updated: 1, unchanged: 0, failures: [] }]];
   open(`/alerts?index=${ALERT._index}&id=a1`);
   expect(await screen.findByText('Root logs on')).toBeTruthy();
   for (const text of ['0123456789abcdef', 'T1078', 'persistence', 'Known host', 'connection refused', 'javascript:alert(1)']) expect(screen.getByText(text)).toBeTruthy();
@@ -136,7 +136,7 @@ it('shows one alert with its rule, threat, state and deliveries', async () => {
 });
 
 it('does not show tenants what belongs to operators', async () => {
-  answers = [['/.alerts-*/_search', found(1)], ['/_firn/discover/event', ALERT]];
+  answers = [['/.alerts-*/_search', found(1)], ['/.ds-.alerts-acme-000001/_doc/a1', ALERT]];
   open(`/alerts?index=${ALERT._index}&id=a1`, false);
   expect(await screen.findByText('Root logs on')).toBeTruthy();
   expect(screen.queryByRole('columnheader', { name: 'Tenant' })).toBeNull();

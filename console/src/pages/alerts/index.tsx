@@ -122,7 +122,7 @@ function QueryField({ text, onQuery }: { text: string; onQuery: (text: string) =
         styles={{ input: { height: 32 } }}
         ff="monospace"
         aria-label="Filter alerts (KQL)"
-        placeholder="Filter alerts (KQL), such as host.name: web-1"
+        placeholder='Filter alerts (KQL), such as host.name: "web-1"'
         leftSection={<IconSearch size={14} aria-hidden />}
         value={typed}
         onChange={(event) => setTyped(event.currentTarget.value)}
@@ -237,7 +237,7 @@ function NoAlerts({ filtered, isOperator }: { filtered: boolean; isOperator: boo
     <Empty title="No alerts">
       {isOperator ? (
         <>
-          Event pipelines raise alerts for events that match a rule. <Anchor component={Link} to="/rules" size="sm">Create or import rules</Anchor>, or select a longer time range.
+          Event pipelines raise alerts for events that match a rule. <Anchor component={Link} to="/rules" size="sm" underline="always">Create or import rules</Anchor>, or select a longer time range.
         </>
       ) : (
         'Alerts appear here when an event matches a detection rule. The operator of this server maintains the rules.'

@@ -103,7 +103,9 @@ function Result({ result: { imported, refused } }: { result: ImportResult }) {
     <>
       <Alert role="status" color={refused.length > 0 ? 'yellow' : 'green'} p="xs" title={`${format.number(imported.length)} imported, ${format.number(refused.length)} refused`} />
       {refused.length > 0 && (
-        <div className={classes.refused}>
+        // Focusable, so that keyboard users can scroll it.
+        // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex
+        <div className={classes.refused} tabIndex={0} role="region" aria-label="Refused rules">
           <Table aria-label="Refused rules" stickyHeader>
             <Table.Thead>
               <Table.Tr>
