@@ -29,5 +29,6 @@ test('the values of a group are one line', () => {
 });
 
 test('the event is the alert without what the rule added', () => {
-  expect(Object.keys(eventFields({ '@timestamp': 't', rule: { id: 'r' }, firn: {}, user: { name: 'ann' } }))).toEqual(['@timestamp', 'user']);
+  expect(eventFields({ '@timestamp': 't', rule: { id: 'r' }, firn: { alert: STATE }, user: { name: 'ann' } })).toEqual({ '@timestamp': '2026-01-01T00:10:00Z', user: { name: 'ann' } });
+  expect(eventFields({ '@timestamp': 't', firn: {} })).toEqual({ '@timestamp': 't' });
 });

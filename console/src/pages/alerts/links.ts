@@ -22,9 +22,11 @@ export function surroundingPath({ event }: AlertState): string | null {
 /** Members that the drawer shows in sections of their own. */
 const SECTIONS = ['rule', 'threat', 'firn'];
 
-/** Returns the copy of the event without what the rule added. */
+/** Returns the copy of the event without what the rule added. Its time is that of the event, not of the detection. */
 export function eventFields(alert: AlertDocument): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(alert).filter(([name]) => !SECTIONS.includes(name)));
+  const { '@timestamp': detected, ...members } = alert;
+  const fields = Object.entries(members).filter(([name]) => !SECTIONS.includes(name));
+  return { '@timestamp': alert.firn?.alert?.event?.time ?? detected, ...Object.fromEntries(fields) };
 }
 
 /** Web address of a rule's reference; null for other text, which is no link. */
