@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, vi } from 'vitest';
-import { Firn } from './support/firn';
+import { type Account, Firn, OPERATOR } from './support/firn';
 import { look } from './support/look';
 import { expect, test } from './support/test';
+
+const BOB: Account = { username: 'bob', password: 'bob of the tests' };
 
 const CLEARED = `title: Security log cleared
 id: log-cleared
@@ -145,6 +147,35 @@ describe('alerts', () => {
     await drawer.getByRole('button', { name: 'Close', exact: true }).click();
     await page.getByRole('button', { name: 'Close 1 alert' }).click();
     await page.getByText('Closed (1)').waitFor();
+  });
+
+  test('a tenant sees and changes its own alerts, also those that the table does not show', async ({ windows }) => {
+    const shared = await Firn.start({ security: true });
+    try {
+      await shared.addTenant('acme', BOB, 'tenant_admin');
+      await shared.ask('PUT', '/_firn/tenants/globex', { quotas: {} });
+      await shared.ask('PUT', '/_firn/rules/root-logon', { type: 'query', name: 'Logon as root', query: 'user.name: root' });
+      for (const tenant of ['acme', 'globex']) {
+        await shared.ask('PUT', `/_firn/pipelines/${tenant}`, { source: { type: 'http' }, index: `logs-${tenant}`, tenant });
+        await evaluated(shared, tenant, 1);
+        await send(shared, tenant, Array.from({ length: 450 }, (_, at) => ({ user: { name: 'root' }, host: { name: `host-${at}` } })));
+      }
+      await shared.ask('POST', '/.alerts-acme,.alerts-globex/_refresh');
+      const page = await windows.open(shared, '/alerts', { as: BOB });
+      await page.getByText('newest 200 of 450').waitFor();
+      await page.getByRole('button', { name: 'Show more' }).click();
+      await page.getByRole('checkbox', { name: 'Select all 400 shown' }).check();
+      await page.getByRole('button', { name: 'Select all 450 that match' }).click();
+      await page.getByRole('button', { name: 'Acknowledge', exact: true }).click();
+      await page.getByRole('button', { name: 'Acknowledge 450 alerts' }).click();
+      await page.getByText('Acknowledged (450)').waitFor();
+      expect(await page.getByRole('link', { name: 'Rules' }).count()).toBe(0);
+      const operator = await windows.open(shared, '/alerts', { as: OPERATOR });
+      await operator.getByText('Open (450)').waitFor();
+      await operator.getByText('All (900)').waitFor();
+    } finally {
+      await shared.stop();
+    }
   });
 
   test('a server without rules says how to make one', async ({ windows }) => {
