@@ -111,7 +111,7 @@ describe('a narrow window', () => {
     await page.getByRole('region', { name: 'Fields' }).getByLabel('Find a field').waitFor();
   });
 
-  for (const path of ['/dashboard', '/indices', '/pipelines', '/snapshots', '/tasks', '/queries', '/tenants', '/start']) {
+  for (const path of ['/dashboard', '/alerts', '/rules', '/rules/new/query', '/indices', '/pipelines', '/snapshots', '/tasks', '/queries', '/tenants', '/start']) {
     test(`shows ${path} without scrolling sideways`, async ({ windows }) => {
       const page = await windows.open(firn, path, PHONE);
       await page.getByRole('heading', { level: 1 }).waitFor();

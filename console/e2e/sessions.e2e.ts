@@ -106,7 +106,7 @@ describe('access of users and tenants', () => {
     expect(text).not.toContain('acme');
 
     // Tenant users have no links to the operators' pages, and get no data there.
-    expect(await bob.getByRole('navigation', { name: 'Pages' }).getByRole('link').allInnerTexts()).toEqual(['Discover', 'Dashboard', 'Indices', 'Send events']);
+    expect(await bob.getByRole('navigation', { name: 'Pages' }).getByRole('link').allInnerTexts()).toEqual(['Discover', 'Dashboard', 'Alerts', 'Indices', 'Send events']);
     for (const path of ['/tenants', '/tenants/initech', '/tasks', '/snapshots']) {
       await bob.goto(`${firn.url}/app${path}`);
       await bob.getByRole('alert').first().waitFor();

@@ -25,6 +25,13 @@ describe('request', () => {
     expect(headersOf(0)['x-firn-csrf']).toBe('token');
   });
 
+  it('sends text of another type unchanged', async () => {
+    fetched.mockResolvedValueOnce(answer({ ok: true }));
+    await request('/x', { text: { type: 'application/yaml', content: 'a: 1' } });
+    expect(fetched.mock.calls[0]?.[1]).toMatchObject({ method: 'POST', body: 'a: 1' });
+    expect(headersOf(0)['content-type']).toBe('application/yaml');
+  });
+
   it("keeps the server's text, type and position", async () => {
     const error = { type: 'parsing_exception', reason: 'expected a value', position: { start: 3, end: 4 }, expected: ['value'] };
     fetched.mockResolvedValueOnce(answer({ error, status: 400 }, 400));

@@ -6,6 +6,8 @@ export interface RequestOptions {
   method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** Sent as JSON. */
   body?: unknown;
+  /** Sent as it is, instead of JSON. */
+  text?: { type: string; content: string };
   /** Appended to the path; undefined values are left out. */
   query?: Record<string, string | number | boolean | undefined>;
   headers?: Record<string, string>;
@@ -28,8 +30,9 @@ export const SESSION_CHANGED = 'session_changed_exception';
  * here.
  */
 export async function send(path: string, options: RequestOptions = {}): Promise<Response> {
-  const { body, signal, on401 = 'wait', onOtherSession = 'look' } = options;
-  const method = options.method ?? (body === undefined ? 'GET' : 'POST');
+  const { signal, on401 = 'wait', onOtherSession = 'look' } = options;
+  const sent = options.text ?? (options.body === undefined ? null : { type: 'application/json', content: JSON.stringify(options.body) });
+  const method = options.method ?? (sent ? 'POST' : 'GET');
   const view = credentials.view();
   for (;;) {
     const token = options.withoutToken ? {} : credentials.headers();
@@ -40,11 +43,11 @@ export async function send(path: string, options: RequestOptions = {}): Promise<
         credentials: 'same-origin',
         headers: {
           accept: 'application/json',
-          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...(sent ? { 'content-type': sent.type } : {}),
           ...token,
           ...options.headers,
         },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        ...(sent ? { body: sent.content } : {}),
         ...(signal ? { signal } : {}),
       });
     } catch (error) {

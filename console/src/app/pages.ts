@@ -1,5 +1,5 @@
 import type { Icon } from '@tabler/icons-react';
-import { IconActivity, IconCamera, IconCompass, IconDatabase, IconLayoutDashboard, IconListCheck, IconPlayerPlay, IconRoute, IconUsers } from '@tabler/icons-react';
+import { IconActivity, IconBell, IconCamera, IconCompass, IconDatabase, IconLayoutDashboard, IconListCheck, IconPlayerPlay, IconRoute, IconShieldSearch, IconUsers } from '@tabler/icons-react';
 import { type ComponentType, lazy, type LazyExoticComponent } from 'react';
 
 export interface Page {
@@ -28,6 +28,8 @@ export const PAGES: Page[] = (
   [
     { name: 'discover', label: 'Discover', icon: IconCompass, keepsAddress: true },
     { name: 'dashboard', label: 'Dashboard', icon: IconLayoutDashboard, keepsAddress: true },
+    { name: 'alerts', label: 'Alerts', icon: IconBell, keepsAddress: true },
+    { name: 'rules', label: 'Rules', icon: IconShieldSearch, operatorsOnly: true },
     { name: 'indices', label: 'Indices', icon: IconDatabase },
     { name: 'pipelines', label: 'Pipelines', icon: IconRoute, operatorsOnly: true },
     { name: 'snapshots', label: 'Snapshots', icon: IconCamera, operatorsOnly: true },

@@ -12,6 +12,8 @@ export interface Column<Row> {
   title: string;
   /** Value for sorting and searching. */
   value: (row: Row) => string | number | null;
+  /** Value for sorting, if it differs: ranks of severities. */
+  sortValue?: (row: Row) => number;
   /** Renders the cell; the plain value by default. */
   cell?: (row: Row) => ReactNode;
   /** Pixels; columns without a width share the remaining space. */
@@ -38,6 +40,8 @@ interface Props<Row> {
   name?: string;
   /** Renders only the tools if there are no rows; the page renders the empty state. */
   hideWhenEmpty?: boolean;
+  /** False if the rows are only a part of the result: the page filters on the server. */
+  findable?: boolean;
 }
 
 const ROW_PX = 35;
@@ -48,21 +52,23 @@ const FINDABLE_MIN = 8;
  * Virtualized table: only the rows on screen are rendered, so 12,500 indices scroll like twelve. Sort and search are in the
  * URL. A real `table` with spacers above and below, so that screen readers know rows and columns.
  */
-export function DataTable<Row>({ label, rows, columns, rowKey, initialSort, isSelected, tools, height = 560, name = '', hideWhenEmpty = false }: Props<Row>) {
+export function DataTable<Row>({ label, rows, columns, rowKey, initialSort, isSelected, tools, height = 560, name = '', hideWhenEmpty = false, findable = true }: Props<Row>) {
   const format = useFormat();
   const scroll = useRef<HTMLDivElement>(null);
-  const { sort, find, setSort, setFind } = useTableState(name, initialSort);
+  const { sort, find: typed, setSort, setFind } = useTableState(name, initialSort);
+  const find = findable ? typed : '';
+  const hasFind = findable && (rows.length >= FINDABLE_MIN || find !== '');
   const sorting: SortingState = useMemo(() => (sort ? [{ id: sort.replace(/^-/, ''), desc: sort.startsWith('-') }] : []), [sort]);
   const definitions = useMemo(
     () =>
       columns.map(
-        (column): ColumnDef<Row> => ({
+        ({ sortValue, ...column }): ColumnDef<Row> => ({
           id: column.id,
           header: column.title,
           // Missing values sort last in both directions.
           accessorFn: (row) => column.value(row) ?? undefined,
           sortUndefined: 'last',
-          sortingFn: column.numeric ? 'basic' : 'alphanumeric',
+          sortingFn: sortValue ? (left, right) => sortValue(left.original) - sortValue(right.original) : column.numeric ? 'basic' : 'alphanumeric',
           enableSorting: column.sortable !== false,
           cell: ({ row }) => (column.cell ? column.cell(row.original) : column.value(row.original)),
         }),
@@ -89,9 +95,9 @@ export function DataTable<Row>({ label, rows, columns, rowKey, initialSort, isSe
 
   return (
     <div>
-      {(rows.length >= FINDABLE_MIN || find || tools) && (
+      {(hasFind || tools) && (
         <Group mb="xs" gap="sm">
-          {(rows.length >= FINDABLE_MIN || find) && (
+          {hasFind && (
             <TextInput
               size="xs"
               w={260}
@@ -103,9 +109,11 @@ export function DataTable<Row>({ label, rows, columns, rowKey, initialSort, isSe
             />
           )}
           {tools}
-          <Text size="xs" c="dimmed" ms="auto" role="status">
-            {shown.length === rows.length ? format.number(rows.length) : `${format.number(shown.length)} of ${format.number(rows.length)}`}
-          </Text>
+          {findable && (
+            <Text size="xs" c="dimmed" ms="auto" role="status">
+              {shown.length === rows.length ? format.number(rows.length) : `${format.number(shown.length)} of ${format.number(rows.length)}`}
+            </Text>
+          )}
         </Group>
       )}
       {/* Focusable, so that keyboard users can scroll it. */}

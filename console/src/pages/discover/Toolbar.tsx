@@ -1,10 +1,13 @@
 import { ActionIcon, Button, Tooltip } from '@mantine/core';
-import { IconDownload, IconKeyboard, IconShare } from '@tabler/icons-react';
-import { memo } from 'react';
+import { IconBellPlus, IconDownload, IconKeyboard, IconShare } from '@tabler/icons-react';
+import { memo, useMemo } from 'react';
+import { Link } from 'react-router';
+import { useSession } from '../../app/session-context';
 import { copyText } from '../../components/copy';
 import { Menu } from '../../components/Menu';
 import { SavedMenu, type SavedProps } from './SavedMenu';
 import classes from './Discover.module.css';
+import { rulePathOfSearch } from './rule-of-search';
 
 interface Props extends SavedProps {
   /** Query string of a link to the displayed results. */
@@ -22,7 +25,7 @@ function copyLink(search: string): void {
   void copyText(url.href, 'Link');
 }
 
-/** Actions on the current search: save, share, export. */
+/** Actions on the current search: save, share, alert, export. */
 export const Toolbar = memo(function Toolbar({ link, fixedSearch, canExport, onExport, onHelp, ...saved }: Props) {
   return (
     <div className={classes.toolbar}>
@@ -40,6 +43,7 @@ export const Toolbar = memo(function Toolbar({ link, fixedSearch, canExport, onE
           </Menu.Item>
         </Menu.Dropdown>
       </Menu>
+      <AlertButton search={saved.search} />
       <Button variant="subtle" size="compact-xs" leftSection={<IconDownload size={14} aria-hidden />} disabled={!canExport} onClick={onExport}>
         Export
       </Button>
@@ -51,3 +55,23 @@ export const Toolbar = memo(function Toolbar({ link, fixedSearch, canExport, onE
     </div>
   );
 });
+
+/** Opens the form of a rule with the query of the search. Rules belong to operators. */
+function AlertButton({ search }: { search: string }) {
+  const { session } = useSession();
+  const path = useMemo(() => rulePathOfSearch(search), [search]);
+  if (!session.operator || session.view_as !== null) return null;
+  const look = { variant: 'subtle', size: 'compact-xs', leftSection: <IconBellPlus size={14} aria-hidden /> } as const;
+  if (path === null) {
+    return (
+      <Button {...look} disabled title="Enter a query or add a filter">
+        Alert on this search
+      </Button>
+    );
+  }
+  return (
+    <Button {...look} component={Link} to={path}>
+      Alert on this search
+    </Button>
+  );
+}

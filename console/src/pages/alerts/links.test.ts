@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest';
+import type { AlertState } from '../../api/alerts';
+import { decodeState } from '../discover/state';
+import { eventFields, eventPath, groupText, surroundingPath, webAddress } from './links';
+
+const STATE: AlertState = { status: 'open', severity: 'high', event: { index: '.ds-logs-000001', id: 'x/1', time: '2026-01-01T00:10:00Z' } };
+
+test('an alert leads to its event and to the events around it', () => {
+  expect(eventPath(STATE)).toBe('/discover/event?index=.ds-logs-000001&id=x%2F1');
+  const { state } = decodeState(surroundingPath(STATE)?.split('?')[1] ?? '');
+  expect(state).toMatchObject({ source: '.ds-logs-000001', range: { from: '2026-01-01T00:05:00.000Z', to: '2026-01-01T00:15:00.000Z' } });
+});
+
+test('an event that was rejected or not stored has no link', () => {
+  expect(eventPath({ ...STATE, event: { index: 'dead-letters', time: '2026-01-01T00:10:00Z' } })).toBeNull();
+  expect(surroundingPath({ ...STATE, event: { index: 'dead-letters', time: null } })).toBeNull();
+  expect(surroundingPath({ status: 'open', severity: 'low' })).toBeNull();
+});
+
+test('only web addresses become links', () => {
+  expect(webAddress('https://attack.mitre.org')).toBe('https://attack.mitre.org');
+  expect(webAddress('javascript:alert(1)')).toBeNull();
+  expect(webAddress('Internal runbook 7')).toBeNull();
+});
+
+test('the values of a group are one line', () => {
+  expect(groupText({ ...STATE, group_by: { 'host.name': ['a', 'b'], 'user.name': [] } })).toBe('host.name: a, b; user.name: –');
+  expect(groupText(STATE)).toBe('');
+});
+
+test('the event is the alert without what the rule added', () => {
+  expect(eventFields({ '@timestamp': 't', rule: { id: 'r' }, firn: { alert: STATE }, user: { name: 'ann' } })).toEqual({ '@timestamp': '2026-01-01T00:10:00Z', user: { name: 'ann' } });
+  expect(eventFields({ '@timestamp': 't', firn: {} })).toEqual({ '@timestamp': 't' });
+});

@@ -1,0 +1,50 @@
+import { Group, Select, Textarea } from '@mantine/core';
+import { LANGUAGES, type QueryInput, type QueryLanguage } from './form';
+
+interface Props {
+  label: string;
+  query: QueryInput;
+  onChange: (query: QueryInput) => void;
+}
+
+const PLACEHOLDERS: Record<QueryLanguage, string> = { kuery: 'user.name: root and not event.outcome: failure', lucene: 'user.name:root AND NOT event.outcome:failure', dsl: '{"term": {"user.name": "root"}}' };
+
+/** Query with its language. */
+export function QueryFields({ label, query, onChange }: Props) {
+  const wrong = query.language === 'dsl' && query.text.trim() !== '' ? jsonError(query.text) : null;
+  return (
+    <Group align="flex-start" gap="sm" wrap="nowrap">
+      <Textarea
+        style={{ flex: 1 }}
+        label={label}
+        required
+        autosize
+        minRows={2}
+        maxRows={20}
+        placeholder={PLACEHOLDERS[query.language]}
+        value={query.text}
+        error={wrong}
+        onChange={(event) => onChange({ ...query, text: event.currentTarget.value })}
+        styles={{ input: { fontFamily: 'monospace' } }}
+      />
+      <Select
+        w={130}
+        label="Language"
+        aria-label={`Language of ${label.toLowerCase()}`}
+        allowDeselect={false}
+        data={LANGUAGES}
+        value={query.language}
+        onChange={(language) => onChange({ ...query, language: language as QueryLanguage })}
+      />
+    </Group>
+  );
+}
+
+function jsonError(text: string): string | null {
+  try {
+    JSON.parse(text);
+    return null;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}

@@ -1,0 +1,152 @@
+import { ActionIcon, Button, Group, NumberInput, Paper, Select, Stack, Switch, TagsInput, Text, Textarea, TextInput, Title } from '@mantine/core';
+import { IconPlus, IconX } from '@tabler/icons-react';
+import { useMutation, useQuery } from '@tanstack/react-query';
+import { type FormEvent, useState } from 'react';
+import { SEVERITIES, type Severity } from '../../api/alerts';
+import { putRule, type RuleDefinition } from '../../api/detection-rules';
+import { listPipelines } from '../../api/event-pipelines';
+import { Failed } from '../../components/Failed';
+import { EMPTY_QUERY, type ExceptionInput, ruleDefinition, type RuleInput, suggestedId } from './form';
+import { QueryFields } from './QueryFields';
+import { useChannels } from './use-rules';
+
+interface Props {
+  /** Null for a new rule, whose id the form asks for. */
+  id: string | null;
+  /** Definition that the form changes; null for a new rule. */
+  stored: RuleDefinition | null;
+  initial: RuleInput;
+  onSaved: (id: string, definition: RuleDefinition) => void;
+}
+
+/** Form of a rule. If the server refuses the definition, the form shows its error. */
+export function RuleForm({ id, stored, initial, onSaved }: Props) {
+  const [input, setInput] = useState(initial);
+  const [typedId, setTypedId] = useState<string | null>(null);
+  const set = <Name extends keyof RuleInput>(name: Name) => (value: RuleInput[Name]) => setInput((before) => ({ ...before, [name]: value }));
+  const target = id ?? typedId ?? suggestedId(input.name);
+  const isSigma = input.type === 'sigma';
+  const isReady = target !== '' && (isSigma ? input.sigma.trim() !== '' : input.name.trim() !== '' && input.query.text.trim() !== '');
+  const { mutate, isPending, error } = useMutation({
+    mutationFn: async () => {
+      const definition = ruleDefinition(input, stored);
+      await putRule(target, definition);
+      return definition;
+    },
+    onSuccess: (definition) => onSaved(target, definition),
+  });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (isReady) mutate();
+  };
+  return (
+    <form onSubmit={submit}>
+      <Stack>
+        <Paper withBorder p="md" bg="var(--firn-surface)">
+          <Stack gap="sm">
+            <Group grow align="flex-start">
+              <TextInput label="Name" required={!isSigma} {...(isSigma && { placeholder: 'Title of the Sigma rule' })} value={input.name} onChange={(event) => set('name')(event.currentTarget.value)} />
+              {id === null && <TextInput label="ID" description="Cannot be changed. An existing rule with this ID is replaced." inputWrapperOrder={['label', 'input', 'description', 'error']} required value={target} onChange={(event) => setTypedId(event.currentTarget.value)} />}
+            </Group>
+            <Textarea label="Description" autosize minRows={1} maxRows={8} {...(isSigma && { placeholder: 'Description of the Sigma rule' })} value={input.description} onChange={(event) => set('description')(event.currentTarget.value)} />
+            {isSigma ? (
+              <Textarea
+                label="Sigma rule"
+                description="One document of YAML."
+                required
+                autosize
+                minRows={12}
+                maxRows={36}
+                value={input.sigma}
+                onChange={(event) => set('sigma')(event.currentTarget.value)}
+                styles={{ input: { fontFamily: 'monospace' } }}
+              />
+            ) : (
+              <QueryFields label="Query" query={input.query} onChange={set('query')} />
+            )}
+            <Group grow align="flex-start">
+              <Select
+                label="Severity"
+                clearable
+                placeholder={isSigma ? 'Level of the Sigma rule' : 'medium'}
+                data={[...SEVERITIES]}
+                value={input.severity}
+                onChange={(severity) => set('severity')(severity as Severity | null)}
+              />
+              <NumberInput label="Risk score" min={0} max={100} allowDecimal={false} placeholder="By severity" value={input.riskScore} onChange={(score) => set('riskScore')(typeof score === 'number' ? score : '')} />
+            </Group>
+            <TagsInput label="Tags" description="Tags such as attack.t1078 and attack.persistence name techniques and tactics of MITRE ATT&CK." {...(isSigma && { placeholder: 'Tags of the Sigma rule' })} value={input.tags} onChange={set('tags')} />
+            <Switch label="Enabled" checked={input.enabled} onChange={(event) => set('enabled')(event.currentTarget.checked)} />
+          </Stack>
+        </Paper>
+        <Scope input={input} set={set} />
+        <Exceptions exceptions={input.exceptions} onChange={set('exceptions')} />
+        {error && <Failed title="Rule not saved" error={error} />}
+        <Group>
+          <Button type="submit" size="sm" loading={isPending} disabled={!isReady}>
+            {id === null ? 'Create rule' : 'Save'}
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}
+
+type Setter = <Name extends keyof RuleInput>(name: Name) => (value: RuleInput[Name]) => void;
+
+/** Which events are evaluated, and where their alerts go. */
+function Scope({ input, set }: { input: RuleInput; set: Setter }) {
+  const pipelines = useQuery({ queryKey: ['event-pipelines'], queryFn: ({ signal }) => listPipelines(signal) });
+  const channels = useChannels();
+  return (
+    <Paper withBorder p="md" bg="var(--firn-surface)">
+      <Stack gap="sm">
+        <Title order={2} size="h5">
+          Scope and delivery
+        </Title>
+        <Group grow align="flex-start">
+          <TagsInput label="Pipelines" placeholder={input.pipelines.length === 0 ? 'All pipelines' : ''} data={pipelines.data?.map(({ id }) => id) ?? []} value={input.pipelines} onChange={set('pipelines')} />
+          <TextInput label="Tenant" placeholder="All tenants" value={input.tenant} onChange={(event) => set('tenant')(event.currentTarget.value)} />
+        </Group>
+        <Group grow align="flex-start">
+          <TagsInput label="Group by" description="Matches with the same values in one batch are one alert." placeholder={input.groupBy.length === 0 ? 'Field, such as host.name' : ''} value={input.groupBy} onChange={set('groupBy')} />
+          <TagsInput label="Channels" description="Deliver the alerts of this rule." placeholder={input.channels.length === 0 ? 'Console only' : ''} data={channels.data?.map(({ id }) => id) ?? []} value={input.channels} onChange={set('channels')} />
+        </Group>
+      </Stack>
+    </Paper>
+  );
+}
+
+function Exceptions({ exceptions, onChange }: { exceptions: ExceptionInput[]; onChange: (exceptions: ExceptionInput[]) => void }) {
+  const replace = (at: number, exception: ExceptionInput) => onChange(exceptions.map((other, index) => (index === at ? exception : other)));
+  return (
+    <Paper withBorder p="md" bg="var(--firn-surface)">
+      <Stack gap="sm">
+        <div>
+          <Title order={2} size="h5">
+            Exceptions
+          </Title>
+          <Text size="sm" c="dimmed">
+            An event that matches an exception raises no alert.
+          </Text>
+        </div>
+        {exceptions.map((exception, at) => (
+          <Group key={at} align="flex-start" gap="sm" wrap="nowrap">
+            <div style={{ flex: 1 }}>
+              <QueryFields label={`Exception ${at + 1}`} query={exception} onChange={(query) => replace(at, { ...exception, ...query })} />
+            </div>
+            <TextInput w={200} label="Name" aria-label={`Name of exception ${at + 1}`} value={exception.name} onChange={(event) => replace(at, { ...exception, name: event.currentTarget.value })} />
+            <ActionIcon mt={28} variant="subtle" color="gray" aria-label={`Remove exception ${at + 1}`} onClick={() => onChange(exceptions.filter((_, index) => index !== at))}>
+              <IconX size={16} aria-hidden />
+            </ActionIcon>
+          </Group>
+        ))}
+        <Group>
+          <Button size="xs" variant="default" leftSection={<IconPlus size={14} aria-hidden />} onClick={() => onChange([...exceptions, { name: '', ...EMPTY_QUERY }])}>
+            Add exception
+          </Button>
+        </Group>
+      </Stack>
+    </Paper>
+  );
+}

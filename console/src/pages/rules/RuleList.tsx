@@ -1,0 +1,155 @@
+import { Anchor, Button, Stack, Switch } from '@mantine/core';
+import { IconPlus, IconUpload } from '@tabler/icons-react';
+import { useMutation } from '@tanstack/react-query';
+import { useMemo, useState } from 'react';
+import { Link } from 'react-router';
+import { SEVERITIES } from '../../api/alerts';
+import { deleteRule, fetchRule, putRule } from '../../api/detection-rules';
+import { useFormat } from '../../app/preferences';
+import { Answer } from '../../components/Answer';
+import { Confirm } from '../../components/Confirm';
+import { type Column, DataTable } from '../../components/DataTable';
+import { Empty } from '../../components/Empty';
+import { Failed } from '../../components/Failed';
+import { PageFrame } from '../../components/PageFrame';
+import { SeverityBadge } from '../../components/SeverityBadge';
+import { Channels } from './Channels';
+import { ImportRules } from './ImportRules';
+import { alertsPath, ruleRows, type RuleAlerts, type RuleRow } from './rows';
+import { useRuleAlerts, useRuleCache, useRules } from './use-rules';
+
+const NO_ALERTS: ReadonlyMap<string, RuleAlerts> = new Map();
+
+/** All rules with their alerts, and the channels. */
+export function RuleList() {
+  const rules = useRules();
+  const alerts = useRuleAlerts();
+  const cache = useRuleCache();
+  const [importing, setImporting] = useState(false);
+  const [deleting, setDeleting] = useState<RuleRow | null>(null);
+  const toggle = useMutation({
+    mutationFn: async ({ id, enabled }: { id: string; enabled: boolean }) => {
+      // The newest definition: another operator may have changed it since the list was fetched.
+      const definition = { ...(await fetchRule(id)), enabled };
+      await putRule(id, definition);
+      cache.stored(id, definition);
+    },
+  });
+  const { mutate } = toggle;
+  const rows = useMemo(() => ruleRows(rules.data ?? {}, alerts.data ?? NO_ALERTS), [rules.data, alerts.data]);
+  const columns = useColumns({ onToggle: mutate, onDelete: setDeleting });
+  return (
+    <PageFrame
+      title="Rules"
+      about="Detection rules that event pipelines evaluate on each event, and the channels that deliver their alerts."
+      actions={
+        <>
+          <Button size="xs" variant="default" leftSection={<IconUpload size={14} aria-hidden />} onClick={() => setImporting(true)}>
+            Import Sigma rules
+          </Button>
+          <Button size="xs" component={Link} to="/rules/new/query" leftSection={<IconPlus size={14} aria-hidden />}>
+            Create rule
+          </Button>
+        </>
+      }
+    >
+      <Stack>
+        {toggle.error && <Failed title={`Rule ${toggle.variables?.id ?? ''} not changed`} error={toggle.error} compact />}
+        {alerts.error && <Failed title="Alerts could not be counted" error={alerts.error} retry={() => void alerts.refetch()} compact />}
+        <Answer query={rules} what="Rules">
+          {() => (
+            <>
+              <DataTable label="rules" rows={rows} columns={columns} rowKey={({ id }) => id} initialSort="-count" height={620} hideWhenEmpty />
+              {rows.length === 0 && <Empty title="No rules">Create a rule from a query, or import Sigma rules. Event pipelines evaluate them on each new event.</Empty>}
+            </>
+          )}
+        </Answer>
+        <Channels />
+      </Stack>
+      {importing && <ImportRules onImported={cache.imported} onClose={() => setImporting(false)} />}
+      {deleting && (
+        <Confirm
+          title="Delete rule"
+          action="Delete rule"
+          onConfirm={async () => {
+            await deleteRule(deleting.id);
+            cache.removed(deleting.id);
+          }}
+          onClose={() => setDeleting(null)}
+        >
+          Pipelines stop evaluating <b>{deleting.name}</b>. Its alerts stay.
+        </Confirm>
+      )}
+    </PageFrame>
+  );
+}
+
+interface Handlers {
+  onToggle: (change: { id: string; enabled: boolean }) => void;
+  onDelete: (row: RuleRow) => void;
+}
+
+function useColumns({ onToggle, onDelete }: Handlers): Column<RuleRow>[] {
+  const format = useFormat();
+  return useMemo(
+    () => [
+      {
+        id: 'enabled',
+        title: 'Enabled',
+        width: 95,
+        value: ({ enabled }) => (enabled ? 'enabled' : 'disabled'),
+        cell: ({ id, name, enabled }) => <Switch size="xs" aria-label={`Enable ${name}`} checked={enabled} onChange={() => onToggle({ id, enabled: !enabled })} />,
+      },
+      {
+        id: 'name',
+        title: 'Rule',
+        value: ({ name }) => name,
+        cell: ({ id, name }) => (
+          <Anchor component={Link} to={`/rules/${encodeURIComponent(id)}`} size="sm">
+            {name}
+          </Anchor>
+        ),
+      },
+      { id: 'type', title: 'Type', width: 80, value: ({ type }) => type },
+      {
+        id: 'severity',
+        title: 'Severity',
+        width: 140,
+        value: ({ severity }) => severity,
+        sortValue: ({ severity }) => SEVERITIES.indexOf(severity),
+        cell: ({ severity }) => <SeverityBadge severity={severity} />,
+      },
+      { id: 'tenant', title: 'Tenant', width: 120, value: ({ tenant }) => tenant || null },
+      { id: 'channels', title: 'Channels', width: 140, value: ({ channels }) => channels || null },
+      {
+        id: 'count',
+        title: 'Alerts, 7 d',
+        width: 115,
+        numeric: true,
+        value: ({ count }) => count,
+        cell: ({ id, count }) =>
+          count === 0 ? (
+            format.number(0)
+          ) : (
+            <Anchor component={Link} to={alertsPath(id)} size="sm">
+              {format.number(count)}
+            </Anchor>
+          ),
+      },
+      { id: 'last', title: 'Last alert', width: 170, numeric: true, value: ({ lastMs }) => lastMs, cell: ({ lastMs }) => (lastMs === null ? '–' : format.minute(lastMs)) },
+      {
+        id: 'actions',
+        title: '',
+        width: 90,
+        sortable: false,
+        value: () => null,
+        cell: (row) => (
+          <Button size="compact-xs" variant="subtle" c="red" aria-label={`Delete ${row.name}`} onClick={() => onDelete(row)}>
+            Delete
+          </Button>
+        ),
+      },
+    ],
+    [format, onToggle, onDelete],
+  );
+}

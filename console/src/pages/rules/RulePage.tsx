@@ -1,0 +1,71 @@
+import { Button } from '@mantine/core';
+import { notifications } from '@mantine/notifications';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { Link, useNavigate, useParams } from 'react-router';
+import { deleteRule, fetchRule } from '../../api/detection-rules';
+import { Answer } from '../../components/Answer';
+import { Confirm } from '../../components/Confirm';
+import { PageFrame } from '../../components/PageFrame';
+import { ruleInput } from './form';
+import { RuleForm } from './RuleForm';
+import { alertsPath } from './rows';
+import { ruleName } from './sigma';
+import { useRuleCache } from './use-rules';
+
+/** One rule, in the form that changes it. */
+export function RulePage() {
+  const { id = '' } = useParams();
+  const navigate = useNavigate();
+  const cache = useRuleCache();
+  const [deleting, setDeleting] = useState(false);
+  // Fetched when the page opens, and not again: another definition would discard what the user types.
+  const rule = useQuery({ queryKey: ['detection-rules', id], queryFn: ({ signal }) => fetchRule(id, signal), staleTime: 0, refetchOnWindowFocus: false, refetchOnReconnect: false });
+  const name = rule.data ? ruleName(id, rule.data) : id;
+  return (
+    <PageFrame
+      title={name}
+      about={`Rule ${id}`}
+      within={{ list: 'Rules', to: '/rules', name }}
+      actions={
+        <>
+          <Button size="xs" variant="default" component={Link} to={alertsPath(id)}>
+            Show alerts
+          </Button>
+          <Button size="xs" variant="default" c="red" onClick={() => setDeleting(true)}>
+            Delete
+          </Button>
+        </>
+      }
+    >
+      <Answer query={rule} what="Rule">
+        {(definition) => (
+          <RuleForm
+            key={JSON.stringify(definition)}
+            id={id}
+            stored={definition}
+            initial={ruleInput(definition)}
+            onSaved={(id, changed) => {
+              cache.stored(id, changed);
+              notifications.show({ message: 'Rule saved. Pipelines evaluate it from their next batch on.' });
+            }}
+          />
+        )}
+      </Answer>
+      {deleting && (
+        <Confirm
+          title="Delete rule"
+          action="Delete rule"
+          onConfirm={async () => {
+            await deleteRule(id);
+            cache.removed(id);
+            await navigate('/rules');
+          }}
+          onClose={() => setDeleting(false)}
+        >
+          Pipelines stop evaluating <b>{name}</b>. Its alerts stay.
+        </Confirm>
+      )}
+    </PageFrame>
+  );
+}

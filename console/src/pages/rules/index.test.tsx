@@ -1,0 +1,125 @@
+// @vitest-environment jsdom
+import { File } from 'node:buffer';
+import { MantineProvider } from '@mantine/core';
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { cleanup, fireEvent, render, screen } from '@testing-library/react';
+import { MemoryRouter, Route, Routes } from 'react-router';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { SessionContext } from '../../app/session-context';
+import Rules from '.';
+
+const sent: { method: string; path: string; body: unknown }[] = [];
+
+/** Responses by method and path; other requests get 404. */
+let answers: Record<string, () => Response>;
+
+beforeEach(() => {
+  sent.length = 0;
+  vi.stubGlobal('matchMedia', () => ({ matches: false, addEventListener: () => undefined, removeEventListener: () => undefined }));
+  vi.stubGlobal('ResizeObserver', class {
+    observe() {}
+    unobserve() {}
+    disconnect() {}
+  });
+  vi.spyOn(Element.prototype, 'clientHeight', 'get').mockReturnValue(600);
+  vi.spyOn(Element.prototype, 'clientWidth', 'get').mockReturnValue(1000);
+  // jsdom has no fonts, which autosized text areas wait for.
+  Object.defineProperty(document, 'fonts', { configurable: true, value: { addEventListener: () => undefined, removeEventListener: () => undefined } });
+  vi.stubGlobal('fetch', (url: string, init: RequestInit) => {
+    const path = url.split('?')[0] ?? '';
+    sent.push({ method: init.method ?? '', path, body: typeof init.body === 'string' && init.body.startsWith('{') ? JSON.parse(init.body) : init.body });
+    return Promise.resolve(answers[`${init.method} ${path}`]?.() ?? new Response('no such endpoint', { status: 404 }));
+  });
+});
+
+afterEach(() => {
+  cleanup();
+  vi.unstubAllGlobals();
+  vi.restoreAllMocks();
+});
+
+const ROOT = { type: 'query', name: 'Logon as root', query: 'user.name: root', severity: 'high', references: ['https://example.com'] };
+const SIGMA = { type: 'sigma', sigma: 'title: Security log cleared\nlevel: critical\n', enabled: false };
+
+function open(path: string, view_as: string | null = null) {
+  const session = { security: true, user: { username: 'ann', roles: [] }, csrf: null, operator: true, tenant: null, view_as };
+  const none = () => Promise.resolve();
+  render(
+    <MantineProvider env="test">
+      <QueryClientProvider client={new QueryClient({ defaultOptions: { queries: { retry: false } } })}>
+        <SessionContext value={{ session, signOut: none, viewAs: none }}>
+          <MemoryRouter initialEntries={[path]}>
+            <Routes>
+              <Route path="/rules/*" element={<Rules />} />
+              <Route path="/discover" element={<p>the events</p>} />
+            </Routes>
+          </MemoryRouter>
+        </SessionContext>
+      </QueryClientProvider>
+    </MantineProvider>,
+  );
+}
+
+it('lists rules with their alerts, and disables one without losing what another operator stored', async () => {
+  const week = { key: 'root', doc_count: 9, week: { doc_count: 4 }, last: { value: Date.UTC(2026, 0, 1) } };
+  answers = {
+    'GET /_firn/rules': () => Response.json({ root: ROOT, log: SIGMA }),
+    'POST /.alerts-*/_search': () => Response.json({ hits: { hits: [] }, aggregations: { rules: { buckets: [week] } } }),
+    'GET /_firn/rules/root': () => Response.json({ root: { ...ROOT, tags: ['new'] } }),
+    'PUT /_firn/rules/root': () => Response.json({ acknowledged: true }),
+    'GET /_firn/channels': () => Response.json({ mail: { type: 'email', tenant: 'acme' } }),
+    'GET /_firn/channels/_stats': () => Response.json({ mail: { pending: 2, delivered: 7, failed: 1, last_error: 'connection refused', next_attempt: null } }),
+    'POST /_firn/channels/mail/_test': () => Response.json({ error: { type: 'x', reason: 'no route to host' } }, { status: 502 }),
+  };
+  open('/rules');
+  expect((await screen.findByRole('link', { name: '4' })).getAttribute('href')).toContain('rule.id');
+  expect(screen.getByRole('link', { name: 'Security log cleared' }).getAttribute('href')).toBe('/rules/log');
+  fireEvent.click(screen.getByRole('switch', { name: 'Enable Logon as root' }));
+  await vi.waitFor(() => expect(sent.find(({ method }) => method === 'PUT')?.body).toEqual({ ...ROOT, tags: ['new'], enabled: false }));
+  await vi.waitFor(() => expect((screen.getByRole('switch', { name: 'Enable Logon as root' }) as HTMLInputElement).checked).toBe(false));
+  expect(screen.getByText('connection refused')).toBeTruthy();
+  fireEvent.click(screen.getByRole('button', { name: 'Test mail' }));
+  expect(await screen.findByText('no route to host')).toBeTruthy();
+});
+
+it("creates a rule from the query of the URL, and shows the server's error", async () => {
+  const refused = () => Response.json({ error: { type: 'illegal_argument_exception', reason: 'rule [root-logon]: [ids] is not supported in rules' } }, { status: 400 });
+  answers = { 'PUT /_firn/rules/root-logon': refused };
+  open('/rules/new/query?q=user.name%3A+root');
+  fireEvent.change(screen.getByLabelText(/^Name/), { target: { value: 'Root logon' } });
+  expect((screen.getByLabelText(/^ID/) as HTMLInputElement).value).toBe('root-logon');
+  fireEvent.click(screen.getByRole('button', { name: 'Create rule' }));
+  expect(await screen.findByText('rule [root-logon]: [ids] is not supported in rules')).toBeTruthy();
+  expect(sent.find(({ method }) => method === 'PUT')?.body).toEqual({ type: 'query', name: 'Root logon', query: 'user.name: root' });
+});
+
+it('edits the YAML of a Sigma rule', async () => {
+  answers = { 'GET /_firn/rules/log': () => Response.json({ log: SIGMA }), 'PUT /_firn/rules/log': () => Response.json({ acknowledged: true }) };
+  open('/rules/log');
+  fireEvent.change(await screen.findByLabelText(/^Sigma rule/), { target: { value: 'title: Other\n' } });
+  fireEvent.click(screen.getByRole('button', { name: 'Save' }));
+  expect(await screen.findByRole('heading', { name: 'Other' })).toBeTruthy();
+  expect(sent.find(({ method }) => method === 'PUT')?.body).toEqual({ ...SIGMA, sigma: 'title: Other\n' });
+});
+
+it('lists the rules that an import refused', async () => {
+  answers = {
+    'GET /_firn/rules': () => Response.json({}),
+    'POST /_firn/rules/_import': () => Response.json({ imported: ['a'], refused: [{ id: 'b', title: 'Correlation', reason: 'correlation rules are not supported' }] }),
+  };
+  open('/rules');
+  fireEvent.click(await screen.findByRole('button', { name: 'Import Sigma rules' }));
+  // Files of jsdom have no text.
+  const files = [new File(['title: A'], 'a.yml'), new File(['title: B'], 'b.yml')];
+  fireEvent.change(document.querySelector('input[type=file]') as HTMLInputElement, { target: { files } });
+  fireEvent.click(await screen.findByRole('button', { name: 'Import 2 files' }));
+  expect(await screen.findByText('1 imported, 1 refused')).toBeTruthy();
+  expect(screen.getByText('correlation rules are not supported')).toBeTruthy();
+  expect(sent.find(({ path }) => path.endsWith('_import'))?.body).toBe('title: A\n---\ntitle: B');
+});
+
+it('is not for the view of a tenant', () => {
+  answers = {};
+  open('/rules', 'acme');
+  expect(screen.getByText('the events')).toBeTruthy();
+});

@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest';
+import type { SearchResponse } from '../../api/search';
+import { decodeState } from '../alerts/state';
+import { alertsPath, readRuleAlerts, ruleRows } from './rows';
+
+const response = {
+  took: 1,
+  timed_out: false,
+  _shards: { total: 1, successful: 1, skipped: 0, failed: 0 },
+  hits: { hits: [] },
+  aggregations: { rules: { buckets: [{ key: 'root', doc_count: 9, week: { doc_count: 4 }, last: { value: 1000 } }] } },
+} satisfies SearchResponse;
+
+test('rules have the counts of their alerts', () => {
+  const rows = ruleRows(
+    {
+      root: { type: 'query', name: 'Root', query: '*', severity: 'high', channels: ['mail', 'chat'], tenant: 'acme' },
+      log: { type: 'sigma', sigma: 'title: Log cleared\nlevel: critical', enabled: false },
+    },
+    readRuleAlerts(response),
+  );
+  expect(rows).toEqual([
+    { id: 'root', name: 'Root', type: 'query', severity: 'high', enabled: true, tenant: 'acme', channels: 'mail, chat', count: 4, lastMs: 1000 },
+    { id: 'log', name: 'Log cleared', type: 'sigma', severity: 'critical', enabled: false, tenant: '', channels: '', count: 0, lastMs: null },
+  ]);
+});
+
+test('without alert indices, no rule has alerts', () => {
+  expect(readRuleAlerts({ ...response, aggregations: {} }).size).toBe(0);
+});
+
+test('a rule leads to all of its alerts', () => {
+  expect(decodeState(alertsPath('a"b').split('?')[1] ?? '')).toMatchObject({ status: 'all', text: 'rule.id: "a\\"b"' });
+});
