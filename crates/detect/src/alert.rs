@@ -263,10 +263,19 @@ mod tests {
             offset: 7,
             tenant: Some("alpha"),
         };
-        let made = alert(&rule, event.as_object().unwrap(), place, "2026-01-02T00:00:00Z", &["mail"]);
+        let made = alert(
+            &rule,
+            event.as_object().unwrap(),
+            place,
+            "2026-01-02T00:00:00Z",
+            &["mail"],
+        );
         let state = &made["firn"]["alert"];
         assert_eq!(state["escalate_at"], "2026-01-02T00:15:00.000Z");
-        assert_eq!(state["escalation"][1], json!({"at": "2026-01-02T01:00:00.000Z", "channels": ["boss"]}));
+        assert_eq!(
+            state["escalation"][1],
+            json!({"at": "2026-01-02T01:00:00.000Z", "channels": ["boss"]})
+        );
         assert_eq!(made["event"], json!({"kind": "signal", "action": "logon"}));
         assert_eq!(made["rule"], json!({"id": "root", "name": "Root"}));
         assert_eq!(made["threat"]["technique"]["id"], json!(["T1059.001"]));
@@ -310,7 +319,13 @@ mod tests {
             "@timestamp": {"a": 1}, "event": {"kind": {"b": 2}}, "tenant": {"id": 3}, "host.name": "x".repeat(2000),
         });
         let untenanted = EventPlace { tenant: None, ..place };
-        let made = alert(&rule, strange.as_object().unwrap(), untenanted, "2026-01-02T00:00:00Z", &[]);
+        let made = alert(
+            &rule,
+            strange.as_object().unwrap(),
+            untenanted,
+            "2026-01-02T00:00:00Z",
+            &[],
+        );
         let state = &made["firn"]["alert"];
         assert!(made.get("tenant").is_none() && without_event(&made).get("tenant").is_none());
         assert_eq!(

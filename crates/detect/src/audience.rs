@@ -29,7 +29,12 @@ pub fn channels_of<'a>(rule: &'a DetectionRule, tenant: Option<&TenantId>, audie
         let from = audience.subscribes_from;
         from.is_some_and(|from| rule.rule.severity >= from) && may_get(audience)
     };
-    channels.extend(audiences.iter().filter(subscribes).map(|audience| audience.channel.as_str()));
+    channels.extend(
+        audiences
+            .iter()
+            .filter(subscribes)
+            .map(|audience| audience.channel.as_str()),
+    );
     channels.sort_unstable();
     channels.dedup();
     channels

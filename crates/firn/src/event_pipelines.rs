@@ -114,7 +114,10 @@ pub(crate) fn follow(runner: Arc<Runner>, notifier: Arc<Notifier>, engine: Arc<d
 /// Hands the rules of the catalog to the runner, and whose alerts the channels get.
 async fn set_rules(runner: &Runner, bodies: Arc<PipelineBodies>, channels: &PipelineBodies) -> Result<()> {
     // The notifier shows those that cannot be used.
-    let usable = channels.by_id.iter().filter_map(|(id, body)| Channel::parse(id, body).ok());
+    let usable = channels
+        .by_id
+        .iter()
+        .filter_map(|(id, body)| Channel::parse(id, body).ok());
     let audiences = usable.map(|channel| channel.audience()).collect();
     let read = move || {
         let mut rules = Vec::with_capacity(bodies.by_id.len());

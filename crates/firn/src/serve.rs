@@ -29,8 +29,8 @@ use crate::settings::{FloodStage, ServeSettings, markdown};
 use crate::settings_args::SettingsArgs;
 use crate::tls::TlsFiles;
 use crate::{
-    alert_delivery, allocator, console, event_pipelines, file_modes, geoip, lifecycle, metrics, records, scheduling, security,
-    shared_cache,
+    alert_delivery, allocator, console, event_pipelines, file_modes, geoip, lifecycle, metrics, records, scheduling,
+    security, shared_cache,
 };
 
 /// An interrupt sooner after the first one counts as the same.

@@ -84,11 +84,7 @@ impl Receiver {
     }
 }
 
-fn receive(
-    stream: &TcpStream,
-    messages: &Mutex<Vec<Message>>,
-    answers: &Mutex<VecDeque<&'static str>>,
-) -> Option<()> {
+fn receive(stream: &TcpStream, messages: &Mutex<Vec<Message>>, answers: &Mutex<VecDeque<&'static str>>) -> Option<()> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line).ok().filter(|length| *length > 0)?;
@@ -152,7 +148,11 @@ fn send(client: &Client, events: &[Value]) {
 
 /// Returns the hits of the alerts of an index that match a query, oldest first.
 fn hits(client: &Client, index: &str, query: &Value) -> Vec<Value> {
-    client.ok("POST", &format!("/{index}/_refresh?ignore_unavailable=true"), &Value::Null);
+    client.ok(
+        "POST",
+        &format!("/{index}/_refresh?ignore_unavailable=true"),
+        &Value::Null,
+    );
     let body = json!({"size": 10_000, "query": query, "sort": [{"number": {"order": "asc", "unmapped_type": "long"}}]});
     let path = format!("/{index}/_search?ignore_unavailable=true");
     let found = client.ok("POST", &path, &body);
@@ -180,7 +180,10 @@ fn a_channel_that_fails_is_tried_again_and_what_is_refused_can_be_resent() {
         "/_firn/channels/operator",
         &json!({"type": "webhook", "url": operator.url, "subscribe": {"min_severity": "high"}}),
     );
-    assert_eq!(client.get("/_firn/channels/hook").unwrap().json(), json!({"hook": definition}));
+    assert_eq!(
+        client.get("/_firn/channels/hook").unwrap().json(),
+        json!({"hook": definition})
+    );
     wait_for_channels(client, &["hook", "operator"]);
     let tested = client.ok("POST", "/_firn/channels/hook/_test", &Value::Null);
     assert_eq!(tested, json!({"delivered": true}));
@@ -197,9 +200,15 @@ fn a_channel_that_fails_is_tried_again_and_what_is_refused_can_be_resent() {
     wait_for("the second attempt", || hook.messages().len() == 4);
     let (first, second) = (&hook.messages()[2], &hook.messages()[3]);
     assert_eq!(first.headers["idempotency-key"], second.headers["idempotency-key"]);
-    assert!(second.at - first.at >= Duration::from_millis(900), "{:?}", second.at - first.at);
+    assert!(
+        second.at - first.at >= Duration::from_millis(900),
+        "{:?}",
+        second.at - first.at
+    );
     assert_eq!(first.alerts().len(), 1);
-    wait_for("the mark of the delivery", || state(&all(client, ".alerts-alpha")[0])["pending"] == json!([]));
+    wait_for("the mark of the delivery", || {
+        state(&all(client, ".alerts-alpha")[0])["pending"] == json!([])
+    });
     let alerts = all(client, ".alerts-alpha");
     let delivery = &state(&alerts[0])["deliveries"][0];
     assert_eq!(
@@ -211,20 +220,34 @@ fn a_channel_that_fails_is_tried_again_and_what_is_refused_can_be_resent() {
     // The receiver will never take it: it is listed, the operator is told, and it can be sent again.
     hook.answer_next(&["422 Unprocessable Entity"]);
     send(client, &[event(2)]);
-    wait_for("the failure", || state(&all(client, ".alerts-alpha")[1])["failed"] == json!(["hook"]));
+    wait_for("the failure", || {
+        state(&all(client, ".alerts-alpha")[1])["failed"] == json!(["hook"])
+    });
     let alerts = all(client, ".alerts-alpha");
     let delivery = &state(&alerts[1])["deliveries"][0];
-    assert!(delivery["reason"].as_str().unwrap().contains("422 Unprocessable Entity"), "{delivery}");
+    assert!(
+        delivery["reason"]
+            .as_str()
+            .unwrap()
+            .contains("422 Unprocessable Entity"),
+        "{delivery}"
+    );
     wait_for("the operator's message", || !operator.messages().is_empty());
     let told = &operator.messages()[0].body;
     assert_eq!(told["alerts"][0]["rule"]["id"], "firn-channel-failing", "{told}");
     let stats = channel_stats(client);
-    assert_eq!((&stats["hook"]["delivered"], &stats["hook"]["failed"]), (&json!(1), &json!(1)), "{stats}");
+    assert_eq!(
+        (&stats["hook"]["delivered"], &stats["hook"]["failed"]),
+        (&json!(1), &json!(1)),
+        "{stats}"
+    );
     let key = json!({"index": alerts[1]["_index"], "id": alerts[1]["_id"]});
     let body = json!({"alerts": [key]});
     let answer = client.ok("POST", "/_firn/alerts/_resend", &body);
     assert_eq!(answer["updated"], 1, "{answer}");
-    wait_for("the delivery after the resend", || state(&all(client, ".alerts-alpha")[1])["pending"] == json!([]));
+    wait_for("the delivery after the resend", || {
+        state(&all(client, ".alerts-alpha")[1])["pending"] == json!([])
+    });
     let alerts = all(client, ".alerts-alpha");
     assert_eq!(state(&alerts[1])["failed"], json!([]));
     assert_eq!(hook.messages().len(), 6);
@@ -235,7 +258,12 @@ fn a_channel_that_fails_is_tried_again_and_what_is_refused_can_be_resent() {
     prepare(client, &json!({"channels": ["missing"]}));
     wait_for("the new rule", || {
         send(client, &[event(3)]);
-        !hits(client, ".alerts-alpha", &json!({"term": {"firn.alert.failed": "missing"}})).is_empty()
+        !hits(
+            client,
+            ".alerts-alpha",
+            &json!({"term": {"firn.alert.failed": "missing"}}),
+        )
+        .is_empty()
     });
 }
 
@@ -263,9 +291,19 @@ fn a_flood_of_alerts_is_a_few_messages() {
         .map(|alert| alert["_id"].to_string())
         .collect();
     assert_eq!(documents.len(), 400);
-    let counts: Vec<u64> = messages.iter().map(|message| message.body["count"].as_u64().unwrap()).collect();
+    let counts: Vec<u64> = messages
+        .iter()
+        .map(|message| message.body["count"].as_u64().unwrap())
+        .collect();
     assert!(counts.len() <= 5 && counts[..3] == [1, 1, 1], "{counts:?}");
-    assert!(messages[3].body["summary"].as_str().unwrap().contains(" alerts: Root ("), "{}", messages[3].body["summary"]);
+    assert!(
+        messages[3].body["summary"]
+            .as_str()
+            .unwrap()
+            .contains(" alerts: Root ("),
+        "{}",
+        messages[3].body["summary"]
+    );
 }
 
 #[test]
@@ -295,7 +333,11 @@ fn webhooks_reach_no_private_address_unless_a_setting_allows_it() {
     // An answer does not lead elsewhere.
     hook.answer_next(&["307 Temporary Redirect\r\nlocation: http://127.0.0.1:1/"]);
     let answer = client.json("POST", "/_firn/channels/new/_test", &body).unwrap();
-    assert!(answer.status == 503 && answer.text().contains("307"), "{}", answer.text());
+    assert!(
+        answer.status == 503 && answer.text().contains("307"),
+        "{}",
+        answer.text()
+    );
 }
 
 #[test]
@@ -328,15 +370,26 @@ fn an_alert_that_is_not_acknowledged_goes_to_further_channels() {
         "alerts": [{"index": first["_index"], "id": first["_id"]}], "status": "acknowledged", "reason": "on it",
     });
     let answer = client.ok("POST", "/_firn/alerts/_status", &body);
-    assert_eq!((&answer["updated"], &answer["failed"]), (&json!(1), &json!(0)), "{answer}");
+    assert_eq!(
+        (&answer["updated"], &answer["failed"]),
+        (&json!(1), &json!(0)),
+        "{answer}"
+    );
+    // The alert is found by its id, although it has changed.
+    let by_id = json!({"ids": {"values": [first["_id"]]}});
+    assert_eq!(hits(client, ".alerts-alpha", &by_id).len(), 1);
     wait_for("the escalation", || count("boss") == 1);
-    wait_for("its mark", || state(&all(client, ".alerts-alpha")[1])["pending"] == json!([]));
+    wait_for("its mark", || {
+        state(&all(client, ".alerts-alpha")[1])["pending"] == json!([])
+    });
     let alerts = all(client, ".alerts-alpha");
     assert_eq!(state(&alerts[0])["status"], "acknowledged");
     assert_eq!(state(&alerts[0])["changed"]["reason"], "on it");
     let channels = |hit: &Value| {
         let deliveries = state(hit)["deliveries"].as_array().unwrap().iter();
-        deliveries.map(|delivery| delivery["channel"].to_string()).collect::<BTreeSet<_>>()
+        deliveries
+            .map(|delivery| delivery["channel"].to_string())
+            .collect::<BTreeSet<_>>()
     };
     assert_eq!(channels(&alerts[0]).len(), 2, "{}", state(&alerts[0]));
     assert_eq!(channels(&alerts[1]).len(), 3, "{}", state(&alerts[1]));
@@ -349,7 +402,11 @@ fn an_alert_that_is_not_acknowledged_goes_to_further_channels() {
         (json!({"alerts": key}), 400, "status"),
         (json!({"alerts": key, "status": "lost"}), 400, "not [lost]"),
         (json!({"status": "closed"}), 400, "either [alerts] or [query]"),
-        (json!({"alerts": key, "query": {"match_all": {}}, "status": "closed"}), 400, "either"),
+        (
+            json!({"alerts": key, "query": {"match_all": {}}, "status": "closed"}),
+            400,
+            "either",
+        ),
         (json!({"alerts": key, "status": "closed", "colour": 1}), 400, "colour"),
         (json!([]), 400, "JSON object"),
     ] {
@@ -362,7 +419,11 @@ fn an_alert_that_is_not_acknowledged_goes_to_further_channels() {
         "alerts": [{"index": web["_index"], "id": web["_id"]}, {"index": first["_index"], "id": "none"}], "status": "closed",
     }));
     let answer = answer.json();
-    assert_eq!((&answer["updated"], &answer["failed"]), (&json!(0), &json!(2)), "{answer}");
+    assert_eq!(
+        (&answer["updated"], &answer["failed"]),
+        (&json!(0), &json!(2)),
+        "{answer}"
+    );
     let answer = change(json!({"query": {"term": {"rule.id": "root"}}, "status": "closed"})).json();
     assert_eq!(answer["updated"], 2, "{answer}");
 }
@@ -418,7 +479,9 @@ fn no_alert_is_lost_over_kills() {
     // What was sent twice has the same key.
     let mut keys: BTreeMap<Vec<String>, BTreeSet<String>> = BTreeMap::new();
     for message in hook.messages() {
-        keys.entry(message.alerts()).or_default().insert(message.headers["idempotency-key"].clone());
+        keys.entry(message.alerts())
+            .or_default()
+            .insert(message.headers["idempotency-key"].clone());
     }
     assert!(keys.values().all(|keys| keys.len() == 1), "{keys:?}");
 }

@@ -140,7 +140,11 @@ fn every_command_of_the_page_on_alerts_works() {
     walk_with_mail("docs/operate/alerts.md", 4, &[], mail_server.port());
     let mails = mail_server.mails();
     assert_eq!(mails.len(), 1, "{mails:?}");
-    assert!(mails[0].contains("Subject: [critical] Security log cleared"), "{}", mails[0]);
+    assert!(
+        mails[0].contains("Subject: [critical] Security log cleared"),
+        "{}",
+        mails[0]
+    );
 }
 
 #[test]

@@ -128,7 +128,9 @@ pub async fn change_alerts(
                 }
             };
             let document: Option<Map<String, Value>> = serde_json::from_slice(&stored.source).ok();
-            let state = document.as_ref().and_then(|document| document.get("firn")?.get("alert"));
+            let state = document
+                .as_ref()
+                .and_then(|document| document.get("firn")?.get("alert"));
             let Some(state) = state.and_then(Value::as_object) else {
                 let reason = Error::illegal_argument("the document is not an alert");
                 outcomes[place] = Some(ChangeOutcome::Failed(reason));
@@ -137,7 +139,12 @@ pub async fn change_alerts(
             match change.of(state) {
                 None => outcomes[place] = Some(ChangeOutcome::Unchanged),
                 Some(members) => {
-                    items.push(update(&keys[place], stored.routing, members, (stored.seq_no, stored.primary_term)));
+                    items.push(update(
+                        &keys[place],
+                        stored.routing,
+                        members,
+                        (stored.seq_no, stored.primary_term),
+                    ));
                     places.push(place);
                 }
             }
@@ -324,7 +331,10 @@ mod tests {
         assert!(AlertChange::Delivered(delivery("c")).of(&alert).is_none());
 
         let changed = AlertChange::Failed(delivery("b"), "550".to_owned()).of(&alert).unwrap();
-        assert_eq!((&changed["pending"], &changed["failed"]), (&json!(["a"]), &json!(["b"])));
+        assert_eq!(
+            (&changed["pending"], &changed["failed"]),
+            (&json!(["a"]), &json!(["b"]))
+        );
         assert_eq!(changed["deliveries"][1]["reason"], "550");
 
         let many = vec![json!({"channel": "z"}); 60];
@@ -342,9 +352,15 @@ mod tests {
             at: "2026-01-01T00:00:00Z".to_owned(),
         };
         let changed = resend(&[]).of(&alert).unwrap();
-        assert_eq!((&changed["pending"], &changed["failed"]), (&json!(["a", "b", "c"]), &json!([])));
+        assert_eq!(
+            (&changed["pending"], &changed["failed"]),
+            (&json!(["a", "b", "c"]), &json!([]))
+        );
         let changed = resend(&["c", "d"]).of(&alert).unwrap();
-        assert_eq!((&changed["pending"], &changed["failed"]), (&json!(["a", "c", "d"]), &json!(["b"])));
+        assert_eq!(
+            (&changed["pending"], &changed["failed"]),
+            (&json!(["a", "c", "d"]), &json!(["b"]))
+        );
         assert!(resend(&[]).of(&state(json!({"pending": ["a"]}))).is_none());
     }
 
@@ -359,7 +375,10 @@ mod tests {
         let alert = state(json!({"status": "open"}));
         let changed = to("closed", None).of(&alert).unwrap();
         assert_eq!(changed["status"], "closed");
-        assert_eq!(changed["changed"], json!({"at": "2026-01-01T00:00:00Z", "by": "ann", "reason": null}));
+        assert_eq!(
+            changed["changed"],
+            json!({"at": "2026-01-01T00:00:00Z", "by": "ann", "reason": null})
+        );
         assert!(to("open", None).of(&alert).is_none());
         assert!(to("open", Some("seen again")).of(&alert).is_some());
     }

@@ -250,7 +250,9 @@ impl Channel {
         let subscribes_from = match common.subscribe {
             None => None,
             Some(Subscribe { min_severity: None }) => Some(Severity::Informational),
-            Some(Subscribe { min_severity: Some(name) }) => Some(Severity::parse(&name).ok_or_else(|| {
+            Some(Subscribe {
+                min_severity: Some(name),
+            }) => Some(Severity::parse(&name).ok_or_else(|| {
                 format!("[min_severity] is one of informational, low, medium, high, critical, not [{name}]")
             })?),
         };
@@ -381,12 +383,30 @@ mod tests {
             (json!({"type": "webhook"}), "needs [url]"),
             (json!({"type": "webhook", "url": "ftp://example.com"}), "http"),
             (json!({"type": "webhook", "url": "https://u:p@example.com"}), "user"),
-            (json!({"type": "webhook", "url": "https://example.com", "key": "secret:x"}), "[key]"),
-            (json!({"type": "webhook", "url": "https://example.com", "signing_key": "x"}), "secret:NAME"),
-            (json!({"type": "webhook", "url": "https://example.com", "headers": {"a b": "c"}}), "a b"),
-            (json!({"type": "webhook", "url": "https://example.com", "body": "{{rule.name}"}), "{{"),
-            (json!({"type": "webhook", "url": "https://example.com", "body": "{\"a\": {{rule.name}}}"}), "[body]"),
-            (json!({"type": "webhook", "url": "https://example.com", "colour": 1}), "colour"),
+            (
+                json!({"type": "webhook", "url": "https://example.com", "key": "secret:x"}),
+                "[key]",
+            ),
+            (
+                json!({"type": "webhook", "url": "https://example.com", "signing_key": "x"}),
+                "secret:NAME",
+            ),
+            (
+                json!({"type": "webhook", "url": "https://example.com", "headers": {"a b": "c"}}),
+                "a b",
+            ),
+            (
+                json!({"type": "webhook", "url": "https://example.com", "body": "{{rule.name}"}),
+                "{{",
+            ),
+            (
+                json!({"type": "webhook", "url": "https://example.com", "body": "{\"a\": {{rule.name}}}"}),
+                "[body]",
+            ),
+            (
+                json!({"type": "webhook", "url": "https://example.com", "colour": 1}),
+                "colour",
+            ),
             (mail("to", json!([])), "[to]"),
             (mail("to", json!(["ann at home"])), "[ann at home]"),
             (mail("from", json!("a\r\nBcc: c@example.com")), "Bcc"),

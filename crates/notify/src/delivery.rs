@@ -209,7 +209,11 @@ impl ChannelTask {
                 kind: SendErrorKind::Message,
             }) => {
                 self.limit.take();
-                tracing::warn!(channel = self.channel.id, reason, "a message is refused for good, and its alerts are listed as failed");
+                tracing::warn!(
+                    channel = self.channel.id,
+                    reason,
+                    "a message is refused for good, and its alerts are listed as failed"
+                );
                 self.give_up(keys, self.failures.count + 1, &reason);
                 self.failures = Failures::default();
                 self.raise_alert(&reason).await;
@@ -236,7 +240,13 @@ impl ChannelTask {
         self.failures.next_attempt = Some(Instant::now() + pause);
         let now_ms = (self.shared.senders.clock)();
         let next_attempt = self.shared.time(now_ms.saturating_add(pause.as_millis() as i64));
-        tracing::warn!(channel = self.channel.id, attempts, reason, next_attempt, "a channel fails and is tried again");
+        tracing::warn!(
+            channel = self.channel.id,
+            attempts,
+            reason,
+            next_attempt,
+            "a channel fails and is tried again"
+        );
         if attempts >= FAILURES_BEFORE_ALERT {
             self.raise_alert(&reason).await;
         }

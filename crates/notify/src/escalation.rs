@@ -33,7 +33,10 @@ pub(crate) fn escalate(state: &Map<String, Value>, now: &str) -> Option<Map<Stri
     }
     let mut changed = Map::new();
     set(&mut changed, "pending", pending);
-    changed.insert("escalate_at".to_owned(), next.map_or(Value::Null, |(_, text)| text.into()));
+    changed.insert(
+        "escalate_at".to_owned(),
+        next.map_or(Value::Null, |(_, text)| text.into()),
+    );
     Some(changed)
 }
 
@@ -67,7 +70,10 @@ mod tests {
 
         alert["escalate_at"] = first["escalate_at"].clone();
         alert["pending"] = json!([]);
-        assert_eq!(of(&alert, "2026-01-01T00:20:00Z").unwrap()["pending"], json!(["boss", "phone"]));
+        assert_eq!(
+            of(&alert, "2026-01-01T00:20:00Z").unwrap()["pending"],
+            json!(["boss", "phone"])
+        );
         alert["escalate_at"] = Value::Null;
         assert!(of(&alert, "2026-01-01T00:30:00Z").is_none());
         alert["escalate_at"] = "2026-01-01T00:20:00Z".into();

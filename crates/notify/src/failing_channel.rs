@@ -65,7 +65,9 @@ mod tests {
     fn the_alert_goes_to_subscribed_channels_of_the_operator_but_not_to_the_failing_one() {
         let channel = |id: &str, members: Value| {
             let mut body = json!({"type": "webhook", "url": "https://example.com"});
-            body.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+            body.as_object_mut()
+                .unwrap()
+                .extend(members.as_object().unwrap().clone());
             Channel::parse(id, body.as_object().unwrap()).unwrap()
         };
         let all = [

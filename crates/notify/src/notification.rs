@@ -87,8 +87,19 @@ impl StoredAlert {
             }
         }
         for path in [
-            "host.name", "user.name", "source.ip", "destination.ip", "process.executable", "process.command_line", "file.path", "url.full",
-            "event.action", "message", "threat.technique.id", "firn.alert.event.index", "firn.alert.event.id",
+            "host.name",
+            "user.name",
+            "source.ip",
+            "destination.ip",
+            "process.executable",
+            "process.command_line",
+            "file.path",
+            "url.full",
+            "event.action",
+            "message",
+            "threat.technique.id",
+            "firn.alert.event.index",
+            "firn.alert.event.id",
         ] {
             add(path, shortened(&self.field(path)));
         }
@@ -172,7 +183,11 @@ impl Notification {
                     }
                 }
                 counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-                let first: Vec<String> = counts.iter().take(3).map(|(name, count)| format!("{name} ({count})")).collect();
+                let first: Vec<String> = counts
+                    .iter()
+                    .take(3)
+                    .map(|(name, count)| format!("{name} ({count})"))
+                    .collect();
                 let more = if counts.len() > first.len() { ", …" } else { "" };
                 let severity = self.severity().name();
                 format!("[{severity}] {} alerts: {}{more}", self.alerts.len(), first.join(", "))
@@ -209,11 +224,16 @@ mod tests {
         let one = Notification::new("c", vec![alert("1", "Logon\r\nas root", "high")]);
         assert_eq!(one.summary(), "[high] Logon  as root (alpha)");
         let facts = one.single().unwrap().facts();
-        assert!(facts.contains(&("user.name".to_owned(), "root".to_owned())), "{facts:?}");
+        assert!(
+            facts.contains(&("user.name".to_owned(), "root".to_owned())),
+            "{facts:?}"
+        );
         assert!(facts.contains(&("Events".to_owned(), "2".to_owned())), "{facts:?}");
 
         let many = ["a", "b", "b", "c", "d", "b"].iter().zip(0..);
-        let many = many.map(|(rule, number)| alert(&number.to_string(), rule, "low")).collect();
+        let many = many
+            .map(|(rule, number)| alert(&number.to_string(), rule, "low"))
+            .collect();
         let many = Notification::new("c", many);
         assert_eq!(many.summary(), "[low] 6 alerts: b (3), a (1), c (1), …");
         assert!(many.single().is_none());

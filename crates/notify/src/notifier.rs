@@ -239,14 +239,20 @@ impl Notifier {
             alerts: 1,
         };
         let reason = format!("there is no channel [{id}]");
-        shared.alerts.change(&keys, &AlertChange::Failed(delivery, reason)).await?;
+        shared
+            .alerts
+            .change(&keys, &AlertChange::Failed(delivery, reason))
+            .await?;
         Ok(())
     }
 
     /// Returns the states of all channels, sorted by id.
     pub fn status(&self) -> Vec<(String, ChannelStatus)> {
         let running = self.running.lock();
-        running.iter().map(|(id, entry)| (id.clone(), entry.status.get())).collect()
+        running
+            .iter()
+            .map(|(id, entry)| (id.clone(), entry.status.get()))
+            .collect()
     }
 
     /// Looks at the queue soon.
@@ -261,8 +267,7 @@ impl Notifier {
     pub async fn test(&self, channel: &Channel) -> Result<()> {
         let channel_id = channel.id.as_str();
         let sender = senders::open(channel, &self.shared.senders);
-        let sender =
-            sender.map_err(|reason| Error::illegal_argument(format!("channel [{channel_id}]: {reason}")))?;
+        let sender = sender.map_err(|reason| Error::illegal_argument(format!("channel [{channel_id}]: {reason}")))?;
         let now = self.shared.now();
         let document = json!({
             "@timestamp": now, "event": {"kind": "signal"},

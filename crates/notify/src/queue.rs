@@ -110,7 +110,9 @@ impl Queue {
 fn stored_alerts(response: SearchResponse) -> Result<Vec<StoredAlert>> {
     let mut alerts = Vec::with_capacity(response.hits.len());
     for hit in response.hits {
-        let source = hit.source.ok_or_else(|| Error::internal("a bug: an alert came without its source"))?;
+        let source = hit
+            .source
+            .ok_or_else(|| Error::internal("a bug: an alert came without its source"))?;
         let document: Map<String, Value> = serde_json::from_slice(&source)?;
         let key = AlertKey {
             index: hit.index,

@@ -56,7 +56,10 @@ mod tests {
             assert_eq!(limit.available(start), left);
         }
         let wait = limit.wait();
-        assert!(wait > Duration::from_secs(2) && wait < Duration::from_millis(2010), "{wait:?}");
+        assert!(
+            wait > Duration::from_secs(2) && wait < Duration::from_millis(2010),
+            "{wait:?}"
+        );
         assert_eq!(limit.available(start + wait), 1);
         assert_eq!(limit.available(start + Duration::from_secs(600)), 30);
     }

@@ -133,6 +133,10 @@ mod tests {
         assert!(Template::parse("{{a").unwrap_err().contains("without"));
         assert!(Template::parse("{{a b}}").unwrap_err().contains("name of a field"));
         assert!(Template::parse(&"x".repeat(BYTES_MAX + 1)).is_err());
-        assert!(Template::parse(&"{{a}}x".repeat(200)).unwrap_err().contains("placeholders"));
+        assert!(
+            Template::parse(&"{{a}}x".repeat(200))
+                .unwrap_err()
+                .contains("placeholders")
+        );
     }
 }

@@ -11,11 +11,11 @@ use http::Method;
 use crate::endpoints::async_search;
 use crate::endpoints::call::{Captures, Handler};
 use crate::endpoints::{
-    admin, alert_channels, alerts, aliases, analyze, bulk, by_query, cat, cluster, count, data_stream_lifecycle, data_streams, detection_rules,
-    discover, document, enrich, event_pipelines, field_caps, ilm, indices, ingest, mappings, metrics, mget, msearch,
-    nodes, placement, point_in_time, quarantine, recovery, resolve, root, saved_objects, scroll, search, security,
-    sessions, settings, slm, snapshots, stats, tasks, templates, tenant_deletion, tenant_usage, tenants, terms_enum,
-    validate,
+    admin, alert_channels, alerts, aliases, analyze, bulk, by_query, cat, cluster, count, data_stream_lifecycle,
+    data_streams, detection_rules, discover, document, enrich, event_pipelines, field_caps, ilm, indices, ingest,
+    mappings, metrics, mget, msearch, nodes, placement, point_in_time, quarantine, recovery, resolve, root,
+    saved_objects, scroll, search, security, sessions, settings, slm, snapshots, stats, tasks, templates,
+    tenant_deletion, tenant_usage, tenants, terms_enum, validate,
 };
 use crate::wire::error::ApiError;
 use crate::wire::params;

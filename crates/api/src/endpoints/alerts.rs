@@ -72,7 +72,11 @@ pub(crate) async fn status(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
         let reason = format!("[status] is one of {}, not [{}]", STATUSES.join(", "), body.status);
         return Err(Error::illegal_argument(reason).into());
     }
-    if body.reason.as_ref().is_some_and(|reason| reason.len() > REASON_BYTES_MAX) {
+    if body
+        .reason
+        .as_ref()
+        .is_some_and(|reason| reason.len() > REASON_BYTES_MAX)
+    {
         return Err(Error::illegal_argument(format!("[reason] has at most {REASON_BYTES_MAX} bytes")).into());
     }
     let change = AlertChange::Status {
@@ -93,7 +97,11 @@ pub(crate) async fn resend(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     let body: ResendBody = read(&call)?;
     let notifier = Arc::clone(notifier(&edge)?);
     let metadata = edge.metadata(&call).await?;
-    if let Some(unknown) = body.channels.iter().find(|id| !metadata.alert_channels.by_id.contains_key(*id)) {
+    if let Some(unknown) = body
+        .channels
+        .iter()
+        .find(|id| !metadata.alert_channels.by_id.contains_key(*id))
+    {
         return Err(Error::illegal_argument(format!("there is no channel [{unknown}]")).into());
     }
     let change = AlertChange::Resend {

@@ -132,7 +132,11 @@ fn a_tenant_writes_to_its_own_event_pipeline_and_sees_no_other() {
     let keys = json!([{"index": of_bravo["_index"], "id": of_bravo["_id"]}, {"index": "events", "id": "al-1"}]);
     let close = |body: Value| alpha.ok("POST", "/_firn/alerts/_status", &body);
     let answer = close(json!({"alerts": keys, "status": "closed"}));
-    assert_eq!((&answer["updated"], &answer["failed"]), (&json!(0), &json!(2)), "{answer}");
+    assert_eq!(
+        (&answer["updated"], &answer["failed"]),
+        (&json!(0), &json!(2)),
+        "{answer}"
+    );
     assert!(!answer.to_string().contains(MARK), "{answer}");
     let answer = close(json!({"query": alarms(), "status": "closed"}));
     assert_eq!(answer["updated"], 1, "{answer}");

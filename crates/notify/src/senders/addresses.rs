@@ -77,7 +77,9 @@ pub(super) fn may_reach(address: IpAddr, allowed: &[IpNet]) -> bool {
 
 /// Returns why an address is refused.
 pub(super) fn refusal(host: &str) -> String {
-    format!("[{host}] is an address of a private network, which webhooks may not reach; [notify.webhook.allowed_networks] lists exceptions")
+    format!(
+        "[{host}] is an address of a private network, which webhooks may not reach; [notify.webhook.allowed_networks] lists exceptions"
+    )
 }
 
 /// Resolves names to addresses that a webhook may reach.
@@ -109,13 +111,39 @@ mod tests {
     fn private_addresses_are_refused_in_every_form() {
         let reaches = |text: &str| may_reach(text.parse().unwrap(), &[]);
         for private in [
-            "127.0.0.1", "10.1.2.3", "172.31.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "224.0.0.1",
-            "255.255.255.255", "::1", "::", "fe80::1", "fd00::1", "ff02::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1",
-            "64:ff9b::7f00:1", "2002:7f00:1::", "2002:c0a8:101::1", "2001:db8::1", "2001::1", "::127.0.0.1", "64:ff9b:1::1",
+            "127.0.0.1",
+            "10.1.2.3",
+            "172.31.0.1",
+            "192.168.1.1",
+            "169.254.169.254",
+            "100.64.0.1",
+            "0.0.0.0",
+            "224.0.0.1",
+            "255.255.255.255",
+            "::1",
+            "::",
+            "fe80::1",
+            "fd00::1",
+            "ff02::1",
+            "::ffff:127.0.0.1",
+            "::ffff:10.0.0.1",
+            "64:ff9b::7f00:1",
+            "2002:7f00:1::",
+            "2002:c0a8:101::1",
+            "2001:db8::1",
+            "2001::1",
+            "::127.0.0.1",
+            "64:ff9b:1::1",
         ] {
             assert!(!reaches(private), "{private}");
         }
-        for public in ["1.1.1.1", "172.32.0.1", "2606:4700::1111", "2002:101:101::", "64:ff9b::101:101"] {
+        for public in [
+            "1.1.1.1",
+            "172.32.0.1",
+            "2606:4700::1111",
+            "2002:101:101::",
+            "64:ff9b::101:101",
+        ] {
             assert!(reaches(public), "{public}");
         }
         let allowed: Vec<IpNet> = vec!["10.0.0.0/24".parse().unwrap(), "::1/128".parse().unwrap()];

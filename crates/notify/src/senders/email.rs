@@ -41,7 +41,8 @@ fn mailbox(text: &str) -> Result<Mailbox, String> {
     if text.chars().any(char::is_control) {
         return Err(refuse("it holds a control character".to_owned()));
     }
-    text.parse().map_err(|error: lettre::address::AddressError| refuse(error.to_string()))
+    text.parse()
+        .map_err(|error: lettre::address::AddressError| refuse(error.to_string()))
 }
 
 impl EmailSender {
@@ -63,7 +64,11 @@ impl EmailSender {
         Ok(Self {
             transport: builder.build(),
             from: mailbox(&email.from)?,
-            to: email.to.iter().map(|address| mailbox(address)).collect::<Result<_, _>>()?,
+            to: email
+                .to
+                .iter()
+                .map(|address| mailbox(address))
+                .collect::<Result<_, _>>()?,
             subject: email.subject.clone(),
         })
     }
@@ -79,7 +84,10 @@ impl EmailSender {
             .from(self.from.clone())
             .subject(subject)
             .message_id(Some(id));
-        for (name, value) in [("Auto-Submitted", "auto-generated"), ("X-Firn-Channel", &*notification.channel)] {
+        for (name, value) in [
+            ("Auto-Submitted", "auto-generated"),
+            ("X-Firn-Channel", &*notification.channel),
+        ] {
             let name = HeaderName::new_from_ascii(name.to_owned()).map_err(|error| error.to_string())?;
             builder = builder.raw_header(HeaderValue::new(name, value.to_owned()));
         }
@@ -97,7 +105,9 @@ fn tls_of(email: &Email) -> Result<TlsParameters, String> {
         let refuse = |reason: String| format!("[certificate_authority] {}: {reason}", path.display());
         let pem = std::fs::read(path).map_err(|error| refuse(error.to_string()))?;
         let certificate = Certificate::from_pem(&pem).map_err(|error| refuse(with_causes(&error)))?;
-        builder = builder.certificate_store(CertificateStore::None).add_root_certificate(certificate);
+        builder = builder
+            .certificate_store(CertificateStore::None)
+            .add_root_certificate(certificate);
     }
     builder.build_rustls().map_err(|error| with_causes(&error))
 }
@@ -112,7 +122,10 @@ impl Sender for EmailSender {
         let reason = format!("SMTP: {}", with_causes(&error));
         let status = error.status().map(|code| code.to_string());
         // What the server says about the client and its sign-in is not about this message.
-        let is_of_channel = matches!(status.as_deref(), Some("500" | "502" | "503" | "530" | "534" | "535" | "538"));
+        let is_of_channel = matches!(
+            status.as_deref(),
+            Some("500" | "502" | "503" | "530" | "534" | "535" | "538")
+        );
         match error.is_permanent() && !is_of_channel {
             true => Err(SendError::message(reason)),
             false => Err(SendError::channel(reason)),
@@ -140,10 +153,19 @@ mod tests {
         let notification = Notification::new("c", vec![alert("1", "Scan\r\nBcc: eve@example.com", "high")]);
         let mail = String::from_utf8(sender.message(&notification).unwrap().formatted()).unwrap();
         let (head, body) = mail.split_once("\r\n\r\n").unwrap();
-        assert!(head.contains(&format!("Message-ID: <{}@example.com>", notification.id)), "{head}");
-        assert!(head.contains("Subject: [high] Scan  Bcc: eve@example.com (alpha)"), "{head}");
+        assert!(
+            head.contains(&format!("Message-ID: <{}@example.com>", notification.id)),
+            "{head}"
+        );
+        assert!(
+            head.contains("Subject: [high] Scan  Bcc: eve@example.com (alpha)"),
+            "{head}"
+        );
         assert!(!head.lines().any(|line| line.starts_with("Bcc")), "{head}");
-        assert!(head.contains("ann@example.com") && head.contains("bob@example.com"), "{head}");
+        assert!(
+            head.contains("ann@example.com") && head.contains("bob@example.com"),
+            "{head}"
+        );
         assert!(body.contains("text/plain") && body.contains("text/html"), "{body}");
         assert!(body.contains("&lt;web&gt;"), "{body}");
     }

@@ -53,8 +53,9 @@ pub(crate) fn check_webhook(webhook: &Webhook) -> Result<(), String> {
     }
     if let Some(template) = &webhook.body {
         let empty = template.render(&Map::new(), json_string);
-        let _: Value = serde_json::from_str(&empty)
-            .map_err(|error| format!("[body] is not JSON if its placeholders are empty; they stand inside strings: {error}"))?;
+        let _: Value = serde_json::from_str(&empty).map_err(|error| {
+            format!("[body] is not JSON if its placeholders are empty; they stand inside strings: {error}")
+        })?;
     }
     Ok(())
 }
@@ -76,7 +77,14 @@ fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> 
     let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|error| refuse(error.to_string()))?;
     let mut value = HeaderValue::from_str(value).map_err(|error| refuse(error.to_string()))?;
     value.set_sensitive(true);
-    let reserved = ["host", "content-length", "transfer-encoding", "connection", SIGNATURE, IDEMPOTENCY_KEY];
+    let reserved = [
+        "host",
+        "content-length",
+        "transfer-encoding",
+        "connection",
+        SIGNATURE,
+        IDEMPOTENCY_KEY,
+    ];
     match reserved.contains(&parsed.as_str()) {
         true => Err(format!("the header [{name}] is set by firn")),
         false => Ok((parsed, value)),
@@ -96,13 +104,19 @@ impl WebhookSender {
             let (name, value) = header(name, &resolve(value, secrets)?)?;
             headers.insert(name, value);
         }
-        headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
+        headers
+            .entry(CONTENT_TYPE)
+            .or_insert(HeaderValue::from_static("application/json"));
         let key = webhook.key.as_deref().map(|key| resolve(key, secrets)).transpose()?;
         if let (WebhookFormat::Opsgenie, Some(key)) = (webhook.format, &key) {
             let (name, value) = header("authorization", &format!("GenieKey {key}"))?;
             headers.insert(name, value);
         }
-        let signing_key = webhook.signing_key.as_deref().map(|key| resolve(key, secrets)).transpose()?;
+        let signing_key = webhook
+            .signing_key
+            .as_deref()
+            .map(|key| resolve(key, secrets))
+            .transpose()?;
         let allowed = &context.allowed_networks;
         // The first call installs the provider; a later call fails, which does no harm.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -188,7 +202,9 @@ async fn outcome(mut answer: Response) -> Result<(), SendError> {
         return Ok(());
     }
     let retry_after = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-    let retry_after = retry_after.and_then(|seconds| seconds.trim().parse().ok()).map(Duration::from_secs);
+    let retry_after = retry_after
+        .and_then(|seconds| seconds.trim().parse().ok())
+        .map(Duration::from_secs);
     let mut text = Vec::new();
     while let Ok(Some(part)) = answer.chunk().await {
         text.extend_from_slice(&part);

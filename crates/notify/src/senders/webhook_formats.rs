@@ -93,13 +93,14 @@ pub(super) fn line(alert: &StoredAlert) -> String {
 }
 
 fn teams(notification: &Notification) -> Value {
-    let block = |text: String, bold: bool| {
-        json!({"type": "TextBlock", "text": text, "wrap": true, "weight": if bold { "Bolder" } else { "Default" }})
-    };
+    let block = |text: String, bold: bool| json!({"type": "TextBlock", "text": text, "wrap": true, "weight": if bold { "Bolder" } else { "Default" }});
     let mut body = vec![block(plain_markdown(&notification.summary()), true)];
     match notification.single() {
         Some(alert) => {
-            let facts = alert.facts().into_iter().map(|(title, value)| json!({"title": title, "value": plain_markdown(&value)}));
+            let facts = alert
+                .facts()
+                .into_iter()
+                .map(|(title, value)| json!({"title": title, "value": plain_markdown(&value)}));
             body.push(json!({"type": "FactSet", "facts": facts.collect::<Vec<_>>()}));
         }
         None => {
@@ -141,7 +142,11 @@ fn first_chars(text: &str, most: usize) -> String {
 /// Returns names and values of one alert, or the lines of several.
 fn details(notification: &Notification) -> Value {
     match notification.single() {
-        Some(alert) => alert.facts().into_iter().map(|(name, value)| (name, Value::from(value))).collect(),
+        Some(alert) => alert
+            .facts()
+            .into_iter()
+            .map(|(name, value)| (name, Value::from(value)))
+            .collect(),
         None => {
             let (listed, more) = notification.listed();
             let lines: Vec<String> = listed.iter().map(line).collect();
@@ -162,7 +167,10 @@ fn pagerduty(notification: &Notification, routing_key: &str) -> Value {
         Severity::Medium => "warning",
         Severity::Low | Severity::Informational => "info",
     };
-    let source = notification.single().map(|alert| alert.field("host.name")).filter(|host| !host.is_empty());
+    let source = notification
+        .single()
+        .map(|alert| alert.field("host.name"))
+        .filter(|host| !host.is_empty());
     json!({
         "routing_key": routing_key,
         "event_action": "trigger",
@@ -207,13 +215,19 @@ mod tests {
         assert_eq!(sent["alerts"][0]["_id"], "doc-1");
         let slack = of(WebhookFormat::Slack);
         let text = slack["text"].as_str().unwrap();
-        assert!(text.starts_with("*[critical] Scan &lt;now&gt; (alpha)*\n• Rule: r"), "{text}");
+        assert!(
+            text.starts_with("*[critical] Scan &lt;now&gt; (alpha)*\n• Rule: r"),
+            "{text}"
+        );
         assert!(text.contains("host.name: &lt;web&gt;"), "{text}");
         let teams = of(WebhookFormat::Teams);
         let card = &teams["attachments"][0]["content"];
         assert_eq!(card["body"][0]["text"], "\\[critical\\] Scan \\<now\\> \\(alpha\\)");
         let pager = of(WebhookFormat::Pagerduty);
-        assert_eq!((&pager["routing_key"], &pager["dedup_key"]), (&json!("route"), &json!("g")));
+        assert_eq!(
+            (&pager["routing_key"], &pager["dedup_key"]),
+            (&json!("route"), &json!("g"))
+        );
         assert_eq!(pager["payload"]["source"], "<web>");
         let genie = of(WebhookFormat::Opsgenie);
         assert_eq!((&genie["priority"], &genie["alias"]), (&json!("P1"), &json!("g")));
@@ -222,14 +236,22 @@ mod tests {
 
     #[test]
     fn a_digest_lists_some_and_counts_the_others() {
-        let alerts = (0..37).map(|number| alert(&number.to_string(), "Scan", "low")).collect();
+        let alerts = (0..37)
+            .map(|number| alert(&number.to_string(), "Scan", "low"))
+            .collect();
         let many = Notification::new("c", alerts);
         let slack = body(WebhookFormat::Slack, &many, None);
         let text = slack["text"].as_str().unwrap();
         assert!(text.starts_with("*[low] 37 alerts: Scan (37)*"), "{text}");
         assert!(text.ends_with("\n17 more"), "{text}");
         assert_eq!(text.lines().count(), 22);
-        assert_eq!(body(WebhookFormat::Json, &many, None)["alerts"].as_array().unwrap().len(), 37);
+        assert_eq!(
+            body(WebhookFormat::Json, &many, None)["alerts"]
+                .as_array()
+                .unwrap()
+                .len(),
+            37
+        );
         assert_eq!(body(WebhookFormat::Opsgenie, &many, None)["alias"], many.id);
     }
 }

@@ -27,21 +27,23 @@ pub(crate) fn compile(compiler: &Compiler, ids: &Ids) -> Result<Compiled> {
 pub(crate) fn by_ids(compiler: &Compiler, ids: &[String]) -> Result<Compiled> {
     let mut made = BTreeSet::new();
     let mut given = BTreeSet::new();
+    let mut of_this_index = BTreeSet::new();
     for id in ids {
         match AutoId::decode(id) {
             Some(auto) if auto.index_tag == compiler.snapshot.index_tag => {
                 if u32::from(auto.shard) == compiler.snapshot.shard {
                     made.insert(auto.seq_no);
                 }
-                // A user may supply an id of this form, too; then it is a term.
+                // A user may supply an id of this form, too; then it is a term. So is that of a document that was changed.
                 given.insert(id.as_str());
+                of_this_index.insert(id.as_str());
             }
             _ => drop(given.insert(id.as_str())),
         }
     }
     let mut parts = Vec::new();
     if !given.is_empty() {
-        parts.push(by_keys(compiler, given));
+        parts.push(by_keys(compiler, given, &of_this_index));
     }
     if !made.is_empty() {
         // A generated id contains the sequence number of the write that created the document. That is the document's
@@ -70,9 +72,11 @@ pub(crate) fn by_ids(compiler: &Compiler, ids: &[String]) -> Result<Compiled> {
     Ok(Compiled::any(parts, false))
 }
 
-/// Compiles to the documents with ids from users, which are terms: the ids themselves, or keys with the tenant.
-fn by_keys(compiler: &Compiler, ids: BTreeSet<&str>) -> Compiled {
+/// Compiles to the documents whose ids are terms: the ids themselves, or keys with the tenant. `generated` are those among them that
+/// this index may have generated, which are keys without a tenant.
+fn by_keys(compiler: &Compiler, ids: BTreeSet<&str>, generated: &BTreeSet<&str>) -> Compiled {
     let field = schema::fields().id;
+    let generated: Vec<Term> = generated.iter().map(|id| Term::from_field_text(field, id)).collect();
     let stop = compiler.guard.stop.clone();
     let find: Box<TermFinder> = match (&compiler.snapshot.tenant_field, compiler.tenant) {
         (None, _) => find_terms(
@@ -83,11 +87,11 @@ fn by_keys(compiler: &Compiler, ids: BTreeSet<&str>) -> Compiled {
         (Some(_), Some(restriction)) => {
             let tenant = restriction.tenant.as_str();
             let key = |id: &&str| Term::from_field_text(field, &key_of(tenant, id));
-            find_terms(stop, field, ids.iter().map(key).collect())
+            find_terms(stop, field, ids.iter().map(key).chain(generated).collect())
         }
         (Some(tenant_field), None) => {
             let ids: BTreeSet<String> = ids.into_iter().map(str::to_owned).collect();
-            find_of_any_tenant(stop, field, Arc::clone(tenant_field), ids)
+            find_of_any_tenant(stop, field, Arc::clone(tenant_field), ids, generated)
         }
     };
     Compiled::Some(Box::new(TermsWeight { field, find }))
@@ -99,13 +103,19 @@ fn find_terms(stop: Stop, field: Field, mut terms: Vec<Term>) -> Box<TermFinder>
 }
 
 /// Finds terms for callers that see all tenants: each tenant may have a document with such an id.
-fn find_of_any_tenant(stop: Stop, field: Field, tenant_field: Arc<str>, ids: BTreeSet<String>) -> Box<TermFinder> {
+fn find_of_any_tenant(
+    stop: Stop,
+    field: Field,
+    tenant_field: Arc<str>,
+    ids: BTreeSet<String>,
+    generated: Vec<Term>,
+) -> Box<TermFinder> {
     Box::new(move |reader, found| {
         let index = reader.inverted_index(field)?;
         let Some(tenants) =
             column::open_strings(reader, schema::Class::Keyword, &tenant_field).map_err(column::into_tantivy)?
         else {
-            return Ok(());
+            return look_up(&index, &generated, &stop, found);
         };
         let terms = index.terms();
         if tenants.num_terms() * ids.len() > terms.num_terms() {
@@ -131,6 +141,6 @@ fn find_of_any_tenant(stop: Stop, field: Field, tenant_field: Arc<str>, ids: BTr
             keys.sort_unstable();
             look_up(&index, &keys, &stop, found)?;
         }
-        Ok(())
+        look_up(&index, &generated, &stop, found)
     })
 }
