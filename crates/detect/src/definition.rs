@@ -11,6 +11,7 @@ use crate::log_sources::LogSource;
 use crate::query::{Language, dsl_condition, text_condition};
 use crate::rule::{Rule, Severity};
 use crate::sigma;
+use crate::window_rule::{ThresholdBody, WindowBody, WindowRule, WindowType};
 
 /// Most members of each list of a definition.
 const LIST_MAX: usize = 100;
@@ -59,6 +60,18 @@ struct Body {
     channels: Vec<String>,
     #[serde(default)]
     escalation: Vec<EscalationBody>,
+    #[serde(default)]
+    window: Option<String>,
+    #[serde(default)]
+    threshold: Option<ThresholdBody>,
+    #[serde(default)]
+    after: Option<String>,
+    #[serde(default)]
+    learn_for: Option<String>,
+    #[serde(default)]
+    lateness: Option<String>,
+    #[serde(default)]
+    max_keys: Option<usize>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -82,6 +95,21 @@ pub struct EscalationStep {
 enum Kind {
     Sigma,
     Query,
+    Threshold,
+    Absence,
+    NewValue,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Sigma => "sigma",
+            Self::Query => "query",
+            Self::Threshold => "threshold",
+            Self::Absence => "absence",
+            Self::NewValue => "new_value",
+        }
+    }
 }
 
 /// Events that a rule does not report.
@@ -131,6 +159,8 @@ pub struct DetectionRule {
     pub channels: Vec<String>,
     /// Further channels of alerts that are not acknowledged, soonest first.
     pub escalation: Vec<EscalationStep>,
+    /// What it counts in the events that match; `None`: each of them raises an alert.
+    pub window: Option<WindowRule>,
     /// Hash of the definition, 16 hexadecimal digits: which version of the rule an alert is of.
     pub version: String,
 }
@@ -165,6 +195,7 @@ impl DetectionRule {
             }
         }
         let (mut rule, input) = body.condition(id)?;
+        let window = body.window(json)?;
         body.describe(&mut rule)?;
         // Compiled here, so that a rule that cannot be evaluated is refused when it is stored.
         let refused = crate::RuleSet::compile(vec![rule.clone()], &crate::LogSources::Any).errors;
@@ -189,6 +220,7 @@ impl DetectionRule {
             tenant: tenant.map_err(|error| error.reason().to_owned())?,
             pipelines: body.pipelines,
             group_by: body.group_by,
+            window,
             escalation: escalation(body.escalation)?,
             channels: body.channels,
             version: crate::alert::hash(&[&printed]),
@@ -225,13 +257,15 @@ impl Body {
                 };
                 Ok((rule, Input::Record))
             }
-            Kind::Query => {
+            kind => {
+                let kind = kind.name();
                 if self.sigma.is_some() {
-                    return Err("a rule of the type [query] has no [sigma]".to_owned());
+                    return Err(format!("a rule of the type [{kind}] has no [sigma]"));
                 }
-                let query = self.query.as_ref().ok_or("a rule of the type [query] needs [query]")?;
+                let needs = |member: &str| format!("a rule of the type [{kind}] needs [{member}]");
+                let query = self.query.as_ref().ok_or_else(|| needs("query"))?;
                 if self.name.is_none() {
-                    return Err("a rule of the type [query] needs [name]".to_owned());
+                    return Err(needs("name"));
                 }
                 let rule = Rule {
                     id: id.to_owned(),
@@ -248,6 +282,30 @@ impl Body {
                 Ok((rule, Input::Event))
             }
         }
+    }
+
+    /// Reads what the rule counts.
+    fn window(&self, json: &Map<String, Value>) -> Result<Option<WindowRule>, String> {
+        let body = WindowBody {
+            window: self.window.clone(),
+            threshold: self.threshold.clone(),
+            after: self.after.clone(),
+            learn_for: self.learn_for.clone(),
+            lateness: self.lateness.clone(),
+            max_keys: self.max_keys,
+        };
+        let kind = match self.kind {
+            Kind::Sigma | Kind::Query => {
+                return match body.first_member() {
+                    None => Ok(None),
+                    Some(member) => Err(format!("[{member}] does not belong to this type of rule")),
+                };
+            }
+            Kind::Threshold => WindowType::Threshold,
+            Kind::Absence => WindowType::Absence,
+            Kind::NewValue => WindowType::NewValue,
+        };
+        body.read(kind, !self.group_by.is_empty(), json).map(Some)
     }
 
     /// Sets what the definition says beside the condition; the rest stays as the Sigma rule has it.
@@ -312,6 +370,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::window_rule::{Measure, WindowKind};
 
     fn read(body: Value) -> Result<DetectionRule, String> {
         let parsed = DetectionRule::parse("r", body.as_object().unwrap());
@@ -339,6 +398,17 @@ mod tests {
             (rule.input, rule.risk_score, rule.is_for_pipeline("any")),
             (Input::Record, 5, false)
         );
+
+        let scan = read(json!({
+            "type": "threshold", "name": "Scan", "query": "event.action: denied", "group_by": ["source.ip"], "window": "1m",
+            "threshold": {"distinct": "destination.port", "at_least": 20},
+        }));
+        let kind = WindowKind::Threshold {
+            window_ms: 60_000,
+            of: Measure::Distinct("destination.port".to_owned()),
+            at_least: 20.0,
+        };
+        assert_eq!(scan.unwrap().window.unwrap().kind, kind);
 
         for (body, reason) in [
             (json!({"type": "query", "query": "a: 1"}), "needs [name]"),
@@ -371,6 +441,29 @@ mod tests {
             (
                 json!({"type": "query", "name": "x", "query": "a: 1", "escalation": [{"after": "1h", "channels": []}]}),
                 "[channels]",
+            ),
+            (json!({"type": "query", "name": "x", "query": "a: 1", "window": "5m"}), "[window]"),
+            (json!({"type": "threshold", "name": "x", "query": "a: 1", "window": "5m"}), "[threshold]"),
+            (
+                json!({"type": "threshold", "name": "x", "query": "a: 1", "threshold": {"count": 2}}),
+                "[window]",
+            ),
+            (
+                json!({"type": "threshold", "name": "x", "query": "a: 1", "window": "5m", "threshold": {"distinct": "b"}}),
+                "[threshold] is {",
+            ),
+            (
+                json!({"type": "threshold", "name": "x", "query": "a: 1", "window": "2d", "threshold": {"count": 2}}),
+                "[window] is 1s to 1d",
+            ),
+            (json!({"type": "absence", "name": "x", "query": "a: 1", "after": "5m"}), "[group_by]"),
+            (
+                json!({"type": "new_value", "name": "x", "query": "a: 1", "group_by": ["b"], "after": "5m"}),
+                "[after]",
+            ),
+            (
+                json!({"type": "new_value", "name": "x", "query": "a: 1", "group_by": ["b"], "max_keys": 0}),
+                "[max_keys]",
             ),
             (json!({"type": "sigma", "sigma": "title: x"}), "rule [r]: "),
             (json!({"type": "sigma"}), "needs [sigma]"),

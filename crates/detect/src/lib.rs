@@ -18,6 +18,7 @@ pub mod query;
 mod rule;
 mod rule_set;
 pub mod sigma;
+mod window_rule;
 
 pub use alert::{EventPlace, alert, group_of, values_of, without_event};
 pub use audience::{Audience, channels_of};
@@ -29,3 +30,4 @@ pub use glob::{Pattern, Token};
 pub use log_sources::{LogSource, LogSourceEntry, LogSources};
 pub use rule::{Rule, RuleError, Severity};
 pub use rule_set::{Compiled, RuleSet, Unmapped};
+pub use window_rule::{Measure, WindowKind, WindowRule};

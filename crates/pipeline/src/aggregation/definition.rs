@@ -6,6 +6,8 @@ use firn_model::dates::parse_duration_setting_ms;
 use firn_model::names::validate_index_name;
 use serde::{Deserialize, Serialize};
 
+use super::rule_windows::RuleWindow;
+
 /// Most fields of the key, and most metrics.
 const FIELDS_MAX: usize = 32;
 /// Longest window, ms.
@@ -33,6 +35,9 @@ pub struct AggregateDefinition {
     /// Maximum keys of all open windows; events of further keys are counted together, in one event of each window.
     #[serde(default = "hundred_thousand")]
     pub max_keys: usize,
+    /// The rule whose windows these are; in the definition of a pipeline there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rule: Option<Box<RuleWindow>>,
 }
 
 /// What is computed of a field.
@@ -69,6 +74,9 @@ fn hundred_thousand() -> usize {
 impl AggregateDefinition {
     /// Returns why the aggregate cannot be used.
     pub(crate) fn check(&self) -> Result<(), String> {
+        if self.rule.is_some() {
+            return Err("[rule] cannot be set".to_owned());
+        }
         validate_index_name(&self.index).map_err(|error| {
             let reason = error.reason();
             format!("[index] must name one index or data stream: {reason}")

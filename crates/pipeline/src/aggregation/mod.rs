@@ -8,6 +8,7 @@ mod definition;
 mod event;
 mod record;
 mod row;
+mod rule_windows;
 mod sample;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ mod windows;
 
 pub use definition::{AggregateDefinition, MetricDefinition};
 pub(crate) use record::{Content, Delta, Record};
+pub(crate) use rule_windows::{TENANT_FIELD, WindowAlert, aggregate_of};
 pub(crate) use sample::{Sample, Sampler};
 pub use windows::WindowCounts;
-pub(crate) use windows::{Emission, Windows, last_base};
+pub(crate) use windows::{Emission, EmissionContent, Windows, last_base};

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::definition::AggregateDefinition;
 use super::row::Row;
+use super::rule_windows::{KeyState, hop_ms};
 use super::sample::Sample;
 
 /// Record at its place in the journal.
@@ -43,7 +44,7 @@ pub(crate) enum Content {
 pub(crate) struct Base {
     pub(crate) part: u32,
     pub(crate) parts: u32,
-    /// The following six are in part 0. Numbers of emitted events count within a generation.
+    /// The following six, and `began`, are in part 0. Numbers of emitted events count within a generation.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) generation: String,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -57,8 +58,26 @@ pub(crate) struct Base {
     /// How often each window was closed, by aggregate.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) closings: BTreeMap<String, Vec<(i64, u32)>>,
+    /// Start of the first window of each rule.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) began: BTreeMap<String, i64>,
     /// Rows of open windows.
     pub(crate) rows: Vec<WindowRow>,
+    /// Keys of rules.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) keys: Vec<RuleKey>,
+}
+
+/// What a rule remembers of a key.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RuleKey {
+    /// Name of the aggregate.
+    #[serde(rename = "a")]
+    pub(crate) aggregate: String,
+    #[serde(rename = "k")]
+    pub(crate) key: Box<str>,
+    #[serde(rename = "s")]
+    pub(crate) state: KeyState,
 }
 
 /// What a batch adds to the windows.
@@ -107,7 +126,8 @@ impl Delta {
         samples: &[(u64, i64, Sample)],
     ) -> Self {
         let held = through.and(held);
-        let every: Vec<i64> = definitions.values().map(|definition| definition.window_ms()).collect();
+        let every = definitions.values().map(|definition| (definition.window_ms(), hop_ms(definition)));
+        let every: Vec<(i64, i64)> = every.collect();
         let mut rows: BTreeMap<(usize, i64, &str), Row> = BTreeMap::new();
         let mut max_ms = None;
         for (offset, received_ms, sample) in samples {
@@ -116,10 +136,15 @@ impl Delta {
             }
             max_ms = max_ms.max(Some(sample.time_ms.min(*received_ms)));
             let parts = definitions.values().zip(&every).zip(&sample.parts);
-            for (place, ((definition, every), (key, measured))) in parts.enumerate() {
-                let start_ms = sample.time_ms - sample.time_ms.rem_euclid(*every);
-                let row = rows.entry((place, start_ms, key));
-                row.or_insert_with(|| Row::new(definition)).add(measured);
+            for (place, ((definition, (every, hop)), part)) in parts.enumerate() {
+                let Some((key, measured)) = part else { continue };
+                let mut start_ms = sample.time_ms - sample.time_ms.rem_euclid(*hop);
+                // All windows that the event is in.
+                while sample.time_ms - start_ms < *every {
+                    let row = rows.entry((place, start_ms, key));
+                    row.or_insert_with(|| Row::new(definition)).add(measured);
+                    start_ms = start_ms.saturating_sub(*hop);
+                }
             }
         }
         let names: Vec<&String> = definitions.keys().collect();

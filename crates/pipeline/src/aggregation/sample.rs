@@ -16,9 +16,12 @@ const TIMESTAMP: &str = "@timestamp";
 pub(crate) struct Sample {
     /// Time of the event, ms since the epoch.
     pub(crate) time_ms: i64,
-    /// In the order of the aggregates: the key as a JSON array, and the value of each metric.
-    pub(crate) parts: Vec<(Box<str>, Vec<Measured>)>,
+    /// In the order of the aggregates; `None`: the aggregate is of a rule that the event does not match.
+    pub(crate) parts: Vec<Option<Part>>,
 }
+
+/// What an aggregate reads of a document: the key as a JSON array, and the value of each metric.
+pub(crate) type Part = (Box<str>, Vec<Measured>);
 
 /// Value of a metric in a document.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,6 +50,8 @@ pub(crate) struct Sampler {
 struct Plan {
     by: Vec<usize>,
     metrics: Vec<(usize, MetricDefinition)>,
+    /// Id of the rule whose aggregate it is.
+    rule: Option<String>,
 }
 
 /// Fields by the segments of their names.
@@ -94,6 +99,7 @@ impl Sampler {
                     .values()
                     .map(|metric| (place_of(metric.field()), metric.clone()))
                     .collect(),
+                rule: definition.rule.as_ref().map(|rule| rule.id.clone()),
             })
             .collect();
         Self {
@@ -104,8 +110,13 @@ impl Sampler {
         }
     }
 
-    /// Reads the sample of a document. An event without a time that can be read has that of its arrival.
-    pub(crate) fn read(&self, document: &[u8], received_ns: i64) -> Sample {
+    /// Reads the sample of a document that matches the rules with these ids. An event without a time that can be read has that of its
+    /// arrival. `None`: no aggregate reads it.
+    pub(crate) fn read(&self, document: &[u8], received_ns: i64, matched: &[String]) -> Option<Sample> {
+        let is_read = |plan: &Plan| plan.rule.as_ref().is_none_or(|rule| matched.contains(rule));
+        if !self.plans.iter().any(is_read) {
+            return None;
+        }
         let mut values = vec![Value::Null; self.places];
         let mut deserializer = serde_json::Deserializer::from_slice(document);
         let seed = Level {
@@ -119,7 +130,11 @@ impl Sampler {
             Value::Number(number) => number.as_i64(),
             _ => None,
         };
-        let parts = self.plans.iter().map(|Plan { by, metrics }| {
+        let parts = self.plans.iter().map(|plan| {
+            if !is_read(plan) {
+                return None;
+            }
+            let Plan { by, metrics, .. } = plan;
             let mut key = String::from("[");
             for place in by {
                 if key.len() > 1 {
@@ -129,12 +144,12 @@ impl Sampler {
             }
             key.push(']');
             let measured = metrics.iter().map(|(place, metric)| measure(&values[*place], metric));
-            (key.into(), measured.collect())
+            Some((key.into(), measured.collect()))
         });
-        Sample {
+        Some(Sample {
             time_ms: time_ms.unwrap_or(received_ns / 1_000_000),
             parts: parts.collect(),
-        }
+        })
     }
 }
 
@@ -252,7 +267,7 @@ mod tests {
     }
 
     fn read(document: Value) -> Sample {
-        sampler().read(document.to_string().as_bytes(), 7_000_000)
+        sampler().read(document.to_string().as_bytes(), 7_000_000, &[]).unwrap()
     }
 
     #[test]
@@ -267,7 +282,7 @@ mod tests {
         );
         assert_eq!(nested, dotted);
         assert_eq!(nested.time_ms, 1500);
-        let (key, measured) = &nested.parts[0];
+        let (key, measured) = nested.parts[0].as_ref().unwrap();
         assert_eq!(&**key, r#"["10.0.0.1",["a","b"]]"#);
         assert_eq!(measured[..2], [Measured::Number(10.0), Measured::Number(10.0)]);
         assert!(matches!(&measured[2], Measured::Hashes(hashes) if hashes.len() == 1));
@@ -277,7 +292,7 @@ mod tests {
     fn what_is_absent_or_of_another_type_is_no_value() {
         let sample = read(json!({"@timestamp": "soon", "source": "x", "network": {"bytes": "many"}}));
         assert_eq!(sample.time_ms, 7);
-        let (key, measured) = &sample.parts[0];
+        let (key, measured) = sample.parts[0].as_ref().unwrap();
         assert_eq!(
             (&**key, &measured[..]),
             (
@@ -289,7 +304,7 @@ mod tests {
 
     #[test]
     fn lists_are_computed_over_their_numbers() {
-        let (_, measured) = read(json!({"network": {"bytes": [1, 2, 4]}})).parts.remove(0);
+        let (_, measured) = read(json!({"network": {"bytes": [1, 2, 4]}})).parts.remove(0).unwrap();
         assert_eq!(measured[..2], [Measured::Number(7.0), Measured::Number(4.0)]);
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use firn_detect::DetectionRule;
 use serde_json::{Value, json};
 
 use super::*;
@@ -40,7 +41,10 @@ struct Journal {
 
 impl Journal {
     fn new(max_keys: usize) -> Self {
-        let definitions = definitions(max_keys);
+        Self::with(definitions(max_keys))
+    }
+
+    fn with(definitions: BTreeMap<String, Arc<AggregateDefinition>>) -> Self {
         let mut journal = Self {
             windows: Windows::new(&PIPELINE.into(), &definitions),
             definitions,
@@ -84,7 +88,8 @@ impl Journal {
         let samples: Vec<(u64, i64, Sample)> = events
             .iter()
             .map(|(offset, event)| {
-                let sample = sampler.read(event.to_string().as_bytes(), 0);
+                let matched = ["scan", "bytes", "silent", "first"].map(str::to_owned);
+                let sample = sampler.read(event.to_string().as_bytes(), 0, &matched).unwrap();
                 (*offset, i64::MAX, sample)
             })
             .collect();
@@ -110,9 +115,53 @@ impl Journal {
     }
 
     fn events_of(&self, index: &str) -> impl Iterator<Item = &Value> {
-        let of_index = self.emissions.iter().filter(move |emission| emission.index == index);
-        of_index.map(|emission| &emission.document)
+        self.emissions
+            .iter()
+            .filter_map(move |emission| match &emission.content {
+                EmissionContent::Event { index: own, document } if own == index => Some(document),
+                EmissionContent::Event { .. } | EmissionContent::Alert(_) => None,
+            })
     }
+
+    /// Rule, key, seconds of start and end of the window, and number of events of each alert.
+    fn alerts(&self) -> Vec<(&str, &str, [i64; 2], u64)> {
+        let alerts = self.emissions.iter().filter_map(|emission| match &emission.content {
+            EmissionContent::Alert(alert) => Some(alert),
+            EmissionContent::Event { .. } => None,
+        });
+        let alert = |alert: &'_ WindowAlert| {
+            let rule = &self.definitions[&alert_name(alert)].rule.as_ref().unwrap().id;
+            let window = [alert.start_ms / 1000, alert.end_ms / 1000];
+            (rule.as_str(), alert.events, window)
+        };
+        alerts
+            .map(|of| {
+                let (rule, events, window) = alert(of);
+                (rule, of.key.as_deref().unwrap_or("beyond"), window, events)
+            })
+            .collect()
+    }
+}
+
+fn alert_name(alert: &WindowAlert) -> String {
+    format!("#rule {}", alert.definition.rule.as_ref().unwrap().id)
+}
+
+/// Aggregates of rules with these ids and definitions.
+fn rules<const N: usize>(bodies: [(&str, Value); N]) -> BTreeMap<String, Arc<AggregateDefinition>> {
+    let aggregates = bodies.into_iter().map(|(id, members)| {
+        let mut body = json!({"name": id, "query": "*", "group_by": ["user.name"]});
+        body.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+        let rule = DetectionRule::parse(id, body.as_object().unwrap()).unwrap();
+        let (name, aggregate) = aggregate_of(&rule).unwrap();
+        (name, Arc::new(aggregate))
+    });
+    aggregates.collect()
+}
+
+/// Event of a user at a second, to a port.
+fn of_user(second: i64, user: &str, port: u32) -> Value {
+    json!({"@timestamp": second * 1000, "user": {"name": user}, "port": port, "tenant": "t"})
 }
 
 #[test]
@@ -255,6 +304,113 @@ fn a_base_that_is_incomplete_does_not_count() {
     journal.base();
     assert_eq!(last_base(&journal.records), Some(0..parts.len()));
     journal.check();
+}
+
+#[test]
+fn a_threshold_is_reached_in_the_window_and_once_for_each_length() {
+    let mut journal = Journal::with(rules([
+        ("scan", json!({"type": "threshold", "window": "60s", "threshold": {"distinct": "port", "at_least": 3}})),
+        ("bytes", json!({"type": "threshold", "window": "60s", "threshold": {"sum": "port", "at_least": 100}})),
+    ]));
+    // Two events in one minute and one in the next: whole in a window that starts between.
+    journal.add("a", Some(2), &[
+        (0, of_user(50, "ann", 1)),
+        (1, of_user(50, "ann", 1)),
+        (2, of_user(55, "ann", 2)),
+    ]);
+    assert!(journal.alerts().is_empty());
+    journal.add("a", Some(4), &[(3, of_user(70, "ann", 3)), (4, of_user(70, "bob", 99))]);
+    let ann = "[\"t\",\"ann\"]";
+    assert_eq!(journal.alerts(), [("scan", ann, [15, 75], 4)]);
+    // More of the same is no further alert, and a minute later it is one again.
+    journal.add("a", Some(5), &[(5, of_user(72, "ann", 4))]);
+    assert_eq!(journal.alerts().len(), 1);
+    let later = (0..3).map(|n| (6 + n, of_user(130, "ann", n as u32)));
+    journal.add("a", Some(8), &later.collect::<Vec<_>>());
+    assert_eq!(journal.alerts()[1..], [("scan", ann, [75, 135], 3)]);
+    journal.check();
+    // The alerts are remembered through a base, for as long as windows overlap.
+    journal.base();
+    journal.add("a", Some(9), &[(9, of_user(131, "ann", 7))]);
+    assert_eq!(journal.alerts().len(), 2);
+    journal.close(9);
+    assert_eq!(journal.windows.counts().keys, 0);
+    journal.check();
+}
+
+#[test]
+fn a_key_without_events_is_absent_once_until_it_comes_back() {
+    let mut journal = Journal::with(rules([("silent", json!({"type": "absence", "after": "10m"}))]));
+    journal.add("a", Some(1), &[(0, of_user(30, "ann", 1)), (1, of_user(300, "bob", 1))]);
+    journal.close(10);
+    assert!(journal.alerts().is_empty());
+    assert!(journal.windows.is_due(11 * 60_000) && !journal.windows.is_due(10 * 60_000));
+    journal.close(11);
+    let ann = "[\"t\",\"ann\"]";
+    assert_eq!(journal.alerts(), [("silent", ann, [60, 660], 0)]);
+    journal.base();
+    journal.close(12);
+    journal.check();
+    assert_eq!(journal.alerts().len(), 1);
+    // An event of the past is no return.
+    journal.add("a", Some(2), &[(2, of_user(10, "ann", 1))]);
+    journal.close(13);
+    assert_eq!(journal.alerts().len(), 1);
+    journal.add("a", Some(3), &[(3, of_user(800, "ann", 1))]);
+    journal.close(25);
+    assert_eq!(journal.alerts().iter().filter(|alert| alert.1 == ann).count(), 2);
+    journal.check();
+}
+
+#[test]
+fn a_value_is_new_once_after_the_time_of_learning() {
+    let first = json!({"type": "new_value", "learn_for": "1h", "max_keys": 3});
+    let mut journal = Journal::with(rules([("first", first)]));
+    journal.add("a", Some(0), &[(0, of_user(0, "ann", 1))]);
+    journal.base();
+    journal.add("a", Some(2), &[(1, of_user(3599, "bob", 1)), (2, of_user(3600, "cat", 1))]);
+    assert_eq!(journal.alerts(), [("first", "[\"t\",\"cat\"]", [3600, 3610], 1)]);
+    journal.add("a", Some(4), &[(3, of_user(4000, "cat", 1)), (4, of_user(4000, "dan", 1))]);
+    assert_eq!(journal.alerts().len(), 1);
+    assert_eq!(journal.windows.counts().overflowed, 1);
+    journal.check();
+}
+
+/// A journal of rules that is read again at any moment leads to the same state and makes the same alerts.
+#[test]
+fn random_journals_of_rules() {
+    for seed in 0..60 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let keys = random.usize(2..8);
+        let mut journal = Journal::with(rules([
+            (
+                "scan",
+                json!({"type": "threshold", "window": "60s", "max_keys": keys * 4, "threshold": {"distinct": "port", "at_least": 3}}),
+            ),
+            ("silent", json!({"type": "absence", "after": "2m", "max_keys": keys})),
+            ("first", json!({"type": "new_value", "learn_for": "2m", "max_keys": keys})),
+        ]));
+        let mut next = 0;
+        for _ in 0..random.usize(1..50) {
+            match random.u8(0..10) {
+                0..6 => {
+                    let users = ["a", "b", "c", "d", "e", "f"];
+                    let batch = (next..next + random.u64(1..20)).map(|offset| {
+                        let user = users[random.usize(0..users.len())];
+                        (offset, of_user(random.i64(0..1200), user, random.u32(0..5)))
+                    });
+                    let batch: Vec<(u64, Value)> = batch.collect();
+                    next += batch.len() as u64;
+                    journal.add("a", Some(next - 1), &batch);
+                }
+                6..9 => journal.close(random.i64(0..25)),
+                _ => journal.base(),
+            }
+            journal.check();
+        }
+        let offsets = journal.emissions.iter().map(|emission| emission.offset);
+        assert!(offsets.eq(0..journal.emissions.len() as u64), "seed {seed}");
+    }
 }
 
 /// For any batches, closings and bases, the events of all windows count each event once, and a journal that is read again

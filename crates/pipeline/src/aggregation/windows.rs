@@ -9,15 +9,17 @@ use serde_json::Value;
 
 use super::definition::AggregateDefinition;
 use super::event::{self, Closed};
-use super::record::{Base, Content, Delta, Progress, Record, WindowRow};
+use super::record::{Base, Content, Delta, Progress, Record, RuleKey, WindowRow};
 use super::row::Row;
+use super::rule_windows::{RuleKind, RuleState, WindowAlert};
 
 /// Closed windows whose number of closings is remembered, by aggregate.
 const CLOSINGS_MAX: usize = 10_000;
 /// Open windows of an aggregate past which all of them are closed early: times of events may be anything.
 const OPEN_MAX: usize = 10_000;
-/// Rows of one part of a base.
+/// Rows of one part of a base, and keys of rules.
 const PART_ROWS: usize = 2_000;
+const PART_KEYS: usize = 10_000;
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,6 +48,8 @@ struct Aggregate {
     keys: usize,
     /// How often the last windows were closed, by their start.
     closings: BTreeMap<i64, u32>,
+    /// Of a rule.
+    rule_state: RuleState,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -60,8 +64,19 @@ struct Window {
 pub(crate) struct Emission {
     /// Number of the event among all that the pipeline's windows made.
     pub(crate) offset: u64,
-    pub(crate) index: String,
-    pub(crate) document: Value,
+    pub(crate) content: EmissionContent,
+}
+
+/// Content of an event that a closing made.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum EmissionContent {
+    /// Event of a closed window.
+    Event {
+        index: String,
+        document: Value,
+    },
+    /// Alert of a rule.
+    Alert(WindowAlert),
 }
 
 /// Counts of windows, for operators.
@@ -69,7 +84,7 @@ pub(crate) struct Emission {
 pub struct WindowCounts {
     /// Open windows of all aggregates.
     pub open: u64,
-    /// Keys of the open windows.
+    /// Keys of the open windows, and those that rules remember.
     pub keys: u64,
     /// Events that came after their window was closed, since the journal was read.
     pub late: u64,
@@ -94,6 +109,90 @@ impl Aggregate {
             open: BTreeMap::new(),
             keys: 0,
             closings: BTreeMap::new(),
+            rule_state: RuleState::default(),
+        }
+    }
+
+    fn rule_kind(&self) -> Option<RuleKind> {
+        self.definition.rule.as_ref().map(|rule| rule.kind)
+    }
+
+    /// Whether a closing at a watermark closes a window, or finds that a key is absent.
+    fn has_due(&self, watermark: i64) -> bool {
+        match self.rule_kind() {
+            Some(RuleKind::Absence { after }) => self.rule_state.has_absent(after, watermark),
+            _ => self.open.keys().any(|start| self.is_due(*start, watermark)),
+        }
+    }
+
+    /// Notes a row of a rule; returns its alert, and whether its key is beyond the maximum.
+    fn add_to_rule(&mut self, kind: RuleKind, row: &WindowRow) -> (Option<WindowAlert>, bool) {
+        let (start_ms, every_ms) = (row.start_ms, self.every_ms);
+        let end_ms = start_ms.saturating_add(every_ms);
+        let mut alert = WindowAlert {
+            definition: Arc::clone(&self.definition),
+            start_ms,
+            end_ms,
+            key: row.key.clone(),
+            events: row.row.events,
+            value: None,
+        };
+        let key = row.key.as_deref().unwrap_or_default();
+        match kind {
+            RuleKind::Threshold { at_least } => {
+                let is_beyond = self.merge(start_ms, row.key.as_deref(), &row.row);
+                let window = self.open.get(&start_ms);
+                let own = window.and_then(|window| match is_beyond {
+                    true => window.overflow.as_ref(),
+                    false => window.rows.get(key),
+                });
+                let own = own.filter(|own| {
+                    let key = if is_beyond { "" } else { key };
+                    self.rule_state.reaches(at_least, key, start_ms, every_ms, own)
+                });
+                let Some(own) = own else {
+                    return (None, is_beyond);
+                };
+                alert.events = own.events;
+                alert.value = own.values().next().flatten();
+                if is_beyond {
+                    alert.key = None;
+                }
+                (Some(alert), is_beyond)
+            }
+            RuleKind::Absence { .. } => {
+                let (_, is_beyond) = self.rule_state.see(key, (start_ms, end_ms), self.definition.max_keys);
+                (None, is_beyond)
+            }
+            RuleKind::NewValue { learn } => {
+                let (is_new, is_beyond) = self.rule_state.see(key, (start_ms, end_ms), self.definition.max_keys);
+                let raises = is_new && self.rule_state.has_learned(learn, start_ms);
+                (raises.then_some(alert), is_beyond)
+            }
+        }
+    }
+
+    /// Returns the alerts of a closing. Windows of rules are closed without an event.
+    fn close_rule(&mut self, kind: RuleKind, watermark: i64) -> Vec<WindowAlert> {
+        match kind {
+            RuleKind::Absence { after } => {
+                let absent = self.rule_state.take_absent(after, watermark).into_iter();
+                let alert = |(key, last): (Box<str>, i64)| WindowAlert {
+                    definition: Arc::clone(&self.definition),
+                    start_ms: last,
+                    end_ms: last.saturating_add(after),
+                    key: Some(key),
+                    events: 0,
+                    value: None,
+                };
+                absent.map(alert).collect()
+            }
+            RuleKind::Threshold { .. } => {
+                let oldest = watermark.saturating_sub(self.every_ms).saturating_sub(self.lateness_ms);
+                self.rule_state.forget_alerted(oldest.saturating_sub(self.every_ms));
+                Vec::new()
+            }
+            RuleKind::NewValue { .. } => Vec::new(),
         }
     }
 
@@ -218,7 +317,7 @@ impl Windows {
         let sum = |count: fn(&Aggregate) -> usize| self.aggregates.values().map(count).sum::<usize>() as u64;
         WindowCounts {
             open: sum(|aggregate| aggregate.open.len()),
-            keys: sum(|aggregate| aggregate.keys),
+            keys: sum(|aggregate| aggregate.keys + aggregate.rule_state.len()),
             late: self.late,
             overflowed: self.overflowed,
             emitted: self.emitted,
@@ -239,8 +338,7 @@ impl Windows {
 
     /// Whether a closing at a watermark would close a window.
     pub(crate) fn is_due(&self, watermark: i64) -> bool {
-        let mut aggregates = self.aggregates.values();
-        aggregates.any(|aggregate| aggregate.open.keys().any(|start| aggregate.is_due(*start, watermark)))
+        self.aggregates.values().any(|aggregate| aggregate.has_due(watermark))
     }
 
     /// Whether an aggregate among some has open windows.
@@ -265,15 +363,13 @@ impl Windows {
                 self.apply_base(base);
                 Vec::new()
             }
-            Content::Delta(delta) => {
-                self.apply_delta(delta);
-                Vec::new()
-            }
+            Content::Delta(delta) => self.apply_delta(delta),
             Content::Closing { watermark, retired } => self.close(*watermark, retired),
         }
     }
 
-    fn apply_delta(&mut self, delta: &Delta) {
+    fn apply_delta(&mut self, delta: &Delta) -> Vec<Emission> {
+        let mut emissions = Vec::new();
         let progress = self.partitions.entry(delta.partition.clone()).or_default();
         progress.through = progress.through.max(delta.through);
         progress.max_ms = progress.max_ms.max(delta.max_ms);
@@ -287,16 +383,39 @@ impl Windows {
             {
                 self.late += row.row.events;
             }
-            if aggregate.merge(row.start_ms, row.key.as_deref(), &row.row) {
+            let (alert, is_beyond) = match aggregate.rule_kind() {
+                None => (None, aggregate.merge(row.start_ms, row.key.as_deref(), &row.row)),
+                Some(kind) => aggregate.add_to_rule(kind, row),
+            };
+            if is_beyond {
                 self.overflowed += row.row.events;
             }
+            if let Some(alert) = alert {
+                emissions.push(Emission {
+                    offset: self.emitted,
+                    content: EmissionContent::Alert(alert),
+                });
+                self.emitted += 1;
+            }
         }
+        emissions
     }
 
     fn close(&mut self, watermark: i64, retired: &[String]) -> Vec<Emission> {
         let mut emissions = Vec::new();
         for (name, aggregate) in &mut self.aggregates {
-            for (start_ms, revision, window) in aggregate.close(watermark, retired.contains(name)) {
+            let closed = aggregate.close(watermark, retired.contains(name));
+            if let Some(kind) = aggregate.rule_kind() {
+                for alert in aggregate.close_rule(kind, watermark) {
+                    emissions.push(Emission {
+                        offset: self.emitted,
+                        content: EmissionContent::Alert(alert),
+                    });
+                    self.emitted += 1;
+                }
+                continue;
+            }
+            for (start_ms, revision, window) in closed {
                 let keyed = window.rows.iter().map(|(key, row)| (Some(&**key), row));
                 for (key, row) in keyed.chain(window.overflow.iter().map(|row| (None, row))) {
                     let document = event::document(&Closed {
@@ -311,8 +430,10 @@ impl Windows {
                     });
                     emissions.push(Emission {
                         offset: self.emitted,
-                        index: aggregate.definition.index.clone(),
-                        document,
+                        content: EmissionContent::Event {
+                            index: aggregate.definition.index.clone(),
+                            document,
+                        },
                     });
                     self.emitted += 1;
                 }
@@ -342,13 +463,23 @@ impl Windows {
             let times = aggregate.closings.iter().map(|(start, times)| (*start, *times));
             (name.clone(), times.collect())
         });
-        let mut bases: Vec<Base> = rows
-            .chunks(PART_ROWS)
-            .map(|rows| Base {
-                rows: rows.to_vec(),
-                ..Base::default()
-            })
-            .collect();
+        let mut keys = Vec::new();
+        for (name, aggregate) in &self.aggregates {
+            keys.extend(aggregate.rule_state.keys().map(|(key, state)| RuleKey {
+                aggregate: name.clone(),
+                key: key.clone(),
+                state: *state,
+            }));
+        }
+        let of_rows = rows.chunks(PART_ROWS).map(|rows| Base {
+            rows: rows.to_vec(),
+            ..Base::default()
+        });
+        let of_keys = keys.chunks(PART_KEYS).map(|keys| Base {
+            keys: keys.to_vec(),
+            ..Base::default()
+        });
+        let mut bases: Vec<Base> = of_rows.chain(of_keys).collect();
         if bases.is_empty() {
             bases.push(Base::default());
         }
@@ -361,6 +492,9 @@ impl Windows {
         bases[0].generation.clone_from(&self.generation);
         bases[0].emitted = self.emitted;
         bases[0].closings = closings.collect();
+        let began = self.aggregates.iter();
+        let began = began.filter_map(|(name, aggregate)| Some((name.clone(), aggregate.rule_state.began()?)));
+        bases[0].began = began.collect();
         let parts = bases.len() as u32;
         for (part, base) in (0..).zip(&mut bases) {
             (base.part, base.parts) = (part, parts);
@@ -383,6 +517,16 @@ impl Windows {
                 if let Some(aggregate) = self.aggregates.get_mut(name) {
                     aggregate.closings = closings.iter().copied().collect();
                 }
+            }
+            for (name, began) in &base.began {
+                if let Some(aggregate) = self.aggregates.get_mut(name) {
+                    aggregate.rule_state = RuleState::new(Some(*began));
+                }
+            }
+        }
+        for key in &base.keys {
+            if let Some(aggregate) = self.aggregates.get_mut(&key.aggregate) {
+                aggregate.rule_state.set(key.key.clone(), key.state);
             }
         }
         for row in &base.rows {

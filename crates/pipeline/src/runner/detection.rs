@@ -1,6 +1,6 @@
 //! Detection rules of one pipeline: evaluated on each event before it is stored, and the alerts that its matches raise.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use firn_detect::{
@@ -11,7 +11,9 @@ use firn_model::tenant::TenantId;
 use serde_json::{Map, Value, json};
 
 use super::steps::Document;
+use crate::aggregation::{AggregateDefinition, TENANT_FIELD, WindowAlert, aggregate_of};
 use crate::mapping::Pack;
+use crate::mapping::dates::push_iso;
 
 /// Template of alerts.
 pub(super) const TEMPLATE: &str = "firn-alerts";
@@ -19,8 +21,6 @@ pub(super) const TEMPLATE: &str = "firn-alerts";
 pub(super) const PREFIX: &str = ".alerts-";
 /// Follows the start in the name for events without a tenant.
 const NO_TENANT: &str = "default";
-/// Field of the tenant in events of pipelines that have none of their own, and in alerts.
-const TENANT_FIELD: &str = "tenant";
 
 /// Rules in the form in which a pipeline evaluates them.
 #[derive(Debug)]
@@ -165,13 +165,15 @@ impl Detection {
         &self.rules
     }
 
-    /// Returns the alerts of an event. `of_record` are the matches of its record; `place` has the tenant of the pipeline.
+    /// Returns the alerts of an event, and adds the ids of the rules over several events that it matches to `counted`. `of_record` are
+    /// the matches of its record; `place` has the tenant of the pipeline.
     pub(super) fn alerts(
         &mut self,
         of_record: &[u32],
         printed: &[u8],
         place: EventPlace<'_>,
         detected: &str,
+        counted: &mut Vec<String>,
     ) -> Vec<Draft> {
         self.matches.clear();
         if let Some(evaluator) = &mut self.event {
@@ -223,6 +225,12 @@ impl Detection {
             }
         };
         matched.retain(|rule| rule.tenant.is_none() || rule.tenant == tenant);
+        matched.retain(|rule| {
+            if rule.window.is_some() {
+                counted.push(rule.rule.id.clone());
+            }
+            rule.window.is_none()
+        });
         let place = EventPlace {
             tenant: tenant.as_ref().map(TenantId::as_str),
             ..place
@@ -236,6 +244,67 @@ impl Detection {
             },
         });
         drafts.collect()
+    }
+}
+
+impl RunnerRules {
+    /// Returns the aggregates of the rules of a pipeline that count events, by name.
+    pub(super) fn aggregates(&self, pipeline: &str) -> BTreeMap<String, Arc<AggregateDefinition>> {
+        let own = self.rules.iter().filter(|rule| rule.is_for_pipeline(pipeline));
+        let aggregates = own.filter_map(|rule| aggregate_of(rule));
+        aggregates.map(|(name, aggregate)| (name, Arc::new(aggregate))).collect()
+    }
+}
+
+/// Returns the alert of a rule that counts events. `place` has the tenant of the pipeline.
+pub(super) fn window_alert(
+    rule: &DetectionRule,
+    of: &WindowAlert,
+    place: EventPlace<'_>,
+    detected: &str,
+    audiences: &[Audience],
+) -> Draft {
+    let key = of.key.as_deref().and_then(|key| serde_json::from_str::<Vec<Value>>(key).ok());
+    let by = of.definition.by.iter().zip(key.into_iter().flatten());
+    let mut event = Map::new();
+    for (field, value) in by {
+        if !value.is_null() {
+            event.insert(field.clone(), value);
+        }
+    }
+    let tenant = match place.tenant {
+        Some(tenant) => TenantId::parse(tenant).ok(),
+        None => {
+            let of_event = event.get(TENANT_FIELD).and_then(Value::as_str);
+            of_event.and_then(|tenant| TenantId::parse(tenant).ok())
+        }
+    };
+    let [start, end] = [of.start_ms, of.end_ms].map(|ms| {
+        let mut text = String::new();
+        push_iso(ms.saturating_mul(1_000_000), &mut text);
+        text
+    });
+    event.insert("@timestamp".to_owned(), end.as_str().into());
+    let place = EventPlace {
+        tenant: tenant.as_ref().map(TenantId::as_str),
+        ..place
+    };
+    let channels = channels_of(rule, tenant.as_ref(), audiences);
+    let mut document = alert(rule, &event, place, detected, &channels);
+    let state = &mut document["firn"]["alert"];
+    // It stands for no event of its own.
+    state["event"] = json!({"time": end, "pipeline": place.pipeline});
+    state["count"] = of.events.into();
+    state["window"] = json!({"start": start, "end": end, "events": of.events});
+    if let Some(value) = &of.value {
+        state["window"]["value"] = value.clone();
+    }
+    if of.key.is_none() {
+        state["window"]["overflow"] = true.into();
+    }
+    Draft {
+        index: format!("{PREFIX}{}", place.tenant.unwrap_or(NO_TENANT)),
+        document,
     }
 }
 
@@ -300,6 +369,10 @@ pub(super) fn template() -> Value {
         "id": keyword(), "status": keyword(), "severity": keyword(), "risk_score": {"type": "short"}, "rule_version": keyword(),
         "group": keyword(), "group_by": {"type": "flattened"}, "count": {"type": "long"}, "last_event_time": {"type": "date", "ignore_malformed": true},
         "event": {"properties": event}, "pending": keyword(), "failed": keyword(), "resent_at": {"type": "date"},
+        "window": {"properties": {
+            "start": {"type": "date"}, "end": {"type": "date"}, "events": {"type": "long"}, "value": {"type": "double"},
+            "overflow": {"type": "boolean"},
+        }},
         "escalate_at": {"type": "date"}, "escalation": {"properties": {"at": {"type": "date"}, "channels": keyword()}},
         "deliveries": {"properties": {
             "channel": keyword(), "at": {"type": "date"}, "outcome": keyword(), "attempts": {"type": "long"},
@@ -358,7 +431,8 @@ mod tests {
                 tenant: None,
             };
             let printed = event.to_string();
-            let drafts = detection.alerts(&[], printed.as_bytes(), place, "2026-01-01T00:00:00Z");
+            let detected = "2026-01-01T00:00:00Z";
+            let drafts = detection.alerts(&[], printed.as_bytes(), place, detected, &mut Vec::new());
             let alerts = groups.add(&mut documents, drafts, printed.len());
             documents.push(Document {
                 offset,

@@ -40,8 +40,9 @@ use self::counters::Counters;
 use self::detection::RunnerRules;
 use self::pushed_source::PushedSource;
 use self::steps::Steps;
-use self::windows::WindowService;
+use self::windows::{WindowContext, WindowService};
 use self::write::Writer;
+use crate::aggregation::AggregateDefinition;
 use crate::definition::{Definition, SourceDefinition};
 use crate::mapping::Pack;
 use crate::sources::{
@@ -69,6 +70,8 @@ const STOP_WITHIN: Duration = Duration::from_secs(5);
 /// How often the files of tables are looked at.
 const TABLES_EVERY: Duration = Duration::from_secs(60);
 /// Pause before the tables of a pipeline that waits for them are read again.
+/// Why a pipeline waits at first.
+const WAITS: &str = "its tables and windows are being read";
 const LOAD_AGAIN_AFTER: Duration = Duration::from_secs(1);
 const LOAD_AGAIN_AFTER_MAX: Duration = Duration::from_secs(30);
 
@@ -100,7 +103,7 @@ pub struct Runner {
     pool: Arc<Pool>,
     pipelines: Mutex<BTreeMap<String, Entry>>,
     /// Detection rules of all pipelines.
-    rules: Mutex<RunnerRules>,
+    rules: Arc<Mutex<RunnerRules>>,
     /// Notified when alerts were stored that channels are to deliver.
     alerts_stored: Arc<Notify>,
     /// Held while pipelines are started and stopped.
@@ -112,8 +115,13 @@ struct Entry {
     body: Arc<Map<String, Value>>,
     /// `None`: the body cannot be used.
     definition: Option<Arc<Definition>>,
+    /// Aggregates of the rules that count events, with which it was started.
+    rule_aggregates: Aggregates,
     state: EntryState,
 }
+
+/// Aggregates by name.
+type Aggregates = BTreeMap<String, Arc<AggregateDefinition>>;
 
 enum EntryState {
     Running(Running),
@@ -176,7 +184,7 @@ impl Runner {
             clock,
             pool: Arc::new(Pool::new("pipelines", threads, QUEUE_LIMIT)),
             pipelines: Mutex::default(),
-            rules: Mutex::default(),
+            rules: Arc::default(),
             alerts_stored: Arc::default(),
             applying: tokio::sync::Mutex::default(),
         })
@@ -205,11 +213,16 @@ impl Runner {
                 continue;
             }
             let definition = Definition::parse(id, body).map(Arc::new);
+            let rule_aggregates = self.rules.lock().aggregates(id);
             let state = match &definition {
                 Ok(definition) if !definition.enabled => EntryState::Disabled,
                 // A database may be slow or away, which must not hold up other pipelines.
-                Ok(definition) if definition.has_queries() || !definition.aggregates.is_empty() => {
-                    EntryState::Waiting("its tables and windows are being read".to_owned())
+                Ok(definition)
+                    if definition.has_queries()
+                        || !definition.aggregates.is_empty()
+                        || !rule_aggregates.is_empty() =>
+                {
+                    EntryState::Waiting(WAITS.to_owned())
                 }
                 Ok(definition) => self.start(id, definition, Vec::new()).await,
                 Err(error) => EntryState::Refused(error.to_string()),
@@ -218,6 +231,7 @@ impl Runner {
             let entry = Entry {
                 body: Arc::clone(body),
                 definition: definition.ok(),
+                rule_aggregates,
                 state,
             };
             self.pipelines.lock().insert(id.clone(), entry);
@@ -236,7 +250,7 @@ impl Runner {
     ///
     /// # Errors
     /// The template of alerts cannot be created: the rules stay as they were.
-    pub async fn set_rules(&self, rules: Vec<Arc<DetectionRule>>, audiences: Vec<Audience>) -> Result<()> {
+    pub async fn set_rules(self: &Arc<Self>, rules: Vec<Arc<DetectionRule>>, audiences: Vec<Audience>) -> Result<()> {
         let _applying = self.applying.lock().await;
         if !rules.is_empty() {
             let (name, body) = (detection::TEMPLATE, detection::template());
@@ -247,6 +261,7 @@ impl Runner {
             audiences: audiences.into(),
         };
         *self.rules.lock() = rules.clone();
+        self.restart_with_windows(&rules).await;
         let running: Vec<Arc<Steps>> = {
             let pipelines = self.pipelines.lock();
             let steps = pipelines.values().filter_map(|entry| match &entry.state {
@@ -258,6 +273,41 @@ impl Runner {
         let compiled =
             tokio::task::spawn_blocking(move || running.iter().for_each(|steps| steps.set_rules(&rules))).await;
         compiled.map_err(|_| Error::internal("detection rules failed because of a bug, see the log"))
+    }
+
+    /// Starts the pipelines anew whose rules over several events are others: their windows are another journal's.
+    async fn restart_with_windows(self: &Arc<Self>, rules: &RunnerRules) {
+        let mut ended = Vec::new();
+        let mut changed = Vec::new();
+        {
+            let mut pipelines = self.pipelines.lock();
+            let ids: Vec<String> = pipelines.keys().cloned().collect();
+            for id in ids {
+                let aggregates = rules.aggregates(&id);
+                let is_changed = |entry: &Entry| {
+                    let runs = matches!(entry.state, EntryState::Running(_) | EntryState::Waiting(_));
+                    runs && entry.rule_aggregates != aggregates
+                };
+                if !pipelines.get(&id).is_some_and(is_changed) {
+                    continue;
+                }
+                if let Some(entry) = pipelines.remove(&id) {
+                    let next = Entry {
+                        body: Arc::clone(&entry.body),
+                        definition: entry.definition.clone(),
+                        rule_aggregates: aggregates,
+                        state: EntryState::Waiting(WAITS.to_owned()),
+                    };
+                    changed.push((id.clone(), Arc::clone(&entry.body)));
+                    pipelines.insert(id, next);
+                    ended.push(entry);
+                }
+            }
+        }
+        stop_all(ended).await;
+        for (id, body) in changed {
+            tokio::spawn(start_with_queries(Arc::downgrade(self), id, body));
+        }
     }
 
     /// Loads the tables of a pipeline that waits for them, and starts it. Returns whether it still waits.
@@ -294,13 +344,18 @@ impl Runner {
             Ok(tenant) => tenant,
             Err(error) => return EntryState::Refused(error.to_string()),
         };
+        let rules = self.rules.lock().clone();
+        let mut aggregates = rules.aggregates(id);
+        let own = definition.aggregates.iter();
+        aggregates.extend(own.map(|(name, aggregate)| (name.clone(), Arc::new(aggregate.clone()))));
+        let aggregates = aggregates;
         let steps = {
+            let aggregates = aggregates.clone();
             let (id, definition, clock) = (id.to_owned(), definition.clone(), Arc::clone(&self.clock));
             let tables = tables_of(&queried);
-            let rules = self.rules.lock().clone();
             // Reads the files of tables.
             tokio::task::spawn_blocking(move || {
-                let steps = Steps::new(&id, &definition, tables, clock)?;
+                let steps = Steps::new(&id, &definition, &aggregates, tables, clock)?;
                 if !rules.rules.is_empty() {
                     steps.set_rules(&rules);
                 }
@@ -314,11 +369,16 @@ impl Runner {
                 Err(error) => return EntryState::Refused(error.to_string()),
             };
         let scope = Arc::new(tenant.map_or_else(Scope::operator, Scope::tenant));
-        let windows = match definition.aggregates.is_empty() {
+        let windows = match aggregates.is_empty() {
             true => None,
             false => {
-                let (scope, destination) = (Arc::clone(&scope), Arc::clone(&self.destination));
-                match WindowService::open(id, definition, scope, destination, Arc::clone(&self.clock)).await {
+                let context = WindowContext {
+                    destination: Arc::clone(&self.destination),
+                    clock: Arc::clone(&self.clock),
+                    rules: Arc::clone(&self.rules),
+                    alerts_stored: Arc::clone(&self.alerts_stored),
+                };
+                match WindowService::open(id, definition, aggregates, Arc::clone(&scope), context).await {
                     Ok(windows) => Some(windows),
                     Err(error) if error.kind() == ErrorKind::IllegalArgument => {
                         return EntryState::Refused(error.to_string());
@@ -457,7 +517,7 @@ impl Runner {
                         .writer
                         .steps
                         .rules()
-                        .map(|rules| RulesStatus::new(&rules, counters)),
+                        .map(|rules| RulesStatus::new(&rules, counters, running.writer.windows.as_deref())),
                     tables: running.writer.steps.tables((self.clock)() / 1_000_000),
                     partitions: Vec::new(),
                 }
@@ -596,7 +656,7 @@ impl Runner {
         let queried = self.connectors.load_queries(&definition, &self.clock).await?;
         let (id, tables, clock) = (id.to_owned(), tables_of(&queried), Arc::clone(&self.clock));
         let simulated = move || {
-            let steps = Steps::new(&id, &definition, tables, clock)?;
+            let steps = Steps::new(&id, &definition, &BTreeMap::new(), tables, clock)?;
             simulate(&steps, &records, received_ns)
         };
         let simulated = tokio::task::spawn_blocking(simulated).await;

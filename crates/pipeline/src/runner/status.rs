@@ -7,7 +7,7 @@ use firn_engine::origin::SourcePosition;
 
 use super::counters::Counters;
 use super::detection::Rules;
-use super::windows::WindowStatus;
+use super::windows::{WindowService, WindowStatus};
 use crate::tables::TableStatus;
 
 /// State of one pipeline.
@@ -49,13 +49,13 @@ pub struct RulesStatus {
 }
 
 impl RulesStatus {
-    pub(super) fn new(rules: &Rules, counters: &Counters) -> Self {
+    pub(super) fn new(rules: &Rules, counters: &Counters, windows: Option<&WindowService>) -> Self {
         let mut unmapped: Vec<String> = rules.unmapped.iter().map(|rule| rule.id.clone()).collect();
         unmapped.sort_unstable();
         Self {
             evaluated: rules.count(),
             unmapped,
-            alerts: counters.alerts.load(Ordering::Relaxed),
+            alerts: counters.alerts.load(Ordering::Relaxed) + windows.map_or(0, WindowService::alerts),
         }
     }
 }

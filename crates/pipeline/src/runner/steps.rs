@@ -1,5 +1,6 @@
 //! Steps of a pipeline between its source and the write: parse, map, look up, route.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
@@ -13,7 +14,7 @@ use serde::de::IgnoredAny;
 use super::dead_letter;
 use super::detection::{Detection, Draft, Groups, Rules, RunnerRules};
 use super::json_members::add_members;
-use crate::aggregation::{Sample, Sampler};
+use crate::aggregation::{AggregateDefinition, Sample, Sampler};
 use crate::definition::Definition;
 use crate::mapping::dates::push_iso;
 use crate::mapping::{MapOptions, Mapper, Pack};
@@ -75,11 +76,18 @@ pub(super) struct Document {
 }
 
 impl Steps {
-    /// Compiles a definition. Reads the files of tables; `queried` are those that are not from files.
+    /// Compiles a definition. Reads the files of tables; `queried` are those that are not from files. `aggregates` are those of the
+    /// definition and of rules.
     ///
     /// # Errors
     /// [`firn_model::ErrorKind::IllegalArgument`]: no such pack, or a table that cannot be loaded.
-    pub(super) fn new(id: &str, definition: &Definition, queried: Tables, clock: Clock) -> Result<Self> {
+    pub(super) fn new(
+        id: &str,
+        definition: &Definition,
+        aggregates: &BTreeMap<String, Arc<AggregateDefinition>>,
+        queried: Tables,
+        clock: Clock,
+    ) -> Result<Self> {
         let mapping = match &definition.pack {
             None => None,
             Some(pack) => Some(Mapping {
@@ -100,7 +108,7 @@ impl Steps {
             rules: ArcSwapOption::empty(),
             idle: Mutex::default(),
             clock,
-            sampler: (!definition.aggregates.is_empty()).then(|| Sampler::new(definition.aggregates.values())),
+            sampler: (!aggregates.is_empty()).then(|| Sampler::new(aggregates.values().map(|aggregate| &**aggregate))),
         })
     }
 
@@ -134,7 +142,7 @@ impl Steps {
                 (None, Some(context)) => add_members(&mut out, context),
                 (None, None) => {}
             }
-            let mut alerts = Vec::new();
+            let (mut alerts, mut counted) = (Vec::new(), Vec::new());
             if let (Some(detection), None) = (detection.as_mut(), &error) {
                 let of_record = mapper.as_ref().map_or(&[][..], |mapper| mapper.matches());
                 let place = EventPlace {
@@ -143,7 +151,7 @@ impl Steps {
                     offset: event.offset,
                     tenant: self.tenant.as_deref(),
                 };
-                alerts = detection.alerts(of_record, &out, place, &detected);
+                alerts = detection.alerts(of_record, &out, place, &detected, &mut counted);
                 if !alerts.is_empty() {
                     alerts = groups.add(&mut documents, alerts, out.len());
                 }
@@ -151,7 +159,7 @@ impl Steps {
             let sampler = self.sampler.as_ref().filter(|_| error.is_none());
             documents.push(Document {
                 offset: event.offset,
-                sample: sampler.map(|sampler| sampler.read(&out, event.received_ns)),
+                sample: sampler.and_then(|sampler| sampler.read(&out, event.received_ns, &counted)),
                 source: out.into(),
                 error,
                 alerts,

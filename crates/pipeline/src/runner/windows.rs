@@ -4,26 +4,30 @@
 //! the journal is read anew before anything else is decided. The events of closed windows are written as those of a source that
 //! can be read again, whose offsets count them; so each is stored once.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use firn_detect::{DetectionRule, EventPlace};
 use firn_engine::Scope;
 use firn_engine::document::{BulkItem, BulkRequest, Expectation, Operation, Refresh};
 use firn_engine::origin::Origin;
 use firn_model::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::dead_letter;
 use super::destination::Destination;
+use super::detection::{self, RunnerRules};
 use crate::aggregation::{
-    AggregateDefinition, Content, Delta, Emission, Record, Sample, WindowCounts, Windows, last_base,
+    AggregateDefinition, Content, Delta, Emission, EmissionContent, Record, Sample, WindowCounts, Windows, last_base,
 };
 use crate::definition::Definition;
+use crate::mapping::dates::push_iso;
 use crate::sources::{Clock, SourceEvent};
 
 /// Index of the journals of all pipelines.
@@ -50,6 +54,15 @@ pub(super) struct WindowService {
     definitions: BTreeMap<String, Arc<AggregateDefinition>>,
     destination: Arc<dyn Destination>,
     scope: Arc<Scope>,
+    /// Tenant of the pipeline.
+    tenant: Option<String>,
+    rules: Arc<Mutex<RunnerRules>>,
+    /// Notified when alerts were stored.
+    alerts_stored: Arc<Notify>,
+    /// Notified when alerts are to be stored.
+    wake: Notify,
+    /// Alerts that were stored.
+    alerts: AtomicU64,
     clock: Clock,
     journal: tokio::sync::Mutex<Journal>,
     /// When the last batch of each partition came.
@@ -62,6 +75,14 @@ pub(super) struct WindowService {
     status: Mutex<WindowStatus>,
 }
 
+/// What the windows of all pipelines share.
+pub(super) struct WindowContext {
+    pub(super) destination: Arc<dyn Destination>,
+    pub(super) clock: Clock,
+    pub(super) rules: Arc<Mutex<RunnerRules>>,
+    pub(super) alerts_stored: Arc<Notify>,
+}
+
 /// State of the windows of a pipeline, for operators.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WindowStatus {
@@ -71,6 +92,12 @@ pub struct WindowStatus {
     pub rejected: u64,
     /// Why windows cannot be closed now; it is tried again.
     pub error: Option<String>,
+}
+
+/// Document of an emission.
+struct EmittedDocument {
+    index: String,
+    document: Value,
 }
 
 /// The journal as this node knows it.
@@ -96,20 +123,27 @@ impl WindowService {
     pub(super) async fn open(
         id: &str,
         definition: &Definition,
+        aggregates: BTreeMap<String, Arc<AggregateDefinition>>,
         scope: Arc<Scope>,
-        destination: Arc<dyn Destination>,
-        clock: Clock,
+        context: WindowContext,
     ) -> Result<Arc<Self>> {
+        let WindowContext {
+            destination,
+            clock,
+            rules,
+            alerts_stored,
+        } = context;
         destination.create_template(TEMPLATE, &template()).await?;
         let pipeline: Arc<str> = id.into();
         let journal = Journal::read(&pipeline, &*destination).await?;
-        let definitions = definition
-            .aggregates
-            .iter()
-            .map(|(name, aggregate)| (name.clone(), Arc::new(aggregate.clone())));
         let service = Arc::new(Self {
             dead_letter_index: definition.dead_letter_index.clone(),
-            definitions: definitions.collect(),
+            definitions: aggregates,
+            tenant: definition.tenant.clone(),
+            rules,
+            alerts_stored,
+            wake: Notify::new(),
+            alerts: AtomicU64::new(0),
             started_ns: clock(),
             pipeline,
             destination,
@@ -190,6 +224,9 @@ impl WindowService {
             self.append(&mut journal, Content::Delta(delta), token.to_owned())
                 .await?;
         }
+        if !journal.pending.is_empty() {
+            self.wake.notify_one();
+        }
         Ok(())
     }
 
@@ -218,6 +255,7 @@ impl WindowService {
             }
             tokio::select! {
                 () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = self.wake.notified() => {}
                 _ = stopped.wait_for(|stopped| *stopped) => return,
             }
         }
@@ -368,12 +406,16 @@ impl WindowService {
 
     /// Stores the events of closed windows.
     async fn emit(&self, journal: &mut Journal) -> Result<()> {
-        while !journal.pending.is_empty() {
-            let events: Vec<&Emission> = journal.pending.iter().take(BULK_EVENTS).collect();
+        while let Some(first) = journal.pending.front() {
+            let is_alert = matches!(first.content, EmissionContent::Alert(_));
+            // Alerts are firn's: a tenant's pipeline may not write to their index itself.
+            let of_kind = |event: &&Emission| matches!(event.content, EmissionContent::Alert(_)) == is_alert;
+            let events: Vec<&Emission> = journal.pending.iter().take_while(of_kind).take(BULK_EVENTS).collect();
             let (Some(first), Some(last)) = (events.first(), events.last()) else {
                 return Ok(());
             };
             let partition = partition_of(journal.windows.lock().generation());
+            let drafts = self.drafts(&events, &partition)?;
             let origin = Origin {
                 source: Arc::clone(&self.pipeline),
                 partition: partition.as_str().into(),
@@ -383,17 +425,25 @@ impl WindowService {
                 dead_letters: 0,
                 filtered: 0,
             };
-            let items = events.iter().map(|event| {
-                let document = event.document.to_string().into_bytes();
-                create(&event.index, None, document)
+            let items = drafts.iter().map(|draft| {
+                let document = draft.document.to_string().into_bytes();
+                BulkItem {
+                    require_data_stream: is_alert,
+                    ..create(&draft.index, None, document)
+                }
             });
-            let errors = self.bulk(&self.scope, items.collect(), Some(origin)).await?;
+            let scope = if is_alert { Arc::new(Scope::operator()) } else { Arc::clone(&self.scope) };
+            let errors = self.bulk(&scope, items.collect(), Some(origin)).await?;
             let mut letters = Vec::new();
-            for (event, error) in events.iter().zip(errors) {
+            for ((event, draft), error) in events.iter().zip(&drafts).zip(errors) {
                 match error {
                     None => {}
+                    // The tenant is being deleted, and its alerts with it.
+                    Some(error) if is_alert && error.kind() == ErrorKind::Forbidden => {
+                        tracing::warn!(pipeline = &*self.pipeline, "an alert is not stored: {}", error.reason());
+                    }
                     Some(error) if error.kind().is_of_document() => {
-                        letters.push(self.letter(&partition, event, error.reason()))
+                        letters.push(self.letter(&partition, event.offset, draft, error.reason()))
                     }
                     Some(error) => return Err(error),
                 }
@@ -410,18 +460,67 @@ impl WindowService {
                 self.rejected.fetch_add(rejected, Ordering::Relaxed);
             }
             journal.pending.drain(..count);
+            if is_alert {
+                self.alerts.fetch_add(count as u64, Ordering::Relaxed);
+                self.alerts_stored.notify_one();
+            }
         }
         Ok(())
     }
 
-    fn letter(&self, partition: &str, event: &Emission, reason: &str) -> BulkItem {
+    /// Returns the documents of emissions, and where they go.
+    fn drafts(&self, emissions: &[&Emission], partition: &str) -> Result<Vec<EmittedDocument>> {
+        let mut detected = String::new();
+        push_iso((self.clock)(), &mut detected);
+        let audiences = Arc::clone(&self.rules.lock().audiences);
+        // A definition is compiled once for all its alerts.
+        let mut rules: HashMap<&str, DetectionRule> = HashMap::new();
+        let mut drafts = Vec::with_capacity(emissions.len());
+        for emission in emissions {
+            let alert = match &emission.content {
+                EmissionContent::Event { index, document } => {
+                    drafts.push(EmittedDocument {
+                        index: index.clone(),
+                        document: document.clone(),
+                    });
+                    continue;
+                }
+                EmissionContent::Alert(alert) => alert,
+            };
+            let of_rule = alert.definition.rule.as_ref();
+            let of_rule = of_rule.ok_or_else(|| Error::internal("a bug: an alert without a rule"))?;
+            let rule = match rules.entry(&of_rule.id) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(place) => place.insert(DetectionRule::parse(&of_rule.id, &of_rule.body)?),
+            };
+            let place = EventPlace {
+                pipeline: &self.pipeline,
+                partition: Some(partition),
+                offset: emission.offset,
+                tenant: self.tenant.as_deref(),
+            };
+            let draft = detection::window_alert(rule, alert, place, &detected, &audiences);
+            drafts.push(EmittedDocument {
+                index: draft.index,
+                document: draft.document.into(),
+            });
+        }
+        Ok(drafts)
+    }
+
+    /// Returns the number of alerts that were stored.
+    pub(super) fn alerts(&self) -> u64 {
+        self.alerts.load(Ordering::Relaxed)
+    }
+
+    fn letter(&self, partition: &str, offset: u64, event: &EmittedDocument, reason: &str) -> BulkItem {
         let record = SourceEvent {
             bytes: event.document.to_string().into(),
-            offset: event.offset,
+            offset,
             received_ns: (self.clock)(),
             context: None,
         };
-        let id = format!("{}{partition}-{}", self.pipeline, event.offset);
+        let id = format!("{}{partition}-{offset}", self.pipeline);
         let partition = Some(partition);
         let letter = dead_letter::document(&self.pipeline, &event.index, partition, &record, "aggregate", reason);
         create(&self.dead_letter_index, Some(id), letter)
