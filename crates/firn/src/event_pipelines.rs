@@ -112,7 +112,7 @@ pub(crate) fn follow(runner: Arc<Runner>, notifier: Arc<Notifier>, engine: Arc<d
 }
 
 /// Hands the rules of the catalog to the runner, and whose alerts the channels get.
-async fn set_rules(runner: &Runner, bodies: Arc<PipelineBodies>, channels: &PipelineBodies) -> Result<()> {
+async fn set_rules(runner: &Arc<Runner>, bodies: Arc<PipelineBodies>, channels: &PipelineBodies) -> Result<()> {
     // The notifier shows those that cannot be used.
     let usable = channels
         .by_id

@@ -16,7 +16,7 @@ const TIMESTAMP: &str = "@timestamp";
 pub(crate) struct Sample {
     /// Time of the event, ms since the epoch.
     pub(crate) time_ms: i64,
-    /// In the order of the aggregates; `None`: the aggregate is of a rule that the event does not match.
+    /// In the order of the aggregates; `None`: the aggregate is of a rule that the event does not match, or that has no key for it.
     pub(crate) parts: Vec<Option<Part>>,
 }
 
@@ -135,6 +135,10 @@ impl Sampler {
                 return None;
             }
             let Plan { by, metrics, .. } = plan;
+            // The first one is the tenant. An event without a field of the key is no event of a key.
+            if plan.rule.is_some() && by.iter().skip(1).any(|place| values[*place].is_null()) {
+                return None;
+            }
             let mut key = String::from("[");
             for place in by {
                 if key.len() > 1 {

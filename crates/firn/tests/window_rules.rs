@@ -1,0 +1,192 @@
+//! Rules over several events: thresholds, absence and new values (docs/operate/alerts.md).
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use firn_testkit::{Client, Node, NodeOptions};
+use serde_json::{Value, json};
+
+fn start(folder: &Path) -> Node {
+    Node::start(Path::new(env!("CARGO_BIN_EXE_firn")), folder, &NodeOptions::default()).unwrap()
+}
+
+#[track_caller]
+fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what} did not come within 60 s");
+        std::thread::sleep(Duration::from_millis(30));
+    }
+}
+
+fn wait_for_rules(client: &Client, pipeline: &str, count: u64) {
+    wait_for("the rules", || {
+        let stats = client.get(&format!("/_firn/pipelines/{pipeline}/stats")).unwrap().json();
+        stats["rules"]["evaluated"] == json!(count) && stats["running"] == json!(true)
+    });
+}
+
+/// An event of a minute of the first hour of 2026.
+fn event(second: u64, members: &Value) -> Value {
+    let (minute, second) = (second / 60, second % 60);
+    let mut event = json!({"@timestamp": format!("2026-01-01T00:{minute:02}:{second:02}Z")});
+    event.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+    event
+}
+
+fn send(client: &Client, events: &[Value]) {
+    let lines: String = events.iter().map(|event| format!("{event}\n")).collect();
+    let path = "/_firn/pipelines/web/_events";
+    let answer = client
+        .send("POST", path, Some("application/x-ndjson"), lines.as_bytes())
+        .unwrap();
+    assert_eq!(answer.status, 200, "{}", answer.text());
+}
+
+/// Returns the alerts of a rule in all data streams, by the time of their window.
+fn alerts(client: &Client, rule: &str) -> Vec<Value> {
+    client.ok("POST", "/.alerts-*/_refresh?ignore_unavailable=true", &Value::Null);
+    let body = json!({
+        "size": 10_000, "query": {"term": {"rule.id": rule}},
+        "sort": [{"firn.alert.event.time": {"order": "asc", "unmapped_type": "date"}}],
+    });
+    let path = "/.alerts-*/_search?ignore_unavailable=true&expand_wildcards=all";
+    let found = client.ok("POST", path, &body);
+    let hits = found["hits"]["hits"].as_array().unwrap();
+    hits.iter().map(|hit| hit["_source"].clone()).collect()
+}
+
+#[test]
+fn thresholds_absence_and_new_values_raise_alerts_of_their_tenants() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = start(folder.path());
+    let client = node.client();
+    for (id, body) in [
+        (
+            "scan",
+            json!({
+                "type": "threshold", "name": "Port scan", "query": "event.action: denied", "group_by": ["source.ip"], "window": "1m",
+                "threshold": {"distinct": "destination.port", "at_least": 5}, "severity": "high", "tags": ["attack.t1046"],
+                "exceptions": [{"query": "source.ip: 10.9.0.0/16"}],
+            }),
+        ),
+        (
+            "silent",
+            json!({"type": "absence", "name": "Silent site", "query": "*", "group_by": ["site"], "after": "5m"}),
+        ),
+        (
+            "country",
+            json!({
+                "type": "new_value", "name": "Logon from a new country", "query": "event.action: logon",
+                "group_by": ["user.name", "source.geo.country_iso_code"], "learn_for": "10m",
+            }),
+        ),
+    ] {
+        client.ok("PUT", &format!("/_firn/rules/{id}"), &body);
+    }
+    let bad = json!({"type": "threshold", "name": "x", "query": "*", "window": "1m"});
+    let refused = client.json("PUT", "/_firn/rules/bad", &bad).unwrap();
+    assert!(refused.status == 400 && refused.text().contains("[threshold]"), "{}", refused.text());
+    client.ok("PUT", "/_firn/pipelines/web", &json!({"source": {"type": "http"}, "index": "web"}));
+    wait_for_rules(client, "web", 3);
+
+    let denied = |second, tenant: &str, ip: &str, port: u64| {
+        event(
+            second,
+            &json!({"tenant": tenant, "event": {"action": "denied"}, "source": {"ip": ip}, "destination": {"port": port}}),
+        )
+    };
+    // Each tenant has its own keys, although the address is the same; an exception is not counted.
+    let mut events: Vec<Value> = (0..5).map(|port| denied(port, "alpha", "10.0.0.1", port)).collect();
+    events.extend((0..4).map(|port| denied(port, "bravo", "10.0.0.1", port)));
+    events.extend((0..9).map(|port| denied(port, "alpha", "10.9.0.1", port)));
+    let logon = |second, country: &str| {
+        let source = json!({"geo": {"country_iso_code": country}});
+        event(
+            second,
+            &json!({"tenant": "alpha", "event": {"action": "logon"}, "user": {"name": "ann"}, "source": source, "site": "north"}),
+        )
+    };
+    events.push(logon(1, "NO"));
+    events.push(event(1, &json!({"site": "south"})));
+    send(client, &events);
+    wait_for("the scan", || !alerts(client, "scan").is_empty());
+    let scans = alerts(client, "scan");
+    assert_eq!(scans.len(), 1, "{scans:?}");
+    let scan = &scans[0];
+    let state = &scan["firn"]["alert"];
+    assert_eq!((&scan["tenant"], &scan["rule"]["name"]), (&json!("alpha"), &json!("Port scan")));
+    assert_eq!(state["group_by"], json!({"source.ip": ["10.0.0.1"]}));
+    assert_eq!((&state["window"]["value"], &state["count"]), (&json!(5), &json!(5)), "{state}");
+    assert_eq!((&state["status"], &state["severity"]), (&json!("open"), &json!("high")));
+    assert_eq!(scan["threat"]["technique"]["id"], json!(["T1046"]));
+    assert_eq!(scan["source.ip"], "10.0.0.1");
+
+    // The other site goes on, and the first one is silent.
+    send(client, &[logon(50, "NO"), event(400, &json!({"site": "south"}))]);
+    wait_for("the silent site", || !alerts(client, "silent").is_empty());
+    let silent = alerts(client, "silent");
+    let site = |alert: &Value| alert["firn"]["alert"]["group_by"]["site"][0].clone();
+    let silent: Vec<Value> = silent.iter().map(site).collect();
+    assert_eq!(silent, [json!("north")], "{silent:?}");
+
+    send(client, &[logon(700, "NO"), logon(701, "BR"), logon(702, "BR")]);
+    wait_for("the new country", || !alerts(client, "country").is_empty());
+    let new = alerts(client, "country");
+    assert_eq!(new.len(), 1, "{new:?}");
+    let group = json!({"user.name": ["ann"], "source.geo.country_iso_code": ["BR"]});
+    assert_eq!(new[0]["firn"]["alert"]["group_by"], group);
+    let stats = client.get("/_firn/pipelines/web/stats").unwrap().json();
+    assert!(stats["rules"]["alerts"].as_u64() >= Some(3), "{stats}");
+}
+
+#[test]
+fn each_alert_of_a_window_is_stored_once_over_kills() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    let source = folder.path().join("events.ndjson");
+    std::fs::write(&source, "").unwrap();
+    let mut node = start(&data);
+    let rule = json!({
+        "type": "threshold", "name": "Many", "query": "*", "group_by": ["user.name"], "window": "10s", "threshold": {"count": 4},
+    });
+    node.client().ok("PUT", "/_firn/rules/many", &rule);
+    node.client().ok(
+        "PUT",
+        "/_firn/pipelines/files",
+        &json!({"source": {"type": "file", "paths": [source]}, "index": "web"}),
+    );
+    wait_for_rules(node.client(), "files", 1);
+    // Each round, each of 20 users has four events within a second, in another minute: of two rounds' batches.
+    let rounds = 8;
+    for round in 0..rounds {
+        let mut file = std::fs::OpenOptions::new().append(true).open(&source).unwrap();
+        for part in 0..2 {
+            for number in 0..40 {
+                let user = format!("user{}", number % 20);
+                writeln!(file, "{}", event(round * 60 + 2, &json!({"user": {"name": user}}))).unwrap();
+            }
+            if part == 0 {
+                // The threshold is reached by events before and after a kill.
+                std::thread::sleep(Duration::from_millis(40 * round));
+                node.kill9().unwrap();
+                node = start(&data);
+            }
+        }
+    }
+    let expected = 20 * rounds;
+    wait_for("all alerts", || alerts(node.client(), "many").len() as u64 >= expected);
+    // One that comes twice would have come.
+    std::thread::sleep(Duration::from_secs(2));
+    let found = alerts(node.client(), "many");
+    assert_eq!(found.len() as u64, expected);
+    let different: BTreeSet<String> = found
+        .iter()
+        .map(|alert| format!("{} {}", alert["user.name"], alert["firn"]["alert"]["window"]["start"]))
+        .collect();
+    assert_eq!(different.len() as u64, expected);
+    assert!(found.iter().all(|alert| alert["firn"]["alert"]["count"] == json!(4)), "{found:?}");
+}
