@@ -8,9 +8,11 @@ export interface RuleException {
   language?: 'kuery' | 'lucene';
 }
 
+export type RuleType = 'query' | 'sigma' | 'threshold' | 'absence' | 'new_value';
+
 /** Definition of a detection rule, as it was stored. */
 export interface RuleDefinition {
-  type: 'query' | 'sigma';
+  type: RuleType;
   /** Text, or an object of the query DSL. */
   query?: string | object;
   language?: 'kuery' | 'kql' | 'lucene';

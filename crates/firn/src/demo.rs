@@ -178,6 +178,12 @@ impl<'a> Demo<'a> {
                 address.port(),
             );
         }
+        if self.args.live != Some(0) {
+            println!(
+                "Rules raise alerts of a port scan and an impossible travel in the first minute, and of a silent site after two: see \
+                 {base}/app/alerts.\n"
+            );
+        }
         self.print_where_to_look();
     }
 

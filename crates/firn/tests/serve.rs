@@ -203,6 +203,9 @@ fn the_demo_fills_once_and_keeps_events_coming() {
         assert!(sent.expect("bash runs").success());
         found("logs-firewall-demo", "rule.name:Hello").is_some()
     });
+    for rule in ["demo-port-scan", "demo-impossible-travel"] {
+        wait_for(rule, || found(".alerts-default", &format!("rule.id:{rule}")).is_some());
+    }
     running.stop(Signal::INT);
 
     let running = Running::demo(folder.path());

@@ -48,7 +48,7 @@ export function Channels() {
         {(channels) =>
           channels.length === 0 ? (
             <Text size="sm" c="dimmed">
-              No channels. Create one with PUT /_firn/channels/NAME: e-mail, webhook, syslog or Kafka. Without a channel, alerts are shown in the console only.
+              No channels. Create one with PUT /_firn/channels/NAME: e-mail, webhook or syslog. Without a channel, alerts are shown in the console only.
             </Text>
           ) : (
             <DataTable label="channels" name="channels" rows={channels} columns={columns} rowKey={({ id }) => id} initialSort="id" height={360} />

@@ -9,6 +9,7 @@ import { Failed } from '../../components/Failed';
 import { EMPTY_QUERY, type ExceptionInput, ruleDefinition, type RuleInput, suggestedId } from './form';
 import { QueryFields } from './QueryFields';
 import { useChannels } from './use-rules';
+import { isWindowReady, WindowFields } from './WindowFields';
 
 interface Props {
   /** Null for a new rule, whose id the form asks for. */
@@ -26,7 +27,7 @@ export function RuleForm({ id, stored, initial, onSaved }: Props) {
   const set = <Name extends keyof RuleInput>(name: Name) => (value: RuleInput[Name]) => setInput((before) => ({ ...before, [name]: value }));
   const target = id ?? typedId ?? suggestedId(input.name);
   const isSigma = input.type === 'sigma';
-  const isReady = target !== '' && (isSigma ? input.sigma.trim() !== '' : input.name.trim() !== '' && input.query.text.trim() !== '');
+  const isReady = target !== '' && (isSigma ? input.sigma.trim() !== '' : input.name.trim() !== '' && input.query.text.trim() !== '' && isWindowReady(input));
   const { mutate, isPending, error } = useMutation({
     mutationFn: async () => {
       const definition = ruleDefinition(input, stored);
@@ -62,7 +63,10 @@ export function RuleForm({ id, stored, initial, onSaved }: Props) {
                 styles={{ input: { fontFamily: 'monospace' } }}
               />
             ) : (
-              <QueryFields label="Query" query={input.query} onChange={set('query')} />
+              <>
+                <QueryFields label="Query" query={input.query} onChange={set('query')} />
+                <WindowFields input={input} set={set} />
+              </>
             )}
             <Group grow align="flex-start">
               <Select
@@ -98,6 +102,7 @@ type Setter = <Name extends keyof RuleInput>(name: Name) => (value: RuleInput[Na
 function Scope({ input, set }: { input: RuleInput; set: Setter }) {
   const pipelines = useQuery({ queryKey: ['event-pipelines'], queryFn: ({ signal }) => listPipelines(signal) });
   const channels = useChannels();
+  const isCounting = input.type !== 'query' && input.type !== 'sigma';
   return (
     <Paper withBorder p="md" bg="var(--firn-surface)">
       <Stack gap="sm">
@@ -109,7 +114,7 @@ function Scope({ input, set }: { input: RuleInput; set: Setter }) {
           <TextInput label="Tenant" placeholder="All tenants" value={input.tenant} onChange={(event) => set('tenant')(event.currentTarget.value)} />
         </Group>
         <Group grow align="flex-start">
-          <TagsInput label="Group by" description="Matches with the same values in one batch are one alert." placeholder={input.groupBy.length === 0 ? 'Field, such as host.name' : ''} value={input.groupBy} onChange={set('groupBy')} />
+          <TagsInput label="Group by" description={isCounting ? 'Events with the same values are counted together.' : 'Matches with the same values in one batch are one alert.'} required={input.type === 'absence' || input.type === 'new_value'} placeholder={input.groupBy.length === 0 ? 'Field, such as host.name' : ''} value={input.groupBy} onChange={set('groupBy')} />
           <TagsInput label="Channels" description="Deliver the alerts of this rule." placeholder={input.channels.length === 0 ? 'Console only' : ''} data={channels.data?.map(({ id }) => id) ?? []} value={input.channels} onChange={set('channels')} />
         </Group>
       </Stack>

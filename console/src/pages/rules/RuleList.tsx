@@ -110,7 +110,7 @@ function useColumns({ onToggle, onDelete }: Handlers): Column<RuleRow>[] {
           </Anchor>
         ),
       },
-      { id: 'type', title: 'Type', width: 80, value: ({ type }) => type },
+      { id: 'type', title: 'Type', width: 100, value: ({ type }) => type.replace('_', ' ') },
       {
         id: 'severity',
         title: 'Severity',

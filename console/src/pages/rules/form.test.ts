@@ -22,6 +22,10 @@ const STORED: RuleDefinition[] = [
   { type: 'query', name: 'x', query: 'a:b', language: 'lucene' },
   { type: 'query', name: 'x', query: { bool: { filter: [{ term: { a: 'b' } }] } } },
   { type: 'sigma', sigma: 'title: x', tags: [] },
+  { type: 'threshold', name: 'x', query: '*', window: '1m', threshold: { count: 20 }, lateness: '1m' },
+  { type: 'threshold', name: 'x', query: '*', window: '1m', threshold: { distinct: 'destination.port', at_least: 20 } },
+  { type: 'absence', name: 'x', query: '*', group_by: ['observer.name'], after: '10m' },
+  { type: 'new_value', name: 'x', query: '*', group_by: ['user.name'], learn_for: '1d' },
 ];
 
 test.each(STORED)('the form keeps a definition: %j', (definition) => expect(ruleDefinition(ruleInput(definition), definition)).toEqual(definition));
@@ -31,6 +35,12 @@ test('cleared inputs remove their members', () => {
   const input = { ...EMPTY_RULE, name: ' Other ', query: { text: '*', language: 'kuery' as const } };
   expect(ruleDefinition(input, stored)).toEqual({ type: 'query', name: 'Other', query: '*', references: ['https://example.com'], tags: [] });
   expect(ruleDefinition(input, null)).toEqual({ type: 'query', name: 'Other', query: '*' });
+});
+
+test('a rule that changes its type has the members of the new one', () => {
+  const stored: RuleDefinition = { type: 'absence', name: 'x', query: '*', group_by: ['a'], after: '10m' };
+  const input = { ...ruleInput(stored), type: 'threshold' as const, measure: 'sum' as const, field: ' network.bytes ', atLeast: 5 };
+  expect(ruleDefinition(input, stored)).toEqual({ type: 'threshold', name: 'x', query: '*', group_by: ['a'], window: '5m', threshold: { sum: 'network.bytes', at_least: 5 } });
 });
 
 test('a query of the query DSL has to be JSON', () => {

@@ -1,4 +1,4 @@
-import type { RuleDefinition, RuleException } from '../../api/detection-rules';
+import type { RuleDefinition, RuleException, RuleType } from '../../api/detection-rules';
 import type { Severity } from '../../api/alerts';
 
 export type QueryLanguage = 'kuery' | 'lucene' | 'dsl';
@@ -18,9 +18,25 @@ export interface ExceptionInput extends QueryInput {
   name: string;
 }
 
+/** What a threshold is compared with. */
+export type Measure = 'count' | 'distinct' | 'sum';
+
+/** Members of rules over several events. */
+export interface WindowInput {
+  /** Length of the window of a threshold. */
+  window: string;
+  measure: Measure;
+  /** Field of `distinct` and `sum`. */
+  field: string;
+  atLeast: number | '';
+  /** Time of an absence. */
+  after: string;
+  learnFor: string;
+}
+
 /** Definition as the form edits it. */
-export interface RuleInput {
-  type: 'query' | 'sigma';
+export interface RuleInput extends WindowInput {
+  type: RuleType;
   enabled: boolean;
   name: string;
   description: string;
@@ -55,7 +71,50 @@ export const EMPTY_RULE: RuleInput = {
   pipelines: [],
   tenant: '',
   exceptions: [],
+  window: '5m',
+  measure: 'count',
+  field: '',
+  atLeast: '',
+  after: '10m',
+  learnFor: '7d',
 };
+
+interface Threshold {
+  count?: number;
+  distinct?: string;
+  sum?: string;
+  at_least?: number;
+}
+
+function windowInput(definition: RuleDefinition): WindowInput {
+  const text = (name: string, otherwise: string) => (typeof definition[name] === 'string' ? definition[name] : otherwise);
+  const threshold = (definition.threshold ?? {}) as Threshold;
+  const measure = threshold.distinct !== undefined ? 'distinct' : threshold.sum !== undefined ? 'sum' : 'count';
+  return {
+    window: text('window', EMPTY_RULE.window),
+    measure,
+    field: threshold.distinct ?? threshold.sum ?? '',
+    atLeast: threshold.count ?? threshold.at_least ?? '',
+    after: text('after', EMPTY_RULE.after),
+    learnFor: text('learn_for', EMPTY_RULE.learnFor),
+  };
+}
+
+/** Members of a definition that only its type has. */
+function windowMembers({ type, window, measure, field, atLeast, after, learnFor }: RuleInput): Record<string, unknown> {
+  switch (type) {
+    case 'threshold': {
+      const threshold = measure === 'count' ? { count: atLeast } : { [measure]: field.trim(), at_least: atLeast };
+      return { window: window.trim(), threshold };
+    }
+    case 'absence':
+      return { after: after.trim() };
+    case 'new_value':
+      return { learn_for: learnFor.trim() };
+    default:
+      return {};
+  }
+}
 
 function queryInput({ query = '', language }: Pick<RuleDefinition, 'query' | 'language'>): QueryInput {
   if (typeof query === 'object') return { text: JSON.stringify(query, null, 2), language: 'dsl' };
@@ -71,6 +130,7 @@ function queryMembers({ text, language }: QueryInput): Pick<RuleException, 'quer
 /** Converts a stored definition to the input of the form. */
 export function ruleInput(definition: RuleDefinition): RuleInput {
   return {
+    ...windowInput(definition),
     type: definition.type,
     enabled: definition.enabled ?? true,
     name: definition.name ?? '',
@@ -94,8 +154,8 @@ export function ruleInput(definition: RuleDefinition): RuleInput {
  */
 export function ruleDefinition(input: RuleInput, stored: RuleDefinition | null): RuleDefinition {
   const made: RuleDefinition = { ...stored, type: input.type };
-  for (const name of ['query', 'language', 'sigma']) delete made[name];
-  Object.assign(made, input.type === 'sigma' ? { sigma: input.sigma } : queryMembers(input.query));
+  for (const name of ['query', 'language', 'sigma', 'window', 'threshold', 'after', 'learn_for']) delete made[name];
+  Object.assign(made, input.type === 'sigma' ? { sigma: input.sigma } : queryMembers(input.query), windowMembers(input));
   const set = (name: string, value: unknown, isEmpty: boolean) => {
     if (isEmpty) delete made[name];
     else made[name] = value;

@@ -1,5 +1,5 @@
 import type { Severity } from '../../api/alerts';
-import type { RuleDefinition } from '../../api/detection-rules';
+import type { RuleDefinition, RuleType } from '../../api/detection-rules';
 import type { Aggregation, Bucket, SearchResponse } from '../../api/search';
 import { kqlIs } from '../../lib/query-dsl';
 import { ruleName, ruleSeverity } from './sigma';
@@ -16,7 +16,7 @@ export interface RuleAlerts {
 export interface RuleRow extends RuleAlerts {
   id: string;
   name: string;
-  type: 'query' | 'sigma';
+  type: RuleType;
   severity: Severity;
   enabled: boolean;
   tenant: string;
