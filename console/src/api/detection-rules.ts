@@ -76,3 +76,18 @@ export const importRules = (yaml: string, { enabled, tenant, channels }: ImportO
     text: { type: 'application/yaml', content: yaml },
     query: { enabled, tenant: tenant || undefined, channels: channels.length > 0 ? channels.join(',') : undefined },
   });
+
+/** What a rule would have found in stored events. */
+export interface HistoryResult {
+  /** False: it would fetch so much from snapshot repositories that it has to be confirmed. */
+  ran: boolean;
+  cost?: { bytes: number };
+  events?: number;
+  alerts?: number;
+  /** The answer does not cover all. */
+  partial?: boolean;
+}
+
+/** Tests a rule on the stored events of an index since a time such as `now-30d`. */
+export const testRule = (rule: RuleDefinition, index: string, from: string, fetch: boolean) =>
+  request<HistoryResult>('/_firn/rules/_test', { method: 'POST', body: { rule, index, from, examples: 0, ...(fetch && { fetch }) } });

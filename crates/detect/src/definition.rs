@@ -442,8 +442,14 @@ mod tests {
                 json!({"type": "query", "name": "x", "query": "a: 1", "escalation": [{"after": "1h", "channels": []}]}),
                 "[channels]",
             ),
-            (json!({"type": "query", "name": "x", "query": "a: 1", "window": "5m"}), "[window]"),
-            (json!({"type": "threshold", "name": "x", "query": "a: 1", "window": "5m"}), "[threshold]"),
+            (
+                json!({"type": "query", "name": "x", "query": "a: 1", "window": "5m"}),
+                "[window]",
+            ),
+            (
+                json!({"type": "threshold", "name": "x", "query": "a: 1", "window": "5m"}),
+                "[threshold]",
+            ),
             (
                 json!({"type": "threshold", "name": "x", "query": "a: 1", "threshold": {"count": 2}}),
                 "[window]",
@@ -456,7 +462,10 @@ mod tests {
                 json!({"type": "threshold", "name": "x", "query": "a: 1", "window": "2d", "threshold": {"count": 2}}),
                 "[window] is 1s to 1d",
             ),
-            (json!({"type": "absence", "name": "x", "query": "a: 1", "after": "5m"}), "[group_by]"),
+            (
+                json!({"type": "absence", "name": "x", "query": "a: 1", "after": "5m"}),
+                "[group_by]",
+            ),
             (
                 json!({"type": "new_value", "name": "x", "query": "a: 1", "group_by": ["b"], "after": "5m"}),
                 "[after]",

@@ -115,7 +115,12 @@ impl WindowBody {
     }
 
     /// Reads the members of a type; those of other types are refused.
-    pub(crate) fn read(&self, kind: WindowType, has_keys: bool, body: &Map<String, Value>) -> Result<WindowRule, String> {
+    pub(crate) fn read(
+        &self,
+        kind: WindowType,
+        has_keys: bool,
+        body: &Map<String, Value>,
+    ) -> Result<WindowRule, String> {
         let own: &[&str] = match kind {
             WindowType::Threshold => &["window", "threshold", "lateness"],
             WindowType::Absence => &["after"],
@@ -197,6 +202,10 @@ fn duration(name: &str, text: &str, least: u64, most: u64) -> Result<u64, String
     let ms = parse_duration_ms(text).map_err(|error| format!("[{name}]: {}", error.reason()))?;
     match (least..=most).contains(&ms) {
         true => Ok(ms),
-        false => Err(format!("[{name}] is {}s to {}d, not [{text}]", least / 1000, most / 86_400_000)),
+        false => Err(format!(
+            "[{name}] is {}s to {}d, not [{text}]",
+            least / 1000,
+            most / 86_400_000
+        )),
     }
 }

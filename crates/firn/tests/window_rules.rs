@@ -23,7 +23,10 @@ fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
 
 fn wait_for_rules(client: &Client, pipeline: &str, count: u64) {
     wait_for("the rules", || {
-        let stats = client.get(&format!("/_firn/pipelines/{pipeline}/stats")).unwrap().json();
+        let stats = client
+            .get(&format!("/_firn/pipelines/{pipeline}/stats"))
+            .unwrap()
+            .json();
         stats["rules"]["evaluated"] == json!(count) && stats["running"] == json!(true)
     });
 }
@@ -32,7 +35,10 @@ fn wait_for_rules(client: &Client, pipeline: &str, count: u64) {
 fn event(second: u64, members: &Value) -> Value {
     let (minute, second) = (second / 60, second % 60);
     let mut event = json!({"@timestamp": format!("2026-01-01T00:{minute:02}:{second:02}Z")});
-    event.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+    event
+        .as_object_mut()
+        .unwrap()
+        .extend(members.as_object().unwrap().clone());
     event
 }
 
@@ -88,8 +94,16 @@ fn thresholds_absence_and_new_values_raise_alerts_of_their_tenants() {
     }
     let bad = json!({"type": "threshold", "name": "x", "query": "*", "window": "1m"});
     let refused = client.json("PUT", "/_firn/rules/bad", &bad).unwrap();
-    assert!(refused.status == 400 && refused.text().contains("[threshold]"), "{}", refused.text());
-    client.ok("PUT", "/_firn/pipelines/web", &json!({"source": {"type": "http"}, "index": "web"}));
+    assert!(
+        refused.status == 400 && refused.text().contains("[threshold]"),
+        "{}",
+        refused.text()
+    );
+    client.ok(
+        "PUT",
+        "/_firn/pipelines/web",
+        &json!({"source": {"type": "http"}, "index": "web"}),
+    );
     wait_for_rules(client, "web", 3);
 
     let denied = |second, tenant: &str, ip: &str, port: u64| {
@@ -117,9 +131,16 @@ fn thresholds_absence_and_new_values_raise_alerts_of_their_tenants() {
     assert_eq!(scans.len(), 1, "{scans:?}");
     let scan = &scans[0];
     let state = &scan["firn"]["alert"];
-    assert_eq!((&scan["tenant"], &scan["rule"]["name"]), (&json!("alpha"), &json!("Port scan")));
+    assert_eq!(
+        (&scan["tenant"], &scan["rule"]["name"]),
+        (&json!("alpha"), &json!("Port scan"))
+    );
     assert_eq!(state["group_by"], json!({"source.ip": ["10.0.0.1"]}));
-    assert_eq!((&state["window"]["value"], &state["count"]), (&json!(5), &json!(5)), "{state}");
+    assert_eq!(
+        (&state["window"]["value"], &state["count"]),
+        (&json!(5), &json!(5)),
+        "{state}"
+    );
     assert_eq!((&state["status"], &state["severity"]), (&json!("open"), &json!("high")));
     assert_eq!(scan["threat"]["technique"]["id"], json!(["T1046"]));
     assert_eq!(scan["source.ip"], "10.0.0.1");
@@ -188,5 +209,68 @@ fn each_alert_of_a_window_is_stored_once_over_kills() {
         .map(|alert| format!("{} {}", alert["user.name"], alert["firn"]["alert"]["window"]["start"]))
         .collect();
     assert_eq!(different.len() as u64, expected);
-    assert!(found.iter().all(|alert| alert["firn"]["alert"]["count"] == json!(4)), "{found:?}");
+    assert!(
+        found.iter().all(|alert| alert["firn"]["alert"]["count"] == json!(4)),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_rule_is_tested_on_stored_events() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = start(folder.path());
+    let client = node.client();
+    let mapping = json!({"mappings": {"properties": {"@timestamp": {"type": "date"}, "user": {"properties": {"name": {"type": "keyword"}}}}}});
+    client.ok("PUT", "/web", &mapping);
+    let mut lines = String::new();
+    for number in 0..60 {
+        let event = event(
+            number * 30,
+            &json!({"user": {"name": format!("user{}", number % 3)}, "number": number}),
+        );
+        lines += &format!("{{\"create\":{{}}}}\n{event}\n");
+    }
+    let written = client
+        .send(
+            "POST",
+            "/web/_bulk?refresh=true",
+            Some("application/x-ndjson"),
+            lines.as_bytes(),
+        )
+        .unwrap();
+    assert_eq!(written.json()["errors"], json!(false), "{}", written.text());
+    let test = |rule: Value| {
+        let body = json!({"rule": rule, "index": "web", "from": "2026-01-01", "to": "2026-01-02", "examples": 2});
+        client.json("POST", "/_firn/rules/_test", &body).unwrap()
+    };
+    let found = test(json!({
+        "type": "query", "name": "x", "query": "user.name: user0", "exceptions": [{"query": "number < 6"}],
+    }))
+    .json();
+    assert_eq!(
+        (&found["events"], &found["alerts"]),
+        (&json!(18), &json!(18)),
+        "{found}"
+    );
+    assert_eq!((&found["ran"], &found["partial"]), (&json!(true), &json!(false)));
+    assert_eq!(found["examples"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        found["days"],
+        json!([{"day": "2026-01-01T00:00:00.000Z", "events": 18}])
+    );
+    // Each user has 20 events in half an hour: 3 or 4 in each 5 minutes.
+    let threshold = |count: u64| {
+        let rule = json!({
+            "type": "threshold", "name": "x", "query": "*", "group_by": ["user.name"], "window": "5m", "threshold": {"count": count},
+        });
+        test(rule).json()["alerts"].clone()
+    };
+    assert_eq!(
+        (threshold(3), threshold(4), threshold(5)),
+        (json!(18), json!(6), json!(0))
+    );
+    let refused = test(json!({"type": "absence", "name": "x", "query": "*", "group_by": ["a"], "after": "1m"}));
+    assert_eq!(refused.status, 400, "{}", refused.text());
+    let refused = test(json!({"type": "query", "name": "x", "query": "a: ("}));
+    assert_eq!(refused.status, 400, "{}", refused.text());
 }

@@ -7,6 +7,7 @@ import { putRule, type RuleDefinition } from '../../api/detection-rules';
 import { listPipelines } from '../../api/event-pipelines';
 import { Failed } from '../../components/Failed';
 import { EMPTY_QUERY, type ExceptionInput, ruleDefinition, type RuleInput, suggestedId } from './form';
+import { HistoryTest } from './HistoryTest';
 import { QueryFields } from './QueryFields';
 import { useChannels } from './use-rules';
 import { isWindowReady, WindowFields } from './WindowFields';
@@ -85,6 +86,7 @@ export function RuleForm({ id, stored, initial, onSaved }: Props) {
         </Paper>
         <Scope input={input} set={set} />
         <Exceptions exceptions={input.exceptions} onChange={set('exceptions')} />
+        {(input.type === 'query' || input.type === 'threshold') && <HistoryTest input={input} />}
         {error && <Failed title="Rule not saved" error={error} />}
         <Group>
           <Button type="submit" size="sm" loading={isPending} disabled={!isReady}>

@@ -23,6 +23,8 @@ beforeEach(() => {
   });
   vi.spyOn(Element.prototype, 'clientHeight', 'get').mockReturnValue(600);
   vi.spyOn(Element.prototype, 'clientWidth', 'get').mockReturnValue(1000);
+  // jsdom scrolls nothing.
+  Element.prototype.scrollIntoView = () => undefined;
   // jsdom has no fonts, which autosized text areas wait for.
   Object.defineProperty(document, 'fonts', { configurable: true, value: { addEventListener: () => undefined, removeEventListener: () => undefined } });
   vi.stubGlobal('fetch', (url: string, init: RequestInit) => {
@@ -91,6 +93,26 @@ it("creates a rule from the query of the URL, and shows the server's error", asy
   fireEvent.click(screen.getByRole('button', { name: 'Create rule' }));
   expect(await screen.findByText('rule [root-logon]: [ids] is not supported in rules')).toBeTruthy();
   expect(sent.find(({ method }) => method === 'PUT')?.body).toEqual({ type: 'query', name: 'Root logon', query: 'user.name: root' });
+});
+
+it('tests a threshold on stored events, after it says what it would fetch', async () => {
+  let runs = 0;
+  answers = {
+    'POST /_firn/rules/_test': () => Response.json(runs++ === 0 ? { ran: false, cost: { bytes: 5 << 20 } } : { ran: true, events: 120, alerts: 3, partial: true }),
+  };
+  open('/rules/new/query?q=event.action%3A+denied');
+  fireEvent.change(screen.getByLabelText(/^Name/), { target: { value: 'Port scan' } });
+  fireEvent.click(screen.getByRole('textbox', { name: 'Raise an alert for' }));
+  fireEvent.click(await screen.findByText('Threshold: many events in a window of time'));
+  fireEvent.change(screen.getByLabelText(/^At least/), { target: { value: '20' } });
+  fireEvent.click(screen.getByRole('button', { name: 'Test rule' }));
+  fireEvent.click(await screen.findByRole('button', { name: 'Test all the same' }));
+  expect(await screen.findByText(/not all events were read/)).toBeTruthy();
+  const rule = { type: 'threshold', name: 'Port scan', query: 'event.action: denied', window: '5m', threshold: { count: 20 } };
+  expect(sent.filter(({ path }) => path.endsWith('_test')).map(({ body }) => body)).toEqual([
+    { rule, index: '*', from: 'now-30d', examples: 0 },
+    { rule, index: '*', from: 'now-30d', examples: 0, fetch: true },
+  ]);
 });
 
 it('edits the YAML of a Sigma rule', async () => {

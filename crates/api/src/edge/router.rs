@@ -13,7 +13,7 @@ use crate::endpoints::call::{Captures, Handler};
 use crate::endpoints::{
     admin, alert_channels, alerts, aliases, analyze, bulk, by_query, cat, cluster, count, data_stream_lifecycle,
     data_streams, detection_rules, discover, document, enrich, event_pipelines, field_caps, ilm, indices, ingest,
-    mappings, metrics, mget, msearch, nodes, placement, point_in_time, quarantine, recovery, resolve, root,
+    mappings, metrics, mget, msearch, nodes, placement, point_in_time, quarantine, recovery, resolve, root, rule_test,
     saved_objects, scroll, search, security, sessions, settings, slm, snapshots, stats, tasks, templates,
     tenant_deletion, tenant_usage, tenants, terms_enum, validate,
 };
@@ -466,6 +466,7 @@ fn routes() -> Vec<Route> {
         route!(PUT, ["/_firn/rules/{id}"], "put_detection_rule", "cluster:admin/firn/rules/put", ManageCluster, [MASTER], Json, detection_rules::put),
         route!(DELETE, ["/_firn/rules/{id}"], "delete_detection_rule", "cluster:admin/firn/rules/delete", ManageCluster, [MASTER], None, detection_rules::delete),
         route!(POST, ["/_firn/rules/_import"], "import_detection_rules", "cluster:admin/firn/rules/import", ManageCluster, [MASTER, detection_rules::IMPORT_PARAMS], AnyType, detection_rules::import),
+        route!(POST, ["/_firn/rules/_test"], "test_detection_rule", "cluster:admin/firn/rules/test", ManageCluster, [], Json, rule_test::test),
         route!(POST, ["/_firn/alerts/_status"], "set_alert_status", "indices:data/write/firn/alerts/status", Write, [], Json, alerts::status),
         route!(POST, ["/_firn/alerts/_resend"], "resend_alerts", "cluster:admin/firn/alerts/resend", ManageCluster, [], Json, alerts::resend),
         route!(GET, ["/_firn/channels", "/_firn/channels/{id}"], "get_alert_channel", "cluster:admin/firn/channels/get", ManageCluster, [MASTER], None, alert_channels::get),

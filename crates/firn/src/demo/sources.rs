@@ -202,7 +202,9 @@ fn post(demo: &Demo<'_>, pipeline: &str, lines: &str) -> anyhow::Result<()> {
         return Ok(());
     }
     let body = Some(("application/x-ndjson", lines.as_bytes()));
-    let sent = demo.client.send("POST", &format!("/_firn/pipelines/{pipeline}/_events"), body);
+    let sent = demo
+        .client
+        .send("POST", &format!("/_firn/pipelines/{pipeline}/_events"), body);
     let answer = sent.map_err(|failure| anyhow::anyhow!("by HTTP: {failure}"))?;
     match answer.status {
         200 => Ok(()),
@@ -219,7 +221,9 @@ fn send_of_sites(demo: &Demo<'_>, random: &mut Random, step: u64) -> anyhow::Res
         let _ = writeln!(lines, "{event}");
     };
     if step.is_multiple_of(HEARTBEAT_EVERY) {
-        let sending = SITE_NAMES.iter().filter(|site| **site != SILENT_SITE || !SILENT.contains(&step));
+        let sending = SITE_NAMES
+            .iter()
+            .filter(|site| **site != SILENT_SITE || !SILENT.contains(&step));
         for site in sending {
             add(json!({"@timestamp": now, "event": {"action": "heartbeat"}, "observer": {"name": site}}));
         }

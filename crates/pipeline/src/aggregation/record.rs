@@ -126,7 +126,9 @@ impl Delta {
         samples: &[(u64, i64, Sample)],
     ) -> Self {
         let held = through.and(held);
-        let every = definitions.values().map(|definition| (definition.window_ms(), hop_ms(definition)));
+        let every = definitions
+            .values()
+            .map(|definition| (definition.window_ms(), hop_ms(definition)));
         let every: Vec<(i64, i64)> = every.collect();
         let mut rows: BTreeMap<(usize, i64, &str), Row> = BTreeMap::new();
         let mut max_ms = None;

@@ -76,7 +76,9 @@ pub(crate) fn aggregate_of(rule: &DetectionRule) -> Option<(String, AggregateDef
     let definition = AggregateDefinition {
         index: String::new(),
         every: format!("{}ms", every.max(HOP_MS_MIN)),
-        by: std::iter::once(TENANT_FIELD.to_owned()).chain(rule.group_by.clone()).collect(),
+        by: std::iter::once(TENANT_FIELD.to_owned())
+            .chain(rule.group_by.clone())
+            .collect(),
         metrics,
         lateness: format!("{}ms", window.lateness_ms),
         max_keys: window.max_keys,
@@ -203,7 +205,8 @@ impl RuleState {
 
     /// Whether the time of learning is over for a window.
     pub(crate) fn has_learned(&self, learn_ms: i64, start_ms: i64) -> bool {
-        self.began.is_some_and(|began| start_ms >= began.saturating_add(learn_ms))
+        self.began
+            .is_some_and(|began| start_ms >= began.saturating_add(learn_ms))
     }
 
     /// Whether a key is absent that was not before.

@@ -151,7 +151,9 @@ fn alert_name(alert: &WindowAlert) -> String {
 fn rules<const N: usize>(bodies: [(&str, Value); N]) -> BTreeMap<String, Arc<AggregateDefinition>> {
     let aggregates = bodies.into_iter().map(|(id, members)| {
         let mut body = json!({"name": id, "query": "*", "group_by": ["user.name"]});
-        body.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+        body.as_object_mut()
+            .unwrap()
+            .extend(members.as_object().unwrap().clone());
         let rule = DetectionRule::parse(id, body.as_object().unwrap()).unwrap();
         let (name, aggregate) = aggregate_of(&rule).unwrap();
         (name, Arc::new(aggregate))
@@ -309,15 +311,25 @@ fn a_base_that_is_incomplete_does_not_count() {
 #[test]
 fn a_threshold_is_reached_in_the_window_and_once_for_each_length() {
     let mut journal = Journal::with(rules([
-        ("scan", json!({"type": "threshold", "window": "60s", "threshold": {"distinct": "port", "at_least": 3}})),
-        ("bytes", json!({"type": "threshold", "window": "60s", "threshold": {"sum": "port", "at_least": 100}})),
+        (
+            "scan",
+            json!({"type": "threshold", "window": "60s", "threshold": {"distinct": "port", "at_least": 3}}),
+        ),
+        (
+            "bytes",
+            json!({"type": "threshold", "window": "60s", "threshold": {"sum": "port", "at_least": 100}}),
+        ),
     ]));
     // Two events in one minute and one in the next: whole in a window that starts between.
-    journal.add("a", Some(2), &[
-        (0, of_user(50, "ann", 1)),
-        (1, of_user(50, "ann", 1)),
-        (2, of_user(55, "ann", 2)),
-    ]);
+    journal.add(
+        "a",
+        Some(2),
+        &[
+            (0, of_user(50, "ann", 1)),
+            (1, of_user(50, "ann", 1)),
+            (2, of_user(55, "ann", 2)),
+        ],
+    );
     assert!(journal.alerts().is_empty());
     journal.add("a", Some(4), &[(3, of_user(70, "ann", 3)), (4, of_user(70, "bob", 99))]);
     let ann = "[\"t\",\"ann\"]";
@@ -368,9 +380,17 @@ fn a_value_is_new_once_after_the_time_of_learning() {
     let mut journal = Journal::with(rules([("first", first)]));
     journal.add("a", Some(0), &[(0, of_user(0, "ann", 1))]);
     journal.base();
-    journal.add("a", Some(2), &[(1, of_user(3599, "bob", 1)), (2, of_user(3600, "cat", 1))]);
+    journal.add(
+        "a",
+        Some(2),
+        &[(1, of_user(3599, "bob", 1)), (2, of_user(3600, "cat", 1))],
+    );
     assert_eq!(journal.alerts(), [("first", "[\"t\",\"cat\"]", [3600, 3610], 1)]);
-    journal.add("a", Some(4), &[(3, of_user(4000, "cat", 1)), (4, of_user(4000, "dan", 1))]);
+    journal.add(
+        "a",
+        Some(4),
+        &[(3, of_user(4000, "cat", 1)), (4, of_user(4000, "dan", 1))],
+    );
     assert_eq!(journal.alerts().len(), 1);
     assert_eq!(journal.windows.counts().overflowed, 1);
     journal.check();
@@ -388,7 +408,10 @@ fn random_journals_of_rules() {
                 json!({"type": "threshold", "window": "60s", "max_keys": keys * 4, "threshold": {"distinct": "port", "at_least": 3}}),
             ),
             ("silent", json!({"type": "absence", "after": "2m", "max_keys": keys})),
-            ("first", json!({"type": "new_value", "learn_for": "2m", "max_keys": keys})),
+            (
+                "first",
+                json!({"type": "new_value", "learn_for": "2m", "max_keys": keys}),
+            ),
         ]));
         let mut next = 0;
         for _ in 0..random.usize(1..50) {

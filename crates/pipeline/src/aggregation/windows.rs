@@ -71,10 +71,7 @@ pub(crate) struct Emission {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum EmissionContent {
     /// Event of a closed window.
-    Event {
-        index: String,
-        document: Value,
-    },
+    Event { index: String, document: Value },
     /// Alert of a rule.
     Alert(WindowAlert),
 }

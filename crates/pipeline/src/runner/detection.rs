@@ -252,7 +252,9 @@ impl RunnerRules {
     pub(super) fn aggregates(&self, pipeline: &str) -> BTreeMap<String, Arc<AggregateDefinition>> {
         let own = self.rules.iter().filter(|rule| rule.is_for_pipeline(pipeline));
         let aggregates = own.filter_map(|rule| aggregate_of(rule));
-        aggregates.map(|(name, aggregate)| (name, Arc::new(aggregate))).collect()
+        aggregates
+            .map(|(name, aggregate)| (name, Arc::new(aggregate)))
+            .collect()
     }
 }
 
@@ -264,7 +266,10 @@ pub(super) fn window_alert(
     detected: &str,
     audiences: &[Audience],
 ) -> Draft {
-    let key = of.key.as_deref().and_then(|key| serde_json::from_str::<Vec<Value>>(key).ok());
+    let key = of
+        .key
+        .as_deref()
+        .and_then(|key| serde_json::from_str::<Vec<Value>>(key).ok());
     let by = of.definition.by.iter().zip(key.into_iter().flatten());
     let mut event = Map::new();
     for (field, value) in by {

@@ -218,9 +218,7 @@ impl Runner {
                 Ok(definition) if !definition.enabled => EntryState::Disabled,
                 // A database may be slow or away, which must not hold up other pipelines.
                 Ok(definition)
-                    if definition.has_queries()
-                        || !definition.aggregates.is_empty()
-                        || !rule_aggregates.is_empty() =>
+                    if definition.has_queries() || !definition.aggregates.is_empty() || !rule_aggregates.is_empty() =>
                 {
                     EntryState::Waiting(WAITS.to_owned())
                 }

@@ -432,7 +432,11 @@ impl WindowService {
                     ..create(&draft.index, None, document)
                 }
             });
-            let scope = if is_alert { Arc::new(Scope::operator()) } else { Arc::clone(&self.scope) };
+            let scope = if is_alert {
+                Arc::new(Scope::operator())
+            } else {
+                Arc::clone(&self.scope)
+            };
             let errors = self.bulk(&scope, items.collect(), Some(origin)).await?;
             let mut letters = Vec::new();
             for ((event, draft), error) in events.iter().zip(&drafts).zip(errors) {

@@ -1,0 +1,164 @@
+//! `POST /_firn/rules/_test`: what a rule would have found in stored events.
+
+use std::sync::Arc;
+
+use firn_detect::{DetectionRule, HistoryCount, history_search};
+use firn_engine::{Error, Knowledge, RequestContext, Scope};
+use firn_model::names::IndicesOptions;
+use firn_query::search::{IndexTarget, SearchRequest, SearchResponse};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::endpoints::call::Call;
+use crate::state::edge::Edge;
+use crate::wire::blocking;
+use crate::wire::error::ApiError;
+use crate::wire::reply::Reply;
+
+/// Most examples.
+const EXAMPLES_MAX: u64 = 20;
+/// Buckets of one page, and most pages of a threshold.
+const PAGE: usize = 1000;
+const PAGES_MAX: usize = 50;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Body {
+    rule: Map<String, Value>,
+    index: String,
+    #[serde(default)]
+    from: Option<Value>,
+    #[serde(default)]
+    to: Option<Value>,
+    #[serde(default)]
+    examples: Option<u64>,
+    /// Fetch what the search needs from snapshot repositories, however much it is.
+    #[serde(default)]
+    fetch: bool,
+}
+
+/// Number of alerts of a threshold.
+struct Counted {
+    alerts: u64,
+    /// There are more buckets than were read.
+    is_partial: bool,
+}
+
+pub(crate) async fn test(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let body: Body = match call.required_json()? {
+        body @ Value::Object(_) => serde_json::from_value(body).map_err(|error| Error::parsing(error.to_string()))?,
+        _ => return Err(Error::parsing("the body must be a JSON object").into()),
+    };
+    let examples = body.examples.unwrap_or(3);
+    if examples > EXAMPLES_MAX {
+        return Err(Error::illegal_argument(format!("[examples] is at most {EXAMPLES_MAX}")).into());
+    }
+    let definition = body.rule.clone();
+    let rule = blocking::print(move || DetectionRule::parse("_test", &definition)).await??;
+    let search = history_search(&rule, &body.rule).map_err(Error::illegal_argument)?;
+    let mut range = json!({"gte": body.from.unwrap_or_else(|| "now-30d".into())});
+    range["lt"] = body.to.unwrap_or_else(|| "now".into());
+    let query = json!({"bool": {"filter": [search.query, {"range": {"@timestamp": range}}]}});
+    let mut ctx = call.ctx.clone();
+    if let Some(tenant) = &rule.tenant {
+        ctx.scope = Arc::new(Scope::tenant(tenant.clone()));
+    }
+    let target = IndexTarget {
+        expression: body.index.split(',').map(str::to_owned).collect(),
+        options: IndicesOptions::default(),
+    };
+    let request = json!({
+        "query": query, "size": examples, "track_total_hits": true,
+        "sort": [{"@timestamp": {"order": "desc", "unmapped_type": "date"}}],
+        "aggs": {"days": {"date_histogram": {"field": "@timestamp", "calendar_interval": "day"}}},
+    });
+    let request = SearchRequest::parse(target.clone(), Some(&request))?;
+    let cost = match edge.engine.search_cost(&ctx, request.clone()).await? {
+        Knowledge::Known(cost) => Some(cost),
+        Knowledge::Unknown(_) => None,
+    };
+    if let Some(cost) = cost.filter(|cost| !body.fetch && cost.bytes > edge.config.discover.ask_over_bytes) {
+        return Ok(Reply::ok(&json!({"ran": false, "cost": cost.print()})));
+    }
+    let response = edge.engine.search(&ctx, request).await?;
+    let events = response.total.map_or(0, |total| total.value);
+    let mut answer = json!({"ran": true, "events": events});
+    let mut is_partial = is_incomplete(&response);
+    match &search.count {
+        HistoryCount::Events => answer["alerts"] = events.into(),
+        HistoryCount::Buckets {
+            sources,
+            metric,
+            at_least,
+        } => {
+            let counted = count_buckets(&edge, &ctx, &target, &query, (sources, metric.as_ref(), *at_least)).await?;
+            answer["alerts"] = counted.alerts.into();
+            is_partial |= counted.is_partial;
+        }
+    }
+    answer["partial"] = is_partial.into();
+    let days = response
+        .aggregations
+        .as_ref()
+        .map_or(&Value::Null, |all| &all["days"]["buckets"]);
+    let day = |bucket: &Value| json!({"day": bucket["key_as_string"], "events": bucket["doc_count"]});
+    answer["days"] = days.as_array().into_iter().flatten().map(day).collect();
+    let examples = response.hits.into_iter().map(|hit| {
+        let source = hit.source.as_deref().map(serde_json::from_slice::<Value>);
+        json!({"_index": hit.index, "_id": hit.id, "_source": source.and_then(Result::ok)})
+    });
+    answer["examples"] = examples.collect();
+    Ok(Reply::ok(&answer))
+}
+
+/// Whether an answer leaves something out.
+fn is_incomplete(response: &SearchResponse) -> bool {
+    response.timed_out || !response.shards.failures.is_empty()
+}
+
+/// Counts the windows that reach a threshold. They do not overlap here, so that bursts over the end of one may be missed.
+async fn count_buckets(
+    edge: &Edge,
+    ctx: &RequestContext,
+    target: &IndexTarget,
+    query: &Value,
+    (sources, metric, at_least): (&[Value], Option<&Value>, f64),
+) -> Result<Counted, ApiError> {
+    let mut counted = Counted {
+        alerts: 0,
+        is_partial: false,
+    };
+    let mut after: Option<Value> = None;
+    for _ in 0..PAGES_MAX {
+        let mut composite = json!({"size": PAGE, "sources": sources});
+        if let Some(after) = after {
+            composite["after"] = after;
+        }
+        let mut windows = json!({"composite": composite});
+        if let Some(metric) = metric {
+            windows["aggs"] = json!({"value": metric});
+        }
+        let body = json!({"size": 0, "track_total_hits": false, "query": query, "aggs": {"windows": windows}});
+        let request = SearchRequest::parse(target.clone(), Some(&body))?;
+        let response = edge.engine.search(ctx, request).await?;
+        counted.is_partial |= is_incomplete(&response);
+        let aggregations = response.aggregations.unwrap_or_default();
+        let windows = &aggregations["windows"];
+        let value = |bucket: &Value| match metric {
+            None => bucket["doc_count"].as_f64(),
+            Some(_) => bucket["value"]["value"].as_f64(),
+        };
+        let buckets = windows["buckets"].as_array();
+        let reached = buckets
+            .into_iter()
+            .flatten()
+            .filter(|bucket| value(bucket).is_some_and(|value| value >= at_least));
+        counted.alerts += reached.count() as u64;
+        after = windows.get("after_key").cloned();
+        if after.is_none() {
+            return Ok(counted);
+        }
+    }
+    counted.is_partial = true;
+    Ok(counted)
+}
