@@ -15,7 +15,7 @@ mod tests;
 mod windows;
 
 pub use definition::{AggregateDefinition, MetricDefinition};
-pub(crate) use record::{Content, Delta, Record};
+pub(crate) use record::{Content, Delta, ReceivedSample, Record};
 pub(crate) use rule_windows::{TENANT_FIELD, WindowAlert, aggregate_of};
 pub(crate) use sample::{Sample, Sampler};
 pub use windows::WindowCounts;

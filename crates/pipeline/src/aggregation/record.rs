@@ -115,7 +115,59 @@ pub(crate) struct Progress {
     pub(crate) max_ms: Option<i64>,
 }
 
+/// Most rows of one delta: a record must be small enough to be stored.
+const DELTA_ROWS_MAX: usize = 50_000;
+
+/// Sample with its offset and its time of arrival, ms.
+pub(crate) type ReceivedSample = (u64, i64, Sample);
+
 impl Delta {
+    /// Returns what samples add, in as many deltas as it takes, each with a text that is the same for the same samples. Their offsets
+    /// ascend. See [`Delta::of_samples`].
+    pub(crate) fn parts_of_samples(
+        definitions: &BTreeMap<String, Arc<AggregateDefinition>>,
+        partition: &str,
+        held: Option<u64>,
+        through: Option<u64>,
+        samples: &[ReceivedSample],
+    ) -> Vec<(String, Self)> {
+        Self::parts(definitions, partition, held, through, (0, samples), DELTA_ROWS_MAX)
+    }
+
+    /// `first` is the place of the first sample in the batch.
+    fn parts(
+        definitions: &BTreeMap<String, Arc<AggregateDefinition>>,
+        partition: &str,
+        held: Option<u64>,
+        through: Option<u64>,
+        (first, samples): (usize, &[ReceivedSample]),
+        rows_max: usize,
+    ) -> Vec<(String, Self)> {
+        let delta = Self::of_samples(definitions, partition, held, through, samples);
+        if delta.rows.len() <= rows_max || samples.len() < 2 {
+            // Of a source with offsets the part of a batch that is read again may begin elsewhere.
+            let name = match (through, samples) {
+                (Some(through), [(offset, ..), ..]) => format!("{offset}-{through}"),
+                _ => format!("#{first}-{}", first + samples.len()),
+            };
+            return vec![(name, delta)];
+        }
+        let middle = samples.len() / 2;
+        let (before, after) = samples.split_at(middle);
+        // The events between two samples have none.
+        let until = through.and_then(|_| after.first().map(|(offset, ..)| offset.saturating_sub(1)));
+        let mut parts = Self::parts(definitions, partition, held, until, (first, before), rows_max);
+        parts.extend(Self::parts(
+            definitions,
+            partition,
+            held,
+            through,
+            (first + middle, after),
+            rows_max,
+        ));
+        parts
+    }
+
     /// Returns what samples add; each has its offset, its time of arrival (ms) and itself. Those up to the offset `held` are left
     /// out. `through` is the last offset that the samples cover; `None`: the source has no offsets.
     pub(crate) fn of_samples(
@@ -123,7 +175,7 @@ impl Delta {
         partition: &str,
         held: Option<u64>,
         through: Option<u64>,
-        samples: &[(u64, i64, Sample)],
+        samples: &[ReceivedSample],
     ) -> Self {
         let held = through.and(held);
         let every = definitions
@@ -194,5 +246,49 @@ impl Record {
             token: text("token")?.to_owned(),
             content: serde_json::from_str(text("state")?).map_err(|error| refuse(error.to_string()))?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::aggregation::Sampler;
+
+    #[test]
+    fn a_large_batch_is_several_deltas_that_together_are_the_whole() {
+        let body = json!({"index": "t", "every": "1m", "by": ["k"]});
+        let definition: Arc<AggregateDefinition> = Arc::new(serde_json::from_value(body).unwrap());
+        let definitions = BTreeMap::from([("t".to_owned(), Arc::clone(&definition))]);
+        let sampler = Sampler::new([&*definition]);
+        let sample = |offset: u64| {
+            let event = json!({"@timestamp": offset * 1000, "k": offset % 40}).to_string();
+            (offset * 2, 0, sampler.read(event.as_bytes(), 0, &[]).unwrap())
+        };
+        let samples: Vec<ReceivedSample> = (0..100).map(sample).collect();
+        let parts = |held, through| Delta::parts(&definitions, "p", held, through, (0, &samples), 10);
+        let whole = parts(None, Some(250));
+        assert!(whole.len() > 5);
+        assert!(whole.iter().all(|(_, part)| part.rows.len() <= 10));
+        let events = |parts: &[(String, Delta)]| -> u64 {
+            let rows = parts.iter().flat_map(|(_, part)| &part.rows);
+            rows.map(|row| row.row.events).sum()
+        };
+        assert_eq!(events(&whole), 100);
+        // Each part says through which offset it goes, and the next one follows.
+        let through: Vec<Option<u64>> = whole.iter().map(|(_, part)| part.through).collect();
+        assert!(through.is_sorted() && through.last() == Some(&Some(250)), "{through:?}");
+        // What is held already is left out, and no part has the name of another one with other events.
+        let held = whole[2].1.through;
+        let rest = parts(held, Some(250));
+        assert_eq!(events(&rest), events(&whole[3..]));
+        for (name, part) in &rest {
+            let same = whole.iter().find(|(other, _)| other == name);
+            assert!(
+                same.is_none_or(|(_, other)| other.rows == part.rows || part.rows.is_empty()),
+                "{name}"
+            );
+        }
+        let names: std::collections::BTreeSet<String> = parts(None, None).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names.len(), parts(None, None).len());
     }
 }

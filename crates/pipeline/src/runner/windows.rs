@@ -24,7 +24,8 @@ use super::dead_letter;
 use super::destination::Destination;
 use super::detection::{self, RunnerRules};
 use crate::aggregation::{
-    AggregateDefinition, Content, Delta, Emission, EmissionContent, Record, Sample, WindowCounts, Windows, last_base,
+    AggregateDefinition, Content, Delta, Emission, EmissionContent, ReceivedSample, Record, WindowCounts, Windows,
+    last_base,
 };
 use crate::definition::Definition;
 use crate::mapping::dates::push_iso;
@@ -201,7 +202,7 @@ impl WindowService {
     pub(super) async fn add(
         &self,
         covered: Option<(&str, u64)>,
-        samples: &Arc<Vec<(u64, i64, Sample)>>,
+        samples: &Arc<Vec<ReceivedSample>>,
         token: &str,
     ) -> Result<()> {
         let (partition, through) = match covered {
@@ -214,15 +215,22 @@ impl WindowService {
             return Ok(());
         }
         let held = journal.windows.lock().through(partition);
-        let delta = {
+        let parts = {
             let (definitions, partition) = (self.definitions.clone(), partition.to_owned());
             let samples = Arc::clone(samples);
-            blocking(move || Delta::of_samples(&definitions, &partition, held, through, &samples)).await?
+            blocking(move || Delta::parts_of_samples(&definitions, &partition, held, through, &samples)).await?
         };
         self.last_batches.lock().insert(partition.to_owned(), Instant::now());
-        if !delta.rows.is_empty() {
-            self.append(&mut journal, Content::Delta(delta), token.to_owned())
-                .await?;
+        let is_whole = parts.len() == 1;
+        for (name, delta) in parts {
+            let token = if is_whole {
+                token.to_owned()
+            } else {
+                format!("{token} {name}")
+            };
+            if !delta.rows.is_empty() && !journal.tokens.contains(&token) {
+                self.append(&mut journal, Content::Delta(delta), token).await?;
+            }
         }
         if !journal.pending.is_empty() {
             self.wake.notify_one();
