@@ -100,6 +100,13 @@ fn an_event_that_matches_raises_an_alert_with_a_link_to_it() {
             .all(|id| stats(client, id)["running"] == json!(true))
     });
     wait_for_rules(client, "web", 3);
+    let rules = client.get("/_firn/rules/_stats").unwrap().json();
+    assert_eq!(rules["root"]["evaluated_by"], json!(["strange", "web"]), "{rules}");
+    assert_eq!(
+        (&rules["off"]["enabled"], &rules["off"]["evaluated_by"]),
+        (&json!(false), &json!([]))
+    );
+    assert_eq!(rules["root"]["error"], Value::Null);
 
     let answer = send(
         client,

@@ -466,6 +466,7 @@ fn routes() -> Vec<Route> {
         route!(PUT, ["/_firn/rules/{id}"], "put_detection_rule", "cluster:admin/firn/rules/put", ManageCluster, [MASTER], Json, detection_rules::put),
         route!(DELETE, ["/_firn/rules/{id}"], "delete_detection_rule", "cluster:admin/firn/rules/delete", ManageCluster, [MASTER], None, detection_rules::delete),
         route!(POST, ["/_firn/rules/_import"], "import_detection_rules", "cluster:admin/firn/rules/import", ManageCluster, [MASTER, detection_rules::IMPORT_PARAMS], AnyType, detection_rules::import),
+        route!(GET, ["/_firn/rules/_stats"], "detection_rule_stats", "cluster:monitor/firn/rules/stats", ManageCluster, [MASTER], None, detection_rules::stats),
         route!(POST, ["/_firn/rules/_test"], "test_detection_rule", "cluster:admin/firn/rules/test", ManageCluster, [], Json, rule_test::test),
         route!(POST, ["/_firn/alerts/_status"], "set_alert_status", "indices:data/write/firn/alerts/status", Write, [], Json, alerts::status),
         route!(POST, ["/_firn/alerts/_resend"], "resend_alerts", "cluster:admin/firn/alerts/resend", ManageCluster, [], Json, alerts::resend),

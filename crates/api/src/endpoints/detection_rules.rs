@@ -54,6 +54,34 @@ pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
     Ok(Reply::ok(&json!({ id: &**body })))
 }
 
+/// `GET /_firn/rules/_stats`: where each rule is evaluated, and why one is not.
+pub(crate) async fn stats(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let metadata = edge.metadata(&call).await?;
+    let rules = Arc::clone(&metadata.detection_rules);
+    let coverage = edge
+        .config
+        .event_pipelines
+        .as_ref()
+        .map(|runner| runner.rule_coverage());
+    let coverage = coverage.unwrap_or_default();
+    // Definitions are read as the pipelines read them.
+    let print = move || {
+        let rules = rules.by_id.iter().map(|(id, body)| {
+            let parsed = DetectionRule::parse(id, body);
+            let of_rule = coverage.get(id).cloned().unwrap_or_default();
+            let stats = json!({
+                "enabled": parsed.as_ref().is_ok_and(|rule| rule.enabled),
+                "evaluated_by": of_rule.evaluated_by,
+                "unmapped_in": of_rule.unmapped_in,
+                "error": parsed.err().map(|error| error.reason().to_owned()),
+            });
+            (id.clone(), stats)
+        });
+        Reply::ok(&Value::Object(rules.collect()))
+    };
+    Ok(blocking::print(print).await?)
+}
+
 /// `POST /_firn/rules/_import`: stores the Sigma rules of a YAML text, which may hold several documents, under their own ids. The
 /// answer names what was not taken, and why; the others are stored all or none.
 pub(crate) async fn import(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {

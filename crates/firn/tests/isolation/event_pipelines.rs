@@ -160,6 +160,7 @@ fn a_tenant_writes_to_its_own_event_pipeline_and_sees_no_other() {
         ("PUT", "/_firn/rules/mine"),
         ("DELETE", "/_firn/rules/marked"),
         ("POST", "/_firn/rules/_import"),
+        ("GET", "/_firn/rules/_stats"),
         ("POST", "/_firn/rules/_test"),
         ("GET", "/_firn/channels"),
         ("GET", "/_firn/channels/_stats"),

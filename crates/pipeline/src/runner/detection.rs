@@ -116,6 +116,12 @@ impl Rules {
         self.record.as_ref().map(|rules| Arc::clone(&rules.set))
     }
 
+    /// Returns the ids of the rules that are evaluated.
+    pub(super) fn evaluated(&self) -> impl Iterator<Item = &str> {
+        let sets = [&self.record, &self.event].into_iter().flatten();
+        sets.flat_map(|rules| rules.definitions.iter().map(|rule| rule.rule.id.as_str()))
+    }
+
     /// Number of rules that are evaluated.
     pub(super) fn count(&self) -> usize {
         let sets = [&self.record, &self.event];

@@ -55,7 +55,7 @@ pub use connectors::{Connectors, OpenSource};
 pub use destination::{Destination, EngineDestination};
 pub use remap::RemapOutcome;
 pub use replay::{ReplayOutcome, StoredDocument};
-pub use status::{EventCounts, PipelineStatus, RulesStatus, SimulatedRecord};
+pub use status::{EventCounts, PipelineStatus, RuleCoverage, RulesStatus, SimulatedRecord};
 pub use windows::WindowStatus;
 pub use write::partition_of_events;
 
@@ -460,6 +460,29 @@ impl Runner {
             stop,
             tasks,
         }
+    }
+
+    /// Returns where each rule is evaluated, by its id; a rule that no running pipeline evaluates or lacks a log source for is missing.
+    pub fn rule_coverage(&self) -> BTreeMap<String, RuleCoverage> {
+        let mut coverage: BTreeMap<String, RuleCoverage> = BTreeMap::new();
+        let pipelines = self.pipelines.lock();
+        for (pipeline, entry) in pipelines.iter() {
+            let EntryState::Running(running) = &entry.state else {
+                continue;
+            };
+            let Some(rules) = running.writer.steps.rules() else {
+                continue;
+            };
+            for id in rules.evaluated() {
+                let of_rule = coverage.entry(id.to_owned()).or_default();
+                of_rule.evaluated_by.push(pipeline.clone());
+            }
+            for rule in &rules.unmapped {
+                let of_rule = coverage.entry(rule.id.clone()).or_default();
+                of_rule.unmapped_in.push(pipeline.clone());
+            }
+        }
+        coverage
     }
 
     /// Returns the ids of the pipelines, sorted.

@@ -48,6 +48,15 @@ pub struct RulesStatus {
     pub alerts: u64,
 }
 
+/// Where a detection rule is evaluated.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RuleCoverage {
+    /// Ids of the running pipelines that evaluate it.
+    pub evaluated_by: Vec<String>,
+    /// Ids of those whose pack has no log source for it.
+    pub unmapped_in: Vec<String>,
+}
+
 impl RulesStatus {
     pub(super) fn new(rules: &Rules, counters: &Counters, windows: Option<&WindowService>) -> Self {
         let mut unmapped: Vec<String> = rules.unmapped.iter().map(|rule| rule.id.clone()).collect();
