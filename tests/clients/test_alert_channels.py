@@ -1,10 +1,12 @@
 """Alerts arrive by e-mail at a real SMTP server with TLS and authentication, and as signed webhooks."""
 
+import contextlib
 import email
 import email.policy
 import hashlib
 import hmac
 import json
+import socket
 import ssl
 import subprocess
 import threading
@@ -29,6 +31,12 @@ class Mailbox:
     def __init__(self):
         self.mails = []
         self.refuse = []
+
+    async def handle_RCPT(self, server, session, envelope, address, options):
+        if address.startswith("left@"):
+            return "550 no such user"
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
 
     async def handle_DATA(self, server, session, envelope):
         if self.refuse:
@@ -129,7 +137,8 @@ def test_an_alert_arrives_by_mail(firn, mail_server, authority, tmp_path):
     requests.put(f"{firn}/_firn/channels/mail", json=channel).raise_for_status()
     raise_alerts(firn, {"channels": ["mail"]})
     wait_for("the channel", lambda: "mail" in requests.get(f"{firn}/_firn/channels/_stats").json())
-    mailbox.refuse.append("451 later")
+    # The mail as a whole, and then to each recipient.
+    mailbox.refuse += ["451 later"] * 3
     started = time.monotonic()
     send_event(firn, host={"name": "<script>"}, message="été\r\nBcc: eve@example.com")
     wait_for("the mail", lambda: mailbox.mails)
@@ -144,8 +153,16 @@ def test_an_alert_arrives_by_mail(firn, mail_server, authority, tmp_path):
     html = mail.get_body(("html",)).get_content()
     assert "<script>" not in html and "&lt;script&gt;" in html, html
 
+    # One recipient is refused, and the others get it.
+    mailbox.mails.clear()
+    more = {**channel, "to": ["left@example.com", "ann@example.com", "bob@example.com"]}
+    answer = requests.post(f"{firn}/_firn/channels/mail/_test", json=more)
+    assert answer.status_code == 503 and "not delivered to [left@example.com]" in answer.text, answer.text
+    assert len(mailbox.mails) == 2
+    mailbox.mails.clear()
+
     # Refused for good: the alert says so.
-    mailbox.refuse.append("554 spam")
+    mailbox.refuse += ["554 spam"] * 3
     send_event(firn)
 
     def failed():
@@ -156,7 +173,51 @@ def test_an_alert_arrives_by_mail(firn, mail_server, authority, tmp_path):
     wait_for("the failure", failed)
     delivery = failed()[0]["_source"]["firn"]["alert"]["deliveries"][0]
     assert "554" in delivery["reason"], delivery
-    assert len(mailbox.mails) == 1
+    assert not mailbox.mails
+
+
+def test_a_mail_server_that_never_ends_a_line_fills_no_memory(firn):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer():
+            connection, _ = server.accept()
+            with connection, contextlib.suppress(OSError):
+                connection.sendall(b"220-")
+                while True:
+                    connection.sendall(b"a" * 60_000)
+
+        threading.Thread(target=answer, daemon=True).start()
+        channel = {"type": "email", "host": "127.0.0.1", "port": server.getsockname()[1], "tls": "none",
+                   "from": "firn@example.com", "to": ["ann@example.com"]}
+        answer = requests.post(f"{firn}/_firn/channels/mail/_test", json=channel)
+        assert answer.status_code == 503 and "more than a megabyte" in answer.text, answer.text
+
+
+def test_tls_from_the_first_byte(firn, authority, tmp_path):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost", "127.0.0.1").configure_cert(context)
+    mails = []
+
+    class Handler:
+        async def handle_DATA(self, server, session, envelope):
+            mails.append(envelope)
+            return "250 OK"
+
+    server = Controller(Handler(), hostname="127.0.0.1", port=free_port(), ssl_context=context)
+    server.start()
+    try:
+        certificate = tmp_path / "ca.pem"
+        authority.cert_pem.write_to_path(str(certificate))
+        channel = {"type": "email", "host": "localhost", "port": server.port, "tls": "tls", "from": "firn@example.com",
+                   "to": ["ann@example.com"], "certificate_authority": str(certificate)}
+        answer = requests.post(f"{firn}/_firn/channels/mail/_test", json=channel)
+        assert answer.status_code == 200, answer.text
+        assert len(mails) == 1
+        for wrong in ["/dev/zero", "/nowhere"]:
+            answer = requests.post(f"{firn}/_firn/channels/mail/_test", json={**channel, "certificate_authority": wrong})
+            assert answer.status_code == 400 and "certificate_authority" in answer.text, answer.text
+    finally:
+        server.stop()
 
 
 def test_a_webhook_is_signed(firn):

@@ -15,6 +15,8 @@ use crate::window_rule::{ThresholdBody, WindowBody, WindowRule, WindowType};
 
 /// Most members of each list of a definition.
 const LIST_MAX: usize = 100;
+/// Longest time before a step of an escalation.
+const ESCALATION_MS_MAX: u64 = 30 * 86_400_000;
 /// Longest definition in bytes of JSON. The longest rule of SigmaHQ has 300 KB, hashes of drivers.
 const BYTES_MAX: usize = 1 << 20;
 
@@ -194,6 +196,15 @@ impl DetectionRule {
                 return Err(format!("[{name}] has at most [{LIST_MAX}] members"));
             }
         }
+        if json.get("threshold").is_some_and(|threshold| !threshold.is_object()) {
+            return Err("[threshold] is an object".to_owned());
+        }
+        for (place, field) in body.group_by.iter().enumerate() {
+            check_field("group_by", field)?;
+            if body.group_by[..place].contains(field) {
+                return Err(format!("[group_by] has [{field}] twice"));
+            }
+        }
         let (mut rule, input) = body.condition(id)?;
         let window = body.window(json)?;
         body.describe(&mut rule)?;
@@ -341,14 +352,31 @@ impl Body {
     }
 }
 
+/// Longest name of a field, bytes.
+const FIELD_BYTES_MAX: usize = 512;
+
+/// Checks that a text may be the name of a field.
+pub(crate) fn check_field(member: &str, field: &str) -> Result<(), String> {
+    match field.is_empty() || field.len() > FIELD_BYTES_MAX || field.contains('*') {
+        true => Err(format!(
+            "[{member}] names a field, of at most {FIELD_BYTES_MAX} bytes and without [*]"
+        )),
+        false => Ok(()),
+    }
+}
+
 fn escalation(steps: Vec<EscalationBody>) -> Result<Vec<EscalationStep>, String> {
     let step = |step: EscalationBody| {
         if step.channels.is_empty() || step.channels.len() > LIST_MAX {
             return Err(format!("a step of [escalation] has 1 to {LIST_MAX} [channels]"));
         }
         let after_ms = parse_duration_ms(&step.after);
+        let after_ms = after_ms.map_err(|error| format!("[escalation.after]: {}", error.reason()))?;
+        if after_ms > ESCALATION_MS_MAX {
+            return Err(format!("[escalation.after] is at most 30d, not [{}]", step.after));
+        }
         Ok(EscalationStep {
-            after_ms: after_ms.map_err(|error| format!("[escalation.after]: {}", error.reason()))?,
+            after_ms,
             channels: step.channels,
         })
     };
@@ -437,6 +465,10 @@ mod tests {
             (
                 json!({"type": "query", "name": "x", "query": "a: 1", "escalation": [{"after": "soon", "channels": ["c"]}]}),
                 "[escalation.after]",
+            ),
+            (
+                json!({"type": "query", "name": "x", "query": "a: 1", "escalation": [{"after": "31d", "channels": ["c"]}]}),
+                "at most 30d",
             ),
             (
                 json!({"type": "query", "name": "x", "query": "a: 1", "escalation": [{"after": "1h", "channels": []}]}),

@@ -4,6 +4,8 @@ use firn_model::dates::parse_duration_ms;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::definition::check_field;
+
 /// Shortest and longest window of a threshold, and shortest and longest absence.
 const WINDOW_MS_MIN: u64 = 1_000;
 const WINDOW_MS_MAX: u64 = 86_400_000;
@@ -191,6 +193,14 @@ impl ThresholdBody {
                 );
             }
         };
+        if let Measure::Distinct(field) | Measure::Sum(field) = &of {
+            let member = if matches!(of, Measure::Sum(_)) {
+                "sum"
+            } else {
+                "distinct"
+            };
+            check_field(member, field)?;
+        }
         match at_least > 0.0 {
             true => Ok((of, at_least)),
             false => Err("[threshold] is more than 0".to_owned()),

@@ -127,6 +127,14 @@ fn an_event_that_matches_raises_an_alert_with_a_link_to_it() {
         "{answer}"
     );
 
+    // The name of a tenant may have capitals, and that of an index may not.
+    send(
+        client,
+        "web",
+        &[json!({"@timestamp": "2026-01-01T00:00:08Z", "tenant": "ACME", "user": {"name": "root"}})],
+    );
+    assert_eq!(alerts(client, ".alerts-acme")[0]["tenant"], "ACME");
+
     let of_alpha = alerts(client, ".alerts-alpha");
     assert_eq!(of_alpha.len(), 1, "{of_alpha:?}");
     let alert = &of_alpha[0];
@@ -163,7 +171,7 @@ fn an_event_that_matches_raises_an_alert_with_a_link_to_it() {
         })
         .collect();
     assert_eq!(others, [("10.0.0.1".to_owned(), 2), ("10.0.0.2".to_owned(), 1)]);
-    assert_eq!(stats(client, "web")["rules"]["alerts"], 4);
+    assert_eq!(stats(client, "web")["rules"]["alerts"], 5);
 
     // Members that the alert has too, in other shapes: the alert is stored, and the pipeline goes on.
     let strange = json!({

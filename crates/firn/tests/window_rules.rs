@@ -164,6 +164,46 @@ fn thresholds_absence_and_new_values_raise_alerts_of_their_tenants() {
 }
 
 #[test]
+fn an_absence_is_noticed_while_other_events_come() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = start(folder.path());
+    let client = node.client();
+    let rule = json!({
+        "type": "absence", "name": "Silent", "query": "event.action: heartbeat", "group_by": ["site"], "after": "10s",
+    });
+    client.ok("PUT", "/_firn/rules/silent", &rule);
+    client.ok(
+        "PUT",
+        "/_firn/pipelines/web",
+        &json!({"source": {"type": "http"}, "index": "web"}),
+    );
+    wait_for_rules(client, "web", 1);
+    send(
+        client,
+        &[event(5, &json!({"event": {"action": "heartbeat"}, "site": "north"}))],
+    );
+    // Its query does not match this one, and its time is the one that counts.
+    send(client, &[event(60, &json!({"event": {"action": "logon"}}))]);
+    wait_for("the absence", || !alerts(client, "silent").is_empty());
+    // An edit keeps what is known: it is not raised again.
+    let mut other = rule.clone();
+    other["severity"] = "high".into();
+    client.ok("PUT", "/_firn/rules/silent", &other);
+    wait_for("the pipeline", || {
+        let lines = format!("{}\n", event(120, &json!({"event": {"action": "logon"}})));
+        let path = "/_firn/pipelines/web/_events";
+        let answer = client
+            .send("POST", path, Some("application/x-ndjson"), lines.as_bytes())
+            .unwrap();
+        answer.status == 200 && client.get("/_firn/rules/silent").unwrap().json()["silent"] == other
+    });
+    std::thread::sleep(Duration::from_millis(1500));
+    send(client, &[event(180, &json!({"event": {"action": "logon"}}))]);
+    std::thread::sleep(Duration::from_millis(1500));
+    assert_eq!(alerts(client, "silent").len(), 1);
+}
+
+#[test]
 fn each_alert_of_a_window_is_stored_once_over_kills() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");

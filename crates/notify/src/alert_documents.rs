@@ -47,8 +47,15 @@ pub enum AlertChange {
     },
     /// A channel has delivered it.
     Delivered(Delivery),
-    /// A channel has given it up, for this reason.
-    Failed(Delivery, String),
+    /// A channel has given it up.
+    Failed(Delivery),
+    /// Channels that do not exist cannot deliver it.
+    Unknown {
+        /// Ids of the channels that exist.
+        known: Arc<BTreeSet<String>>,
+        /// When.
+        at: String,
+    },
     /// It was not acknowledged in time: see [`crate::escalation`].
     Escalated {
         /// Now.
@@ -67,6 +74,8 @@ pub struct Delivery {
     pub attempts: u32,
     /// Alerts in the message.
     pub alerts: usize,
+    /// Why it was given up, or what of it did not arrive.
+    pub note: Option<String>,
 }
 
 /// What became of a change.
@@ -80,7 +89,7 @@ pub enum ChangeOutcome {
     Failed(Error),
 }
 
-/// Changes alerts; returns one outcome for each key, in the same order. Stored changes are visible to searches.
+/// Changes alerts that the caller may read; returns one outcome for each key, in the same order. Stored changes are visible to searches.
 ///
 /// # Errors
 /// Of the engine, for the request as a whole.
@@ -157,7 +166,12 @@ pub async fn change_alerts(
             refresh: Refresh::Now,
             ..BulkRequest::default()
         };
-        let response = engine.bulk(ctx, request).await?;
+        // Only firn writes to alerts. The caller has read each of these.
+        let writer = RequestContext {
+            scope: Arc::default(),
+            ..ctx.clone()
+        };
+        let response = engine.bulk(&writer, request).await?;
         for (place, item) in places.into_iter().zip(response.items) {
             outcomes[place] = match item.result {
                 Ok(written) if written.effect == Effect::Noop => Some(ChangeOutcome::Unchanged),
@@ -210,6 +224,9 @@ impl AlertChange {
                 changed.insert("status".to_owned(), status.as_str().into());
                 // Null removes what an earlier change said.
                 changed.insert("changed".to_owned(), json!({"at": at, "by": by, "reason": reason}));
+                if state.contains_key("escalate_at") {
+                    changed.insert("escalate_at".to_owned(), Value::Null);
+                }
             }
             Self::Resend { channels, at } => {
                 let again = match channels.is_empty() {
@@ -231,16 +248,38 @@ impl AlertChange {
                 if !take_from_pending(state, &delivery.channel, &mut changed) {
                     return None;
                 }
-                add_delivery(state, delivery, None, &mut changed);
+                add_delivery(state, delivery, false, &mut changed);
             }
-            Self::Failed(delivery, reason) => {
+            Self::Failed(delivery) => {
                 if !take_from_pending(state, &delivery.channel, &mut changed) {
                     return None;
                 }
                 let mut failed = names(state, "failed");
                 failed.insert(delivery.channel.clone());
                 set(&mut changed, "failed", failed);
-                add_delivery(state, delivery, Some(reason), &mut changed);
+                add_delivery(state, delivery, true, &mut changed);
+            }
+            Self::Unknown { known, at } => {
+                let (pending, unknown): (BTreeSet<String>, BTreeSet<String>) = names(state, "pending")
+                    .into_iter()
+                    .partition(|channel| known.contains(channel));
+                let first = unknown.first()?.clone();
+                let reason = match unknown.len() {
+                    1 => format!("there is no channel [{first}]"),
+                    count => format!("there are no channels [{first}] and {} others", count - 1),
+                };
+                let delivery = Delivery {
+                    channel: first,
+                    at: at.clone(),
+                    attempts: 0,
+                    alerts: 1,
+                    note: Some(reason),
+                };
+                let mut failed = names(state, "failed");
+                failed.extend(unknown);
+                set(&mut changed, "pending", pending);
+                set(&mut changed, "failed", failed);
+                add_delivery(state, &delivery, true, &mut changed);
             }
             Self::Escalated { now } => return crate::escalation::escalate(state, now),
         }
@@ -270,22 +309,17 @@ fn take_from_pending(state: &Map<String, Value>, channel: &str, changed: &mut Ma
     was_there
 }
 
-fn add_delivery(
-    state: &Map<String, Value>,
-    delivery: &Delivery,
-    reason: Option<&String>,
-    changed: &mut Map<String, Value>,
-) {
+fn add_delivery(state: &Map<String, Value>, delivery: &Delivery, is_failed: bool, changed: &mut Map<String, Value>) {
     let mut deliveries = match state.get("deliveries") {
         Some(Value::Array(deliveries)) => deliveries.clone(),
         _ => Vec::new(),
     };
     let mut entry = json!({
         "channel": delivery.channel, "at": delivery.at, "attempts": delivery.attempts, "digest": delivery.alerts > 1,
-        "outcome": if reason.is_some() { "failed" } else { "delivered" },
+        "outcome": if is_failed { "failed" } else { "delivered" },
     });
-    if let Some(reason) = reason {
-        entry["reason"] = reason.as_str().into();
+    if let Some(note) = &delivery.note {
+        entry["reason"] = note.as_str().into();
     }
     deliveries.push(entry);
     let surplus = deliveries.len().saturating_sub(DELIVERIES_MAX);
@@ -319,6 +353,7 @@ mod tests {
             at: "2026-01-01T00:00:00Z".to_owned(),
             attempts: 2,
             alerts: 1,
+            note: Some("550".to_owned()),
         }
     }
 
@@ -330,12 +365,20 @@ mod tests {
         assert_eq!(changed["deliveries"][1]["outcome"], "delivered");
         assert!(AlertChange::Delivered(delivery("c")).of(&alert).is_none());
 
-        let changed = AlertChange::Failed(delivery("b"), "550".to_owned()).of(&alert).unwrap();
+        let changed = AlertChange::Failed(delivery("b")).of(&alert).unwrap();
         assert_eq!(
             (&changed["pending"], &changed["failed"]),
             (&json!(["a"]), &json!(["b"]))
         );
         assert_eq!(changed["deliveries"][1]["reason"], "550");
+
+        let known = Arc::new(BTreeSet::from(["a".to_owned()]));
+        let at = "2026-01-01T00:00:00Z".to_owned();
+        let changed = AlertChange::Unknown { known, at }.of(&alert).unwrap();
+        assert_eq!(
+            (&changed["pending"], &changed["failed"]),
+            (&json!(["a"]), &json!(["b"]))
+        );
 
         let many = vec![json!({"channel": "z"}); 60];
         let alert = state(json!({"pending": "a", "deliveries": many}));

@@ -236,6 +236,9 @@ impl Channel {
             .into_iter()
             .partition(|(name, _)| COMMON.contains(&name.as_str()));
         let common: Common = serde_json::from_value(common.into()).map_err(|error| error.to_string())?;
+        if body.get("subscribe").is_some_and(|subscribe| !subscribe.is_object()) {
+            return Err("[subscribe] is an object".to_owned());
+        }
         let own = Value::Object(own);
         let kind = match common.kind {
             KindName::Email => read(own).map(ChannelKind::Email),
@@ -287,6 +290,15 @@ impl ChannelKind {
                 if email.to.is_empty() || email.to.len() > RECIPIENTS_MAX {
                     return Err(format!("[to] has 1 to {RECIPIENTS_MAX} addresses"));
                 }
+                if email.host.is_empty() || email.host.contains(|c: char| c.is_control() || c.is_whitespace()) {
+                    return Err(format!(
+                        "[host] is the name of a server, not [{}]",
+                        email.host.escape_debug()
+                    ));
+                }
+                if email.port == Some(0) {
+                    return Err("[port] is 1 to 65535".to_owned());
+                }
                 must_be_secret("password", email.password.as_deref())?;
                 if email.password.is_some() != email.username.is_some() {
                     return Err("[username] and [password] go together".to_owned());
@@ -315,7 +327,7 @@ impl ChannelKind {
                 crate::senders::check_webhook(webhook)
             }
             Self::Syslog(syslog) => match syslog.address.rsplit_once(':') {
-                Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(()),
+                Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0) => Ok(()),
                 _ => Err(format!("[address] is HOST:PORT, not [{}]", syslog.address)),
             },
         }
@@ -328,7 +340,7 @@ fn read<T: serde::de::DeserializeOwned>(own: Value) -> Result<T, String> {
 
 fn must_be_secret(name: &str, value: Option<&str>) -> Result<(), String> {
     match value {
-        Some(value) if !value.starts_with(SECRET) => Err(format!(
+        Some(value) if value.strip_prefix(SECRET).is_none_or(str::is_empty) => Err(format!(
             "[{name}] is [{SECRET}NAME]: the value is in the keystore as [notify.secret.NAME]"
         )),
         _ => Ok(()),
@@ -413,6 +425,9 @@ mod tests {
             (mail("password", json!("hunter2")), "secret:NAME"),
             (mail("username", json!("x")), "go together"),
             (mail("subscribe", json!({"min_severity": "bad"})), "not [bad]"),
+            (mail("subscribe", json!([])), "[subscribe]"),
+            (mail("host", json!("a\r\nb")), "[host]"),
+            (mail("port", json!(0)), "[port]"),
             (mail("max_per_minute", json!(0)), "[max_per_minute]"),
             (mail("retry_for", json!("soon")), "[retry_for]"),
             (mail("tenant", json!("A b")), "channel [c]"),

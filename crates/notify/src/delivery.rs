@@ -190,16 +190,19 @@ impl ChannelTask {
         let keys = notification.alerts.iter().map(|alert| &alert.key);
         let count = notification.alerts.len();
         match sent {
-            Ok(()) => {
+            Ok(note) => {
                 self.limit.take();
-                let delivery = self.delivery(self.failures.count + 1, count);
+                if let Some(note) = &note {
+                    tracing::warn!(channel = self.channel.id, "a message did not arrive as a whole: {note}");
+                }
+                let delivery = self.delivery(self.failures.count + 1, count, note.clone());
                 let change = AlertChange::Delivered(delivery);
                 self.unwritten.extend(keys.map(|key| (key.clone(), change.clone())));
                 self.failures = Failures::default();
                 self.status.set(|status| {
                     status.delivered += count as u64;
                     status.messages += 1;
-                    status.last_error = None;
+                    status.last_error = note;
                     status.next_attempt = None;
                 });
                 Ok(())
@@ -284,20 +287,21 @@ impl ChannelTask {
         Ok(&**self.sender.insert(sender))
     }
 
-    fn delivery(&self, attempts: u32, alerts: usize) -> Delivery {
+    fn delivery(&self, attempts: u32, alerts: usize, note: Option<String>) -> Delivery {
         Delivery {
             channel: self.channel.id.clone(),
             at: self.shared.now(),
             attempts,
             alerts,
+            note,
         }
     }
 
     fn give_up<'k>(&mut self, keys: impl IntoIterator<Item = &'k AlertKey>, attempts: u32, reason: &str) {
         let keys: Vec<AlertKey> = keys.into_iter().cloned().collect();
-        let delivery = self.delivery(attempts, keys.len());
+        let delivery = self.delivery(attempts, keys.len(), Some(reason.to_owned()));
         self.status.set(|status| status.failed += keys.len() as u64);
-        let change = AlertChange::Failed(delivery, reason.to_owned());
+        let change = AlertChange::Failed(delivery);
         self.unwritten.extend(keys.into_iter().map(|key| (key, change.clone())));
     }
 

@@ -12,8 +12,9 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
-use crate::alert_documents::{AlertChange, AlertKey, Alerts, Delivery};
+use crate::alert_documents::{AlertChange, AlertKey, Alerts, ChangeOutcome};
 use crate::channel::{Channel, Secrets};
 use crate::delivery::{ChannelTask, SEND_TIME_MAX};
 use crate::notification::{Notification, StoredAlert};
@@ -23,9 +24,13 @@ use crate::status::{ChannelStatus, Status};
 
 /// How often the queue is looked at although nothing is known to be in it: alerts may also be changed by other requests.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// Pause after a look.
+const LOOK_PAUSE: Duration = Duration::from_millis(20);
+/// Channels that do not exist of one look.
+const UNKNOWN_MAX: usize = 100;
 /// Alerts that are read at a time.
 pub(crate) const PAGE: usize = 500;
-/// How long a channel that is changed or removed may take to finish its message.
+/// How long channels that are changed or removed may take to finish their messages.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 
 /// What a notifier needs.
@@ -83,14 +88,16 @@ struct Task {
     handle: JoinHandle<()>,
 }
 
-impl Task {
-    async fn stop(self) {
-        let _ = self.stop.send(true);
-        let mut handle = self.handle;
-        // A message that is under way would be sent again.
-        if tokio::time::timeout(STOP_WITHIN, &mut handle).await.is_err() {
-            handle.abort();
-            let _ = handle.await;
+/// Stops channels. A message that is under way has some time to arrive: it would be sent again.
+async fn stop_all(tasks: Vec<Task>) {
+    for task in &tasks {
+        let _ = task.stop.send(true);
+    }
+    let deadline = Instant::now() + STOP_WITHIN;
+    for mut task in tasks {
+        if tokio::time::timeout_at(deadline, &mut task.handle).await.is_err() {
+            task.handle.abort();
+            let _ = task.handle.await;
         }
     }
 }
@@ -135,9 +142,7 @@ impl Notifier {
             }
         }
         // Two tasks of one channel would both send what is pending.
-        for task in ended {
-            task.stop().await;
-        }
+        stop_all(ended).await;
         let parsed = bodies.iter().map(|(id, body)| (id, body, Channel::parse(id, body)));
         let parsed: Vec<_> = parsed.collect();
         let usable = parsed.iter().filter_map(|(.., channel)| channel.as_ref().ok().cloned());
@@ -179,6 +184,8 @@ impl Notifier {
             if let Err(error) = self.look().await {
                 tracing::warn!(%error, "the alerts to deliver cannot be read; they are tried again");
             }
+            // Each look makes small segments: what is stored meanwhile is found by the next one.
+            tokio::time::sleep(LOOK_PAUSE).await;
             let _ = tokio::time::timeout(LOOK_EVERY, self.stored.notified()).await;
         }
     }
@@ -198,12 +205,16 @@ impl Notifier {
         shared.queue.refresh().await?;
         let now = shared.now();
         let due = shared.queue.due(&now, PAGE).await?;
-        if !due.is_empty() {
-            shared.alerts.change(&due, &AlertChange::Escalated { now }).await?;
+        let escalated = shared.alerts.change(&due, &AlertChange::Escalated { now }).await?;
+        if escalated
+            .iter()
+            .any(|outcome| matches!(outcome, ChangeOutcome::Changed))
+        {
             // There may be more.
             self.stored.notify_one();
         }
-        let pending = shared.queue.pending().await?;
+        let known: Vec<String> = self.running.lock().keys().cloned().collect();
+        let pending = shared.queue.pending(&known).await?;
         let mut unknown = Vec::new();
         {
             let running = self.running.lock();
@@ -216,34 +227,26 @@ impl Notifier {
             }
             unknown.extend(pending.into_keys().filter(|id| !running.contains_key(id)));
         }
-        for id in unknown {
-            self.give_up_unknown(&id).await?;
-        }
-        Ok(())
+        self.give_up_unknown(&unknown).await
     }
 
-    /// Lists a channel that does not exist among those that failed: it could not be told from one that is slow.
-    async fn give_up_unknown(&self, id: &str) -> Result<()> {
+    /// Lists channels that do not exist among those that failed: they could not be told from ones that are slow.
+    async fn give_up_unknown(&self, unknown: &[String]) -> Result<()> {
         let shared = &self.shared;
         let metadata = shared.queue.engine.metadata(&RequestContext::new()).await?;
-        if metadata.alert_channels.by_id.contains_key(id) {
-            // It is about to be applied.
+        let exists = |id: &&String| metadata.alert_channels.by_id.contains_key(*id);
+        // One that exists is about to be applied.
+        let unknown: Vec<&String> = unknown.iter().filter(|id| !exists(id)).take(UNKNOWN_MAX).collect();
+        if unknown.is_empty() {
             return Ok(());
         }
-        let page = shared.queue.page(id, &[], PAGE).await?;
-        let keys: Vec<AlertKey> = page.alerts.into_iter().map(|alert| alert.key).collect();
-        let delivery = Delivery {
-            channel: id.to_owned(),
+        let keys = shared.queue.pending_for(&unknown, PAGE).await?;
+        let known = metadata.alert_channels.by_id.keys().cloned().collect();
+        let change = AlertChange::Unknown {
+            known: Arc::new(known),
             at: shared.now(),
-            attempts: 0,
-            alerts: 1,
         };
-        let reason = format!("there is no channel [{id}]");
-        shared
-            .alerts
-            .change(&keys, &AlertChange::Failed(delivery, reason))
-            .await?;
-        Ok(())
+        shared.alerts.change(&keys, &change).await.map(drop)
     }
 
     /// Returns the states of all channels, sorted by id.
@@ -286,7 +289,8 @@ impl Notifier {
         let notification = Notification::new(channel_id, vec![alert]);
         let refuse = |reason: String| Error::new(ErrorKind::Unavailable, format!("channel [{channel_id}]: {reason}"));
         match tokio::time::timeout(SEND_TIME_MAX, sender.send(&notification)).await {
-            Ok(Ok(())) => Ok(()),
+            Ok(Ok(None)) => Ok(()),
+            Ok(Ok(Some(note))) => Err(refuse(note)),
             Ok(Err(error)) => Err(refuse(error.reason)),
             Err(_) => Err(refuse("no answer in time".to_owned())),
         }
@@ -296,9 +300,6 @@ impl Notifier {
     pub async fn stop(&self) {
         let _applying = self.applying.lock().await;
         let entries = std::mem::take(&mut *self.running.lock());
-        let tasks = entries.into_values().filter_map(|entry| entry.task);
-        for task in tasks {
-            task.stop().await;
-        }
+        stop_all(entries.into_values().filter_map(|entry| entry.task).collect()).await;
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use firn_engine::{Engine, RequestContext};
 use firn_model::names::IndicesOptions;
 use firn_model::{Error, ErrorKind, Result};
-use firn_query::search::{IndexTarget, SearchRequest, SearchResponse};
+use firn_query::search::{Hit, IndexTarget, SearchRequest, SearchResponse};
 use serde_json::{Map, Value, json};
 
 use crate::alert_documents::AlertKey;
@@ -61,17 +61,24 @@ impl Queue {
         self.engine.refresh(&RequestContext::new(), target()).await.map(drop)
     }
 
-    /// Returns the number of pending alerts by channel.
-    pub(crate) async fn pending(&self) -> Result<BTreeMap<String, u64>> {
+    /// Returns the number of pending alerts by channel: of each of the known ones that has any, and of some others.
+    pub(crate) async fn pending(&self, known: &[String]) -> Result<BTreeMap<String, u64>> {
+        let terms = json!({"field": "firn.alert.pending", "size": CHANNELS_MAX});
+        let mut aggs = json!({"all": {"terms": terms}});
+        if !known.is_empty() {
+            // However many other names there are.
+            aggs["known"] = json!({"terms": terms});
+            aggs["known"]["terms"]["include"] = known.into();
+        }
         let body = json!({
-            "size": 0, "track_total_hits": false, "query": {"exists": {"field": "firn.alert.pending"}},
-            "aggs": {"channels": {"terms": {"field": "firn.alert.pending", "size": CHANNELS_MAX}}},
+            "size": 0, "track_total_hits": false, "query": {"exists": {"field": "firn.alert.pending"}}, "aggs": aggs,
         });
         let response = self.search(&body).await?;
         let aggregations = response.aggregations.unwrap_or_default();
-        let buckets = aggregations["channels"]["buckets"].as_array();
+        let buckets = ["all", "known"].map(|name| aggregations[name]["buckets"].as_array());
+        let buckets = buckets.into_iter().flatten().flatten();
         let count = |bucket: &Value| Some((bucket["key"].as_str()?.to_owned(), bucket["doc_count"].as_u64()?));
-        Ok(buckets.into_iter().flatten().filter_map(count).collect())
+        Ok(buckets.filter_map(count).collect())
     }
 
     /// Returns the oldest pending alerts of a channel, without those of `except`.
@@ -91,6 +98,15 @@ impl Queue {
         })
     }
 
+    /// Returns some alerts that are pending for any of these channels.
+    pub(crate) async fn pending_for(&self, channels: &[&String], size: usize) -> Result<Vec<AlertKey>> {
+        let body = json!({
+            "size": size, "track_total_hits": false, "_source": false, "sort": ["_doc"],
+            "query": {"terms": {"firn.alert.pending": channels}},
+        });
+        Ok(keys(self.search(&body).await?))
+    }
+
     /// Returns open alerts that are due for the next step of their escalation. `now` is RFC 3339.
     pub(crate) async fn due(&self, now: &str, size: usize) -> Result<Vec<AlertKey>> {
         let body = json!({
@@ -99,12 +115,16 @@ impl Queue {
                 {"term": {"firn.alert.status": "open"}}, {"range": {"firn.alert.escalate_at": {"lte": now}}},
             ]}},
         });
-        let key = |hit: firn_query::search::Hit| AlertKey {
-            index: hit.index,
-            id: hit.id,
-        };
-        Ok(self.search(&body).await?.hits.into_iter().map(key).collect())
+        Ok(keys(self.search(&body).await?))
     }
+}
+
+fn keys(response: SearchResponse) -> Vec<AlertKey> {
+    let key = |hit: Hit| AlertKey {
+        index: hit.index,
+        id: hit.id,
+    };
+    response.hits.into_iter().map(key).collect()
 }
 
 fn stored_alerts(response: SearchResponse) -> Result<Vec<StoredAlert>> {

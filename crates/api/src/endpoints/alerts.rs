@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use firn_engine::{Error, RequestContext};
+use firn_auth::Privilege;
+use firn_engine::{Error, RequestContext, Scope};
 use firn_model::dates::{DateFormat, Zone};
 use firn_model::names::IndicesOptions;
 use firn_notify::{AlertChange, AlertKey, ChangeOutcome, change_alerts};
@@ -65,8 +66,10 @@ struct ResendBody {
     channels: Vec<String>,
 }
 
-/// `POST /_firn/alerts/_status`: sets the status of alerts of the caller.
-pub(crate) async fn status(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+/// `POST /_firn/alerts/_status`: sets the status of alerts of the caller, which it must be allowed to read, too: what changes tells what
+/// matches.
+pub(crate) async fn status(edge: Arc<Edge>, mut call: Call) -> Result<Reply, ApiError> {
+    call.ctx.scope = Arc::new(read_and_write(&call)?);
     let body: StatusBody = read(&call)?;
     if !STATUSES.contains(&&*body.status) {
         let reason = format!("[status] is one of {}, not [{}]", STATUSES.join(", "), body.status);
@@ -123,6 +126,14 @@ fn read<T: serde::de::DeserializeOwned>(call: &Call) -> Result<T, ApiError> {
         return Err(Error::parsing("the body must be a JSON object").into());
     }
     serde_json::from_value(body).map_err(|error| Error::parsing(error.to_string()).into())
+}
+
+/// Returns the scope that the caller may both read and write.
+fn read_and_write(call: &Call) -> Result<Scope, Error> {
+    let reads = call.identity.scope(Privilege::Read);
+    let reads = reads.ok_or_else(|| call.identity.refusal("indices:data/read/search", Privilege::Read))?;
+    let writes = call.ctx.scope.names().iter();
+    Ok(writes.fold(reads, |scope, names| scope.within(Arc::clone(names))))
 }
 
 fn now(edge: &Edge) -> String {

@@ -8,7 +8,7 @@ use firn_engine::Scope;
 use firn_engine::document::{BulkItem, BulkItemResponse, Operation};
 use firn_model::ids::{AutoId, problem_of_length};
 use firn_model::metadata::{Command, resolve_write};
-use firn_model::names::{WriteTarget, resolve_date_math};
+use firn_model::names::{WriteTarget, is_read_only_for_tenants, resolve_date_math};
 use firn_model::routing::shard_for;
 use firn_model::{Error, ErrorKind, Result};
 
@@ -116,12 +116,19 @@ fn makes(item: &BulkItem) -> bool {
 
 fn resolve_or_make(writes: &WriteService, scope: &Scope, name: &str, makes: bool) -> Result<WriteTarget> {
     let now_ms = writes.node.now_ms();
-    let resolve = || resolve_write(name, &writes.node.view(&writes.node.state(), scope), now_ms);
+    let check = |target: WriteTarget| match scope.tenant_id() {
+        Some(_) if is_read_only_for_tenants(&target.index) => Err(read_only(name)),
+        _ => Ok(target),
+    };
+    let resolve = || resolve_write(name, &writes.node.view(&writes.node.state(), scope), now_ms).and_then(check);
     match resolve() {
         Err(error) if error.kind() == ErrorKind::IndexNotFound && makes => {
             let made = resolve_date_math(name, now_ms)?;
             if !scope.allows_name(&made) {
                 return Err(error);
+            }
+            if scope.tenant_id().is_some() && is_read_only_for_tenants(&made) {
+                return Err(read_only(name));
             }
             writes.devices.hot.check(name)?;
             writes.commands.execute(Command::AutoCreate {
@@ -132,6 +139,10 @@ fn resolve_or_make(writes: &WriteService, scope: &Scope, name: &str, makes: bool
         }
         resolved => resolved,
     }
+}
+
+fn read_only(name: &str) -> Error {
+    Error::new(ErrorKind::Forbidden, format!("only firn writes to [{name}]"))
 }
 
 /// Groups the items at some positions by shard. Items that cannot be planned get an error response.

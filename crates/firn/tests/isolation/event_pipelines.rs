@@ -126,6 +126,29 @@ fn a_tenant_writes_to_its_own_event_pipeline_and_sees_no_other() {
         assert!(is_empty, "{own}: {}", foreign.text());
     }
     assert_eq!(count(operator, ".alerts-*", alarms()), json!(3));
+    // Only firn writes alerts: what they say is delivered over the operator's channels.
+    let forged = json!({"@timestamp": "2026-01-01", "firn": {"alert": {"status": "open", "pending": ["operator"]}}});
+    for stream in [".alerts-alpha", ".alerts-bravo", ".alerts-default", ".alerts-new"] {
+        let answer = alpha.json("POST", &format!("/{stream}/_doc"), &forged).unwrap();
+        assert!([403, 404].contains(&answer.status), "{stream}: {}", answer.text());
+    }
+    let own = alpha.ok("POST", "/.alerts-alpha/_search", &json!({"query": alarms()}));
+    let own = &own["hits"]["hits"][0];
+    let path = format!(
+        "/{}/_update/{}",
+        own["_index"].as_str().unwrap(),
+        own["_id"].as_str().unwrap()
+    );
+    let answer = alpha.json("POST", &path, &json!({"doc": forged})).unwrap();
+    assert_eq!(answer.status, 403, "{}", answer.text());
+    assert_eq!(
+        count(
+            operator,
+            ".alerts-*",
+            json!({"term": {"firn.alert.pending": "operator"}})
+        ),
+        json!(0)
+    );
     // A tenant changes its own alerts, and neither another's nor its events.
     let alerts = operator.ok("POST", "/.alerts-bravo/_search", &json!({"query": alarms()}));
     let of_bravo = &alerts["hits"]["hits"][0];

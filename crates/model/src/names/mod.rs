@@ -65,6 +65,14 @@ pub struct WriteTarget {
     pub through_data_stream: bool,
 }
 
+/// Starts of the names of data streams that tenants read and only firn writes, and of their indices: alerts.
+const READ_ONLY_FOR_TENANTS: [&str; 2] = [".alerts-", ".ds-.alerts-"];
+
+/// Returns whether tenants may read an index or data stream and not write to it.
+pub fn is_read_only_for_tenants(name: &str) -> bool {
+    READ_ONLY_FOR_TENANTS.iter().any(|start| name.starts_with(start))
+}
+
 /// Returns whether `name` matches `pattern`, with `*` for any run of characters. Linear in practice: the search goes
 /// back only to the last `*`.
 pub fn matches_pattern(pattern: &str, name: &str) -> bool {

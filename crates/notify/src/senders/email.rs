@@ -1,21 +1,29 @@
 //! Mail over SMTP.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use lettre::address::Envelope;
 use lettre::message::header::{HeaderName, HeaderValue};
 use lettre::message::{Mailbox, Message, MultiPart};
-use lettre::transport::smtp::authentication::Credentials;
-use lettre::transport::smtp::client::{Certificate, CertificateStore, Tls, TlsParameters};
-use lettre::{AsyncSmtpTransport, AsyncTransport as _, Tokio1Executor};
+use lettre::transport::smtp::Error as SmtpError;
+use lettre::transport::smtp::authentication::{Credentials, DEFAULT_MECHANISMS};
+use lettre::transport::smtp::client::{AsyncSmtpConnection, Certificate, CertificateStore, TlsParameters};
+use lettre::transport::smtp::extension::ClientId;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
 
-use super::{SendError, Sender, email_text, with_causes};
+use super::bounded_stream::BoundedStream;
+use super::{SendError, SendErrorKind, Sender, email_text, read_certificates, with_causes};
 use crate::channel::{Email, Secrets, SmtpTls, resolve};
 use crate::notification::Notification;
 use crate::template::{Template, one_line};
 
-/// Time of each command of SMTP.
-const COMMAND_TIME_MAX: Duration = Duration::from_secs(30);
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
+const QUIT_TIME_MAX: Duration = Duration::from_secs(2);
 const SUBMISSION: u16 = 587;
 const SUBMISSIONS: u16 = 465;
 const RELAY: u16 = 25;
@@ -24,10 +32,20 @@ const SUBJECT_CHARS_MAX: usize = 200;
 
 /// Sends mails through one server.
 pub(super) struct EmailSender {
-    transport: AsyncSmtpTransport<Tokio1Executor>,
+    host: String,
+    port: u16,
+    security: Security,
+    credentials: Option<Credentials>,
     from: Mailbox,
     to: Vec<Mailbox>,
     subject: Option<Template>,
+}
+
+/// How a connection is encrypted.
+enum Security {
+    None,
+    Starttls(TlsParameters),
+    Tls(Box<(TlsConnector, ServerName<'static>)>),
 }
 
 /// Checks the addresses of a definition.
@@ -49,20 +67,20 @@ impl EmailSender {
     pub(super) fn open(email: &Email, secrets: &Secrets) -> Result<Self, String> {
         // The first call installs the provider; a later call fails, which does no harm.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let (port, tls) = match email.tls {
-            SmtpTls::Starttls => (SUBMISSION, Tls::Required(tls_of(email)?)),
-            SmtpTls::Tls => (SUBMISSIONS, Tls::Wrapper(tls_of(email)?)),
-            SmtpTls::None => (RELAY, Tls::None),
+        let (port, security) = match email.tls {
+            SmtpTls::Starttls => (SUBMISSION, Security::Starttls(starttls(email)?)),
+            SmtpTls::Tls => (SUBMISSIONS, Security::Tls(Box::new(tls(email)?))),
+            SmtpTls::None => (RELAY, Security::None),
         };
-        let mut builder = AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(&email.host)
-            .port(email.port.unwrap_or(port))
-            .timeout(Some(COMMAND_TIME_MAX))
-            .tls(tls);
-        if let (Some(username), Some(password)) = (&email.username, &email.password) {
-            builder = builder.credentials(Credentials::new(username.clone(), resolve(password, secrets)?));
-        }
+        let credentials = match (&email.username, &email.password) {
+            (Some(username), Some(password)) => Some(Credentials::new(username.clone(), resolve(password, secrets)?)),
+            _ => None,
+        };
         Ok(Self {
-            transport: builder.build(),
+            host: email.host.clone(),
+            port: email.port.unwrap_or(port),
+            security,
+            credentials,
             from: mailbox(&email.from)?,
             to: email
                 .to
@@ -99,12 +117,12 @@ impl EmailSender {
     }
 }
 
-fn tls_of(email: &Email) -> Result<TlsParameters, String> {
+fn starttls(email: &Email) -> Result<TlsParameters, String> {
     let mut builder = TlsParameters::builder(email.host.clone());
     if let Some(path) = &email.certificate_authority {
-        let refuse = |reason: String| format!("[certificate_authority] {}: {reason}", path.display());
-        let pem = std::fs::read(path).map_err(|error| refuse(error.to_string()))?;
-        let certificate = Certificate::from_pem(&pem).map_err(|error| refuse(with_causes(&error)))?;
+        let pem = read_certificates(path)?;
+        let refuse = |error| format!("[certificate_authority] {}: {}", path.display(), with_causes(&error));
+        let certificate = Certificate::from_pem(&pem).map_err(refuse)?;
         builder = builder
             .certificate_store(CertificateStore::None)
             .add_root_certificate(certificate);
@@ -112,12 +130,112 @@ fn tls_of(email: &Email) -> Result<TlsParameters, String> {
     builder.build_rustls().map_err(|error| with_causes(&error))
 }
 
-#[async_trait]
-impl Sender for EmailSender {
-    async fn send(&self, notification: &Notification) -> Result<(), SendError> {
-        let message = self.message(notification).map_err(SendError::message)?;
-        let Err(error) = self.transport.send(message).await else {
-            return Ok(());
+fn tls(email: &Email) -> Result<(TlsConnector, ServerName<'static>), String> {
+    let mut roots = rustls::RootCertStore::empty();
+    match &email.certificate_authority {
+        None => drop(roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs)),
+        Some(path) => {
+            let pem = read_certificates(path)?;
+            let refuse = |reason: String| format!("[certificate_authority] {}: {reason}", path.display());
+            for certificate in CertificateDer::pem_slice_iter(&pem) {
+                let certificate = certificate.map_err(|error| refuse(error.to_string()))?;
+                roots.add(certificate).map_err(|error| refuse(error.to_string()))?;
+            }
+        }
+    }
+    let config = rustls::ClientConfig::builder()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from(email.host.clone());
+    let name = name.map_err(|_| format!("[host] is no name of a server: [{}]", email.host))?;
+    Ok((TlsConnector::from(Arc::new(config)), name))
+}
+
+impl EmailSender {
+    async fn connect(&self) -> Result<AsyncSmtpConnection, SendError> {
+        let channel = |error: &dyn std::fmt::Display| {
+            SendError::channel(format!("SMTP server [{}:{}]: {error}", self.host, self.port))
+        };
+        let connect = TcpStream::connect((self.host.as_str(), self.port));
+        let connected = tokio::time::timeout(CONNECT_TIME_MAX, connect).await;
+        let stream = connected.map_err(|_| channel(&"no connection in time"))?;
+        let stream = stream.map_err(|error| channel(&error))?;
+        let peer = stream.peer_addr().map_err(|error| channel(&error))?;
+        let hello = ClientId::default();
+        let connection = match &self.security {
+            Security::Tls(tls) => {
+                let (connector, name) = &**tls;
+                let encrypted = connector.connect(name.clone(), stream).await;
+                let encrypted = encrypted.map_err(|error| channel(&error))?;
+                AsyncSmtpConnection::connect_with_transport(Box::new(BoundedStream::new(encrypted, peer)), &hello).await
+            }
+            Security::None | Security::Starttls(_) => {
+                AsyncSmtpConnection::connect_with_transport(Box::new(BoundedStream::new(stream, peer)), &hello).await
+            }
+        };
+        let smtp = |error: SmtpError| SendError::channel(format!("SMTP: {}", with_causes(&error)));
+        let mut connection = connection.map_err(smtp)?;
+        if let Security::Starttls(parameters) = &self.security {
+            connection.starttls(parameters.clone(), &hello).await.map_err(smtp)?;
+        }
+        if let Some(credentials) = &self.credentials {
+            connection.auth(DEFAULT_MECHANISMS, credentials).await.map_err(smtp)?;
+        }
+        Ok(connection)
+    }
+
+    async fn deliver(&self, envelope: &Envelope, mail: &[u8]) -> Result<(), Refusal> {
+        let mut connection = self.connect().await.map_err(Refusal::Connection)?;
+        let sent = connection.send(envelope, mail).await;
+        match sent {
+            Ok(_) => {
+                // The mail is taken, also if the server does not say good-bye.
+                let _ = tokio::time::timeout(QUIT_TIME_MAX, connection.quit()).await;
+                Ok(())
+            }
+            Err(error) => Err(Refusal::Mail(error)),
+        }
+    }
+
+    /// Sends a mail to each recipient on its own, because one of them was refused. Returns what did not arrive.
+    async fn deliver_one_by_one(&self, envelope: &Envelope, mail: &[u8]) -> Result<Option<String>, SendError> {
+        let (mut refused, mut first) = (Vec::new(), None);
+        for to in envelope.to() {
+            let own = Envelope::new(envelope.from().cloned(), vec![to.clone()]).map_err(SendError::message)?;
+            match self.deliver(&own, mail).await {
+                Ok(()) => {}
+                Err(refusal) => {
+                    let error = refusal.into_error();
+                    refused.push(format!("[{to}] {}", error.reason));
+                    // An error that may pass is tried again, if the mail reached no recipient.
+                    if first
+                        .as_ref()
+                        .is_none_or(|first: &SendError| first.kind == SendErrorKind::Message)
+                    {
+                        first = Some(error);
+                    }
+                }
+            }
+        }
+        match first {
+            Some(error) if refused.len() == envelope.to().len() => Err(error),
+            Some(_) => Ok(Some(format!("not delivered to {}", refused.join(", ")))),
+            None => Ok(None),
+        }
+    }
+}
+
+/// Why a mail was not taken.
+enum Refusal {
+    Connection(SendError),
+    Mail(SmtpError),
+}
+
+impl Refusal {
+    fn into_error(self) -> SendError {
+        let error = match self {
+            Self::Connection(error) => return error,
+            Self::Mail(error) => error,
         };
         let reason = format!("SMTP: {}", with_causes(&error));
         let status = error.status().map(|code| code.to_string());
@@ -127,16 +245,29 @@ impl Sender for EmailSender {
             Some("500" | "502" | "503" | "530" | "534" | "535" | "538")
         );
         match error.is_permanent() && !is_of_channel {
-            true => Err(SendError::message(reason)),
-            false => Err(SendError::channel(reason)),
+            true => SendError::message(reason),
+            false => SendError::channel(reason),
+        }
+    }
+}
+
+#[async_trait]
+impl Sender for EmailSender {
+    async fn send(&self, notification: &Notification) -> Result<Option<String>, SendError> {
+        let message = self.message(notification).map_err(SendError::message)?;
+        let (envelope, mail) = (message.envelope(), message.formatted());
+        match self.deliver(envelope, &mail).await {
+            Ok(()) => Ok(None),
+            Err(Refusal::Mail(error)) if error.status().is_some() && envelope.to().len() > 1 => {
+                self.deliver_one_by_one(envelope, &mail).await
+            }
+            Err(refusal) => Err(refusal.into_error()),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use serde_json::json;
 
     use super::*;

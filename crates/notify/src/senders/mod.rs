@@ -1,6 +1,7 @@
 //! Senders of messages, one for each type of channel.
 
 mod addresses;
+mod bounded_stream;
 mod cef;
 mod email;
 mod email_text;
@@ -9,6 +10,9 @@ mod webhook;
 mod webhook_formats;
 
 use std::fmt;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,8 +53,8 @@ impl SenderContext {
 /// Sends messages of one channel.
 #[async_trait]
 pub(crate) trait Sender: Send + Sync {
-    /// Sends a message; it may arrive although this fails.
-    async fn send(&self, notification: &Notification) -> Result<(), SendError>;
+    /// Sends a message; it may arrive although this fails. Returns what of it did not arrive, if anything.
+    async fn send(&self, notification: &Notification) -> Result<Option<String>, SendError>;
 }
 
 /// Why a message was not sent.
@@ -94,6 +98,25 @@ pub(crate) fn open(channel: &Channel, context: &SenderContext) -> Result<Box<dyn
         ChannelKind::Webhook(webhook) => Box::new(webhook::WebhookSender::open(webhook, context)?),
         ChannelKind::Syslog(syslog) => Box::new(syslog::SyslogSender::new(syslog, Arc::clone(&context.clock))),
     })
+}
+
+/// Longest file of certificates, bytes.
+const CERTIFICATE_BYTES_MAX: u64 = 1 << 20;
+
+/// Reads a file of certificates.
+fn read_certificates(path: &Path) -> Result<Vec<u8>, String> {
+    let refuse = |reason: &dyn fmt::Display| format!("[certificate_authority] {}: {reason}", path.display());
+    let file = File::open(path).map_err(|error| refuse(&error))?;
+    if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+        return Err(refuse(&"not a file"));
+    }
+    let mut pem = Vec::new();
+    let mut bounded = file.take(CERTIFICATE_BYTES_MAX + 1);
+    bounded.read_to_end(&mut pem).map_err(|error| refuse(&error))?;
+    match pem.len() as u64 > CERTIFICATE_BYTES_MAX {
+        true => Err(refuse(&format!("more than {CERTIFICATE_BYTES_MAX} bytes"))),
+        false => Ok(pem),
+    }
 }
 
 /// Shortens what a receiver answered.

@@ -88,12 +88,13 @@ impl SyslogSender {
 
 #[async_trait]
 impl Sender for SyslogSender {
-    async fn send(&self, notification: &Notification) -> Result<(), SendError> {
+    async fn send(&self, notification: &Notification) -> Result<Option<String>, SendError> {
         let lines = notification.alerts.iter().map(|alert| self.line(alert)).collect();
         let sent = match self.definition.protocol {
             SyslogProtocol::Tcp => self.send_tcp(lines).await,
             SyslogProtocol::Udp => self.send_udp(lines).await,
         };
-        sent.map_err(|error| SendError::channel(format!("syslog server [{}]: {error}", self.definition.address)))
+        sent.map(|()| None)
+            .map_err(|error| SendError::channel(format!("syslog server [{}]: {error}", self.definition.address)))
     }
 }

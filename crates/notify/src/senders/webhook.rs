@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::addresses::{PublicResolver, may_reach, refusal};
 use super::webhook_formats;
-use super::{Clock, SendError, SendErrorKind, Sender, SenderContext, with_causes};
+use super::{Clock, SendError, SendErrorKind, Sender, SenderContext, read_certificates, with_causes};
 use crate::channel::{Webhook, WebhookFormat, resolve};
 use crate::notification::Notification;
 use crate::template::json_string;
@@ -131,9 +131,9 @@ impl WebhookSender {
                 allowed: Arc::clone(allowed),
             }));
         if let Some(path) = &webhook.certificate_authority {
-            let refuse = |reason: String| format!("[certificate_authority] {}: {reason}", path.display());
-            let pem = std::fs::read(path).map_err(|error| refuse(error.to_string()))?;
-            let certificates = Certificate::from_pem_bundle(&pem).map_err(|error| refuse(error.to_string()))?;
+            let pem = read_certificates(path)?;
+            let refuse = |error| format!("[certificate_authority] {}: {error}", path.display());
+            let certificates = Certificate::from_pem_bundle(&pem).map_err(refuse)?;
             builder = builder.tls_certs_only(certificates);
         }
         Ok(Self {
@@ -171,7 +171,7 @@ impl WebhookSender {
 
 #[async_trait]
 impl Sender for WebhookSender {
-    async fn send(&self, notification: &Notification) -> Result<(), SendError> {
+    async fn send(&self, notification: &Notification) -> Result<Option<String>, SendError> {
         // An address in the place of a name is not resolved.
         if let Some(host) = self.url.host_str()
             && let Ok(address) = host.trim_matches(['[', ']']).parse()
@@ -192,7 +192,7 @@ impl Sender for WebhookSender {
         // The URL may be a secret.
         let answer = request.body(body).send().await;
         let answer = answer.map_err(|error| SendError::channel(with_causes(&error.without_url())))?;
-        outcome(answer).await
+        outcome(answer).await.map(|()| None)
     }
 }
 

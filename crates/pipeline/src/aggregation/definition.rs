@@ -112,6 +112,18 @@ impl AggregateDefinition {
         Ok(())
     }
 
+    /// Whether windows of `before` can go on with this definition. Those of a rule do unless it counts otherwise: another severity or query
+    /// must not make it forget what it knows.
+    pub(crate) fn continues(&self, before: &Self) -> bool {
+        match (&self.rule, &before.rule) {
+            (Some(rule), Some(rule_before)) => {
+                let is_same = rule.id == rule_before.id && self.by == before.by && self.metrics == before.metrics;
+                is_same && rule.kind.continues(rule_before.kind, self.every == before.every)
+            }
+            _ => self == before,
+        }
+    }
+
     /// Returns the length of the windows, ms. A definition whose times cannot be read is refused before.
     pub(crate) fn window_ms(&self) -> i64 {
         self.every_ms()

@@ -262,7 +262,7 @@ mod tests {
         let sampler = Sampler::new([&*definition]);
         let sample = |offset: u64| {
             let event = json!({"@timestamp": offset * 1000, "k": offset % 40}).to_string();
-            (offset * 2, 0, sampler.read(event.as_bytes(), 0, &[]).unwrap())
+            (offset * 2, 0, sampler.read(event.as_bytes(), 0, &[]))
         };
         let samples: Vec<ReceivedSample> = (0..100).map(sample).collect();
         let parts = |held, through| Delta::parts(&definitions, "p", held, through, (0, &samples), 10);

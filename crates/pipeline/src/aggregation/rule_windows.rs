@@ -47,6 +47,17 @@ pub(crate) enum RuleKind {
     NewValue { learn: i64 },
 }
 
+impl RuleKind {
+    /// Whether what is remembered for another kind is of use for this one.
+    pub(super) fn continues(self, before: Self, has_same_windows: bool) -> bool {
+        match (self, before) {
+            (Self::Threshold { .. }, Self::Threshold { .. }) => has_same_windows,
+            (Self::Absence { .. }, Self::Absence { .. }) | (Self::NewValue { .. }, Self::NewValue { .. }) => true,
+            _ => false,
+        }
+    }
+}
+
 /// Returns the aggregate of a rule; `None`: it is none over several events.
 pub(crate) fn aggregate_of(rule: &DetectionRule) -> Option<(String, AggregateDefinition)> {
     let window = rule.window.as_ref()?;
@@ -107,8 +118,8 @@ pub(crate) struct WindowAlert {
     pub(crate) definition: Arc<AggregateDefinition>,
     pub(crate) start_ms: i64,
     pub(crate) end_ms: i64,
-    /// Values of the key as a JSON array; `None`: keys beyond the maximum.
-    pub(crate) key: Option<Box<str>>,
+    /// Values of the key as a JSON array.
+    pub(crate) key: Box<str>,
     pub(crate) events: u64,
     pub(crate) value: Option<Value>,
 }
@@ -157,8 +168,7 @@ impl RuleState {
         self.keys.insert(key, state);
     }
 
-    /// Returns whether a row of a window reaches the threshold, and no window that overlaps it has done so. `key` is empty for the
-    /// keys beyond the maximum.
+    /// Returns whether a row of a window reaches the threshold, and no window that overlaps it has done so.
     pub(crate) fn reaches(&mut self, at_least: f64, key: &str, start_ms: i64, every_ms: i64, row: &Row) -> bool {
         if value_of(row).unwrap_or(0.0) < at_least {
             return false;

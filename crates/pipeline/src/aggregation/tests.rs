@@ -89,7 +89,7 @@ impl Journal {
             .iter()
             .map(|(offset, event)| {
                 let matched = ["scan", "bytes", "silent", "first"].map(str::to_owned);
-                let sample = sampler.read(event.to_string().as_bytes(), 0, &matched).unwrap();
+                let sample = sampler.read(event.to_string().as_bytes(), 0, &matched);
                 (*offset, i64::MAX, sample)
             })
             .collect();
@@ -137,7 +137,7 @@ impl Journal {
         alerts
             .map(|of| {
                 let (rule, events, window) = alert(of);
-                (rule, of.key.as_deref().unwrap_or("beyond"), window, events)
+                (rule, &*of.key, window, events)
             })
             .collect()
     }
@@ -394,6 +394,41 @@ fn a_value_is_new_once_after_the_time_of_learning() {
     assert_eq!(journal.alerts().len(), 1);
     assert_eq!(journal.windows.counts().overflowed, 1);
     journal.check();
+}
+
+#[test]
+fn a_rule_that_changes_goes_on_unless_it_counts_otherwise() {
+    let rule = |members: Value| {
+        let mut body = json!({"type": "threshold", "window": "60s", "threshold": {"count": 3}});
+        body.as_object_mut()
+            .unwrap()
+            .extend(members.as_object().unwrap().clone());
+        rules([
+            ("scan", body),
+            (
+                "first",
+                json!({"type": "new_value", "learn_for": "1h", "severity": "low"}),
+            ),
+        ])
+    };
+    let mut journal = Journal::with(rule(json!({})));
+    journal.add("a", Some(1), &[(0, of_user(50, "ann", 1)), (1, of_user(51, "ann", 1))]);
+    let mut change = |journal: &mut Journal, members: Value, closed: &[&str]| {
+        let next = rule(members);
+        assert_eq!(journal.windows.changed(&next), closed);
+        journal.windows.define(&next);
+        journal.definitions = next;
+        journal.base();
+        journal.check();
+    };
+    change(&mut journal, json!({"severity": "high", "query": "a: 1"}), &[]);
+    journal.add("a", Some(2), &[(2, of_user(52, "ann", 1))]);
+    assert_eq!(journal.alerts().len(), 1);
+    assert_eq!(journal.alerts()[0].3, 3);
+    // The windows of another length are others; the values that are known stay so.
+    change(&mut journal, json!({"window": "30s"}), &["#rule scan"]);
+    journal.add("a", Some(3), &[(3, of_user(4000, "ann", 1))]);
+    assert_eq!(journal.alerts().len(), 1);
 }
 
 /// A journal of rules that is read again at any moment leads to the same state and makes the same alerts.

@@ -126,36 +126,32 @@ impl Aggregate {
     fn add_to_rule(&mut self, kind: RuleKind, row: &WindowRow) -> (Option<WindowAlert>, bool) {
         let (start_ms, every_ms) = (row.start_ms, self.every_ms);
         let end_ms = start_ms.saturating_add(every_ms);
+        let Some(key) = row.key.as_deref() else {
+            // Of keys that are counted together none need have a reason for an alert.
+            return (None, true);
+        };
         let mut alert = WindowAlert {
             definition: Arc::clone(&self.definition),
             start_ms,
             end_ms,
-            key: row.key.clone(),
+            key: key.into(),
             events: row.row.events,
             value: None,
         };
-        let key = row.key.as_deref().unwrap_or_default();
         match kind {
             RuleKind::Threshold { at_least } => {
-                let is_beyond = self.merge(start_ms, row.key.as_deref(), &row.row);
+                if self.merge(start_ms, Some(key), &row.row) {
+                    return (None, true);
+                }
                 let window = self.open.get(&start_ms);
-                let own = window.and_then(|window| match is_beyond {
-                    true => window.overflow.as_ref(),
-                    false => window.rows.get(key),
-                });
-                let own = own.filter(|own| {
-                    let key = if is_beyond { "" } else { key };
-                    self.rule_state.reaches(at_least, key, start_ms, every_ms, own)
-                });
+                let own = window.and_then(|window| window.rows.get(key));
+                let own = own.filter(|own| self.rule_state.reaches(at_least, key, start_ms, every_ms, own));
                 let Some(own) = own else {
-                    return (None, is_beyond);
+                    return (None, false);
                 };
                 alert.events = own.events;
                 alert.value = own.values().next().flatten();
-                if is_beyond {
-                    alert.key = None;
-                }
-                (Some(alert), is_beyond)
+                (Some(alert), false)
             }
             RuleKind::Absence { .. } => {
                 let (_, is_beyond) = self.rule_state.see(key, (start_ms, end_ms), self.definition.max_keys);
@@ -178,7 +174,7 @@ impl Aggregate {
                     definition: Arc::clone(&self.definition),
                     start_ms: last,
                     end_ms: last.saturating_add(after),
-                    key: Some(key),
+                    key,
                     events: 0,
                     value: None,
                 };
@@ -290,22 +286,33 @@ impl Windows {
         self.emitted
     }
 
-    /// Takes other definitions. Aggregates that change must have no open windows.
+    /// Takes other definitions. Aggregates that count otherwise must have no open windows; others keep theirs.
     pub(crate) fn define(&mut self, definitions: &BTreeMap<String, Arc<AggregateDefinition>>) {
-        self.aggregates
-            .retain(|name, aggregate| definitions.get(name) == Some(&aggregate.definition));
+        self.aggregates.retain(|name, aggregate| {
+            let next = definitions.get(name);
+            next.is_some_and(|next| next.continues(&aggregate.definition))
+        });
         for (name, definition) in definitions {
-            self.aggregates
-                .entry(name.clone())
-                .or_insert_with(|| Aggregate::new(Arc::clone(definition)));
+            let next = Aggregate::new(Arc::clone(definition));
+            match self.aggregates.entry(name.clone()) {
+                Entry::Vacant(place) => drop(place.insert(next)),
+                Entry::Occupied(mut known) => {
+                    let known = known.get_mut();
+                    (known.every_ms, known.lateness_ms) = (next.every_ms, next.lateness_ms);
+                    known.definition = next.definition;
+                }
+            }
         }
     }
 
-    /// Returns the names of the aggregates whose definitions are others.
+    /// Returns the names of the aggregates whose windows cannot go on with these definitions.
     pub(crate) fn changed(&self, definitions: &BTreeMap<String, Arc<AggregateDefinition>>) -> Vec<String> {
         let changed = self.aggregates.iter();
         changed
-            .filter(|(name, aggregate)| definitions.get(*name) != Some(&aggregate.definition))
+            .filter(|(name, aggregate)| {
+                let next = definitions.get(*name);
+                !next.is_some_and(|next| next.continues(&aggregate.definition))
+            })
             .map(|(name, _)| name.clone())
             .collect()
     }

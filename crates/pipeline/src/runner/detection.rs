@@ -1,6 +1,6 @@
 //! Detection rules of one pipeline: evaluated on each event before it is stored, and the alerts that its matches raise.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use firn_detect::{
@@ -8,6 +8,7 @@ use firn_detect::{
     channels_of, group_of,
 };
 use firn_model::tenant::TenantId;
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use super::steps::Document;
@@ -35,6 +36,7 @@ pub(super) struct Rules {
     pub(super) unmapped: Vec<Unmapped>,
     /// Of the channels that deliver alerts.
     audiences: Arc<[Audience]>,
+    streams: Arc<AlertStreams>,
 }
 
 /// What all pipelines of a runner evaluate.
@@ -42,6 +44,34 @@ pub(super) struct Rules {
 pub(super) struct RunnerRules {
     pub(super) rules: Arc<[Arc<DetectionRule>]>,
     pub(super) audiences: Arc<[Audience]>,
+    pub(super) streams: Arc<AlertStreams>,
+}
+
+/// Data streams of alerts that this node has named.
+#[derive(Debug, Default)]
+pub(super) struct AlertStreams(Mutex<HashSet<String>>);
+
+/// Most data streams of alerts that a node names: the tenants in events may be anything, and each stream costs files and memory.
+const STREAMS_MAX: usize = 1_000;
+
+impl AlertStreams {
+    /// Returns the data stream of a tenant. Those beyond the maximum share the one of events without a tenant: in it, too, a tenant sees
+    /// its own alerts alone.
+    fn name_of(&self, tenant: Option<&str>) -> String {
+        // Names of indices are lower-case; tenants whose names differ in case share a stream.
+        let name = format!("{PREFIX}{}", tenant.unwrap_or(NO_TENANT).to_lowercase());
+        let mut known = self.0.lock();
+        if known.contains(&name) {
+            return name;
+        }
+        match known.len() < STREAMS_MAX {
+            true => {
+                known.insert(name.clone());
+                name
+            }
+            false => format!("{PREFIX}{NO_TENANT}"),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -108,6 +138,7 @@ impl Rules {
             exceptions: (!exceptions.rules.rules().is_empty()).then(|| Arc::new(exceptions.rules)),
             unmapped,
             audiences: Arc::clone(&all.audiences),
+            streams: Arc::clone(&all.streams),
         }
     }
 
@@ -241,7 +272,7 @@ impl Detection {
             tenant: tenant.as_ref().map(TenantId::as_str),
             ..place
         };
-        let index = format!("{PREFIX}{}", place.tenant.unwrap_or(NO_TENANT));
+        let index = self.rules.streams.name_of(place.tenant);
         let drafts = matched.iter().map(|rule| Draft {
             index: index.clone(),
             document: {
@@ -270,13 +301,10 @@ pub(super) fn window_alert(
     of: &WindowAlert,
     place: EventPlace<'_>,
     detected: &str,
-    audiences: &[Audience],
+    RunnerRules { audiences, streams, .. }: &RunnerRules,
 ) -> Draft {
-    let key = of
-        .key
-        .as_deref()
-        .and_then(|key| serde_json::from_str::<Vec<Value>>(key).ok());
-    let by = of.definition.by.iter().zip(key.into_iter().flatten());
+    let key: Vec<Value> = serde_json::from_str(&of.key).unwrap_or_default();
+    let by = of.definition.by.iter().zip(key);
     let mut event = Map::new();
     for (field, value) in by {
         if !value.is_null() {
@@ -310,11 +338,8 @@ pub(super) fn window_alert(
     if let Some(value) = &of.value {
         state["window"]["value"] = value.clone();
     }
-    if of.key.is_none() {
-        state["window"]["overflow"] = true.into();
-    }
     Draft {
-        index: format!("{PREFIX}{}", place.tenant.unwrap_or(NO_TENANT)),
+        index: streams.name_of(place.tenant),
         document,
     }
 }
@@ -382,7 +407,6 @@ pub(super) fn template() -> Value {
         "event": {"properties": event}, "pending": keyword(), "failed": keyword(), "resent_at": {"type": "date"},
         "window": {"properties": {
             "start": {"type": "date"}, "end": {"type": "date"}, "events": {"type": "long"}, "value": {"type": "double"},
-            "overflow": {"type": "boolean"},
         }},
         "escalate_at": {"type": "date"}, "escalation": {"properties": {"at": {"type": "date"}, "channels": keyword()}},
         "deliveries": {"properties": {
@@ -428,7 +452,7 @@ mod tests {
         let rule = DetectionRule::parse("r", body.as_object().unwrap()).unwrap();
         let all = RunnerRules {
             rules: Arc::new([Arc::new(rule)]),
-            audiences: Arc::new([]),
+            ..RunnerRules::default()
         };
         let rules = Rules::compile(&all, "p", None);
         let mut detection = Detection::new(Arc::new(rules));
@@ -458,6 +482,18 @@ mod tests {
             .iter()
             .map(|document| document.alerts.iter().map(count).collect())
             .collect()
+    }
+
+    #[test]
+    fn data_streams_of_alerts_have_lower_case_names_and_are_bounded() {
+        let streams = AlertStreams::default();
+        assert_eq!(streams.name_of(Some("ACME")), ".alerts-acme");
+        assert_eq!(streams.name_of(None), ".alerts-default");
+        for number in 0..STREAMS_MAX {
+            streams.name_of(Some(&format!("t{number}")));
+        }
+        assert_eq!(streams.name_of(Some("another")), ".alerts-default");
+        assert_eq!(streams.name_of(Some("acme")), ".alerts-acme");
     }
 
     #[test]

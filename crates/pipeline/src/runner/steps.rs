@@ -159,7 +159,7 @@ impl Steps {
             let sampler = self.sampler.as_ref().filter(|_| error.is_none());
             documents.push(Document {
                 offset: event.offset,
-                sample: sampler.and_then(|sampler| sampler.read(&out, event.received_ns, &counted)),
+                sample: sampler.map(|sampler| sampler.read(&out, event.received_ns, &counted)),
                 source: out.into(),
                 error,
                 alerts,

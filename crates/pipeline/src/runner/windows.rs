@@ -66,8 +66,8 @@ pub(super) struct WindowService {
     alerts: AtomicU64,
     clock: Clock,
     journal: tokio::sync::Mutex<Journal>,
-    /// When the last batch of each partition came.
-    last_batches: Mutex<HashMap<String, Instant>>,
+    /// When the last batch of each partition came, and the latest time of an event, also of those that are in no window; ms.
+    last_batches: Mutex<HashMap<String, (Instant, i64)>>,
     started: Instant,
     /// Tells the batches of sources without offsets apart, with the start of the service.
     batches: AtomicU64,
@@ -220,7 +220,7 @@ impl WindowService {
             let samples = Arc::clone(samples);
             blocking(move || Delta::parts_of_samples(&definitions, &partition, held, through, &samples)).await?
         };
-        self.last_batches.lock().insert(partition.to_owned(), Instant::now());
+        self.note_batch(partition, samples);
         let is_whole = parts.len() == 1;
         for (name, delta) in parts {
             let token = if is_whole {
@@ -236,6 +236,18 @@ impl WindowService {
             self.wake.notify_one();
         }
         Ok(())
+    }
+
+    fn note_batch(&self, partition: &str, samples: &[ReceivedSample]) {
+        let times = samples
+            .iter()
+            .map(|(_, received_ms, sample)| sample.time_ms.min(*received_ms));
+        let latest = times.max().unwrap_or(i64::MIN);
+        let mut last_batches = self.last_batches.lock();
+        let known = last_batches
+            .entry(partition.to_owned())
+            .or_insert((Instant::now(), latest));
+        *known = (Instant::now(), latest.max(known.1));
     }
 
     /// Returns the token of a batch: that of its offsets, or one of its own.
@@ -304,13 +316,20 @@ impl WindowService {
         let idle_ms = IDLE_AFTER.as_millis() as i64;
         let idle_to = (self.clock)() / NANOS_PER_MS - idle_ms;
         let last_batches = self.last_batches.lock();
-        let reached = windows.latest_times().map(|(partition, latest)| {
-            let last = last_batches.get(partition).copied().unwrap_or(self.started);
-            match last.elapsed() >= IDLE_AFTER {
+        let mut latest: HashMap<&str, (Instant, i64)> = windows
+            .latest_times()
+            .map(|(partition, latest)| (partition, (self.started, latest)))
+            .collect();
+        for (partition, (batch, of_batch)) in last_batches.iter() {
+            let known = latest.entry(partition).or_insert((*batch, *of_batch));
+            *known = (*batch, known.1.max(*of_batch));
+        }
+        let reached = latest
+            .into_values()
+            .map(|(last, latest)| match last.elapsed() >= IDLE_AFTER {
                 true => latest.max(idle_to),
                 false => latest,
-            }
-        });
+            });
         reached.min()
     }
 
@@ -484,7 +503,7 @@ impl WindowService {
     fn drafts(&self, emissions: &[&Emission], partition: &str) -> Result<Vec<EmittedDocument>> {
         let mut detected = String::new();
         push_iso((self.clock)(), &mut detected);
-        let audiences = Arc::clone(&self.rules.lock().audiences);
+        let all = self.rules.lock().clone();
         // A definition is compiled once for all its alerts.
         let mut rules: HashMap<&str, DetectionRule> = HashMap::new();
         let mut drafts = Vec::with_capacity(emissions.len());
@@ -511,7 +530,7 @@ impl WindowService {
                 offset: emission.offset,
                 tenant: self.tenant.as_deref(),
             };
-            let draft = detection::window_alert(rule, alert, place, &detected, &audiences);
+            let draft = detection::window_alert(rule, alert, place, &detected, &all);
             drafts.push(EmittedDocument {
                 index: draft.index,
                 document: draft.document.into(),

@@ -20,7 +20,7 @@ use super::detection;
 use super::steps::{Document, Steps};
 use super::windows::WindowService;
 use crate::aggregation::Sample;
-use crate::sources::{Batch, BatchOutcome};
+use crate::sources::{Batch, BatchOutcome, SourceEvent};
 
 /// Pause before the first repetition of a write, and the longest one.
 const RETRY_AFTER: Duration = Duration::from_millis(50);
@@ -258,7 +258,24 @@ impl Writer {
         Ok(())
     }
 
-    /// Stores alerts; one that its index rejects is stored without the copy of its event.
+    /// Returns the dead letter of an alert that its index rejects in any form.
+    fn letter_of_alert(&self, batch: &Batch, alert: &Alert, reason: &str) -> Entry {
+        let record = SourceEvent {
+            bytes: alert.reduced.clone(),
+            offset: alert.full.offset,
+            received_ns: 0,
+            context: None,
+        };
+        let (steps, partition) = (&self.steps, batch.partition.as_deref());
+        Entry {
+            index: steps.dead_letter_index.clone(),
+            offset: alert.full.offset,
+            source: dead_letter::document(&steps.id, &alert.full.index, partition, &record, "alert", reason).into(),
+        }
+    }
+
+    /// Stores alerts; one that its index rejects is stored without the copy of its event, and one that is rejected so, too, as a dead
+    /// letter: it must not hold up the pipeline.
     async fn write_some_alerts(&self, batch: &Batch, alerts: &[Alert]) -> Result<()> {
         let scope = Arc::new(Scope::operator());
         let mut entries: Vec<(usize, Entry)> = alerts.iter().map(|alert| alert.full.clone()).enumerate().collect();
@@ -279,19 +296,24 @@ impl Writer {
                 break;
             };
             let reason = format!("the alerts of the pipeline are rejected: {}", error.reason());
-            let again = rejected.iter().map(|(place, _)| {
+            if attempt > 0 {
+                tracing::error!(pipeline = &*self.steps.id, "{reason}; they are dead letters");
+            }
+            let again = rejected.iter().map(|(place, error)| {
                 let (number, entry) = &entries[*place];
-                let source = alerts[*number].reduced.clone();
-                (
-                    *number,
-                    Entry {
-                        source,
+                let alert = &alerts[*number];
+                let next = match attempt {
+                    0 => Entry {
+                        source: alert.reduced.clone(),
                         ..entry.clone()
                     },
-                )
+                    1 => self.letter_of_alert(batch, alert, error.reason()),
+                    _ => entry.clone(),
+                };
+                (*number, next)
             });
             entries = again.collect();
-            if attempt > 0 {
+            if attempt > 1 {
                 *self.counters.write_error.lock() = Some(reason.clone());
                 let failure = Error::new(ErrorKind::Unavailable, reason);
                 if !batch.retries {
