@@ -413,7 +413,7 @@ fn a_rule_that_changes_goes_on_unless_it_counts_otherwise() {
     };
     let mut journal = Journal::with(rule(json!({})));
     journal.add("a", Some(1), &[(0, of_user(50, "ann", 1)), (1, of_user(51, "ann", 1))]);
-    let mut change = |journal: &mut Journal, members: Value, closed: &[&str]| {
+    let change = |journal: &mut Journal, members: Value, closed: &[&str]| {
         let next = rule(members);
         assert_eq!(journal.windows.changed(&next), closed);
         journal.windows.define(&next);
