@@ -32,6 +32,8 @@ export interface AlertState {
   last_event_time?: string;
   id?: string;
   event?: { index?: string; id?: string; time?: string | number | null; pipeline?: string; partition?: string; offset?: number };
+  /** Window whose events the alert stands for; absent if it is of one event. */
+  window?: { start?: string; end?: string; events?: number; value?: number };
   /** `by` is null if authentication is off. */
   changed?: { at?: string; by?: string | null; reason?: string | null };
   /** Ids of channels. */

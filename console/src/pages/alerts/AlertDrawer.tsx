@@ -12,7 +12,7 @@ import { SeverityBadge } from '../../components/SeverityBadge';
 import { dateMs } from '../../lib/event-fields';
 import EventDetail from '../discover/EventDetail';
 import { ACTIONS, type Change } from './ChangeStatus';
-import { eventFields, eventPath, groupText, surroundingPath, webAddress } from './links';
+import { eventFields, eventPath, groupText, surroundingPath, webAddress, windowPath } from './links';
 import { StatusBadge } from './StatusBadge';
 
 interface Props {
@@ -48,7 +48,7 @@ function Detail({ hit, name, isOperator, onChange, onResent }: DetailProps) {
   const state: AlertState = alert.firn?.alert ?? { status: 'open', severity: 'medium' };
   const fields = useQuery({ queryKey: ['discover', 'fields', { index: name.index }], queryFn: ({ signal }) => fetchFields({ index: name.index }, signal) });
   const byName = new Map(fields.data?.fields.map((field) => [field.name, field]));
-  const [event, surrounding] = [eventPath(state), surroundingPath(state)];
+  const [event, surrounding, window] = [eventPath(state), surroundingPath(state), windowPath(state)];
   return (
     <Stack gap="md">
       <div>
@@ -76,8 +76,13 @@ function Detail({ hit, name, isOperator, onChange, onResent }: DetailProps) {
             Surrounding events
           </Button>
         )}
+        {window && (
+          <Button component={Link} to={window} size="xs" variant="subtle">
+            Events in Discover
+          </Button>
+        )}
       </Group>
-      {!event && (
+      {!event && !state.window && (
         <Text size="sm" c="dimmed">
           The event is not linked: its index rejected it, or its batch was interrupted.
         </Text>
@@ -137,6 +142,8 @@ function StateSection({ alert, state }: { alert: AlertDocument; state: AlertStat
         ['Event time', time(state.event?.time)],
         ['Events', state.count === undefined ? null : format.number(state.count)],
         ['Last event', time(state.last_event_time)],
+        ['Window', state.window && `${time(state.window.start) ?? '–'} to ${time(state.window.end) ?? '–'}`],
+        ['Value', state.window?.value === undefined ? null : format.number(state.window.value)],
         ['Group', groupText(state)],
         ['Risk score', state.risk_score],
         ['Tenant', alert.tenant],

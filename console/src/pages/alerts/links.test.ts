@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { AlertState } from '../../api/alerts';
 import { decodeState } from '../discover/state';
-import { eventFields, eventPath, groupText, surroundingPath, webAddress } from './links';
+import { eventFields, eventPath, groupText, surroundingPath, webAddress, windowPath } from './links';
 
 const STATE: AlertState = { status: 'open', severity: 'high', event: { index: '.ds-logs-000001', id: 'x/1', time: '2026-01-01T00:10:00Z' } };
 
@@ -15,6 +15,13 @@ test('an event that was rejected or not stored has no link', () => {
   expect(eventPath({ ...STATE, event: { index: 'dead-letters', time: '2026-01-01T00:10:00Z' } })).toBeNull();
   expect(surroundingPath({ ...STATE, event: { index: 'dead-letters', time: null } })).toBeNull();
   expect(surroundingPath({ status: 'open', severity: 'low' })).toBeNull();
+});
+
+test('an alert of a window leads to its events', () => {
+  expect(windowPath(STATE)).toBeNull();
+  const window = { start: '2026-01-01T00:00:00Z', end: '2026-01-01T00:01:00Z', events: 30, value: 30 };
+  const { state } = decodeState(windowPath({ ...STATE, window, group_by: { 'source.ip': ['10.0.0.1'], 'user.name': ['a "b"'] } })?.split('?')[1] ?? '');
+  expect(state).toMatchObject({ source: '*', text: 'source.ip: "10.0.0.1" and user.name: "a \\"b\\""', range: { from: '2026-01-01T00:00:00.000Z', to: '2026-01-01T00:01:00.000Z' } });
 });
 
 test('only web addresses become links', () => {

@@ -19,6 +19,14 @@ export function surroundingPath({ event }: AlertState): string | null {
   return `/discover?${encodeState({ ...EMPTY_STATE, source: event.index, range: absoluteRange(atMs - AROUND_MS, atMs + AROUND_MS) })}`;
 }
 
+/** Path of the events of an alert's window that have the values of its group; null if it is of one event. */
+export function windowPath({ window, group_by: groupBy = {} }: AlertState): string | null {
+  const [from, to] = [dateMs(window?.start), dateMs(window?.end)];
+  if (from === null || to === null) return null;
+  const filters = Object.entries(groupBy).flatMap(([field, [value]]) => (value === undefined ? [] : [`${field}: ${JSON.stringify(String(value))}`]));
+  return `/discover?${encodeState({ ...EMPTY_STATE, source: '*', range: absoluteRange(from, to), text: filters.join(' and ') })}`;
+}
+
 /** Members that the drawer shows in sections of their own. */
 const SECTIONS = ['rule', 'threat', 'firn'];
 
