@@ -268,6 +268,46 @@ fn a_channel_that_fails_is_tried_again_and_what_is_refused_can_be_resent() {
 }
 
 #[test]
+fn the_alert_of_a_replayed_event_is_delivered_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = start(folder.path(), &[ALLOWED]);
+    let client = node.client();
+    let hook = Receiver::start();
+    client.ok(
+        "PUT",
+        "/_firn/channels/hook",
+        &json!({"type": "webhook", "url": hook.url}),
+    );
+    prepare(client, &json!({"channels": ["hook"]}));
+    wait_for_channels(client, &["hook"]);
+    let with_pack = json!({"source": {"type": "http"}, "index": "web", "pack": "nginx"});
+    client.ok("PUT", "/_firn/pipelines/web", &with_pack);
+    // It is no line of a web server's log.
+    wait_for("the dead letter", || {
+        send(client, &[event(1)]);
+        client.ok("POST", "/dead-letters/_refresh?ignore_unavailable=true", &Value::Null);
+        let found = client
+            .get("/dead-letters/_count?ignore_unavailable=true")
+            .unwrap()
+            .json();
+        found["count"].as_u64() > Some(0)
+    });
+    client.ok(
+        "PUT",
+        "/_firn/pipelines/web",
+        &json!({"source": {"type": "http"}, "index": "web"}),
+    );
+    let before = hook.messages().len();
+    wait_for("the replay", || {
+        let answer = client.send("POST", "/_firn/pipelines/web/_replay", None, b"").unwrap();
+        answer.status == 200 && answer.json()["failed"] == json!(0)
+    });
+    wait_for("the message", || hook.messages().len() > before);
+    let pending = json!({"exists": {"field": "firn.alert.pending"}});
+    wait_for("all marks", || hits(client, ".alerts-alpha", &pending).is_empty());
+}
+
+#[test]
 fn a_flood_of_alerts_is_a_few_messages() {
     let folder = tempfile::tempdir().unwrap();
     let node = start(folder.path(), &[ALLOWED]);

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use firn_engine::document::{BulkItem, BulkRequest, Effect, Expectation, GetRequest, Operation, Refresh, Update};
+use firn_engine::document::{
+    BulkItem, BulkRequest, Effect, Expectation, GetRequest, Operation, Refresh, StoredDocument, Update,
+};
 use firn_engine::{Engine, RequestContext};
 use firn_model::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
@@ -22,6 +24,8 @@ pub struct AlertKey {
     pub index: String,
     /// Document id.
     pub id: String,
+    /// Routing, as hits of searches and events have it: an alert with an id of its own is not found without.
+    pub routing: Option<String>,
 }
 
 /// Change of an alert. Times are RFC 3339.
@@ -109,28 +113,22 @@ pub async fn change_alerts(
             }
         })
         .collect();
+    // Only firn writes to alerts.
+    let writer = RequestContext {
+        scope: Arc::default(),
+        ..ctx.clone()
+    };
     for attempt in 1..=ATTEMPTS_MAX {
         let open: Vec<usize> = (0..keys.len()).filter(|place| outcomes[*place].is_none()).collect();
         if open.is_empty() {
             break;
         }
-        let reads = open.iter().map(|place| GetRequest {
-            index: keys[*place].index.clone(),
-            id: keys[*place].id.clone(),
-            routing: None,
-            realtime: true,
-            version: None,
-        });
-        let found = engine.get(ctx, reads.collect()).await?;
+        let open_keys: Vec<&AlertKey> = open.iter().map(|place| &keys[*place]).collect();
+        let found = read(engine, ctx, &writer, &open_keys).await?;
         let (mut items, mut places) = (Vec::new(), Vec::new());
         for (place, found) in open.into_iter().zip(found) {
-            let missing = || Error::new(ErrorKind::ResourceNotFound, "there is no such alert");
-            let stored = match found.map(|result| result.found) {
-                Ok(Some(stored)) => stored,
-                Ok(None) => {
-                    outcomes[place] = Some(ChangeOutcome::Failed(missing()));
-                    continue;
-                }
+            let stored = match found {
+                Ok(stored) => stored,
                 Err(error) => {
                     outcomes[place] = Some(ChangeOutcome::Failed(error));
                     continue;
@@ -166,11 +164,6 @@ pub async fn change_alerts(
             refresh: Refresh::Now,
             ..BulkRequest::default()
         };
-        // Only firn writes to alerts. The caller has read each of these.
-        let writer = RequestContext {
-            scope: Arc::default(),
-            ..ctx.clone()
-        };
         let response = engine.bulk(&writer, request).await?;
         for (place, item) in places.into_iter().zip(response.items) {
             outcomes[place] = match item.result {
@@ -186,6 +179,48 @@ pub async fn change_alerts(
         outcome.unwrap_or_else(|| ChangeOutcome::Failed(Error::internal("a bug: an alert without an outcome")))
     };
     Ok(outcomes.into_iter().map(outcome).collect())
+}
+
+/// Reads alerts as firn sees them, those that the caller may read, too. A name in a tenant's view may be an index of its own, so a
+/// tenant's alert must be the tenant's in firn's view as well.
+async fn read(
+    engine: &dyn Engine,
+    ctx: &RequestContext,
+    writer: &RequestContext,
+    keys: &[&AlertKey],
+) -> Result<Vec<Result<StoredDocument>>> {
+    let missing = || Error::new(ErrorKind::ResourceNotFound, "there is no such alert");
+    let request = |key: &AlertKey, routing: Option<String>| GetRequest {
+        index: key.index.clone(),
+        id: key.id.clone(),
+        routing,
+        realtime: true,
+        version: None,
+    };
+    let reads = keys.iter().map(|key| request(key, key.routing.clone())).collect();
+    let found = engine.get(ctx, reads).await?;
+    let found: Vec<Result<StoredDocument>> = found
+        .into_iter()
+        .map(|result| result?.found.ok_or_else(missing))
+        .collect();
+    let Some(tenant) = ctx.scope.tenant_id() else {
+        return Ok(found);
+    };
+    let routing = |stored: &Result<StoredDocument>| stored.as_ref().ok().and_then(|stored| stored.routing.clone());
+    let again = keys
+        .iter()
+        .zip(&found)
+        .map(|(key, stored)| request(key, routing(stored)));
+    let as_firn = engine.get(writer, again.collect()).await?;
+    let is_own = |stored: &StoredDocument| {
+        let document: Option<Map<String, Value>> = serde_json::from_slice(&stored.source).ok();
+        document.is_some_and(|document| document.get("tenant").and_then(Value::as_str) == Some(tenant.as_str()))
+    };
+    let both = found.into_iter().zip(as_firn).map(|(as_caller, as_firn)| {
+        as_caller?;
+        as_firn?.found.filter(is_own).ok_or_else(missing)
+    });
+    Ok(both.collect())
 }
 
 fn update(

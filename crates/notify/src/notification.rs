@@ -210,6 +210,7 @@ pub(crate) fn alert(id: &str, rule: &str, severity: &str) -> StoredAlert {
         key: AlertKey {
             index: ".ds-.alerts-alpha-000001".to_owned(),
             id: format!("doc-{id}"),
+            routing: None,
         },
         document: document.as_object().cloned().unwrap_or_default(),
     }

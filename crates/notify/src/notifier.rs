@@ -283,6 +283,7 @@ impl Notifier {
             key: AlertKey {
                 index: String::new(),
                 id: String::new(),
+                routing: None,
             },
             document: document.as_object().cloned().unwrap_or_default(),
         };

@@ -123,6 +123,7 @@ fn keys(response: SearchResponse) -> Vec<AlertKey> {
     let key = |hit: Hit| AlertKey {
         index: hit.index,
         id: hit.id,
+        routing: hit.routing,
     };
     response.hits.into_iter().map(key).collect()
 }
@@ -137,6 +138,7 @@ fn stored_alerts(response: SearchResponse) -> Result<Vec<StoredAlert>> {
         let key = AlertKey {
             index: hit.index,
             id: hit.id,
+            routing: hit.routing,
         };
         alerts.push(StoredAlert { key, document });
     }

@@ -41,6 +41,8 @@ struct Selection {
 struct Key {
     index: String,
     id: String,
+    #[serde(default)]
+    routing: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -154,6 +156,7 @@ async fn change_selected(
             let key = |key: Key| AlertKey {
                 index: key.index,
                 id: key.id,
+                routing: key.routing,
             };
             alerts.into_iter().map(key).collect()
         }
@@ -211,6 +214,7 @@ async fn found(edge: &Edge, ctx: &RequestContext, query: &Value) -> Result<Vec<A
     let key = |hit: firn_query::search::Hit| AlertKey {
         index: hit.index,
         id: hit.id,
+        routing: hit.routing,
     };
     Ok(response.hits.into_iter().map(key).collect())
 }

@@ -1,5 +1,7 @@
 //! Event pipelines are the operator's: a tenant hands events to its own ones, and sees no other.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::{MARK, world};
@@ -161,6 +163,20 @@ fn a_tenant_writes_to_its_own_event_pipeline_and_sees_no_other() {
         "{answer}"
     );
     assert!(!answer.to_string().contains(MARK), "{answer}");
+    // Nor can it make an index with the name of another's alerts, which firn would change in its place.
+    let index = of_bravo["_index"].as_str().unwrap();
+    let made = alpha.json("PUT", &format!("/{index}"), &json!({})).unwrap();
+    assert_eq!(made.status, 403, "{}", made.text());
+    // What changes tells what matches: a user who may only write, or only read, changes nothing.
+    for role in ["tenant_writer", "tenant_reader"] {
+        let body = json!({"password": "correct horse", "roles": [role], "metadata": {"tenant": "alpha"}});
+        operator.ok("PUT", &format!("/_security/user/alerts-{role}"), &body);
+        let basic = STANDARD.encode(format!("alerts-{role}:correct horse"));
+        let user = world.node.client().authorized(format!("Basic {basic}"));
+        let body = json!({"query": alarms(), "status": "closed"});
+        let answer = user.json("POST", "/_firn/alerts/_status", &body).unwrap();
+        assert_eq!(answer.status, 403, "{role}: {}", answer.text());
+    }
     let answer = close(json!({"query": alarms(), "status": "closed"}));
     assert_eq!(answer["updated"], 1, "{answer}");
     let closed = json!({"term": {"firn.alert.status": "closed"}});
