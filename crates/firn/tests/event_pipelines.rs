@@ -160,7 +160,8 @@ fn lines_of_a_file_are_stored_once_through_kills() {
     let found = client.ok("POST", "/lines/_search", &distinct);
     let estimated = found["aggregations"]["n"]["value"].as_u64().unwrap();
     assert!(estimated.abs_diff(next - dead) * 100 <= next, "{found}");
-    assert_eq!(found["aggregations"]["max"]["value"].as_f64(), Some((next - 1) as f64));
+    let last_stored = (0..next).rev().find(|n| !matches!(n % 40, 3 | 5)).unwrap();
+    assert_eq!(found["aggregations"]["max"]["value"].as_f64(), Some(last_stored as f64));
     node.stop().unwrap();
 }
 
