@@ -6,6 +6,7 @@
 
 mod alert;
 mod audience;
+mod coverage;
 mod definition;
 mod evaluator;
 mod event;
@@ -23,6 +24,7 @@ mod window_rule;
 
 pub use alert::{EventPlace, alert, group_of, values_of, without_event};
 pub use audience::{Audience, channels_of};
+pub use coverage::{CoverageChange, Interval, Mark, intervals};
 pub use definition::{DetectionRule, EscalationStep, Input};
 pub use evaluator::Evaluator;
 pub use event::{EventFields, FieldId, FieldNames, Value};

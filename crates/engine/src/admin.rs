@@ -17,6 +17,19 @@ pub struct ShardsOutcome {
     pub failures: Vec<(String, u32, Error)>,
 }
 
+/// Writes of a shard that are on disk and searchable, and that no crash takes back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShardCheckpoint {
+    /// Name of the index.
+    pub index: String,
+    /// UUID of the index.
+    pub index_uuid: String,
+    /// Shard number.
+    pub shard: u32,
+    /// Highest sequence number; all writes up to it are meant. `None`: there was no write yet.
+    pub seq_no: Option<u64>,
+}
+
 /// Request to merge the segments of every shard down to a number (`_forcemerge`).
 #[derive(Debug, Clone)]
 pub struct ForceMergeRequest {

@@ -46,11 +46,13 @@ pub enum Capability {
     Quarantine,
     /// Stores bulks with an [`Origin`](crate::origin::Origin) exactly once, and tells the positions of sources.
     SourcePositions,
+    /// Tells which writes of a shard are on disk and searchable ([`crate::Engine::checkpoints`]).
+    Checkpoints,
 }
 
 impl Capability {
     /// All capabilities, in the order of their declaration.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::SearchCost,
         Self::SearchProgress,
         Self::FieldUsage,
@@ -68,6 +70,7 @@ impl Capability {
         Self::Tiers,
         Self::Quarantine,
         Self::SourcePositions,
+        Self::Checkpoints,
     ];
 
     /// Returns the name in errors and answers.
@@ -90,6 +93,7 @@ impl Capability {
             Self::Tiers => "tiers",
             Self::Quarantine => "quarantine",
             Self::SourcePositions => "source_positions",
+            Self::Checkpoints => "checkpoints",
         }
     }
 
@@ -113,6 +117,7 @@ impl Capability {
             Self::Tiers => "tell its devices, or the moves of shards between them",
             Self::Quarantine => "list or adopt quarantined index folders",
             Self::SourcePositions => "store the events of a source exactly once",
+            Self::Checkpoints => "tell which writes of a shard are on disk and searchable",
         }
     }
 

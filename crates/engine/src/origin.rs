@@ -21,8 +21,11 @@ pub struct Origin {
     pub offsets: Vec<u64>,
     /// Items that are dead letters.
     pub dead_letters: u64,
-    /// Covered events without an item, because they are dropped on purpose.
+    /// Covered events without an item, because they are dropped on purpose or stored already.
     pub filtered: u64,
+    /// Whether the source stores more of these events after this bulk, such as their alerts: then the bulk does not count as complete,
+    /// and the partition is read again from its start.
+    pub more_follows: bool,
 }
 
 /// Events of a partition since it was first read.

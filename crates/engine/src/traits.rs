@@ -10,7 +10,8 @@ use firn_query::query::Query;
 use firn_query::search::{IndexTarget, QueryExplanation, SearchRequest, SearchResponse};
 
 use crate::admin::{
-    AnalyzeRequest, AnalyzedToken, ForceMergeRequest, IndexStats, NodeStats, PurgeOutcome, PurgeRequest, ShardsOutcome,
+    AnalyzeRequest, AnalyzedToken, ForceMergeRequest, IndexStats, NodeStats, PurgeOutcome, PurgeRequest,
+    ShardCheckpoint, ShardsOutcome,
 };
 use crate::capabilities::{Capabilities, Capability, Knowledge};
 use crate::context::{
@@ -130,6 +131,10 @@ pub trait Engine: Send + Sync + 'static {
 
     /// Makes everything written so far searchable.
     async fn refresh(&self, ctx: &RequestContext, target: IndexTarget) -> Result<ShardsOutcome>;
+
+    /// Makes everything written so far durable and searchable, and returns up to which sequence number, for each shard that takes
+    /// writes; those of mounted and unavailable shards are missing. Unknown without [`Capability::Checkpoints`].
+    async fn checkpoints(&self, ctx: &RequestContext, target: IndexTarget) -> Result<Knowledge<Vec<ShardCheckpoint>>>;
 
     /// Makes segments durable and trims the WAL.
     async fn flush(&self, ctx: &RequestContext, target: IndexTarget) -> Result<ShardsOutcome>;

@@ -22,10 +22,18 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 pub(crate) fn runner(engine: &Arc<dyn Engine>) -> Arc<Runner> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let destination = EngineDestination::new(Arc::clone(engine));
-    Runner::new(destination, connectors(), Arc::new(now_ns), threads)
+    let its = Arc::clone(engine);
+    let connectors = Connectors {
+        open_source: Arc::new(move |definition| match &definition.source {
+            SourceDefinition::Index(_) => sources::open_indices(&its, definition),
+            _ => open_source(definition),
+        }),
+        ..connectors()
+    };
+    Runner::new(destination, connectors, Arc::new(now_ns), threads)
 }
 
-/// Returns what pipelines of this program can connect to.
+/// Returns what pipelines of this program can connect to without an engine.
 pub(crate) fn connectors() -> Connectors {
     Connectors {
         open_source: Arc::new(open_source),

@@ -90,6 +90,7 @@ impl Partition {
             offset,
             received_ns,
             context: None,
+            stored_at: None,
         });
         if self.building.len() >= config.batch_events_max || self.building_bytes >= config.batch_bytes_max {
             self.cut();

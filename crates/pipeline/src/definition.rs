@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
+use firn_model::dates::parse_duration_ms;
 use firn_model::names::validate_index_name;
 use firn_model::tenant::TenantId;
 use firn_model::{Error, Result};
@@ -17,6 +19,12 @@ use crate::tables::TableDefinition;
 
 /// Most aggregates of a pipeline.
 const AGGREGATES_MAX: usize = 16;
+/// Most patterns of indices of a source, and the longest one.
+const INDICES_MAX: usize = 100;
+const INDEX_BYTES_MAX: usize = 255;
+/// Shortest and longest pause between two looks at indices.
+const EVERY_MS_MIN: u64 = 100;
+const EVERY_MS_MAX: u64 = 3_600_000;
 
 /// Definition of a pipeline. Unknown members are refused.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -39,7 +47,8 @@ pub struct Definition {
     /// Aggregates at write time, by name.
     #[serde(default)]
     pub aggregates: BTreeMap<String, AggregateDefinition>,
-    /// Data stream or index of the events.
+    /// Data stream or index of the events. Empty if the events are stored already: see [`SourceDefinition::Index`].
+    #[serde(default)]
     pub index: String,
     /// Tenant of the events; `None`: the tenant field of each event decides.
     #[serde(default)]
@@ -91,6 +100,33 @@ pub enum SourceDefinition {
     },
     /// Topics of Kafka, read as a member of a consumer group.
     Kafka(KafkaDefinition),
+    /// Events that are stored already: they are read for detection rules and aggregates, and not stored again.
+    Index(IndexDefinition),
+}
+
+/// Stored events of a definition.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IndexDefinition {
+    /// Names of indices, data streams and aliases, with wildcards.
+    pub indices: Vec<String>,
+    /// How often new events are looked for.
+    #[serde(default = "every_second")]
+    pub every: String,
+    /// Where the indices are read from that are there when the pipeline starts for the first time.
+    #[serde(default)]
+    pub read_from: ReadFrom,
+}
+
+/// Where the shards of existing indices are read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReadFrom {
+    /// Behind the events that are there.
+    #[default]
+    Latest,
+    /// From their first event.
+    Earliest,
 }
 
 /// Kafka source of a definition.
@@ -133,6 +169,10 @@ fn yes() -> bool {
     true
 }
 
+fn every_second() -> String {
+    "1s".to_owned()
+}
+
 fn dead_letters() -> String {
     "dead-letters".to_owned()
 }
@@ -146,10 +186,14 @@ impl Definition {
         let refuse = |reason: String| Error::illegal_argument(format!("pipeline [{id}]: {reason}"));
         let definition: Self =
             serde_json::from_value(Value::Object(body.clone())).map_err(|error| refuse(error.to_string()))?;
-        for (member, name) in [
-            ("index", &definition.index),
-            ("dead_letter_index", &definition.dead_letter_index),
-        ] {
+        match &definition.source {
+            SourceDefinition::Index(source) => definition.check_stored(source).map_err(refuse)?,
+            _ if definition.index.is_empty() => return Err(refuse("missing field `index`".to_owned())),
+            _ => {}
+        }
+        let own = (!definition.index.is_empty()).then_some(("index", &definition.index));
+        let names = own.into_iter();
+        for (member, name) in names.chain([("dead_letter_index", &definition.dead_letter_index)]) {
             validate_index_name(name).map_err(|error| {
                 let reason = error.reason();
                 refuse(format!("[{member}] must name one index or data stream: {reason}"))
@@ -176,6 +220,44 @@ impl Definition {
             .tenant_id()
             .map_err(|error| refuse(error.reason().to_owned()))?;
         Ok(definition)
+    }
+
+    /// Returns why the pipeline cannot read these events.
+    fn check_stored(&self, source: &IndexDefinition) -> Result<(), String> {
+        if !self.index.is_empty() {
+            return Err("the events of a source of type [index] are stored already: leave [index] out".to_owned());
+        }
+        match source
+            .indices
+            .iter()
+            .find(|name| self.written_indices().any(|written| *name == written))
+        {
+            Some(name) => Err(format!("the pipeline writes to [{name}], and must not read it")),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the indices that the pipeline writes to.
+    pub(crate) fn written_indices(&self) -> impl Iterator<Item = &str> {
+        let own = [&self.index, &self.dead_letter_index];
+        let aggregates = self.aggregates.values().map(|aggregate| &aggregate.index);
+        own.into_iter()
+            .chain(aggregates)
+            .map(String::as_str)
+            .filter(|name| !name.is_empty())
+    }
+
+    /// Returns the indices of the events: the one that they are stored in, or those that they are read from.
+    pub fn event_indices(&self) -> &[String] {
+        match &self.source {
+            SourceDefinition::Index(source) => &source.indices,
+            _ => std::slice::from_ref(&self.index),
+        }
+    }
+
+    /// Whether the pipeline stores its events: those of a source of type `index` are stored already.
+    pub fn stores_events(&self) -> bool {
+        !matches!(self.source, SourceDefinition::Index(_))
     }
 
     /// Whether a table is read by a query.
@@ -276,6 +358,40 @@ impl SourceDefinition {
                 Ok(())
             }
             Self::Kafka(kafka) => kafka.check(),
+            Self::Index(index) => index.check(),
+        }
+    }
+}
+
+impl IndexDefinition {
+    fn check(&self) -> Result<(), String> {
+        if self.indices.is_empty() || self.indices.len() > INDICES_MAX {
+            return Err(format!("a source of type [index] has 1 to {INDICES_MAX} [indices]"));
+        }
+        for name in &self.indices {
+            // The alerts of a rule must not raise alerts of the rule.
+            if name.is_empty()
+                || name.len() > INDEX_BYTES_MAX
+                || name.starts_with(['.', '-', '_'])
+                || name.contains(',')
+            {
+                return Err(format!(
+                    "[{name}] in [indices] must be a name or a pattern of at most {INDEX_BYTES_MAX} bytes that does not start with [.], [-] or [_]"
+                ));
+            }
+        }
+        Self::interval(&self.every)
+            .map(drop)
+            .map_err(|error| error.reason().to_owned())
+    }
+
+    /// Reads `every`.
+    pub(crate) fn interval(text: &str) -> Result<Duration> {
+        let refuse = |reason: String| Error::illegal_argument(format!("[every] {reason}"));
+        let ms = parse_duration_ms(text).map_err(|error| refuse(error.reason().to_owned()))?;
+        match (EVERY_MS_MIN..=EVERY_MS_MAX).contains(&ms) {
+            true => Ok(Duration::from_millis(ms)),
+            false => Err(refuse(format!("is 100ms to 1h, not [{text}]"))),
         }
     }
 }

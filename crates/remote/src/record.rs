@@ -236,6 +236,7 @@ mod tests {
             offsets: (first_offset..=last_offset).collect(),
             dead_letters: 0,
             filtered: 0,
+            more_follows: false,
         }
     }
 

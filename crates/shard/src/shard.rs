@@ -272,6 +272,18 @@ impl Shard {
         self.refresh_now()
     }
 
+    /// Makes all applied writes durable and searchable; returns their highest sequence number, `None` before the first write. No
+    /// crash makes the shard assign a number up to this one again.
+    pub fn checkpoint(&self) -> Result<Option<u64>> {
+        let (seq_no, end) = {
+            let state = self.state.lock();
+            (state.next_seq_no.checked_sub(1), self.wal().end())
+        };
+        self.wal().sync_blocking(end)?;
+        self.refresh_now()?;
+        Ok(seq_no)
+    }
+
     /// Whether a refresh would publish changes, or a running one will.
     pub fn needs_refresh(&self) -> bool {
         self.flags.is_behind()

@@ -13,9 +13,9 @@ use crate::endpoints::call::{Captures, Handler};
 use crate::endpoints::{
     admin, alert_channels, alerts, aliases, analyze, bulk, by_query, cat, cluster, count, data_stream_lifecycle,
     data_streams, detection_rules, discover, document, enrich, event_pipelines, field_caps, ilm, indices, ingest,
-    mappings, metrics, mget, msearch, nodes, placement, point_in_time, quarantine, recovery, resolve, root, rule_test,
-    saved_objects, scroll, search, security, sessions, settings, slm, snapshots, stats, tasks, templates,
-    tenant_deletion, tenant_usage, tenants, terms_enum, validate,
+    mappings, metrics, mget, msearch, nodes, placement, point_in_time, quarantine, recovery, resolve, root,
+    rule_coverage, rule_run, rule_test, saved_objects, scroll, search, security, sessions, settings, slm, snapshots,
+    stats, tasks, templates, tenant_deletion, tenant_usage, tenants, terms_enum, validate,
 };
 use crate::wire::error::ApiError;
 use crate::wire::params;
@@ -467,6 +467,8 @@ fn routes() -> Vec<Route> {
         route!(DELETE, ["/_firn/rules/{id}"], "delete_detection_rule", "cluster:admin/firn/rules/delete", ManageCluster, [MASTER], None, detection_rules::delete),
         route!(POST, ["/_firn/rules/_import"], "import_detection_rules", "cluster:admin/firn/rules/import", ManageCluster, [MASTER, detection_rules::IMPORT_PARAMS], AnyType, detection_rules::import),
         route!(GET, ["/_firn/rules/_stats"], "detection_rule_stats", "cluster:monitor/firn/rules/stats", ManageCluster, [MASTER], None, detection_rules::stats),
+        route!(GET, ["/_firn/rules/{id}/_coverage"], "detection_rule_coverage", "cluster:monitor/firn/rules/coverage", ManageCluster, [MASTER], None, rule_coverage::coverage),
+        route!(POST, ["/_firn/rules/{id}/_run"], "run_detection_rule", "cluster:admin/firn/rules/run", ManageCluster, [MASTER], Json, rule_run::run),
         route!(POST, ["/_firn/rules/_test"], "test_detection_rule", "cluster:admin/firn/rules/test", ManageCluster, [], Json, rule_test::test),
         route!(POST, ["/_firn/alerts/_status"], "set_alert_status", "indices:data/write/firn/alerts/status", Write, [], Json, alerts::status),
         route!(POST, ["/_firn/alerts/_resend"], "resend_alerts", "cluster:admin/firn/alerts/resend", ManageCluster, [], Json, alerts::resend),

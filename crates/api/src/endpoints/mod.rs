@@ -38,6 +38,8 @@ pub(crate) mod quarantine;
 pub(crate) mod recovery;
 pub(crate) mod resolve;
 pub(crate) mod root;
+pub(crate) mod rule_coverage;
+pub(crate) mod rule_run;
 pub(crate) mod rule_test;
 pub(crate) mod saved_objects;
 pub(crate) mod scroll;

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use firn_api::{Api, ApiConfig};
 use firn_engine::admin::{
     AnalyzeRequest, AnalyzedToken, ForceMergeRequest, IndexStats, NodeStats, PurgeOutcome, PurgeRequest, SegmentStats,
-    ShardStats, ShardsOutcome,
+    ShardCheckpoint, ShardStats, ShardsOutcome,
 };
 use firn_engine::context::{
     CloseContexts, ClosedContext, ContextKind, OpenPointInTime, OpenedPointInTime, PointInTimeInfo, ScrollRequest,
@@ -553,6 +553,10 @@ impl Engine for Fake {
             successful: total,
             failures: Vec::new(),
         })
+    }
+
+    async fn checkpoints(&self, _: &RequestContext, _: IndexTarget) -> Result<Knowledge<Vec<ShardCheckpoint>>> {
+        Ok(Knowledge::Unknown(Capability::Checkpoints))
     }
 
     async fn flush(&self, ctx: &RequestContext, target: IndexTarget) -> Result<ShardsOutcome> {

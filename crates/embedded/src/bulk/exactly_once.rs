@@ -6,7 +6,8 @@
 //! 3. The events are applied, in the order of their offsets in each shard; each batch of the shard's log carries a mark with
 //!    its last offset. A failure that may pass ends the work of a shard at its event, so that the mark stays below it.
 //! 4. The bulk is complete once every shard is on disk, also where an index demands less. With rejected events it is not: their
-//!    source writes dead letters, and if it is interrupted, it must meet the rejections again.
+//!    source writes dead letters, and if it is interrupted, it must meet the rejections again. Nor is it if the source stores more
+//!    of its events, such as their alerts.
 //!
 //! A retry is a new attempt with its own number: marks of earlier attempts do not count for it, so its events may go to other
 //! shards than before.
@@ -317,7 +318,8 @@ impl Attempt {
         } = self;
         let answer = move |response: BulkResponse| {
             if let Some((totals, rejected)) = totals_after(&turn.totals(), &origin, &response) {
-                turn.complete((rejected == 0).then_some(origin.last_offset), totals);
+                let is_complete = rejected == 0 && !origin.more_follows;
+                turn.complete(is_complete.then_some(origin.last_offset), totals);
             }
             drop(turn);
             answer(Ok(response));

@@ -1,11 +1,12 @@
 //! Index administration: refresh, flush, force merge, cache clearing and analyze.
 
+use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use firn_engine::RequestContext;
-use firn_engine::admin::{AnalyzeRequest, AnalyzedToken, ForceMergeRequest, ShardsOutcome};
+use firn_engine::admin::{AnalyzeRequest, AnalyzedToken, ForceMergeRequest, ShardCheckpoint, ShardsOutcome};
 use firn_model::metadata::resolve;
 use firn_model::{Error, ErrorKind, Result};
 use firn_query::search::IndexTarget;
@@ -20,6 +21,24 @@ impl Services {
     pub(super) fn refresh(&self, ctx: &RequestContext, target: &IndexTarget) -> Result<ShardsOutcome> {
         let now_ms = self.node.now_ms();
         self.for_each_shard(ctx, target, |_, slot| slot.refresh(now_ms).map(|_| ()))
+    }
+
+    /// Makes the writes of the shards durable and searchable. Shards that fail are missing.
+    pub(super) fn checkpoints(&self, ctx: &RequestContext, target: &IndexTarget) -> Result<Vec<ShardCheckpoint>> {
+        let now_ms = self.node.now_ms();
+        let checkpoints = RefCell::new(Vec::new());
+        self.for_each_shard(ctx, target, |index, slot| {
+            if let Some(seq_no) = slot.checkpoint(now_ms)? {
+                checkpoints.borrow_mut().push(ShardCheckpoint {
+                    index: index.name.to_string(),
+                    index_uuid: index.metadata.uuid.clone(),
+                    shard: slot.number,
+                    seq_no,
+                });
+            }
+            Ok(())
+        })?;
+        Ok(checkpoints.into_inner())
     }
 
     /// Makes buffered documents durable segments and trims the WAL.

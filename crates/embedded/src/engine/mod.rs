@@ -48,7 +48,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use firn_engine::admin::{
-    AnalyzeRequest, AnalyzedToken, ForceMergeRequest, IndexStats, NodeStats, PurgeOutcome, PurgeRequest, ShardsOutcome,
+    AnalyzeRequest, AnalyzedToken, ForceMergeRequest, IndexStats, NodeStats, PurgeOutcome, PurgeRequest,
+    ShardCheckpoint, ShardsOutcome,
 };
 use firn_engine::context::{
     CloseContexts, ClosedContext, ContextKind, OpenPointInTime, OpenedPointInTime, PointInTimeInfo, ScrollRequest,
@@ -337,6 +338,17 @@ impl Engine for Embedded {
         let (services, its) = (Arc::clone(&self.services), ctx.clone());
         run_on(&self.services.pools.maintenance, ctx, move || {
             services.refresh(&its, &target)
+        })
+        .await
+    }
+
+    async fn checkpoints(&self, ctx: &RequestContext, target: IndexTarget) -> Result<Knowledge<Vec<ShardCheckpoint>>> {
+        check_operator(ctx)?;
+        self.services.node.check_open()?;
+        self.services.gates.wait_for_target(ctx, &target).await?;
+        let (services, its) = (Arc::clone(&self.services), ctx.clone());
+        run_on(&self.services.pools.maintenance, ctx, move || {
+            services.checkpoints(&its, &target).map(Knowledge::Known)
         })
         .await
     }

@@ -429,6 +429,20 @@ impl ShardSlot {
         result
     }
 
+    /// Makes all applied writes durable and searchable, and returns their highest sequence number. `None`: the shard is mounted.
+    pub(crate) fn checkpoint(&self, now_ms: i64) -> Result<Option<Option<u64>>> {
+        if self.mounted().is_some() {
+            return Ok(None);
+        }
+        let needs_refresh = self.on_shard(|shard| Ok(shard.needs_refresh()))?;
+        let seq_no = self.on_shard(Shard::checkpoint)?;
+        if needs_refresh {
+            // Calls those that wait for a refresh.
+            self.refresh(now_ms)?;
+        }
+        Ok(Some(seq_no))
+    }
+
     /// Makes all applied writes durable as segments.
     pub(crate) fn flush(&self) -> Result<bool> {
         if self.mounted().is_some() {

@@ -33,6 +33,7 @@ fn origin(partition: &str, first: u64, last: u64) -> Origin {
         offsets: Vec::new(),
         dead_letters: 0,
         filtered: 0,
+        more_follows: false,
     }
 }
 

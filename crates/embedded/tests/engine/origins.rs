@@ -41,6 +41,7 @@ fn send_to(node: &Node, name: &str, partition: &str, first: u64, last: u64) -> R
             offsets: (first..=last).collect(),
             dead_letters: 0,
             filtered: 0,
+            more_follows: false,
         }),
     };
     Ok(node.run(node.engine.bulk(&ctx(), request))?.items)
@@ -238,6 +239,7 @@ fn bulks_that_break_the_rules_are_refused() {
         offsets,
         dead_letters: 0,
         filtered: 0,
+        more_follows: false,
     };
     let events = |count: u64| (0..count).map(|n| add("events", json!({"n": n}))).collect();
     for (items, origin, words) in [

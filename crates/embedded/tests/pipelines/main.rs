@@ -60,6 +60,7 @@ impl Source for Numbers {
                 offset,
                 received_ns: START_MS * 1_000_000,
                 context: None,
+                stored_at: None,
             };
             let batch = Batch {
                 partition: Some(self.partition.into()),
@@ -240,6 +241,7 @@ impl Source for TooLarge {
                 offset,
                 received_ns: START_MS * 1_000_000,
                 context: None,
+                stored_at: None,
             };
             let batch = Batch {
                 partition: Some("large/0".into()),

@@ -269,6 +269,46 @@ pub(super) async fn usage_is_measured_by_tenant(subject: &Subject) -> Verdict {
     same("of a tenant itself", (own.len(), events(&own, &one)), (1, Some(3)))
 }
 
+pub(super) async fn a_checkpoint_covers_what_is_written(subject: &Subject) -> Verdict {
+    let settings = json!({"settings": {"index.number_of_shards": 2, "index.refresh_interval": "-1"}});
+    let logs = subject.create("logs", settings).await?;
+    let engine = subject.engine();
+    let read = async || -> Result<Vec<crate::admin::ShardCheckpoint>, Failure> {
+        Ok(engine.checkpoints(&operator(), target(&logs)).await?.require()?)
+    };
+    let numbers = |found: &[crate::admin::ShardCheckpoint]| {
+        found
+            .iter()
+            .map(|one| (one.index.clone(), one.shard, one.seq_no))
+            .collect::<Vec<_>>()
+    };
+    let before = [(logs.clone(), 0, None), (logs.clone(), 1, None)];
+    same("before the first write", numbers(&read().await?), before)?;
+    let mut highest = [None; 2];
+    for round in 0..3_u64 {
+        let items = (0..20).map(|n| create(&logs, &format!("{round}-{n}"), json!({ "n": n })));
+        let responses = subject.bulk(items.collect()).await?;
+        for response in responses {
+            response.result?;
+        }
+        let found = read().await?;
+        same("documents", subject.count(&logs).await?, (round + 1) * 20)?;
+        for (checkpoint, highest) in found.iter().zip(&mut highest) {
+            let body = json!({"size": 0, "aggs": {"highest": {"max": {"field": "_seq_no"}}}});
+            let mut request = SearchRequest::parse(target(&logs), Some(&body))?;
+            request.only_shards = vec![checkpoint.shard];
+            let response = engine.search(&operator(), request).await?;
+            let aggregations = response.aggregations.unwrap_or_default();
+            let of_search = aggregations["highest"]["value"].as_f64().map(|number| number as u64);
+            same("sequence number", checkpoint.seq_no, of_search)?;
+            ensure!(checkpoint.seq_no >= *highest, "{checkpoint:?} after {highest:?}");
+            *highest = checkpoint.seq_no;
+        }
+    }
+    let forbidden = engine.checkpoints(&tenant("acme")?, target(&logs)).await;
+    refused("a request of a tenant", forbidden, ErrorKind::Forbidden)
+}
+
 pub(super) async fn recoveries_are_told(subject: &Subject) -> Verdict {
     let logs = subject
         .create("logs", json!({"settings": {"index.number_of_shards": 2}}))
@@ -331,6 +371,7 @@ pub(super) async fn a_bulk_with_an_origin_is_stored_once(subject: &Subject) -> V
                 offsets: (first..=last).collect(),
                 dead_letters: 0,
                 filtered: 0,
+                more_follows: false,
             }),
         };
         for item in subject.engine().bulk(&operator(), request).await?.items {

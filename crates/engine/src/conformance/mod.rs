@@ -158,6 +158,7 @@ macro_rules! for_each_conformance_case {
             capable::devices_are_told [Tiers];
             capable::the_quarantine_of_a_healthy_node_is_empty [Quarantine];
             capable::a_bulk_with_an_origin_is_stored_once [SourcePositions];
+            capable::a_checkpoint_covers_what_is_written [Checkpoints];
             snapshots::repositories_are_registered_and_listed [Snapshots];
             snapshots::a_snapshot_is_listed_and_deleted [Snapshots];
             snapshots::a_restored_index_is_as_it_was [Snapshots];

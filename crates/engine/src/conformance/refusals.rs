@@ -37,6 +37,7 @@ pub(super) async fn check(subject: &Subject, capability: Capability) -> Verdict 
         }
         Capability::UnusedIndices => is_unknown(engine.drop_unused_of(&ctx, tenant()?).await, capability),
         Capability::SourcePositions => is_unknown(engine.source_positions(&ctx, "source").await, capability),
+        Capability::Checkpoints => is_unknown(engine.checkpoints(&ctx, all()).await, capability),
         Capability::TenantUsage => is_unknown(engine.tenant_usage(&ctx).await, capability),
         Capability::Recoveries => is_unknown(engine.recoveries(&ctx, all()).await, capability),
         Capability::TermsEnum => {

@@ -12,7 +12,7 @@ use firn_query::search::{IndexTarget, QueryExplanation, SearchRequest, SearchRes
 use super::*;
 use crate::admin::{
     AnalyzeRequest, AnalyzedToken, DeviceStats, ForceMergeRequest, IndexStats, NodeStats, PurgeOutcome, PurgeRequest,
-    ShardsOutcome,
+    ShardCheckpoint, ShardsOutcome,
 };
 use crate::context::{
     CloseContexts, ClosedContext, ContextKind, OpenPointInTime, OpenedPointInTime, PointInTimeInfo, ScrollRequest,
@@ -197,6 +197,10 @@ impl Engine for Refusing {
 
     async fn refresh(&self, _: &RequestContext, _: IndexTarget) -> Result<ShardsOutcome> {
         refusal()
+    }
+
+    async fn checkpoints(&self, _: &RequestContext, _: IndexTarget) -> Result<Knowledge<Vec<ShardCheckpoint>>> {
+        self.unknown(Capability::Checkpoints)
     }
 
     async fn flush(&self, _: &RequestContext, _: IndexTarget) -> Result<ShardsOutcome> {

@@ -12,7 +12,7 @@ use firn_query::search::{IndexTarget, QueryExplanation, SearchRequest, SearchRes
 use super::{disclose_error, disclose_failures, log_withheld, rules};
 use crate::admin::{
     AnalyzeRequest, AnalyzedToken, DeviceStats, ForceMergeRequest, IndexStats, NodeStats, PurgeOutcome, PurgeRequest,
-    ShardsOutcome,
+    ShardCheckpoint, ShardsOutcome,
 };
 use crate::capabilities::{Capabilities, Knowledge};
 use crate::context::{
@@ -198,6 +198,11 @@ impl Engine for Disclosed {
     async fn refresh(&self, ctx: &RequestContext, target: IndexTarget) -> Result<ShardsOutcome> {
         let outcome = self.engine.refresh(ctx, target).await;
         of_shards(ctx, outcome)
+    }
+
+    async fn checkpoints(&self, ctx: &RequestContext, target: IndexTarget) -> Result<Knowledge<Vec<ShardCheckpoint>>> {
+        let checkpoints = self.engine.checkpoints(ctx, target).await.disclosed(ctx)?;
+        Ok(checkpoints.map(|checkpoints| rules::disclose_checkpoints(&ctx.scope, checkpoints)))
     }
 
     async fn flush(&self, ctx: &RequestContext, target: IndexTarget) -> Result<ShardsOutcome> {

@@ -4,7 +4,7 @@
 
 use firn_model::names::known_as;
 
-use crate::admin::{IndexStats, ShardStats};
+use crate::admin::{IndexStats, ShardCheckpoint, ShardStats};
 use crate::origin::SourcePosition;
 use crate::tiers::ShardMove;
 use crate::{Error, ErrorKind, RequestContext, Scope, TenantUsage};
@@ -104,6 +104,14 @@ pub fn disclose_positions(scope: &Scope, positions: Vec<SourcePosition>) -> Vec<
     match scope.tenant_id() {
         Some(_) => Vec::new(),
         None => positions,
+    }
+}
+
+/// Returns checkpoints of shards; none for a tenant, because a shard may hold the events of others.
+pub fn disclose_checkpoints(scope: &Scope, checkpoints: Vec<ShardCheckpoint>) -> Vec<ShardCheckpoint> {
+    match scope.tenant_id() {
+        Some(_) => Vec::new(),
+        None => checkpoints,
     }
 }
 

@@ -98,6 +98,9 @@ fn read(path: &Path) -> Result<WorkerFile> {
         if definition.source.is_pushed() {
             bail!("pipeline [{id}]: events that arrive by HTTP are taken by `firn serve`, not by a worker");
         }
+        if !definition.stores_events() {
+            bail!("pipeline [{id}]: stored events are read by `firn serve`, not by a worker");
+        }
         if definition.tenant.is_some() {
             bail!("pipeline [{id}]: the tenant of a worker's events is that of its API key; leave [tenant] out");
         }

@@ -201,6 +201,8 @@ fn a_tenant_writes_to_its_own_event_pipeline_and_sees_no_other() {
         ("POST", "/_firn/rules/_import"),
         ("GET", "/_firn/rules/_stats"),
         ("POST", "/_firn/rules/_test"),
+        ("POST", "/_firn/rules/marked/_run"),
+        ("GET", "/_firn/rules/marked/_coverage"),
         ("GET", "/_firn/channels"),
         ("GET", "/_firn/channels/_stats"),
         ("PUT", "/_firn/channels/mine"),

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use firn_detect::{
     Audience, DetectionRule, Evaluator, EventPlace, Input, LogSource, LogSources, Rule, RuleSet, Unmapped, alert,
     channels_of, group_of,
@@ -10,6 +12,7 @@ use firn_detect::{
 use firn_model::tenant::TenantId;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
 
 use super::steps::Document;
 use crate::aggregation::{AggregateDefinition, TENANT_FIELD, WindowAlert, aggregate_of};
@@ -20,6 +23,8 @@ use crate::mapping::dates::push_iso;
 pub(super) const TEMPLATE: &str = "firn-alerts";
 /// Start of the names of the data streams of alerts; the tenant follows.
 pub(super) const PREFIX: &str = ".alerts-";
+/// Bytes of the hash of a set of rules.
+const FINGERPRINT_BYTES: usize = 16;
 /// Follows the start in the name for events without a tenant.
 const NO_TENANT: &str = "default";
 
@@ -37,6 +42,10 @@ pub(super) struct Rules {
     /// Of the channels that deliver alerts.
     audiences: Arc<[Audience]>,
     streams: Arc<AlertStreams>,
+    /// Versions of the rules that are evaluated, by id.
+    pub(super) versions: BTreeMap<String, String>,
+    /// Hash of the versions; empty: no rule is evaluated.
+    pub(super) fingerprint: String,
 }
 
 /// What all pipelines of a runner evaluate.
@@ -132,7 +141,14 @@ impl Rules {
                 "an exception of a detection rule cannot be evaluated: {error}"
             );
         }
+        let evaluated = [&record, &event].into_iter().flatten();
+        let evaluated = evaluated.flat_map(|rules: &CompiledRules| &rules.definitions);
+        let versions: BTreeMap<String, String> = evaluated
+            .map(|rule| (rule.rule.id.clone(), rule.version.clone()))
+            .collect();
         Self {
+            fingerprint: fingerprint(&versions),
+            versions,
             record,
             event,
             exceptions: (!exceptions.rules.rules().is_empty()).then(|| Arc::new(exceptions.rules)),
@@ -158,6 +174,18 @@ impl Rules {
         let sets = [&self.record, &self.event];
         sets.into_iter().flatten().map(|rules| rules.definitions.len()).sum()
     }
+}
+
+fn fingerprint(versions: &BTreeMap<String, String>) -> String {
+    if versions.is_empty() {
+        return String::new();
+    }
+    let mut hash = Sha256::new();
+    for part in versions.iter().flat_map(|(id, version)| [id, version]) {
+        hash.update(part.len().to_le_bytes());
+        hash.update(part.as_bytes());
+    }
+    URL_SAFE_NO_PAD.encode(&hash.finalize()[..FINGERPRINT_BYTES])
 }
 
 /// Alert of an event, before it is known where the event is stored.

@@ -35,6 +35,7 @@ impl Writer {
     /// # Errors
     /// A failure that may pass: some events may be replaced. The same events can be mapped again.
     pub(super) async fn remap(self: &Arc<Self>, stored: &[StoredDocument]) -> Result<Vec<RemapOutcome>> {
+        self.check_stores()?;
         let mut outcomes: Vec<Option<RemapOutcome>> = stored.iter().map(|_| None).collect();
         let mut events = Vec::new();
         for (place, document) in stored.iter().enumerate() {
@@ -118,6 +119,7 @@ fn event(place: usize, stored: &StoredDocument) -> std::result::Result<SourceEve
         offset: place as u64,
         received_ns: received_ns.ok_or("the event has no valid [@timestamp]")?,
         context: carried,
+        stored_at: None,
     })
 }
 

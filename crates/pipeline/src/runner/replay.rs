@@ -63,6 +63,7 @@ impl Writer {
     /// # Errors
     /// A failure that may pass: some letters may be replayed, and their letters be left. The next replay continues.
     pub(super) async fn replay(self: &Arc<Self>, letters: &[StoredDocument]) -> Result<Vec<ReplayOutcome>> {
+        self.check_stores()?;
         let mut outcomes: Vec<Option<ReplayOutcome>> = letters.iter().map(|_| None).collect();
         let mut events = Vec::new();
         for (place, letter) in letters.iter().enumerate() {
@@ -287,6 +288,7 @@ fn event(place: usize, letter: &StoredDocument) -> std::result::Result<SourceEve
         offset: place as u64,
         received_ns,
         context: context(&document),
+        stored_at: None,
     })
 }
 

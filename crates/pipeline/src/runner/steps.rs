@@ -26,7 +26,10 @@ const NANOS_PER_MS: i64 = 1_000_000;
 /// Compiled steps of a pipeline.
 pub(super) struct Steps {
     pub(super) id: Arc<str>,
+    /// Index of the events; the patterns of those that are stored already.
     pub(super) index: String,
+    /// Whether the events are stored.
+    pub(super) stores_events: bool,
     pub(super) dead_letter_index: String,
     /// `None`: records are documents.
     mapping: Option<Mapping>,
@@ -101,7 +104,8 @@ impl Steps {
         };
         Ok(Self {
             id: id.into(),
-            index: definition.index.clone(),
+            index: definition.event_indices().join(","),
+            stores_events: definition.stores_events(),
             dead_letter_index: definition.dead_letter_index.clone(),
             mapping,
             tenant: definition.tenant.clone(),
@@ -119,7 +123,17 @@ impl Steps {
 
     /// Makes the document of each event, in the same order.
     pub(super) fn run(&self, partition: Option<&str>, events: &[SourceEvent]) -> Vec<Document> {
-        let mut equipment = self.take();
+        self.run_with_rules(partition, events).0
+    }
+
+    /// Does the same, and returns the rules that were evaluated; `None`: none were set.
+    pub(super) fn run_with_rules(
+        &self,
+        partition: Option<&str>,
+        events: &[SourceEvent],
+    ) -> (Vec<Document>, Option<Arc<Rules>>) {
+        let rules = self.rules.load_full();
+        let mut equipment = self.take(rules.as_ref());
         let Equipment { mapper, detection } = &mut equipment;
         let mut detected = String::new();
         push_iso((self.clock)(), &mut detected);
@@ -166,7 +180,7 @@ impl Steps {
             });
         }
         self.idle.lock().push(equipment);
-        documents
+        (documents, rules)
     }
 
     /// Evaluates these rules on the events that follow; those of other pipelines are left out. Takes as long as their compilation.
@@ -181,8 +195,8 @@ impl Steps {
         self.rules.load_full()
     }
 
-    fn take(&self) -> Equipment {
-        let rules = self.rules.load_full().filter(|rules| rules.count() > 0);
+    fn take(&self, rules: Option<&Arc<Rules>>) -> Equipment {
+        let rules = rules.filter(|rules| rules.count() > 0);
         let idle = self.idle.lock().pop();
         let mut equipment = idle.unwrap_or_else(|| Equipment {
             mapper: self.mapping.as_ref().map(Mapping::mapper),
@@ -194,9 +208,9 @@ impl Steps {
         };
         if !is_current {
             if let Some(mapper) = &mut equipment.mapper {
-                mapper.set_rules(rules.as_ref().and_then(|rules| rules.of_records()));
+                mapper.set_rules(rules.and_then(|rules| rules.of_records()));
             }
-            equipment.detection = rules.map(Detection::new);
+            equipment.detection = rules.map(|rules| Detection::new(Arc::clone(rules)));
         }
         equipment
     }

@@ -451,6 +451,7 @@ impl WindowService {
                 offsets: events.iter().map(|event| event.offset).collect(),
                 dead_letters: 0,
                 filtered: 0,
+                more_follows: false,
             };
             let items = drafts.iter().map(|draft| {
                 let document = draft.document.to_string().into_bytes();
@@ -550,6 +551,7 @@ impl WindowService {
             offset,
             received_ns: (self.clock)(),
             context: None,
+            stored_at: None,
         };
         let id = format!("{}{partition}-{offset}", self.pipeline);
         let partition = Some(partition);

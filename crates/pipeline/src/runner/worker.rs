@@ -11,6 +11,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use super::connectors::OpenSource;
+use super::detection::Rules;
 use super::steps::Document;
 use super::write::Writer;
 use crate::definition::Definition;
@@ -57,7 +58,7 @@ pub(super) async fn process(writer: Arc<Writer>, pool: Arc<Pool>, mut batches: m
             let missing_from = missing_before(&batch, before).await.filter(|_| !follows_position);
             let outcome = match (mapped, missing_from) {
                 (Err(error), _) => Err(error),
-                (Ok(documents), None) => store(&writer, &batch, documents).await,
+                (Ok(mapped), None) => store(&writer, &batch, mapped).await,
                 // The source delivers both again.
                 (Ok(_), Some(_)) => Err(Error::new(
                     ErrorKind::Unavailable,
@@ -82,6 +83,9 @@ pub(super) async fn process(writer: Arc<Writer>, pool: Arc<Pool>, mut batches: m
     let _ = at_once.acquire_many(BATCHES_AT_ONCE as u32).await;
 }
 
+/// Documents of a batch, and the rules that were evaluated on it.
+type Mapped = (Vec<Document>, Option<Arc<Rules>>);
+
 /// How a batch ended.
 #[derive(Debug, Clone, Copy)]
 struct End {
@@ -102,7 +106,7 @@ async fn missing_before(batch: &Batch, before: Option<watch::Receiver<Option<End
 }
 
 /// Makes the documents of a batch, on a thread of the pool.
-async fn map(writer: &Writer, pool: &Pool, batch: &Batch) -> Result<Vec<Document>> {
+async fn map(writer: &Writer, pool: &Pool, batch: &Batch) -> Result<Mapped> {
     if batch.events.len() > BATCH_EVENTS_MAX {
         return Err(Error::internal("a batch of a source has too many events"));
     }
@@ -112,20 +116,23 @@ async fn map(writer: &Writer, pool: &Pool, batch: &Batch) -> Result<Vec<Document
     // The bytes of events that wait are bounded by the channel, so the queue of the pool need not refuse.
     pool.spawn_admitted(&Flow::of(&writer.scope), move || {
         let started = Instant::now();
-        let documents = steps.run(partition.as_deref(), &events);
+        let mapped = steps.run_with_rules(partition.as_deref(), &events);
         counters
             .map_nanos
             .fetch_add(started.elapsed().as_nanos() as u64, Ordering::Relaxed);
-        let _ = sender.send(documents);
+        let _ = sender.send(mapped);
     });
     receiver
         .await
         .map_err(|_| Error::internal("the steps of a pipeline failed because of a bug, see the log"))
 }
 
-async fn store(writer: &Writer, batch: &Batch, documents: Vec<Document>) -> Result<BatchOutcome> {
+async fn store(writer: &Writer, batch: &Batch, (documents, rules): Mapped) -> Result<BatchOutcome> {
     if documents.is_empty() && batch.partition.is_none() {
         return Ok(BatchOutcome::default());
+    }
+    if let Some(rules) = rules {
+        writer.note_rules(batch, &rules).await?;
     }
     writer.store(batch, documents).await
 }

@@ -14,9 +14,10 @@ use firn_model::{Error, ErrorKind, Result};
 use tokio::sync::{Notify, watch};
 
 use super::counters::Counters;
+use super::coverage_ledger::CoverageLedger;
 use super::dead_letter;
 use super::destination::Destination;
-use super::detection;
+use super::detection::{self, Rules};
 use super::steps::{Document, Steps};
 use super::windows::WindowService;
 use crate::aggregation::Sample;
@@ -50,6 +51,7 @@ pub(super) struct Writer {
     pub(super) scope: Arc<Scope>,
     pub(super) steps: Arc<Steps>,
     pub(super) counters: Arc<Counters>,
+    pub(super) coverage: CoverageLedger,
     /// `None`: the pipeline has no aggregates.
     pub(super) windows: Option<Arc<WindowService>>,
     /// Notified when alerts were stored.
@@ -72,6 +74,34 @@ struct Entry {
     source: Bytes,
 }
 
+/// Place of a write among those of a batch.
+#[derive(Clone, Copy)]
+struct Follow<'a> {
+    /// Added to the partition.
+    mark: &'a str,
+    /// Whether alerts or windows of the same events are written after it.
+    more_follows: bool,
+}
+
+impl<'a> Follow<'a> {
+    /// Returns the place of the events.
+    fn of(writer: &Writer, documents: &[Document]) -> Self {
+        let has_alerts = documents.iter().any(|document| !document.alerts.is_empty());
+        Self {
+            mark: "",
+            more_follows: has_alerts || writer.windows.is_some(),
+        }
+    }
+
+    /// Returns the place of what is written because of them.
+    fn mark(mark: &'a str) -> Self {
+        Self {
+            mark,
+            more_follows: false,
+        }
+    }
+}
+
 /// What became of the items of a write.
 struct Written {
     /// Places of those that were rejected for good, with the errors, sorted by place.
@@ -81,6 +111,37 @@ struct Written {
 }
 
 impl Writer {
+    /// Fails if the pipeline reads events that are stored already: there is nothing to store again.
+    pub(super) fn check_stores(&self) -> Result<()> {
+        let id = &self.steps.id;
+        match self.steps.stores_events {
+            true => Ok(()),
+            false => Err(Error::illegal_argument(format!("pipeline [{id}] stores no events"))),
+        }
+    }
+
+    /// Records which rules were evaluated on a batch, before it is stored.
+    pub(super) async fn note_rules(&self, batch: &Batch, rules: &Rules) -> Result<()> {
+        let Some(first) = batch.events.first() else {
+            return Ok(());
+        };
+        let partition = batch.partition.as_deref().unwrap_or_default();
+        let mut pause = RETRY_AFTER;
+        loop {
+            let noted = self
+                .coverage
+                .note(partition, batch.first_offset, first.received_ns, rules)
+                .await;
+            let Err(failure) = noted else { return Ok(()) };
+            *self.counters.write_error.lock() = Some(failure.to_string());
+            if !batch.retries {
+                return Err(failure);
+            }
+            self.pause(pause, failure).await?;
+            pause = (pause * 2).min(RETRY_AFTER_MAX);
+        }
+    }
+
     /// Stores the documents of a batch, one for each event, and the dead letters among them: at once, or in halves if they are more
     /// than the destination takes at once. A half has its dead letters stored before the next one is sent, since that moves the
     /// position.
@@ -110,6 +171,9 @@ impl Writer {
     }
 
     async fn store_at_once(&self, batch: &Batch, documents: &[Document]) -> Result<BatchOutcome> {
+        if !self.steps.stores_events {
+            return self.store_findings(batch, documents).await;
+        }
         let read = documents.len() as u64;
         let dead: Vec<bool> = documents.iter().map(|document| document.error.is_some()).collect();
         let parse_failures = dead.iter().filter(|is_dead| **is_dead).count() as u64;
@@ -122,7 +186,10 @@ impl Writer {
             source: document.source.clone(),
         });
         let entries: Vec<Entry> = entries.collect();
-        let written = self.write(&self.scope, batch, "", &entries, parse_failures).await?;
+        let counts = (parse_failures, 0);
+        let written = self
+            .write(&self.scope, batch, Follow::of(self, documents), &entries, counts)
+            .await?;
         let rejected = &written.rejected;
         let as_events = rejected.iter().filter(|(place, _)| !dead[*place]).count() as u64;
         let letters = rejected.iter().map(|(place, error)| match dead[*place] {
@@ -151,6 +218,50 @@ impl Writer {
             filtered: 0,
             dead_lettered,
         })
+    }
+
+    /// Stores what is found in events that are stored already: their alerts, windows, and the dead letters of those that cannot be
+    /// mapped.
+    async fn store_findings(&self, batch: &Batch, documents: &[Document]) -> Result<BatchOutcome> {
+        let dead = documents.iter().filter(|document| document.error.is_some());
+        let letters: Vec<Entry> = dead
+            .map(|document| Entry {
+                index: self.steps.dead_letter_index.clone(),
+                offset: document.offset,
+                source: document.source.clone(),
+            })
+            .collect();
+        let (read, dead_lettered) = (documents.len() as u64, letters.len() as u64);
+        let counts = (dead_lettered, read - dead_lettered);
+        let written = self
+            .write(&self.scope, batch, Follow::of(self, documents), &letters, counts)
+            .await?;
+        let rejected = written.rejected.iter().map(|(place, _)| letters[*place].clone());
+        self.write_letters(batch, rejected.collect()).await?;
+        self.write_alerts_of_stored(batch, documents).await?;
+        if let Some(windows) = &self.windows {
+            let samples = documents.iter().map(|document| document.sample.clone());
+            self.add_to_windows(windows, batch, samples.collect()).await?;
+        }
+        Ok(BatchOutcome {
+            read,
+            indexed: 0,
+            filtered: counts.1,
+            dead_lettered,
+        })
+    }
+
+    /// Stores the alerts of events that are stored already.
+    pub(super) async fn write_alerts_of_stored(&self, batch: &Batch, documents: &[Document]) -> Result<()> {
+        let place = |event: &SourceEvent| {
+            let stored = event.stored_at.as_ref()?;
+            Some((stored.index.to_string(), stored.id.clone()))
+        };
+        let places = Written {
+            rejected: Vec::new(),
+            stored: batch.events.iter().map(place).collect(),
+        };
+        self.write_alerts(batch, documents, &places).await
     }
 
     /// Adds the stored events of a batch to the windows of the pipeline's aggregates. The batch is not stored before: if this is
@@ -189,7 +300,11 @@ impl Writer {
             }
             let suffix = format!("{REJECTED}-{attempt}");
             let count = letters.len() as u64;
-            let rejected = self.write(&self.scope, batch, &suffix, &letters, count).await?.rejected;
+            let follow = Follow::mark(&suffix);
+            let rejected = self
+                .write(&self.scope, batch, follow, &letters, (count, 0))
+                .await?
+                .rejected;
             letters = rejected.iter().map(|(place, _)| letters[*place].clone()).collect();
             if let Some((_, error)) = rejected.first() {
                 let (index, reason) = (&self.steps.dead_letter_index, error.reason());
@@ -265,6 +380,7 @@ impl Writer {
             offset: alert.full.offset,
             received_ns: 0,
             context: None,
+            stored_at: None,
         };
         let (steps, partition) = (&self.steps, batch.partition.as_deref());
         Entry {
@@ -286,7 +402,8 @@ impl Writer {
                 attempt => format!("{ALERTS}-{attempt}"),
             };
             let items: Vec<Entry> = entries.iter().map(|(_, entry)| entry.clone()).collect();
-            let mut rejected = self.write(&scope, batch, &suffix, &items, 0).await?.rejected;
+            let follow = Follow::mark(&suffix);
+            let mut rejected = self.write(&scope, batch, follow, &items, (0, 0)).await?.rejected;
             if let Some((_, error)) = rejected.iter().find(|(_, error)| error.kind() == ErrorKind::Forbidden) {
                 // The tenant is being deleted, and its alerts with it.
                 tracing::warn!(pipeline = &*self.steps.id, "alerts are not stored: {}", error.reason());
@@ -348,23 +465,24 @@ impl Writer {
     }
 
     /// Writes until every item is stored or rejected for good. A batch that is not tried again fails with the first failure that
-    /// may pass.
+    /// may pass. `counts` are the dead letters, and the events without an item.
     async fn write(
         &self,
         scope: &Arc<Scope>,
         batch: &Batch,
-        suffix: &str,
+        follow: Follow<'_>,
         entries: &[Entry],
-        dead_letters: u64,
+        (dead_letters, filtered): (u64, u64),
     ) -> Result<Written> {
         let origin = batch.partition.as_deref().map(|partition| Origin {
             source: Arc::clone(&self.steps.id),
-            partition: format!("{partition}{suffix}").into(),
+            partition: format!("{partition}{}", follow.mark).into(),
             first_offset: batch.first_offset,
             last_offset: batch.last_offset,
             offsets: entries.iter().map(|entry| entry.offset).collect(),
             dead_letters,
-            filtered: 0,
+            filtered,
+            more_follows: follow.more_follows,
         });
         // Places of the items to write. With an origin a bulk is always sent as a whole.
         let mut open: Vec<usize> = (0..entries.len()).collect();

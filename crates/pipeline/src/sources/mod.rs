@@ -6,6 +6,7 @@
 
 mod channel;
 mod files;
+mod indices;
 mod joiner;
 mod syslog;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use tokio::sync::oneshot;
 pub use crate::clock::Clock;
 use crate::definition::SourceDefinition;
 pub use channel::{Received, SendRefused, SourceCounters, SourceOutput, channel};
+pub use indices::open_indices;
 
 /// Maximum events of one batch.
 pub const BATCH_EVENTS_MAX: usize = 10_000;
@@ -37,6 +39,17 @@ pub struct SourceEvent {
     /// Members of a JSON object, without braces, that the protocol carries beside the record: `"name":{…}`. They are added to
     /// the document at its top level.
     pub context: Option<Bytes>,
+    /// Where the event is stored already; `None`: it is not.
+    pub stored_at: Option<Box<StoredAt>>,
+}
+
+/// Where an event is stored that a source has read from there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredAt {
+    /// Index.
+    pub index: Arc<str>,
+    /// Document id.
+    pub id: String,
 }
 
 /// Events of one partition in the order of their offsets.
@@ -70,7 +83,7 @@ pub struct BatchOutcome {
     pub dead_lettered: u64,
 }
 
-/// Record of what of a source is stored.
+/// Record of what of a source is stored. Partitions of events do not start with `#`.
 #[async_trait]
 pub trait Positions: Send + Sync {
     /// Returns the offset from which a partition must be read again; `None`: nothing of it was ever stored.
@@ -99,5 +112,8 @@ pub fn open(definition: &SourceDefinition) -> Result<Box<dyn Source>> {
         SourceDefinition::Syslog { udp, tcp, tls } => syslog::open(*udp, *tcp, tls.as_ref()),
         SourceDefinition::File { paths } => files::open(paths),
         SourceDefinition::Kafka(_) => Err(Error::illegal_argument("this program has no [kafka] source")),
+        SourceDefinition::Index(_) => Err(Error::illegal_argument(
+            "a source of type [index] needs the engine of `firn serve`; a worker has none",
+        )),
     }
 }

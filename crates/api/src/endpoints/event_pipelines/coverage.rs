@@ -42,7 +42,7 @@ pub(crate) async fn coverage(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiEr
         ..call.ctx.clone()
     };
     let mut target = IndexTarget {
-        expression: vec![definition.index.clone()],
+        expression: definition.event_indices().to_vec(),
         ..IndexTarget::default()
     };
     target.options.ignore_unavailable = true;

@@ -25,7 +25,7 @@ use firn_pipeline::runner::Runner;
 use crate::state::edge::Edge;
 
 /// Returns the pipelines of the server.
-fn runner(edge: &Edge) -> Result<&Arc<Runner>, Error> {
+pub(crate) fn runner(edge: &Edge) -> Result<&Arc<Runner>, Error> {
     let runner = edge.config.event_pipelines.as_ref();
     runner.ok_or_else(|| Error::new(ErrorKind::Unavailable, "this server runs no event pipelines"))
 }

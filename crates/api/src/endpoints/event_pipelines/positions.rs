@@ -142,6 +142,7 @@ fn read_origin(source: &str, line: &[u8]) -> Result<(String, Origin), Error> {
         offsets: line.offsets,
         dead_letters: line.dead_letters,
         filtered: line.filtered,
+        more_follows: false,
     };
     Ok((line.worker, origin))
 }

@@ -52,7 +52,7 @@ pub(crate) async fn remap(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
         ..call.ctx.clone()
     };
     let target = IndexTarget {
-        expression: vec![definition.index.clone()],
+        expression: definition.event_indices().to_vec(),
         ..IndexTarget::default()
     };
     edge.engine.refresh(&ctx, target.clone()).await?;

@@ -113,7 +113,7 @@ pub(super) fn body_query(body: Option<Value>) -> Result<Option<Value>, Error> {
     }
 }
 
-pub(super) fn stored_document(hit: Hit) -> Result<StoredDocument, Error> {
+pub(crate) fn stored_document(hit: Hit) -> Result<StoredDocument, Error> {
     let bug = |what: &str| Error::internal(format!("a bug: a hit came without its {what}"));
     Ok(StoredDocument {
         seq_no: hit.seq_no.ok_or_else(|| bug("sequence number"))?,

@@ -10,7 +10,7 @@ use firn_query::search::{IndexTarget, QueryExplanation, SearchRequest, SearchRes
 
 use crate::admin::{
     AnalyzeRequest, AnalyzedToken, DeviceStats, ForceMergeRequest, IndexStats, NodeStats, PurgeOutcome, PurgeRequest,
-    ShardStats, ShardsOutcome,
+    ShardCheckpoint, ShardStats, ShardsOutcome,
 };
 use crate::context::{
     CloseContexts, ClosedContext, ContextKind, OpenPointInTime, OpenedPointInTime, PointInTimeInfo, ScrollRequest,
@@ -197,6 +197,15 @@ impl Engine for Leaking {
 
     async fn refresh(&self, _: &RequestContext, _: IndexTarget) -> Result<ShardsOutcome> {
         self.shards_outcome()
+    }
+
+    async fn checkpoints(&self, _: &RequestContext, _: IndexTarget) -> Result<Knowledge<Vec<ShardCheckpoint>>> {
+        self.known(vec![ShardCheckpoint {
+            index: SECRET.to_owned(),
+            index_uuid: SECRET.to_owned(),
+            shard: 0,
+            seq_no: Some(SECRET_COUNT),
+        }])
     }
 
     async fn flush(&self, _: &RequestContext, _: IndexTarget) -> Result<ShardsOutcome> {

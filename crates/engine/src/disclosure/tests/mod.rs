@@ -68,6 +68,7 @@ fn operations() -> impl IntoIterator<Item = Operation> {
         "scroll" leaks engine.scroll(ctx, ScrollRequest { id: String::new(), keep_alive: None });
         "close_contexts" clean engine.close_contexts(ctx, ContextKind::Scroll, CloseContexts::All);
         "refresh" leaks engine.refresh(ctx, target());
+        "checkpoints" leaks engine.checkpoints(ctx, target());
         "flush" leaks engine.flush(ctx, target());
         "clear_cache" leaks engine.clear_cache(ctx, target());
         "force_merge" leaks engine.force_merge(ctx, force_merge());

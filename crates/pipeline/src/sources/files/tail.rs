@@ -61,6 +61,7 @@ impl Lines {
             offset,
             received_ns,
             context: None,
+            stored_at: None,
         };
         self.lines.into_iter().map(event).collect()
     }

@@ -140,6 +140,7 @@ impl Connections {
                 offset: 0,
                 received_ns,
                 context: None,
+                stored_at: None,
             });
         }
     }

@@ -59,6 +59,7 @@ pub(super) async fn read(socket: UdpSocket, groups: mpsc::Sender<Vec<SourceEvent
                     offset: 0,
                     received_ns,
                     context: None,
+                    stored_at: None,
                 });
             }
         }

@@ -1,0 +1,446 @@
+//! Detection rules on events that are stored already: pipelines whose source is of type `index` (docs/operate/alerts.md).
+
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use firn_testkit::{Client, Node, NodeOptions};
+use serde_json::{Value, json};
+
+fn start(folder: &Path) -> Node {
+    Node::start(Path::new(env!("CARGO_BIN_EXE_firn")), folder, &NodeOptions::default()).unwrap()
+}
+
+#[track_caller]
+fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what} did not come within 60 s");
+        std::thread::sleep(Duration::from_millis(30));
+    }
+}
+
+fn stats(client: &Client, pipeline: &str) -> Value {
+    client
+        .get(&format!("/_firn/pipelines/{pipeline}/stats"))
+        .unwrap()
+        .json()
+}
+
+fn put_rule(client: &Client, id: &str, members: &Value) {
+    let mut body = json!({"type": "query", "name": id, "query": "event.action: denied"});
+    body.as_object_mut()
+        .unwrap()
+        .extend(members.as_object().unwrap().clone());
+    client.ok("PUT", &format!("/_firn/rules/{id}"), &body);
+}
+
+fn put_pipeline(client: &Client, id: &str, rules: u64, members: &Value) {
+    let mut source = json!({"type": "index", "indices": ["logs-*"], "every": "100ms"});
+    source
+        .as_object_mut()
+        .unwrap()
+        .extend(members.as_object().unwrap().clone());
+    client.ok("PUT", &format!("/_firn/pipelines/{id}"), &json!({ "source": source }));
+    wait_for("the pipeline", || {
+        let stats = stats(client, id);
+        stats["running"] == json!(true) && stats["rules"]["evaluated"] == json!(rules)
+    });
+}
+
+/// Returns the number of alerts of a rule by index and id of their event.
+fn alerts(client: &Client, rule: &str) -> BTreeMap<(String, String), u64> {
+    client.ok("POST", "/.alerts-*/_refresh?ignore_unavailable=true", &Value::Null);
+    let body = json!({"size": 10_000, "query": {"term": {"rule.id": rule}}});
+    let path = "/.alerts-*/_search?ignore_unavailable=true&expand_wildcards=all";
+    let found = client.ok("POST", path, &body);
+    let mut events = BTreeMap::new();
+    for hit in found["hits"]["hits"].as_array().unwrap() {
+        let event = &hit["_source"]["firn"]["alert"]["event"];
+        let member = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
+        *events.entry((member("index"), member("id"))).or_default() += 1;
+    }
+    events
+}
+
+fn count_of(client: &Client, rule: &str) -> u64 {
+    alerts(client, rule).values().sum()
+}
+
+#[test]
+fn each_event_that_comes_by_bulk_raises_one_alert_through_kills() {
+    let seed = firn_testkit::seed("each_event_that_comes_by_bulk_raises_one_alert_through_kills");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let folder = tempfile::tempdir().unwrap();
+    let mut node = start(folder.path());
+    let client = node.client();
+    let settings = json!({"settings": {"index.number_of_shards": 3, "index.refresh_interval": "-1"}});
+    client.ok("PUT", "/logs-a", &settings);
+    client.ok("PUT", "/other", &json!({}));
+    // Events from before the first start are left out.
+    for n in 0..20 {
+        client.ok("POST", "/logs-a/_doc", &json!({"event": {"action": "denied"}, "n": n}));
+    }
+    put_rule(client, "denied", &json!({}));
+    put_pipeline(client, "stored", 1, &json!({}));
+    let mut expected: BTreeMap<(String, String), u64> = BTreeMap::new();
+    let mut n = 0_u64;
+    for round in 0..6 {
+        let client = node.client();
+        let until = Instant::now() + Duration::from_millis(random.u64(100..1000));
+        while Instant::now() < until {
+            let mut body = String::new();
+            let mut places = Vec::new();
+            for _ in 0..random.u64(1..60) {
+                // An index that the pattern names comes later.
+                let index = match random.u64(0..4) {
+                    0 => "other".to_owned(),
+                    1 => format!("logs-{round}"),
+                    _ => "logs-a".to_owned(),
+                };
+                let is_denied = n % 5 == 2;
+                let id = format!("e{n}");
+                // Late events are found, too: what counts is when they were written.
+                let time = format!("20{:02}-01-01T00:00:00Z", random.u64(10..26));
+                let action = if is_denied { "denied" } else { "allowed" };
+                body += &format!("{}\n", json!({"create": {"_index": index, "_id": id}}));
+                body += &format!("{}\n", json!({"@timestamp": time, "event": {"action": action}}));
+                if is_denied && index != "other" {
+                    places.push((index, id));
+                }
+                n += 1;
+            }
+            let answer = client
+                .send("POST", "/_bulk", Some("application/x-ndjson"), body.as_bytes())
+                .unwrap();
+            assert_eq!(answer.json()["errors"], json!(false), "{}", answer.text());
+            expected.extend(places.into_iter().map(|place| (place, 1)));
+        }
+        node.kill9().unwrap();
+        node = start(folder.path());
+    }
+    let client = node.client();
+    wait_for("all alerts", || count_of(client, "denied") >= expected.len() as u64);
+    // An event that is read twice would come within some looks.
+    std::thread::sleep(Duration::from_millis(500));
+    let found = alerts(client, "denied");
+    let difference: Vec<_> = found
+        .iter()
+        .filter(|(place, count)| expected.get(*place) != Some(count))
+        .chain(expected.iter().filter(|(place, _)| !found.contains_key(*place)))
+        .take(5)
+        .collect();
+    assert!(
+        difference.is_empty(),
+        "{} found, {} expected; such as {difference:?}",
+        found.len(),
+        expected.len()
+    );
+    let now = stats(client, "stored");
+    let partitions = now["partitions"].as_array().unwrap();
+    let read: u64 = partitions.iter().map(|at| at["read"].as_u64().unwrap()).sum();
+    let filtered: u64 = partitions.iter().map(|at| at["filtered"].as_u64().unwrap()).sum();
+    assert_eq!(read, filtered, "{now}");
+    node.stop().unwrap();
+}
+
+#[test]
+fn a_pipeline_that_was_disabled_reads_what_was_written_meanwhile() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = start(folder.path());
+    let client = node.client();
+    let denied = |user: &str| json!({"@timestamp": "2026-01-01T00:00:00Z", "event": {"action": "denied"}, "user": {"name": user}});
+    client.ok("POST", "/logs-a/_doc", &denied("ann"));
+    put_rule(client, "denied", &json!({"pipelines": ["stored"]}));
+    let threshold = json!({"type": "threshold", "group_by": ["user.name"], "window": "1m", "threshold": {"count": 3}});
+    put_rule(client, "often", &threshold);
+    put_pipeline(client, "stored", 2, &json!({}));
+    // From the first event, for the rules that are for all pipelines.
+    put_pipeline(client, "all", 1, &json!({"read_from": "earliest"}));
+    let put = |enabled: bool| {
+        let source = json!({"type": "index", "indices": ["logs-*"], "every": "100ms"});
+        let body = json!({"source": source, "enabled": enabled});
+        client.ok("PUT", "/_firn/pipelines/stored", &body);
+    };
+    client.ok("POST", "/logs-a/_doc", &denied("ann"));
+    wait_for("an alert", || count_of(client, "denied") == 1);
+    put(false);
+    wait_for("the stop", || stats(client, "stored")["running"] == json!(false));
+    client.ok("POST", "/logs-a/_doc", &denied("ann"));
+    client.ok("POST", "/logs-b/_doc", &denied("bob"));
+    // The other pipeline has seen three events of Ann, the oldest one included.
+    wait_for("the threshold", || count_of(client, "often") == 1);
+    assert_eq!(count_of(client, "denied"), 1);
+    put(true);
+    wait_for("the alerts of the pause", || count_of(client, "denied") == 3);
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!((count_of(client, "denied"), count_of(client, "often")), (3, 1));
+    node.stop().unwrap();
+}
+
+#[test]
+fn definitions_that_would_read_what_they_write_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = start(folder.path());
+    let client = node.client();
+    for (body, words) in [
+        (
+            json!({"source": {"type": "index", "indices": []}}),
+            "1 to 100 [indices]",
+        ),
+        (
+            json!({"source": {"type": "index", "indices": [".alerts-*"]}}),
+            "does not start with [.]",
+        ),
+        (
+            json!({"source": {"type": "index", "indices": ["a"]}, "index": "b"}),
+            "leave [index] out",
+        ),
+        (
+            json!({"source": {"type": "index", "indices": ["dead-letters"]}}),
+            "must not read it",
+        ),
+        (
+            json!({"source": {"type": "index", "indices": ["a"], "every": "1ms"}}),
+            "[every] is 100ms to 1h",
+        ),
+        (json!({"source": {"type": "http"}}), "missing field `index`"),
+    ] {
+        let answer = client.json("PUT", "/_firn/pipelines/stored", &body).unwrap();
+        assert!(
+            answer.status == 400 && answer.text().contains(words),
+            "{}",
+            answer.text()
+        );
+    }
+    // An event that the pack cannot map becomes one letter, although the pattern names the index of letters.
+    let body = json!({"source": {"type": "index", "indices": ["*"], "every": "100ms"}, "pack": "cef"});
+    client.ok("PUT", "/_firn/pipelines/stored", &body);
+    wait_for("the pipeline", || stats(client, "stored")["running"] == json!(true));
+    client.ok("POST", "/logs-a/_doc", &json!({"a": 1}));
+    wait_for("a letter", || {
+        stats(client, "stored")["since_start"]["dead_lettered"] == json!(1)
+    });
+    std::thread::sleep(Duration::from_millis(500));
+    let events = stats(client, "stored")["since_start"].clone();
+    assert_eq!(
+        (&events["read"], &events["dead_lettered"]),
+        (&json!(1), &json!(1)),
+        "{events}"
+    );
+    let answer = client
+        .json("POST", "/_firn/pipelines/stored/_replay", &json!({}))
+        .unwrap();
+    assert!(answer.text().contains("stores no events"), "{}", answer.text());
+    node.stop().unwrap();
+}
+
+#[test]
+fn alerts_that_could_not_be_stored_come_after_the_pipeline_is_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = start(folder.path());
+    let client = node.client();
+    let log = folder.path().join("app.log");
+    let mut file = OpenOptions::new().create(true).append(true).open(&log).unwrap();
+    let mut write = |user: &str| {
+        let line = json!({"@timestamp": "2026-01-01T00:00:00Z", "event": {"action": "denied"}, "user": {"name": user}});
+        file.write_all(format!("{line}\n").as_bytes()).unwrap();
+    };
+    put_rule(client, "denied", &json!({}));
+    let body = |description: &str| {
+        let source = json!({"type": "file", "paths": [log.display().to_string()]});
+        json!({"source": source, "index": "lines", "description": description})
+    };
+    client.ok("PUT", "/_firn/pipelines/lines", &body("one"));
+    write("ann");
+    wait_for("an alert", || count_of(client, "denied") == 1);
+    client.ok(
+        "PUT",
+        "/.alerts-default/_settings",
+        &json!({"index.blocks.write": true}),
+    );
+    write("bob");
+    wait_for("an event whose alert is not stored", || {
+        client.ok("POST", "/lines/_refresh", &Value::Null);
+        let count = client.ok("POST", "/lines/_count", &json!({}));
+        count["count"] == json!(2) && stats(client, "lines")["since_start"]["in_flight"] == json!(1)
+    });
+    // The pipeline ends before the alert can be stored, and its successor begins.
+    client.ok("PUT", "/_firn/pipelines/lines", &body("two"));
+    wait_for("the successor", || {
+        stats(client, "lines")["since_start"]["in_flight"] == json!(1)
+    });
+    assert_eq!(count_of(client, "denied"), 1);
+    client.ok(
+        "PUT",
+        "/.alerts-default/_settings",
+        &json!({"index.blocks.write": null}),
+    );
+    wait_for("the alert", || count_of(client, "denied") == 2);
+    assert!(alerts(client, "denied").values().all(|count| *count == 1));
+    node.stop().unwrap();
+}
+
+#[test]
+fn a_run_raises_the_alerts_that_no_pipeline_raised_and_each_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = start(folder.path());
+    let client = node.client();
+    put_rule(client, "denied", &json!({"enabled": false}));
+    let web = json!({"source": {"type": "http"}, "index": "logs-web"});
+    client.ok("PUT", "/_firn/pipelines/web", &web);
+    wait_for("the pipeline", || stats(client, "web")["running"] == json!(true));
+    let send = |minutes: std::ops::Range<u64>| {
+        let line = |minute: u64| {
+            let user = format!("u{}", minute % 2);
+            let event = json!({"@timestamp": format!("2026-01-01T00:{minute:02}:00Z"), "event": {"action": "denied"}, "user": {"name": user}});
+            format!("{event}\n")
+        };
+        let lines: String = minutes.map(line).collect();
+        let path = "/_firn/pipelines/web/_events";
+        let answer = client
+            .send("POST", path, Some("application/x-ndjson"), lines.as_bytes())
+            .unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    };
+    send(0..10);
+    put_rule(client, "denied", &json!({}));
+    wait_for("the rule", || stats(client, "web")["rules"]["evaluated"] == json!(1));
+    send(10..20);
+    assert_eq!(count_of(client, "denied"), 10);
+    let run = |rule: &str, body: &Value| client.ok("POST", &format!("/_firn/rules/{rule}/_run"), body);
+    let range = json!({"index": "logs-*", "from": "2026-01-01T00:05:00Z", "to": "2026-01-01T00:15:00Z"});
+    let answer = run("denied", &range);
+    let expected = json!({"ran": true, "events": 10, "alerts": 5, "existing": 5, "complete": true, "partial": false});
+    assert_eq!(answer, expected);
+    let all = json!({"index": "logs-*", "from": "2026-01-01T00:00:00Z"});
+    assert_eq!(run("denied", &all)["alerts"], json!(5));
+    let again = run("denied", &all);
+    assert_eq!((&again["alerts"], &again["existing"]), (&json!(0), &json!(20)));
+    let found = alerts(client, "denied");
+    assert!(
+        found.len() == 20 && found.values().all(|count| *count == 1),
+        "{found:?}"
+    );
+    // A disabled rule runs, too; its groups are not raised again.
+    put_rule(client, "grouped", &json!({"enabled": false, "group_by": ["user.name"]}));
+    assert_eq!(run("grouped", &all)["alerts"], json!(2));
+    assert_eq!(run("grouped", &all)["existing"], json!(20));
+    put_rule(
+        client,
+        "often",
+        &json!({"type": "threshold", "window": "1m", "threshold": {"count": 3}}),
+    );
+    for (rule, body, status, words) in [
+        ("often", all.clone(), 400, "counts several events"),
+        ("none", all.clone(), 404, "is missing"),
+        ("denied", json!({"index": "logs-*"}), 400, "missing field `from`"),
+    ] {
+        let answer = client
+            .json("POST", &format!("/_firn/rules/{rule}/_run"), &body)
+            .unwrap();
+        assert!(
+            answer.status == status && answer.text().contains(words),
+            "{}",
+            answer.text()
+        );
+    }
+    node.stop().unwrap();
+}
+
+#[test]
+fn a_hole_of_a_rule_is_told_by_offsets_and_filled_by_a_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut node = start(folder.path());
+    let client = node.client();
+    let source = json!({"type": "index", "indices": ["logs-*"], "every": "100ms"});
+    let mappings = json!({"mappings": {"properties": {"@timestamp": {"type": "date"}}}});
+    client.ok("PUT", "/logs-a", &mappings);
+    put_rule(client, "denied", &json!({}));
+    put_rule(client, "other", &json!({}));
+    put_pipeline(client, "stored", 2, &json!({}));
+    let write = |client: &Client, count: u64| {
+        let before = stats(client, "stored")["since_start"]["filtered"].as_u64().unwrap();
+        for _ in 0..count {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64;
+            client.ok(
+                "POST",
+                "/logs-a/_doc",
+                &json!({"@timestamp": now, "event": {"action": "denied"}}),
+            );
+        }
+        wait_for("the events", || {
+            stats(client, "stored")["since_start"]["filtered"].as_u64().unwrap() == before + count
+        });
+    };
+    let coverage = |client: &Client| client.ok("GET", "/_firn/rules/denied/_coverage", &Value::Null);
+    write(client, 3);
+    let now = coverage(client);
+    let covered = now["coverage"].as_array().unwrap();
+    assert_eq!(
+        (covered.len(), &now["holes"], &now["partial"]),
+        (1, &json!([]), &json!(false)),
+        "{now}"
+    );
+    assert_eq!(
+        (&covered[0]["pipeline"], &covered[0]["from"]["offset"]),
+        (&json!("stored"), &json!(0))
+    );
+    put_rule(client, "denied", &json!({"enabled": false}));
+    wait_for("the disabled rule", || {
+        stats(client, "stored")["rules"]["evaluated"] == json!(1)
+    });
+    write(client, 4);
+    let now = coverage(client);
+    let hole = &now["holes"][0];
+    assert_eq!(
+        (&hole["from"]["offset"], &hole["to"]),
+        (&json!(3), &Value::Null),
+        "{now}"
+    );
+    assert_eq!(hole["reason"], "the rule is disabled");
+    // The ledger outlives a kill, and the pipeline, too.
+    node.kill9().unwrap();
+    node = start(folder.path());
+    let client = node.client();
+    put_rule(client, "denied", &json!({}));
+    wait_for("the rule", || stats(client, "stored")["rules"]["evaluated"] == json!(2));
+    write(client, 2);
+    let now = coverage(client);
+    let hole = &now["holes"][0];
+    let bounds = [&hole["from"], &hole["to"]].map(|mark| mark["offset"].as_u64().unwrap());
+    // The batch before the kill may have been read again, with the rule.
+    assert!(bounds[0] == 3 && (3..=7).contains(&bounds[1]), "{now}");
+    assert_eq!(
+        (now["holes"].as_array().unwrap().len(), &hole["filled"]),
+        (1, &json!(false)),
+        "{now}"
+    );
+    let run = json!({"index": "logs-a", "from": "now-1h"});
+    let answer = client.ok("POST", "/_firn/rules/denied/_run", &run);
+    assert_eq!(
+        (&answer["complete"], &answer["events"]),
+        (&json!(true), &json!(9)),
+        "{answer}"
+    );
+    let found = alerts(client, "denied");
+    assert!(found.len() == 9 && found.values().all(|count| *count == 1), "{found:?}");
+    let now = coverage(client);
+    assert_eq!(
+        (&now["holes"][0]["filled"], &now["runs"][0]["index"]),
+        (&json!(true), &json!("logs-a")),
+        "{now}"
+    );
+    let missing = client.get("/_firn/rules/none/_coverage").unwrap();
+    assert_eq!(missing.status, 404);
+    client.ok(
+        "PUT",
+        "/_firn/pipelines/stored",
+        &json!({"source": source, "enabled": false}),
+    );
+    client.ok("DELETE", "/_firn/rules/denied", &Value::Null);
+    assert_eq!(coverage(client)["coverage"].as_array().unwrap().len(), 2);
+    node.stop().unwrap();
+}

@@ -1,0 +1,145 @@
+//! Runs of one rule over events that are stored already: for what no pipeline evaluated when they came.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use firn_detect::DetectionRule;
+use firn_engine::Scope;
+use firn_model::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
+use serde_json::json;
+use tokio::sync::watch;
+
+use super::counters::Counters;
+use super::coverage_ledger::CoverageLedger;
+use super::detection::{self, RunnerRules};
+use super::steps::Steps;
+use super::write::Writer;
+use super::{Runner, StoredDocument};
+use crate::definition::Definition;
+use crate::sources::{Batch, Clock, SourceEvent, StoredAt};
+use crate::tables::Tables;
+
+/// Stands in alerts where others have the id of their pipeline.
+const RUN: &str = "_run";
+
+/// Ids of the rules that run now.
+type Running = Arc<Mutex<HashSet<String>>>;
+
+/// Run of a rule. No other one of the rule can start before it is dropped.
+pub struct RuleRun {
+    id: String,
+    running: Running,
+    writer: Writer,
+    clock: Clock,
+    _stop: watch::Sender<bool>,
+}
+
+impl Drop for RuleRun {
+    fn drop(&mut self) {
+        self.running.lock().remove(&self.id);
+    }
+}
+
+impl Runner {
+    /// Starts a run of a rule, enabled or not.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Conflict`]: it runs already. [`ErrorKind::IllegalArgument`]: it counts several events, or is a Sigma rule, which
+    /// reads records. Others: the template of alerts cannot be created.
+    pub async fn start_rule_run(&self, rule: &DetectionRule) -> Result<RuleRun> {
+        let id = &rule.rule.id;
+        if rule.window.is_some() {
+            return Err(Error::illegal_argument(format!(
+                "rule [{id}] counts several events: only a pipeline evaluates it"
+            )));
+        }
+        let of_all = RunnerRules {
+            rules: Arc::new([Arc::new(DetectionRule {
+                enabled: true,
+                pipelines: Vec::new(),
+                ..rule.clone()
+            })]),
+            ..self.rules.lock().clone()
+        };
+        let body = json!({"source": {"type": "index", "indices": ["stored"]}});
+        let definition = Definition::parse(RUN, body.as_object().unwrap_or(&serde_json::Map::new()))?;
+        let clock = Arc::clone(&self.clock);
+        let steps = Arc::new(Steps::new(
+            RUN,
+            &definition,
+            &BTreeMap::new(),
+            Tables::default(),
+            Arc::clone(&clock),
+        )?);
+        let of_steps = Arc::clone(&steps);
+        let compiled = tokio::task::spawn_blocking(move || {
+            of_steps.set_rules(&of_all);
+            of_steps.rules().map_or(0, |rules| rules.count())
+        });
+        let failed = |_| Error::internal("a detection rule failed because of a bug, see the log");
+        if compiled.await.map_err(failed)? == 0 {
+            return Err(Error::illegal_argument(format!(
+                "rule [{id}] reads records as their source wrote them: only a pipeline evaluates it"
+            )));
+        }
+        self.destination
+            .create_template(detection::TEMPLATE, &detection::template())
+            .await?;
+        if !self.rule_runs.lock().insert(id.clone()) {
+            return Err(Error::new(ErrorKind::Conflict, format!("rule [{id}] runs already")));
+        }
+        let (stop, stopped) = watch::channel(false);
+        Ok(RuleRun {
+            id: id.clone(),
+            running: Arc::clone(&self.rule_runs),
+            writer: Writer {
+                destination: Arc::clone(&self.destination),
+                coverage: CoverageLedger::new(&steps.id, &self.destination, &self.clock),
+                scope: Arc::new(Scope::operator()),
+                steps,
+                counters: Arc::new(Counters::default()),
+                windows: None,
+                alerts_stored: Arc::clone(&self.alerts_stored),
+                stopped,
+            },
+            clock,
+            _stop: stop,
+        })
+    }
+}
+
+impl RuleRun {
+    /// Stores the alerts of events; returns their number. Matches of one call that belong together are one alert.
+    ///
+    /// # Errors
+    /// Of the destination; some alerts may be stored.
+    pub async fn raise(&self, events: Vec<StoredDocument>) -> Result<u64> {
+        let received_ns = (self.clock)();
+        let event = |(offset, stored): (u64, StoredDocument)| SourceEvent {
+            bytes: stored.source,
+            offset,
+            received_ns,
+            context: None,
+            stored_at: Some(Box::new(StoredAt {
+                index: stored.index.into(),
+                id: stored.id,
+            })),
+        };
+        let events: Vec<SourceEvent> = (0..).zip(events).map(event).collect();
+        let batch = Batch {
+            partition: None,
+            first_offset: 0,
+            last_offset: events.len() as u64,
+            events: events.clone(),
+            retries: false,
+            done: None,
+        };
+        let steps = Arc::clone(&self.writer.steps);
+        let documents = tokio::task::spawn_blocking(move || steps.run(None, &events)).await;
+        let documents =
+            documents.map_err(|_| Error::internal("a detection rule failed because of a bug, see the log"))?;
+        self.writer.write_alerts_of_stored(&batch, &documents).await?;
+        Ok(documents.iter().map(|document| document.alerts.len() as u64).sum())
+    }
+}
