@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use cpu_time::ThreadTime;
-use firn_detect::{Evaluator, RuleSet, Value};
+use firn_detect::{DetectionRule, Evaluator, LogSources, RuleSet, Value};
 use firn_pipeline::mapping::{MapOptions, Mapper, Pack, builtin};
 use firn_pipeline::tables::Tables;
 use firn_tools::rule_files::read_rules;
-use serde_json::{Map, Value as Json};
+use serde_json::{Map, Value as Json, json};
 
 use crate::markdown_table::Grid;
 
@@ -24,6 +24,10 @@ const GZIP: &[u8] = &[0x1f, 0x8b];
 const COLD_BYTES: usize = 8 << 20;
 /// Events of the cold measure.
 const COLD_EVENTS: usize = 2_000;
+
+/// Rules of firn's own kind, and the seed that picks their values.
+const OWN_RULES: usize = 1_000;
+const OWN_RULES_SEED: u64 = 20;
 
 /// Arguments of `firn bench detect`.
 #[derive(Debug, clap::Args)]
@@ -91,8 +95,99 @@ pub(super) fn run(args: &DetectArgs) -> anyhow::Result<ExitCode> {
         "JSON to ECS to JSON, with the rules",
         map(&pack, Some(&rules), &records)?,
     );
+    let mapped = mapped(&pack, &records)?;
+    let own = own_rules(&mapped)?;
+    row(
+        "1,000 rules of firn's own kind on mapped events, JSON read included",
+        evaluate_printed(&own, &mapped)?,
+    );
     print!("{}", grid.markdown());
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns what the pack makes of the records.
+fn mapped(pack: &Arc<Pack>, records: &[String]) -> anyhow::Result<Vec<Vec<u8>>> {
+    let options = MapOptions {
+        original: false,
+        received: None,
+    };
+    let mut mapper = Mapper::new(Arc::clone(pack), &Tables::default(), options);
+    let map = |record: &String| {
+        let mut out = Vec::new();
+        match mapper.map(record.as_bytes(), &mut out) {
+            Ok(()) => Ok(out),
+            Err(error) => bail!("{error}: {record}"),
+        }
+    };
+    records.iter().map(map).collect()
+}
+
+/// Makes rules of values that random events have: equal values, starts of values, and alternatives.
+fn own_rules(events: &[Vec<u8>]) -> anyhow::Result<Arc<RuleSet>> {
+    let mut random = fastrand::Rng::with_seed(OWN_RULES_SEED);
+    let mut rules = Vec::with_capacity(OWN_RULES);
+    while rules.len() < OWN_RULES {
+        let event: Json = serde_json::from_slice(&events[random.usize(..events.len())])?;
+        let mut texts = Vec::new();
+        collect_texts("", &event, &mut texts);
+        if texts.len() < 3 {
+            continue;
+        }
+        random.shuffle(&mut texts);
+        let clause = |(field, value): &(String, String), form: u8| match form {
+            0 => json!({"prefix": {field: value.chars().take(8).collect::<String>()}}),
+            1 => json!({"terms": {field: [value, format!("{value}x")]}}),
+            _ => json!({"term": {field: value}}),
+        };
+        let filter: Vec<Json> = texts[..3].iter().map(|text| clause(text, random.u8(0..4))).collect();
+        let id = format!("own-{}", rules.len());
+        let body = json!({"type": "query", "name": id, "query": {"bool": {"filter": filter}}});
+        let body = body.as_object().context("a rule is an object")?;
+        rules.push(DetectionRule::parse(&id, body)?.rule);
+    }
+    let compiled = RuleSet::compile(rules, &LogSources::Any);
+    if let Some(error) = compiled.errors.first() {
+        bail!("{error}");
+    }
+    Ok(Arc::new(compiled.rules))
+}
+
+fn collect_texts(path: &str, value: &Json, texts: &mut Vec<(String, String)>) {
+    match value {
+        Json::Object(members) => {
+            for (name, value) in members {
+                let path = if path.is_empty() {
+                    name.clone()
+                } else {
+                    format!("{path}.{name}")
+                };
+                collect_texts(&path, value, texts);
+            }
+        }
+        // Texts of dates and messages are not what rules compare.
+        Json::String(text) if !path.starts_with('@') && path != "message" && text.len() <= 200 => {
+            texts.push((path.to_owned(), text.clone()));
+        }
+        _ => {}
+    }
+}
+
+/// Evaluates rules on printed events, as pipelines do.
+fn evaluate_printed(rules: &Arc<RuleSet>, events: &[Vec<u8>]) -> anyhow::Result<(usize, usize, Duration)> {
+    let mut evaluator = Evaluator::new(Arc::clone(rules));
+    let mut matches = Vec::new();
+    let mut fastest = Duration::MAX;
+    for _ in 0..RUNS {
+        matches.clear();
+        let started = ThreadTime::now();
+        for event in events {
+            evaluator.begin();
+            evaluator.push_printed(event)?;
+            evaluator.evaluate(&mut matches);
+        }
+        fastest = fastest.min(started.elapsed());
+    }
+    Ok((events.len(), matches.len(), fastest))
 }
 
 fn records(path: &PathBuf) -> anyhow::Result<Vec<String>> {

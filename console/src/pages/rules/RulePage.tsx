@@ -8,6 +8,7 @@ import { Answer } from '../../components/Answer';
 import { Confirm } from '../../components/Confirm';
 import { PageFrame } from '../../components/PageFrame';
 import { ruleInput } from './form';
+import { RuleCoverage } from './RuleCoverage';
 import { RuleForm } from './RuleForm';
 import { alertsPath } from './rows';
 import { ruleName } from './sigma';
@@ -40,16 +41,19 @@ export function RulePage() {
     >
       <Answer query={rule} what="Rule">
         {(definition) => (
-          <RuleForm
-            key={JSON.stringify(definition)}
-            id={id}
-            stored={definition}
-            initial={ruleInput(definition)}
-            onSaved={(id, changed) => {
-              cache.stored(id, changed);
-              notifications.show({ message: 'Rule saved. Pipelines evaluate it from their next batch on.' });
-            }}
-          />
+          <>
+            <RuleForm
+              key={JSON.stringify(definition)}
+              id={id}
+              stored={definition}
+              initial={ruleInput(definition)}
+              onSaved={(id, changed) => {
+                cache.stored(id, changed);
+                notifications.show({ message: 'Rule saved. Pipelines evaluate it from their next batch on.' });
+              }}
+            />
+            <RuleCoverage id={id} runs={definition.type === 'query'} />
+          </>
         )}
       </Answer>
       {deleting && (

@@ -145,3 +145,27 @@ it('is not for the view of a tenant', () => {
   open('/rules', 'acme');
   expect(screen.getByText('the events')).toBeTruthy();
 });
+
+it('shows the events that a rule missed, and runs it over them', async () => {
+  const hole = { pipeline: 'web', from: { received: '2026-01-01T10:00:00.000Z' }, to: { received: '2026-01-01T11:00:00.000Z' }, filled: false };
+  const first = { pipeline: 'web', from: { received: '2026-01-01T09:00:00.000Z' }, to: { received: '2026-01-01T10:00:00.000Z' } };
+  const runs = [
+    { ran: true, alerts: 3, existing: 1, complete: false, continue_from: '2026-01-01T10:30:00.000Z' },
+    { ran: true, alerts: 2, existing: 0, complete: true },
+  ];
+  answers = {
+    'GET /_firn/rules/root': () => Response.json({ root: ROOT }),
+    'GET /_firn/rules/root/_coverage': () => Response.json({ coverage: [first, { pipeline: 'web', from: hole.to }], holes: [hole], runs: [], partial: false }),
+    'POST /_firn/rules/root/_run': () => Response.json(runs.shift()),
+  };
+  open('/rules/root');
+  expect(await screen.findByText('Evaluated by web.')).toBeTruthy();
+  expect(screen.getByText('not filled')).toBeTruthy();
+  fireEvent.click(screen.getByRole('button', { name: 'Run on missed events' }));
+  expect((await screen.findByText(/matching event has an alert already/)).textContent).toContain('5 new alerts; 1 matching');
+  const bodies = sent.filter(({ path }) => path.endsWith('/_run')).map(({ body }) => body);
+  expect(bodies).toEqual([
+    { index: '*', from: '2026-01-01T10:00:00.000Z', to: '2026-01-01T11:00:00.000Z' },
+    { index: '*', from: '2026-01-01T10:30:00.000Z', to: '2026-01-01T11:00:00.000Z' },
+  ]);
+});

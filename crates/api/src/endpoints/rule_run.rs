@@ -90,7 +90,18 @@ impl Known {
         let groups: HashSet<&str> = matches.iter().filter_map(|found| found.group.as_deref()).collect();
         let mut should = vec![json!({"terms": {"firn.alert.event.id": ids}})];
         if !groups.is_empty() {
-            should.push(json!({"terms": {"firn.alert.group": groups}}));
+            let times = || matches.iter().filter_map(|found| found.time_ms);
+            let bounds = json!({"gte": times().min(), "format": "epoch_millis"});
+            should.push(json!({"bool": {
+                "filter": [
+                    {"terms": {"firn.alert.group": groups}},
+                    {"range": {"firn.alert.event.time": {"lte": times().max(), "format": "epoch_millis"}}},
+                ],
+                "should": [
+                    {"range": {"firn.alert.last_event_time": bounds}}, {"range": {"firn.alert.event.time": bounds}},
+                ],
+                "minimum_should_match": 1,
+            }}));
         }
         let target = IndexTarget {
             expression: vec![".alerts-*".to_owned()],

@@ -28,11 +28,11 @@ const STARTED: &str = "#started";
 /// Start of the names of partitions whose position says where a shard is read from first.
 const SKIPPED: &str = "#skipped ";
 /// Events that one search reads at first, at least and at most.
-const PAGE: usize = 1_000;
+const PAGE: usize = 200;
 const PAGE_MIN: usize = 10;
-const PAGE_MAX: usize = 5_000;
-/// Bytes of events of one search above which the next one reads fewer.
-const PAGE_BYTES: usize = 8 << 20;
+const PAGE_MAX: usize = 2_000;
+/// Bytes of events that one search is to read.
+const PAGE_BYTES: usize = 4 << 20;
 /// Shards that are read at the same time.
 const SHARDS_AT_ONCE: usize = 4;
 
@@ -269,11 +269,8 @@ impl Reader {
                 .await
                 .map_err(Failure::Pipeline)?;
             self.next = last + 1;
-            size = match bytes {
-                bytes if bytes > PAGE_BYTES => (size / 2).max(PAGE_MIN),
-                bytes if bytes < PAGE_BYTES / 4 => (size * 2).min(PAGE_MAX),
-                _ => size,
-            };
+            let next = size.saturating_mul(PAGE_BYTES) / bytes.max(1);
+            size = next.clamp(PAGE_MIN, (size * 2).min(PAGE_MAX));
         }
         Ok(())
     }
