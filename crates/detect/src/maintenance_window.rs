@@ -433,7 +433,7 @@ mod tests {
             (body("rules", json!([])), "[rules]"),
             (body("min_severity", json!("bad")), "not [bad]"),
             (body("language", json!("kuery")), "[language]"),
-            (body("query", json!("@timestamp > 2026-01-01")), "date"),
+            (body("query", json!("@timestamp > 2026-01-01")), "numbers only"),
             (body("query", json!(1)), "[query]"),
             (body("repeat", json!([])), "[repeat]"),
             (body("repeat", json!({"every": "year"})), "year"),

@@ -563,7 +563,12 @@ fn alerts_in_a_maintenance_window_are_stored_and_neither_delivered_nor_escalated
         ("DELETE", "bad", Value::Null, 404, "maintenance window [bad] is missing"),
         ("GET", "bad", Value::Null, 404, "maintenance window [bad] is missing"),
     ] {
-        let answer = client.json(method, &format!("{path}/{id}"), &body).unwrap();
+        let path = format!("{path}/{id}");
+        let answer = match body.is_null() {
+            true => client.send(method, &path, None, b""),
+            false => client.json(method, &path, &body),
+        };
+        let answer = answer.unwrap();
         assert_eq!(answer.status, status, "{method} {id} {body}: {}", answer.text());
         assert!(answer.text().contains(words), "{method} {id} {body}: {}", answer.text());
     }

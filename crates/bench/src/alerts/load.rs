@@ -14,6 +14,8 @@ use super::PIPELINE;
 const STEP: Duration = Duration::from_millis(100);
 /// Batches that are under way at once.
 const SENDERS: usize = 4;
+/// Seconds without events that raise alerts: the time of the pipeline goes on, and absences become known.
+const TAIL_SECONDS: u64 = 14;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// What a stream has.
@@ -21,9 +23,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub(super) struct Stream {
     /// Events in a second.
     pub(super) rate: u64,
-    /// Seconds that it takes.
+    /// Seconds with events that raise alerts; some without follow.
     pub(super) seconds: u64,
-    /// Alerts of the query rule in a second, and as many of the threshold rule.
+    /// Alerts of each rule in a second.
     pub(super) alerts_per_second: u64,
     pub(super) seed: u64,
 }
@@ -51,7 +53,7 @@ pub(super) struct Sent {
 impl Stream {
     /// Sends the stream, and returns what was sent once all of it is acknowledged.
     pub(super) fn send(&self, client: &Client) -> anyhow::Result<Sent> {
-        let steps = self.seconds * 10;
+        let steps = (self.seconds + TAIL_SECONDS) * 10;
         let next = AtomicU64::new(0);
         let shared: Mutex<anyhow::Result<Sent>> = Mutex::new(Ok(Sent::default()));
         let started = Instant::now();
@@ -112,6 +114,7 @@ impl Stream {
             body.push('\n');
         };
         let alerts = self.alerts_per_second * (step + 1) / 10 - self.alerts_per_second * step / 10;
+        let alerts = if step < self.seconds * 10 { alerts } else { 0 };
         let mut subjects = Vec::new();
         for number in 0..alerts {
             let key = format!("{step}-{number}");
@@ -121,8 +124,10 @@ impl Stream {
                 push("threshold", &format!("threshold-{key}"), &mut random);
             }
             subjects.push(format!("threshold-{key}"));
+            push("heartbeat", &format!("absence-{key}"), &mut random);
+            subjects.push(format!("absence-{key}"));
         }
-        let raising = alerts * (1 + super::THRESHOLD);
+        let raising = alerts * (2 + super::THRESHOLD);
         for _ in raising..count {
             push("logon", "none", &mut random);
         }
@@ -155,6 +160,7 @@ mod tests {
             alerts_per_second: 3,
             seed: 1,
         };
+        assert_eq!(stream.batch(10).2.len(), 0);
         let (mut events, mut subjects) = (0, Vec::new());
         for step in 0..10 {
             let (body, count, of_batch) = stream.batch(step);
@@ -162,9 +168,9 @@ mod tests {
             events += count;
             subjects.extend(of_batch);
         }
-        assert_eq!((events, subjects.len()), (1005, 6));
+        assert_eq!((events, subjects.len()), (1005, 9));
         subjects.sort();
         subjects.dedup();
-        assert_eq!(subjects.len(), 6);
+        assert_eq!(subjects.len(), 9);
     }
 }

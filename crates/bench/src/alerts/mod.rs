@@ -1,12 +1,14 @@
 //! `firn bench alerts`: time from an event to the mail of its alert.
 //!
 //! This program starts as a server on a folder of its own, and beside it an SMTP server. Events come by HTTP at a fixed rate. Some raise an
-//! alert of a query rule; others come ten at a time with a new key and raise one of a threshold rule. Each mail has the key in its
-//! subject, so that it is known which event it is of.
+//! alert of a query rule; others come ten at a time with a new key and raise one of a threshold rule; others have a key that
+//! never comes again and raise one of an absence rule, which is measured from the end of its window in the time of the events. Each mail
+//! has the key in its subject, so that it is known which event it is of.
 
 mod load;
 mod mail_server;
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -15,9 +17,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use firn_tools::client::{Client, Credentials};
 use firn_tools::process::Process;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use self::load::{Sent, Stream};
+use self::load::{Sent, Stream, Trigger};
 use self::mail_server::MailServer;
 use crate::markdown_table::Grid;
 use crate::start;
@@ -42,26 +45,40 @@ pub(crate) struct AlertsArgs {
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     seconds: u64,
     /// Alerts of each rule in a second; a channel sends at most 100 mails in a second
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=40))]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=30))]
     alerts_per_second: u64,
     /// Seed of the events
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
 
+/// Most alerts of a rule in a run: a search finds as many.
+const ALERTS_MAX: u64 = 10_000;
+
 /// Measures and prints a table.
 pub(super) fn run(args: &AlertsArgs) -> anyhow::Result<ExitCode> {
+    if args.seconds * args.alerts_per_second > ALERTS_MAX {
+        bail!("a run has at most {ALERTS_MAX} alerts of each rule");
+    }
     std::fs::create_dir(&args.folder).with_context(|| format!("cannot create {}", args.folder.display()))?;
     let measured = measure(args);
     // The log stays if something failed.
     if measured.is_ok() {
         std::fs::remove_dir_all(&args.folder)?;
     }
-    let (sent, server) = measured?;
-    print(args, &sent, &server)
+    print(args, &measured?)
 }
 
-fn measure(args: &AlertsArgs) -> anyhow::Result<(Sent, MailServer)> {
+/// What a run found.
+struct Measured {
+    sent: Sent,
+    /// When mails were accepted, by their subjects.
+    accepted: HashMap<String, Instant>,
+    /// Ends of the windows of the absence rule by the subjects of the mails, as the clock of the mails has them.
+    window_ends: HashMap<String, Instant>,
+}
+
+fn measure(args: &AlertsArgs) -> anyhow::Result<Measured> {
     let server = MailServer::start()?;
     let node = Node::start(&args.folder)?;
     prepare(&node.client, server.port())?;
@@ -82,11 +99,47 @@ fn measure(args: &AlertsArgs) -> anyhow::Result<(Sent, MailServer)> {
     while !is_complete() && started.elapsed() < PATIENCE {
         std::thread::sleep(PAUSE);
     }
-    Ok((sent, server))
+    Ok(Measured {
+        accepted: server.accepted(),
+        window_ends: window_ends(&node.client)?,
+        sent,
+    })
 }
 
-fn print(args: &AlertsArgs, sent: &Sent, server: &MailServer) -> anyhow::Result<ExitCode> {
-    let accepted = server.accepted();
+/// Returns when the windows of the absence rule ended.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the windows of alerts have times of the wall clock"
+)]
+fn window_ends(client: &Client) -> anyhow::Result<HashMap<String, Instant>> {
+    client.json("POST", "/.alerts-default/_refresh", None)?;
+    let body = json!({
+        "size": 10_000, "query": {"term": {"rule.id": "absence"}}, "fields": ["bench.key"],
+        "_source": ["firn.alert.window.end"],
+    });
+    let found = client.json("POST", "/.alerts-default/_search", Some(&body))?;
+    let hits = found["hits"]["hits"].as_array().context("a search has hits")?;
+    let (now, now_ms) = (Instant::now(), Timestamp::now().as_millisecond());
+    let mut ends = HashMap::new();
+    for hit in hits {
+        let source = &hit["_source"];
+        let end = source["firn"]["alert"]["window"]["end"].as_str();
+        let end: Timestamp = end.context("an alert has a window")?.parse()?;
+        let ago_ms = u64::try_from(now_ms - end.as_millisecond()).unwrap_or(0);
+        let subject = hit["fields"]["bench.key"][0].as_str().unwrap_or_default();
+        if let Some(end) = now.checked_sub(Duration::from_millis(ago_ms)) {
+            ends.insert(subject.to_owned(), end);
+        }
+    }
+    Ok(ends)
+}
+
+fn print(args: &AlertsArgs, measured: &Measured) -> anyhow::Result<ExitCode> {
+    let Measured {
+        sent,
+        accepted,
+        window_ends,
+    } = measured;
     let head = [
         "alerts of",
         "mails",
@@ -98,43 +151,35 @@ fn print(args: &AlertsArgs, sent: &Sent, server: &MailServer) -> anyhow::Result<
     ];
     let mut grid = Grid::new(head.map(str::to_owned));
     let mut missing = 0;
-    for (rule, label) in [("query", "a query rule"), ("threshold", "a threshold rule")] {
-        let mut since_sent = Vec::new();
-        let mut since_acknowledged = Vec::new();
+    let mut add = |rule: &str, label: &str, from: &str, start: &dyn Fn(&Trigger) -> Option<Instant>| {
+        let mut times = Vec::new();
         for trigger in sent.triggers.iter().filter(|trigger| trigger.subject.starts_with(rule)) {
-            match accepted.get(&trigger.subject) {
-                Some(mail) => {
-                    since_sent.push(*mail - trigger.sent);
-                    since_acknowledged.push(mail.saturating_duration_since(trigger.acknowledged));
-                }
-                None => missing += 1,
+            match (accepted.get(&trigger.subject), start(trigger)) {
+                (Some(mail), Some(start)) => times.push(mail.saturating_duration_since(start)),
+                _ => missing += 1,
             }
         }
-        for (from, mut times) in [("event sent", since_sent), ("event acknowledged", since_acknowledged)] {
-            times.sort_unstable();
-            let at = |part: f64| {
-                let place = ((times.len() as f64 * part) as usize).min(times.len().saturating_sub(1));
-                times
-                    .get(place)
-                    .map_or_else(String::new, |time| format!("{:.0}", time.as_secs_f64() * 1000.0))
-            };
-            grid.rows.push(vec![
-                label.to_owned(),
-                times.len().to_string(),
-                from.to_owned(),
-                at(0.5),
-                at(0.9),
-                at(0.99),
-                at(1.0),
-            ]);
-        }
+        times.sort_unstable();
+        let at = |part: f64| {
+            let place = ((times.len() as f64 * part) as usize).min(times.len().saturating_sub(1));
+            let time = times.get(place);
+            time.map_or_else(String::new, |time| format!("{:.0}", time.as_secs_f64() * 1000.0))
+        };
+        let mut row = [label, &times.len().to_string(), from].map(str::to_owned).to_vec();
+        row.extend([0.5, 0.9, 0.99, 1.0].map(at));
+        grid.rows.push(row);
+    };
+    for (rule, label) in [("query", "a query rule"), ("threshold", "a threshold rule")] {
+        add(rule, label, "event sent", &|trigger| Some(trigger.sent));
+        add(rule, label, "event acknowledged", &|trigger| Some(trigger.acknowledged));
     }
+    let end = |trigger: &Trigger| window_ends.get(&trigger.subject).copied();
+    add("absence", "an absence rule", "end of its window", &end);
     print!("{}", grid.markdown());
     println!(
-        "\n{} events in {} s ({} events/s); a batch was sent at most {:.0} ms too late.",
+        "\n{} events at {} events/s; a batch was sent at most {:.0} ms too late.",
         sent.events,
-        args.seconds,
-        sent.events / args.seconds,
+        args.rate,
         sent.late_max.as_secs_f64() * 1000.0,
     );
     match missing {
@@ -156,11 +201,16 @@ fn prepare(client: &Client, smtp_port: u16) -> anyhow::Result<()> {
         "type": "threshold", "name": "Threshold", "query": "event.action: threshold", "severity": "high", "channels": ["mail"],
         "group_by": ["bench.key"], "window": "10s", "threshold": {"count": THRESHOLD},
     });
+    let absence = json!({
+        "type": "absence", "name": "Absence", "query": "event.action: heartbeat", "severity": "high", "channels": ["mail"],
+        "group_by": ["bench.key"], "after": "10s",
+    });
     let pipeline = json!({"source": {"type": "http"}, "index": PIPELINE});
     for (path, body) in [
         ("/_firn/channels/mail", channel),
         ("/_firn/rules/query", query),
         ("/_firn/rules/threshold", threshold),
+        ("/_firn/rules/absence", absence),
         (&*format!("/_firn/pipelines/{PIPELINE}"), pipeline),
     ] {
         client.json("PUT", path, Some(&body))?;
@@ -172,7 +222,7 @@ fn prepare(client: &Client, smtp_port: u16) -> anyhow::Result<()> {
             .ok()?;
         let channels = client.json("GET", "/_firn/channels/_stats", None).ok()?;
         let evaluated: &Value = &stats["rules"]["evaluated"];
-        Some(stats["running"] == json!(true) && evaluated == &json!(2) && channels.get("mail").is_some())
+        Some(stats["running"] == json!(true) && evaluated == &json!(3) && channels.get("mail").is_some())
     };
     while is_ready() != Some(true) {
         if started.elapsed() > PATIENCE {
