@@ -13,7 +13,6 @@ use firn_model::{Error, Result};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::alert::values_of;
 use crate::definition::condition;
 use crate::evaluator::Evaluator;
 use crate::log_sources::{LogSource, LogSources};
@@ -178,11 +177,10 @@ impl MaintenanceWindow {
         if self.rules.is_some() && !self.names(rule) {
             return false;
         }
-        let severity = values_of(alert, "firn.alert.severity");
-        let severity = severity
-            .first()
-            .and_then(|name| Severity::parse(name))
-            .unwrap_or_default();
+        let severity = alert
+            .get("firn")
+            .and_then(|firn| firn.get("alert")?.get("severity")?.as_str());
+        let severity = severity.and_then(Severity::parse).unwrap_or_default();
         if severity < self.min_severity {
             return false;
         }
@@ -340,7 +338,9 @@ impl MaintenanceWindows {
         let Some(detected_ms) = detected.and_then(|time| DateFormat::default_millis().parse_ms(time).ok()) else {
             return;
         };
-        let rule = values_of(alert, "rule.id").into_iter().next().unwrap_or_default();
+        // Not by its path: the copy of the event may have a field with the name [rule.id].
+        let rule = alert.get("rule").and_then(|rule| rule.get("id")?.as_str());
+        let rule = rule.unwrap_or_default().to_owned();
         let active = self.active_at(detected_ms);
         let windows = active.iter().filter_map(|place| self.windows.get(*place));
         let windows = windows.filter(|window| may_be_for(window, &rule) && window.is_for(alert, &rule));
@@ -517,6 +517,20 @@ mod tests {
         ] {
             assert_eq!(marks(members.clone(), within), expect, "{members}");
         }
+    }
+
+    #[test]
+    fn an_event_cannot_choose_the_windows_of_its_alert() {
+        let only = |members: Value| MaintenanceWindows::new(vec![window("w", members)]);
+        let mut forged = alert("2026-01-01T00:30:00Z");
+        forged.insert("rule.id".to_owned(), "other".into());
+        forged.insert("firn.alert.severity".to_owned(), "critical".into());
+        let before = forged.clone();
+        only(json!({"rules": ["other"]})).suppress(&mut forged);
+        only(json!({"min_severity": "high"})).suppress(&mut forged);
+        assert_eq!(forged, before);
+        only(json!({"rules": ["root"]})).suppress(&mut forged);
+        assert_ne!(forged, before);
     }
 
     #[test]

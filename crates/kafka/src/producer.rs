@@ -216,8 +216,8 @@ fn config(topic: &str, settings: &BTreeMap<String, String>) -> Result<ClientConf
             "[{topic}] is no name of a Kafka topic"
         )));
     }
-    let is_named = |name: &&str| settings.get(*name).is_some_and(|value| !value.trim().is_empty());
-    if !BOOTSTRAP.iter().any(|name| is_named(&name)) {
+    let is_named = |name: &str| settings.get(name).is_some_and(|value| !value.trim().is_empty());
+    if !BOOTSTRAP.iter().any(|name| is_named(name)) {
         return Err(Error::illegal_argument(
             "the Kafka setting [bootstrap.servers] is missing",
         ));

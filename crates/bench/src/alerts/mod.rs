@@ -107,10 +107,6 @@ fn measure(args: &AlertsArgs) -> anyhow::Result<Measured> {
 }
 
 /// Returns when the windows of the absence rule ended.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the windows of alerts have times of the wall clock"
-)]
 fn window_ends(client: &Client) -> anyhow::Result<HashMap<String, Instant>> {
     client.json("POST", "/.alerts-default/_refresh", None)?;
     let body = json!({
