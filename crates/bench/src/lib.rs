@@ -3,6 +3,7 @@
 // A program for a terminal prints its output on purpose. Logs go through tracing.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod alerts;
 mod chart;
 mod core;
 mod detect;
@@ -28,6 +29,8 @@ pub struct BenchArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum BenchCommand {
+    /// Send events to a server that this command starts, and measure the time to the mail of an alert
+    Alerts(alerts::AlertsArgs),
     /// Load the same events into one or two servers, run the same queries on both, and compare the cost
     Core(Box<core::CoreArgs>),
     /// Store the same events in several layouts, run the same queries on all of them, and compare the times
@@ -49,6 +52,7 @@ enum BenchCommand {
 /// Runs the command.
 pub fn run(args: &BenchArgs) -> anyhow::Result<std::process::ExitCode> {
     match &args.command {
+        BenchCommand::Alerts(args) => alerts::run(args),
         BenchCommand::Core(args) => core::run(args),
         BenchCommand::Layout(args) => layout::run(args),
         BenchCommand::Discover(args) => discover::run(args),

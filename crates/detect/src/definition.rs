@@ -385,7 +385,8 @@ fn escalation(steps: Vec<EscalationBody>) -> Result<Vec<EscalationStep>, String>
     Ok(steps)
 }
 
-fn condition(query: &Value, language: Language) -> Result<Expression, String> {
+/// Returns the condition of a query, a text or an object of the query DSL.
+pub(crate) fn condition(query: &Value, language: Language) -> Result<Expression, String> {
     match query {
         Value::String(text) => text_condition(text, language),
         Value::Object(_) => dsl_condition(query),

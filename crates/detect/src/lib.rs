@@ -16,7 +16,9 @@ mod history;
 mod index;
 mod json;
 mod log_sources;
+mod maintenance_window;
 pub mod query;
+mod recurrence;
 mod rule;
 mod rule_set;
 pub mod sigma;
@@ -32,6 +34,7 @@ pub use expression::{Comparison, Expression, Field, FieldTest, Test, TextOperato
 pub use glob::{Pattern, Token};
 pub use history::{HistoryCount, HistorySearch, history_search};
 pub use log_sources::{LogSource, LogSourceEntry, LogSources};
+pub use maintenance_window::{MaintenanceWindow, MaintenanceWindows};
 pub use rule::{Rule, RuleError, Severity};
 pub use rule_set::{Compiled, RuleSet, Unmapped};
 pub use window_rule::{Measure, WindowKind, WindowRule};

@@ -9,7 +9,7 @@
 //! | `node` | `slm` (if there is any) | the same of snapshot lifecycle policies |
 //! | `node` | `ingest` (if there is any) | JSON of the ingest pipelines by id |
 //! | `node` | `event_pipelines` (if there is any) | the same of event pipelines |
-//! | `node` | `detection_rules`, `alert_channels` (if there are any) | the same of detection rules, and of alert channels |
+//! | `node` | `detection_rules`, `alert_channels`, `maintenance_windows` (if there are any) | the same of detection rules, of alert channels, and of maintenance windows |
 //! | `node` | `enrich_policies` (if there is any) | the same of enrich policies, with the index of their records |
 //! | `indices`, `data_streams`, `component_templates`, `index_templates` | name | JSON of the entity |
 //! | `repositories` | name | JSON of the repository |
@@ -317,6 +317,10 @@ impl Catalog {
                 Some(json) => Arc::new(PipelineBodies::from_json(&serde_json::from_str(&json)?)?),
                 None => Arc::default(),
             },
+            maintenance_windows: match number_or_text("maintenance_windows")? {
+                Some(json) => Arc::new(PipelineBodies::from_json(&serde_json::from_str(&json)?)?),
+                None => Arc::default(),
+            },
             enrich_policies: match number_or_text("enrich_policies")? {
                 Some(json) => Arc::new(PipelineBodies::from_json(&serde_json::from_str(&json)?)?),
                 None => Arc::default(),
@@ -427,6 +431,11 @@ impl Catalog {
             for (name, new, old) in [
                 ("detection_rules", &new.detection_rules, &old.detection_rules),
                 ("alert_channels", &new.alert_channels, &old.alert_channels),
+                (
+                    "maintenance_windows",
+                    &new.maintenance_windows,
+                    &old.maintenance_windows,
+                ),
             ] {
                 if new != old {
                     let json = serde_json::to_vec(&new.to_json())?;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use firn_detect::DetectionRule;
+use firn_detect::{DetectionRule, MaintenanceWindow, MaintenanceWindows};
 use firn_engine::{Engine, Error, RequestContext, Result};
 use firn_kafka::KafkaSource;
 use firn_model::metadata::PipelineBodies;
@@ -77,15 +77,26 @@ pub(crate) fn write_metrics(runner: &Runner, text: &mut String) {
     }
 }
 
-/// Starts and stops pipelines, rules and alert channels as their definitions change.
+/// Starts and stops pipelines, rules, alert channels and maintenance windows as their definitions change.
 pub(crate) fn follow(runner: Arc<Runner>, notifier: Arc<Notifier>, engine: Arc<dyn Engine>) -> JoinHandle<()> {
     tokio::spawn(async move {
         let mut applied = None;
         let mut applied_rules: Option<(Arc<PipelineBodies>, Arc<PipelineBodies>)> = None;
         let mut applied_channels = None;
+        let mut applied_windows: Option<Arc<PipelineBodies>> = None;
         loop {
             // The read fails only while the engine closes.
             if let Ok(metadata) = engine.metadata(&RequestContext::new()).await {
+                let windows = &metadata.maintenance_windows;
+                if applied_windows
+                    .as_ref()
+                    .is_none_or(|applied| !Arc::ptr_eq(applied, windows))
+                {
+                    let usable = Arc::new(usable_windows(windows));
+                    runner.set_maintenance_windows(Arc::clone(&usable));
+                    notifier.set_maintenance_windows(usable);
+                    applied_windows = Some(Arc::clone(windows));
+                }
                 // First: a pipeline that runs without its rules would miss events.
                 let (rules, channels) = (&metadata.detection_rules, &metadata.alert_channels);
                 let are_applied = applied_rules.as_ref().is_some_and(|(applied_rules, applied_channels)| {
@@ -117,6 +128,18 @@ pub(crate) fn follow(runner: Arc<Runner>, notifier: Arc<Notifier>, engine: Arc<d
             tokio::time::sleep(LOOK_EVERY).await;
         }
     })
+}
+
+fn usable_windows(bodies: &PipelineBodies) -> MaintenanceWindows {
+    let mut windows = Vec::with_capacity(bodies.by_id.len());
+    for (id, body) in &bodies.by_id {
+        match MaintenanceWindow::parse(id, body) {
+            Ok(window) => windows.push(window),
+            // It was stored by another build.
+            Err(error) => tracing::error!("a maintenance window cannot be used, and alerts are delivered: {error}"),
+        }
+    }
+    MaintenanceWindows::new(windows)
 }
 
 /// Hands the rules of the catalog to the runner, and whose alerts the channels get.

@@ -468,6 +468,112 @@ fn an_alert_that_is_not_acknowledged_goes_to_further_channels() {
     assert_eq!(answer["updated"], 2, "{answer}");
 }
 
+/// Milliseconds since the epoch.
+fn now_ms() -> u64 {
+    let elapsed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    elapsed.unwrap().as_millis() as u64
+}
+
+#[test]
+fn alerts_in_a_maintenance_window_are_stored_and_neither_delivered_nor_escalated() {
+    const HOUR_MS: u64 = 3_600_000;
+    let folder = tempfile::tempdir().unwrap();
+    let mut node = start(folder.path(), &[ALLOWED]);
+    let client = node.client();
+    let (hook, boss) = (Receiver::start(), Receiver::start());
+    let webhook = |receiver: &Receiver| json!({"type": "webhook", "url": receiver.url});
+    let mut subscribed = webhook(&hook);
+    subscribed["subscribe"] = json!({});
+    client.ok("PUT", "/_firn/channels/hook", &subscribed);
+    client.ok("PUT", "/_firn/channels/boss", &webhook(&boss));
+    let window = json!({
+        "title": "Patch day", "start": now_ms() - HOUR_MS, "duration": "2h", "tenant": "alpha", "rules": ["root"],
+        "query": "number < 10", "repeat": {"every": "week"}, "timezone": "Europe/Berlin",
+    });
+    let ended = json!({"title": "Over", "start": now_ms() - 3 * HOUR_MS, "end": now_ms() - HOUR_MS});
+    let path = "/_firn/maintenance_windows";
+    client.ok("PUT", &format!("{path}/patch"), &window);
+    client.ok("PUT", &format!("{path}/over"), &ended);
+    let listed = client.get(path).unwrap().json();
+    assert_eq!(listed["patch"]["status"]["active"], true, "{listed}");
+    assert!(listed["patch"]["status"]["next_start"].is_string(), "{listed}");
+    assert_eq!(
+        listed["over"]["status"],
+        json!({"active": false, "active_until": null, "next_start": null})
+    );
+    // The answer can be stored again.
+    let mut own = client.get(&format!("{path}/patch")).unwrap().json()["patch"].clone();
+    client.ok("PUT", &format!("{path}/patch"), &own);
+    own.as_object_mut().unwrap().remove("status");
+    assert_eq!(own, window);
+
+    prepare(client, &json!({"escalation": [{"after": "1s", "channels": ["boss"]}]}));
+    wait_for_channels(client, &["hook", "boss"]);
+    // The windows are applied before the rules.
+    send(client, &[event(1), event(100)]);
+    wait_for("the alert outside of the window", || boss.messages().len() == 1);
+    let marks = |node: &Node| {
+        let alerts = all(node.client(), ".alerts-alpha");
+        let marks = alerts.iter().map(|alert| {
+            let state = state(alert);
+            let members = ["status", "maintenance_windows"].map(|member| state[member].clone());
+            json!([alert["_source"]["number"], members])
+        });
+        marks.collect::<Vec<Value>>()
+    };
+    let expected = [json!([1, ["open", ["patch"]]]), json!([100, ["open", null]])];
+    assert_eq!(marks(&node), expected);
+    let first = &all(client, ".alerts-alpha")[0];
+    assert_eq!(state(first)["pending"], json!([]));
+    assert!(state(first).get("escalate_at").is_none(), "{first}");
+    assert_eq!((hook.messages().len(), boss.messages().len()), (1, 1));
+
+    // The alerts stay marked when their window is removed, and the windows survive a kill.
+    client.ok("DELETE", &format!("{path}/patch"), &Value::Null);
+    node.kill9().unwrap();
+    node = start(folder.path(), &[ALLOWED]);
+    let client = node.client();
+    let listed = client.get(path).unwrap().json();
+    assert_eq!(listed.as_object().unwrap().keys().collect::<Vec<_>>(), ["over"]);
+    assert_eq!(marks(&node), expected);
+    wait_for_channels(client, &["hook", "boss"]);
+    let suppressed = json!({"exists": {"field": "firn.alert.maintenance_windows"}});
+    let resend = json!({"query": suppressed, "channels": ["hook"]});
+    assert_eq!(client.ok("POST", "/_firn/alerts/_resend", &resend)["updated"], 1);
+    wait_for("the alert that is sent later", || hook.messages().len() == 2);
+    wait_for("the rule", || {
+        let stats = client.get("/_firn/pipelines/web/stats").unwrap().json();
+        stats["rules"]["evaluated"] == json!(1) && stats["running"] == json!(true)
+    });
+    send(client, &[event(2)]);
+    wait_for("the alert after the window", || hook.messages().len() == 3);
+
+    // Bad requests change nothing.
+    for (method, id, body, status, words) in [
+        ("PUT", "bad", json!({"title": "t"}), 400, "start"),
+        (
+            "PUT",
+            "bad",
+            json!({"title": "t", "start": "soon", "duration": "1h"}),
+            400,
+            "[start]",
+        ),
+        ("PUT", "bad", json!([]), 400, "JSON object"),
+        ("PUT", "_bad", ended.clone(), 400, "must not start with [_]"),
+        ("DELETE", "bad", Value::Null, 404, "maintenance window [bad] is missing"),
+        ("GET", "bad", Value::Null, 404, "maintenance window [bad] is missing"),
+    ] {
+        let path = format!("{path}/{id}");
+        let answer = match body.is_null() {
+            true => client.send(method, &path, None, b""),
+            false => client.json(method, &path, &body),
+        };
+        let answer = answer.unwrap();
+        assert_eq!(answer.status, status, "{method} {id} {body}: {}", answer.text());
+        assert!(answer.text().contains(words), "{method} {id} {body}: {}", answer.text());
+    }
+}
+
 #[test]
 fn no_alert_is_lost_over_kills() {
     let folder = tempfile::tempdir().unwrap();

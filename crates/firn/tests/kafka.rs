@@ -1,10 +1,11 @@
 //! A pipeline of the running server that reads a real Kafka broker: each record is stored once, also through kill -9 of the server,
-//! restarts of the broker, changed definitions, and an index that refuses writes.
+//! restarts of the broker, changed definitions, and an index that refuses writes. Also the channel of alerts that writes to a topic.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use firn_testkit::{Client, Kafka, Node, NodeOptions};
+use firn_testkit::{Client, Kafka, KafkaConsumed, Node, NodeOptions};
 use serde_json::{Value, json};
 use worker::Worker;
 
@@ -384,5 +385,199 @@ fn a_definition_with_settings_that_kafka_refuses_says_so() {
         );
         std::thread::sleep(Duration::from_millis(20));
     }
+    node.stop().unwrap();
+}
+
+/// Alerts that Kafka has, by their ids of delivery.
+fn alerts_of(kafka: &Kafka, topic: &str, count: usize) -> Vec<(KafkaConsumed, Value)> {
+    let consumed = kafka.consume(topic, count).unwrap();
+    let value = |record: &KafkaConsumed| serde_json::from_str(&record.value).unwrap();
+    consumed
+        .into_iter()
+        .map(|record| (record.clone(), value(&record)))
+        .collect()
+}
+
+fn wait_until(node: &Node, what: &str, mut holds: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !holds() {
+        let stats = node.client().get("/_firn/channels/_stats").unwrap().text();
+        assert!(
+            started.elapsed() < Duration::from_secs(90),
+            "{what} did not come: {stats}\n{}",
+            node.log()
+        );
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// The broker is down at first, and firn is killed while alerts are pending: each of them is in the topic in the end.
+#[test]
+fn alerts_reach_a_topic_whose_broker_comes_late_through_a_kill() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut kafka = Kafka::start(&folder.path().join("kafka")).unwrap();
+    kafka.create_topic("alerts", 4).unwrap();
+    kafka.kill();
+    let mut node = start(folder.path());
+    let source = folder.path().join("events.ndjson");
+    let client = node.client();
+    let channel = json!({"type": "kafka", "bootstrap_servers": kafka.address(), "topic": "alerts", "max_per_minute": 6000,
+        "settings": {"message.timeout.ms": "3000"}});
+    client.ok("PUT", "/_firn/channels/bus", &channel);
+    assert_eq!(
+        client.get("/_firn/channels/bus").unwrap().json(),
+        json!({"bus": channel})
+    );
+    let rule = json!({"type": "query", "name": "Root", "query": "user.name: root", "channels": ["bus"], "group_by": ["host.name"]});
+    client.ok("PUT", "/_firn/rules/root", &rule);
+    std::fs::write(&source, "").unwrap();
+    let pipeline = json!({"source": {"type": "file", "paths": [source]}, "index": "web"});
+    client.ok("PUT", "/_firn/pipelines/files", &pipeline);
+    wait_until(&node, "the rule", || {
+        let stats = node.client().get("/_firn/pipelines/files/stats").unwrap().json();
+        stats["rules"]["evaluated"] == json!(1)
+    });
+    let refused = node
+        .client()
+        .send("POST", "/_firn/channels/bus/_test", None, b"")
+        .unwrap();
+    assert_eq!(refused.status, 503, "{}", refused.text());
+    let mut hosts = 0..;
+    let mut write = |count: usize| {
+        let line = |host: u32| {
+            format!(
+                "{}\n",
+                json!({"user": {"name": "root"}, "host": {"name": format!("h{host}")}})
+            )
+        };
+        let lines: String = hosts.by_ref().take(count).map(line).collect();
+        let mut file = std::fs::OpenOptions::new().append(true).open(&source).unwrap();
+        std::io::Write::write_all(&mut file, lines.as_bytes()).unwrap();
+    };
+    write(20);
+    wait_until(&node, "the failure", || {
+        let stats = node.client().get("/_firn/channels/_stats").unwrap().json();
+        stats["bus"]["pending"] == json!(20) && stats["bus"]["last_error"].is_string()
+    });
+    let stats = node.client().get("/_firn/channels/_stats").unwrap().json();
+    assert!(
+        stats["bus"]["last_error"].as_str().unwrap().contains("topic [alerts]"),
+        "{stats}"
+    );
+    node.kill9().unwrap();
+    node = start(folder.path());
+    kafka.start_again().unwrap();
+    write(20);
+    let pending = json!({"exists": {"field": "firn.alert.pending"}});
+    wait_until(&node, "all marks", || {
+        let stored = count(node.client(), ".alerts-default", &json!({"match_all": {}}));
+        stored >= 40 && count(node.client(), ".alerts-default", &pending) == 0
+    });
+    let all = node
+        .client()
+        .ok("POST", "/.alerts-default/_search", &json!({"size": 100}));
+    let stored: BTreeMap<String, &Value> = all["hits"]["hits"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|hit| hit["_source"]["rule"]["id"] == "root")
+        .map(|hit| {
+            let source = &hit["_source"];
+            (source["firn"]["alert"]["id"].as_str().unwrap().to_owned(), source)
+        })
+        .collect();
+    assert_eq!(stored.len(), 40);
+    let found = alerts_of(&kafka, "alerts", 40);
+    let mut keys: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (record, alert) in &found {
+        let state = &alert["firn"]["alert"];
+        let id = state["id"].as_str().unwrap().to_owned();
+        assert_eq!(record.key, state["group"].as_str().unwrap());
+        assert!(record.headers.contains("content-type:application/json"), "{record:?}");
+        let mut expected = (*stored[&id]).clone();
+        for member in ["pending", "failed", "deliveries"] {
+            assert_eq!(state.get(member), None);
+            expected["firn"]["alert"].as_object_mut().unwrap().remove(member);
+        }
+        assert_eq!(*alert, expected);
+        keys.entry(id).or_default().insert(record.headers.clone());
+    }
+    // What is there twice has the same header. All of the first ones are there, and all later ones unless some came twice.
+    assert!(keys.values().all(|headers| headers.len() == 1), "{keys:?}");
+    assert_eq!(keys.len(), 40, "{} records", found.len());
+    node.stop().unwrap();
+}
+
+#[test]
+fn an_alert_that_is_too_large_is_given_up_and_an_unknown_topic_is_tried_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let kafka = Kafka::start(&folder.path().join("kafka")).unwrap();
+    kafka.create_topic("small", 1).unwrap();
+    let node = start(folder.path());
+    let client = node.client();
+    let channel = |topic: &str| {
+        json!({"type": "kafka", "bootstrap_servers": kafka.address(), "topic": topic, "key": "{{rule.id}}",
+        "settings": {"message.max.bytes": "2000", "message.timeout.ms": "3000", "topic.metadata.propagation.max.ms": "500"}})
+    };
+    for (settings, words) in [
+        (json!({"acks": "1"}), "[acks]"),
+        (json!({"linger.ms": "soon"}), "[linger.ms]"),
+        (json!({"sasl.password": "hunter2"}), "secret:NAME"),
+    ] {
+        let mut body = channel("small");
+        body["settings"] = settings;
+        let answer = client.json("PUT", "/_firn/channels/small", &body).unwrap();
+        assert_eq!(answer.status, 400, "{}", answer.text());
+        assert!(
+            answer.text().contains(words) && !answer.text().contains("hunter2"),
+            "{}",
+            answer.text()
+        );
+    }
+    // Both alerts are one message: the one that is refused must not take the other with it.
+    let mut small = channel("small");
+    small["max_per_minute"] = 1.into();
+    client.ok("PUT", "/_firn/channels/small", &small);
+    // Nothing is too large for this one.
+    let mut missing = channel("missing");
+    missing["settings"].as_object_mut().unwrap().remove("message.max.bytes");
+    client.ok("PUT", "/_firn/channels/missing", &missing);
+    let tested = client.ok("POST", "/_firn/channels/small/_test", &Value::Null);
+    assert_eq!(tested, json!({"delivered": true}));
+    let refused = client.send("POST", "/_firn/channels/missing/_test", None, b"").unwrap();
+    assert_eq!(refused.status, 503, "{}", refused.text());
+    assert!(refused.text().contains("topic [missing]"), "{}", refused.text());
+    let rule = json!({"type": "query", "name": "Root", "query": "user.name: root", "channels": ["small", "missing"]});
+    client.ok("PUT", "/_firn/rules/root", &rule);
+    client.ok(
+        "PUT",
+        "/_firn/pipelines/web",
+        &json!({"source": {"type": "http"}, "index": "web"}),
+    );
+    wait_until(&node, "the rule", || {
+        let stats = client.get("/_firn/pipelines/web/stats").unwrap().json();
+        stats["rules"]["evaluated"] == json!(1) && stats["running"] == json!(true)
+    });
+    let lines = format!(
+        "{}\n{}\n",
+        json!({"user": {"name": "root"}, "message": "x".repeat(5000)}),
+        json!({"user": {"name": "root"}, "message": "short"})
+    );
+    let path = "/_firn/pipelines/web/_events";
+    let sent = client
+        .send("POST", path, Some("application/x-ndjson"), lines.as_bytes())
+        .unwrap();
+    assert_eq!(sent.status, 200, "{}", sent.text());
+    let of = |member: &str, channel: &str| {
+        let query = json!({"bool": {"filter": [{"term": {"rule.id": "root"}}, {"term": {format!("firn.alert.{member}"): channel}}]}});
+        count(client, ".alerts-default", &query)
+    };
+    wait_until(&node, "the outcomes", || {
+        of("failed", "small") == 1 && of("pending", "small") == 0 && of("deliveries.channel", "small") == 2
+    });
+    assert_eq!((of("pending", "missing"), of("failed", "missing")), (2, 0));
+    let found = alerts_of(&kafka, "small", 2);
+    let rules: Vec<&str> = found.iter().map(|(record, _)| record.key.as_str()).collect();
+    assert_eq!(rules, ["firn-test", "root"]);
     node.stop().unwrap();
 }

@@ -180,7 +180,8 @@ pub(crate) fn validate(config: &KafkaConfig) -> Result<(ClientConfig, OffsetRese
 /// Names the setting that librdkafka refuses, without its value, which may be a password.
 pub(crate) fn refused(error: &KafkaError) -> Error {
     match error {
-        KafkaError::ClientConfig(_, description, name, _) => {
+        KafkaError::ClientConfig(_, description, name, value) => {
+            let description = description.replace(&format!("\"{value}\""), "of the definition");
             Error::illegal_argument(format!("the Kafka setting [{name}] is refused: {description}"))
         }
         other => Error::illegal_argument(format!("the Kafka settings are refused: {other}")),

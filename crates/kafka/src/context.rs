@@ -36,15 +36,20 @@ impl Context {
     }
 }
 
+/// Writes a line of librdkafka's log to firn's.
+pub(crate) fn log_line(level: RDKafkaLogLevel, facility: &str, message: &str) {
+    match level {
+        RDKafkaLogLevel::Emerg | RDKafkaLogLevel::Alert | RDKafkaLogLevel::Critical | RDKafkaLogLevel::Error => {
+            tracing::error!(facility, "kafka: {message}");
+        }
+        RDKafkaLogLevel::Warning | RDKafkaLogLevel::Notice => tracing::warn!(facility, "kafka: {message}"),
+        RDKafkaLogLevel::Info | RDKafkaLogLevel::Debug => tracing::debug!(facility, "kafka: {message}"),
+    }
+}
+
 impl ClientContext for Context {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
-        match level {
-            RDKafkaLogLevel::Emerg | RDKafkaLogLevel::Alert | RDKafkaLogLevel::Critical | RDKafkaLogLevel::Error => {
-                tracing::error!(facility, "kafka: {message}");
-            }
-            RDKafkaLogLevel::Warning | RDKafkaLogLevel::Notice => tracing::warn!(facility, "kafka: {message}"),
-            RDKafkaLogLevel::Info | RDKafkaLogLevel::Debug => tracing::debug!(facility, "kafka: {message}"),
-        }
+        log_line(level, facility, message);
     }
 
     fn stats(&self, statistics: Statistics) {

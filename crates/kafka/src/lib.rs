@@ -1,4 +1,4 @@
-//! Kafka source of event pipelines, by consumer groups.
+//! Kafka: the source of event pipelines, by consumer groups, and a producer.
 //!
 //! The offsets that a broker stores are never the truth: on assignment of a partition the source asks the engine's record of
 //! stored events where to continue, and seeks there. Offsets are committed to Kafka only so that its tools show the lag.
@@ -10,8 +10,10 @@ mod config;
 mod context;
 mod native;
 mod partition;
+mod producer;
 mod resume;
 mod source;
 
 pub use config::KafkaConfig;
+pub use producer::{KafkaProducer, ProduceError, ProducedRecord};
 pub use source::KafkaSource;

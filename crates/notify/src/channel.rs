@@ -23,6 +23,8 @@ const PER_MINUTE_MAX: u32 = 6000;
 const RETRY_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 /// Most recipients of an e-mail channel.
 const RECIPIENTS_MAX: usize = 50;
+/// Most settings of a Kafka channel.
+const KAFKA_SETTINGS_MAX: usize = 100;
 /// Most headers of a webhook.
 const HEADERS_MAX: usize = 20;
 
@@ -57,6 +59,8 @@ pub enum ChannelKind {
     Webhook(Webhook),
     /// Lines to a syslog server.
     Syslog(Syslog),
+    /// Records of a Kafka topic.
+    Kafka(Kafka),
 }
 
 /// Mail over SMTP.
@@ -182,6 +186,73 @@ pub enum SyslogFormat {
     Json,
 }
 
+/// Records of a Kafka topic.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kafka {
+    /// `HOST:PORT` of brokers, with commas between them; otherwise `settings` has `bootstrap.servers`.
+    #[serde(default)]
+    pub bootstrap_servers: Option<String>,
+    /// Settings by librdkafka's names; values may be `secret:NAME`.
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
+    /// Name of the topic.
+    pub topic: String,
+    /// Key of the records, with placeholders; the group of the alert unless it is given.
+    #[serde(default)]
+    pub key: Option<Template>,
+}
+
+/// Settings of Kafka that are secrets always.
+const KAFKA_SECRETS: [&str; 6] = [
+    "sasl.password",
+    "sasl.oauthbearer.client.secret",
+    "sasl.oauthbearer.config",
+    "ssl.key.password",
+    "ssl.key.pem",
+    "ssl.keystore.password",
+];
+const BOOTSTRAP_SERVERS: &str = "bootstrap.servers";
+
+impl Kafka {
+    fn check(&self) -> Result<(), String> {
+        match (&self.bootstrap_servers, self.settings.contains_key(BOOTSTRAP_SERVERS)) {
+            (None, false) => return Err("a channel of the type [kafka] needs [bootstrap_servers]".to_owned()),
+            (Some(_), true) => {
+                return Err(format!(
+                    "[bootstrap_servers] and the setting [{BOOTSTRAP_SERVERS}] exclude each other"
+                ));
+            }
+            _ => {}
+        }
+        if self.settings.len() > KAFKA_SETTINGS_MAX {
+            return Err(format!("[settings] has at most {KAFKA_SETTINGS_MAX} members"));
+        }
+        for name in KAFKA_SECRETS {
+            must_be_secret(name, self.settings.get(name).map(String::as_str))?;
+        }
+        match self.topic.is_empty() {
+            true => Err("[topic] is the name of a Kafka topic".to_owned()),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns the settings for librdkafka. A secret that is missing is an error, or is left out if `lenient`.
+    pub(crate) fn resolved(&self, secrets: &Secrets, lenient: bool) -> Result<BTreeMap<String, String>, String> {
+        let servers = self.bootstrap_servers.as_ref();
+        let servers = servers.map(|servers| (BOOTSTRAP_SERVERS.to_owned(), servers.clone()));
+        let mut resolved: BTreeMap<String, String> = servers.into_iter().collect();
+        for (name, value) in &self.settings {
+            match resolve(value, secrets) {
+                Ok(value) => drop(resolved.insert(name.clone(), value)),
+                Err(_) if lenient => {}
+                Err(reason) => return Err(reason),
+            }
+        }
+        Ok(resolved)
+    }
+}
+
 /// Members that all channels have.
 #[derive(Debug, Deserialize)]
 struct Common {
@@ -205,6 +276,7 @@ enum KindName {
     Email,
     Webhook,
     Syslog,
+    Kafka,
 }
 
 #[derive(Debug, Deserialize)]
@@ -244,6 +316,7 @@ impl Channel {
             KindName::Email => read(own).map(ChannelKind::Email),
             KindName::Webhook => read(own).map(ChannelKind::Webhook),
             KindName::Syslog => read(own).map(ChannelKind::Syslog),
+            KindName::Kafka => read(own).map(ChannelKind::Kafka),
         }?;
         kind.check()?;
         let per_minute = common.max_per_minute.unwrap_or(PER_MINUTE);
@@ -330,6 +403,7 @@ impl ChannelKind {
                 Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0) => Ok(()),
                 _ => Err(format!("[address] is HOST:PORT, not [{}]", syslog.address)),
             },
+            Self::Kafka(kafka) => kafka.check(),
         }
     }
 }
@@ -384,6 +458,12 @@ mod tests {
         parse(json!({"type": "webhook", "url": "secret:slack", "format": "slack"})).unwrap();
         parse(json!({"type": "syslog", "address": "[::1]:514", "protocol": "udp"})).unwrap();
 
+        let kafka = |name: &str, value: Value| {
+            let mut body = json!({"type": "kafka", "settings": {"bootstrap.servers": "k:1"}, "topic": "alerts"});
+            body[name] = value;
+            body
+        };
+        parse(kafka("key", json!("{{host.name}}"))).unwrap();
         let mail = |name: &str, value: Value| {
             let mut body = json!({"type": "email", "host": "h", "from": "a@example.com", "to": ["b@example.com"]});
             body[name] = value;
@@ -432,6 +512,18 @@ mod tests {
             (mail("retry_for", json!("soon")), "[retry_for]"),
             (mail("tenant", json!("A b")), "channel [c]"),
             (json!({"type": "syslog", "address": "host"}), "HOST:PORT"),
+            (json!({"type": "kafka", "topic": "t"}), "[bootstrap_servers]"),
+            (kafka("bootstrap_servers", json!("k:1")), "exclude each other"),
+            (kafka("topic", json!("")), "[topic]"),
+            (kafka("key", json!("{{a")), "{{"),
+            (kafka("colour", json!("red")), "colour"),
+            (
+                kafka(
+                    "settings",
+                    json!({"bootstrap.servers": "k:1", "sasl.password": "hunter2"}),
+                ),
+                "secret:NAME",
+            ),
         ] {
             let error = parse(body.clone()).unwrap_err();
             assert!(error.contains(reason), "{body}: {error}");

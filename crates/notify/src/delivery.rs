@@ -211,19 +211,25 @@ impl ChannelTask {
                 reason,
                 kind: SendErrorKind::Message,
             }) => {
-                self.limit.take();
-                tracing::warn!(
-                    channel = self.channel.id,
-                    reason,
-                    "a message is refused for good, and its alerts are listed as failed"
-                );
-                self.give_up(keys, self.failures.count + 1, &reason);
-                self.failures = Failures::default();
-                self.raise_alert(&reason).await;
+                self.refuse(keys, reason).await;
+                Ok(())
+            }
+            Err(SendError {
+                reason,
+                kind: SendErrorKind::Alerts(refused),
+            }) => {
+                let (refused, sent): (Vec<_>, Vec<_>) =
+                    keys.enumerate().partition(|(place, _)| refused.contains(place));
+                let change = AlertChange::Delivered(self.delivery(self.failures.count + 1, count, None));
+                let sent = sent.into_iter().map(|(_, key)| (key.clone(), change.clone()));
+                let before = self.unwritten.len();
+                self.unwritten.extend(sent);
+                let delivered = (self.unwritten.len() - before) as u64;
                 self.status.set(|status| {
-                    status.last_error = Some(reason);
-                    status.next_attempt = None;
+                    status.delivered += delivered;
+                    status.messages += 1;
                 });
+                self.refuse(refused.into_iter().map(|(_, key)| key), reason).await;
                 Ok(())
             }
             Err(SendError {
@@ -231,6 +237,23 @@ impl ChannelTask {
                 kind: SendErrorKind::Channel { retry_after },
             }) => self.fail(reason, retry_after).await,
         }
+    }
+
+    /// The receiver takes the messages of other alerts, and will never take these.
+    async fn refuse<'k>(&mut self, keys: impl Iterator<Item = &'k AlertKey>, reason: String) {
+        self.limit.take();
+        tracing::warn!(
+            channel = self.channel.id,
+            reason,
+            "a message is refused for good, and its alerts are listed as failed"
+        );
+        self.give_up(keys, self.failures.count + 1, &reason);
+        self.failures = Failures::default();
+        self.raise_alert(&reason).await;
+        self.status.set(|status| {
+            status.last_error = Some(reason);
+            status.next_attempt = None;
+        });
     }
 
     /// The channel does not work: it is tried again later, and what is too old for that is given up.
@@ -349,8 +372,10 @@ impl ChannelTask {
             return;
         }
         let (now, all) = (self.shared.now(), Arc::clone(&self.shared.channels.lock()));
+        let maintenance = Arc::clone(&self.shared.maintenance.lock());
         let engine = &*self.shared.alerts.engine;
-        if let Err(error) = failing_channel::raise(engine, &self.channel.id, reason, &now, &all).await {
+        let raised = failing_channel::raise(engine, &self.channel.id, reason, &now, &all, &maintenance).await;
+        if let Err(error) = raised {
             tracing::warn!(channel = self.channel.id, %error, "the alert that a channel fails cannot be stored");
         }
     }

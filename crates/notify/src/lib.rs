@@ -1,4 +1,4 @@
-//! Delivery of alerts to channels: e-mail, webhooks, syslog.
+//! Delivery of alerts to channels: e-mail, webhooks, syslog, Kafka.
 //!
 //! The alerts themselves are the queue: an alert names the channels that have not delivered it in `firn.alert.pending`. What is
 //! acknowledged as an event has its alerts stored ([`firn_detect`]), so what is to be delivered survives as the alert does. The
@@ -21,4 +21,5 @@ mod template;
 pub use alert_documents::{AlertChange, AlertKey, ChangeOutcome, change_alerts};
 pub use channel::{Channel, ChannelKind, Secrets};
 pub use notifier::{Notifier, NotifierConfig};
+pub use senders::{KafkaConnector, KafkaError, KafkaRecord, KafkaTopic};
 pub use status::ChannelStatus;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use firn_detect::MaintenanceWindows;
 use firn_engine::{Engine, RequestContext};
 use firn_model::dates::{DateFormat, Zone};
 use firn_model::{Error, ErrorKind, Result};
@@ -15,11 +16,11 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::alert_documents::{AlertChange, AlertKey, Alerts, ChangeOutcome};
-use crate::channel::{Channel, Secrets};
+use crate::channel::{Channel, ChannelKind, Secrets};
 use crate::delivery::{ChannelTask, SEND_TIME_MAX};
 use crate::notification::{Notification, StoredAlert};
 use crate::queue::Queue;
-use crate::senders::{self, Clock, SenderContext};
+use crate::senders::{self, Clock, KafkaConnector, SenderContext};
 use crate::status::{ChannelStatus, Status};
 
 /// How often the queue is looked at although nothing is known to be in it: alerts may also be changed by other requests.
@@ -43,6 +44,8 @@ pub struct NotifierConfig {
     pub secrets: Secrets,
     /// Networks that webhooks may reach although they are private.
     pub allowed_networks: Vec<IpNet>,
+    /// Client of Kafka; `None`: the program has none, and channels of this type are refused.
+    pub kafka: Option<Arc<dyn KafkaConnector>>,
 }
 
 /// What the tasks of all channels share.
@@ -52,6 +55,8 @@ pub(crate) struct Shared {
     pub(crate) senders: SenderContext,
     /// The channels that can be used.
     pub(crate) channels: Mutex<Arc<[Channel]>>,
+    /// For the alerts of the notifier itself.
+    pub(crate) maintenance: Mutex<Arc<MaintenanceWindows>>,
 }
 
 impl Shared {
@@ -116,8 +121,10 @@ impl Notifier {
                     secrets: config.secrets,
                     allowed_networks: config.allowed_networks.into(),
                     clock: config.clock,
+                    kafka: config.kafka,
                 },
                 channels: Mutex::new(Arc::new([])),
+                maintenance: Mutex::default(),
             }),
             running: Mutex::default(),
             stored,
@@ -165,6 +172,11 @@ impl Notifier {
             self.running.lock().insert(id.clone(), Entry { body, status, task });
         }
         self.stored.notify_one();
+    }
+
+    /// Suppresses the delivery of alerts of the notifier itself that are raised in these maintenance windows and that they name.
+    pub fn set_maintenance_windows(&self, windows: Arc<MaintenanceWindows>) {
+        *self.shared.maintenance.lock() = windows;
     }
 
     fn start(&self, channel: Channel, status: Status) -> Task {
@@ -261,6 +273,18 @@ impl Notifier {
     /// Looks at the queue soon.
     pub fn wake(&self) {
         self.stored.notify_one();
+    }
+
+    /// Checks what of a channel depends on this program: whether it has a client of Kafka, and whether that takes the settings.
+    ///
+    /// # Errors
+    /// [`ErrorKind::IllegalArgument`] names the channel and the reason.
+    pub fn check(&self, channel: &Channel) -> Result<()> {
+        let checked = match &channel.kind {
+            ChannelKind::Kafka(kafka) => senders::check_kafka(kafka, &self.shared.senders),
+            ChannelKind::Email(_) | ChannelKind::Webhook(_) | ChannelKind::Syslog(_) => Ok(()),
+        };
+        checked.map_err(|reason| Error::illegal_argument(format!("channel [{}]: {reason}", channel.id)))
     }
 
     /// Sends a message without an alert over a channel.

@@ -150,6 +150,40 @@ impl Kafka {
         Ok(KafkaProducer { child })
     }
 
+    /// Reads `count` records of a topic from its beginning, or those that come within a minute.
+    pub fn consume(&self, topic: &str, count: usize) -> Result<Vec<KafkaConsumed>> {
+        let properties = ["print.partition=true", "print.headers=true", "print.key=true"];
+        let properties = properties.map(|property| ["--formatter-property", property]);
+        let consumed = Command::new("java")
+            .args(self.java("org.apache.kafka.tools.consumer.ConsoleConsumer"))
+            .args([
+                "--bootstrap-server",
+                &self.address(),
+                "--topic",
+                topic,
+                "--from-beginning",
+            ])
+            .args(["--timeout-ms", "60000", "--max-messages", &count.to_string()])
+            .args(properties.as_flattened())
+            .output()?;
+        let text = String::from_utf8(consumed.stdout)?;
+        let parse = |line: &str| {
+            let mut parts = line.splitn(4, '\t').map(str::to_owned);
+            let mut next = || {
+                parts
+                    .next()
+                    .with_context(|| format!("a line of the console consumer: {line}"))
+            };
+            Ok(KafkaConsumed {
+                partition: next()?,
+                headers: next()?,
+                key: next()?,
+                value: next()?,
+            })
+        };
+        text.lines().map(parse).collect()
+    }
+
     fn java(&self, class: &str) -> [String; 6] {
         let libraries = format!("{}/*", self.libraries.display());
         [
@@ -168,6 +202,19 @@ impl Drop for Kafka {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// Record as Kafka's console consumer prints it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KafkaConsumed {
+    /// `Partition:N`.
+    pub partition: String,
+    /// `NAME:VALUE,…`.
+    pub headers: String,
+    /// The key; `null`: it has none.
+    pub key: String,
+    /// The value.
+    pub value: String,
 }
 
 /// Console producer of Kafka: each line is a record.

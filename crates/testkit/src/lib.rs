@@ -18,7 +18,7 @@ mod seed;
 pub use folders::copy_folder;
 pub use gateway::Gateway;
 pub use http::{Answer, Client};
-pub use kafka::{Kafka, KafkaProducer};
+pub use kafka::{Kafka, KafkaConsumed, KafkaProducer};
 pub use mail::MailServer;
 pub use node::{FLOOD_STAGE, Node, NodeOptions};
 pub use postgresql::Postgresql;

@@ -13,9 +13,9 @@ use crate::endpoints::call::{Captures, Handler};
 use crate::endpoints::{
     admin, alert_channels, alerts, aliases, analyze, bulk, by_query, cat, cluster, count, data_stream_lifecycle,
     data_streams, detection_rules, discover, document, enrich, event_pipelines, field_caps, ilm, indices, ingest,
-    mappings, metrics, mget, msearch, nodes, placement, point_in_time, quarantine, recovery, resolve, root,
-    rule_coverage, rule_run, rule_test, saved_objects, scroll, search, security, sessions, settings, slm, snapshots,
-    stats, tasks, templates, tenant_deletion, tenant_usage, tenants, terms_enum, validate,
+    maintenance_windows, mappings, metrics, mget, msearch, nodes, placement, point_in_time, quarantine, recovery,
+    resolve, root, rule_coverage, rule_run, rule_test, saved_objects, scroll, search, security, sessions, settings,
+    slm, snapshots, stats, tasks, templates, tenant_deletion, tenant_usage, tenants, terms_enum, validate,
 };
 use crate::wire::error::ApiError;
 use crate::wire::params;
@@ -477,6 +477,9 @@ fn routes() -> Vec<Route> {
         route!(PUT, ["/_firn/channels/{id}"], "put_alert_channel", "cluster:admin/firn/channels/put", ManageCluster, [MASTER], Json, alert_channels::put),
         route!(DELETE, ["/_firn/channels/{id}"], "delete_alert_channel", "cluster:admin/firn/channels/delete", ManageCluster, [MASTER], None, alert_channels::delete),
         route!(POST, ["/_firn/channels/{id}/_test"], "test_alert_channel", "cluster:admin/firn/channels/test", ManageCluster, [], Json, alert_channels::test),
+        route!(GET, ["/_firn/maintenance_windows", "/_firn/maintenance_windows/{id}"], "get_maintenance_window", "cluster:admin/firn/maintenance_windows/get", ManageCluster, [MASTER], None, maintenance_windows::get),
+        route!(PUT, ["/_firn/maintenance_windows/{id}"], "put_maintenance_window", "cluster:admin/firn/maintenance_windows/put", ManageCluster, [MASTER], Json, maintenance_windows::put),
+        route!(DELETE, ["/_firn/maintenance_windows/{id}"], "delete_maintenance_window", "cluster:admin/firn/maintenance_windows/delete", ManageCluster, [MASTER], None, maintenance_windows::delete),
         route!(GET, ["/_firn/positions/{source}"], "source_positions", "cluster:monitor/firn/positions/get", ManageCluster, [], None, event_pipelines::positions::positions),
         route!(POST, ["/_firn/positions/{source}/_claim"], "claim_source_partition", "cluster:admin/firn/positions/claim", ManageCluster, [], Json, event_pipelines::positions::claim),
         route!(POST, ["/_firn/positions/{source}/_bulk"], "source_bulk", "cluster:admin/firn/positions/bulk", ManageCluster, [], Ndjson, event_pipelines::positions::bulk),

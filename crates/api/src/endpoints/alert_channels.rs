@@ -28,7 +28,10 @@ pub(crate) async fn put(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
         return Err(Error::parsing("the body of a channel must be a JSON object").into());
     };
     let id = call.capture("id").to_owned();
-    Channel::parse(&id, &body)?;
+    let channel = Channel::parse(&id, &body)?;
+    if let Some(notifier) = &edge.config.notifier {
+        notifier.check(&channel)?;
+    }
     let command = Command::Detection(DetectionCommand::PutChannel { id, body });
     edge.engine.execute(&call.ctx, command).await?;
     Ok(Reply::acknowledged())

@@ -27,6 +27,7 @@ pub(crate) mod field_caps;
 pub(crate) mod ilm;
 pub(crate) mod indices;
 pub(crate) mod ingest;
+pub(crate) mod maintenance_windows;
 pub(crate) mod mappings;
 pub(crate) mod metrics;
 pub(crate) mod mget;

@@ -72,6 +72,9 @@ struct Stored {
     alert_channels: Value,
     /// Absent in copies of older builds.
     #[serde(default)]
+    maintenance_windows: Value,
+    /// Absent in copies of older builds.
+    #[serde(default)]
     enrich_policies: Value,
 }
 
@@ -185,6 +188,7 @@ fn print(metadata: &Metadata) -> Result<Vec<u8>> {
         event_pipelines: metadata.event_pipelines.to_json(),
         detection_rules: metadata.detection_rules.to_json(),
         alert_channels: metadata.alert_channels.to_json(),
+        maintenance_windows: metadata.maintenance_windows.to_json(),
         enrich_policies: metadata.enrich_policies.to_json(),
     };
     let mut body = serde_json::to_vec(&noted)?;
@@ -248,6 +252,7 @@ fn from_stored(noted: NotedVersion, stored: Stored) -> Result<Metadata> {
         event_pipelines: Arc::new(PipelineBodies::from_json(&stored.event_pipelines)?),
         detection_rules: Arc::new(PipelineBodies::from_json(&stored.detection_rules)?),
         alert_channels: Arc::new(PipelineBodies::from_json(&stored.alert_channels)?),
+        maintenance_windows: Arc::new(PipelineBodies::from_json(&stored.maintenance_windows)?),
         enrich_policies: Arc::new(PipelineBodies::from_json(&stored.enrich_policies)?),
     })
 }

@@ -147,9 +147,9 @@ impl Zone {
         high
     }
 
-    /// Returns the instant of a local time as Java's `ZonedDateTime.of` does: the earlier of two; in a gap, the local
-    /// time is moved forward by the length of the gap.
-    pub(super) fn to_utc(&self, local_ms: i64) -> i64 {
+    /// Returns the instant of a local time, given in ms as if it were UTC, as Java's `ZonedDateTime.of` does: the earlier of two; in a
+    /// gap, the local time is moved forward by the length of the gap.
+    pub fn to_utc(&self, local_ms: i64) -> i64 {
         match self.at_local(local_ms) {
             Local::One(ms) | Local::Two(ms, _) => ms,
             Local::Gap(at) => local_ms - self.offset_ms_at(at - 1),

@@ -1,4 +1,4 @@
-//! Commands of detection rules and of the channels of their alerts. Bodies are checked where their content is known, before a
+//! Commands of detection rules, of the channels of their alerts, and of maintenance windows. Bodies are checked where their content is known, before a
 //! command is made.
 
 use std::sync::Arc;
@@ -14,8 +14,10 @@ use crate::{Error, ErrorKind, Result};
 const RULES_MAX: usize = 20_000;
 /// Maximum alert channels of one node.
 const CHANNELS_MAX: usize = 1_000;
+/// Maximum maintenance windows of one node: each alert is compared with those that are active.
+const MAINTENANCE_WINDOWS_MAX: usize = 500;
 
-/// Change of detection rules or alert channels.
+/// Change of detection rules, alert channels or maintenance windows.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DetectionCommand {
     /// Stores rules by their ids, all or none. Identical ones change nothing.
@@ -34,12 +36,25 @@ pub enum DetectionCommand {
         /// The id.
         id: String,
     },
+    /// Stores a maintenance window.
+    PutMaintenanceWindow {
+        /// The id.
+        id: String,
+        /// The body.
+        body: Map<String, Value>,
+    },
+    /// Removes a maintenance window. An id that does not exist fails with [`ErrorKind::ResourceNotFound`].
+    DeleteMaintenanceWindow {
+        /// The id.
+        id: String,
+    },
 }
 
 impl DetectionCommand {
     /// Changes metadata; returns whether anything changed.
     pub(super) fn apply(&self, next: &mut Metadata) -> Result<bool> {
         let (rules, channels) = (&mut next.detection_rules, &mut next.alert_channels);
+        let windows = &mut next.maintenance_windows;
         match self {
             Self::PutRules(bodies) => put(rules, "detection rule", bodies, RULES_MAX),
             Self::DeleteRules(ids) => delete(rules, "detection rule", ids),
@@ -48,6 +63,11 @@ impl DetectionCommand {
                 put(channels, "alert channel", &one, CHANNELS_MAX)
             }
             Self::DeleteChannel { id } => delete(channels, "alert channel", std::slice::from_ref(id)),
+            Self::PutMaintenanceWindow { id, body } => {
+                let one = [(id.clone(), body.clone())];
+                put(windows, "maintenance window", &one, MAINTENANCE_WINDOWS_MAX)
+            }
+            Self::DeleteMaintenanceWindow { id } => delete(windows, "maintenance window", std::slice::from_ref(id)),
         }
     }
 }

@@ -89,6 +89,10 @@ impl Metadata {
                 true => Arc::default(),
                 false => Arc::clone(&self.alert_channels),
             },
+            maintenance_windows: match is_tenant {
+                true => Arc::default(),
+                false => Arc::clone(&self.maintenance_windows),
+            },
             enrich_policies: match is_tenant {
                 true => Arc::default(),
                 false => Arc::clone(&self.enrich_policies),

@@ -52,6 +52,8 @@ pub struct Metadata {
     pub detection_rules: Arc<PipelineBodies>,
     /// Channels that deliver alerts.
     pub alert_channels: Arc<PipelineBodies>,
+    /// Times in which alerts are not delivered.
+    pub maintenance_windows: Arc<PipelineBodies>,
     /// Enrich policies by name: see [`super::StoredEnrichPolicy`].
     pub enrich_policies: Arc<PipelineBodies>,
 }

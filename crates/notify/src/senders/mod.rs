@@ -5,6 +5,7 @@ mod bounded_stream;
 mod cef;
 mod email;
 mod email_text;
+mod kafka;
 mod syslog;
 mod webhook;
 mod webhook_formats;
@@ -23,6 +24,8 @@ use crate::channel::{Channel, ChannelKind, Secrets};
 use crate::notification::Notification;
 
 pub(crate) use email::check_addresses;
+pub(crate) use kafka::check_kafka;
+pub use kafka::{KafkaConnector, KafkaError, KafkaRecord, KafkaTopic};
 pub(crate) use webhook::check_webhook;
 
 /// Longest part of an answer in a reason, in characters.
@@ -37,6 +40,8 @@ pub(crate) struct SenderContext {
     /// Networks that webhooks may reach although they are private.
     pub(crate) allowed_networks: Arc<[IpNet]>,
     pub(crate) clock: Clock,
+    /// `None`: the program has no client of Kafka.
+    pub(crate) kafka: Option<Arc<dyn KafkaConnector>>,
 }
 
 #[cfg(test)]
@@ -46,6 +51,7 @@ impl SenderContext {
             secrets: Arc::new(|name| (name == "key").then(|| "a key".to_owned())),
             allowed_networks: Arc::new([]),
             clock: Arc::new(|| 1_700_000_000_000),
+            kafka: None,
         }
     }
 }
@@ -64,10 +70,12 @@ pub(crate) struct SendError {
     pub(crate) kind: SendErrorKind,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SendErrorKind {
     /// The receiver will never take this message.
     Message,
+    /// The receiver will never take these alerts of the message, by their places in ascending order; it has the others.
+    Alerts(Vec<usize>),
     /// The channel does not work now; the receiver may say when to try again.
     Channel { retry_after: Option<Duration> },
 }
@@ -97,6 +105,7 @@ pub(crate) fn open(channel: &Channel, context: &SenderContext) -> Result<Box<dyn
         ChannelKind::Email(email) => Box::new(email::EmailSender::open(email, &context.secrets)?),
         ChannelKind::Webhook(webhook) => Box::new(webhook::WebhookSender::open(webhook, context)?),
         ChannelKind::Syslog(syslog) => Box::new(syslog::SyslogSender::new(syslog, Arc::clone(&context.clock))),
+        ChannelKind::Kafka(kafka) => Box::new(kafka::KafkaChannelSender::open(kafka, context)?),
     })
 }
 

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use firn_detect::{
-    Audience, DetectionRule, Evaluator, EventPlace, Input, LogSource, LogSources, Rule, RuleSet, Unmapped, alert,
-    channels_of, group_of,
+    Audience, DetectionRule, Evaluator, EventPlace, Input, LogSource, LogSources, MaintenanceWindows, Rule, RuleSet,
+    Unmapped, alert, channels_of, group_of,
 };
 use firn_model::tenant::TenantId;
 use parking_lot::Mutex;
@@ -46,6 +47,7 @@ pub(super) struct Rules {
     pub(super) versions: BTreeMap<String, String>,
     /// Hash of the versions; empty: no rule is evaluated.
     pub(super) fingerprint: String,
+    maintenance: Arc<ArcSwap<MaintenanceWindows>>,
 }
 
 /// What all pipelines of a runner evaluate.
@@ -54,6 +56,15 @@ pub(super) struct RunnerRules {
     pub(super) rules: Arc<[Arc<DetectionRule>]>,
     pub(super) audiences: Arc<[Audience]>,
     pub(super) streams: Arc<AlertStreams>,
+    /// The same for all rules that are set, so that a change of windows compiles nothing.
+    pub(super) maintenance: Arc<ArcSwap<MaintenanceWindows>>,
+}
+
+impl super::Runner {
+    /// Suppresses the delivery of alerts that are raised in these maintenance windows from now on.
+    pub fn set_maintenance_windows(&self, windows: Arc<MaintenanceWindows>) {
+        self.rules.lock().maintenance.store(windows);
+    }
 }
 
 /// Data streams of alerts that this node has named.
@@ -155,6 +166,7 @@ impl Rules {
             unmapped,
             audiences: Arc::clone(&all.audiences),
             streams: Arc::clone(&all.streams),
+            maintenance: Arc::clone(&all.maintenance),
         }
     }
 
@@ -301,11 +313,14 @@ impl Detection {
             ..place
         };
         let index = self.rules.streams.name_of(place.tenant);
+        let maintenance = self.rules.maintenance.load();
         let drafts = matched.iter().map(|rule| Draft {
             index: index.clone(),
             document: {
                 let channels = channels_of(rule, tenant.as_ref(), &self.rules.audiences);
-                alert(rule, &event, place, detected, &channels)
+                let mut document = alert(rule, &event, place, detected, &channels);
+                maintenance.suppress(&mut document);
+                document
             },
         });
         drafts.collect()
@@ -329,7 +344,7 @@ pub(super) fn window_alert(
     of: &WindowAlert,
     place: EventPlace<'_>,
     detected: &str,
-    RunnerRules { audiences, streams, .. }: &RunnerRules,
+    all: &RunnerRules,
 ) -> Draft {
     let key: Vec<Value> = serde_json::from_str(&of.key).unwrap_or_default();
     let by = of.definition.by.iter().zip(key);
@@ -356,7 +371,7 @@ pub(super) fn window_alert(
         tenant: tenant.as_ref().map(TenantId::as_str),
         ..place
     };
-    let channels = channels_of(rule, tenant.as_ref(), audiences);
+    let channels = channels_of(rule, tenant.as_ref(), &all.audiences);
     let mut document = alert(rule, &event, place, detected, &channels);
     let state = &mut document["firn"]["alert"];
     // It stands for no event of its own.
@@ -366,8 +381,9 @@ pub(super) fn window_alert(
     if let Some(value) = &of.value {
         state["window"]["value"] = value.clone();
     }
+    all.maintenance.load().suppress(&mut document);
     Draft {
-        index: streams.name_of(place.tenant),
+        index: all.streams.name_of(place.tenant),
         document,
     }
 }
@@ -392,15 +408,20 @@ impl Groups {
     /// Adds the alerts of the event after those of `before`. Returns those that belong to none of them.
     /// `event_bytes` is the length of the event.
     pub(super) fn add(&mut self, before: &mut [Document], drafts: Vec<Draft>, event_bytes: usize) -> Vec<Draft> {
-        let place = before.len();
+        let event_place = before.len();
         let mut own: Vec<Draft> = Vec::with_capacity(drafts.len());
         for draft in drafts {
             let state = &draft.document["firn"]["alert"];
             let is_grouped = state["group_by"].as_object().is_some_and(|fields| !fields.is_empty());
             let is_full = self.count >= ALERTS_MAX || self.event_bytes >= EVENT_BYTES_MAX;
-            let group = (draft.index.clone(), group_of(&draft.document).to_owned());
+            // An alert that is to be delivered is not counted in one that maintenance windows suppress.
+            let place = match state.get("maintenance_windows") {
+                None => draft.index.clone(),
+                Some(windows) => format!("{} {windows}", draft.index),
+            };
+            let group = (place.clone(), group_of(&draft.document).to_owned());
             let rule = draft.document["rule"]["id"].as_str().unwrap_or_default();
-            let rule = (draft.index.clone(), rule.to_owned());
+            let rule = (place, rule.to_owned());
             let of_group = self.first.get(&group).filter(|_| is_grouped);
             let known = of_group.or_else(|| self.last.get(&rule).filter(|_| is_full));
             if let Some((event, number)) = known {
@@ -411,9 +432,9 @@ impl Groups {
                 continue;
             }
             if is_grouped {
-                self.first.insert(group, (place, own.len()));
+                self.first.insert(group, (event_place, own.len()));
             }
-            self.last.insert(rule, (place, own.len()));
+            self.last.insert(rule, (event_place, own.len()));
             self.count += 1;
             self.event_bytes += event_bytes;
             own.push(draft);
@@ -432,7 +453,7 @@ pub(super) fn template() -> Value {
     let state = json!({
         "id": keyword(), "status": keyword(), "severity": keyword(), "risk_score": {"type": "short"}, "rule_version": keyword(),
         "group": keyword(), "group_by": {"type": "flattened"}, "count": {"type": "long"}, "last_event_time": {"type": "date", "ignore_malformed": true},
-        "event": {"properties": event}, "pending": keyword(), "failed": keyword(), "resent_at": {"type": "date"},
+        "event": {"properties": event}, "maintenance_windows": keyword(), "pending": keyword(), "failed": keyword(), "resent_at": {"type": "date"},
         "window": {"properties": {
             "start": {"type": "date"}, "end": {"type": "date"}, "events": {"type": "long"}, "value": {"type": "double"},
         }},
@@ -477,11 +498,19 @@ mod tests {
 
     /// Runs a rule over events, and returns for each the counts of its alerts.
     fn counts(body: Value, events: &[Value]) -> Vec<Vec<u64>> {
+        let found = alerts(body, MaintenanceWindows::default(), events);
+        let count = |state: &Value| state["count"].as_u64().unwrap();
+        found.iter().map(|states| states.iter().map(count).collect()).collect()
+    }
+
+    /// Runs a rule over events, and returns for each the states of its alerts.
+    fn alerts(body: Value, windows: MaintenanceWindows, events: &[Value]) -> Vec<Vec<Value>> {
         let rule = DetectionRule::parse("r", body.as_object().unwrap()).unwrap();
         let all = RunnerRules {
             rules: Arc::new([Arc::new(rule)]),
             ..RunnerRules::default()
         };
+        all.maintenance.store(Arc::new(windows));
         let rules = Rules::compile(&all, "p", None);
         let mut detection = Detection::new(Arc::new(rules));
         let mut groups = Groups::default();
@@ -505,10 +534,10 @@ mod tests {
                 alerts,
             });
         }
-        let count = |draft: &Draft| draft.document["firn"]["alert"]["count"].as_u64().unwrap();
+        let state = |draft: &Draft| draft.document["firn"]["alert"].clone();
         documents
             .iter()
-            .map(|document| document.alerts.iter().map(count).collect())
+            .map(|document| document.alerts.iter().map(state).collect())
             .collect()
     }
 
@@ -532,6 +561,27 @@ mod tests {
         let rule = json!({"type": "query", "name": "r", "query": "k: a"});
         let events = ["a", "b", "a"].map(|k| json!({"k": k}));
         assert_eq!(counts(rule, &events), [vec![1], vec![], vec![1]]);
+    }
+
+    #[test]
+    fn an_alert_that_is_delivered_is_not_counted_in_a_suppressed_one() {
+        let rule = json!({"type": "query", "name": "r", "query": "k: *", "group_by": ["k"], "channels": ["mail"]});
+        let window = json!({"title": "t", "start": "2025-12-31", "duration": "2d", "query": "user: ann"});
+        let window = firn_detect::MaintenanceWindow::parse("w", window.as_object().unwrap()).unwrap();
+        let windows = MaintenanceWindows::new(vec![window]);
+        let events = ["ann", "bob", "ann", "bob"].map(|user| json!({"k": "a", "user": user}));
+        let found = alerts(rule, windows, &events);
+        let shown = |state: &Value| json!([state["count"], state["pending"], state["maintenance_windows"]]);
+        let shown: Vec<Vec<Value>> = found.iter().map(|states| states.iter().map(shown).collect()).collect();
+        assert_eq!(
+            shown,
+            [
+                vec![json!([2, [], ["w"]])],
+                vec![json!([2, ["mail"], null])],
+                vec![],
+                vec![]
+            ]
+        );
     }
 
     #[test]

@@ -247,7 +247,7 @@ impl Runner {
         let rules = RunnerRules {
             rules: rules.into(),
             audiences: audiences.into(),
-            streams: Arc::clone(&self.rules.lock().streams),
+            ..self.rules.lock().clone()
         };
         *self.rules.lock() = rules.clone();
         self.restart_with_windows(&rules).await;

@@ -232,7 +232,13 @@ impl WindowService {
                 self.append(&mut journal, Content::Delta(delta), token).await?;
             }
         }
-        if !journal.pending.is_empty() {
+        // A window that these events close, too, raises its alerts at once, and not at the next look.
+        let is_due = {
+            let windows = journal.windows.lock();
+            self.watermark(&windows)
+                .is_some_and(|watermark| windows.is_due(watermark))
+        };
+        if !journal.pending.is_empty() || is_due {
             self.wake.notify_one();
         }
         Ok(())

@@ -183,3 +183,30 @@ fn detection_rules_and_alert_channels_are_stored_and_removed() {
     world.ok(delete());
     world.refused(delete(), ErrorKind::ResourceNotFound, "alert channel [mail] is missing");
 }
+
+#[test]
+fn maintenance_windows_are_stored_and_removed_and_bounded() {
+    let mut world = World::new();
+    let put = |id: &str| {
+        let body = json!({"title": "x"}).as_object().unwrap().clone();
+        let id = id.to_owned();
+        Command::Detection(DetectionCommand::PutMaintenanceWindow { id, body })
+    };
+    let delete = |id: &str| Command::Detection(DetectionCommand::DeleteMaintenanceWindow { id: id.to_owned() });
+    for number in 0..500 {
+        assert!(world.ok(put(&format!("w{number}"))).changed);
+    }
+    world.refused(
+        put("more"),
+        ErrorKind::IllegalArgument,
+        "a node has at most [500] maintenance windows",
+    );
+    assert!(!world.ok(put("w0")).changed);
+    world.ok(delete("w0"));
+    world.refused(
+        delete("w0"),
+        ErrorKind::ResourceNotFound,
+        "maintenance window [w0] is missing",
+    );
+    assert_eq!(world.metadata.maintenance_windows.by_id["w1"]["title"], "x");
+}
