@@ -38,6 +38,7 @@ pub(crate) mod quarantine;
 pub(crate) mod recovery;
 pub(crate) mod resolve;
 pub(crate) mod root;
+pub(crate) mod rule_exchange;
 pub(crate) mod rule_test;
 pub(crate) mod saved_objects;
 pub(crate) mod scroll;
