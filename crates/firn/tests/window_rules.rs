@@ -5,7 +5,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use firn_testkit::Client;
-use rules::{send, start, wait_for, wait_for_rules};
+use rules::{send, start, try_send, wait_for, wait_for_rules};
 use serde_json::{Value, json};
 
 #[path = "support/rules.rs"]
@@ -170,7 +170,11 @@ fn an_absence_is_noticed_while_other_events_come() {
         answer.status == 200 && client.get("/_firn/rules/silent").unwrap().json()["silent"] == other
     });
     std::thread::sleep(Duration::from_millis(1500));
-    send(client, "web", &[event(180, &json!({"event": {"action": "logon"}}))]);
+    // The pipeline answers 503 while it starts with the other rule.
+    wait_for("the pipeline with the other rule", || {
+        let later = event(180, &json!({"event": {"action": "logon"}}));
+        try_send(client, "web", &[later]).status == 200
+    });
     std::thread::sleep(Duration::from_millis(1500));
     assert_eq!(alerts(client, "silent").len(), 1);
 }

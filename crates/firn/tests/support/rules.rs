@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use firn_testkit::{Client, Node, NodeOptions};
+use firn_testkit::{Answer, Client, Node, NodeOptions};
 use serde_json::{Value, json};
 
 /// Starts a node.
@@ -50,14 +50,19 @@ pub(crate) fn wait_for_rules(client: &Client, pipeline: &str, count: u64) {
     });
 }
 
-/// Hands events to a pipeline, and returns its answer.
-#[track_caller]
-pub(crate) fn send(client: &Client, pipeline: &str, events: &[Value]) -> Value {
+/// Hands events to a pipeline.
+pub(crate) fn try_send(client: &Client, pipeline: &str, events: &[Value]) -> Answer {
     let lines: String = events.iter().map(|event| format!("{event}\n")).collect();
     let path = format!("/_firn/pipelines/{pipeline}/_events");
-    let answer = client
+    client
         .send("POST", &path, Some("application/x-ndjson"), lines.as_bytes())
-        .unwrap();
+        .unwrap()
+}
+
+/// Hands events to a pipeline that takes them, and returns its answer.
+#[track_caller]
+pub(crate) fn send(client: &Client, pipeline: &str, events: &[Value]) -> Value {
+    let answer = try_send(client, pipeline, events);
     assert_eq!(answer.status, 200, "{}", answer.text());
     answer.json()
 }

@@ -69,9 +69,9 @@ const RETRY_AFTER_SECONDS: u64 = 1;
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 /// How often the files of tables are looked at.
 const TABLES_EVERY: Duration = Duration::from_secs(60);
-/// Pause before the tables of a pipeline that waits for them are read again.
 /// Why a pipeline waits at first.
 const WAITS: &str = "its tables and windows are being read";
+/// Pause before the tables of a pipeline that waits for them are read again.
 const LOAD_AGAIN_AFTER: Duration = Duration::from_secs(1);
 const LOAD_AGAIN_AFTER_MAX: Duration = Duration::from_secs(30);
 
@@ -118,6 +118,18 @@ struct Entry {
     /// Aggregates of the rules that count events, with which it was started.
     rule_aggregates: Aggregates,
     state: EntryState,
+}
+
+impl Entry {
+    /// Returns the pipeline to stop it, and leaves one that waits in its place.
+    fn taken(&mut self) -> Self {
+        Self {
+            body: Arc::clone(&self.body),
+            definition: self.definition.clone(),
+            rule_aggregates: self.rule_aggregates.clone(),
+            state: std::mem::replace(&mut self.state, EntryState::Waiting(WAITS.to_owned())),
+        }
+    }
 }
 
 /// Aggregates by name.
@@ -203,13 +215,17 @@ impl Runner {
                 .map(|(id, _)| id.clone())
                 .collect();
             for id in changed {
-                ended.extend(pipelines.remove(&id));
+                match pipelines.get_mut(&id) {
+                    // Until its successor runs, senders are told to come again, not that there is no such pipeline.
+                    Some(entry) if bodies.contains_key(&id) => ended.push(entry.taken()),
+                    _ => ended.extend(pipelines.remove(&id)),
+                }
             }
         }
         // The successor reads from where the predecessor ends, so that one must have ended.
         stop_all(ended).await;
         for (id, body) in bodies {
-            if self.pipelines.lock().contains_key(id) {
+            if self.pipelines.lock().get(id).is_some_and(|entry| entry.body == *body) {
                 continue;
             }
             let definition = Definition::parse(id, body).map(Arc::new);
@@ -283,23 +299,14 @@ impl Runner {
             let ids: Vec<String> = pipelines.keys().cloned().collect();
             for id in ids {
                 let aggregates = rules.aggregates(&id);
-                let is_changed = |entry: &Entry| {
+                let is_changed = |entry: &&mut Entry| {
                     let runs = matches!(entry.state, EntryState::Running(_) | EntryState::Waiting(_));
                     runs && entry.rule_aggregates != aggregates
                 };
-                if !pipelines.get(&id).is_some_and(is_changed) {
-                    continue;
-                }
-                if let Some(entry) = pipelines.remove(&id) {
-                    let next = Entry {
-                        body: Arc::clone(&entry.body),
-                        definition: entry.definition.clone(),
-                        rule_aggregates: aggregates,
-                        state: EntryState::Waiting(WAITS.to_owned()),
-                    };
-                    changed.push((id.clone(), Arc::clone(&entry.body)));
-                    pipelines.insert(id, next);
-                    ended.push(entry);
+                if let Some(entry) = pipelines.get_mut(&id).filter(is_changed) {
+                    ended.push(entry.taken());
+                    entry.rule_aggregates = aggregates;
+                    changed.push((id, Arc::clone(&entry.body)));
                 }
             }
         }
