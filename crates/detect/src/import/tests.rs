@@ -477,7 +477,7 @@ fn lines_have_a_limit_and_a_number() {
     let refused: Vec<(usize, bool)> = import
         .refused
         .iter()
-        .map(|rule| (rule.line, rule.reason.contains("at most")))
+        .map(|rule| (rule.line, rule.reason.contains("a line has at most")))
         .collect();
     assert_eq!(refused, [(3, false), (4, true)]);
     assert_eq!(import.rules[0].line, 5);
