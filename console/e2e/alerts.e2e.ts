@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, vi } from 'vitest';
 import { type Account, Firn, OPERATOR } from './support/firn';
 import { look } from './support/look';
@@ -21,6 +22,15 @@ correlation:
   timespan: 1h
   condition: {gte: 10}
 `;
+
+/** Export of Kibana's rules with one that is taken, one that is not, and the summary. */
+const KIBANA = [
+  { rule_id: 'from-kibana', type: 'query', name: 'Rule of Kibana', language: 'kuery', query: 'user.name: sync', severity: 'low', risk_score: 21, enabled: false, interval: '5m', index: ['logs-*'] },
+  { rule_id: 'eql', type: 'eql', name: 'Sequence of Kibana', language: 'eql', query: 'any where true' },
+  { exported_count: 2 },
+]
+  .map((line) => `${JSON.stringify(line)}\n`)
+  .join('');
 
 /** From a rule to its alert, in the pages Rules, Discover and Alerts. */
 describe('alerts', () => {
@@ -88,7 +98,7 @@ describe('alerts', () => {
     const page = await windows.open(firn, '/rules');
     await page.getByRole('link', { name: 'Logon as root' }).waitFor();
     await page.getByRole('link', { name: '2', exact: true }).waitFor();
-    await page.getByRole('button', { name: 'Import Sigma rules' }).click();
+    await page.getByRole('button', { name: 'Import rules' }).click();
     await page.locator('input[type=file]').setInputFiles([
       { name: 'cleared.yml', mimeType: 'application/yaml', buffer: Buffer.from(CLEARED) },
       { name: 'correlation.yml', mimeType: 'application/yaml', buffer: Buffer.from(CORRELATION) },
@@ -113,6 +123,24 @@ describe('alerts', () => {
     await page.getByRole('button', { name: 'Delete rule' }).click();
     await page.getByRole('link', { name: 'Logon as root' }).waitFor();
     expect(await page.getByRole('link', { name: 'Security log cleared' }).count()).toBe(0);
+  });
+
+  test('rules of Kibana are imported, and all rules exported', async ({ windows }) => {
+    const page = await windows.open(firn, '/rules');
+    await page.getByRole('button', { name: 'Import rules' }).click();
+    await page.locator('input[type=file]').setInputFiles([{ name: 'kibana.ndjson', mimeType: 'application/x-ndjson', buffer: Buffer.from(KIBANA) }]);
+    await page.getByRole('button', { name: 'Import 1 file' }).click();
+    await page.getByText('1 imported, 1 refused').waitFor();
+    await page.getByText('kibana.ndjson:2').waitFor();
+    await page.getByRole('region', { name: 'Not taken over' }).getByText('interval').waitFor();
+    await look(page, 'rules-import-kibana');
+    await page.getByRole('button', { name: 'Done' }).click();
+    await page.getByRole('link', { name: 'Rule of Kibana' }).waitFor();
+    expect((await ruleOf(firn, 'from-kibana'))['enabled']).toBe(false);
+    const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Export' }).click()]);
+    const text = await readFile(await file.path(), 'utf8');
+    expect(text).toContain('{"id":"from-kibana","definition":');
+    await firn.ask('DELETE', '/_firn/rules/from-kibana');
   });
 
   test("a search in Discover becomes a rule, after the server's error", async ({ windows }) => {

@@ -1,5 +1,5 @@
 import type { Severity } from './alerts';
-import { request } from './request';
+import { request, send } from './request';
 
 /** Events that raise no alert. */
 export interface RuleException {
@@ -26,6 +26,8 @@ export interface RuleDefinition {
   references?: string[];
   false_positives?: string[];
   author?: string;
+  /** How to investigate an alert. */
+  note?: string;
   enabled?: boolean;
   exceptions?: RuleException[];
   tenant?: string;
@@ -35,19 +37,45 @@ export interface RuleDefinition {
   [member: string]: unknown;
 }
 
-export interface RefusedRule {
+/** What a list shows of a rule. */
+export interface RuleSummary {
+  type: RuleType;
+  name: string;
+  severity: Severity;
+  enabled: boolean;
+  tags: string[];
+  tenant?: string;
+  channels?: string[];
+}
+
+/** Part of an imported text. */
+interface ImportedPart {
+  /** Line of the text where it starts, from 1. */
+  line: number;
   id: string;
-  title: string;
+  name: string;
+}
+
+export interface RefusedRule extends ImportedPart {
   reason: string;
+}
+
+/** What a rule says and firn does not take over; also a part of a text that is no rule. */
+export interface NotTakenRule extends ImportedPart {
+  members: { member: string; reason: string }[];
 }
 
 export interface ImportResult {
   imported: string[];
   refused: RefusedRule[];
+  not_taken: NotTakenRule[];
 }
 
 export interface ImportOptions {
-  enabled: boolean;
+  /** Null: as the text has it. */
+  enabled: boolean | null;
+  /** Replace rules that exist; otherwise they are refused. */
+  overwrite: boolean;
   /** Empty: all tenants. */
   tenant: string;
   channels: string[];
@@ -55,8 +83,8 @@ export interface ImportOptions {
 
 const pathOf = (id: string) => `/_firn/rules/${encodeURIComponent(id)}`;
 
-/** Lists the definitions of all rules by id. Thousands of rules are megabytes. */
-export const listRules = (signal?: AbortSignal) => request<Record<string, RuleDefinition>>('/_firn/rules', signal ? { signal } : {});
+/** Lists all rules by id. */
+export const listRules = (signal?: AbortSignal) => request<Record<string, RuleSummary>>('/_firn/rules', { query: { short: true }, ...(signal && { signal }) });
 
 /** Fetches one rule; fails with 404 if it is missing. */
 export const fetchRule = async (id: string, signal?: AbortSignal): Promise<RuleDefinition> => {
@@ -70,12 +98,15 @@ export const putRule = (id: string, definition: RuleDefinition) => request<unkno
 
 export const deleteRule = (id: string) => request<unknown>(pathOf(id), { method: 'DELETE' });
 
-/** Imports a YAML text with any number of Sigma rules. */
-export const importRules = (yaml: string, { enabled, tenant, channels }: ImportOptions) =>
+/** Imports a text: Sigma rules in YAML, or rules of Kibana or firn in NDJSON. */
+export const importRules = (text: { type: string; content: string }, { enabled, overwrite, tenant, channels }: ImportOptions) =>
   request<ImportResult>('/_firn/rules/_import', {
-    text: { type: 'application/yaml', content: yaml },
-    query: { enabled, tenant: tenant || undefined, channels: channels.length > 0 ? channels.join(',') : undefined },
+    text: { type: text.type, content: text.content },
+    query: { enabled: enabled ?? undefined, overwrite, tenant: tenant || undefined, channels: channels.length > 0 ? channels.join(',') : undefined },
   });
+
+/** Fetches all rules as a text that can be imported. */
+export const exportRules = async (): Promise<Blob> => (await send('/_firn/rules/_export', { headers: { accept: '*/*' } })).blob();
 
 /** What a rule would have found in stored events. */
 export interface HistoryResult {

@@ -14,11 +14,11 @@ use crate::sigma;
 use crate::window_rule::{ThresholdBody, WindowBody, WindowRule, WindowType};
 
 /// Most members of each list of a definition.
-const LIST_MAX: usize = 100;
+pub(crate) const LIST_MAX: usize = 100;
 /// Longest time before a step of an escalation.
 const ESCALATION_MS_MAX: u64 = 30 * 86_400_000;
 /// Longest definition in bytes of JSON. The longest rule of SigmaHQ has 300 KB, hashes of drivers.
-const BYTES_MAX: usize = 1 << 20;
+pub(crate) const BYTES_MAX: usize = 1 << 20;
 
 /// Body as it is written. Unknown members are refused.
 #[derive(Debug, Clone, Deserialize)]
@@ -44,6 +44,8 @@ struct Body {
     false_positives: Option<Vec<String>>,
     #[serde(default)]
     author: Option<String>,
+    #[serde(default, rename = "note")]
+    _note: Option<String>,
     #[serde(default)]
     sigma: Option<String>,
     #[serde(default)]

@@ -6,42 +6,12 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use firn_testkit::{Client, Node, NodeOptions};
+use firn_testkit::Client;
+use rules::{send, start, stats, wait_for, wait_for_rules};
 use serde_json::{Value, json};
 
-fn start(folder: &Path) -> Node {
-    Node::start(Path::new(env!("CARGO_BIN_EXE_firn")), folder, &NodeOptions::default()).unwrap()
-}
-
-#[track_caller]
-fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what} did not come within 60 s");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
-fn stats(client: &Client, id: &str) -> Value {
-    client.get(&format!("/_firn/pipelines/{id}/stats")).unwrap().json()
-}
-
-fn wait_for_rules(client: &Client, pipeline: &str, count: u64) {
-    wait_for("rules", || {
-        stats(client, pipeline)["rules"]["evaluated"].as_u64() == Some(count)
-    });
-}
-
-/// Hands events to a pipeline, and returns its answer.
-fn send(client: &Client, pipeline: &str, events: &[Value]) -> Value {
-    let lines: String = events.iter().map(|event| format!("{event}\n")).collect();
-    let path = format!("/_firn/pipelines/{pipeline}/_events");
-    let answer = client
-        .send("POST", &path, Some("application/x-ndjson"), lines.as_bytes())
-        .unwrap();
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    answer.json()
-}
+#[path = "support/rules.rs"]
+mod rules;
 
 /// Returns the alerts of an index, oldest event first.
 fn alerts(client: &Client, index: &str) -> Vec<Value> {

@@ -2,34 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use firn_testkit::{Client, Node, NodeOptions};
+use firn_testkit::Client;
+use rules::{send, start, try_send, wait_for, wait_for_rules};
 use serde_json::{Value, json};
 
-fn start(folder: &Path) -> Node {
-    Node::start(Path::new(env!("CARGO_BIN_EXE_firn")), folder, &NodeOptions::default()).unwrap()
-}
-
-#[track_caller]
-fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what} did not come within 60 s");
-        std::thread::sleep(Duration::from_millis(30));
-    }
-}
-
-fn wait_for_rules(client: &Client, pipeline: &str, count: u64) {
-    wait_for("the rules", || {
-        let stats = client
-            .get(&format!("/_firn/pipelines/{pipeline}/stats"))
-            .unwrap()
-            .json();
-        stats["rules"]["evaluated"] == json!(count) && stats["running"] == json!(true)
-    });
-}
+#[path = "support/rules.rs"]
+mod rules;
 
 /// An event of a minute of the first hour of 2026.
 fn event(second: u64, members: &Value) -> Value {
@@ -40,15 +20,6 @@ fn event(second: u64, members: &Value) -> Value {
         .unwrap()
         .extend(members.as_object().unwrap().clone());
     event
-}
-
-fn send(client: &Client, events: &[Value]) {
-    let lines: String = events.iter().map(|event| format!("{event}\n")).collect();
-    let path = "/_firn/pipelines/web/_events";
-    let answer = client
-        .send("POST", path, Some("application/x-ndjson"), lines.as_bytes())
-        .unwrap();
-    assert_eq!(answer.status, 200, "{}", answer.text());
 }
 
 /// Returns the alerts of a rule in all data streams, by the time of their window.
@@ -125,7 +96,7 @@ fn thresholds_absence_and_new_values_raise_alerts_of_their_tenants() {
     };
     events.push(logon(1, "NO"));
     events.push(event(1, &json!({"site": "south"})));
-    send(client, &events);
+    send(client, "web", &events);
     wait_for("the scan", || !alerts(client, "scan").is_empty());
     let scans = alerts(client, "scan");
     assert_eq!(scans.len(), 1, "{scans:?}");
@@ -146,14 +117,14 @@ fn thresholds_absence_and_new_values_raise_alerts_of_their_tenants() {
     assert_eq!(scan["source.ip"], "10.0.0.1");
 
     // The other site goes on, and the first one is silent.
-    send(client, &[logon(50, "NO"), event(400, &json!({"site": "south"}))]);
+    send(client, "web", &[logon(50, "NO"), event(400, &json!({"site": "south"}))]);
     wait_for("the silent site", || !alerts(client, "silent").is_empty());
     let silent = alerts(client, "silent");
     let site = |alert: &Value| alert["firn"]["alert"]["group_by"]["site"][0].clone();
     let silent: Vec<Value> = silent.iter().map(site).collect();
     assert_eq!(silent, [json!("north")], "{silent:?}");
 
-    send(client, &[logon(700, "NO"), logon(701, "BR"), logon(702, "BR")]);
+    send(client, "web", &[logon(700, "NO"), logon(701, "BR"), logon(702, "BR")]);
     wait_for("the new country", || !alerts(client, "country").is_empty());
     let new = alerts(client, "country");
     assert_eq!(new.len(), 1, "{new:?}");
@@ -180,10 +151,11 @@ fn an_absence_is_noticed_while_other_events_come() {
     wait_for_rules(client, "web", 1);
     send(
         client,
+        "web",
         &[event(5, &json!({"event": {"action": "heartbeat"}, "site": "north"}))],
     );
     // Its query does not match this one, and its time is the one that counts.
-    send(client, &[event(60, &json!({"event": {"action": "logon"}}))]);
+    send(client, "web", &[event(60, &json!({"event": {"action": "logon"}}))]);
     wait_for("the absence", || !alerts(client, "silent").is_empty());
     // An edit keeps what is known: it is not raised again.
     let mut other = rule.clone();
@@ -198,7 +170,11 @@ fn an_absence_is_noticed_while_other_events_come() {
         answer.status == 200 && client.get("/_firn/rules/silent").unwrap().json()["silent"] == other
     });
     std::thread::sleep(Duration::from_millis(1500));
-    send(client, &[event(180, &json!({"event": {"action": "logon"}}))]);
+    // The pipeline answers 503 while it starts with the other rule.
+    wait_for("the pipeline with the other rule", || {
+        let later = event(180, &json!({"event": {"action": "logon"}}));
+        try_send(client, "web", &[later]).status == 200
+    });
     std::thread::sleep(Duration::from_millis(1500));
     assert_eq!(alerts(client, "silent").len(), 1);
 }

@@ -6,6 +6,7 @@ import { useFormat } from '../../app/preferences';
 import { Dialog } from '../../components/Dialog';
 import { Failed } from '../../components/Failed';
 import { RecordCounter } from '../../lib/record-counter';
+import { saveFile } from '../../lib/save-file';
 
 /** Minimum time between progress updates. */
 const DRAW_EVERY_MS = 100;
@@ -43,7 +44,7 @@ export default function ExportDialog({ question, columns, total, onClose }: Prop
     setState({ at: 'running', progress: { records: 0, bytes: 0, total } });
     try {
       const { filename, file, progress } = await receive(question, as, frozen, controller.signal, (progress) => setState({ at: 'running', progress }));
-      save(file, filename);
+      saveFile(file, filename);
       setState({ at: 'done', progress });
     } catch (error) {
       const estimate = estimateOf(error);
@@ -172,14 +173,4 @@ function endOf(before: Uint8Array, piece: Uint8Array): Uint8Array<ArrayBuffer> {
   end.set(kept);
   end.set(piece, kept.length);
   return end;
-}
-
-function save(file: Blob, filename: string): void {
-  const url = URL.createObjectURL(file);
-  const link = document.createElement('a');
-  link.href = url;
-  link.download = filename;
-  link.click();
-  // By then the browser has copied it.
-  window.setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }

@@ -10,7 +10,7 @@ import { EMPTY_QUERY, type ExceptionInput, ruleDefinition, type RuleInput, sugge
 import { HistoryTest } from './HistoryTest';
 import { QueryFields } from './QueryFields';
 import { useChannels } from './use-rules';
-import { isWindowReady, WindowFields } from './WindowFields';
+import { isWindowReady, TypeField, WindowFields } from './WindowFields';
 
 interface Props {
   /** Null for a new rule, whose id the form asks for. */
@@ -51,6 +51,7 @@ export function RuleForm({ id, stored, initial, onSaved }: Props) {
               {id === null && <TextInput label="ID" description="Cannot be changed. An existing rule with this ID is replaced." inputWrapperOrder={['label', 'input', 'description', 'error']} required value={target} onChange={(event) => setTypedId(event.currentTarget.value)} />}
             </Group>
             <Textarea label="Description" autosize minRows={1} maxRows={8} {...(isSigma && { placeholder: 'Description of the Sigma rule' })} value={input.description} onChange={(event) => set('description')(event.currentTarget.value)} />
+            {(id === null || !isSigma) && <TypeField input={input} set={set} isNew={id === null} />}
             {isSigma ? (
               <Textarea
                 label="Sigma rule"
@@ -81,6 +82,7 @@ export function RuleForm({ id, stored, initial, onSaved }: Props) {
               <NumberInput label="Risk score" min={0} max={100} allowDecimal={false} placeholder="By severity" value={input.riskScore} onChange={(score) => set('riskScore')(typeof score === 'number' ? score : '')} />
             </Group>
             <TagsInput label="Tags" description="Tags such as attack.t1078 and attack.persistence name techniques and tactics of MITRE ATT&CK." {...(isSigma && { placeholder: 'Tags of the Sigma rule' })} value={input.tags} onChange={set('tags')} />
+            <Textarea label="Note" description="How to investigate an alert." autosize minRows={1} maxRows={16} value={input.note} onChange={(event) => set('note')(event.currentTarget.value)} />
             <Switch label="Enabled" checked={input.enabled} onChange={(event) => set('enabled')(event.currentTarget.checked)} />
           </Stack>
         </Paper>

@@ -1,10 +1,10 @@
 import { Anchor, Button, Stack, Switch } from '@mantine/core';
-import { IconPlus, IconUpload } from '@tabler/icons-react';
+import { IconDownload, IconPlus, IconUpload } from '@tabler/icons-react';
 import { useMutation } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import { Link } from 'react-router';
 import { SEVERITIES } from '../../api/alerts';
-import { deleteRule, fetchRule, putRule } from '../../api/detection-rules';
+import { deleteRule, exportRules, fetchRule, putRule } from '../../api/detection-rules';
 import { useFormat } from '../../app/preferences';
 import { Answer } from '../../components/Answer';
 import { Confirm } from '../../components/Confirm';
@@ -13,6 +13,7 @@ import { Empty } from '../../components/Empty';
 import { Failed } from '../../components/Failed';
 import { PageFrame } from '../../components/PageFrame';
 import { SeverityBadge } from '../../components/SeverityBadge';
+import { saveFile } from '../../lib/save-file';
 import { Channels } from './Channels';
 import { ImportRules } from './ImportRules';
 import { alertsPath, ruleRows, type RuleAlerts, type RuleRow } from './rows';
@@ -35,6 +36,7 @@ export function RuleList() {
       cache.stored(id, definition);
     },
   });
+  const exporting = useMutation({ mutationFn: async () => saveFile(await exportRules(), 'rules.ndjson') });
   const { mutate } = toggle;
   const rows = useMemo(() => ruleRows(rules.data ?? {}, alerts.data ?? NO_ALERTS), [rules.data, alerts.data]);
   const columns = useColumns({ onToggle: mutate, onDelete: setDeleting });
@@ -45,7 +47,10 @@ export function RuleList() {
       actions={
         <>
           <Button size="xs" variant="default" leftSection={<IconUpload size={14} aria-hidden />} onClick={() => setImporting(true)}>
-            Import Sigma rules
+            Import rules
+          </Button>
+          <Button size="xs" variant="default" leftSection={<IconDownload size={14} aria-hidden />} loading={exporting.isPending} disabled={rows.length === 0} onClick={() => exporting.mutate()}>
+            Export
           </Button>
           <Button size="xs" component={Link} to="/rules/new/query" leftSection={<IconPlus size={14} aria-hidden />}>
             Create rule
@@ -55,12 +60,13 @@ export function RuleList() {
     >
       <Stack>
         {toggle.error && <Failed title={`Rule ${toggle.variables?.id ?? ''} not changed`} error={toggle.error} compact />}
+        {exporting.error && <Failed title="Rules not exported" error={exporting.error} compact />}
         {alerts.error && <Failed title="Alerts could not be counted" error={alerts.error} retry={() => void alerts.refetch()} compact />}
         <Answer query={rules} what="Rules">
           {() => (
             <>
               <DataTable label="rules" rows={rows} columns={columns} rowKey={({ id }) => id} initialSort="-count" height={620} hideWhenEmpty />
-              {rows.length === 0 && <Empty title="No rules">Create a rule from a query, or import Sigma rules. Event pipelines evaluate them on each new event.</Empty>}
+              {rows.length === 0 && <Empty title="No rules">Create a rule from a query, or import rules from Sigma files or Kibana. Event pipelines evaluate them on each new event.</Empty>}
             </>
           )}
         </Answer>

@@ -17,11 +17,17 @@ const MEASURES: { value: Measure; label: string }[] = [
   { value: 'sum', label: 'Sum of a field' },
 ];
 
+const SIGMA: { value: RuleType; label: string } = { value: 'sigma', label: 'Sigma: each record that matches a rule in YAML' };
+
+/** Type of a rule. That of a Sigma rule cannot be changed once it is stored. */
+export function TypeField({ input, set, isNew }: { input: RuleInput; set: Setter; isNew: boolean }) {
+  return <Select label="Raise an alert for" allowDeselect={false} data={isNew ? [...TYPES, SIGMA] : TYPES} value={input.type} onChange={(type) => set('type')(type as RuleType)} />;
+}
+
 /** When a rule with a query raises an alert. */
 export function WindowFields({ input, set }: { input: RuleInput; set: Setter }) {
   return (
     <Stack gap="sm">
-      <Select label="Raise an alert for" allowDeselect={false} data={TYPES} value={input.type} onChange={(type) => set('type')(type as RuleType)} />
       {input.type === 'threshold' && (
         <Group grow align="flex-start">
           <TextInput label="Window" description="Such as 30s, 5m or 1h" required value={input.window} onChange={(event) => set('window')(event.currentTarget.value)} />

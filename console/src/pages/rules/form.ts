@@ -40,6 +40,8 @@ export interface RuleInput extends WindowInput {
   enabled: boolean;
   name: string;
   description: string;
+  /** How to investigate an alert. */
+  note: string;
   query: QueryInput;
   sigma: string;
   /** Null: that of the Sigma rule, or the default. */
@@ -61,6 +63,7 @@ export const EMPTY_RULE: RuleInput = {
   enabled: true,
   name: '',
   description: '',
+  note: '',
   query: EMPTY_QUERY,
   sigma: '',
   severity: null,
@@ -135,6 +138,7 @@ export function ruleInput(definition: RuleDefinition): RuleInput {
     enabled: definition.enabled ?? true,
     name: definition.name ?? '',
     description: definition.description ?? '',
+    note: definition.note ?? '',
     query: queryInput(definition),
     sigma: definition.sigma ?? '',
     severity: definition.severity ?? null,
@@ -163,6 +167,7 @@ export function ruleDefinition(input: RuleInput, stored: RuleDefinition | null):
   set('enabled', false, input.enabled);
   set('name', input.name.trim(), input.name.trim() === '');
   set('description', input.description, input.description.trim() === '');
+  set('note', input.note, input.note.trim() === '');
   set('severity', input.severity, input.severity === null);
   set('risk_score', input.riskScore, input.riskScore === '');
   // An empty list of tags replaces those of the Sigma rule, so one that is stored stays.

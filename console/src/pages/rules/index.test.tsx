@@ -65,7 +65,8 @@ function open(path: string, view_as: string | null = null) {
 it('lists rules with their alerts, and disables one without losing what another operator stored', async () => {
   const week = { key: 'root', doc_count: 9, week: { doc_count: 4 }, last: { value: Date.UTC(2026, 0, 1) } };
   answers = {
-    'GET /_firn/rules': () => Response.json({ root: ROOT, log: SIGMA }),
+    'GET /_firn/rules': () => Response.json({ root: { ...ROOT, enabled: true, tags: [] }, log: { type: 'sigma', name: 'Security log cleared', severity: 'critical', enabled: false, tags: [] } }),
+    'GET /_firn/rules/_export': () => new Response('{}\n'),
     'POST /.alerts-*/_search': () => Response.json({ hits: { hits: [] }, aggregations: { rules: { buckets: [week] } } }),
     'GET /_firn/rules/root': () => Response.json({ root: { ...ROOT, tags: ['new'] } }),
     'PUT /_firn/rules/root': () => Response.json({ acknowledged: true }),
@@ -79,6 +80,12 @@ it('lists rules with their alerts, and disables one without losing what another 
   fireEvent.click(screen.getByRole('switch', { name: 'Enable Logon as root' }));
   await vi.waitFor(() => expect(sent.find(({ method }) => method === 'PUT')?.body).toEqual({ ...ROOT, tags: ['new'], enabled: false }));
   await vi.waitFor(() => expect((screen.getByRole('switch', { name: 'Enable Logon as root' }) as HTMLInputElement).checked).toBe(false));
+  const saved = vi.fn((file: Blob) => `blob:${file.size}`);
+  vi.stubGlobal('URL', Object.assign(URL, { createObjectURL: saved, revokeObjectURL: () => undefined }));
+  const clicked = vi.spyOn(HTMLAnchorElement.prototype, 'click').mockImplementation(() => undefined);
+  fireEvent.click(screen.getByRole('button', { name: 'Export' }));
+  await vi.waitFor(() => expect(saved.mock.calls[0]?.[0].size).toBe(3));
+  expect(clicked).toHaveBeenCalledOnce();
   expect(screen.getByText('connection refused')).toBeTruthy();
   fireEvent.click(screen.getByRole('button', { name: 'Test mail' }));
   expect(await screen.findByText('no route to host')).toBeTruthy();
@@ -124,20 +131,40 @@ it('edits the YAML of a Sigma rule', async () => {
   expect(sent.find(({ method }) => method === 'PUT')?.body).toEqual({ ...SIGMA, sigma: 'title: Other\n' });
 });
 
-it('lists the rules that an import refused', async () => {
+it('creates a Sigma rule', async () => {
+  answers = { 'PUT /_firn/rules/cleared': () => Response.json({ acknowledged: true }), 'GET /_firn/rules/cleared': () => Response.json({ cleared: SIGMA }) };
+  open('/rules/new/query');
+  fireEvent.click(screen.getByRole('textbox', { name: 'Raise an alert for' }));
+  fireEvent.click(await screen.findByText('Sigma: each record that matches a rule in YAML'));
+  fireEvent.change(screen.getByLabelText(/^ID/), { target: { value: 'cleared' } });
+  fireEvent.change(screen.getByLabelText(/^Sigma rule/), { target: { value: 'title: A\n' } });
+  fireEvent.change(screen.getByLabelText(/^Note/), { target: { value: 'Look at the host.' } });
+  fireEvent.click(screen.getByRole('button', { name: 'Create rule' }));
+  await vi.waitFor(() => expect(sent.find(({ method }) => method === 'PUT')?.body).toEqual({ type: 'sigma', sigma: 'title: A\n', note: 'Look at the host.' }));
+});
+
+it('lists the rules that an import refused, and what was not taken over', async () => {
+  const members = [{ member: 'interval', reason: 'each event is evaluated as it comes' }];
+  const of = (id: string, line: number) => ({ line, id, name: `Rule ${id}`, members });
+  const answer = [
+    { imported: ['a'], refused: [{ line: 4, id: 'b', name: 'Correlation', reason: 'correlation rules are not supported' }], not_taken: [] },
+    { imported: ['1', '2', '3', '4'], refused: [], not_taken: ['1', '2', '3', '4'].map((id, at) => of(id, at + 1)) },
+  ];
   answers = {
     'GET /_firn/rules': () => Response.json({}),
-    'POST /_firn/rules/_import': () => Response.json({ imported: ['a'], refused: [{ id: 'b', title: 'Correlation', reason: 'correlation rules are not supported' }] }),
+    'POST /_firn/rules/_import': () => Response.json(answer.shift()),
   };
   open('/rules');
-  fireEvent.click(await screen.findByRole('button', { name: 'Import Sigma rules' }));
+  fireEvent.click(await screen.findByRole('button', { name: 'Import rules' }));
   // Files of jsdom have no text.
-  const files = [new File(['title: A'], 'a.yml'), new File(['title: B'], 'b.yml')];
+  const files = [new File(['title: A\n'], 'a.yml'), new File(['title: B'], 'b.yml'), new File(['{}'], 'k.ndjson')];
   fireEvent.change(document.querySelector('input[type=file]') as HTMLInputElement, { target: { files } });
-  fireEvent.click(await screen.findByRole('button', { name: 'Import 2 files' }));
-  expect(await screen.findByText('1 imported, 1 refused')).toBeTruthy();
+  fireEvent.click(await screen.findByRole('button', { name: 'Import 3 files' }));
+  expect(await screen.findByText('5 imported, 1 refused')).toBeTruthy();
   expect(screen.getByText('correlation rules are not supported')).toBeTruthy();
-  expect(sent.find(({ path }) => path.endsWith('_import'))?.body).toBe('title: A\n---\ntitle: B');
+  expect(screen.getByText('b.yml:1')).toBeTruthy();
+  expect(screen.getByText('Rule 1, Rule 2, Rule 3 and 1 more')).toBeTruthy();
+  expect(sent.filter(({ path }) => path.endsWith('_import')).map(({ body }) => body)).toEqual(['title: A\n\n---\ntitle: B', {}]);
 });
 
 it('is not for the view of a tenant', () => {

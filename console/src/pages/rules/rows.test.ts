@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { SearchResponse } from '../../api/search';
 import { decodeState } from '../alerts/state';
-import { alertsPath, readRuleAlerts, ruleRows } from './rows';
+import { alertsPath, readRuleAlerts, ruleRows, ruleSummary } from './rows';
 
 const response = {
   took: 1,
@@ -14,8 +14,8 @@ const response = {
 test('rules have the counts of their alerts', () => {
   const rows = ruleRows(
     {
-      root: { type: 'query', name: 'Root', query: '*', severity: 'high', channels: ['mail', 'chat'], tenant: 'acme' },
-      log: { type: 'sigma', sigma: 'title: Log cleared\nlevel: critical', enabled: false },
+      root: ruleSummary('root', { type: 'query', name: 'Root', query: '*', severity: 'high', channels: ['mail', 'chat'], tenant: 'acme' }),
+      log: ruleSummary('log', { type: 'sigma', sigma: 'title: Log cleared\nlevel: critical', enabled: false }),
     },
     readRuleAlerts(response),
   );

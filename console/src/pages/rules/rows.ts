@@ -1,5 +1,5 @@
 import type { Severity } from '../../api/alerts';
-import type { RuleDefinition, RuleType } from '../../api/detection-rules';
+import type { RuleDefinition, RuleSummary, RuleType } from '../../api/detection-rules';
 import type { Aggregation, Bucket, SearchResponse } from '../../api/search';
 import { kqlIs } from '../../lib/query-dsl';
 import { ruleName, ruleSeverity } from './sigma';
@@ -51,16 +51,22 @@ export function readRuleAlerts(response: SearchResponse<unknown>): Map<string, R
 
 const NO_ALERTS: RuleAlerts = { count: 0, lastMs: null };
 
-/** Joins definitions and counts to the rows of the list. */
-export function ruleRows(rules: Record<string, RuleDefinition>, alerts: ReadonlyMap<string, RuleAlerts>): RuleRow[] {
-  return Object.entries(rules).map(([id, definition]) => ({
+/** Returns what the list shows of a definition, as the server does. */
+export function ruleSummary(id: string, definition: RuleDefinition): RuleSummary {
+  const { type, tags = [], enabled = true, tenant, channels } = definition;
+  return { type, name: ruleName(id, definition), severity: ruleSeverity(definition), enabled, tags, ...(tenant && { tenant }), ...(channels && { channels }) };
+}
+
+/** Joins rules and counts to the rows of the list. */
+export function ruleRows(rules: Record<string, RuleSummary>, alerts: ReadonlyMap<string, RuleAlerts>): RuleRow[] {
+  return Object.entries(rules).map(([id, { name, type, severity, enabled, tenant = '', channels = [] }]) => ({
     id,
-    name: ruleName(id, definition),
-    type: definition.type,
-    severity: ruleSeverity(definition),
-    enabled: definition.enabled ?? true,
-    tenant: definition.tenant ?? '',
-    channels: (definition.channels ?? []).join(', '),
+    name,
+    type,
+    severity,
+    enabled,
+    tenant,
+    channels: channels.join(', '),
     ...(alerts.get(id) ?? NO_ALERTS),
   }));
 }

@@ -1,16 +1,16 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { searchAlerts } from '../../api/alerts';
 import { listChannels } from '../../api/channels';
-import { listRules, type RuleDefinition } from '../../api/detection-rules';
-import { readRuleAlerts, ruleAlertsBody } from './rows';
+import { listRules, type RuleDefinition, type RuleSummary } from '../../api/detection-rules';
+import { readRuleAlerts, ruleAlertsBody, ruleSummary } from './rows';
 
 const RULES = ['detection-rules'];
-/** Thousands of rules are megabytes, so they are not fetched again at once. */
+/** Thousands of rules are a megabyte, so they are not fetched again at once. */
 const RULES_STALE_MS = 60_000;
 const ALERTS_REFRESH_MS = 60_000;
 const CHANNELS_REFRESH_MS = 10_000;
 
-/** Definitions of all rules by id. */
+/** All rules by id. */
 export const useRules = () => useQuery({ queryKey: RULES, queryFn: ({ signal }) => listRules(signal), staleTime: RULES_STALE_MS });
 
 /** Counts of alerts by the id of the rule. */
@@ -22,11 +22,11 @@ export const useChannels = () => useQuery({ queryKey: ['channels'], queryFn: ({ 
 /** Functions that keep the fetched rules in step with changes, without fetching all of them again. */
 export function useRuleCache() {
   const client = useQueryClient();
-  const change = (changed: (rules: Record<string, RuleDefinition>) => Record<string, RuleDefinition>) =>
-    client.setQueryData<Record<string, RuleDefinition>>(RULES, (rules) => rules && changed(rules));
+  const change = (changed: (rules: Record<string, RuleSummary>) => Record<string, RuleSummary>) =>
+    client.setQueryData<Record<string, RuleSummary>>(RULES, (rules) => rules && changed(rules));
   return {
     stored: (id: string, definition: RuleDefinition) => {
-      change((rules) => ({ ...rules, [id]: definition }));
+      change((rules) => ({ ...rules, [id]: ruleSummary(id, definition) }));
       client.setQueryData([...RULES, id], definition);
     },
     removed: (id: string) => {

@@ -517,12 +517,16 @@ fn check_body(route: &Route, parts: &http::request::Parts, params: &Params, body
     Ok(())
 }
 
+/// Path whose `format` is that of a file.
+const RULES_EXPORT: &str = "/_firn/rules/_export";
+
 /// Reads the parameters that shape the answer.
 fn read_shape(shape: &mut Shape, parts: &http::request::Parts, params: &Params) -> Result<(), ApiError> {
     shape.pretty = params.bool("pretty", false)?;
     shape.error_trace = params.bool("error_trace", false)?;
     params.flag("human")?;
-    shape.accept = media_type::accept(&parts.headers, params.get("format"))?;
+    let format = params.get("format").filter(|_| parts.uri.path() != RULES_EXPORT);
+    shape.accept = media_type::accept(&parts.headers, format)?;
     shape.filter_path = params.get("filter_path").map(FilterPath::parse).transpose()?.flatten();
     Ok(())
 }

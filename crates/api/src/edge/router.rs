@@ -14,8 +14,9 @@ use crate::endpoints::{
     admin, alert_channels, alerts, aliases, analyze, bulk, by_query, cat, cluster, count, data_stream_lifecycle,
     data_streams, detection_rules, discover, document, enrich, event_pipelines, field_caps, ilm, indices, ingest,
     maintenance_windows, mappings, metrics, mget, msearch, nodes, placement, point_in_time, quarantine, recovery,
-    resolve, root, rule_coverage, rule_run, rule_test, saved_objects, scroll, search, security, sessions, settings,
-    slm, snapshots, stats, tasks, templates, tenant_deletion, tenant_usage, tenants, terms_enum, validate,
+    resolve, root, rule_coverage, rule_exchange, rule_run, rule_test, saved_objects, scroll, search, security,
+    sessions, settings, slm, snapshots, stats, tasks, templates, tenant_deletion, tenant_usage, tenants, terms_enum,
+    validate,
 };
 use crate::wire::error::ApiError;
 use crate::wire::params;
@@ -462,10 +463,11 @@ fn routes() -> Vec<Route> {
         route!(POST, ["/_firn/pipelines/{id}/_remap"], "remap_events", "cluster:admin/firn/pipelines/remap", ManageCluster, [event_pipelines::remap::PARAMS], Json, event_pipelines::remap::remap),
         route!(POST, ["/_firn/pipelines/{id}/_replay"], "replay_dead_letters", "cluster:admin/firn/pipelines/replay", ManageCluster, [event_pipelines::replay::PARAMS], Json, event_pipelines::replay::replay),
         route!(POST, ["/_firn/pipelines/{id}/_events"], "event_pipeline_events", "indices:data/write/firn/events", Write, [], Ndjson, event_pipelines::events),
-        route!(GET, ["/_firn/rules", "/_firn/rules/{id}"], "get_detection_rule", "cluster:admin/firn/rules/get", ManageCluster, [MASTER], None, detection_rules::get),
+        route!(GET, ["/_firn/rules", "/_firn/rules/{id}"], "get_detection_rule", "cluster:admin/firn/rules/get", ManageCluster, [MASTER, detection_rules::GET_PARAMS], None, detection_rules::get),
         route!(PUT, ["/_firn/rules/{id}"], "put_detection_rule", "cluster:admin/firn/rules/put", ManageCluster, [MASTER], Json, detection_rules::put),
         route!(DELETE, ["/_firn/rules/{id}"], "delete_detection_rule", "cluster:admin/firn/rules/delete", ManageCluster, [MASTER], None, detection_rules::delete),
-        route!(POST, ["/_firn/rules/_import"], "import_detection_rules", "cluster:admin/firn/rules/import", ManageCluster, [MASTER, detection_rules::IMPORT_PARAMS], AnyType, detection_rules::import),
+        route!(POST, ["/_firn/rules/_import"], "import_detection_rules", "cluster:admin/firn/rules/import", ManageCluster, [MASTER, rule_exchange::IMPORT_PARAMS], AnyType, rule_exchange::import),
+        route!(GET_POST, ["/_firn/rules/_export"], "export_detection_rules", "cluster:admin/firn/rules/export", ManageCluster, [MASTER], Json, rule_exchange::export),
         route!(GET, ["/_firn/rules/_stats"], "detection_rule_stats", "cluster:monitor/firn/rules/stats", ManageCluster, [MASTER], None, detection_rules::stats),
         route!(GET, ["/_firn/rules/{id}/_coverage"], "detection_rule_coverage", "cluster:monitor/firn/rules/coverage", ManageCluster, [MASTER], None, rule_coverage::coverage),
         route!(POST, ["/_firn/rules/{id}/_run"], "run_detection_rule", "cluster:admin/firn/rules/run", ManageCluster, [MASTER], Json, rule_run::run),

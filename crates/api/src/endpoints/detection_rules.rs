@@ -4,10 +4,10 @@
 
 use std::sync::Arc;
 
-use firn_detect::{DetectionRule, RuleError, sigma};
+use firn_detect::{DetectionRule, rule_summary};
 use firn_engine::{Error, ErrorKind};
 use firn_model::metadata::{Command, DetectionCommand};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::endpoints::call::Call;
 use crate::state::edge::Edge;
@@ -15,10 +15,7 @@ use crate::wire::blocking;
 use crate::wire::error::ApiError;
 use crate::wire::reply::Reply;
 
-/// Definition of a rule, with its id.
-type NamedBody = (String, Map<String, Value>);
-
-pub(crate) const IMPORT_PARAMS: &[&str] = &["enabled", "tenant", "channels"];
+pub(crate) const GET_PARAMS: &[&str] = &["short"];
 
 /// `PUT /_firn/rules/{id}`.
 pub(crate) async fn put(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
@@ -41,16 +38,26 @@ pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     Ok(Reply::acknowledged())
 }
 
-/// `GET /_firn/rules` and `GET /_firn/rules/{id}`: the definitions, which can be stored again as they are.
+/// `GET /_firn/rules` and `GET /_firn/rules/{id}`: the definitions, which can be stored again as they are; with `short` what a list
+/// shows of them.
 pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let is_short = call.params.bool("short", false)?;
     let metadata = edge.metadata(&call).await?;
     let rules = Arc::clone(&metadata.detection_rules);
     let Some(id) = call.captured("id") else {
+        if is_short {
+            let summary = |(id, body): (&String, &Arc<_>)| (id.clone(), Value::Object(rule_summary(id, body)));
+            let print = move || Reply::ok(&Value::Object(rules.by_id.iter().map(summary).collect()));
+            return Ok(blocking::print(print).await?);
+        }
         // Thousands of rules are megabytes.
         return Ok(blocking::print(move || Reply::ok(&rules.to_json())).await?);
     };
     let missing = || Error::new(ErrorKind::ResourceNotFound, format!("detection rule [{id}] is missing"));
     let body = rules.by_id.get(id).ok_or_else(missing)?;
+    if is_short {
+        return Ok(Reply::ok(&json!({ id: rule_summary(id, body) })));
+    }
     Ok(Reply::ok(&json!({ id: &**body })))
 }
 
@@ -80,56 +87,4 @@ pub(crate) async fn stats(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError
         Reply::ok(&Value::Object(rules.collect()))
     };
     Ok(blocking::print(print).await?)
-}
-
-/// `POST /_firn/rules/_import`: stores the Sigma rules of a YAML text, which may hold several documents, under their own ids. The
-/// answer names what was not taken, and why; the others are stored all or none.
-pub(crate) async fn import(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
-    let yaml =
-        String::from_utf8(call.required_body()?.to_vec()).map_err(|_| Error::parsing("the rules are not UTF-8"))?;
-    let mut options = Map::new();
-    if let Some(enabled) = call.params.flag("enabled")? {
-        options.insert("enabled".to_owned(), enabled.into());
-    }
-    if let Some(tenant) = call.params.get("tenant") {
-        options.insert("tenant".to_owned(), tenant.into());
-    }
-    if let Some(channels) = call.params.get("channels") {
-        let channels: Vec<&str> = channels.split(',').collect();
-        options.insert("channels".to_owned(), channels.into());
-    }
-    let (rules, refused) = blocking::print(move || definitions(&yaml, &options)).await?;
-    let imported: Vec<String> = rules.iter().map(|(id, _)| id.clone()).collect();
-    if !rules.is_empty() {
-        let command = Command::Detection(DetectionCommand::PutRules(rules));
-        edge.engine.execute(&call.ctx, command).await?;
-    }
-    let refused: Vec<Value> = refused
-        .iter()
-        .map(|error| json!({"id": error.id, "title": error.title, "reason": error.reason}))
-        .collect();
-    Ok(Reply::ok(&json!({"imported": imported, "refused": refused})))
-}
-
-/// Returns the definitions of the rules of a text, and what cannot be used.
-fn definitions(yaml: &str, options: &Map<String, Value>) -> (Vec<NamedBody>, Vec<RuleError>) {
-    let (mut rules, mut refused) = (Vec::new(), Vec::new());
-    for document in sigma::documents(yaml) {
-        let loaded = sigma::load(document);
-        refused.extend(loaded.errors);
-        for rule in loaded.rules {
-            let mut body = options.clone();
-            body.insert("type".to_owned(), "sigma".into());
-            body.insert("sigma".to_owned(), document.into());
-            match DetectionRule::parse(&rule.id, &body) {
-                Ok(_) => rules.push((rule.id, body)),
-                Err(error) => refused.push(RuleError {
-                    id: rule.id,
-                    title: rule.title,
-                    reason: error.reason().to_owned(),
-                }),
-            }
-        }
-    }
-    (rules, refused)
 }

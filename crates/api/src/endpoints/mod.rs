@@ -40,6 +40,7 @@ pub(crate) mod recovery;
 pub(crate) mod resolve;
 pub(crate) mod root;
 pub(crate) mod rule_coverage;
+pub(crate) mod rule_exchange;
 pub(crate) mod rule_run;
 pub(crate) mod rule_test;
 pub(crate) mod saved_objects;

@@ -15,6 +15,8 @@ use serde_json::Value;
 
 use crate::expression::Expression;
 
+pub(crate) use test::is_text;
+
 /// Language of a query in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]

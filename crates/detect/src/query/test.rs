@@ -14,7 +14,8 @@ const TEXTS: [&str; 3] = ["message", "error.message", "event.original"];
 /// Field of a query; `None`: every text of the event.
 pub(super) type Name<'n> = Option<&'n str>;
 
-fn is_text(name: Name<'_>) -> bool {
+/// Returns whether a field is searched by word.
+pub(crate) fn is_text(name: Name<'_>) -> bool {
     name.is_none_or(|name| TEXTS.contains(&name) || name.ends_with(".text"))
 }
 

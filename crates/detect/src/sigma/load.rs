@@ -16,24 +16,37 @@ pub struct Loaded {
     pub errors: Vec<RuleError>,
 }
 
-/// Returns the documents of a YAML text, with the lines of their own.
-pub fn documents(yaml: &str) -> Vec<&str> {
+/// Document of a YAML text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Document<'y> {
+    /// Line of its first content in the text; the first line is 1.
+    pub line: usize,
+    /// Its lines.
+    pub text: &'y str,
+}
+
+/// Returns the documents of a YAML text that have content.
+pub fn documents(yaml: &str) -> Vec<Document<'_>> {
     let mut documents = Vec::new();
     let (mut start, mut place) = (0, 0);
-    for line in yaml.split_inclusive('\n') {
+    let mut content_line = None;
+    for (at, line) in yaml.split_inclusive('\n').enumerate() {
         let is_marker = line.trim_end() == "---" || line.starts_with("--- ");
         if is_marker {
-            documents.push(&yaml[start..place]);
+            documents.extend(content_line.take().map(|line| Document {
+                line,
+                text: &yaml[start..place],
+            }));
             start = place + line.len();
+        } else if content_line.is_none() && !line.trim().is_empty() && !line.trim_start().starts_with('#') {
+            content_line = Some(at + 1);
         }
         place += line.len();
     }
-    documents.push(&yaml[start..]);
-    let has_content = |document: &&str| {
-        let mut lines = document.lines().map(str::trim);
-        lines.any(|line| !line.is_empty() && !line.starts_with('#'))
-    };
-    documents.retain(has_content);
+    documents.extend(content_line.map(|line| Document {
+        line,
+        text: &yaml[start..],
+    }));
     documents
 }
 
@@ -81,19 +94,50 @@ fn refusal(id: &Option<String>, title: &str, reason: String) -> RuleError {
     }
 }
 
+/// What a list shows of a rule.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Headline {
+    /// Title.
+    pub title: String,
+    /// Severity by its level.
+    pub severity: Severity,
+    /// Tags.
+    pub tags: Vec<String>,
+}
+
+/// Reads what a list shows of the first rule of a text, without a look at its conditions; `None`: it has none.
+pub fn headline(yaml: &str) -> Option<Headline> {
+    let collection = parse_sigma_yaml(yaml).ok()?;
+    let of_rule = collection.rules.into_iter().next();
+    let of_rule = of_rule.map(|rule| (rule.title, rule.level, rule.tags));
+    let of_correlation = collection.correlations.into_iter().next();
+    let of_correlation = of_correlation.map(|rule| (rule.title, rule.level, rule.tags));
+    let (title, level, tags) = of_rule.or(of_correlation)?;
+    Some(Headline {
+        title,
+        severity: severity(level),
+        tags,
+    })
+}
+
+fn severity(level: Option<Level>) -> Severity {
+    match level {
+        None => Severity::default(),
+        Some(Level::Informational) => Severity::Informational,
+        Some(Level::Low) => Severity::Low,
+        Some(Level::Medium) => Severity::Medium,
+        Some(Level::High) => Severity::High,
+        Some(Level::Critical) => Severity::Critical,
+    }
+}
+
 fn convert(rule: &SigmaRule) -> Result<Rule, String> {
     let lowered = lower_rule(rule, &LowerOptions::default()).map_err(|error| error.to_string())?;
     Ok(Rule {
         id: rule.id.clone().unwrap_or_else(|| rule.title.clone()),
         title: rule.title.clone(),
         description: rule.description.clone().unwrap_or_default(),
-        severity: rule.level.map_or(Severity::default(), |level| match level {
-            Level::Informational => Severity::Informational,
-            Level::Low => Severity::Low,
-            Level::Medium => Severity::Medium,
-            Level::High => Severity::High,
-            Level::Critical => Severity::Critical,
-        }),
+        severity: severity(rule.level),
         tags: rule.tags.clone(),
         references: rule.references.clone(),
         false_positives: rule.falsepositives.clone(),

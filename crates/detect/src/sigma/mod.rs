@@ -8,4 +8,4 @@ mod compile;
 mod encodings;
 mod load;
 
-pub use load::{Loaded, documents, load};
+pub use load::{Document, Headline, Loaded, documents, headline, load};

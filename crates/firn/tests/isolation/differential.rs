@@ -607,7 +607,7 @@ fn ask(random: &mut Random, alone: &Server, both: &Server) {
         21 => {
             let body = query(random);
             // An explanation prints the time of its request.
-            let explain = !body.to_string().contains("\"now");
+            let explain = !body.to_string().contains("now");
             let path = format!(
                 "/{index}/_validate/query?explain={explain}&rewrite={}",
                 random.chance(50)

@@ -72,6 +72,24 @@ impl DetectionCommand {
     }
 }
 
+/// Checks the id of a detection rule.
+///
+/// # Errors
+/// [`ErrorKind::IllegalArgument`] says what an id must not be.
+pub fn check_detection_rule_id(id: &str) -> Result<()> {
+    check_id("detection rule", id)
+}
+
+fn check_id(noun: &str, id: &str) -> Result<()> {
+    check_id_of(noun, id)?;
+    match id.starts_with('_') {
+        true => Err(Error::illegal_argument(format!(
+            "the id [{id}] of a {noun} must not start with [_]"
+        ))),
+        false => Ok(()),
+    }
+}
+
 /// Returns whether anything changed.
 fn put(
     stored: &mut Arc<PipelineBodies>,
@@ -80,11 +98,7 @@ fn put(
     most: usize,
 ) -> Result<bool> {
     for (id, _) in bodies {
-        check_id_of(noun, id)?;
-        if id.starts_with('_') {
-            let reason = format!("the id [{id}] of a {noun} must not start with [_]");
-            return Err(Error::illegal_argument(reason));
-        }
+        check_id(noun, id)?;
     }
     let is_stored = |(id, body): &(String, Map<String, Value>)| stored.by_id.get(id).is_some_and(|old| **old == *body);
     let changed: Vec<_> = bodies.iter().filter(|body| !is_stored(body)).collect();

@@ -117,6 +117,18 @@ struct Entry {
     state: EntryState,
 }
 
+impl Entry {
+    /// Returns the pipeline to stop it, and leaves one that waits in its place.
+    fn taken(&mut self) -> Self {
+        Self {
+            body: Arc::clone(&self.body),
+            definition: self.definition.clone(),
+            rule_aggregates: self.rule_aggregates.clone(),
+            state: std::mem::replace(&mut self.state, EntryState::Waiting(WAITS.to_owned())),
+        }
+    }
+}
+
 /// Aggregates by name.
 type Aggregates = BTreeMap<String, Arc<AggregateDefinition>>;
 
@@ -193,13 +205,17 @@ impl Runner {
                 .map(|(id, _)| id.clone())
                 .collect();
             for id in changed {
-                ended.extend(pipelines.remove(&id));
+                match pipelines.get_mut(&id) {
+                    // Until its successor runs, senders are told to come again, not that there is no such pipeline.
+                    Some(entry) if bodies.contains_key(&id) => ended.push(entry.taken()),
+                    _ => ended.extend(pipelines.remove(&id)),
+                }
             }
         }
         // The successor reads from where the predecessor ends, so that one must have ended.
         stop_all(ended).await;
         for (id, body) in bodies {
-            if self.pipelines.lock().contains_key(id) {
+            if self.pipelines.lock().get(id).is_some_and(|entry| entry.body == *body) {
                 continue;
             }
             let definition = Definition::parse(id, body).map(Arc::new);

@@ -50,23 +50,14 @@ impl Runner {
             let ids: Vec<String> = pipelines.keys().cloned().collect();
             for id in ids {
                 let aggregates = rules.aggregates(&id);
-                let is_changed = |entry: &Entry| {
+                let is_changed = |entry: &&mut Entry| {
                     let runs = matches!(entry.state, EntryState::Running(_) | EntryState::Waiting(_));
                     runs && entry.rule_aggregates != aggregates
                 };
-                if !pipelines.get(&id).is_some_and(is_changed) {
-                    continue;
-                }
-                if let Some(entry) = pipelines.remove(&id) {
-                    let next = Entry {
-                        body: Arc::clone(&entry.body),
-                        definition: entry.definition.clone(),
-                        rule_aggregates: aggregates,
-                        state: EntryState::Waiting(WAITS.to_owned()),
-                    };
-                    changed.push((id.clone(), Arc::clone(&entry.body)));
-                    pipelines.insert(id, next);
-                    ended.push(entry);
+                if let Some(entry) = pipelines.get_mut(&id).filter(is_changed) {
+                    ended.push(entry.taken());
+                    entry.rule_aggregates = aggregates;
+                    changed.push((id, Arc::clone(&entry.body)));
                 }
             }
         }
