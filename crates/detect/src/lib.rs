@@ -19,6 +19,7 @@ pub mod query;
 mod rule;
 mod rule_set;
 pub mod sigma;
+mod steps;
 mod window_rule;
 
 pub use alert::{EventPlace, alert, group_of, values_of, without_event};
@@ -32,4 +33,5 @@ pub use history::{HistoryCount, HistorySearch, history_search};
 pub use log_sources::{LogSource, LogSourceEntry, LogSources};
 pub use rule::{Rule, RuleError, Severity};
 pub use rule_set::{Compiled, RuleSet, Unmapped};
-pub use window_rule::{Measure, WindowKind, WindowRule};
+pub use steps::Step;
+pub use window_rule::{Measure, RateChange, WindowKind, WindowRule};

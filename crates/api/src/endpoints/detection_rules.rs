@@ -111,24 +111,21 @@ pub(crate) async fn import(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     Ok(Reply::ok(&json!({"imported": imported, "refused": refused})))
 }
 
-/// Returns the definitions of the rules of a text, and what cannot be used.
+/// Returns the definitions of the rules and correlations of a text, and what cannot be used.
 fn definitions(yaml: &str, options: &Map<String, Value>) -> (Vec<NamedBody>, Vec<RuleError>) {
-    let (mut rules, mut refused) = (Vec::new(), Vec::new());
-    for document in sigma::documents(yaml) {
-        let loaded = sigma::load(document);
-        refused.extend(loaded.errors);
-        for rule in loaded.rules {
-            let mut body = options.clone();
-            body.insert("type".to_owned(), "sigma".into());
-            body.insert("sigma".to_owned(), document.into());
-            match DetectionRule::parse(&rule.id, &body) {
-                Ok(_) => rules.push((rule.id, body)),
-                Err(error) => refused.push(RuleError {
-                    id: rule.id,
-                    title: rule.title,
-                    reason: error.reason().to_owned(),
-                }),
-            }
+    let (bundles, mut refused) = sigma::bundles(yaml);
+    let mut rules = Vec::new();
+    for bundle in bundles {
+        let mut body = options.clone();
+        body.insert("type".to_owned(), "sigma".into());
+        body.insert("sigma".to_owned(), bundle.text.into());
+        match DetectionRule::parse(&bundle.id, &body) {
+            Ok(_) => rules.push((bundle.id, body)),
+            Err(error) => refused.push(RuleError {
+                id: bundle.id,
+                title: bundle.title,
+                reason: error.reason().to_owned(),
+            }),
         }
     }
     (rules, refused)

@@ -1,7 +1,7 @@
 //! Reading of files.
 
 use rsigma_ir::{LowerOptions, lower_rule};
-use rsigma_parser::{Level, SigmaRule, parse_sigma_yaml};
+use rsigma_parser::{CorrelationRule, Level, SigmaRule, parse_sigma_yaml};
 
 use super::compile::condition;
 use crate::log_sources::LogSource;
@@ -12,8 +12,24 @@ use crate::rule::{Rule, RuleError, Severity};
 pub struct Loaded {
     /// Rules over single events, in the order of the file.
     pub rules: Vec<Rule>,
+    /// Names of the rules by which correlations may refer to them, in the order of the rules.
+    pub(crate) names: Vec<Option<String>>,
+    /// Correlations, in the order of the file.
+    pub correlations: Vec<Correlation>,
     /// What could not be read.
     pub errors: Vec<RuleError>,
+}
+
+/// Correlation of other rules, as its file has it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Correlation {
+    /// Its `id`, or else its title.
+    pub id: String,
+    /// One line for readers.
+    pub title: String,
+    /// Names and ids of the rules that it correlates.
+    pub references: Vec<String>,
+    pub(crate) parsed: CorrelationRule,
 }
 
 /// Returns the documents of a YAML text, with the lines of their own.
@@ -55,17 +71,20 @@ pub fn load(yaml: &str) -> Loaded {
     loaded.errors.extend(collection.errors.into_iter().map(unnamed));
     for rule in &collection.rules {
         match convert(rule) {
-            Ok(rule) => loaded.rules.push(rule),
+            Ok(converted) => {
+                loaded.rules.push(converted);
+                loaded.names.push(rule.name.clone());
+            }
             Err(reason) => loaded.errors.push(refusal(&rule.id, &rule.title, reason)),
         }
     }
-    for correlation in &collection.correlations {
-        let reason = format!(
-            "correlation rules ({}) are not supported yet",
-            correlation.correlation_type.as_str()
-        );
-        loaded.errors.push(refusal(&correlation.id, &correlation.title, reason));
-    }
+    let correlations = collection.correlations.into_iter().map(|parsed| Correlation {
+        id: parsed.id.clone().unwrap_or_else(|| parsed.title.clone()),
+        title: parsed.title.clone(),
+        references: parsed.rules.clone(),
+        parsed,
+    });
+    loaded.correlations = correlations.collect();
     for filter in &collection.filters {
         let reason = "filters of other rules are not supported yet".to_owned();
         loaded.errors.push(refusal(&filter.id, &filter.title, reason));
@@ -87,13 +106,7 @@ fn convert(rule: &SigmaRule) -> Result<Rule, String> {
         id: rule.id.clone().unwrap_or_else(|| rule.title.clone()),
         title: rule.title.clone(),
         description: rule.description.clone().unwrap_or_default(),
-        severity: rule.level.map_or(Severity::default(), |level| match level {
-            Level::Informational => Severity::Informational,
-            Level::Low => Severity::Low,
-            Level::Medium => Severity::Medium,
-            Level::High => Severity::High,
-            Level::Critical => Severity::Critical,
-        }),
+        severity: severity(rule.level),
         tags: rule.tags.clone(),
         references: rule.references.clone(),
         false_positives: rule.falsepositives.clone(),
@@ -104,5 +117,15 @@ fn convert(rule: &SigmaRule) -> Result<Rule, String> {
             service: rule.logsource.service.clone(),
         },
         condition: condition(&lowered)?,
+    })
+}
+
+pub(super) fn severity(level: Option<Level>) -> Severity {
+    level.map_or(Severity::default(), |level| match level {
+        Level::Informational => Severity::Informational,
+        Level::Low => Severity::Low,
+        Level::Medium => Severity::Medium,
+        Level::High => Severity::High,
+        Level::Critical => Severity::Critical,
     })
 }
