@@ -33,5 +33,5 @@ pub use history::{HistoryCount, HistorySearch, history_search};
 pub use log_sources::{LogSource, LogSourceEntry, LogSources};
 pub use rule::{Rule, RuleError, Severity};
 pub use rule_set::{Compiled, RuleSet, Unmapped};
-pub use steps::Step;
+pub use steps::{STEPS_MAX, Step};
 pub use window_rule::{Measure, RateChange, WindowKind, WindowRule};

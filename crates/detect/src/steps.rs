@@ -9,9 +9,10 @@ use crate::log_sources::LogSource;
 use crate::query::Language;
 use crate::rule::{Rule, Severity};
 
-/// Fewest and most steps of a sequence.
+/// Fewest steps of a sequence.
 pub(crate) const STEPS_MIN: usize = 2;
-pub(crate) const STEPS_MAX: usize = 10;
+/// Most steps of a rule.
+pub const STEPS_MAX: usize = 10;
 /// Longest name of a step, bytes.
 const NAME_BYTES_MAX: usize = 256;
 
