@@ -45,6 +45,12 @@ pub fn history_search(rule: &DetectionRule, body: &Map<String, Value>) -> Result
                     .to_owned(),
             );
         }
+        Some(_) if rule.input == Input::Record => {
+            return Err(
+                "a correlation cannot be counted by a search: it reads records as their source wrote them, and stored events are mapped"
+                    .to_owned(),
+            );
+        }
         _ => {}
     }
     let Some(query) = body.get("query") else {

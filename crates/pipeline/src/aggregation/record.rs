@@ -197,6 +197,7 @@ impl Delta {
                 continue;
             }
             max_ms = max_ms.max(Some(sample.time_ms.min(*received_ms)));
+            rules.begin_event();
             for part in &sample.parts {
                 let Some((definition, every, kind)) = aggregates.get(part.place) else {
                     continue;

@@ -29,7 +29,7 @@ pub(crate) struct RuleRow {
     #[serde(rename = "k")]
     pub(crate) key: u32,
     /// Number of events.
-    #[serde(rename = "n")]
+    #[serde(rename = "n", default = "one", skip_serializing_if = "is_one")]
     pub(crate) events: u64,
     /// Sum of the field that is summed.
     #[serde(rename = "s", default, skip_serializing_if = "is_zero")]
@@ -54,6 +54,15 @@ fn is_none(steps: &u16) -> bool {
     *steps == 0
 }
 
+fn one() -> u64 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it by reference")]
+fn is_one(events: &u64) -> bool {
+    *events == 1
+}
+
 impl RuleRows {
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
@@ -70,40 +79,51 @@ impl RuleRows {
 pub(super) struct RuleRowsBuilder<'s> {
     keys: Vec<&'s str>,
     places: HashMap<&'s str, u32, RandomState>,
-    /// The last key and its place: rules with the same fields share it.
-    last: Option<(&'s str, u32)>,
-    of_rules: BTreeMap<usize, RuleBuilder>,
+    /// Keys of this event, with their places: rules with the same fields share them.
+    of_event: Vec<(&'s str, u32)>,
+    /// By the number of the aggregate.
+    of_rules: Vec<RuleBuilder>,
 }
 
 #[derive(Debug, Default)]
 struct RuleBuilder {
     rows: Vec<RuleRow>,
-    /// Places of the rows by window and key.
-    known: HashMap<(i64, u32), usize, RandomState>,
+    /// Place of the last row of each key, plus one.
+    last: Vec<u32>,
 }
 
 impl<'s> RuleRowsBuilder<'s> {
-    /// Adds an event to the rule of the aggregate with this number. `start_ms` is the start of its window.
+    /// Begins another event.
+    pub(super) fn begin_event(&mut self) {
+        self.of_event.clear();
+    }
+
+    /// Adds the event to the rule of the aggregate with this number. `start_ms` is the start of its window.
     pub(super) fn add(&mut self, place: usize, kind: RuleKind, start_ms: i64, part: &'s Part) {
         let key = self.place_of(&part.key);
-        let own = self.of_rules.entry(place).or_default();
-        let row = RuleRow {
-            start_ms,
-            key,
-            ..RuleRow::default()
-        };
-        let row = match kind {
-            // The order of single events counts.
-            RuleKind::Sequence { .. } => {
-                own.rows.push(row);
-                own.rows.last_mut()
-            }
-            _ => {
-                let number = *own.known.entry((start_ms, key)).or_insert_with(|| {
-                    own.rows.push(row);
-                    own.rows.len() - 1
+        if self.of_rules.len() <= place {
+            self.of_rules.resize_with(place + 1, RuleBuilder::default);
+        }
+        let own = &mut self.of_rules[place];
+        let number = key as usize;
+        if own.last.len() <= number {
+            own.last.resize(number + 1, 0);
+        }
+        let last = own.last[number].checked_sub(1).map(|last| last as usize);
+        let is_same = |row: &RuleRow| row.start_ms == start_ms;
+        // The order of the single events of a sequence counts.
+        let is_event = matches!(kind, RuleKind::Sequence { .. });
+        let same = last.filter(|last| !is_event && own.rows.get(*last).is_some_and(is_same));
+        let row = match same {
+            Some(same) => own.rows.get_mut(same),
+            None => {
+                own.rows.push(RuleRow {
+                    start_ms,
+                    key,
+                    ..RuleRow::default()
                 });
-                own.rows.get_mut(number)
+                own.last[number] = own.rows.len() as u32;
+                own.rows.last_mut()
             }
         };
         let Some(row) = row else { return };
@@ -121,28 +141,27 @@ impl<'s> RuleRowsBuilder<'s> {
     }
 
     fn place_of(&mut self, key: &'s str) -> u32 {
-        if let Some((last, place)) = self.last
-            && std::ptr::eq(last, key)
-        {
-            return place;
+        if let Some((_, place)) = self.of_event.iter().find(|(known, _)| std::ptr::eq(*known, key)) {
+            return *place;
         }
         let keys = &mut self.keys;
         let place = *self.places.entry(key).or_insert_with(|| {
             keys.push(key);
             (keys.len() - 1) as u32
         });
-        self.last = Some((key, place));
+        self.of_event.push((key, place));
         place
     }
 
     /// Returns the rows. `names` are those of the aggregates, by their numbers.
     pub(super) fn finish(self, names: &[&String]) -> RuleRows {
-        let rows = self.of_rules.into_iter().map(|(place, mut own)| {
-            for row in &mut own.rows {
+        let of_rules = self.of_rules.into_iter().zip(names);
+        let rows = of_rules.filter(|(own, _)| !own.rows.is_empty()).map(|(mut own, name)| {
+            for row in own.rows.iter_mut().filter(|row| row.hashes.len() > 1) {
                 row.hashes.sort_unstable();
                 row.hashes.dedup();
             }
-            (names[place].clone(), own.rows)
+            ((*name).clone(), own.rows)
         });
         RuleRows {
             keys: self.keys.into_iter().map(Into::into).collect(),

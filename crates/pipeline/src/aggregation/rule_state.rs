@@ -15,7 +15,7 @@ use super::sequence_key::{Sequence, SequenceKey};
 use super::threshold_key::{Counted, Threshold, ThresholdKey};
 
 /// Parts of the length of a window after which keys are looked through for what can be forgotten.
-const FORGET_PARTS: i64 = 4;
+const FORGET_PARTS: i64 = 2;
 /// Shortest time between two such looks, ms.
 const FORGET_MS_MIN: i64 = 1_000;
 

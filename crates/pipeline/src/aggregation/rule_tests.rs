@@ -56,7 +56,7 @@ fn all_rules(max_keys: usize) -> BTreeMap<String, std::sync::Arc<AggregateDefini
 #[test]
 fn random_journals_of_rules() {
     let mut alerts = BTreeMap::new();
-    for seed in 0..80 {
+    for seed in 0..40 {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut journal = Journal::with(all_rules(random.usize(2..8)));
         let mut next = 0;
@@ -143,7 +143,7 @@ fn user_of(event: &Value) -> &str {
 fn thresholds_miss_no_window_and_make_none_up() {
     let window = 60_000;
     let pane = window / 60;
-    for seed in 0..120 {
+    for seed in 0..40 {
         let mut random = fastrand::Rng::with_seed(seed);
         let behind = [0, 5_000, 40_000][random.usize(0..3)];
         let users = ["a", "b"];
@@ -313,7 +313,7 @@ fn model_of_sequence(batches: &[Vec<Value>], user: &str, within: i64, is_ordered
 #[test]
 fn sequences_are_those_of_a_model_that_looks_at_all_events() {
     let mut alerts = 0;
-    for seed in 0..200 {
+    for seed in 0..80 {
         let mut random = fastrand::Rng::with_seed(seed);
         let behind = [0, 5_000, 60_000][random.usize(0..3)];
         let users = ["a", "b"];
@@ -354,7 +354,7 @@ fn sequences_are_those_of_a_model_that_looks_at_all_events() {
             }
         }
     }
-    assert!(alerts > 500, "{alerts}");
+    assert!(alerts > 200, "{alerts}");
 }
 
 #[test]
@@ -440,7 +440,7 @@ fn model_of_rate(batches: &[Vec<Value>], user: &str, through: i64) -> Vec<(i64, 
 #[test]
 fn rates_of_change_are_those_of_a_model_that_counts_all_windows() {
     let mut alerts = 0;
-    for seed in 0..150 {
+    for seed in 0..80 {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut pace = 1;
         let (mut journal, batches) = run(&mut random, 8_000, |random, time| {
@@ -466,7 +466,7 @@ fn rates_of_change_are_those_of_a_model_that_counts_all_windows() {
             alerts += found.len();
         }
     }
-    assert!(alerts > 100, "{alerts}");
+    assert!(alerts > 50, "{alerts}");
 }
 
 #[test]

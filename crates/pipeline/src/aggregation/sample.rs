@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use firn_model::dates::DateFormat;
-use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 use super::definition::{AggregateDefinition, MetricDefinition};
@@ -363,20 +363,43 @@ impl<'de> Visitor<'de> for Level<'_> {
                         self.values[place] = value;
                     }
                 }
-                None => {
-                    let value: Box<serde_json::value::RawValue> = map.next_value()?;
-                    if value.get().starts_with('{') {
-                        let level = Level {
-                            trie: child,
-                            values: &mut *self.values,
-                        };
-                        level
-                            .deserialize(&mut serde_json::Deserializer::from_str(value.get()))
-                            .map_err(A::Error::custom)?;
-                    }
-                }
+                None => map.next_value_seed(Level {
+                    trie: child,
+                    values: &mut *self.values,
+                })?,
             }
         }
+        Ok(())
+    }
+
+    // What is no object has no fields inside.
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        while list.next_element::<IgnoredAny>()?.is_some() {}
         Ok(())
     }
 }

@@ -134,7 +134,17 @@ impl SequenceKey {
     pub(crate) fn add(&mut self, sequence: &Sequence, time: i64, mask: u16) -> Option<Vec<i64>> {
         let event = StepEvent(time, mask);
         let place = self.recent.partition_point(|other| other.order() <= event.order());
+        if self.recent.is_empty() {
+            // Most keys have one event.
+            self.recent.reserve_exact(1);
+        }
         self.recent.insert(place, event);
+        let steps = self.recent.iter().fold(0, |steps, event| steps | event.1);
+        if self.settled.is_empty() && steps.count_ones() < sequence.steps as u32 {
+            self.current = None;
+            self.bound(sequence);
+            return None;
+        }
         let current = self.current.as_mut().filter(|_| place + 1 == self.recent.len());
         let complete = match current {
             Some(current) => current.take(sequence, event),
@@ -146,10 +156,14 @@ impl SequenceKey {
                 complete
             }
         };
-        if complete.is_none() && self.recent.len() > RECENT_MAX {
+        self.bound(sequence);
+        complete
+    }
+
+    fn bound(&mut self, sequence: &Sequence) {
+        if self.recent.len() > RECENT_MAX {
             self.settle(sequence, 1);
         }
-        complete
     }
 
     /// Leaves the first events to what they lead to.

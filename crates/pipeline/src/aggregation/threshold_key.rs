@@ -78,6 +78,13 @@ impl Threshold {
     }
 }
 
+/// Makes place for the first entry of a list alone: most keys have one.
+fn reserve<T>(list: &mut Vec<T>) {
+    if list.is_empty() {
+        list.reserve_exact(1);
+    }
+}
+
 impl ThresholdKey {
     /// Adds events; returns the first window with them that reaches the threshold, unless one that ended less than a length before or
     /// after it has done so.
@@ -86,7 +93,10 @@ impl ThresholdKey {
         let place = self.panes.partition_point(|pane| pane.0 < at);
         match self.panes.get_mut(place).filter(|pane| pane.0 == at) {
             Some(pane) => (pane.1, pane.2) = (pane.1 + row.events, pane.2 + row.sum),
-            None => self.panes.insert(place, Pane(at, row.events, row.sum)),
+            None => {
+                reserve(&mut self.panes);
+                self.panes.insert(place, Pane(at, row.events, row.sum));
+            }
         }
         if self.panes.len() > PANES_MAX {
             self.panes.remove(0);
@@ -164,6 +174,7 @@ impl ThresholdKey {
         if self.values.get(place) == Some(&(hash, at)) {
             return;
         }
+        reserve(&mut self.values);
         self.values.insert(place, (hash, at));
         // Each window with the pane between two others of a value has one of them if they are this near.
         let is_between = |values: &[(u64, i64)], place: usize| {

@@ -37,9 +37,30 @@ pub(crate) struct Windows {
     generation: String,
     /// Events that closings have made in this generation.
     emitted: u64,
-    /// Of all deltas since the start.
+    noted: Noted,
+}
+
+/// Counts of all deltas since the start.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Noted {
     late: u64,
     overflowed: u64,
+}
+
+impl Noted {
+    /// Takes what a row of this many events led to.
+    fn take(&mut self, outcome: Outcome, events: u64, emitted: &mut u64, emissions: &mut Vec<Emission>) {
+        if outcome.is_beyond {
+            self.overflowed += events;
+        }
+        if let Some(alert) = outcome.alert {
+            emissions.push(Emission {
+                offset: *emitted,
+                content: EmissionContent::Alert(alert),
+            });
+            *emitted += 1;
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -244,8 +265,7 @@ impl Windows {
             watermark: None,
             generation: String::new(),
             emitted: 0,
-            late: 0,
-            overflowed: 0,
+            noted: Noted::default(),
         };
         windows.define(definitions);
         windows
@@ -311,8 +331,8 @@ impl Windows {
         WindowCounts {
             open: sum(|aggregate| aggregate.open.len()),
             keys: sum(|aggregate| aggregate.keys + aggregate.rule_state.len()),
-            late: self.late,
-            overflowed: self.overflowed,
+            late: self.noted.late,
+            overflowed: self.noted.overflowed,
             emitted: self.emitted,
             watermark_ms: self.watermark,
         }
@@ -374,7 +394,7 @@ impl Windows {
                 .watermark
                 .is_some_and(|watermark| aggregate.is_due(row.start_ms, watermark))
             {
-                self.late += row.row.events;
+                self.noted.late += row.row.events;
             }
             let outcome = match aggregate.rule_kind() {
                 None => Outcome {
@@ -383,40 +403,28 @@ impl Windows {
                 },
                 Some(kind) => aggregate.add_to_rule(kind, row),
             };
-            self.note(outcome, row.row.events, &mut emissions);
+            self.noted
+                .take(outcome, row.row.events, &mut self.emitted, &mut emissions);
         }
         let keys: Vec<Arc<str>> = delta.rules.keys.iter().map(|key| Arc::from(&**key)).collect();
         for (name, rows) in &delta.rules.rows {
+            let Some(aggregate) = self.aggregates.get_mut(name) else {
+                continue;
+            };
+            let Some(kind) = aggregate.rule_kind() else { continue };
             for row in rows {
-                let Some(aggregate) = self.aggregates.get_mut(name) else {
-                    continue;
-                };
-                let (Some(kind), Some(key)) = (aggregate.rule_kind(), keys.get(row.key as usize)) else {
+                let Some(key) = keys.get(row.key as usize) else {
                     continue;
                 };
                 let is_late = |watermark| aggregate.is_due(row.start_ms, watermark);
                 if self.watermark.is_some_and(is_late) {
-                    self.late += row.events;
+                    self.noted.late += row.events;
                 }
                 let outcome = aggregate.add_rule_row(kind, key, row);
-                self.note(outcome, row.events, &mut emissions);
+                self.noted.take(outcome, row.events, &mut self.emitted, &mut emissions);
             }
         }
         emissions
-    }
-
-    /// Notes what a row of this many events led to.
-    fn note(&mut self, outcome: Outcome, events: u64, emissions: &mut Vec<Emission>) {
-        if outcome.is_beyond {
-            self.overflowed += events;
-        }
-        if let Some(alert) = outcome.alert {
-            emissions.push(Emission {
-                offset: self.emitted,
-                content: EmissionContent::Alert(alert),
-            });
-            self.emitted += 1;
-        }
     }
 
     fn close(&mut self, watermark: i64, retired: &[String]) -> Vec<Emission> {
@@ -526,11 +534,11 @@ impl Windows {
 
     fn apply_base(&mut self, base: &Base) {
         if base.part == 0 {
-            let (late, overflowed) = (self.late, self.overflowed);
+            let noted = self.noted;
             let definitions = base.definitions.iter();
             let definitions = definitions.map(|(name, definition)| (name.clone(), Arc::new(definition.clone())));
             *self = Self::new(&self.pipeline, &definitions.collect());
-            (self.late, self.overflowed) = (late, overflowed);
+            self.noted = noted;
             self.partitions = base.partitions.clone();
             self.watermark = base.watermark;
             self.generation.clone_from(&base.generation);
