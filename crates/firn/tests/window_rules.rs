@@ -280,7 +280,11 @@ fn a_sequence_raises_one_alert_with_the_times_of_its_steps_over_a_kill() {
     node.client().ok("PUT", "/_firn/rules/rise", &rate);
     let bad = json!({"type": "sequence", "name": "x", "within": "10m", "steps": [{"query": "*"}]});
     let refused = node.client().json("PUT", "/_firn/rules/bad", &bad).unwrap();
-    assert!(refused.status == 400 && refused.text().contains("[steps]"), "{}", refused.text());
+    assert!(
+        refused.status == 400 && refused.text().contains("[steps]"),
+        "{}",
+        refused.text()
+    );
     node.client().ok(
         "PUT",
         "/_firn/pipelines/web",
@@ -294,7 +298,11 @@ fn a_sequence_raises_one_alert_with_the_times_of_its_steps_over_a_kill() {
         )
     };
     // Of bob there is one failure, and an exception is not looked at.
-    let mut events = vec![logon(5, "ann", "failure"), logon(9, "bob", "failure"), logon(10, "ann", "failure")];
+    let mut events = vec![
+        logon(5, "ann", "failure"),
+        logon(9, "bob", "failure"),
+        logon(10, "ann", "failure"),
+    ];
     events.extend(["failure", "failure", "success"].map(|outcome| logon(10, "test1", outcome)));
     let request = |second| event(second, &json!({"event": {"action": "request"}, "site": "north"}));
     for minute in 0..3 {
@@ -304,7 +312,11 @@ fn a_sequence_raises_one_alert_with_the_times_of_its_steps_over_a_kill() {
     node.kill9().unwrap();
     node = start(folder.path());
     wait_for_rules(node.client(), "web", 2);
-    let mut events = vec![logon(200, "ann", "success"), logon(201, "bob", "success"), logon(202, "ann", "success")];
+    let mut events = vec![
+        logon(200, "ann", "success"),
+        logon(201, "bob", "success"),
+        logon(202, "ann", "success"),
+    ];
     events.extend((0..12).map(|second| request(180 + second)));
     events.push(request(300));
     send(node.client(), &events);
@@ -327,7 +339,11 @@ fn a_sequence_raises_one_alert_with_the_times_of_its_steps_over_a_kill() {
     let window = json!({
         "start": "2026-01-01T00:03:00.000Z", "end": "2026-01-01T00:04:00.000Z", "events": 12, "value": 12, "baseline": 2.0,
     });
-    assert_eq!((rise.len(), &rise[0]["firn"]["alert"]["window"]), (1, &window), "{rise:?}");
+    assert_eq!(
+        (rise.len(), &rise[0]["firn"]["alert"]["window"]),
+        (1, &window),
+        "{rise:?}"
+    );
 }
 
 #[test]
@@ -345,7 +361,12 @@ fn a_sigma_correlation_is_imported_with_its_rules_and_reads_the_record() {
         \u{20}\u{20}timespan: 10m\n  condition: {gte: 3, field: WorkstationName}\n---\n\
         title: Lost\nid: lost\ncorrelation:\n  type: temporal\n  rules: [failed, gone]\n  timespan: 10m\n";
     let answer = client
-        .send("POST", "/_firn/rules/_import", Some("application/yaml"), text.as_bytes())
+        .send(
+            "POST",
+            "/_firn/rules/_import",
+            Some("application/yaml"),
+            text.as_bytes(),
+        )
         .unwrap();
     let report = answer.json();
     assert_eq!(report["imported"], json!(["brute", "stations"]), "{report}");
@@ -361,13 +382,24 @@ fn a_sigma_correlation_is_imported_with_its_rules_and_reads_the_record() {
     wait_for_rules(client, "windows", 3);
     let stats = client.get("/_firn/rules/_stats").unwrap().json();
     assert_eq!(stats["brute"]["evaluated_by"], json!(["windows"]), "{stats}");
-    let failed = |user: &str, station: &str| {
-        json!({"Channel": "Security", "EventID": 4625, "TargetUserName": user, "WorkstationName": station, "Computer": "dc1"})
-    };
+    let failed = |user: &str, station: &str| json!({"Channel": "Security", "EventID": 4625, "TargetUserName": user, "WorkstationName": station, "Computer": "dc1"});
     let logon = |user: &str| json!({"Channel": "Security", "EventID": 4624, "SubjectUserName": user, "TargetUserName": "x", "Computer": "dc1"});
-    let events = [failed("EXAMPLE\\ann", "ws1"), failed("EXAMPLE\\ann", "ws2"), failed("bob", "ws1"), logon("ann")];
+    let events = [
+        failed("EXAMPLE\\ann", "ws1"),
+        failed("EXAMPLE\\ann", "ws2"),
+        failed("bob", "ws1"),
+        logon("ann"),
+    ];
     send_to(client, "windows", &events);
-    send_to(client, "windows", &[failed("EXAMPLE\\ann", "ws2"), logon("EXAMPLE\\ann"), failed("EXAMPLE\\ann", "ws3")]);
+    send_to(
+        client,
+        "windows",
+        &[
+            failed("EXAMPLE\\ann", "ws2"),
+            logon("EXAMPLE\\ann"),
+            failed("EXAMPLE\\ann", "ws3"),
+        ],
+    );
     wait_for("the brute force", || !alerts(client, "brute").is_empty());
     wait_for("the stations", || !alerts(client, "stations").is_empty());
     let brute = alerts(client, "brute");
@@ -375,12 +407,25 @@ fn a_sigma_correlation_is_imported_with_its_rules_and_reads_the_record() {
     let state = &brute[0]["firn"]["alert"];
     // The name as the record has it, which is no field of the alert.
     assert_eq!(state["group_by"], json!({"User": ["EXAMPLE\\ann"]}), "{state}");
-    assert!(brute[0].get("User").is_none() && brute[0]["tenant"] == "alpha", "{}", brute[0]);
+    assert!(
+        brute[0].get("User").is_none() && brute[0]["tenant"] == "alpha",
+        "{}",
+        brute[0]
+    );
     assert_eq!(brute[0]["threat"]["technique"]["id"], json!(["T1110"]));
-    let names: Vec<&Value> = state["window"]["steps"].as_array().unwrap().iter().map(|step| &step["name"]).collect();
+    let names: Vec<&Value> = state["window"]["steps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|step| &step["name"])
+        .collect();
     assert_eq!(names, ["failed", "logon"]);
     let stations = alerts(client, "stations");
-    assert_eq!((stations.len(), &stations[0]["firn"]["alert"]["window"]["value"]), (1, &json!(3)), "{stations:?}");
+    assert_eq!(
+        (stations.len(), &stations[0]["firn"]["alert"]["window"]["value"]),
+        (1, &json!(3)),
+        "{stations:?}"
+    );
     // The rule of the correlation that generates raises alerts of its own; those of the other one do not.
     assert_eq!(alerts(client, "stations/failed-id").len(), 5);
     let all = client.ok("POST", "/.alerts-alpha/_count", &json!({"query": {"match_all": {}}}));
@@ -443,9 +488,14 @@ fn a_rule_is_tested_on_stored_events() {
     );
     let refused = test(json!({"type": "absence", "name": "x", "query": "*", "group_by": ["a"], "after": "1m"}));
     assert_eq!(refused.status, 400, "{}", refused.text());
-    let sequence = json!({"type": "sequence", "name": "x", "within": "1m", "steps": [{"query": "a: 1"}, {"query": "a: 2"}]});
+    let sequence =
+        json!({"type": "sequence", "name": "x", "within": "1m", "steps": [{"query": "a: 1"}, {"query": "a: 2"}]});
     let refused = test(sequence);
-    assert!(refused.status == 400 && refused.text().contains("a sequence cannot be counted"), "{}", refused.text());
+    assert!(
+        refused.status == 400 && refused.text().contains("a sequence cannot be counted"),
+        "{}",
+        refused.text()
+    );
     let refused = test(json!({"type": "query", "name": "x", "query": "a: ("}));
     assert_eq!(refused.status, 400, "{}", refused.text());
 }

@@ -129,6 +129,11 @@ const DELTA_ROWS_MAX: usize = 50_000;
 pub(crate) type ReceivedSample = (u64, i64, Sample);
 
 impl Delta {
+    /// Whether it adds no event to a window.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.rules.is_empty()
+    }
+
     /// Returns what samples add, in as many deltas as it takes, each with a text that is the same for the same samples. Their offsets
     /// ascend. See [`Delta::of_samples`].
     pub(crate) fn parts_of_samples(

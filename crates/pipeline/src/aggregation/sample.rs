@@ -1,9 +1,12 @@
 //! Samples: what the aggregates of a pipeline read of one document, in one pass over its JSON.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use firn_model::dates::DateFormat;
+use foldhash::fast::RandomState;
+use serde::Deserialize;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
@@ -89,7 +92,7 @@ struct RulePlan {
 #[derive(Debug, Default)]
 struct Trie {
     place: Option<usize>,
-    children: HashMap<Box<str>, Trie>,
+    children: HashMap<Box<str>, Trie, RandomState>,
 }
 
 impl Trie {
@@ -280,15 +283,7 @@ fn bit(step: usize) -> u16 {
 }
 
 fn print_key<'v>(values: impl Iterator<Item = &'v Value>) -> String {
-    let mut key = String::from("[");
-    for value in values {
-        if key.len() > 1 {
-            key.push(',');
-        }
-        key.push_str(&value.to_string());
-    }
-    key.push(']');
-    key
+    serde_json::to_string(&values.collect::<Vec<_>>()).unwrap_or_default()
 }
 
 /// Prints the key of an event whose fields are those of its record; `None`: it lacks one.
@@ -307,7 +302,8 @@ fn measure(value: &Value, metric: &MetricDefinition) -> Measured {
     let number = match metric {
         MetricDefinition::Cardinality(_) => {
             let present = values.iter().filter(|value| !value.is_null());
-            let hashes: Arc<[u64]> = present.map(|value| murmur3(value.to_string().as_bytes()).0).collect();
+            let printed = present.filter_map(|value| serde_json::to_vec(value).ok());
+            let hashes: Arc<[u64]> = printed.map(|printed| murmur3(&printed).0).collect();
             return match hashes.is_empty() {
                 true => Measured::Nothing,
                 false => Measured::Hashes(hashes),
@@ -327,6 +323,10 @@ fn number(value: &Value) -> Option<f64> {
         _ => None,
     }
 }
+
+/// Name of a member, which is copied only if it has escapes.
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// One object of a document.
 struct Level<'a> {
@@ -350,7 +350,7 @@ impl<'de> Visitor<'de> for Level<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(name) = map.next_key::<std::borrow::Cow<'de, str>>()? {
+        while let Some(Name(name)) = map.next_key()? {
             let Some(child) = self.trie.child(&name) else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
