@@ -129,6 +129,9 @@ fn run(
     (journal, batches)
 }
 
+/// What a threshold measures of events.
+type MeasureOf = fn(&[&Value]) -> f64;
+
 fn time_of(event: &Value) -> i64 {
     event["@timestamp"].as_i64().unwrap()
 }
@@ -150,7 +153,7 @@ fn thresholds_miss_no_window_and_make_none_up() {
         let (journal, batches) = run(&mut random, behind, |random, time| {
             at(time, users[random.usize(0..2)], random.u64(0..6), 0)
         });
-        let measures: [(&str, f64, fn(&[&Value]) -> f64); 3] = [
+        let measures: [(&str, f64, MeasureOf); 3] = [
             ("many", 4.0, |events| events.len() as f64),
             ("bytes", 9.0, |events| {
                 events.iter().map(|event| event["port"].as_f64().unwrap()).sum()
@@ -194,7 +197,7 @@ fn thresholds_miss_no_window_and_make_none_up() {
                     if measure(&within(end - window, end)) >= at_least {
                         let near = |alert: &&WindowAlert| alert.end_ms.abs_diff(end) <= (window + 2 * pane) as u64;
                         assert!(
-                            alerts.iter().any(|alert| near(alert)),
+                            alerts.iter().any(near),
                             "seed {seed}: {rule} of {user} at {end}: {alerts:?}"
                         );
                     }
