@@ -1,5 +1,7 @@
 //! Definition of a detection rule: the body of `PUT /_firn/rules/ID`.
 
+use std::sync::Arc;
+
 use firn_model::dates::parse_duration_ms;
 use firn_model::tenant::TenantId;
 use firn_model::{Error, Result};
@@ -7,11 +9,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::expression::Expression;
-use crate::log_sources::LogSource;
 use crate::query::{Language, dsl_condition, text_condition};
 use crate::rule::{Rule, Severity};
 use crate::sigma;
-use crate::window_rule::{ThresholdBody, WindowBody, WindowRule, WindowType};
+use crate::steps::{self, Step, StepBody};
+use crate::window_rule::{ChangeBody, ThresholdBody, WindowBody, WindowKind, WindowRule, WindowType};
 
 /// Most members of each list of a definition.
 pub(crate) const LIST_MAX: usize = 100;
@@ -73,6 +75,14 @@ struct Body {
     #[serde(default)]
     learn_for: Option<String>,
     #[serde(default)]
+    within: Option<String>,
+    #[serde(default)]
+    ordered: Option<bool>,
+    #[serde(default)]
+    steps: Option<Vec<StepBody>>,
+    #[serde(default)]
+    change: Option<ChangeBody>,
+    #[serde(default)]
     lateness: Option<String>,
     #[serde(default)]
     max_keys: Option<usize>,
@@ -102,6 +112,8 @@ enum Kind {
     Threshold,
     Absence,
     NewValue,
+    Sequence,
+    RateOfChange,
 }
 
 impl Kind {
@@ -112,6 +124,8 @@ impl Kind {
             Self::Threshold => "threshold",
             Self::Absence => "absence",
             Self::NewValue => "new_value",
+            Self::Sequence => "sequence",
+            Self::RateOfChange => "rate_of_change",
         }
     }
 }
@@ -165,6 +179,10 @@ pub struct DetectionRule {
     pub escalation: Vec<EscalationStep>,
     /// What it counts in the events that match; `None`: each of them raises an alert.
     pub window: Option<WindowRule>,
+    /// Conditions that are evaluated in the place of that of `rule`; empty: it has only that one.
+    pub steps: Vec<Step>,
+    /// Rules of a correlation that raise alerts of their own. Their ids are that of this one, a slash and their names.
+    pub generated: Vec<Arc<DetectionRule>>,
     /// Hash of the definition, 16 hexadecimal digits: which version of the rule an alert is of.
     pub version: String,
 }
@@ -207,11 +225,27 @@ impl DetectionRule {
                 return Err(format!("[group_by] has [{field}] twice"));
             }
         }
-        let (mut rule, input) = body.condition(id)?;
-        let window = body.window(json)?;
+        let Conditions {
+            mut rule,
+            input,
+            steps,
+            correlation,
+        } = body.condition(id)?;
+        let window = body.window(json, correlation.as_ref().map(|(kind, ..)| kind))?;
+        let (group_by, generate) = match correlation {
+            None => (body.group_by.clone(), false),
+            Some(_) if !body.group_by.is_empty() => {
+                return Err("[group_by] of a correlation is [correlation.group-by] of its text".to_owned());
+            }
+            Some((_, group_by, generate)) => (group_by, generate),
+        };
         body.describe(&mut rule)?;
         // Compiled here, so that a rule that cannot be evaluated is refused when it is stored.
-        let refused = crate::RuleSet::compile(vec![rule.clone()], &crate::LogSources::Any).errors;
+        let compiled = match steps.is_empty() {
+            true => vec![rule.clone()],
+            false => steps.iter().map(|step| step.rule.clone()).collect(),
+        };
+        let refused = crate::RuleSet::compile(compiled, &crate::LogSources::Any).errors;
         if let Some(refused) = refused.into_iter().next() {
             return Err(refused.reason);
         }
@@ -224,7 +258,7 @@ impl DetectionRule {
             return Err("[risk_score] is 0 to 100".to_owned());
         }
         let tenant = body.tenant.as_deref().map(TenantId::parse).transpose();
-        Ok(Self {
+        let mut read = Self {
             risk_score: body.risk_score.unwrap_or_else(|| rule.severity.risk_score()),
             rule,
             input,
@@ -232,12 +266,37 @@ impl DetectionRule {
             exceptions: (!exceptions.is_empty()).then_some(Expression::Or(exceptions)),
             tenant: tenant.map_err(|error| error.reason().to_owned())?,
             pipelines: body.pipelines,
-            group_by: body.group_by,
+            group_by,
             window,
+            steps,
+            generated: Vec::new(),
             escalation: escalation(body.escalation)?,
             channels: body.channels,
             version: crate::alert::hash(&[&printed]),
-        })
+        };
+        if generate {
+            read.generated = read.generated();
+        }
+        Ok(read)
+    }
+
+    /// Returns the rules of a correlation as rules of their own.
+    fn generated(&self) -> Vec<Arc<Self>> {
+        let own = self.steps.iter().map(|step| {
+            let rule = Rule {
+                id: format!("{}/{}", self.rule.id, step.name),
+                ..step.rule.clone()
+            };
+            Arc::new(Self {
+                risk_score: rule.severity.risk_score(),
+                rule,
+                group_by: Vec::new(),
+                window: None,
+                steps: Vec::new(),
+                ..self.clone()
+            })
+        });
+        own.collect()
     }
 
     /// Returns whether events of a pipeline are evaluated.
@@ -246,9 +305,24 @@ impl DetectionRule {
     }
 }
 
+/// What a definition says of the events that its rule is about.
+struct Conditions {
+    rule: Rule,
+    input: Input,
+    steps: Vec<Step>,
+    /// Of a Sigma correlation: what it counts, its fields, and whether its rules raise alerts of their own.
+    correlation: Option<(WindowKind, Vec<String>, bool)>,
+}
+
 impl Body {
     /// Returns the rule as its text or query has it.
-    fn condition(&self, id: &str) -> Result<(Rule, Input), String> {
+    fn condition(&self, id: &str) -> Result<Conditions, String> {
+        let alone = |rule: Rule, input: Input| Conditions {
+            rule,
+            input,
+            steps: Vec::new(),
+            correlation: None,
+        };
         match self.kind {
             Kind::Sigma => {
                 if self.query.is_some() || self.language.is_some() {
@@ -262,13 +336,22 @@ impl Body {
                 if let Some(error) = loaded.errors.first() {
                     return Err(error.reason.clone());
                 }
+                if !loaded.correlations.is_empty() {
+                    let correlated = sigma::correlate(id, loaded)?;
+                    return Ok(Conditions {
+                        rule: correlated.rule,
+                        input: Input::Record,
+                        steps: correlated.steps,
+                        correlation: Some((correlated.kind, correlated.group_by, correlated.generate)),
+                    });
+                }
                 let [rule] = <[Rule; 1]>::try_from(loaded.rules)
                     .map_err(|rules| format!("[sigma] holds {} rules, not one", rules.len()))?;
                 let rule = Rule {
                     id: id.to_owned(),
                     ..rule
                 };
-                Ok((rule, Input::Record))
+                Ok(alone(rule, Input::Record))
             }
             kind => {
                 let kind = kind.name();
@@ -276,47 +359,57 @@ impl Body {
                     return Err(format!("a rule of the type [{kind}] has no [sigma]"));
                 }
                 let needs = |member: &str| format!("a rule of the type [{kind}] needs [{member}]");
-                let query = self.query.as_ref().ok_or_else(|| needs("query"))?;
                 if self.name.is_none() {
                     return Err(needs("name"));
                 }
-                let rule = Rule {
-                    id: id.to_owned(),
-                    title: String::new(),
-                    description: String::new(),
-                    severity: Severity::default(),
-                    tags: Vec::new(),
-                    references: Vec::new(),
-                    false_positives: Vec::new(),
-                    author: None,
-                    log_source: LogSource::default(),
-                    condition: condition(query, self.language.unwrap_or_default())?,
-                };
-                Ok((rule, Input::Event))
+                if self.kind == Kind::Sequence {
+                    if self.query.is_some() || self.language.is_some() {
+                        return Err("a rule of the type [sequence] has a [query] in each of its [steps]".to_owned());
+                    }
+                    let steps = steps::read(id, self.steps.as_ref().ok_or_else(|| needs("steps"))?)?;
+                    let rule = steps::rule(id.to_owned(), steps::any_of(&steps));
+                    return Ok(Conditions {
+                        steps,
+                        ..alone(rule, Input::Event)
+                    });
+                }
+                let query = self.query.as_ref().ok_or_else(|| needs("query"))?;
+                let condition = condition(query, self.language.unwrap_or_default())?;
+                Ok(alone(steps::rule(id.to_owned(), condition), Input::Event))
             }
         }
     }
 
-    /// Reads what the rule counts.
-    fn window(&self, json: &Map<String, Value>) -> Result<Option<WindowRule>, String> {
+    /// Reads what the rule counts; `correlation` is what its text says of it.
+    fn window(
+        &self,
+        json: &Map<String, Value>,
+        correlation: Option<&WindowKind>,
+    ) -> Result<Option<WindowRule>, String> {
         let body = WindowBody {
             window: self.window.clone(),
             threshold: self.threshold.clone(),
             after: self.after.clone(),
             learn_for: self.learn_for.clone(),
+            within: self.within.clone(),
+            ordered: self.ordered,
+            has_steps: self.steps.is_some(),
+            change: self.change.clone(),
             lateness: self.lateness.clone(),
             max_keys: self.max_keys,
         };
         let kind = match self.kind {
             Kind::Sigma | Kind::Query => {
-                return match body.first_member() {
-                    None => Ok(None),
-                    Some(member) => Err(format!("[{member}] does not belong to this type of rule")),
+                return match correlation {
+                    None => body.check_members(&[]).map(|()| None),
+                    Some(kind) => body.of_kind(kind.clone(), json).map(Some),
                 };
             }
             Kind::Threshold => WindowType::Threshold,
             Kind::Absence => WindowType::Absence,
             Kind::NewValue => WindowType::NewValue,
+            Kind::Sequence => WindowType::Sequence,
+            Kind::RateOfChange => WindowType::RateOfChange,
         };
         body.read(kind, !self.group_by.is_empty(), json).map(Some)
     }
@@ -430,6 +523,20 @@ mod tests {
             (Input::Record, 5, false)
         );
 
+        let both = "title: Failed\nname: failed\nlogsource: {product: windows}\ndetection: {s: {a: 1}, condition: s}\n---\n\
+            title: Many\nlevel: high\ncorrelation: {type: event_count, rules: [failed], group-by: [User], timespan: 1m, condition: {gte: 5}}\n";
+        let many = read(json!({"type": "sigma", "sigma": both, "lateness": "1m"})).unwrap();
+        assert_eq!(
+            (many.rule.title.as_str(), many.group_by.as_slice()),
+            ("Many", &["User".to_owned()][..])
+        );
+        assert_eq!((many.window.unwrap().lateness_ms, many.generated.len()), (60_000, 0));
+        let many =
+            read(json!({"type": "sigma", "sigma": format!("{both}generate: true\n"), "channels": ["mail"]})).unwrap();
+        let own = &many.generated[0];
+        assert_eq!((own.rule.id.as_str(), own.rule.title.as_str()), ("r/failed", "Failed"));
+        assert!(own.window.is_none() && own.steps.is_empty() && own.channels == ["mail"]);
+
         let scan = read(json!({
             "type": "threshold", "name": "Scan", "query": "event.action: denied", "group_by": ["source.ip"], "window": "1m",
             "threshold": {"distinct": "destination.port", "at_least": 20},
@@ -508,6 +615,61 @@ mod tests {
             (
                 json!({"type": "new_value", "name": "x", "query": "a: 1", "group_by": ["b"], "max_keys": 0}),
                 "[max_keys]",
+            ),
+            (
+                json!({"type": "sequence", "name": "x", "within": "5m", "steps": [{"query": "a: 1"}]}),
+                "[steps] has 2 to 10",
+            ),
+            (
+                json!({"type": "sequence", "name": "x", "steps": [{"query": "a: 1"}, {"query": "a: 2"}]}),
+                "[within]",
+            ),
+            (
+                json!({"type": "sequence", "name": "x", "within": "8d", "steps": [{"query": "a: 1"}, {"query": "a: 2"}]}),
+                "[within] is 1s to 7d",
+            ),
+            (
+                json!({"type": "sequence", "name": "x", "within": "1m", "query": "a: 1", "steps": []}),
+                "[query] in each",
+            ),
+            (
+                json!({"type": "sequence", "name": "x", "within": "1m",
+                    "steps": [{"query": "a: 1", "name": "s"}, {"query": "a: 2", "name": "s"}]}),
+                "[s] twice",
+            ),
+            (
+                json!({"type": "sequence", "name": "x", "within": "1m", "steps": [{"query": "a: 1"}, {"query": "a: ("}]}),
+                "step [step 2]",
+            ),
+            (
+                json!({"type": "query", "name": "x", "query": "a: 1", "steps": []}),
+                "[steps] does not belong",
+            ),
+            (
+                json!({"type": "rate_of_change", "name": "x", "query": "a: 1", "window": "5m"}),
+                "needs [change]",
+            ),
+            (
+                json!({"type": "rate_of_change", "name": "x", "query": "a: 1", "window": "5m", "change": {"min_events": 5}}),
+                "[rise_factor] or [drop_percent]",
+            ),
+            (
+                json!({"type": "rate_of_change", "name": "x", "query": "a: 1", "window": "5m", "change": {"rise_factor": 1.0}}),
+                "[change.rise_factor]",
+            ),
+            (
+                json!({"type": "rate_of_change", "name": "x", "query": "a: 1", "window": "5m", "change": {"drop_percent": 101}}),
+                "[change.drop_percent]",
+            ),
+            (
+                json!({"type": "rate_of_change", "name": "x", "query": "a: 1", "window": "5m",
+                    "change": {"drop_percent": 50, "baseline_windows": 0}}),
+                "[change.baseline_windows]",
+            ),
+            (
+                json!({"type": "rate_of_change", "name": "x", "query": "a: 1", "window": "5m",
+                    "change": {"drop_percent": 50, "min_events": 0}}),
+                "[change.min_events]",
             ),
             (json!({"type": "sigma", "sigma": "title: x"}), "rule [r]: "),
             (json!({"type": "sigma"}), "needs [sigma]"),

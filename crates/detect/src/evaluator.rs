@@ -56,6 +56,11 @@ impl Evaluator {
         &mut self.fields
     }
 
+    /// Returns the fields of this event, to be read.
+    pub(crate) fn event(&self) -> &EventFields {
+        &self.fields
+    }
+
     /// Adds a value by the name of its field.
     pub fn push(&mut self, name: &str, value: Value<'_>) {
         match self.rules.names().find(name) {

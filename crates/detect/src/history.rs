@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::definition::DetectionRule;
+use crate::definition::{DetectionRule, Input};
 use crate::window_rule::{Measure, WindowKind};
 
 /// Search of the stored events that a rule is about.
@@ -35,6 +35,24 @@ pub enum HistoryCount {
 /// # Errors
 /// Why stored events cannot tell.
 pub fn history_search(rule: &DetectionRule, body: &Map<String, Value>) -> Result<HistorySearch, String> {
+    match rule.window.as_ref().map(|window| &window.kind) {
+        Some(WindowKind::Sequence { .. }) if rule.input == Input::Event => {
+            return Err("a sequence cannot be counted by a search: it looks at the order of single events".to_owned());
+        }
+        Some(WindowKind::RateOfChange { .. }) => {
+            return Err(
+                "a rate of change cannot be counted by a search: it compares each window with those before it"
+                    .to_owned(),
+            );
+        }
+        Some(_) if rule.input == Input::Record => {
+            return Err(
+                "a correlation cannot be counted by a search: it reads records as their source wrote them, and stored events are mapped"
+                    .to_owned(),
+            );
+        }
+        _ => {}
+    }
     let Some(query) = body.get("query") else {
         return Err(
             "a Sigma rule reads records as their source wrote them, and stored events are mapped: `firn detect run` tests it on files"
@@ -73,7 +91,12 @@ pub fn history_search(rule: &DetectionRule, body: &Map<String, Value>) -> Result
                 at_least: *at_least,
             }
         }
-        Some(WindowKind::Absence { .. } | WindowKind::NewValue { .. }) => {
+        Some(
+            WindowKind::Absence { .. }
+            | WindowKind::NewValue { .. }
+            | WindowKind::Sequence { .. }
+            | WindowKind::RateOfChange { .. },
+        ) => {
             return Err("absences and new values cannot be counted by a search".to_owned());
         }
     };
@@ -135,5 +158,11 @@ mod tests {
         );
         let absence = json!({"type": "absence", "name": "x", "query": "*", "group_by": ["a"], "after": "1m"});
         assert!(search(&absence).is_err());
+        let sequence =
+            json!({"type": "sequence", "name": "x", "within": "1m", "steps": [{"query": "a: 1"}, {"query": "a: 2"}]});
+        assert!(search(&sequence).unwrap_err().contains("a sequence"));
+        let rate =
+            json!({"type": "rate_of_change", "name": "x", "query": "*", "window": "1m", "change": {"rise_factor": 2}});
+        assert!(search(&rate).unwrap_err().contains("a rate of change"));
     }
 }

@@ -7,7 +7,7 @@ use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value as Json};
 
 use crate::evaluator::Evaluator;
-use crate::event::Value;
+use crate::event::{Value, ValueKind};
 
 /// Objects inside each other whose fields are read.
 const DEPTH_MAX: usize = 32;
@@ -32,6 +32,27 @@ impl Evaluator {
         }
         .deserialize(&mut input)?;
         input.end()
+    }
+
+    /// Returns the value of a field of this event: a scalar, a list of several, or null if it has none or its set does not read it.
+    pub fn value(&self, name: &str) -> Json {
+        let Some(field) = self.rules().names().find(name) else {
+            return Json::Null;
+        };
+        let mut values = self.event().values(field).map(|value| match value.kind {
+            ValueKind::Null => Json::Null,
+            ValueKind::Boolean => Json::Bool(value.raw == "true"),
+            ValueKind::Number => serde_json::from_str(value.raw).unwrap_or(Json::Null),
+            ValueKind::Text => value.raw.into(),
+        });
+        let Some(first) = values.next() else {
+            return Json::Null;
+        };
+        let others: Vec<Json> = values.collect();
+        match others.is_empty() {
+            true => first,
+            false => std::iter::once(first).chain(others).collect(),
+        }
     }
 
     /// Adds a value by the name of its field, as [`push_object`](Self::push_object) does.

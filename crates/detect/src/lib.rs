@@ -23,6 +23,7 @@ mod recurrence;
 mod rule;
 mod rule_set;
 pub mod sigma;
+mod steps;
 mod summary;
 mod window_rule;
 
@@ -39,5 +40,6 @@ pub use log_sources::{LogSource, LogSourceEntry, LogSources};
 pub use maintenance_window::{MaintenanceWindow, MaintenanceWindows};
 pub use rule::{Rule, RuleError, Severity};
 pub use rule_set::{Compiled, RuleSet, Unmapped};
+pub use steps::{STEPS_MAX, Step};
 pub use summary::rule_summary;
-pub use window_rule::{Measure, WindowKind, WindowRule};
+pub use window_rule::{Measure, RateChange, WindowKind, WindowRule};

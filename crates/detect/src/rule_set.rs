@@ -55,6 +55,16 @@ pub struct Compiled {
 impl RuleSet {
     /// Compiles rules for the events of `sources`.
     pub fn compile(rules: Vec<Rule>, sources: &LogSources) -> Compiled {
+        Self::compile_with_fields(rules, sources, [])
+    }
+
+    /// Compiles rules for the events of `sources`, of which these fields are read as well
+    /// ([`Evaluator::value`](crate::Evaluator::value)). Fields beyond as many as a set may read are not.
+    pub fn compile_with_fields<'f>(
+        rules: Vec<Rule>,
+        sources: &LogSources,
+        fields: impl IntoIterator<Item = &'f str>,
+    ) -> Compiled {
         let mut names = FieldNames::default();
         let mut builders: BTreeMap<Vec<usize>, GroupBuilder> = BTreeMap::new();
         let (mut kept, mut unmapped, mut errors) = (Vec::with_capacity(rules.len()), Vec::new(), Vec::new());
@@ -83,6 +93,9 @@ impl RuleSet {
                     reason,
                 }),
             }
+        }
+        for field in fields {
+            names.intern(field);
         }
         let mut conditions: Vec<SourceConditions> = Vec::new();
         if let LogSources::Known(entries) = sources {

@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use firn_testkit::Client;
+use firn_testkit::{Client, Node};
 use rules::{send, start_with, try_send, wait_for, wait_for_rules};
 use serde_json::{Value, json};
 
@@ -451,7 +451,7 @@ fn now_ms() -> u64 {
 fn alerts_in_a_maintenance_window_are_stored_and_neither_delivered_nor_escalated() {
     const HOUR_MS: u64 = 3_600_000;
     let folder = tempfile::tempdir().unwrap();
-    let mut node = start(folder.path(), &[ALLOWED]);
+    let mut node = start_with(folder.path(), &[ALLOWED]);
     let client = node.client();
     let (hook, boss) = (Receiver::start(), Receiver::start());
     let webhook = |receiver: &Receiver| json!({"type": "webhook", "url": receiver.url});
@@ -483,7 +483,7 @@ fn alerts_in_a_maintenance_window_are_stored_and_neither_delivered_nor_escalated
     prepare(client, &json!({"escalation": [{"after": "1s", "channels": ["boss"]}]}));
     wait_for_channels(client, &["hook", "boss"]);
     // The windows are applied before the rules.
-    send(client, &[event(1), event(100)]);
+    send(client, "web", &[event(1), event(100)]);
     wait_for("the alert outside of the window", || boss.messages().len() == 1);
     let marks = |node: &Node| {
         let alerts = all(node.client(), ".alerts-alpha");
@@ -504,7 +504,7 @@ fn alerts_in_a_maintenance_window_are_stored_and_neither_delivered_nor_escalated
     // The alerts stay marked when their window is removed, and the windows survive a kill.
     client.ok("DELETE", &format!("{path}/patch"), &Value::Null);
     node.kill9().unwrap();
-    node = start(folder.path(), &[ALLOWED]);
+    node = start_with(folder.path(), &[ALLOWED]);
     let client = node.client();
     let listed = client.get(path).unwrap().json();
     assert_eq!(listed.as_object().unwrap().keys().collect::<Vec<_>>(), ["over"]);
@@ -518,7 +518,7 @@ fn alerts_in_a_maintenance_window_are_stored_and_neither_delivered_nor_escalated
         let stats = client.get("/_firn/pipelines/web/stats").unwrap().json();
         stats["rules"]["evaluated"] == json!(1) && stats["running"] == json!(true)
     });
-    send(client, &[event(2)]);
+    send(client, "web", &[event(2)]);
     wait_for("the alert after the window", || hook.messages().len() == 3);
 
     // Bad requests change nothing.

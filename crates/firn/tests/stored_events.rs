@@ -3,31 +3,14 @@
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use firn_testkit::{Client, Node, NodeOptions};
+use firn_testkit::Client;
+use rules::{start, stats, wait_for, wait_for_rules};
 use serde_json::{Value, json};
 
-fn start(folder: &Path) -> Node {
-    Node::start(Path::new(env!("CARGO_BIN_EXE_firn")), folder, &NodeOptions::default()).unwrap()
-}
-
-#[track_caller]
-fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what} did not come within 60 s");
-        std::thread::sleep(Duration::from_millis(30));
-    }
-}
-
-fn stats(client: &Client, pipeline: &str) -> Value {
-    client
-        .get(&format!("/_firn/pipelines/{pipeline}/stats"))
-        .unwrap()
-        .json()
-}
+#[path = "support/rules.rs"]
+mod rules;
 
 fn put_rule(client: &Client, id: &str, members: &Value) {
     let mut body = json!({"type": "query", "name": id, "query": "event.action: denied"});
@@ -44,10 +27,7 @@ fn put_pipeline(client: &Client, id: &str, rules: u64, members: &Value) {
         .unwrap()
         .extend(members.as_object().unwrap().clone());
     client.ok("PUT", &format!("/_firn/pipelines/{id}"), &json!({ "source": source }));
-    wait_for("the pipeline", || {
-        let stats = stats(client, id);
-        stats["running"] == json!(true) && stats["rules"]["evaluated"] == json!(rules)
-    });
+    wait_for_rules(client, id, rules);
 }
 
 /// Returns the number of alerts of a rule by index and id of their event.

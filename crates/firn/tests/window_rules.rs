@@ -1,4 +1,4 @@
-//! Rules over several events: thresholds, absence and new values (docs/operate/alerts.md).
+//! Rules over several events: thresholds, absence, new values, sequences and correlations (docs/operate/alerts.md).
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -232,6 +232,179 @@ fn each_alert_of_a_window_is_stored_once_over_kills() {
 }
 
 #[test]
+fn a_sequence_raises_one_alert_with_the_times_of_its_steps_over_a_kill() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut node = start(folder.path());
+    let rule = json!({
+        "type": "sequence", "name": "Logon after failures", "severity": "high", "group_by": ["user.name"], "within": "10m",
+        "steps": [
+            {"name": "failure", "query": "event.action: logon and event.outcome: failure"},
+            {"name": "second failure", "query": "event.action: logon and event.outcome: failure"},
+            {"name": "success", "query": "event.action: logon and event.outcome: success"},
+        ],
+        "exceptions": [{"query": "user.name: test*"}],
+    });
+    let rate = json!({
+        "type": "rate_of_change", "name": "Rise", "query": "event.action: request", "group_by": ["site"], "window": "1m",
+        "change": {"rise_factor": 3, "baseline_windows": 3, "min_events": 5},
+    });
+    node.client().ok("PUT", "/_firn/rules/logon", &rule);
+    node.client().ok("PUT", "/_firn/rules/rise", &rate);
+    let bad = json!({"type": "sequence", "name": "x", "within": "10m", "steps": [{"query": "*"}]});
+    let refused = node.client().json("PUT", "/_firn/rules/bad", &bad).unwrap();
+    assert!(
+        refused.status == 400 && refused.text().contains("[steps]"),
+        "{}",
+        refused.text()
+    );
+    node.client().ok(
+        "PUT",
+        "/_firn/pipelines/web",
+        &json!({"source": {"type": "http"}, "index": "web"}),
+    );
+    wait_for_rules(node.client(), "web", 2);
+    let logon = |second, user: &str, outcome: &str| {
+        event(
+            second,
+            &json!({"event": {"action": "logon", "outcome": outcome}, "user": {"name": user}}),
+        )
+    };
+    // Of bob there is one failure, and an exception is not looked at.
+    let mut events = vec![
+        logon(5, "ann", "failure"),
+        logon(9, "bob", "failure"),
+        logon(10, "ann", "failure"),
+    ];
+    events.extend(["failure", "failure", "success"].map(|outcome| logon(10, "test1", outcome)));
+    let request = |second| event(second, &json!({"event": {"action": "request"}, "site": "north"}));
+    for minute in 0..3 {
+        events.extend((0..2).map(|second| request(minute * 60 + second)));
+    }
+    send(node.client(), "web", &events);
+    node.kill9().unwrap();
+    node = start(folder.path());
+    wait_for_rules(node.client(), "web", 2);
+    let mut events = vec![
+        logon(200, "ann", "success"),
+        logon(201, "bob", "success"),
+        logon(202, "ann", "success"),
+    ];
+    events.extend((0..12).map(|second| request(180 + second)));
+    events.push(request(300));
+    send(node.client(), "web", &events);
+    wait_for("the sequence", || !alerts(node.client(), "logon").is_empty());
+    wait_for("the rise", || !alerts(node.client(), "rise").is_empty());
+    let found = alerts(node.client(), "logon");
+    assert_eq!(found.len(), 1, "{found:?}");
+    let state = &found[0]["firn"]["alert"];
+    assert_eq!((&found[0]["user.name"], &state["count"]), (&json!("ann"), &json!(3)));
+    let window = json!({
+        "start": "2026-01-01T00:00:05.000Z", "end": "2026-01-01T00:03:20.000Z", "events": 3,
+        "steps": [
+            {"name": "failure", "time": "2026-01-01T00:00:05.000Z"},
+            {"name": "second failure", "time": "2026-01-01T00:00:10.000Z"},
+            {"name": "success", "time": "2026-01-01T00:03:20.000Z"},
+        ],
+    });
+    assert_eq!(state["window"], window);
+    let rise = alerts(node.client(), "rise");
+    let window = json!({
+        "start": "2026-01-01T00:03:00.000Z", "end": "2026-01-01T00:04:00.000Z", "events": 12, "value": 12, "baseline": 2.0,
+    });
+    assert_eq!(
+        (rise.len(), &rise[0]["firn"]["alert"]["window"]),
+        (1, &window),
+        "{rise:?}"
+    );
+}
+
+#[test]
+fn a_sigma_correlation_is_imported_with_its_rules_and_reads_the_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = start(folder.path());
+    let client = node.client();
+    let text = "title: Failed logon\nname: failed\nid: failed-id\nlogsource: {product: windows, service: security}\n\
+        detection:\n  selection: {EventID: 4625}\n  condition: selection\n---\n\
+        title: Logon\nname: logon\nlogsource: {product: windows, service: security}\n\
+        detection:\n  selection: {EventID: 4624}\n  condition: selection\n---\n\
+        title: Brute force\nid: brute\nlevel: high\ntags: [attack.t1110]\ncorrelation:\n  type: temporal_ordered\n  rules: [failed, logon]\n\
+        \u{20}\u{20}group-by: [User]\n  timespan: 10m\n  aliases: {User: {failed: TargetUserName, logon: SubjectUserName}}\n---\n\
+        title: Many stations\nid: stations\ngenerate: true\ncorrelation:\n  type: value_count\n  rules: [failed-id]\n  group-by: [TargetUserName]\n\
+        \u{20}\u{20}timespan: 10m\n  condition: {gte: 3, field: WorkstationName}\n---\n\
+        title: Lost\nid: lost\ncorrelation:\n  type: temporal\n  rules: [failed, gone]\n  timespan: 10m\n";
+    let answer = client
+        .send(
+            "POST",
+            "/_firn/rules/_import",
+            Some("application/yaml"),
+            text.as_bytes(),
+        )
+        .unwrap();
+    let report = answer.json();
+    assert_eq!(report["imported"], json!(["brute", "stations"]), "{report}");
+    assert_eq!(report["refused"].as_array().map(Vec::len), Some(1), "{report}");
+    assert!(report["refused"][0].to_string().contains("[gone]"), "{report}");
+
+    client.ok(
+        "PUT",
+        "/_firn/pipelines/windows",
+        &json!({"source": {"type": "http"}, "pack": "windows", "index": "windows", "tenant": "alpha"}),
+    );
+    // The two correlations, and the rule of the one that generates.
+    wait_for_rules(client, "windows", 3);
+    let stats = client.get("/_firn/rules/_stats").unwrap().json();
+    assert_eq!(stats["brute"]["evaluated_by"], json!(["windows"]), "{stats}");
+    let failed = |user: &str, station: &str| json!({"Channel": "Security", "EventID": 4625, "TargetUserName": user, "WorkstationName": station, "Computer": "dc1"});
+    let logon = |user: &str| json!({"Channel": "Security", "EventID": 4624, "SubjectUserName": user, "TargetUserName": "x", "Computer": "dc1"});
+    let events = [
+        failed("EXAMPLE\\ann", "ws1"),
+        failed("EXAMPLE\\ann", "ws2"),
+        failed("bob", "ws1"),
+        logon("ann"),
+    ];
+    send(client, "windows", &events);
+    send_to(
+        client,
+        "windows",
+        &[
+            failed("EXAMPLE\\ann", "ws2"),
+            logon("EXAMPLE\\ann"),
+            failed("EXAMPLE\\ann", "ws3"),
+        ],
+    );
+    wait_for("the brute force", || !alerts(client, "brute").is_empty());
+    wait_for("the stations", || !alerts(client, "stations").is_empty());
+    let brute = alerts(client, "brute");
+    assert_eq!(brute.len(), 1, "{brute:?}");
+    let state = &brute[0]["firn"]["alert"];
+    // The name as the record has it, which is no field of the alert.
+    assert_eq!(state["group_by"], json!({"User": ["EXAMPLE\\ann"]}), "{state}");
+    assert!(
+        brute[0].get("User").is_none() && brute[0]["tenant"] == "alpha",
+        "{}",
+        brute[0]
+    );
+    assert_eq!(brute[0]["threat"]["technique"]["id"], json!(["T1110"]));
+    let names: Vec<&Value> = state["window"]["steps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|step| &step["name"])
+        .collect();
+    assert_eq!(names, ["failed", "logon"]);
+    let stations = alerts(client, "stations");
+    assert_eq!(
+        (stations.len(), &stations[0]["firn"]["alert"]["window"]["value"]),
+        (1, &json!(3)),
+        "{stations:?}"
+    );
+    // The rule of the correlation that generates raises alerts of its own; those of the other one do not.
+    assert_eq!(alerts(client, "stations/failed-id").len(), 5);
+    let all = client.ok("POST", "/.alerts-alpha/_count", &json!({"query": {"match_all": {}}}));
+    assert_eq!(all["count"], json!(7), "{all}");
+}
+
+#[test]
 fn a_rule_is_tested_on_stored_events() {
     let folder = tempfile::tempdir().unwrap();
     let node = start(folder.path());
@@ -287,6 +460,14 @@ fn a_rule_is_tested_on_stored_events() {
     );
     let refused = test(json!({"type": "absence", "name": "x", "query": "*", "group_by": ["a"], "after": "1m"}));
     assert_eq!(refused.status, 400, "{}", refused.text());
+    let sequence =
+        json!({"type": "sequence", "name": "x", "within": "1m", "steps": [{"query": "a: 1"}, {"query": "a: 2"}]});
+    let refused = test(sequence);
+    assert!(
+        refused.status == 400 && refused.text().contains("a sequence cannot be counted"),
+        "{}",
+        refused.text()
+    );
     let refused = test(json!({"type": "query", "name": "x", "query": "a: ("}));
     assert_eq!(refused.status, 400, "{}", refused.text());
 }

@@ -37,6 +37,10 @@ pub fn read_rules(paths: &[PathBuf]) -> Result<RuleFiles> {
             read.rules.append(&mut loaded.rules);
             read.refused
                 .extend(loaded.errors.iter().map(|error| format!("{}: {error}", file.display())));
+            read.refused.extend(loaded.correlations.iter().map(|correlation| {
+                let (file, id, title) = (file.display(), &correlation.id, &correlation.title);
+                format!("{file}: [{id}] {title}: correlations are evaluated in event pipelines alone")
+            }));
         }
     }
     Ok(read)

@@ -6,33 +6,30 @@ use super::collector::{Collector, Origin};
 use super::{Import, ImportOptions};
 use crate::sigma;
 
-/// Reads the Sigma rules of a YAML text, which may hold several documents. The id of a rule is its own, or its title.
+/// Reads the Sigma rules and correlations of a YAML text, which may hold several documents. The id of a rule is its own, or its title.
 ///
 /// # Errors
 /// [`firn_model::ErrorKind::IllegalArgument`]: the text has too many rules.
 pub fn sigma_yaml(yaml: &str, options: &ImportOptions) -> Result<Import> {
     let mut collector = Collector::new(options);
-    for document in sigma::documents(yaml) {
-        let line = document.line;
-        let loaded = sigma::load(document.text);
-        for error in loaded.errors {
-            let origin = Origin {
-                line,
-                id: error.id,
-                name: error.title,
-            };
-            collector.refuse(origin, error.reason);
-        }
-        for rule in loaded.rules {
-            let origin = Origin {
-                line,
-                id: rule.id,
-                name: rule.title,
-            };
-            let definition = [("type", "sigma"), ("sigma", document.text)];
-            let definition = definition.map(|(name, value)| (name.to_owned(), value.into()));
-            collector.add(origin, definition.into_iter().collect(), Vec::new())?;
-        }
+    let (bundles, refused) = sigma::bundles(yaml);
+    for document in refused {
+        let origin = Origin {
+            line: document.line,
+            id: document.error.id,
+            name: document.error.title,
+        };
+        collector.refuse(origin, document.error.reason);
+    }
+    for bundle in bundles {
+        let origin = Origin {
+            line: bundle.line,
+            id: bundle.id,
+            name: bundle.title,
+        };
+        let definition = [("type", "sigma".to_owned()), ("sigma", bundle.text)];
+        let definition = definition.map(|(name, value)| (name.to_owned(), value.into()));
+        collector.add(origin, definition.into_iter().collect(), Vec::new())?;
     }
     Ok(collector.import)
 }

@@ -1,7 +1,7 @@
 //! Reading of files.
 
 use rsigma_ir::{LowerOptions, lower_rule};
-use rsigma_parser::{Level, SigmaRule, parse_sigma_yaml};
+use rsigma_parser::{CorrelationRule, Level, SigmaRule, parse_sigma_yaml};
 
 use super::compile::condition;
 use crate::log_sources::LogSource;
@@ -12,8 +12,24 @@ use crate::rule::{Rule, RuleError, Severity};
 pub struct Loaded {
     /// Rules over single events, in the order of the file.
     pub rules: Vec<Rule>,
+    /// Names of the rules by which correlations may refer to them, in the order of the rules.
+    pub(crate) names: Vec<Option<String>>,
+    /// Correlations, in the order of the file.
+    pub correlations: Vec<Correlation>,
     /// What could not be read.
     pub errors: Vec<RuleError>,
+}
+
+/// Correlation of other rules, as its file has it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Correlation {
+    /// Its `id`, or else its title.
+    pub id: String,
+    /// One line for readers.
+    pub title: String,
+    /// Names and ids of the rules that it correlates.
+    pub references: Vec<String>,
+    pub(crate) parsed: CorrelationRule,
 }
 
 /// Document of a YAML text.
@@ -68,17 +84,20 @@ pub fn load(yaml: &str) -> Loaded {
     loaded.errors.extend(collection.errors.into_iter().map(unnamed));
     for rule in &collection.rules {
         match convert(rule) {
-            Ok(rule) => loaded.rules.push(rule),
+            Ok(converted) => {
+                loaded.rules.push(converted);
+                loaded.names.push(rule.name.clone());
+            }
             Err(reason) => loaded.errors.push(refusal(&rule.id, &rule.title, reason)),
         }
     }
-    for correlation in &collection.correlations {
-        let reason = format!(
-            "correlation rules ({}) are not supported yet",
-            correlation.correlation_type.as_str()
-        );
-        loaded.errors.push(refusal(&correlation.id, &correlation.title, reason));
-    }
+    let correlations = collection.correlations.into_iter().map(|parsed| Correlation {
+        id: parsed.id.clone().unwrap_or_else(|| parsed.title.clone()),
+        title: parsed.title.clone(),
+        references: parsed.rules.clone(),
+        parsed,
+    });
+    loaded.correlations = correlations.collect();
     for filter in &collection.filters {
         let reason = "filters of other rules are not supported yet".to_owned();
         loaded.errors.push(refusal(&filter.id, &filter.title, reason));
@@ -105,30 +124,19 @@ pub struct Headline {
     pub tags: Vec<String>,
 }
 
-/// Reads what a list shows of the first rule of a text, without a look at its conditions; `None`: it has none.
+/// Reads what a list shows of the correlation or else the first rule of a text, without a look at its conditions; `None`: it has none.
 pub fn headline(yaml: &str) -> Option<Headline> {
     let collection = parse_sigma_yaml(yaml).ok()?;
     let of_rule = collection.rules.into_iter().next();
     let of_rule = of_rule.map(|rule| (rule.title, rule.level, rule.tags));
     let of_correlation = collection.correlations.into_iter().next();
     let of_correlation = of_correlation.map(|rule| (rule.title, rule.level, rule.tags));
-    let (title, level, tags) = of_rule.or(of_correlation)?;
+    let (title, level, tags) = of_correlation.or(of_rule)?;
     Some(Headline {
         title,
         severity: severity(level),
         tags,
     })
-}
-
-fn severity(level: Option<Level>) -> Severity {
-    match level {
-        None => Severity::default(),
-        Some(Level::Informational) => Severity::Informational,
-        Some(Level::Low) => Severity::Low,
-        Some(Level::Medium) => Severity::Medium,
-        Some(Level::High) => Severity::High,
-        Some(Level::Critical) => Severity::Critical,
-    }
 }
 
 fn convert(rule: &SigmaRule) -> Result<Rule, String> {
@@ -148,5 +156,15 @@ fn convert(rule: &SigmaRule) -> Result<Rule, String> {
             service: rule.logsource.service.clone(),
         },
         condition: condition(&lowered)?,
+    })
+}
+
+pub(super) fn severity(level: Option<Level>) -> Severity {
+    level.map_or(Severity::default(), |level| match level {
+        Level::Informational => Severity::Informational,
+        Level::Low => Severity::Low,
+        Level::Medium => Severity::Medium,
+        Level::High => Severity::High,
+        Level::Critical => Severity::Critical,
     })
 }

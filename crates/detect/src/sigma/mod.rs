@@ -4,8 +4,12 @@
 //! inside a list of values, and passes a negated one; keywords are looked for in each text of the event, and of several that are all
 //! wanted each may be in another text.
 
+mod bundle;
 mod compile;
+mod correlation;
 mod encodings;
 mod load;
 
-pub use load::{Document, Headline, Loaded, documents, headline, load};
+pub use bundle::{Bundle, RefusedDocument, bundles};
+pub(crate) use correlation::correlate;
+pub use load::{Correlation, Document, Headline, Loaded, documents, headline, load};

@@ -117,8 +117,8 @@ impl AggregateDefinition {
     pub(crate) fn continues(&self, before: &Self) -> bool {
         match (&self.rule, &before.rule) {
             (Some(rule), Some(rule_before)) => {
-                let is_same = rule.id == rule_before.id && self.by == before.by && self.metrics == before.metrics;
-                is_same && rule.kind.continues(rule_before.kind, self.every == before.every)
+                let is_same = self.by == before.by && self.metrics == before.metrics;
+                is_same && rule.continues(rule_before, self.every == before.every)
             }
             _ => self == before,
         }

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::definition::AggregateDefinition;
 use super::row::Row;
-use super::rule_windows::{KeyState, hop_ms};
+use super::rule_row::{RuleRows, RuleRowsBuilder, kind_of};
+use super::rule_state::KeyState;
 use super::sample::Sample;
 
 /// Record at its place in the journal.
@@ -44,7 +45,7 @@ pub(crate) enum Content {
 pub(crate) struct Base {
     pub(crate) part: u32,
     pub(crate) parts: u32,
-    /// The following six, and `began`, are in part 0. Numbers of emitted events count within a generation.
+    /// The following six, `began` and `closed_to` are in part 0. Numbers of emitted events count within a generation.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) generation: String,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -61,6 +62,9 @@ pub(crate) struct Base {
     /// Start of the first window of each rule.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) began: BTreeMap<String, i64>,
+    /// Times to which the keys of rules are closed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) closed_to: BTreeMap<String, i64>,
     /// Rows of open windows.
     pub(crate) rows: Vec<WindowRow>,
     /// Keys of rules.
@@ -90,6 +94,9 @@ pub(crate) struct Delta {
     /// Latest time of an event, at most that of its arrival, ms since the epoch.
     pub(crate) max_ms: Option<i64>,
     pub(crate) rows: Vec<WindowRow>,
+    /// Rows of rules. Earlier builds wrote them as those of other aggregates.
+    #[serde(default, skip_serializing_if = "RuleRows::is_empty")]
+    pub(crate) rules: RuleRows,
 }
 
 /// Row of one window of one aggregate.
@@ -122,6 +129,11 @@ const DELTA_ROWS_MAX: usize = 50_000;
 pub(crate) type ReceivedSample = (u64, i64, Sample);
 
 impl Delta {
+    /// Whether it adds no event to a window.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.rules.is_empty()
+    }
+
     /// Returns what samples add, in as many deltas as it takes, each with a text that is the same for the same samples. Their offsets
     /// ascend. See [`Delta::of_samples`].
     pub(crate) fn parts_of_samples(
@@ -144,7 +156,7 @@ impl Delta {
         rows_max: usize,
     ) -> Vec<(String, Self)> {
         let delta = Self::of_samples(definitions, partition, held, through, samples);
-        if delta.rows.len() <= rows_max || samples.len() < 2 {
+        if delta.rows.len() + delta.rules.len() <= rows_max || samples.len() < 2 {
             // Of a source with offsets the part of a batch that is read again may begin elsewhere.
             let name = match (through, samples) {
                 (Some(through), [(offset, ..), ..]) => format!("{offset}-{through}"),
@@ -178,26 +190,30 @@ impl Delta {
         samples: &[ReceivedSample],
     ) -> Self {
         let held = through.and(held);
-        let every = definitions
+        let aggregates: Vec<_> = definitions
             .values()
-            .map(|definition| (definition.window_ms(), hop_ms(definition)));
-        let every: Vec<(i64, i64)> = every.collect();
+            .map(|definition| (definition, definition.window_ms(), kind_of(definition)))
+            .collect();
         let mut rows: BTreeMap<(usize, i64, &str), Row> = BTreeMap::new();
+        let mut rules = RuleRowsBuilder::default();
         let mut max_ms = None;
         for (offset, received_ms, sample) in samples {
             if held.is_some_and(|held| *offset <= held) {
                 continue;
             }
             max_ms = max_ms.max(Some(sample.time_ms.min(*received_ms)));
-            let parts = definitions.values().zip(&every).zip(&sample.parts);
-            for (place, ((definition, (every, hop)), part)) in parts.enumerate() {
-                let Some((key, measured)) = part else { continue };
-                let mut start_ms = sample.time_ms - sample.time_ms.rem_euclid(*hop);
-                // All windows that the event is in.
-                while sample.time_ms - start_ms < *every {
-                    let row = rows.entry((place, start_ms, key));
-                    row.or_insert_with(|| Row::new(definition)).add(measured);
-                    start_ms = start_ms.saturating_sub(*hop);
+            rules.begin_event();
+            for part in &sample.parts {
+                let Some((definition, every, kind)) = aggregates.get(part.place) else {
+                    continue;
+                };
+                let start_ms = sample.time_ms - sample.time_ms.rem_euclid(*every);
+                match kind {
+                    Some(kind) => rules.add(part.place, *kind, start_ms, part),
+                    None => {
+                        let row = rows.entry((part.place, start_ms, &part.key));
+                        row.or_insert_with(|| Row::new(definition)).add(&part.measured);
+                    }
                 }
             }
         }
@@ -212,6 +228,7 @@ impl Delta {
             partition: partition.to_owned(),
             through: through.max(held),
             max_ms,
+            rules: rules.finish(&names),
             rows: rows.collect(),
         }
     }
@@ -262,7 +279,7 @@ mod tests {
         let sampler = Sampler::new([&*definition]);
         let sample = |offset: u64| {
             let event = json!({"@timestamp": offset * 1000, "k": offset % 40}).to_string();
-            (offset * 2, 0, sampler.read(event.as_bytes(), 0, &[]))
+            (offset * 2, 0, sampler.read(event.as_bytes(), 0, &[], &|_| Value::Null))
         };
         let samples: Vec<ReceivedSample> = (0..100).map(sample).collect();
         let parts = |held, through| Delta::parts(&definitions, "p", held, through, (0, &samples), 10);

@@ -53,7 +53,7 @@ impl Row {
         for (cell, measured) in self.cells.iter_mut().zip(measured) {
             match (cell, measured) {
                 (Cell::Cardinality(sketch), Measured::Hashes(hashes)) => {
-                    for hash in hashes {
+                    for hash in hashes.iter() {
                         sketch.insert(*hash);
                     }
                 }
@@ -97,7 +97,7 @@ impl Cell {
 }
 
 /// Prints whole numbers as such: a field that is mapped as `long` refuses `1.0`.
-fn print(number: f64) -> Option<Value> {
+pub(super) fn print(number: f64) -> Option<Value> {
     const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
     match number.fract() == 0.0 && number.abs() <= EXACT_MAX {
         true => Some(Value::from(number as i64)),

@@ -1,12 +1,17 @@
 //! Samples: what the aggregates of a pipeline read of one document, in one pass over its JSON.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use firn_model::dates::DateFormat;
-use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
+use foldhash::fast::RandomState;
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 use super::definition::{AggregateDefinition, MetricDefinition};
+use super::rule_windows::RecordFields;
 use crate::murmur3::murmur3;
 
 const TIMESTAMP: &str = "@timestamp";
@@ -16,12 +21,32 @@ const TIMESTAMP: &str = "@timestamp";
 pub(crate) struct Sample {
     /// Time of the event, ms since the epoch.
     pub(crate) time_ms: i64,
-    /// In the order of the aggregates; `None`: the aggregate is of a rule that the event does not match, or that has no key for it.
-    pub(crate) parts: Vec<Option<Part>>,
+    /// Of aggregates, in their order. One of a rule has none unless the event matches it and has a key for it; if its steps read
+    /// different fields, it may have several.
+    pub(crate) parts: Vec<Part>,
 }
 
-/// What an aggregate reads of a document: the key as a JSON array, and the value of each metric.
-pub(crate) type Part = (Box<str>, Vec<Measured>);
+/// What an aggregate reads of a document.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Part {
+    /// Number of the aggregate.
+    pub(crate) place: usize,
+    /// Values of the key as a JSON array. Aggregates with the same fields share it.
+    pub(crate) key: Arc<str>,
+    /// Value of each metric.
+    pub(crate) measured: Vec<Measured>,
+    /// Bits of the steps of the rule that the event is of.
+    pub(crate) steps: u16,
+}
+
+/// Rule over several events that a document matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Matched {
+    /// Number of its aggregate.
+    pub(crate) place: usize,
+    /// Number of the step that it matches; 0 if the rule has none.
+    pub(crate) step: usize,
+}
 
 /// Value of a metric in a document.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,7 +56,7 @@ pub(crate) enum Measured {
     /// For sums, least and greatest values. Of a list: computed over its numbers.
     Number(f64),
     /// Hashes of the values.
-    Hashes(Vec<u64>),
+    Hashes(Arc<[u64]>),
 }
 
 /// Reads samples.
@@ -39,6 +64,8 @@ pub(crate) enum Measured {
 pub(crate) struct Sampler {
     /// In the order of the parts of a sample.
     plans: Vec<Plan>,
+    /// Places of the fields of each key.
+    keys: Vec<Vec<usize>>,
     fields: Trie,
     /// Number of places.
     places: usize,
@@ -48,17 +75,24 @@ pub(crate) struct Sampler {
 /// Places of the fields that an aggregate reads.
 #[derive(Debug)]
 struct Plan {
-    by: Vec<usize>,
+    /// Number of the list of fields of the key.
+    key: usize,
     metrics: Vec<(usize, MetricDefinition)>,
-    /// Id of the rule whose aggregate it is.
-    rule: Option<String>,
+    rule: Option<RulePlan>,
+}
+
+#[derive(Debug)]
+struct RulePlan {
+    id: String,
+    /// Fields of the record by step; empty: the rule reads the event.
+    record: Vec<RecordFields>,
 }
 
 /// Fields by the segments of their names.
 #[derive(Debug, Default)]
 struct Trie {
     place: Option<usize>,
-    children: HashMap<Box<str>, Trie>,
+    children: HashMap<Box<str>, Trie, RandomState>,
 }
 
 impl Trie {
@@ -90,31 +124,54 @@ impl Sampler {
         };
         // Place 0.
         place_of(TIMESTAMP);
-        let plans = definitions
-            .into_iter()
-            .map(|definition| Plan {
-                by: definition.by.iter().map(|field| place_of(field)).collect(),
-                metrics: definition
-                    .metrics
-                    .values()
-                    .map(|metric| (place_of(metric.field()), metric.clone()))
-                    .collect(),
-                rule: definition.rule.as_ref().map(|rule| rule.id.clone()),
-            })
-            .collect();
+        let mut keys: Vec<Vec<usize>> = Vec::new();
+        let mut plans = Vec::new();
+        for definition in definitions {
+            let rule = definition.rule.as_ref().map(|rule| RulePlan {
+                id: rule.id.clone(),
+                record: rule.record.clone(),
+            });
+            // Of a rule that reads the record, the event has the tenant alone.
+            let reads_record = rule.as_ref().is_some_and(|rule| !rule.record.is_empty());
+            let by = &definition.by[..if reads_record { 1 } else { definition.by.len() }];
+            let by: Vec<usize> = by.iter().map(|field| place_of(field)).collect();
+            let key = keys.iter().position(|known| *known == by).unwrap_or_else(|| {
+                keys.push(by);
+                keys.len() - 1
+            });
+            let metrics = definition.metrics.values();
+            let metrics =
+                metrics.map(|metric| (if reads_record { 0 } else { place_of(metric.field()) }, metric.clone()));
+            plans.push(Plan {
+                key,
+                metrics: metrics.collect(),
+                rule,
+            });
+        }
         Self {
             plans,
+            keys,
             fields,
             places,
             dates: DateFormat::default_millis(),
         }
     }
 
-    /// Reads the sample of a document that matches the rules with these ids: also one that no aggregate reads has a time. An event without
-    /// a time that can be read has that of its arrival.
-    pub(crate) fn read(&self, document: &[u8], received_ns: i64, matched: &[String]) -> Sample {
-        let is_read = |plan: &Plan| plan.rule.as_ref().is_none_or(|rule| matched.contains(rule));
+    /// Returns the numbers of the aggregates of rules, by the ids of the rules.
+    pub(crate) fn rules(&self) -> impl Iterator<Item = (&str, usize)> {
+        let plans = self.plans.iter().enumerate();
+        plans.filter_map(|(place, plan)| Some((plan.rule.as_ref()?.id.as_str(), place)))
+    }
 
+    /// Reads the sample of a document that matches these rules: also one that no aggregate reads has a time. An event without a time that
+    /// can be read has that of its arrival. `record` returns the value of a field of the record.
+    pub(crate) fn read(
+        &self,
+        document: &[u8],
+        received_ns: i64,
+        matched: &[Matched],
+        record: &dyn Fn(&str) -> Value,
+    ) -> Sample {
         let mut values = vec![Value::Null; self.places];
         let mut deserializer = serde_json::Deserializer::from_slice(document);
         let seed = Level {
@@ -128,31 +185,112 @@ impl Sampler {
             Value::Number(number) => number.as_i64(),
             _ => None,
         };
-        let parts = self.plans.iter().map(|plan| {
-            if !is_read(plan) {
-                return None;
+        let mut known = Known {
+            keys: vec![None; self.keys.len()],
+            hashes: Vec::new(),
+        };
+        let mut parts = Vec::with_capacity(matched.len());
+        for (place, plan) in self.plans.iter().enumerate() {
+            if plan.rule.is_none() {
+                parts.extend(self.part(place, plan, &values, &mut known));
             }
-            let Plan { by, metrics, .. } = plan;
-            // The first one is the tenant. An event without a field of the key is no event of a key.
-            if plan.rule.is_some() && by.iter().skip(1).any(|place| values[*place].is_null()) {
-                return None;
+        }
+        for of_rule in matched.chunk_by(|one, other| one.place == other.place) {
+            let place = of_rule[0].place;
+            let Some(plan) = self.plans.get(place) else { continue };
+            let Some(rule) = &plan.rule else { continue };
+            if rule.record.is_empty() {
+                let part = self.part(place, plan, &values, &mut known);
+                let steps = of_rule.iter().fold(0, |steps, matched| steps | bit(matched.step));
+                parts.extend(part.map(|part| Part { steps, ..part }));
+                continue;
             }
-            let mut key = String::from("[");
-            for place in by {
-                if key.len() > 1 {
-                    key.push(',');
+            let before = parts.len();
+            for matched in of_rule {
+                let Some(fields) = rule.record.get(matched.step) else {
+                    continue;
+                };
+                let tenant = self.keys[plan.key]
+                    .first()
+                    .map_or(&Value::Null, |place| &values[*place]);
+                let Some(key) = record_key(tenant, &fields.keys, record) else {
+                    continue;
+                };
+                // An event counts once for each key.
+                if let Some(same) = parts[before..].iter_mut().find(|part: &&mut Part| *part.key == *key) {
+                    same.steps |= bit(matched.step);
+                    continue;
                 }
-                key.push_str(&values[*place].to_string());
+                let value = fields.value.as_deref().map(record);
+                let measured = plan.metrics.iter().zip(&value);
+                parts.push(Part {
+                    place,
+                    key: key.into(),
+                    measured: measured.map(|((_, metric), value)| measure(value, metric)).collect(),
+                    steps: bit(matched.step),
+                });
             }
-            key.push(']');
-            let measured = metrics.iter().map(|(place, metric)| measure(&values[*place], metric));
-            Some((key.into(), measured.collect()))
-        });
+        }
         Sample {
             time_ms: time_ms.unwrap_or(received_ns / 1_000_000),
-            parts: parts.collect(),
+            parts,
         }
     }
+
+    /// Reads what an aggregate reads of the event. Of a rule, an event without a field of the key is no event of a key.
+    fn part(&self, place: usize, plan: &Plan, values: &[Value], known: &mut Known) -> Option<Part> {
+        let by = &self.keys[plan.key];
+        // The first one is the tenant.
+        if plan.rule.is_some() && by.iter().skip(1).any(|place| values[*place].is_null()) {
+            return None;
+        }
+        let key = known.keys[plan.key].get_or_insert_with(|| print_key(by.iter().map(|place| &values[*place])).into());
+        let key = Arc::clone(key);
+        let measured = plan.metrics.iter().map(|(place, metric)| match metric {
+            MetricDefinition::Cardinality(_) => known.hashes(*place, &values[*place], metric),
+            metric => measure(&values[*place], metric),
+        });
+        Some(Part {
+            place,
+            key,
+            measured: measured.collect(),
+            steps: 0,
+        })
+    }
+}
+
+/// What aggregates of one document share.
+struct Known {
+    /// By the number of the key.
+    keys: Vec<Option<Arc<str>>>,
+    /// By the place of the field.
+    hashes: Vec<(usize, Measured)>,
+}
+
+impl Known {
+    fn hashes(&mut self, place: usize, value: &Value, metric: &MetricDefinition) -> Measured {
+        if let Some((_, known)) = self.hashes.iter().find(|(known, _)| *known == place) {
+            return known.clone();
+        }
+        let measured = measure(value, metric);
+        self.hashes.push((place, measured.clone()));
+        measured
+    }
+}
+
+fn bit(step: usize) -> u16 {
+    1_u16.checked_shl(step as u32).unwrap_or(0)
+}
+
+fn print_key<'v>(values: impl Iterator<Item = &'v Value>) -> String {
+    serde_json::to_string(&values.collect::<Vec<_>>()).unwrap_or_default()
+}
+
+/// Prints the key of an event whose fields are those of its record; `None`: it lacks one.
+fn record_key(tenant: &Value, fields: &[String], record: &dyn Fn(&str) -> Value) -> Option<String> {
+    let values: Vec<Value> = fields.iter().map(|field| record(field)).collect();
+    let has_all = values.iter().all(|value| !value.is_null());
+    has_all.then(|| print_key(std::iter::once(tenant).chain(&values)))
 }
 
 fn measure(value: &Value, metric: &MetricDefinition) -> Measured {
@@ -164,7 +302,8 @@ fn measure(value: &Value, metric: &MetricDefinition) -> Measured {
     let number = match metric {
         MetricDefinition::Cardinality(_) => {
             let present = values.iter().filter(|value| !value.is_null());
-            let hashes: Vec<u64> = present.map(|value| murmur3(value.to_string().as_bytes()).0).collect();
+            let printed = present.filter_map(|value| serde_json::to_vec(value).ok());
+            let hashes: Arc<[u64]> = printed.map(|printed| murmur3(&printed).0).collect();
             return match hashes.is_empty() {
                 true => Measured::Nothing,
                 false => Measured::Hashes(hashes),
@@ -184,6 +323,10 @@ fn number(value: &Value) -> Option<f64> {
         _ => None,
     }
 }
+
+/// Name of a member, which is copied only if it has escapes.
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// One object of a document.
 struct Level<'a> {
@@ -207,7 +350,7 @@ impl<'de> Visitor<'de> for Level<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(name) = map.next_key::<std::borrow::Cow<'de, str>>()? {
+        while let Some(Name(name)) = map.next_key()? {
             let Some(child) = self.trie.child(&name) else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
@@ -220,20 +363,43 @@ impl<'de> Visitor<'de> for Level<'_> {
                         self.values[place] = value;
                     }
                 }
-                None => {
-                    let value: Box<serde_json::value::RawValue> = map.next_value()?;
-                    if value.get().starts_with('{') {
-                        let level = Level {
-                            trie: child,
-                            values: &mut *self.values,
-                        };
-                        level
-                            .deserialize(&mut serde_json::Deserializer::from_str(value.get()))
-                            .map_err(A::Error::custom)?;
-                    }
-                }
+                None => map.next_value_seed(Level {
+                    trie: child,
+                    values: &mut *self.values,
+                })?,
             }
         }
+        Ok(())
+    }
+
+    // What is no object has no fields inside.
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        while list.next_element::<IgnoredAny>()?.is_some() {}
         Ok(())
     }
 }
@@ -269,7 +435,7 @@ mod tests {
     }
 
     fn read(document: Value) -> Sample {
-        sampler().read(document.to_string().as_bytes(), 7_000_000, &[])
+        sampler().read(document.to_string().as_bytes(), 7_000_000, &[], &|_| Value::Null)
     }
 
     #[test]
@@ -284,7 +450,7 @@ mod tests {
         );
         assert_eq!(nested, dotted);
         assert_eq!(nested.time_ms, 1500);
-        let (key, measured) = nested.parts[0].as_ref().unwrap();
+        let Part { key, measured, .. } = &nested.parts[0];
         assert_eq!(&**key, r#"["10.0.0.1",["a","b"]]"#);
         assert_eq!(measured[..2], [Measured::Number(10.0), Measured::Number(10.0)]);
         assert!(matches!(&measured[2], Measured::Hashes(hashes) if hashes.len() == 1));
@@ -294,7 +460,7 @@ mod tests {
     fn what_is_absent_or_of_another_type_is_no_value() {
         let sample = read(json!({"@timestamp": "soon", "source": "x", "network": {"bytes": "many"}}));
         assert_eq!(sample.time_ms, 7);
-        let (key, measured) = sample.parts[0].as_ref().unwrap();
+        let Part { key, measured, .. } = &sample.parts[0];
         assert_eq!(
             (&**key, &measured[..]),
             (
@@ -306,7 +472,7 @@ mod tests {
 
     #[test]
     fn lists_are_computed_over_their_numbers() {
-        let (_, measured) = read(json!({"network": {"bytes": [1, 2, 4]}})).parts.remove(0).unwrap();
+        let Part { measured, .. } = read(json!({"network": {"bytes": [1, 2, 4]}})).parts.remove(0);
         assert_eq!(measured[..2], [Measured::Number(7.0), Measured::Number(4.0)]);
     }
 }

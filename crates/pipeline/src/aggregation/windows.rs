@@ -11,15 +11,19 @@ use super::definition::AggregateDefinition;
 use super::event::{self, Closed};
 use super::record::{Base, Content, Delta, Progress, Record, RuleKey, WindowRow};
 use super::row::Row;
-use super::rule_windows::{RuleKind, RuleState, WindowAlert};
+use super::rule_row::{RuleRow, kind_of};
+use super::rule_state::{Outcome, RuleState};
+use super::rule_windows::{RuleKind, WindowAlert};
 
 /// Closed windows whose number of closings is remembered, by aggregate.
 const CLOSINGS_MAX: usize = 10_000;
 /// Open windows of an aggregate past which all of them are closed early: times of events may be anything.
 const OPEN_MAX: usize = 10_000;
-/// Rows of one part of a base, and keys of rules.
+/// Rows of one part of a base, and keys of rules and entries of theirs.
 const PART_ROWS: usize = 2_000;
 const PART_KEYS: usize = 10_000;
+/// Entries of a key that are as much as another key.
+const KEY_ENTRIES: usize = 4;
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,9 +37,30 @@ pub(crate) struct Windows {
     generation: String,
     /// Events that closings have made in this generation.
     emitted: u64,
-    /// Of all deltas since the start.
+    noted: Noted,
+}
+
+/// Counts of all deltas since the start.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Noted {
     late: u64,
     overflowed: u64,
+}
+
+impl Noted {
+    /// Takes what a row of this many events led to.
+    fn take(&mut self, outcome: Outcome, events: u64, emitted: &mut u64, emissions: &mut Vec<Emission>) {
+        if outcome.is_beyond {
+            self.overflowed += events;
+        }
+        if let Some(alert) = outcome.alert {
+            emissions.push(Emission {
+                offset: *emitted,
+                content: EmissionContent::Alert(alert),
+            });
+            *emitted += 1;
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -111,82 +136,67 @@ impl Aggregate {
     }
 
     fn rule_kind(&self) -> Option<RuleKind> {
-        self.definition.rule.as_ref().map(|rule| rule.kind)
+        kind_of(&self.definition)
     }
 
-    /// Whether a closing at a watermark closes a window, or finds that a key is absent.
+    /// Whether a closing at a watermark closes a window, or has keys of a rule to look at.
     fn has_due(&self, watermark: i64) -> bool {
-        match self.rule_kind() {
-            Some(RuleKind::Absence { after }) => self.rule_state.has_absent(after, watermark),
-            _ => self.open.keys().any(|start| self.is_due(*start, watermark)),
-        }
+        let of_rule = self.rule_kind();
+        of_rule.is_some_and(|kind| {
+            self.rule_state
+                .has_due(kind, self.every_ms, self.lateness_ms, watermark)
+        }) || self.open.keys().any(|start| self.is_due(*start, watermark))
     }
 
-    /// Notes a row of a rule; returns its alert, and whether its key is beyond the maximum.
-    fn add_to_rule(&mut self, kind: RuleKind, row: &WindowRow) -> (Option<WindowAlert>, bool) {
+    /// Takes a row of a rule as earlier builds wrote it.
+    fn add_to_rule(&mut self, kind: RuleKind, row: &WindowRow) -> Outcome {
         let (start_ms, every_ms) = (row.start_ms, self.every_ms);
-        let end_ms = start_ms.saturating_add(every_ms);
         let Some(key) = row.key.as_deref() else {
             // Of keys that are counted together none need have a reason for an alert.
-            return (None, true);
+            return Outcome::beyond();
         };
-        let mut alert = WindowAlert {
+        let RuleKind::Quarters { at_least } = kind else {
+            let converted = RuleRow {
+                start_ms,
+                events: row.row.events,
+                ..RuleRow::default()
+            };
+            return self.add_rule_row(kind, &key.into(), &converted);
+        };
+        if self.merge(start_ms, Some(key), &row.row) {
+            return Outcome::beyond();
+        }
+        let window = self.open.get(&start_ms);
+        let own = window.and_then(|window| window.rows.get(key));
+        let own = own.filter(|own| self.rule_state.reaches(at_least, key, start_ms, every_ms, own));
+        let alert = own.map(|own| WindowAlert {
             definition: Arc::clone(&self.definition),
             start_ms,
-            end_ms,
+            end_ms: start_ms.saturating_add(every_ms),
             key: key.into(),
-            events: row.row.events,
-            value: None,
-        };
-        match kind {
-            RuleKind::Threshold { at_least } => {
-                if self.merge(start_ms, Some(key), &row.row) {
-                    return (None, true);
-                }
-                let window = self.open.get(&start_ms);
-                let own = window.and_then(|window| window.rows.get(key));
-                let own = own.filter(|own| self.rule_state.reaches(at_least, key, start_ms, every_ms, own));
-                let Some(own) = own else {
-                    return (None, false);
-                };
-                alert.events = own.events;
-                alert.value = own.values().next().flatten();
-                (Some(alert), false)
-            }
-            RuleKind::Absence { .. } => {
-                let (_, is_beyond) = self.rule_state.see(key, (start_ms, end_ms), self.definition.max_keys);
-                (None, is_beyond)
-            }
-            RuleKind::NewValue { learn } => {
-                let (is_new, is_beyond) = self.rule_state.see(key, (start_ms, end_ms), self.definition.max_keys);
-                let raises = is_new && self.rule_state.has_learned(learn, start_ms);
-                (raises.then_some(alert), is_beyond)
-            }
+            events: own.events,
+            value: own.values().next().flatten(),
+            steps: Vec::new(),
+            baseline: None,
+        });
+        Outcome {
+            alert,
+            is_beyond: false,
         }
+    }
+
+    fn add_rule_row(&mut self, kind: RuleKind, key: &Arc<str>, row: &RuleRow) -> Outcome {
+        self.rule_state.add(&self.definition, kind, self.every_ms, (key, row))
     }
 
     /// Returns the alerts of a closing. Windows of rules are closed without an event.
     fn close_rule(&mut self, kind: RuleKind, watermark: i64) -> Vec<WindowAlert> {
-        match kind {
-            RuleKind::Absence { after } => {
-                let absent = self.rule_state.take_absent(after, watermark).into_iter();
-                let alert = |(key, last): (Box<str>, i64)| WindowAlert {
-                    definition: Arc::clone(&self.definition),
-                    start_ms: last,
-                    end_ms: last.saturating_add(after),
-                    key,
-                    events: 0,
-                    value: None,
-                };
-                absent.map(alert).collect()
-            }
-            RuleKind::Threshold { .. } => {
-                let oldest = watermark.saturating_sub(self.every_ms).saturating_sub(self.lateness_ms);
-                self.rule_state.forget_alerted(oldest.saturating_sub(self.every_ms));
-                Vec::new()
-            }
-            RuleKind::NewValue { .. } => Vec::new(),
+        if let RuleKind::Quarters { .. } = kind {
+            let oldest = watermark.saturating_sub(self.every_ms).saturating_sub(self.lateness_ms);
+            self.rule_state.forget_alerted(oldest.saturating_sub(self.every_ms));
         }
+        let times = (self.every_ms, self.lateness_ms);
+        self.rule_state.close(&self.definition, kind, times, watermark)
     }
 
     fn is_due(&self, start_ms: i64, watermark: i64) -> bool {
@@ -255,8 +265,7 @@ impl Windows {
             watermark: None,
             generation: String::new(),
             emitted: 0,
-            late: 0,
-            overflowed: 0,
+            noted: Noted::default(),
         };
         windows.define(definitions);
         windows
@@ -322,8 +331,8 @@ impl Windows {
         WindowCounts {
             open: sum(|aggregate| aggregate.open.len()),
             keys: sum(|aggregate| aggregate.keys + aggregate.rule_state.len()),
-            late: self.late,
-            overflowed: self.overflowed,
+            late: self.noted.late,
+            overflowed: self.noted.overflowed,
             emitted: self.emitted,
             watermark_ms: self.watermark,
         }
@@ -385,21 +394,34 @@ impl Windows {
                 .watermark
                 .is_some_and(|watermark| aggregate.is_due(row.start_ms, watermark))
             {
-                self.late += row.row.events;
+                self.noted.late += row.row.events;
             }
-            let (alert, is_beyond) = match aggregate.rule_kind() {
-                None => (None, aggregate.merge(row.start_ms, row.key.as_deref(), &row.row)),
+            let outcome = match aggregate.rule_kind() {
+                None => Outcome {
+                    alert: None,
+                    is_beyond: aggregate.merge(row.start_ms, row.key.as_deref(), &row.row),
+                },
                 Some(kind) => aggregate.add_to_rule(kind, row),
             };
-            if is_beyond {
-                self.overflowed += row.row.events;
-            }
-            if let Some(alert) = alert {
-                emissions.push(Emission {
-                    offset: self.emitted,
-                    content: EmissionContent::Alert(alert),
-                });
-                self.emitted += 1;
+            self.noted
+                .take(outcome, row.row.events, &mut self.emitted, &mut emissions);
+        }
+        let keys: Vec<Arc<str>> = delta.rules.keys.iter().map(|key| Arc::from(&**key)).collect();
+        for (name, rows) in &delta.rules.rows {
+            let Some(aggregate) = self.aggregates.get_mut(name) else {
+                continue;
+            };
+            let Some(kind) = aggregate.rule_kind() else { continue };
+            for row in rows {
+                let Some(key) = keys.get(row.key as usize) else {
+                    continue;
+                };
+                let is_late = |watermark| aggregate.is_due(row.start_ms, watermark);
+                if self.watermark.is_some_and(is_late) {
+                    self.noted.late += row.events;
+                }
+                let outcome = aggregate.add_rule_row(kind, key, row);
+                self.noted.take(outcome, row.events, &mut self.emitted, &mut emissions);
             }
         }
         emissions
@@ -469,18 +491,18 @@ impl Windows {
         });
         let mut keys = Vec::new();
         for (name, aggregate) in &self.aggregates {
-            keys.extend(aggregate.rule_state.keys().map(|(key, state)| RuleKey {
+            keys.extend(aggregate.rule_state.keys().into_iter().map(|(key, state)| RuleKey {
                 aggregate: name.clone(),
-                key: key.clone(),
-                state: *state,
+                key: (**key).into(),
+                state: state.stored(),
             }));
         }
         let of_rows = rows.chunks(PART_ROWS).map(|rows| Base {
             rows: rows.to_vec(),
             ..Base::default()
         });
-        let of_keys = keys.chunks(PART_KEYS).map(|keys| Base {
-            keys: keys.to_vec(),
+        let of_keys = parts_of_keys(keys).into_iter().map(|keys| Base {
+            keys,
             ..Base::default()
         });
         let mut bases: Vec<Base> = of_rows.chain(of_keys).collect();
@@ -499,6 +521,10 @@ impl Windows {
         let began = self.aggregates.iter();
         let began = began.filter_map(|(name, aggregate)| Some((name.clone(), aggregate.rule_state.began()?)));
         bases[0].began = began.collect();
+        let closed_to = self.aggregates.iter();
+        let closed_to =
+            closed_to.filter_map(|(name, aggregate)| Some((name.clone(), aggregate.rule_state.closed_to()?)));
+        bases[0].closed_to = closed_to.collect();
         let parts = bases.len() as u32;
         for (part, base) in (0..).zip(&mut bases) {
             (base.part, base.parts) = (part, parts);
@@ -508,11 +534,11 @@ impl Windows {
 
     fn apply_base(&mut self, base: &Base) {
         if base.part == 0 {
-            let (late, overflowed) = (self.late, self.overflowed);
+            let noted = self.noted;
             let definitions = base.definitions.iter();
             let definitions = definitions.map(|(name, definition)| (name.clone(), Arc::new(definition.clone())));
             *self = Self::new(&self.pipeline, &definitions.collect());
-            (self.late, self.overflowed) = (late, overflowed);
+            self.noted = noted;
             self.partitions = base.partitions.clone();
             self.watermark = base.watermark;
             self.generation.clone_from(&base.generation);
@@ -522,15 +548,14 @@ impl Windows {
                     aggregate.closings = closings.iter().copied().collect();
                 }
             }
-            for (name, began) in &base.began {
-                if let Some(aggregate) = self.aggregates.get_mut(name) {
-                    aggregate.rule_state = RuleState::new(Some(*began));
-                }
+            for (name, aggregate) in &mut self.aggregates {
+                let times = (base.began.get(name), base.closed_to.get(name));
+                aggregate.rule_state = RuleState::new(times.0.copied(), times.1.copied());
             }
         }
         for key in &base.keys {
             if let Some(aggregate) = self.aggregates.get_mut(&key.aggregate) {
-                aggregate.rule_state.set(key.key.clone(), key.state);
+                aggregate.rule_state.set(&key.key, key.state.clone());
             }
         }
         for row in &base.rows {
@@ -561,6 +586,23 @@ impl Windows {
         }
         (windows, emissions)
     }
+}
+
+/// Splits keys into parts that are small enough to be stored.
+fn parts_of_keys(keys: Vec<RuleKey>) -> Vec<Vec<RuleKey>> {
+    let mut parts: Vec<Vec<RuleKey>> = Vec::new();
+    let mut size = PART_KEYS;
+    for key in keys {
+        size += 1 + key.state.size() / KEY_ENTRIES;
+        match parts.last_mut().filter(|_| size <= PART_KEYS) {
+            Some(part) => part.push(key),
+            None => {
+                size = 1 + key.state.size() / KEY_ENTRIES;
+                parts.push(vec![key]);
+            }
+        }
+    }
+    parts
 }
 
 /// Returns the places of the last complete base.

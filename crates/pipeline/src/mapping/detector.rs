@@ -68,6 +68,11 @@ impl Detector {
         &self.matches
     }
 
+    /// Returns the value of a field of the last record, as rules read it; null if it has none.
+    pub(crate) fn value(&self, name: &str) -> Json {
+        self.evaluator.value(name)
+    }
+
     /// Forgets the last record.
     pub(crate) fn clear(&mut self) {
         self.matches.clear();

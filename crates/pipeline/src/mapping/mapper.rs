@@ -93,6 +93,12 @@ impl Mapper {
         self.detector.as_ref().map_or(&[], Detector::matches)
     }
 
+    /// Returns the value of a field of the last record, as rules read it: a scalar, a list, or null if it has none or no rule reads it.
+    pub fn record_value(&self, name: &str) -> serde_json::Value {
+        let value = self.detector.as_ref().map(|detector| detector.value(name));
+        value.unwrap_or(serde_json::Value::Null)
+    }
+
     /// Sets the time of arrival of the records that follow, in nanoseconds since the epoch.
     pub fn set_received(&mut self, received: Option<i64>) {
         self.options.received = received;

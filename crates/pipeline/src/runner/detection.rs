@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use firn_detect::{
     Audience, DetectionRule, Evaluator, EventPlace, Input, LogSource, LogSources, MaintenanceWindows, Rule, RuleSet,
-    Unmapped, alert, channels_of, group_of,
+    Unmapped, WindowKind, alert, channels_of, group_of, without_event,
 };
 use firn_model::tenant::TenantId;
 use parking_lot::Mutex;
@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::steps::Document;
-use crate::aggregation::{AggregateDefinition, TENANT_FIELD, WindowAlert, aggregate_of};
+use crate::aggregation::{AggregateDefinition, Matched, TENANT_FIELD, WindowAlert, aggregate_of};
 use crate::mapping::Pack;
 use crate::mapping::dates::push_iso;
 
@@ -98,12 +98,30 @@ impl AlertStreams {
 struct CompiledRules {
     set: Arc<RuleSet>,
     /// By the numbers that evaluators report.
-    definitions: Vec<Arc<DetectionRule>>,
+    conditions: Vec<Condition>,
+    /// Ids of the rules, sorted.
+    ids: Vec<String>,
+}
+
+/// Condition of a rule, or of one of its steps.
+#[derive(Debug, Clone)]
+struct Condition {
+    rule: Arc<DetectionRule>,
+    /// Number of the step; 0 if the rule has none.
+    step: usize,
+    /// Number of the aggregate that counts its events; `None`: each raises an alert, or none counts them yet.
+    place: Option<usize>,
 }
 
 impl Rules {
-    /// Compiles the rules of a pipeline. Without a pack, Sigma rules have no log source.
-    pub(super) fn compile(all: &RunnerRules, pipeline: &str, pack: Option<&Pack>) -> Self {
+    /// Compiles the rules of a pipeline. Without a pack, Sigma rules have no log source. `places` are the numbers of the aggregates of
+    /// rules by their ids.
+    pub(super) fn compile(
+        all: &RunnerRules,
+        pipeline: &str,
+        pack: Option<&Pack>,
+        places: &HashMap<&str, usize>,
+    ) -> Self {
         let by_id: HashMap<&str, &Arc<DetectionRule>> = all
             .rules
             .iter()
@@ -118,20 +136,45 @@ impl Rules {
         };
         let mut unmapped = Vec::new();
         let mut compile = |rules: Vec<&Arc<DetectionRule>>, sources: &LogSources| {
-            let compiled = RuleSet::compile(rules.iter().map(|rule| rule.rule.clone()).collect(), sources);
-            unmapped.extend(compiled.unmapped);
-            for error in compiled.errors {
+            let mut conditions: HashMap<String, Condition> = HashMap::new();
+            let mut to_compile = Vec::new();
+            for rule in &rules {
+                let steps = rule.steps.iter().map(|step| &step.rule);
+                let alone = rule.steps.is_empty().then_some(&rule.rule);
+                for (step, condition) in steps.chain(alone).enumerate() {
+                    let of_step = Condition {
+                        rule: Arc::clone(rule),
+                        step,
+                        place: places.get(rule.rule.id.as_str()).copied(),
+                    };
+                    conditions.insert(condition.id.clone(), of_step);
+                    to_compile.push(condition.clone());
+                }
+            }
+            let steps = rules.iter().flat_map(|rule| &rule.steps);
+            let fields = steps.flat_map(|step| step.record_keys.iter().chain(&step.record_value));
+            let compiled = RuleSet::compile_with_fields(to_compile, sources, fields.map(String::as_str));
+            for error in &compiled.errors {
                 // Definitions are compiled before they are stored.
                 tracing::error!(pipeline, "a detection rule cannot be evaluated: {error}");
             }
-            let definitions = compiled
-                .rules
-                .rules()
-                .iter()
-                .map(|rule| Arc::clone(by_id[rule.id.as_str()]));
-            let definitions: Vec<_> = definitions.collect();
-            (!definitions.is_empty()).then(|| CompiledRules {
-                definitions,
+            let kept = compiled.rules.rules().iter();
+            let conditions: Vec<Condition> = kept.filter_map(|rule| conditions.get(&rule.id).cloned()).collect();
+            let mut ids = Vec::new();
+            for rule in rules {
+                let own = conditions.iter().filter(|condition| Arc::ptr_eq(&condition.rule, rule));
+                match is_evaluated(rule, own.count()) {
+                    true => ids.push(rule.rule.id.clone()),
+                    false => unmapped.push(Unmapped {
+                        id: rule.rule.id.clone(),
+                        title: rule.rule.title.clone(),
+                        log_source: rule.rule.log_source.clone(),
+                    }),
+                }
+            }
+            (!conditions.is_empty()).then(|| CompiledRules {
+                conditions,
+                ids,
                 set: Arc::new(compiled.rules),
             })
         };
@@ -153,9 +196,9 @@ impl Rules {
             );
         }
         let evaluated = [&record, &event].into_iter().flatten();
-        let evaluated = evaluated.flat_map(|rules: &CompiledRules| &rules.definitions);
+        let evaluated = evaluated.flat_map(|rules: &CompiledRules| &rules.ids);
         let versions: BTreeMap<String, String> = evaluated
-            .map(|rule| (rule.rule.id.clone(), rule.version.clone()))
+            .map(|id| (id.clone(), by_id[id.as_str()].version.clone()))
             .collect();
         Self {
             fingerprint: fingerprint(&versions),
@@ -178,13 +221,20 @@ impl Rules {
     /// Returns the ids of the rules that are evaluated.
     pub(super) fn evaluated(&self) -> impl Iterator<Item = &str> {
         let sets = [&self.record, &self.event].into_iter().flatten();
-        sets.flat_map(|rules| rules.definitions.iter().map(|rule| rule.rule.id.as_str()))
+        sets.flat_map(|rules| rules.ids.iter().map(String::as_str))
     }
 
     /// Number of rules that are evaluated.
     pub(super) fn count(&self) -> usize {
-        let sets = [&self.record, &self.event];
-        sets.into_iter().flatten().map(|rules| rules.definitions.len()).sum()
+        self.evaluated().count()
+    }
+}
+
+/// Whether a rule of which this many conditions are for events of a pipeline can raise alerts there: a sequence needs all of its steps.
+fn is_evaluated(rule: &DetectionRule, conditions: usize) -> bool {
+    match rule.window.as_ref().map(|window| &window.kind) {
+        Some(WindowKind::Sequence { .. }) => conditions == rule.steps.len(),
+        _ => conditions > 0,
     }
 }
 
@@ -242,15 +292,15 @@ impl Detection {
         &self.rules
     }
 
-    /// Returns the alerts of an event, and adds the ids of the rules over several events that it matches to `counted`. `of_record` are
-    /// the matches of its record; `place` has the tenant of the pipeline.
+    /// Returns the alerts of an event, and adds the rules over several events that it matches to `counted`, sorted. `of_record` are the
+    /// matches of its record; `place` has the tenant of the pipeline.
     pub(super) fn alerts(
         &mut self,
         of_record: &[u32],
         printed: &[u8],
         place: EventPlace<'_>,
         detected: &str,
-        counted: &mut Vec<String>,
+        counted: &mut Vec<Matched>,
     ) -> Vec<Draft> {
         self.matches.clear();
         if let Some(evaluator) = &mut self.event {
@@ -261,7 +311,21 @@ impl Detection {
             }
             evaluator.evaluate(&mut self.matches);
         }
-        if of_record.is_empty() && self.matches.is_empty() {
+        let rules = Arc::clone(&self.rules);
+        let of = |rules: &'_ Option<CompiledRules>, numbers: &[u32]| {
+            let conditions = rules.as_ref().map_or(&[][..], |rules| &rules.conditions);
+            let matched = numbers.iter().filter_map(|number| conditions.get(*number as usize));
+            matched.cloned().collect::<Vec<_>>()
+        };
+        let mut matched = of(&rules.record, of_record);
+        matched.append(&mut of(&rules.event, &self.matches));
+        // Most matches of rules over several events need nothing else of the event.
+        let needs_event = |condition: &Condition| {
+            let rule = &condition.rule;
+            rule.window.is_none() || rule.exceptions.is_some() || rule.tenant.is_some()
+        };
+        if !matched.iter().any(needs_event) {
+            count(&matched, counted);
             return Vec::new();
         }
         let Ok(event) = serde_json::from_slice::<Map<String, Value>>(printed) else {
@@ -271,17 +335,8 @@ impl Detection {
             );
             return Vec::new();
         };
-        let of = |rules: &Option<CompiledRules>, numbers: &[u32]| {
-            let definitions = rules.as_ref().map_or(&[][..], |rules| &rules.definitions);
-            let matched = numbers
-                .iter()
-                .filter_map(|number| definitions.get(*number as usize).cloned());
-            matched.collect::<Vec<_>>()
-        };
-        let mut matched = of(&self.rules.record, of_record);
-        matched.append(&mut of(&self.rules.event, &self.matches));
         if let Some(evaluator) = &mut self.exceptions
-            && matched.iter().any(|rule| rule.exceptions.is_some())
+            && matched.iter().any(|condition| condition.rule.exceptions.is_some())
         {
             evaluator.begin();
             evaluator.push_object(&event);
@@ -292,7 +347,7 @@ impl Detection {
                 .iter()
                 .map(|number| &evaluator.rules().rules()[*number as usize].id);
             let exempt: Vec<&String> = exempt.collect();
-            matched.retain(|rule| !exempt.contains(&&rule.rule.id));
+            matched.retain(|condition| !exempt.contains(&&condition.rule.rule.id));
         }
         let tenant = match place.tenant {
             Some(tenant) => TenantId::parse(tenant).ok(),
@@ -301,20 +356,16 @@ impl Detection {
                 of_event.and_then(|tenant| TenantId::parse(tenant).ok())
             }
         };
-        matched.retain(|rule| rule.tenant.is_none() || rule.tenant == tenant);
-        matched.retain(|rule| {
-            if rule.window.is_some() {
-                counted.push(rule.rule.id.clone());
-            }
-            rule.window.is_none()
-        });
+        matched.retain(|condition| condition.rule.tenant.is_none() || condition.rule.tenant == tenant);
+        count(&matched, counted);
+        matched.retain(|condition| condition.rule.window.is_none());
         let place = EventPlace {
             tenant: tenant.as_ref().map(TenantId::as_str),
             ..place
         };
         let index = self.rules.streams.name_of(place.tenant);
         let maintenance = self.rules.maintenance.load();
-        let drafts = matched.iter().map(|rule| Draft {
+        let drafts = matched.iter().map(|Condition { rule, .. }| Draft {
             index: index.clone(),
             document: {
                 let channels = channels_of(rule, tenant.as_ref(), &self.rules.audiences);
@@ -325,6 +376,18 @@ impl Detection {
         });
         drafts.collect()
     }
+}
+
+/// Adds the rules over several events among the matches, sorted.
+fn count(matched: &[Condition], counted: &mut Vec<Matched>) {
+    let of_windows = matched.iter().filter(|condition| condition.rule.window.is_some());
+    counted.extend(of_windows.filter_map(|condition| {
+        Some(Matched {
+            place: condition.place?,
+            step: condition.step,
+        })
+    }));
+    counted.sort_unstable();
 }
 
 impl RunnerRules {
@@ -347,6 +410,10 @@ pub(super) fn window_alert(
     all: &RunnerRules,
 ) -> Draft {
     let key: Vec<Value> = serde_json::from_str(&of.key).unwrap_or_default();
+    // The first one is the tenant, also if a field of the record has its name.
+    let of_key = key.first().and_then(Value::as_str);
+    let tenant = place.tenant.or(of_key).and_then(|tenant| TenantId::parse(tenant).ok());
+    let reads_record = of.definition.rule.as_ref().is_some_and(|rule| !rule.record.is_empty());
     let by = of.definition.by.iter().zip(key);
     let mut event = Map::new();
     for (field, value) in by {
@@ -354,18 +421,7 @@ pub(super) fn window_alert(
             event.insert(field.clone(), value);
         }
     }
-    let tenant = match place.tenant {
-        Some(tenant) => TenantId::parse(tenant).ok(),
-        None => {
-            let of_event = event.get(TENANT_FIELD).and_then(Value::as_str);
-            of_event.and_then(|tenant| TenantId::parse(tenant).ok())
-        }
-    };
-    let [start, end] = [of.start_ms, of.end_ms].map(|ms| {
-        let mut text = String::new();
-        push_iso(ms.saturating_mul(1_000_000), &mut text);
-        text
-    });
+    let [start, end] = [of.start_ms, of.end_ms].map(iso);
     event.insert("@timestamp".to_owned(), end.as_str().into());
     let place = EventPlace {
         tenant: tenant.as_ref().map(TenantId::as_str),
@@ -373,6 +429,10 @@ pub(super) fn window_alert(
     };
     let channels = channels_of(rule, tenant.as_ref(), &all.audiences);
     let mut document = alert(rule, &event, place, detected, &channels);
+    if reads_record {
+        // Fields of a record are no common fields, and are in the group alone.
+        document = without_event(&document);
+    }
     let state = &mut document["firn"]["alert"];
     // It stands for no event of its own.
     state["event"] = json!({"time": end, "pipeline": place.pipeline});
@@ -381,11 +441,28 @@ pub(super) fn window_alert(
     if let Some(value) = &of.value {
         state["window"]["value"] = value.clone();
     }
+    if let Some(baseline) = of.baseline {
+        state["window"]["baseline"] = baseline.into();
+    }
+    if !of.steps.is_empty() {
+        let names = of.definition.rule.iter().flat_map(|rule| &rule.steps);
+        let steps = names.zip(&of.steps);
+        let steps: Vec<Value> = steps
+            .map(|(name, time)| json!({"name": name, "time": iso(*time)}))
+            .collect();
+        state["window"]["steps"] = steps.into();
+    }
     all.maintenance.load().suppress(&mut document);
     Draft {
         index: all.streams.name_of(place.tenant),
         document,
     }
+}
+
+fn iso(ms: i64) -> String {
+    let mut text = String::new();
+    push_iso(ms.saturating_mul(1_000_000), &mut text);
+    text
 }
 
 /// Most alerts of one batch, and the bytes of the events that they copy.
@@ -456,6 +533,7 @@ pub(super) fn template() -> Value {
         "event": {"properties": event}, "maintenance_windows": keyword(), "pending": keyword(), "failed": keyword(), "resent_at": {"type": "date"},
         "window": {"properties": {
             "start": {"type": "date"}, "end": {"type": "date"}, "events": {"type": "long"}, "value": {"type": "double"},
+            "baseline": {"type": "double"}, "steps": {"properties": {"name": keyword(), "time": {"type": "date"}}},
         }},
         "escalate_at": {"type": "date"}, "escalation": {"properties": {"at": {"type": "date"}, "channels": keyword()}},
         "deliveries": {"properties": {
@@ -511,7 +589,7 @@ mod tests {
             ..RunnerRules::default()
         };
         all.maintenance.store(Arc::new(windows));
-        let rules = Rules::compile(&all, "p", None);
+        let rules = Rules::compile(&all, "p", None, &HashMap::new());
         let mut detection = Detection::new(Arc::new(rules));
         let mut groups = Groups::default();
         let mut documents: Vec<Document> = Vec::new();

@@ -260,8 +260,12 @@ impl Runner {
             let (name, body) = (detection::TEMPLATE, detection::template());
             self.destination.create_template(name, &body).await?;
         }
+        let with_generated = rules.into_iter().flat_map(|rule| {
+            let generated = rule.generated.clone();
+            std::iter::once(rule).chain(generated)
+        });
         let rules = RunnerRules {
-            rules: rules.into(),
+            rules: with_generated.collect(),
             audiences: audiences.into(),
             ..self.rules.lock().clone()
         };

@@ -171,9 +171,13 @@ impl Steps {
                 }
             }
             let sampler = self.sampler.as_ref().filter(|_| error.is_none());
+            let record = |field: &str| {
+                let mapper = mapper.as_ref();
+                mapper.map_or(serde_json::Value::Null, |mapper| mapper.record_value(field))
+            };
             documents.push(Document {
                 offset: event.offset,
-                sample: sampler.map(|sampler| sampler.read(&out, event.received_ns, &counted)),
+                sample: sampler.map(|sampler| sampler.read(&out, event.received_ns, &counted, &record)),
                 source: out.into(),
                 error,
                 alerts,
@@ -185,7 +189,8 @@ impl Steps {
 
     /// Evaluates these rules on the events that follow; those of other pipelines are left out. Takes as long as their compilation.
     pub(super) fn set_rules(&self, rules: &RunnerRules) {
-        let rules = Rules::compile(rules, &self.id, self.pack().map(|pack| &**pack));
+        let places = self.sampler.iter().flat_map(Sampler::rules);
+        let rules = Rules::compile(rules, &self.id, self.pack().map(|pack| &**pack), &places.collect());
         self.rules.store(Some(Arc::new(rules)));
         self.idle.lock().clear();
     }

@@ -228,7 +228,7 @@ impl WindowService {
             } else {
                 format!("{token} {name}")
             };
-            if !delta.rows.is_empty() && !journal.tokens.contains(&token) {
+            if !delta.is_empty() && !journal.tokens.contains(&token) {
                 self.append(&mut journal, Content::Delta(delta), token).await?;
             }
         }
