@@ -8,7 +8,7 @@ export interface RuleException {
   language?: 'kuery' | 'lucene';
 }
 
-export type RuleType = 'query' | 'sigma' | 'threshold' | 'absence' | 'new_value';
+export type RuleType = 'query' | 'sigma' | 'threshold' | 'sequence' | 'rate_of_change' | 'absence' | 'new_value';
 
 /** Definition of a detection rule, as it was stored. */
 export interface RuleDefinition {

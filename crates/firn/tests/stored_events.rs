@@ -171,6 +171,10 @@ fn definitions_that_would_read_what_they_write_are_refused() {
             "1 to 100 [indices]",
         ),
         (
+            json!({"source": {"type": "index", "indices": ["<.alerts-default>"]}}),
+            "does not start with [.]",
+        ),
+        (
             json!({"source": {"type": "index", "indices": [".alerts-*"]}}),
             "does not start with [.]",
         ),
@@ -293,7 +297,10 @@ fn a_run_raises_the_alerts_that_no_pipeline_raised_and_each_once() {
     let run = |rule: &str, body: &Value| client.ok("POST", &format!("/_firn/rules/{rule}/_run"), body);
     let range = json!({"index": "logs-*", "from": "2026-01-01T00:05:00Z", "to": "2026-01-01T00:15:00Z"});
     let answer = run("denied", &range);
-    let expected = json!({"ran": true, "events": 10, "alerts": 5, "existing": 5, "complete": true, "partial": false});
+    let expected = json!({
+        "ran": true, "events": 10, "alerts": 5, "existing": 5, "in_groups": 0, "without_time": 0, "complete": true,
+        "partial": false,
+    });
     assert_eq!(answer, expected);
     let all = json!({"index": "logs-*", "from": "2026-01-01T00:00:00Z"});
     assert_eq!(run("denied", &all)["alerts"], json!(5));
@@ -307,7 +314,8 @@ fn a_run_raises_the_alerts_that_no_pipeline_raised_and_each_once() {
     // A disabled rule runs, too; its groups are not raised again.
     put_rule(client, "grouped", &json!({"enabled": false, "group_by": ["user.name"]}));
     assert_eq!(run("grouped", &all)["alerts"], json!(2));
-    assert_eq!(run("grouped", &all)["existing"], json!(20));
+    let again = run("grouped", &all);
+    assert_eq!((&again["existing"], &again["in_groups"]), (&json!(2), &json!(18)));
     put_rule(
         client,
         "often",
@@ -316,6 +324,24 @@ fn a_run_raises_the_alerts_that_no_pipeline_raised_and_each_once() {
     for (rule, body, status, words) in [
         ("often", all.clone(), 400, "counts several events"),
         ("none", all.clone(), 404, "is missing"),
+        (
+            "denied",
+            json!({"index": ".alerts-default", "from": "now-1d"}),
+            400,
+            "names indices of events",
+        ),
+        (
+            "denied",
+            json!({"index": "", "from": "now-1d"}),
+            400,
+            "names indices of events",
+        ),
+        (
+            "denied",
+            json!({"index": "logs-*", "from": "now", "to": "now-1d"}),
+            400,
+            "[from] must be before",
+        ),
         ("denied", json!({"index": "logs-*"}), 400, "missing field `from`"),
     ] {
         let answer = client
@@ -422,5 +448,53 @@ fn a_hole_of_a_rule_is_told_by_offsets_and_filled_by_a_run() {
     );
     client.ok("DELETE", "/_firn/rules/denied", &Value::Null);
     assert_eq!(coverage(client)["coverage"].as_array().unwrap().len(), 2);
+    node.stop().unwrap();
+}
+
+#[test]
+fn the_tenant_of_a_stored_event_is_that_of_its_index() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = start(folder.path());
+    let client = node.client();
+    let by_org = json!({"settings": {"index.tenant.field": "org"}});
+    client.ok("PUT", "/logs-orgs", &by_org);
+    // A run before any pipeline: the ledger is made as a pipeline makes it.
+    put_rule(client, "denied", &json!({}));
+    let event = |org: &str| json!({"@timestamp": "2026-01-01T00:00:00Z", "event": {"action": "denied"}, "org": org, "tenant": "bravo"});
+    client.ok("POST", "/logs-orgs/_doc?refresh=true", &event("alpha"));
+    let range = json!({"index": "logs-*", "from": "2026-01-01", "to": "2026-01-02"});
+    assert_eq!(
+        client.ok("POST", "/_firn/rules/denied/_run", &range)["alerts"],
+        json!(1)
+    );
+    put_pipeline(client, "stored", 1, &json!({}));
+    client.ok("POST", "/logs-orgs/_doc", &event("charlie"));
+    client.ok("POST", "/logs-plain/_doc", &event("alpha"));
+    wait_for("the alerts", || count_of(client, "denied") == 3);
+    for (stream, count) in [("alpha", 1), ("charlie", 1), ("default", 1)] {
+        let found = client.ok("POST", &format!("/.alerts-{stream}/_search"), &json!({}));
+        assert_eq!(found["hits"]["total"]["value"], json!(count), "{stream}: {found}");
+    }
+    assert_eq!(client.get("/.alerts-bravo/_search").unwrap().status, 404);
+    node.stop().unwrap();
+}
+
+#[test]
+fn a_pipeline_that_began_with_the_first_event_loses_none_when_it_is_to_begin_with_the_latest() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = start(folder.path());
+    let client = node.client();
+    let denied = json!({"@timestamp": "2026-01-01T00:00:00Z", "event": {"action": "denied"}});
+    put_rule(client, "denied", &json!({}));
+    client.ok("POST", "/logs-a/_doc", &denied);
+    put_pipeline(client, "stored", 1, &json!({"read_from": "earliest"}));
+    wait_for("the first alert", || count_of(client, "denied") == 1);
+    client.ok("DELETE", "/_firn/pipelines/stored", &Value::Null);
+    wait_for("the end", || {
+        client.get("/_firn/pipelines/stored/stats").unwrap().status == 404
+    });
+    client.ok("POST", "/logs-b/_doc", &denied);
+    put_pipeline(client, "stored", 1, &json!({}));
+    wait_for("the event of the new index", || count_of(client, "denied") == 2);
     node.stop().unwrap();
 }

@@ -363,7 +363,7 @@ fn a_sigma_correlation_is_imported_with_its_rules_and_reads_the_record() {
         logon("ann"),
     ];
     send(client, "windows", &events);
-    send_to(
+    send(
         client,
         "windows",
         &[

@@ -372,11 +372,11 @@ impl IndexDefinition {
             // The alerts of a rule must not raise alerts of the rule.
             if name.is_empty()
                 || name.len() > INDEX_BYTES_MAX
-                || name.starts_with(['.', '-', '_'])
+                || name.starts_with(['.', '-', '_', '<'])
                 || name.contains(',')
             {
                 return Err(format!(
-                    "[{name}] in [indices] must be a name or a pattern of at most {INDEX_BYTES_MAX} bytes that does not start with [.], [-] or [_]"
+                    "[{name}] in [indices] must be a name or a pattern of at most {INDEX_BYTES_MAX} bytes that does not start with [.], [-], [_] or [<]"
                 ));
             }
         }

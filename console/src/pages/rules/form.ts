@@ -56,6 +56,9 @@ export interface RuleInput extends WindowInput {
   exceptions: ExceptionInput[];
 }
 
+/** Whether the form has the members of a type; other rules are edited as JSON. */
+export const hasForm = (type: RuleType) => type !== 'sequence' && type !== 'rate_of_change';
+
 export const EMPTY_QUERY: QueryInput = { text: '', language: 'kuery' };
 
 export const EMPTY_RULE: RuleInput = {

@@ -196,3 +196,17 @@ it('shows the events that a rule missed, and runs it over them', async () => {
     { index: '*', from: '2026-01-01T10:30:00.000Z', to: '2026-01-01T11:00:00.000Z' },
   ]);
 });
+
+it('edits a sequence as JSON', async () => {
+  const sequence = { type: 'sequence', name: 'Guessed password', within: '10m', steps: [{ query: 'a: 1' }, { query: 'a: 2' }] };
+  answers = {
+    'GET /_firn/rules/guess': () => Response.json({ guess: sequence }),
+    'GET /_firn/rules/guess/_coverage': () => Response.json({ coverage: [], holes: [], runs: [], partial: false }),
+    'PUT /_firn/rules/guess': () => Response.json({ acknowledged: true }),
+  };
+  open('/rules/guess');
+  const editor = await screen.findByRole('textbox', { name: 'Definition' });
+  fireEvent.change(editor, { target: { value: JSON.stringify({ ...sequence, within: '5m' }) } });
+  fireEvent.click(screen.getByRole('button', { name: 'Save rule' }));
+  await vi.waitFor(() => expect(sent.find(({ method }) => method === 'PUT')?.body).toEqual({ ...sequence, within: '5m' }));
+});

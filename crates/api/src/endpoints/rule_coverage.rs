@@ -12,6 +12,7 @@ use firn_query::search::{Hit, IndexTarget, SearchRequest};
 use serde_json::{Value, json};
 
 use crate::endpoints::call::Call;
+use crate::endpoints::event_pipelines;
 use crate::state::edge::Edge;
 use crate::wire::error::ApiError;
 use crate::wire::reply::Reply;
@@ -55,7 +56,8 @@ pub(crate) async fn coverage(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiEr
     }
     let (mut covered, mut holes) = (Vec::new(), Vec::new());
     for ((pipeline, partition), changes) in &partitions {
-        for interval in intervals(changes) {
+        let found = intervals(changes);
+        for (place, interval) in found.iter().enumerate() {
             let mut printed = json!({"pipeline": pipeline, "from": print_mark(&interval.from)});
             if !partition.is_empty() {
                 printed["partition"] = (*partition).into();
@@ -70,7 +72,11 @@ pub(crate) async fn coverage(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiEr
                 }
                 None => {
                     match &interval.to {
-                        Some(to) => printed["filled"] = ledger.has_run(&interval.from, to).into(),
+                        Some(to) => {
+                            let indices = indices_of(&edge, pipeline);
+                            let next = found.get(place + 1).and_then(|next| next.version.as_deref());
+                            printed["filled"] = ledger.has_run(&indices, next, (&interval.from, to)).into();
+                        }
                         None => printed["reason"] = reason(&id, definition.map(|body| &**body), pipeline).into(),
                     }
                     holes.push(printed);
@@ -150,18 +156,31 @@ impl Ledger {
         })
     }
 
-    /// Whether one run has read all events with times from one arrival to the other.
-    fn has_run(&self, from: &Mark, to: &Mark) -> bool {
+    /// Whether one run of a version has read all events of some indices with times from one arrival to the other.
+    fn has_run(&self, indices: &[String], version: Option<&str>, (from, to): (&Mark, &Mark)) -> bool {
         let ms = |mark: &Mark| DateFormat::default_millis().parse_ms(&mark.received).ok();
         let (Some(from), Some(to)) = (ms(from), ms(to)) else {
             return false;
         };
         let member = |run: &Value, name: &str| run[name].as_i64();
         let covers = |run: &Value| {
-            member(run, "from").is_some_and(|start| start <= from) && member(run, "to").is_some_and(|end| end >= to)
+            let names: Vec<&str> = run["index"].as_str().unwrap_or_default().split(',').collect();
+            let has_indices = names.contains(&"*") || indices.iter().all(|index| names.contains(&index.as_str()));
+            has_indices
+                && run["version"].as_str() == version
+                && !indices.is_empty()
+                && member(run, "from").is_some_and(|start| start <= from)
+                && member(run, "to").is_some_and(|end| end >= to)
         };
         self.runs.iter().any(covers)
     }
+}
+
+/// Returns the indices of the events of a pipeline; empty: there is no such pipeline any more.
+fn indices_of(edge: &Edge, pipeline: &str) -> Vec<String> {
+    let runner = event_pipelines::runner(edge).ok();
+    let definition = runner.and_then(|runner| runner.definition(pipeline));
+    definition.map_or_else(Vec::new, |definition| definition.event_indices().to_vec())
 }
 
 async fn search(edge: &Edge, body: Value) -> Result<Vec<Hit>, ApiError> {

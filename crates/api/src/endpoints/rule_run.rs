@@ -3,12 +3,15 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use firn_auth::Privilege;
 use firn_detect::{DetectionRule, EventPlace, HistoryCount, alert, group_of, history_search};
-use firn_engine::document::{BulkItem, BulkRequest, Expectation, Operation};
 use firn_engine::{Error, ErrorKind, Knowledge, RequestContext, Scope};
 use firn_model::dates::{DateFormat, Zone};
+use firn_model::metadata::Metadata;
 use firn_model::names::IndicesOptions;
-use firn_pipeline::runner::COVERAGE_INDEX;
+use firn_model::tenant::TenantId;
+use firn_pipeline::runner::TenantEvent;
+use firn_pipeline::sources::tenant_of;
 use firn_query::search::{Hit, IndexTarget, SearchRequest, SearchResponse};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -43,6 +46,8 @@ struct Body {
 /// Event that the rule matches.
 struct Match {
     hit: Hit,
+    /// Tenant, if its index holds events by tenant.
+    tenant: Option<String>,
     /// Group of its alert; `None`: the rule has no groups.
     group: Option<String>,
     /// Time, ms since the epoch; `None`: it cannot be read.
@@ -50,7 +55,12 @@ struct Match {
 }
 
 impl Match {
-    fn new(rule: &DetectionRule, hit: Hit) -> Self {
+    fn new(rule: &DetectionRule, metadata: &Metadata, hit: Hit) -> Self {
+        let index = metadata.indices.get(&hit.index);
+        let field = index.and_then(|index| index.settings.tenant_field.as_deref());
+        let tenant = field
+            .zip(hit.source.as_deref())
+            .and_then(|(field, event)| tenant_of(event, field));
         let event = || {
             let event: Option<Map<String, Value>> = serde_json::from_slice(hit.source.as_deref()?).ok();
             let event = event?;
@@ -58,13 +68,14 @@ impl Match {
                 pipeline: "",
                 partition: None,
                 offset: 0,
-                tenant: event.get("tenant").and_then(Value::as_str),
+                tenant: tenant.as_deref(),
             };
             Some(group_of(&alert(rule, &event, place, "", &[])).to_owned())
         };
         Self {
             group: (!rule.group_by.is_empty()).then(event).flatten(),
             time_ms: hit.sort.first().and_then(time_ms),
+            tenant,
             hit,
         }
     }
@@ -147,20 +158,71 @@ impl Known {
         Ok(known)
     }
 
-    /// Whether an alert stands for an event.
-    fn has(&self, found: &Match) -> bool {
+    fn of(&self, found: &Match) -> Standing {
         let hit = &found.hit;
-        let of_group = |group: &str, time_ms: i64| {
+        if self.events.contains(&(hit.index.clone(), hit.id.clone())) {
+            return Standing::Alerted;
+        }
+        let of_group = |(group, time_ms): (&str, i64)| {
             let mut groups = self.groups.iter();
             groups.any(|(known, first, last)| known == group && (*first..=*last).contains(&time_ms))
         };
-        let is_grouped = found
-            .group
-            .as_deref()
-            .zip(found.time_ms)
-            .is_some_and(|(group, time)| of_group(group, time));
-        is_grouped || self.events.contains(&(hit.index.clone(), hit.id.clone()))
+        match found.group.as_deref().zip(found.time_ms).is_some_and(of_group) {
+            true => Standing::InGroup,
+            false => Standing::New,
+        }
     }
+}
+
+/// What is known of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// An alert links to it.
+    Alerted,
+    /// It is of the time of an alert of its group, which may count it.
+    InGroup,
+    /// No alert stands for it.
+    New,
+}
+
+/// Returns the names that a caller gives, who may read these events.
+///
+/// # Errors
+/// [`ErrorKind::IllegalArgument`]: there is no name, or one of indices that hold no events. [`ErrorKind::Forbidden`]: the caller may not
+/// search.
+pub(super) fn events_of(call: &Call, index: &str, tenant: Option<&TenantId>) -> Result<(IndexTarget, Scope), Error> {
+    let names: Vec<String> = index.split(',').map(str::to_owned).collect();
+    if let Some(name) = names
+        .iter()
+        .find(|name| name.is_empty() || name.starts_with(['.', '<']))
+    {
+        return Err(Error::illegal_argument(format!(
+            "[index] names indices of events, and none that starts with [.] or [<], not [{name}]"
+        )));
+    }
+    let reads = call.identity.scope(Privilege::Read);
+    let mut scope = reads.ok_or_else(|| call.identity.refusal("indices:data/read/search", Privilege::Read))?;
+    if let Some(tenant) = tenant {
+        let of_tenant = Scope::tenant(tenant.clone());
+        scope = scope
+            .names()
+            .iter()
+            .fold(of_tenant, |scope, names| scope.within(Arc::clone(names)));
+    }
+    let target = IndexTarget {
+        expression: names,
+        options: IndicesOptions::default(),
+    };
+    Ok((target, scope))
+}
+
+/// Counts of a run.
+#[derive(Default)]
+struct Counts {
+    events: u64,
+    alerts: u64,
+    existing: u64,
+    in_groups: u64,
 }
 
 pub(crate) async fn run(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
@@ -183,15 +245,15 @@ pub(crate) async fn run(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
     let now_ms = edge.now_ms();
     let from_ms = time_of("from", &body.from, now_ms)?;
     let to_ms = body.to.as_ref().map_or(Ok(now_ms), |to| time_of("to", to, now_ms))?;
+    if from_ms >= to_ms {
+        return Err(Error::illegal_argument("[from] must be before [to]").into());
+    }
     let range = json!({"gte": from_ms, "lt": to_ms, "format": "epoch_millis"});
     let query = json!({"bool": {"filter": [search.query, {"range": {"@timestamp": range}}]}});
-    let mut ctx = call.ctx.clone();
-    if let Some(tenant) = &rule.tenant {
-        ctx.scope = Arc::new(Scope::tenant(tenant.clone()));
-    }
-    let target = IndexTarget {
-        expression: body.index.split(',').map(str::to_owned).collect(),
-        options: IndicesOptions::default(),
+    let (target, scope) = events_of(&call, &body.index, rule.tenant.as_ref())?;
+    let ctx = RequestContext {
+        scope: Arc::new(scope),
+        ..call.ctx.clone()
     };
     let page = |after: Option<&Vec<Value>>| {
         let mut page = json!({
@@ -214,41 +276,74 @@ pub(crate) async fn run(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
     }
     edge.engine.refresh(&ctx, target.clone()).await?;
     let run = event_pipelines::runner(&edge)?.start_rule_run(&rule).await?;
+    let without_time = json!({"bool": {"filter": [search.query], "must_not": [{"exists": {"field": "@timestamp"}}]}});
+    let without_time = json!({"size": 0, "track_total_hits": true, "query": without_time});
+    let without_time = edge
+        .engine
+        .search(&ctx, SearchRequest::parse(target.clone(), Some(&without_time))?)
+        .await?;
+    let without_time = without_time.total.map_or(0, |total| total.value);
     let moment = SharedPointInTime::open(&edge, &ctx, &target, Vec::new(), None).await?;
-    let (mut events, mut alerts, mut existing) = (0_u64, 0_u64, 0_u64);
+    let mut counts = Counts::default();
     let mut after: Option<Vec<Value>> = None;
-    let (mut is_complete, mut is_partial) = (false, false);
-    while events < EVENTS_MAX {
+    let mut first = Value::Null;
+    let mut is_complete = false;
+    let mut failure = None;
+    loop {
+        // The next request begins with the time of the last event: it must get further than this one began.
+        let at = after.as_ref().and_then(|after| after.first());
+        if counts.events >= EVENTS_MAX && at != Some(&first) {
+            break;
+        }
         let response = moment.search(moment.request(&query, page(after.as_ref()))?).await?;
-        is_partial |= response.timed_out || !response.shards.failures.is_empty();
+        if response.timed_out {
+            failure = Some("the search took too long".to_owned());
+        }
+        let failed = response.shards.failures.first();
+        failure = failed
+            .map(|(index, _, error)| format!("[{index}]: {}", error.reason()))
+            .or(failure);
         let Some(last) = response.hits.last() else {
             is_complete = true;
             break;
         };
+        if first.is_null() {
+            first = response.hits[0].sort.first().cloned().unwrap_or_default();
+        }
         after = Some(last.sort.clone());
-        events += response.hits.len() as u64;
-        let found = response.hits.len() as u64;
-        let matches: Vec<Match> = response.hits.into_iter().map(|hit| Match::new(&rule, hit)).collect();
+        counts.events += response.hits.len() as u64;
+        let hits = response.hits.into_iter();
+        let matches: Vec<Match> = hits.map(|hit| Match::new(&rule, &metadata, hit)).collect();
         let known = Known::read(&edge, &rule, &matches).await?;
-        let open = matches.into_iter().filter(|found| !known.has(found));
-        let open = open
-            .map(|found| stored_document(found.hit))
-            .collect::<Result<Vec<_>, Error>>()?;
-        existing += found - open.len() as u64;
-        alerts += run.raise(open).await?;
+        let mut open: Vec<TenantEvent> = Vec::new();
+        for found in matches {
+            match known.of(&found) {
+                Standing::Alerted => counts.existing += 1,
+                Standing::InGroup => counts.in_groups += 1,
+                Standing::New => open.push((stored_document(found.hit)?, found.tenant)),
+            }
+        }
+        counts.alerts += run.raise(open).await?;
     }
     let mut answer = json!({
-        "ran": true, "events": events, "alerts": alerts, "existing": existing, "complete": is_complete, "partial": is_partial,
+        "ran": true, "events": counts.events, "alerts": counts.alerts, "existing": counts.existing, "in_groups": counts.in_groups,
+        "without_time": without_time, "complete": is_complete, "partial": failure.is_some(),
     });
     if let (false, Some(after)) = (is_complete, after) {
         answer["continue_from"] = after.first().cloned().unwrap_or_default();
     }
-    if is_complete && !is_partial {
-        note_run(
-            &edge,
-            json!({"rule": id, "index": body.index, "from": from_ms, "to": to_ms}),
-        )
-        .await?;
+    // Otherwise there may be events that no alert stands for.
+    let is_certain = is_complete && failure.is_none() && without_time == 0 && counts.in_groups == 0;
+    if is_certain
+        && call
+            .identity
+            .scope(Privilege::Read)
+            .is_some_and(|scope| scope.is_unlimited())
+    {
+        run.complete(&body.index, (from_ms, to_ms)).await?;
+    }
+    if let Some(failure) = failure {
+        answer["reason"] = failure.into();
     }
     Ok(Reply::ok(&answer))
 }
@@ -263,29 +358,4 @@ fn time_of(member: &str, value: &Value, now_ms: i64) -> Result<i64, Error> {
     };
     let parsed = DateFormat::default_millis().parse_math_ms(&text, now_ms, false, &Zone::utc());
     parsed.map_err(|_| refuse())
-}
-
-/// Records in the coverage ledger what a run has read.
-async fn note_run(edge: &Edge, mut record: Value) -> Result<(), Error> {
-    record["@timestamp"] = edge.now_ms().into();
-    let item = BulkItem {
-        index: COVERAGE_INDEX.to_owned(),
-        id: None,
-        routing: None,
-        operation: Operation::Create {
-            source: record.to_string().into_bytes().into(),
-        },
-        expect: Expectation::Any,
-        require_alias: false,
-        require_data_stream: false,
-    };
-    let request = BulkRequest {
-        items: vec![item],
-        ..BulkRequest::default()
-    };
-    let response = edge.engine.bulk(&RequestContext::new(), request).await?;
-    for item in response.items {
-        item.result?;
-    }
-    Ok(())
 }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use firn_detect::{DetectionRule, HistoryCount, history_search};
-use firn_engine::{Error, Knowledge, RequestContext, Scope};
-use firn_model::names::IndicesOptions;
+use firn_engine::{Error, Knowledge, RequestContext};
 use firn_query::search::{IndexTarget, SearchRequest, SearchResponse};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::endpoints::call::Call;
+use crate::endpoints::rule_run::events_of;
 use crate::state::edge::Edge;
 use crate::wire::blocking;
 use crate::wire::error::ApiError;
@@ -59,13 +59,10 @@ pub(crate) async fn test(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError>
     let mut range = json!({"gte": body.from.unwrap_or_else(|| "now-30d".into())});
     range["lt"] = body.to.unwrap_or_else(|| "now".into());
     let query = json!({"bool": {"filter": [search.query, {"range": {"@timestamp": range}}]}});
-    let mut ctx = call.ctx.clone();
-    if let Some(tenant) = &rule.tenant {
-        ctx.scope = Arc::new(Scope::tenant(tenant.clone()));
-    }
-    let target = IndexTarget {
-        expression: body.index.split(',').map(str::to_owned).collect(),
-        options: IndicesOptions::default(),
+    let (target, scope) = events_of(&call, &body.index, rule.tenant.as_ref())?;
+    let ctx = RequestContext {
+        scope: Arc::new(scope),
+        ..call.ctx.clone()
     };
     let request = json!({
         "query": query, "size": examples, "track_total_hits": true,

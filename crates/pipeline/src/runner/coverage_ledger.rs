@@ -69,8 +69,17 @@ impl CoverageLedger {
     /// arrival of the first of them.
     ///
     /// # Errors
-    /// Of the destination: the events must not be stored before the record is.
+    /// [`ErrorKind::Unavailable`]: the events must not be stored before the record is.
     pub(super) async fn note(&self, partition: &str, offset: u64, received_ns: i64, rules: &Rules) -> Result<()> {
+        self.try_note(partition, offset, received_ns, rules)
+            .await
+            .map_err(|error| {
+                let reason = format!("the coverage of detection rules cannot be recorded: {}", error.reason());
+                Error::new(ErrorKind::Unavailable, reason)
+            })
+    }
+
+    async fn try_note(&self, partition: &str, offset: u64, received_ns: i64, rules: &Rules) -> Result<()> {
         let mut state = self.state.lock().await;
         let state = match &mut *state {
             Some(state) => state,
@@ -119,19 +128,34 @@ impl CoverageLedger {
             refresh: Refresh::No,
             ..BulkRequest::default()
         };
-        let response = self.destination.bulk(&Arc::new(Scope::operator()), request).await?;
-        for item in response.items {
-            match item.result {
-                // Stored before, the record by an attempt whose answer was lost.
-                Err(error) if error.kind() != ErrorKind::VersionConflict => {
-                    let reason = format!("the coverage of detection rules cannot be recorded: {}", error.reason());
-                    return Err(Error::new(ErrorKind::Unavailable, reason));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
+        store(&*self.destination, request).await
     }
+}
+
+/// Records a run of a rule over stored events.
+pub(super) async fn note_run(destination: &dyn Destination, run: &Value) -> Result<()> {
+    destination.create_template(TEMPLATE, &template()).await?;
+    let item = BulkItem {
+        id: None,
+        ..create(String::new(), run)
+    };
+    let request = BulkRequest {
+        items: vec![item],
+        ..BulkRequest::default()
+    };
+    store(destination, request).await
+}
+
+async fn store(destination: &dyn Destination, request: BulkRequest) -> Result<()> {
+    let response = destination.bulk(&Arc::new(Scope::operator()), request).await?;
+    for item in response.items {
+        match item.result {
+            // Stored before, the record by an attempt whose answer was lost.
+            Err(error) if error.kind() == ErrorKind::VersionConflict => {}
+            result => drop(result?),
+        }
+    }
+    Ok(())
 }
 
 fn create(id: String, document: &Value) -> BulkItem {
@@ -166,7 +190,7 @@ fn template() -> Value {
                     "@timestamp": {"type": "date"}, "received": {"type": "date"}, "pipeline": {"type": "keyword"},
                     "partition": {"type": "keyword"}, "order": {"type": "long"}, "offset": {"type": "long"},
                     "set": {"type": "keyword"}, "ids": {"type": "keyword"}, "rule": {"type": "keyword"},
-                    "from": {"type": "date"}, "to": {"type": "date"},
+                    "version": {"type": "keyword"}, "index": {"type": "keyword"}, "from": {"type": "date"}, "to": {"type": "date"},
                 },
             },
         },

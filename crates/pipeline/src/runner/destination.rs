@@ -101,7 +101,7 @@ impl Destination for EngineDestination {
         let mut after: Option<Value> = None;
         loop {
             let mut body = json!({
-                "size": PAGE, "query": {"term": {"pipeline": pipeline}}, "sort": [{"order": "asc"}],
+                "size": PAGE, "query": {"term": {"pipeline": pipeline}}, "sort": [{"order": {"order": "asc", "unmapped_type": "long"}}],
                 "track_total_hits": false,
             });
             if let Some(after) = after {

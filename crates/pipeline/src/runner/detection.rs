@@ -269,6 +269,16 @@ impl Draft {
     }
 }
 
+impl Draft {
+    /// Sets the id of the alert of an event that is stored already: the same whichever pipeline or run finds it.
+    pub(super) fn set_id_of_stored(&mut self, index: &str, id: &str) {
+        let rule = self.document["rule"]["id"].as_str().unwrap_or_default();
+        let mut parts = BTreeMap::new();
+        parts.insert(rule.to_owned(), format!("{}:{index}{id}", index.len()));
+        self.document["firn"]["alert"]["id"] = fingerprint(&parts).into();
+    }
+}
+
 /// Evaluator of one thread.
 #[derive(Debug)]
 pub(super) struct Detection {

@@ -55,7 +55,7 @@ pub use coverage_ledger::{CoverageRecord, INDEX as COVERAGE_INDEX};
 pub use destination::{Destination, EngineDestination};
 pub use remap::RemapOutcome;
 pub use replay::{ReplayOutcome, StoredDocument};
-pub use rule_run::RuleRun;
+pub use rule_run::{RuleRun, TenantEvent};
 pub use status::{EventCounts, PipelineStatus, RuleCoverage, RulesStatus, SimulatedRecord};
 pub use windows::WindowStatus;
 pub use write::partition_of_events;

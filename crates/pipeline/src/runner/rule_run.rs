@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use super::counters::Counters;
-use super::coverage_ledger::CoverageLedger;
+use super::coverage_ledger::{self, CoverageLedger};
 use super::detection::{self, RunnerRules};
 use super::steps::Steps;
 use super::write::Writer;
@@ -23,12 +23,16 @@ use crate::tables::Tables;
 /// Stands in alerts where others have the id of their pipeline.
 const RUN: &str = "_run";
 
+/// Stored event, with its tenant if its index holds events by tenant.
+pub type TenantEvent = (StoredDocument, Option<String>);
+
 /// Ids of the rules that run now.
 type Running = Arc<Mutex<HashSet<String>>>;
 
 /// Run of a rule. No other one of the rule can start before it is dropped.
 pub struct RuleRun {
     id: String,
+    version: String,
     running: Running,
     writer: Writer,
     clock: Clock,
@@ -92,6 +96,7 @@ impl Runner {
         let (stop, stopped) = watch::channel(false);
         Ok(RuleRun {
             id: id.clone(),
+            version: rule.version.clone(),
             running: Arc::clone(&self.rule_runs),
             writer: Writer {
                 destination: Arc::clone(&self.destination),
@@ -110,13 +115,25 @@ impl Runner {
 }
 
 impl RuleRun {
+    /// Records in the coverage ledger that the run has read all events of `index` from one time to another, ms since the epoch.
+    ///
+    /// # Errors
+    /// Of the destination: the record may be missing.
+    pub async fn complete(&self, index: &str, (from_ms, to_ms): (i64, i64)) -> Result<()> {
+        let now_ms = (self.clock)() / 1_000_000;
+        let run = json!({
+            "@timestamp": now_ms, "rule": self.id, "version": self.version, "index": index, "from": from_ms, "to": to_ms,
+        });
+        coverage_ledger::note_run(&*self.writer.destination, &run).await
+    }
+
     /// Stores the alerts of events; returns their number. Matches of one call that belong together are one alert.
     ///
     /// # Errors
     /// Of the destination; some alerts may be stored.
-    pub async fn raise(&self, events: Vec<StoredDocument>) -> Result<u64> {
+    pub async fn raise(&self, events: Vec<TenantEvent>) -> Result<u64> {
         let received_ns = (self.clock)();
-        let event = |(offset, stored): (u64, StoredDocument)| SourceEvent {
+        let event = |(offset, (stored, tenant)): (u64, TenantEvent)| SourceEvent {
             bytes: stored.source,
             offset,
             received_ns,
@@ -124,6 +141,7 @@ impl RuleRun {
             stored_at: Some(Box::new(StoredAt {
                 index: stored.index.into(),
                 id: stored.id,
+                tenant,
             })),
         };
         let events: Vec<SourceEvent> = (0..).zip(events).map(event).collect();

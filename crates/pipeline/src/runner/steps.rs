@@ -10,11 +10,12 @@ use firn_model::{Error, Result};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde_json::{Map, Value};
 
 use super::dead_letter;
 use super::detection::{Detection, Draft, Groups, Rules, RunnerRules};
 use super::json_members::add_members;
-use crate::aggregation::{AggregateDefinition, Sample, Sampler};
+use crate::aggregation::{AggregateDefinition, Sample, Sampler, TENANT_FIELD};
 use crate::definition::Definition;
 use crate::mapping::dates::push_iso;
 use crate::mapping::{MapOptions, Mapper, Pack};
@@ -156,6 +157,9 @@ impl Steps {
                 (None, Some(context)) => add_members(&mut out, context),
                 (None, None) => {}
             }
+            if let (Some(stored), None) = (&event.stored_at, &error) {
+                set_tenant(&mut out, stored.tenant.as_deref());
+            }
             let (mut alerts, mut counted) = (Vec::new(), Vec::new());
             if let (Some(detection), None) = (detection.as_mut(), &error) {
                 let of_record = mapper.as_ref().map_or(&[][..], |mapper| mapper.matches());
@@ -256,6 +260,22 @@ fn tables(definition: &Definition, mut tables: Tables, now_ms: i64) -> Result<Ta
         tables.insert(table);
     }
     Ok(tables)
+}
+
+/// Sets the tenant of an event that is stored already: the index decides, and not a member that anyone may have written.
+fn set_tenant(out: &mut Vec<u8>, tenant: Option<&str>) {
+    let Ok(mut event) = serde_json::from_slice::<Map<String, Value>>(out) else {
+        return;
+    };
+    if event.get(TENANT_FIELD).and_then(Value::as_str) == tenant && event.contains_key(TENANT_FIELD) == tenant.is_some()
+    {
+        return;
+    }
+    match tenant {
+        Some(tenant) => event.insert(TENANT_FIELD.to_owned(), tenant.into()),
+        None => event.remove(TENANT_FIELD),
+    };
+    *out = Value::Object(event).to_string().into_bytes();
 }
 
 /// Copies a JSON object; one without `@timestamp` gets its time of arrival.

@@ -257,11 +257,20 @@ impl Writer {
             let stored = event.stored_at.as_ref()?;
             Some((stored.index.to_string(), stored.id.clone()))
         };
+        let mut documents = documents.to_vec();
+        for (document, event) in documents.iter_mut().zip(&batch.events) {
+            if let Some(stored) = &event.stored_at {
+                document
+                    .alerts
+                    .iter_mut()
+                    .for_each(|draft| draft.set_id_of_stored(&stored.index, &stored.id));
+            }
+        }
         let places = Written {
             rejected: Vec::new(),
             stored: batch.events.iter().map(place).collect(),
         };
-        self.write_alerts(batch, documents, &places).await
+        self.write_alerts(batch, &documents, &places).await
     }
 
     /// Adds the stored events of a batch to the windows of the pipeline's aggregates. The batch is not stored before: if this is

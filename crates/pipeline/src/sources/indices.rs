@@ -13,10 +13,11 @@ use async_trait::async_trait;
 use firn_engine::admin::ShardCheckpoint;
 use firn_engine::recovery::RecoverySource;
 use firn_engine::{Engine, Knowledge, RequestContext, Scope};
+use firn_model::metadata::IndexMetadata;
 use firn_model::names::IndicesOptions;
 use firn_model::{Error, ErrorKind, Result};
 use firn_query::search::{Hit, IndexTarget, SearchRequest};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
@@ -27,6 +28,8 @@ use crate::definition::{Definition, IndexDefinition, ReadFrom, SourceDefinition}
 const STARTED: &str = "#started";
 /// Start of the names of partitions whose position says where a shard is read from first.
 const SKIPPED: &str = "#skipped ";
+/// Start of the names of the data streams of alerts: a rule must not read its own.
+const ALERTS: &str = ".alerts-";
 /// Events that one search reads at first, at least and at most.
 const PAGE: usize = 200;
 const PAGE_MIN: usize = 10;
@@ -43,6 +46,10 @@ struct IndexSource {
     target: IndexTarget,
     every: Duration,
     read_from: ReadFrom,
+    /// Names of indices, data streams and aliases that the pipeline writes to.
+    written: Vec<String>,
+    /// Whether a restored index is one that came after the first start.
+    skips_restored: bool,
     /// Next sequence number by partition.
     next: HashMap<String, u64>,
 }
@@ -52,6 +59,8 @@ struct Reader {
     engine: Arc<dyn Engine>,
     scope: Arc<Scope>,
     output: SourceOutput,
+    /// Field of the tenant; `None`: the index does not hold events by tenant.
+    tenant_field: Option<String>,
     checkpoint: ShardCheckpoint,
     partition: String,
     /// Next sequence number, and the last one to read.
@@ -89,6 +98,8 @@ pub fn open_indices(engine: &Arc<dyn Engine>, definition: &Definition) -> Result
         },
         every: IndexDefinition::interval(every)?,
         read_from: *read_from,
+        written: definition.written_indices().map(str::to_owned).collect(),
+        skips_restored: false,
         next: HashMap::new(),
     }))
 }
@@ -108,17 +119,19 @@ impl Source for IndexSource {
 }
 
 impl IndexSource {
-    /// At the first start of the pipeline, moves the positions of the shards that are there to their ends. If it is interrupted, the
-    /// next start does it again.
+    /// At the first start of the pipeline, moves the positions of the shards that are there to their ends, unless they are to be read.
+    /// If it is interrupted, the next start does it again.
     async fn start(&mut self, output: &SourceOutput) -> Result<()> {
-        let is_started = output.resume_offset(STARTED).await?.is_some();
-        if self.read_from == ReadFrom::Earliest || is_started {
+        if output.resume_offset(STARTED).await?.is_some() {
+            self.skips_restored = true;
             return Ok(());
         }
-        for checkpoint in self.checkpoints().await? {
-            let partition = partition_of(&checkpoint);
-            if let Some(last) = checkpoint.seq_no {
-                skip(output, &partition, last).await?;
+        if self.read_from == ReadFrom::Latest {
+            for checkpoint in self.checkpoints().await? {
+                let partition = partition_of(&checkpoint);
+                if let Some(last) = checkpoint.seq_no {
+                    skip(output, &partition, last).await?;
+                }
             }
         }
         send(output, STARTED, Vec::new(), (0, 0)).await
@@ -133,12 +146,18 @@ impl IndexSource {
     /// Reads what was written since the last look.
     async fn look(&mut self, output: &SourceOutput) -> Result<()> {
         let checkpoints = self.checkpoints().await?;
+        let metadata = self.engine.metadata(&RequestContext::new()).await?;
         let partitions: Vec<String> = checkpoints.iter().map(partition_of).collect();
         // An index that was deleted has nothing more to read.
         self.next.retain(|partition, _| partitions.contains(partition));
         let mut readers = Vec::new();
         for (checkpoint, partition) in checkpoints.into_iter().zip(partitions) {
-            let Some(last) = checkpoint.seq_no else { continue };
+            let (Some(last), Some(index)) = (checkpoint.seq_no, metadata.indices.get(&checkpoint.index)) else {
+                continue;
+            };
+            if self.is_written(index) {
+                continue;
+            }
             let next = match self.next.get(&partition) {
                 Some(next) => *next,
                 None => self.first_offset(&checkpoint, &partition, output).await?,
@@ -149,6 +168,7 @@ impl IndexSource {
                     engine: Arc::clone(&self.engine),
                     scope: Arc::clone(&self.scope),
                     output: output.clone(),
+                    tenant_field: index.settings.tenant_field.clone(),
                     checkpoint,
                     partition,
                     next,
@@ -183,7 +203,18 @@ impl IndexSource {
             self.next.insert(reader.partition, reader.next);
         }
         failed.store(unreadable, Ordering::Relaxed);
+        self.skips_restored = true;
         Ok(())
+    }
+
+    /// Whether the pipeline writes to an index, by whichever of its names: reading it would never end.
+    fn is_written(&self, index: &IndexMetadata) -> bool {
+        let names = std::iter::once(&index.name)
+            .chain(&index.data_stream)
+            .chain(index.aliases.keys());
+        names
+            .into_iter()
+            .any(|name| name.starts_with(ALERTS) || self.written.contains(name))
     }
 
     /// Returns where a shard is read from that this source has not seen since its start.
@@ -194,7 +225,7 @@ impl IndexSource {
         if let Some(offset) = output.resume_offset(&skipped(partition)).await? {
             return Ok(offset / 2);
         }
-        let Some(last) = checkpoint.seq_no.filter(|_| self.read_from == ReadFrom::Latest) else {
+        let Some(last) = checkpoint.seq_no.filter(|_| self.skips_restored) else {
             return Ok(0);
         };
         if !self.is_restored(checkpoint).await? {
@@ -256,7 +287,7 @@ impl Reader {
             let now_ns = self.output.now_ns();
             let (mut events, mut bytes) = (Vec::with_capacity(hits.len()), 0);
             for hit in hits {
-                let (seq_no, event) = event(&index, hit, now_ns).map_err(Failure::Shard)?;
+                let (seq_no, event) = self.event(&index, hit, now_ns).map_err(Failure::Shard)?;
                 bytes += event.bytes.len();
                 events.push((seq_no, event));
             }
@@ -302,28 +333,41 @@ impl Reader {
             false => Ok(response.hits),
         }
     }
+
+    /// Returns the event of a hit, and its sequence number.
+    fn event(&self, index: &Arc<str>, hit: Hit, now_ns: i64) -> Result<(u64, SourceEvent)> {
+        let Some(offset) = hit.sort.first().and_then(Value::as_u64) else {
+            return Err(Error::internal("a bug: a hit came without its sequence number"));
+        };
+        let lacks = || {
+            let reason = format!("the index [{index}] keeps no [_source], which detection rules read");
+            Error::new(ErrorKind::IllegalArgument, reason)
+        };
+        let bytes = hit.source.ok_or_else(lacks)?;
+        let event = SourceEvent {
+            offset,
+            received_ns: now_ns,
+            context: None,
+            stored_at: Some(Box::new(StoredAt {
+                tenant: self.tenant_field.as_deref().and_then(|field| tenant_of(&bytes, field)),
+                index: Arc::clone(index),
+                id: hit.id,
+            })),
+            bytes,
+        };
+        Ok((offset, event))
+    }
 }
 
-/// Returns the event of a hit, and its sequence number.
-fn event(index: &Arc<str>, hit: Hit, now_ns: i64) -> Result<(u64, SourceEvent)> {
-    let Some(offset) = hit.sort.first().and_then(serde_json::Value::as_u64) else {
-        return Err(Error::internal("a bug: a hit came without its sequence number"));
-    };
-    let lacks = || {
-        let reason = format!("the index [{index}] keeps no [_source], which detection rules read");
-        Error::new(ErrorKind::IllegalArgument, reason)
-    };
-    let event = SourceEvent {
-        bytes: hit.source.ok_or_else(lacks)?,
-        offset,
-        received_ns: now_ns,
-        context: None,
-        stored_at: Some(Box::new(StoredAt {
-            index: Arc::clone(index),
-            id: hit.id,
-        })),
-    };
-    Ok((offset, event))
+/// Returns the tenant of an event of an index that holds events by tenant, which `field` of it names.
+pub fn tenant_of(event: &[u8], field: &str) -> Option<String> {
+    let event: Map<String, Value> = serde_json::from_slice(event).ok()?;
+    if let Some(text) = event.get(field).and_then(Value::as_str) {
+        return Some(text.to_owned());
+    }
+    let (first, rest) = field.split_once('.')?;
+    let inner = event.get(first)?.pointer(&format!("/{}", rest.replace('.', "/")))?;
+    inner.as_str().map(str::to_owned)
 }
 
 /// Hands over events and waits until the pipeline has done its part.

@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 pub use crate::clock::Clock;
 use crate::definition::SourceDefinition;
 pub use channel::{Received, SendRefused, SourceCounters, SourceOutput, channel};
-pub use indices::open_indices;
+pub use indices::{open_indices, tenant_of};
 
 /// Maximum events of one batch.
 pub const BATCH_EVENTS_MAX: usize = 10_000;
@@ -50,6 +50,8 @@ pub struct StoredAt {
     pub index: Arc<str>,
     /// Document id.
     pub id: String,
+    /// Tenant, if the index holds events by tenant.
+    pub tenant: Option<String>,
 }
 
 /// Events of one partition in the order of their offsets.
