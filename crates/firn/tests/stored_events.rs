@@ -424,8 +424,11 @@ fn a_hole_of_a_rule_is_told_by_offsets_and_filled_by_a_run() {
         (1, &json!(false)),
         "{now}"
     );
-    let run = json!({"index": "logs-a", "from": "now-1h"});
-    let answer = client.ok("POST", "/_firn/rules/denied/_run", &run);
+    let run = |index: &str| {
+        let range = json!({"index": index, "from": "now-1h"});
+        client.ok("POST", "/_firn/rules/denied/_run", &range)
+    };
+    let answer = run("logs-a");
     assert_eq!(
         (&answer["complete"], &answer["events"]),
         (&json!(true), &json!(9)),
@@ -433,10 +436,13 @@ fn a_hole_of_a_rule_is_told_by_offsets_and_filled_by_a_run() {
     );
     let found = alerts(client, "denied");
     assert!(found.len() == 9 && found.values().all(|count| *count == 1), "{found:?}");
+    // The pipeline reads other indices, too.
+    assert_eq!(coverage(client)["holes"][0]["filled"], json!(false));
+    assert_eq!(run("logs-*")["existing"], json!(9));
     let now = coverage(client);
     assert_eq!(
         (&now["holes"][0]["filled"], &now["runs"][0]["index"]),
-        (&json!(true), &json!("logs-a")),
+        (&json!(true), &json!("logs-*")),
         "{now}"
     );
     let missing = client.get("/_firn/rules/none/_coverage").unwrap();

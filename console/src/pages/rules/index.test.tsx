@@ -181,11 +181,11 @@ it('shows the events that a rule missed, and runs it over them', async () => {
     { ran: true, alerts: 2, existing: 0, complete: true },
   ];
   answers = {
-    'GET /_firn/rules/root': () => Response.json({ root: ROOT }),
-    'GET /_firn/rules/root/_coverage': () => Response.json({ coverage: [first, { pipeline: 'web', from: hole.to }], holes: [hole], runs: [], partial: false }),
-    'POST /_firn/rules/root/_run': () => Response.json(runs.shift()),
+    'GET /_firn/rules/denied': () => Response.json({ denied: ROOT }),
+    'GET /_firn/rules/denied/_coverage': () => Response.json({ coverage: [first, { pipeline: 'web', from: hole.to }], holes: [hole], runs: [], partial: false }),
+    'POST /_firn/rules/denied/_run': () => Response.json(runs.shift()),
   };
-  open('/rules/root');
+  open('/rules/denied');
   expect(await screen.findByText('Evaluated by web.')).toBeTruthy();
   expect(screen.getByText('not filled')).toBeTruthy();
   fireEvent.click(screen.getByRole('button', { name: 'Run on missed events' }));

@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::destination::Destination;
-use super::detection::Rules;
 use crate::mapping::dates::push_iso;
 use crate::sources::Clock;
 
@@ -37,6 +36,15 @@ pub struct CoverageRecord {
     pub received: String,
     /// Set of the rules: the id of its document is `set-` and this text.
     pub set: String,
+}
+
+/// Rules that are evaluated.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RuleVersions<'a> {
+    /// Versions by id.
+    pub(super) by_id: &'a BTreeMap<String, String>,
+    /// Their hash; empty: there are none.
+    pub(super) fingerprint: &'a str,
 }
 
 /// Ledger of a running pipeline.
@@ -70,7 +78,13 @@ impl CoverageLedger {
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`]: the events must not be stored before the record is.
-    pub(super) async fn note(&self, partition: &str, offset: u64, received_ns: i64, rules: &Rules) -> Result<()> {
+    pub(super) async fn note(
+        &self,
+        partition: &str,
+        offset: u64,
+        received_ns: i64,
+        rules: RuleVersions<'_>,
+    ) -> Result<()> {
         self.try_note(partition, offset, received_ns, rules)
             .await
             .map_err(|error| {
@@ -79,7 +93,7 @@ impl CoverageLedger {
             })
     }
 
-    async fn try_note(&self, partition: &str, offset: u64, received_ns: i64, rules: &Rules) -> Result<()> {
+    async fn try_note(&self, partition: &str, offset: u64, received_ns: i64, rules: RuleVersions<'_>) -> Result<()> {
         let mut state = self.state.lock().await;
         let state = match &mut *state {
             Some(state) => state,
@@ -95,9 +109,9 @@ impl CoverageLedger {
             order: state.next_order,
             offset,
             received: iso(received_ns),
-            set: rules.fingerprint.clone(),
+            set: rules.fingerprint.to_owned(),
         };
-        self.store(&record, &rules.versions).await?;
+        self.store(&record, rules.by_id).await?;
         state.next_order += 1;
         state.sets.insert(record.partition, record.set);
         Ok(())

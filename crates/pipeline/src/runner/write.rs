@@ -14,7 +14,7 @@ use firn_model::{Error, ErrorKind, Result};
 use tokio::sync::{Notify, watch};
 
 use super::counters::Counters;
-use super::coverage_ledger::CoverageLedger;
+use super::coverage_ledger::{CoverageLedger, RuleVersions};
 use super::dead_letter;
 use super::destination::Destination;
 use super::detection::{self, Rules};
@@ -124,6 +124,10 @@ impl Writer {
     pub(super) async fn note_rules(&self, batch: &Batch, rules: &Rules) -> Result<()> {
         let Some(first) = batch.events.first() else {
             return Ok(());
+        };
+        let rules = RuleVersions {
+            by_id: &rules.versions,
+            fingerprint: &rules.fingerprint,
         };
         let partition = batch.partition.as_deref().unwrap_or_default();
         let mut pause = RETRY_AFTER;
