@@ -31,5 +31,6 @@ pub fn sigma_yaml(yaml: &str, options: &ImportOptions) -> Result<Import> {
         let definition = definition.map(|(name, value)| (name.to_owned(), value.into()));
         collector.add(origin, definition.into_iter().collect(), Vec::new())?;
     }
+    collector.import.refused.sort_by_key(|refused| refused.line);
     Ok(collector.import)
 }
