@@ -56,14 +56,12 @@ impl Window {
 pub(crate) fn split(compiler: &Compiler, query: &Query, scoring: bool) -> Option<(Query, Window)> {
     let mut window: Option<Window> = None;
     let rest = take_out(query, scoring, &mut |query| match window_of(compiler, query) {
-        Some(own) => {
-            window = Some(Window {
-                range: window.map_or(own.range, |window| window.range.intersect(own.range)),
-                ..own
-            });
+        // A second range stays in the query: a document with several times may meet each of them with another time.
+        Some(own) if window.is_none() => {
+            window = Some(own);
             true
         }
-        None => false,
+        _ => false,
     })?;
     Some((rest, window?))
 }

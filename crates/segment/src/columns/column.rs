@@ -94,24 +94,6 @@ pub struct NumRange {
     pub upper: Option<(Number, bool)>,
 }
 
-impl NumRange {
-    /// Returns the intersection.
-    pub fn intersect(self, other: Self) -> Self {
-        let tighter = |a: Option<(Number, bool)>, b: Option<(Number, bool)>, want: Ordering| match (a, b) {
-            (Some(a), Some(b)) => Some(match a.0.compare(b.0) {
-                Ordering::Equal => (a.0, a.1 && b.1),
-                order if order == want => a,
-                _ => b,
-            }),
-            (one, None) | (None, one) => one,
-        };
-        Self {
-            lower: tighter(self.lower, other.lower, Ordering::Greater),
-            upper: tighter(self.upper, other.upper, Ordering::Less),
-        }
-    }
-}
-
 /// A column of numbers.
 #[derive(Clone)]
 pub struct NumColumn {
