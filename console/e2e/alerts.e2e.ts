@@ -17,7 +17,7 @@ detection:
 const CORRELATION = `title: Many logons
 correlation:
   type: event_count
-  rules: [log-cleared]
+  rules: [no-such-rule]
   group-by: [User]
   timespan: 1h
   condition: {gte: 10}
