@@ -276,13 +276,7 @@ pub(crate) async fn run(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
     }
     edge.engine.refresh(&ctx, target.clone()).await?;
     let run = event_pipelines::runner(&edge)?.start_rule_run(&rule).await?;
-    let without_time = json!({"bool": {"filter": [search.query], "must_not": [{"exists": {"field": "@timestamp"}}]}});
-    let without_time = json!({"size": 0, "track_total_hits": true, "query": without_time});
-    let without_time = edge
-        .engine
-        .search(&ctx, SearchRequest::parse(target.clone(), Some(&without_time))?)
-        .await?;
-    let without_time = without_time.total.map_or(0, |total| total.value);
+    let without_time = count_without_time(&edge, &ctx, &target, &search.query).await?;
     let moment = SharedPointInTime::open(&edge, &ctx, &target, Vec::new(), None).await?;
     let mut counts = Counts::default();
     let mut after: Option<Vec<Value>> = None;
@@ -333,7 +327,7 @@ pub(crate) async fn run(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
         answer["continue_from"] = after.first().cloned().unwrap_or_default();
     }
     // Otherwise there may be events that no alert stands for.
-    let is_certain = is_complete && failure.is_none() && without_time == 0 && counts.in_groups == 0;
+    let is_certain = is_complete && failure.is_none() && without_time == Some(0) && counts.in_groups == 0;
     if is_certain
         && call
             .identity
@@ -346,6 +340,27 @@ pub(crate) async fn run(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
         answer["reason"] = failure.into();
     }
     Ok(Reply::ok(&answer))
+}
+
+/// Counts the events that match and have no time, which no range finds. `None`: unknown, since it would fetch too much from snapshot
+/// repositories, or some shards cannot be read.
+async fn count_without_time(
+    edge: &Edge,
+    ctx: &RequestContext,
+    target: &IndexTarget,
+    query: &Value,
+) -> Result<Option<u64>, ApiError> {
+    let query = json!({"bool": {"filter": [query], "must_not": [{"exists": {"field": "@timestamp"}}]}});
+    let body = json!({"size": 0, "track_total_hits": true, "query": query});
+    let request = SearchRequest::parse(target.clone(), Some(&body))?;
+    if let Knowledge::Known(cost) = edge.engine.search_cost(ctx, request.clone()).await?
+        && cost.bytes > edge.config.discover.ask_over_bytes
+    {
+        return Ok(None);
+    }
+    let response = edge.engine.search(ctx, request).await?;
+    let is_whole = !response.timed_out && response.shards.failures.is_empty();
+    Ok(response.total.map(|total| total.value).filter(|_| is_whole))
 }
 
 /// Reads a time: a date, date math, or milliseconds since the epoch.
