@@ -34,8 +34,8 @@ test-peers: ## the REST scenarios against a real OpenSearch: OPENSEARCH_URL, or 
 test-kafka: ## Kafka pipelines against a real broker, with kill -9 and restarts; needs Java and Maven, fetches Apache Kafka from Maven Central
 	@scripts/setup.sh test-kafka
 	$(CARGO) clippy -p firn-kafka -p firn --all-targets --features firn-kafka/broker-tests,firn/broker-tests --quiet -- -D warnings
-	$(CARGO) test -p firn-kafka --features broker-tests --quiet
-	$(CARGO) test -p firn --features broker-tests --test kafka --quiet
+	@scripts/cargo-test.sh -p firn-kafka --features broker-tests
+	@scripts/cargo-test.sh -p firn --features broker-tests --test kafka
 
 tidy: ## the house rules: levels of crates, import circles, words, links (seconds)
 	@$(CARGO) run --quiet --package firn-tidy
@@ -47,10 +47,10 @@ check: tidy ## house rules, format, lints, licences, unused dependencies
 	$(CARGO) machete
 
 unit: ## unit and property tests of the libraries
-	$(CARGO) test --workspace --exclude firn --quiet
+	@scripts/cargo-test.sh --workspace --exclude firn
 
 e2e: ## the binary: command line, REST, README tour, kill -9
-	$(CARGO) test -p firn --quiet
+	@scripts/cargo-test.sh -p firn
 
 broker: ## test-kafka, skipped with a message where Kafka cannot be fetched
 	@scripts/test-broker.sh
