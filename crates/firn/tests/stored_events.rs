@@ -506,3 +506,44 @@ fn a_pipeline_that_began_with_the_first_event_loses_none_when_it_is_to_begin_wit
     wait_for("the event of the new index", || count_of(client, "denied") == 2);
     node.stop().unwrap();
 }
+
+#[test]
+fn an_alias_with_a_filter_names_the_events_that_match_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = start(folder.path());
+    let client = node.client();
+    for index in ["part", "whole"] {
+        client.ok(
+            "PUT",
+            &format!("/{index}"),
+            &json!({"mappings": {"properties": {"site": {"type": "keyword"}}}}),
+        );
+    }
+    let actions = json!({"actions": [
+        {"add": {"index": "part", "alias": "logs-berlin", "filter": {"term": {"site": "berlin"}}}},
+        {"add": {"index": "part", "alias": "logs-oslo", "filter": {"term": {"site": "oslo"}}}},
+        {"add": {"index": "whole", "alias": "logs-berlin", "filter": {"term": {"site": "berlin"}}}},
+        {"add": {"index": "whole", "alias": "logs-all"}},
+    ]});
+    client.ok("POST", "/_aliases", &actions);
+    put_rule(client, "denied", &json!({}));
+    put_pipeline(client, "stored", 1, &json!({"indices": ["logs-*"]}));
+    for index in ["part", "whole"] {
+        for (id, site) in [("1", "berlin"), ("2", "rome"), ("3", "oslo"), ("4", "paris")] {
+            let event = json!({"event": {"action": "denied"}, "site": site});
+            client.ok("PUT", &format!("/{index}/_doc/{id}"), &event);
+        }
+    }
+    wait_for("the last event of each index", || {
+        let found = alerts(client, "denied");
+        let has = |index: &str, id: &str| found.contains_key(&(index.to_owned(), id.to_owned()));
+        has("part", "3") && has("whole", "4")
+    });
+    // What is left out must not come with a later look.
+    std::thread::sleep(Duration::from_millis(500));
+    let found: Vec<_> = alerts(client, "denied").into_keys().collect();
+    let expected = [("part", "1"), ("part", "3"), ("whole", "1"), ("whole", "2"), ("whole", "3"), ("whole", "4")];
+    let expected: Vec<_> = expected.map(|(index, id)| (index.to_owned(), id.to_owned())).into();
+    assert_eq!(found, expected);
+    node.kill9().unwrap();
+}

@@ -14,6 +14,8 @@ mod json_members;
 mod pushed_source;
 mod remap;
 mod replay;
+#[cfg(test)]
+mod rule_cost;
 mod rule_run;
 mod start;
 mod status;

@@ -14,7 +14,7 @@ use firn_engine::admin::ShardCheckpoint;
 use firn_engine::recovery::RecoverySource;
 use firn_engine::{Engine, Knowledge, RequestContext, Scope};
 use firn_model::metadata::IndexMetadata;
-use firn_model::names::IndicesOptions;
+use firn_model::names::{IndicesOptions, matches_pattern};
 use firn_model::{Error, ErrorKind, Result};
 use firn_query::search::{Hit, IndexTarget, SearchRequest};
 use serde_json::{Map, Value, json};
@@ -61,6 +61,8 @@ struct Reader {
     output: SourceOutput,
     /// Field of the tenant; `None`: the index does not hold events by tenant.
     tenant_field: Option<String>,
+    /// Query of the aliases that the index is read through; `None`: all its events are read.
+    filter: Option<Value>,
     checkpoint: ShardCheckpoint,
     partition: String,
     /// Next sequence number, and the last one to read.
@@ -169,6 +171,7 @@ impl IndexSource {
                     scope: Arc::clone(&self.scope),
                     output: output.clone(),
                     tenant_field: index.settings.tenant_field.clone(),
+                    filter: filter_of_aliases(&self.target.expression, index),
                     checkpoint,
                     partition,
                     next,
@@ -314,9 +317,10 @@ impl Reader {
                 ..IndicesOptions::default()
             },
         };
+        let mut filters = vec![json!({"range": {"_seq_no": {"gte": self.next, "lte": self.last}}})];
+        filters.extend(self.filter.clone());
         let body = json!({
-            "size": size, "query": {"range": {"_seq_no": {"gte": self.next, "lte": self.last}}}, "sort": [{"_seq_no": "asc"}],
-            "track_total_hits": false,
+            "size": size, "query": {"bool": {"filter": filters}}, "sort": [{"_seq_no": "asc"}], "track_total_hits": false,
         });
         let mut request = SearchRequest::parse(target, Some(&body))?;
         request.only_shards = vec![self.checkpoint.shard];
@@ -357,6 +361,20 @@ impl Reader {
         };
         Ok((offset, event))
     }
+}
+
+/// Returns the query of the aliases through which alone these names reach an index, as a search by the names has it: an event must match
+/// one of them. `None`: the index is reached by its own name, by its data stream, or by an alias without a filter.
+fn filter_of_aliases(names: &[String], index: &IndexMetadata) -> Option<Value> {
+    let is_named = |name: &str| names.iter().any(|pattern| matches_pattern(pattern, name));
+    if is_named(&index.name) || index.data_stream.as_deref().is_some_and(is_named) {
+        return None;
+    }
+    let aliases = index.aliases.iter().filter(|(name, _)| is_named(name));
+    let filters: Vec<Value> = aliases
+        .map(|(_, alias)| alias.filter.clone())
+        .collect::<Option<_>>()?;
+    (!filters.is_empty()).then(|| json!({"bool": {"should": filters, "minimum_should_match": 1}}))
 }
 
 /// Returns the tenant of an event of an index that holds events by tenant, which `field` of it names.
