@@ -542,7 +542,14 @@ fn an_alias_with_a_filter_names_the_events_that_match_it() {
     // What is left out must not come with a later look.
     std::thread::sleep(Duration::from_millis(500));
     let found: Vec<_> = alerts(client, "denied").into_keys().collect();
-    let expected = [("part", "1"), ("part", "3"), ("whole", "1"), ("whole", "2"), ("whole", "3"), ("whole", "4")];
+    let expected = [
+        ("part", "1"),
+        ("part", "3"),
+        ("whole", "1"),
+        ("whole", "2"),
+        ("whole", "3"),
+        ("whole", "4"),
+    ];
     let expected: Vec<_> = expected.map(|(index, id)| (index.to_owned(), id.to_owned())).into();
     assert_eq!(found, expected);
     node.kill9().unwrap();

@@ -61,7 +61,10 @@ fn events(count: u64) -> Vec<SourceEvent> {
     let mut random = fastrand::Rng::with_seed(20);
     let event = |number: u64| {
         let mut time = String::new();
-        push_iso((START_MS + number * 1_000 / EVENTS_A_SECOND) as i64 * 1_000_000, &mut time);
+        push_iso(
+            (START_MS + number * 1_000 / EVENTS_A_SECOND) as i64 * 1_000_000,
+            &mut time,
+        );
         let user = 2_000_f64.powf(random.f64()) as u64;
         let event = json!({
             "@timestamp": time, "Channel": "Security", "EventID": 4625, "LogonType": 10,
@@ -120,7 +123,9 @@ impl Subject {
         self.records += 1;
         self.journal_bytes += record.to_document(PIPELINE).unwrap().len() as u64;
         let made = self.windows.apply(&record.content);
-        let alerts = made.iter().filter(|made| matches!(made.content, EmissionContent::Alert(_)));
+        let alerts = made
+            .iter()
+            .filter(|made| matches!(made.content, EmissionContent::Alert(_)));
         self.alerts += alerts.count() as u64;
     }
 
@@ -135,10 +140,14 @@ impl Subject {
             }
             let received = documents.into_iter().zip(batch);
             let samples: Vec<ReceivedSample> = received
-                .filter_map(|(document, event)| Some((document.offset, event.received_ns / 1_000_000, document.sample?)))
+                .filter_map(|(document, event)| {
+                    Some((document.offset, event.received_ns / 1_000_000, document.sample?))
+                })
                 .collect();
             let through = batch.last().map(|event| event.offset);
-            for (_, delta) in Delta::parts_of_samples(&self.aggregates, "0", self.windows.through("0"), through, &samples) {
+            for (_, delta) in
+                Delta::parts_of_samples(&self.aggregates, "0", self.windows.through("0"), through, &samples)
+            {
                 self.append(Content::Delta(delta));
             }
             let second = samples.last().map_or(0, |(.., sample)| sample.time_ms / 1_000);

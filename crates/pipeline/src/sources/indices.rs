@@ -371,9 +371,7 @@ fn filter_of_aliases(names: &[String], index: &IndexMetadata) -> Option<Value> {
         return None;
     }
     let aliases = index.aliases.iter().filter(|(name, _)| is_named(name));
-    let filters: Vec<Value> = aliases
-        .map(|(_, alias)| alias.filter.clone())
-        .collect::<Option<_>>()?;
+    let filters: Vec<Value> = aliases.map(|(_, alias)| alias.filter.clone()).collect::<Option<_>>()?;
     (!filters.is_empty()).then(|| json!({"bool": {"should": filters, "minimum_should_match": 1}}))
 }
 
