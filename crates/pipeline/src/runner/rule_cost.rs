@@ -39,8 +39,8 @@ fn number_of_events() -> u64 {
 fn correlations() -> Vec<Arc<DetectionRule>> {
     let rule = |number: u64| {
         let (kind, condition) = match number % 2 {
-            0 => ("event_count", "{gte: 400}"),
-            _ => ("value_count", "{gte: 200, field: IpPort}"),
+            0 => ("event_count", "{gte: 2000}"),
+            _ => ("value_count", "{gte: 1000, field: IpPort}"),
         };
         let by = ["TargetUserName", "IpAddress"][number as usize / 2 % 2];
         let sigma = format!(
@@ -189,7 +189,7 @@ fn correlations_of_all_events() {
     assert!(counts.keys > CORRELATIONS * 100, "{counts:?}");
     assert_eq!(counts.overflowed, 0);
     // The most frequent user reaches the threshold of those that count events in a minute; three seconds do not.
-    assert_eq!(with.alerts > 0, events.len() as u64 > 20 * EVENTS_A_SECOND);
+    assert_eq!(with.alerts > 0, events.len() as u64 > 30 * EVENTS_A_SECOND);
 }
 
 /// Resident memory of this process, bytes.
