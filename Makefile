@@ -68,8 +68,9 @@ console: ## develop the console: Vite's server, backed by the firn at FIRN_URL (
 browser: ## the console in a real Chromium, against a separate firn
 	@scripts/browser.sh
 
-soak: ## 2,000 rounds of kill -9 (SOAK_ROUNDS=N), 5,000 damaged files (SOAK_DAMAGE=N), an hour on a simulated disk (SIM_SECONDS=N)
+soak: ## 2,000 rounds of kill -9 (SOAK_ROUNDS=N), 500 of detection (DETECTION_ROUNDS=N), 5,000 damaged files (SOAK_DAMAGE=N), an hour on a simulated disk (SIM_SECONDS=N)
 	FIRN_CRASH_ROUNDS=$${SOAK_ROUNDS:-2000} FIRN_CRASH_SECONDS=7200 $(CARGO) test --release -p firn --test crash -- --nocapture
+	FIRN_DETECTION_ROUNDS=$${DETECTION_ROUNDS:-500} $(CARGO) test --release -p firn --test detection_faults -- --nocapture
 	FIRN_DAMAGE_CASES=$${SOAK_DAMAGE:-5000} $(CARGO) test --release -p firn --test damage -- --nocapture
 	FIRN_SIM_SECONDS=$${SIM_SECONDS:-3600} $(CARGO) test --release -p firn-embedded --test simulation -- --nocapture
 

@@ -9,89 +9,14 @@ use std::time::{Duration, Instant};
 use firn_testkit::{Client, Node};
 use rules::{send, start_with, try_send, wait_for, wait_for_rules};
 use serde_json::{Value, json};
+use webhook_receiver::{Message, Receiver};
 
 #[path = "support/rules.rs"]
 mod rules;
+#[path = "support/webhook_receiver.rs"]
+mod webhook_receiver;
 
 const ALLOWED: (&str, &str) = ("notify.webhook.allowed_networks", "127.0.0.0/8");
-
-/// Message that a receiver got.
-#[derive(Debug, Clone)]
-struct Message {
-    headers: BTreeMap<String, String>,
-    body: Value,
-    at: Instant,
-}
-
-impl Message {
-    /// Ids of the alerts in it.
-    fn alerts(&self) -> Vec<String> {
-        let alerts = self.body["alerts"].as_array().unwrap().iter();
-        alerts
-            .map(|alert| alert["firn"]["alert"]["id"].as_str().unwrap_or_default().to_owned())
-            .collect()
-    }
-}
-
-/// HTTP server that records messages, and answers as it is told.
-struct Receiver {
-    url: String,
-    messages: Arc<Mutex<Vec<Message>>>,
-    /// Heads of the next answers; then 200.
-    answers: Arc<Mutex<VecDeque<&'static str>>>,
-}
-
-impl Receiver {
-    fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let receiver = Self {
-            url: format!("http://{}/hook", listener.local_addr().unwrap()),
-            messages: Arc::default(),
-            answers: Arc::default(),
-        };
-        let (messages, answers) = (Arc::clone(&receiver.messages), Arc::clone(&receiver.answers));
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let (messages, answers) = (Arc::clone(&messages), Arc::clone(&answers));
-                std::thread::spawn(move || while receive(&stream, &messages, &answers).is_some() {});
-            }
-        });
-        receiver
-    }
-
-    fn messages(&self) -> Vec<Message> {
-        self.messages.lock().unwrap().clone()
-    }
-
-    fn answer_next(&self, heads: &[&'static str]) {
-        self.answers.lock().unwrap().extend(heads);
-    }
-}
-
-fn receive(stream: &TcpStream, messages: &Mutex<Vec<Message>>, answers: &Mutex<VecDeque<&'static str>>) -> Option<()> {
-    let mut reader = BufReader::new(stream);
-    let mut line = String::new();
-    reader.read_line(&mut line).ok().filter(|length| *length > 0)?;
-    let mut headers = BTreeMap::new();
-    loop {
-        line.clear();
-        reader.read_line(&mut line).ok()?;
-        match line.trim().split_once(": ") {
-            Some((name, value)) => headers.insert(name.to_ascii_lowercase(), value.to_owned()),
-            None => break,
-        };
-    }
-    let mut body = vec![0; headers["content-length"].parse().unwrap()];
-    reader.read_exact(&mut body).ok()?;
-    messages.lock().unwrap().push(Message {
-        headers,
-        body: serde_json::from_slice(&body).unwrap(),
-        at: Instant::now(),
-    });
-    let head = answers.lock().unwrap().pop_front().unwrap_or("200 OK");
-    let mut stream = stream;
-    write!(stream, "HTTP/1.1 {head}\r\ncontent-length: 0\r\n\r\n").ok()
-}
 
 /// Stores a rule that matches each event with `user.name: root`, a pipeline, and waits for both.
 fn prepare(client: &Client, rule: &Value) {

@@ -1,6 +1,6 @@
 //! Information of the operating system about a process, this one or a server's (Linux's `/proc`).
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,22 @@ pub struct Memory {
     pub anonymous: u64,
     /// Resident at most since start or [`Process::reset_peak`].
     pub peak: u64,
+}
+
+/// CPU times of the threads of a process.
+#[derive(Debug, Clone)]
+pub struct ThreadTimes(HashMap<u32, u64>);
+
+impl ThreadTimes {
+    /// Returns the CPU seconds that these threads used since an earlier moment. What threads used that have ended since is not in it.
+    pub fn seconds_since(&self, earlier: &Self) -> f64 {
+        let used = self.0.iter().map(|(id, nanoseconds)| {
+            let before = earlier.0.get(id).copied().unwrap_or_default();
+            // Less than before: a new thread with the id of one that has ended.
+            nanoseconds.checked_sub(before).unwrap_or(*nanoseconds)
+        });
+        used.sum::<u64>() as f64 / 1e9
+    }
 }
 
 impl Process {
@@ -72,18 +88,18 @@ impl Process {
             .with_context(|| format!("cannot understand /proc/{}/stat", self.0))
     }
 
-    /// As [`Self::cpu_seconds`] with nanosecond resolution, over the threads that run now: precise enough for single
-    /// requests to a server whose threads stay.
-    pub fn cpu_seconds_of_threads(self) -> anyhow::Result<f64> {
+    /// Returns the CPU times of the threads that run now, in nanoseconds: precise enough for single requests to a server whose threads
+    /// stay.
+    pub fn thread_times(self) -> anyhow::Result<ThreadTimes> {
         let path = format!("/proc/{}/task", self.0);
         let tasks = fs::read_dir(&path).with_context(|| format!("cannot read {path}"))?;
-        let nanoseconds: u64 = tasks
-            .flatten()
+        let times = tasks.flatten().filter_map(|task| {
+            let id = task.file_name().to_str()?.parse().ok()?;
             // A thread that ends meanwhile cannot be read.
-            .filter_map(|task| fs::read_to_string(task.path().join("schedstat")).ok())
-            .filter_map(|text| text.split_whitespace().next()?.parse::<u64>().ok())
-            .sum();
-        Ok(nanoseconds as f64 / 1e9)
+            let text = fs::read_to_string(task.path().join("schedstat")).ok()?;
+            Some((id, text.split_whitespace().next()?.parse().ok()?))
+        });
+        Ok(ThreadTimes(times.collect()))
     }
 
     /// Returns its memory.
@@ -266,5 +282,13 @@ mod tests {
     fn a_name_with_parentheses_does_not_confuse() {
         let stat = "7 (a) b (c) S 1 7 7 0 -1 4194560 1 0 0 0 150 25 0 0 20 0 1 0 1 1 1";
         assert_eq!(parse_cpu_ticks(stat), Some(175));
+    }
+
+    #[test]
+    fn a_thread_that_ends_takes_no_time_back() {
+        let times = |threads: &[(u32, u64)]| ThreadTimes(threads.iter().copied().collect());
+        let before = times(&[(1, 1_000_000_000), (2, 9_000_000_000), (3, 5_000_000_000)]);
+        let after = times(&[(1, 1_500_000_000), (3, 250_000_000), (4, 250_000_000)]);
+        assert!((after.seconds_since(&before) - 1.0).abs() < 1e-9);
     }
 }

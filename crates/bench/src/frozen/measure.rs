@@ -34,12 +34,12 @@ pub(super) fn cost<A>(
     store: &Store,
     request: impl FnOnce() -> anyhow::Result<(A, f64)>,
 ) -> anyhow::Result<(A, Cost)> {
-    let (cpu, before) = (node.cpu_seconds()?, store.proxy.traffic());
+    let (cpu, before) = (node.thread_times()?, store.proxy.traffic());
     let (answer, ms) = request()?;
     let cost = Cost {
         ms,
         traffic: store.proxy.traffic().since(before),
-        cpu_ms: (node.cpu_seconds()? - cpu) * 1000.0,
+        cpu_ms: node.thread_times()?.seconds_since(&cpu) * 1000.0,
     };
     Ok((answer, cost))
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use firn_tools::client::{Client, Credentials, Failure};
-use firn_tools::process::Process;
+use firn_tools::process::{Process, ThreadTimes};
 use serde_json::{Value, json};
 
 use super::gateway::Store;
@@ -77,9 +77,9 @@ impl Node {
         self.client.json("POST", &path, Some(&body)).map(drop)
     }
 
-    /// Returns the CPU seconds so far.
-    pub(super) fn cpu_seconds(&self) -> anyhow::Result<f64> {
-        self.process.cpu_seconds_of_threads()
+    /// Returns the CPU times so far.
+    pub(super) fn thread_times(&self) -> anyhow::Result<ThreadTimes> {
+        self.process.thread_times()
     }
 
     /// Sends a query; returns the response and its time in ms.

@@ -98,7 +98,7 @@ pub(super) fn run(
         let settings = [("xpack.searchable.snapshot.shared_cache.size", CACHE.to_owned())];
         let place = folder.join(format!("cold-{events}-{}", question as usize));
         let node = Node::start(&place, store, base_path, &settings)?;
-        let (cpu, before) = (node.cpu_seconds()?, store.proxy.traffic());
+        let (cpu, before) = (node.thread_times()?, store.proxy.traffic());
         let started = std::time::Instant::now();
         node.mount(&Mount {
             snapshot: &loaded.snapshot,
@@ -109,7 +109,7 @@ pub(super) fn run(
         mount = Some(Cost {
             ms: started.elapsed().as_secs_f64() * 1000.0,
             traffic: store.proxy.traffic().since(before),
-            cpu_ms: (node.cpu_seconds()? - cpu) * 1000.0,
+            cpu_ms: node.thread_times()?.seconds_since(&cpu) * 1000.0,
         });
         let needle = loaded.needles.first().context("no needle")?;
         let body = question.body(needle, &tenant);

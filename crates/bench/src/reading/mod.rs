@@ -142,7 +142,7 @@ fn ask(side: &Side, index: &str, bodies: &[&str]) -> anyhow::Result<Batch> {
         "/{}/_search?request_cache=false",
         firn_tools::client::encode_segment(index)
     );
-    let cpu = || side.process.map(|process| process.cpu_seconds_of_threads()).transpose();
+    let cpu = || side.process.map(|process| process.thread_times()).transpose();
     let before = cpu()?;
     let mut seconds = Vec::with_capacity(bodies.len());
     let mut raw = Vec::with_capacity(bodies.len());
@@ -156,7 +156,7 @@ fn ask(side: &Side, index: &str, bodies: &[&str]) -> anyhow::Result<Batch> {
     let parsed: Result<Vec<Value>, _> = raw.iter().map(|answer| serde_json::from_slice(answer)).collect();
     Ok(Batch {
         seconds,
-        cpu_seconds: after.zip(before).map(|(after, before)| after - before),
+        cpu_seconds: after.zip(before).map(|(after, before)| after.seconds_since(&before)),
         answers: parsed.context("a response is not JSON")?,
     })
 }
