@@ -108,6 +108,10 @@ export const importRules = (text: { type: string; content: string }, { enabled, 
 /** Fetches all rules as a text that can be imported. */
 export const exportRules = async (): Promise<Blob> => (await send('/_firn/rules/_export', { headers: { accept: '*/*' } })).blob();
 
+/** Whether a definition can be stored. Nothing is stored. */
+export const validateRule = (rule: RuleDefinition, signal?: AbortSignal) =>
+  request<{ valid: boolean; error?: string }>('/_firn/rules/_validate', { method: 'POST', body: { rule }, ...(signal && { signal }) });
+
 /** What a rule would have found in stored events. */
 export interface HistoryResult {
   /** False: it would fetch so much from snapshot repositories that it has to be confirmed. */

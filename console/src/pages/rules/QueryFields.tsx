@@ -1,5 +1,5 @@
 import { Group, Select, Textarea } from '@mantine/core';
-import { LANGUAGES, type QueryInput, type QueryLanguage } from './form';
+import { LANGUAGES, type QueryInput, type QueryLanguage, queryProblem } from './query-form';
 
 interface Props {
   label: string;
@@ -11,11 +11,10 @@ const PLACEHOLDERS: Record<QueryLanguage, string> = { kuery: 'user.name: root an
 
 /** Query with its language. */
 export function QueryFields({ label, query, onChange }: Props) {
-  const wrong = query.language === 'dsl' && query.text.trim() !== '' ? jsonError(query.text) : null;
   return (
-    <Group align="flex-start" gap="sm" wrap="nowrap">
+    <Group align="flex-start" gap="sm">
       <Textarea
-        style={{ flex: 1 }}
+        style={{ flex: '1 1 260px' }}
         label={label}
         required
         autosize
@@ -23,7 +22,7 @@ export function QueryFields({ label, query, onChange }: Props) {
         maxRows={20}
         placeholder={PLACEHOLDERS[query.language]}
         value={query.text}
-        error={wrong}
+        error={queryProblem(query)}
         onChange={(event) => onChange({ ...query, text: event.currentTarget.value })}
         styles={{ input: { fontFamily: 'monospace' } }}
       />
@@ -38,13 +37,4 @@ export function QueryFields({ label, query, onChange }: Props) {
       />
     </Group>
   );
-}
-
-function jsonError(text: string): string | null {
-  try {
-    JSON.parse(text);
-    return null;
-  } catch (error) {
-    return (error as Error).message;
-  }
 }

@@ -7,10 +7,9 @@ import { deleteRule, fetchRule } from '../../api/detection-rules';
 import { Answer } from '../../components/Answer';
 import { Confirm } from '../../components/Confirm';
 import { PageFrame } from '../../components/PageFrame';
-import { hasForm, ruleInput } from './form';
+import { ruleInput } from './form';
 import { RuleCoverage } from './RuleCoverage';
 import { RuleForm } from './RuleForm';
-import { RuleJson } from './RuleJson';
 import { alertsPath } from './rows';
 import { ruleName } from './sigma';
 import { useRuleCache } from './use-rules';
@@ -43,28 +42,16 @@ export function RulePage() {
       <Answer query={rule} what="Rule">
         {(definition) => (
           <>
-            {hasForm(definition.type) ? (
-              <RuleForm
-                key={JSON.stringify(definition)}
-                id={id}
-                stored={definition}
-                initial={ruleInput(definition)}
-                onSaved={(id, changed) => {
-                  cache.stored(id, changed);
-                  notifications.show({ message: 'Rule saved. Pipelines evaluate it from their next batch on.' });
-                }}
-              />
-            ) : (
-              <RuleJson
-                key={JSON.stringify(definition)}
-                id={id}
-                stored={definition}
-                onSaved={(changed) => {
-                  cache.stored(id, changed);
-                  notifications.show({ message: 'Rule saved. Pipelines evaluate it from their next batch on.' });
-                }}
-              />
-            )}
+            <RuleForm
+              key={JSON.stringify(definition)}
+              id={id}
+              stored={definition}
+              initial={ruleInput(definition)}
+              onSaved={(id, changed) => {
+                cache.stored(id, changed);
+                notifications.show({ message: 'Rule saved. Pipelines evaluate it from their next batch on.' });
+              }}
+            />
             <RuleCoverage id={id} runs={definition.type === 'query'} />
           </>
         )}

@@ -197,16 +197,77 @@ it('shows the events that a rule missed, and runs it over them', async () => {
   ]);
 });
 
-it('edits a sequence as JSON', async () => {
-  const sequence = { type: 'sequence', name: 'Guessed password', within: '10m', steps: [{ query: 'a: 1' }, { query: 'a: 2' }] };
+const SEQUENCE = { type: 'sequence', name: 'Guessed password', within: '10m', lateness: '1m', steps: [{ name: 'failure', query: 'a: 1' }, { query: 'a: 2', language: 'lucene' }] };
+
+it('edits the steps of a sequence, and the focus follows them', async () => {
   answers = {
-    'GET /_firn/rules/guess': () => Response.json({ guess: sequence }),
+    'GET /_firn/rules/guess': () => Response.json({ guess: SEQUENCE }),
     'GET /_firn/rules/guess/_coverage': () => Response.json({ coverage: [], holes: [], runs: [], partial: false }),
     'PUT /_firn/rules/guess': () => Response.json({ acknowledged: true }),
   };
   open('/rules/guess');
-  const editor = await screen.findByRole('textbox', { name: 'Definition' });
-  fireEvent.change(editor, { target: { value: JSON.stringify({ ...sequence, within: '5m' }) } });
-  fireEvent.click(screen.getByRole('button', { name: 'Save rule' }));
-  await vi.waitFor(() => expect(sent.find(({ method }) => method === 'PUT')?.body).toEqual({ ...sequence, within: '5m' }));
+  const queryOf = (step: number) => screen.getByRole<HTMLTextAreaElement>('textbox', { name: `Query of step ${step}` });
+  const button = (name: string) => screen.getByRole<HTMLButtonElement>('button', { name });
+  expect((await screen.findByRole<HTMLTextAreaElement>('textbox', { name: 'Query of step 1' })).value).toBe('a: 1');
+  // A sequence has at least two steps.
+  expect(button('Remove step 1').disabled).toBe(true);
+  fireEvent.click(button('Add step'));
+  expect(document.activeElement).toBe(queryOf(3));
+  expect(screen.getByText('Fill in: Query of step 3')).toBeTruthy();
+  fireEvent.change(queryOf(3), { target: { value: 'a: 3' } });
+  const up = button('Move step 3 up');
+  up.focus();
+  fireEvent.click(up);
+  expect(document.activeElement).toBe(up);
+  expect(up.getAttribute('aria-label')).toBe('Move step 2 up');
+  fireEvent.click(up);
+  // It is the first one, and has not lost the focus.
+  expect([queryOf(1).value, queryOf(2).value, queryOf(3).value]).toEqual(['a: 3', 'a: 1', 'a: 2']);
+  expect(document.activeElement).toBe(button('Move step 1 up'));
+  expect(screen.getByText('Step 2 is now step 1 of 3')).toBeTruthy();
+  fireEvent.click(up);
+  fireEvent.click(button('Remove step 2'));
+  expect(document.activeElement).toBe(queryOf(2));
+  fireEvent.change(screen.getByRole('textbox', { name: 'Name of step 2' }), { target: { value: 'step 1' } });
+  expect(screen.getByText('Another step has this name')).toBeTruthy();
+  expect(button('Save').disabled).toBe(true);
+  fireEvent.change(screen.getByRole('textbox', { name: 'Name of step 2' }), { target: { value: 'success' } });
+  fireEvent.change(screen.getByLabelText(/^Within/), { target: { value: '5m' } });
+  fireEvent.click(button('Save'));
+  await vi.waitFor(() =>
+    expect(sent.find(({ method }) => method === 'PUT')?.body).toEqual({ ...SEQUENCE, within: '5m', steps: [{ query: 'a: 3' }, { name: 'success', query: 'a: 2', language: 'lucene' }] }),
+  );
+});
+
+it('creates a rate of change, and tells while it is typed what the server would refuse', async () => {
+  const verdicts = [{ valid: false, error: '[*] is not supported in rules' }, { valid: true }];
+  answers = {
+    'POST /_firn/rules/_validate': () => Response.json(verdicts.shift()),
+    'POST /_firn/rules/_test': () => Response.json({ ran: true, events: 1200, alerts: 1200 }),
+    'PUT /_firn/rules/quiet': () => Response.json({ acknowledged: true }),
+  };
+  open('/rules/new/query?q=*');
+  fireEvent.change(screen.getByLabelText(/^Name/), { target: { value: 'Quiet' } });
+  fireEvent.click(screen.getByRole('textbox', { name: 'Raise an alert for' }));
+  fireEvent.click(await screen.findByText('Rate of change: far more or fewer events than before'));
+  const create = () => screen.getByRole<HTMLButtonElement>('button', { name: 'Create rule' });
+  expect(screen.getByText('Fill in: Rise or Drop')).toBeTruthy();
+  expect(create().disabled).toBe(true);
+  fireEvent.change(screen.getByLabelText(/^Drop/), { target: { value: '120' } });
+  expect(screen.getByText('More than 0, at most 100')).toBeTruthy();
+  expect(create().disabled).toBe(true);
+  fireEvent.change(screen.getByLabelText(/^Drop/), { target: { value: '80' } });
+  fireEvent.change(screen.getByLabelText(/^Baseline/), { target: { value: '6' } });
+  expect(screen.getByText(/a window of 5m is at least 80% below the mean of the 6 windows before, which is at least 20 events/)).toBeTruthy();
+  expect(await screen.findByText('[*] is not supported in rules')).toBeTruthy();
+  fireEvent.change(screen.getByLabelText(/^Query/), { target: { value: 'observer.name: *' } });
+  // What the server said is of another definition.
+  expect(screen.queryByText('[*] is not supported in rules')).toBeNull();
+  expect(await screen.findByText('The definition is valid.')).toBeTruthy();
+  const rule = { type: 'rate_of_change', name: 'Quiet', query: 'observer.name: *', window: '5m', change: { drop_percent: 80, baseline_windows: 6 } };
+  expect(sent.findLast(({ path }) => path.endsWith('_validate'))?.body).toEqual({ rule });
+  fireEvent.click(screen.getByRole('button', { name: 'Test rule' }));
+  expect((await screen.findByText(/matching events/)).textContent).toBe('1,200 matching events');
+  fireEvent.click(create());
+  await vi.waitFor(() => expect(sent.find(({ method }) => method === 'PUT')?.body).toEqual(rule));
 });
