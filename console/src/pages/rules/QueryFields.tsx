@@ -4,23 +4,26 @@ import { LANGUAGES, type QueryInput, type QueryLanguage, queryProblem } from './
 interface Props {
   label: string;
   query: QueryInput;
+  required?: boolean;
+  /** Example of a text; one for rules by default. */
+  placeholder?: string;
   onChange: (query: QueryInput) => void;
 }
 
 const PLACEHOLDERS: Record<QueryLanguage, string> = { kuery: 'user.name: root and not event.outcome: failure', lucene: 'user.name:root AND NOT event.outcome:failure', dsl: '{"term": {"user.name": "root"}}' };
 
 /** Query with its language. */
-export function QueryFields({ label, query, onChange }: Props) {
+export function QueryFields({ label, query, required = true, placeholder, onChange }: Props) {
   return (
     <Group align="flex-start" gap="sm">
       <Textarea
         style={{ flex: '1 1 260px' }}
         label={label}
-        required
+        required={required}
         autosize
         minRows={2}
         maxRows={20}
-        placeholder={PLACEHOLDERS[query.language]}
+        placeholder={query.language === 'dsl' ? PLACEHOLDERS.dsl : (placeholder ?? PLACEHOLDERS[query.language])}
         value={query.text}
         error={queryProblem(query)}
         onChange={(event) => onChange({ ...query, text: event.currentTarget.value })}

@@ -16,6 +16,7 @@ import { SeverityBadge } from '../../components/SeverityBadge';
 import { saveFile } from '../../lib/save-file';
 import { Channels } from './Channels';
 import { ImportRules } from './ImportRules';
+import { RuleTabs } from './RuleTabs';
 import { alertsPath, ruleRows, type RuleAlerts, type RuleRow } from './rows';
 import { useRuleAlerts, useRuleCache, useRules } from './use-rules';
 
@@ -58,20 +59,22 @@ export function RuleList() {
         </>
       }
     >
-      <Stack>
-        {toggle.error && <Failed title={`Rule ${toggle.variables?.id ?? ''} not changed`} error={toggle.error} compact />}
-        {exporting.error && <Failed title="Rules not exported" error={exporting.error} compact />}
-        {alerts.error && <Failed title="Alerts could not be counted" error={alerts.error} retry={() => void alerts.refetch()} compact />}
-        <Answer query={rules} what="Rules">
-          {() => (
-            <>
-              <DataTable label="rules" rows={rows} columns={columns} rowKey={({ id }) => id} initialSort="-count" height={620} hideWhenEmpty />
-              {rows.length === 0 && <Empty title="No rules">Create a rule from a query, or import rules from Sigma files or Kibana. Event pipelines evaluate them on each new event.</Empty>}
-            </>
-          )}
-        </Answer>
-        <Channels />
-      </Stack>
+      <RuleTabs value="rules">
+        <Stack>
+          {toggle.error && <Failed title={`Rule ${toggle.variables?.id ?? ''} not changed`} error={toggle.error} compact />}
+          {exporting.error && <Failed title="Rules not exported" error={exporting.error} compact />}
+          {alerts.error && <Failed title="Alerts could not be counted" error={alerts.error} retry={() => void alerts.refetch()} compact />}
+          <Answer query={rules} what="Rules">
+            {() => (
+              <>
+                <DataTable label="rules" rows={rows} columns={columns} rowKey={({ id }) => id} initialSort="-count" height={620} hideWhenEmpty />
+                {rows.length === 0 && <Empty title="No rules">Create a rule from a query, or import rules from Sigma files or Kibana. Event pipelines evaluate them on each new event.</Empty>}
+              </>
+            )}
+          </Answer>
+          <Channels />
+        </Stack>
+      </RuleTabs>
       {importing && <ImportRules onImported={cache.imported} onClose={() => setImporting(false)} />}
       {deleting && (
         <Confirm
