@@ -18,7 +18,8 @@ import { Channels } from './Channels';
 import { ImportRules } from './ImportRules';
 import { RuleTabs } from './RuleTabs';
 import { alertsPath, ruleRows, type RuleAlerts, type RuleRow } from './rows';
-import { useRuleAlerts, useRuleCache, useRules } from './use-rules';
+import { DayBars } from './DayBars';
+import { useRuleAlerts, useRuleCache, useRules, useRuleStats } from './use-rules';
 
 const NO_ALERTS: ReadonlyMap<string, RuleAlerts> = new Map();
 
@@ -26,6 +27,7 @@ const NO_ALERTS: ReadonlyMap<string, RuleAlerts> = new Map();
 export function RuleList() {
   const rules = useRules();
   const alerts = useRuleAlerts();
+  const stats = useRuleStats();
   const cache = useRuleCache();
   const [importing, setImporting] = useState(false);
   const [deleting, setDeleting] = useState<RuleRow | null>(null);
@@ -39,7 +41,7 @@ export function RuleList() {
   });
   const exporting = useMutation({ mutationFn: async () => saveFile(await exportRules(), 'rules.ndjson') });
   const { mutate } = toggle;
-  const rows = useMemo(() => ruleRows(rules.data ?? {}, alerts.data ?? NO_ALERTS), [rules.data, alerts.data]);
+  const rows = useMemo(() => ruleRows(rules.data ?? {}, alerts.data ?? NO_ALERTS, stats.data ?? {}), [rules.data, alerts.data, stats.data]);
   const columns = useColumns({ onToggle: mutate, onDelete: setDeleting });
   return (
     <PageFrame
@@ -63,6 +65,7 @@ export function RuleList() {
         <Stack>
           {toggle.error && <Failed title={`Rule ${toggle.variables?.id ?? ''} not changed`} error={toggle.error} compact />}
           {exporting.error && <Failed title="Rules not exported" error={exporting.error} compact />}
+          {stats.error && <Failed title="It is not known which pipelines evaluate the rules" error={stats.error} retry={() => void stats.refetch()} compact />}
           {alerts.error && <Failed title="Alerts could not be counted" error={alerts.error} retry={() => void alerts.refetch()} compact />}
           <Answer query={rules} what="Rules">
             {() => (
@@ -128,6 +131,13 @@ function useColumns({ onToggle, onDelete }: Handlers): Column<RuleRow>[] {
         sortValue: ({ severity }) => SEVERITIES.indexOf(severity),
         cell: ({ severity }) => <SeverityBadge severity={severity} />,
       },
+      {
+        id: 'evaluation',
+        title: 'Evaluated by',
+        width: 170,
+        value: ({ evaluation }) => evaluation?.text ?? null,
+        cell: ({ evaluation }) => <span style={evaluation?.isProblem ? { color: 'var(--mantine-color-error)' } : undefined}>{evaluation?.text ?? '–'}</span>,
+      },
       { id: 'tenant', title: 'Tenant', width: 120, value: ({ tenant }) => tenant || null },
       { id: 'channels', title: 'Channels', width: 140, value: ({ channels }) => channels || null },
       {
@@ -145,6 +155,7 @@ function useColumns({ onToggle, onDelete }: Handlers): Column<RuleRow>[] {
             </Anchor>
           ),
       },
+      { id: 'days', title: 'Per day', width: 100, sortable: false, value: () => null, cell: ({ name, days }) => <DayBars label={`Alerts of ${name} per day`} days={days} /> },
       { id: 'last', title: 'Last alert', width: 170, numeric: true, value: ({ lastMs }) => lastMs, cell: ({ lastMs }) => (lastMs === null ? '–' : format.minute(lastMs)) },
       {
         id: 'actions',
