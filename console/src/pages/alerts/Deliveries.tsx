@@ -29,7 +29,7 @@ export function Deliveries({ state, name, isOperator, onResent }: Props) {
     <Facts
       title="Delivery"
       rows={[
-        ['Suppressed by', windows.length > 0 && <WindowNames ids={windows} isOperator={isOperator} />],
+        ['Suppressed by', windows.length > 0 ? <WindowNames ids={windows} isOperator={isOperator} /> : null],
         ['Pending', pending.join(', ')],
         ['Failed', failed.join(', ')],
       ]}

@@ -27,7 +27,6 @@ export function WindowSection({ alert, state }: Props) {
         ['From', from === null ? null : format.time(from)],
         ['To', to === null ? null : format.time(to)],
         ['Length', from === null || to === null || to < from ? null : format.duration(to - from)],
-        ['Events', window.events === undefined ? null : format.number(window.events)],
         ['Value', window.value === undefined ? null : format.number(window.value)],
         ['Baseline', window.baseline === undefined ? null : `${format.number(window.baseline)} events per window`],
         ['Change', window.baseline === undefined || window.value === undefined ? null : changeText(window.value, window.baseline, format.percent)],

@@ -45,8 +45,8 @@ export function PipelinePage() {
               <Partitions pipeline={pipeline} />
               <Tables tables={pipeline.stats?.tables ?? []} />
               {pipeline.stats?.windows && <Windows windows={pipeline.stats.windows} />}
-              {pipeline.definition.pack && pipeline.stats?.running && <MappingCoverage id={id} />}
               {pipeline.stats?.running && <Rules id={id} />}
+              {pipeline.definition.pack && pipeline.stats?.running && <MappingCoverage id={id} />}
               <DeadLetters id={id} index={pipeline.definition.dead_letter_index ?? 'dead-letters'} />
               <Simulator id={id} />
               <Paper withBorder p="md" bg="var(--firn-surface)">

@@ -108,7 +108,7 @@ function useColumns({ onToggle, onDelete }: Handlers): Column<RuleRow>[] {
       {
         id: 'enabled',
         title: 'Enabled',
-        width: 95,
+        width: 90,
         value: ({ enabled }) => (enabled ? 'enabled' : 'disabled'),
         cell: ({ id, name, enabled }) => <Switch size="xs" aria-label={`Enable ${name}`} checked={enabled} onChange={() => onToggle({ id, enabled: !enabled })} />,
       },
@@ -126,7 +126,7 @@ function useColumns({ onToggle, onDelete }: Handlers): Column<RuleRow>[] {
       {
         id: 'severity',
         title: 'Severity',
-        width: 140,
+        width: 125,
         value: ({ severity }) => severity,
         sortValue: ({ severity }) => SEVERITIES.indexOf(severity),
         cell: ({ severity }) => <SeverityBadge severity={severity} />,
@@ -134,12 +134,12 @@ function useColumns({ onToggle, onDelete }: Handlers): Column<RuleRow>[] {
       {
         id: 'evaluation',
         title: 'Evaluated by',
-        width: 170,
+        width: 150,
         value: ({ evaluation }) => evaluation?.text ?? null,
         cell: ({ evaluation }) => <span style={evaluation?.isProblem ? { color: 'var(--mantine-color-error)' } : undefined}>{evaluation?.text ?? '–'}</span>,
       },
-      { id: 'tenant', title: 'Tenant', width: 120, value: ({ tenant }) => tenant || null },
-      { id: 'channels', title: 'Channels', width: 140, value: ({ channels }) => channels || null },
+      { id: 'tenant', title: 'Tenant', width: 95, value: ({ tenant }) => tenant || null },
+      { id: 'channels', title: 'Channels', width: 110, value: ({ channels }) => channels || null },
       {
         id: 'count',
         title: 'Alerts, 7 d',
@@ -155,12 +155,12 @@ function useColumns({ onToggle, onDelete }: Handlers): Column<RuleRow>[] {
             </Anchor>
           ),
       },
-      { id: 'days', title: 'Per day', width: 100, sortable: false, value: () => null, cell: ({ name, days }) => <DayBars label={`Alerts of ${name} per day`} days={days} /> },
-      { id: 'last', title: 'Last alert', width: 170, numeric: true, value: ({ lastMs }) => lastMs, cell: ({ lastMs }) => (lastMs === null ? '–' : format.minute(lastMs)) },
+      { id: 'days', title: 'Per day', width: 90, sortable: false, value: () => null, cell: ({ name, days }) => <DayBars label={`Alerts of ${name} per day`} days={days} /> },
+      { id: 'last', title: 'Last alert', width: 155, numeric: true, value: ({ lastMs }) => lastMs, cell: ({ lastMs }) => (lastMs === null ? '–' : format.minute(lastMs)) },
       {
         id: 'actions',
         title: '',
-        width: 90,
+        width: 75,
         sortable: false,
         value: () => null,
         cell: (row) => (

@@ -92,7 +92,7 @@ function RateFields({ input, set, problems, window }: Props & { window: object }
         <NumberInput label="Baseline" description="Windows before that the mean is taken of" placeholder={String(BASELINE_WINDOWS)} allowDecimal={false} suffix=" windows" {...number('baselineWindows')} />
         <NumberInput label="Minimum events" description="Fewer events are no change" placeholder={String(MIN_EVENTS)} allowDecimal={false} {...number('minEvents')} />
       </SimpleGrid>
-      <RateSentence input={input} />
+      {!problems['riseFactor'] && !problems['dropPercent'] && <RateSentence input={input} />}
     </>
   );
 }

@@ -271,3 +271,65 @@ it('creates a rate of change, and tells while it is typed what the server would 
   fireEvent.click(create());
   await vi.waitFor(() => expect(sent.find(({ method }) => method === 'PUT')?.body).toEqual(rule));
 });
+
+it('says that a rule is missing, and leads to the correlation that it may be part of', async () => {
+  const missing = () => Response.json({ error: { type: 'resource_not_found_exception', reason: 'detection rule [brute/failed] is missing' } }, { status: 404 });
+  answers = { 'GET /_firn/rules/brute%2Ffailed': missing };
+  open('/rules/brute%2Ffailed');
+  expect(await screen.findByText('Rule not found')).toBeTruthy();
+  expect(screen.getByRole('link', { name: 'brute' }).getAttribute('href')).toBe('/rules/brute');
+  expect(screen.queryByRole('button', { name: 'Delete' })).toBeNull();
+});
+
+const PATCHES = { title: 'Patches', start: '2026-01-01T22:00', duration: '4h', timezone: 'Europe/Berlin', rules: ['root'], status: { active: true, active_until: '2026-01-02T02:00:00+01:00', next_start: null } };
+
+it('lists maintenance windows, and ends the running one as it is stored by then', async () => {
+  const later = { title: 'Later', start: '2026-06-01T00:00', duration: '1h', status: { active: false, active_until: null, next_start: '2026-06-01T00:00:00Z' } };
+  answers = {
+    'GET /_firn/rules': () => Response.json({ root: { ...ROOT, tags: [] } }),
+    'GET /_firn/maintenance_windows': () => Response.json({ later, patches: PATCHES, broken: { title: 'Broken', start: 'x', status: { active: false, error: '[start] is a date' } } }),
+    'GET /_firn/maintenance_windows/patches': () => Response.json({ patches: { ...PATCHES, tenant: 'acme' } }),
+    'PUT /_firn/maintenance_windows/patches': () => Response.json({ acknowledged: true }),
+    'DELETE /_firn/maintenance_windows/later': () => Response.json({ acknowledged: true }),
+  };
+  open('/rules/maintenance/windows');
+  expect(await screen.findByText('rule Logon as root')).toBeTruthy();
+  const rows = screen.getAllByRole('row').slice(1);
+  expect(rows.map(({ textContent }) => /^(running|upcoming|invalid|finished)(Patches|Later|Broken)/.exec(textContent ?? '')?.[0])).toEqual(['runningPatches', 'upcomingLater', 'invalidBroken']);
+  expect(screen.getByText('[start] is a date')).toBeTruthy();
+  expect(screen.queryByRole('button', { name: 'End Later now' })).toBeNull();
+  fireEvent.click(screen.getByRole('button', { name: 'End Patches now' }));
+  fireEvent.click(await screen.findByRole('button', { name: 'End now' }));
+  await vi.waitFor(() => expect(sent.find(({ method }) => method === 'PUT')?.body).toMatchObject({ title: 'Patches', start: '2026-01-01T22:00', tenant: 'acme', end: expect.stringMatching(/Z$/) as string }));
+  expect(sent.find(({ method }) => method === 'PUT')?.body).not.toHaveProperty('duration');
+  fireEvent.click(screen.getByRole('button', { name: 'Delete Later' }));
+  fireEvent.click(await screen.findByRole('button', { name: 'Delete maintenance window' }));
+  await vi.waitFor(() => expect(sent.some(({ method, path }) => method === 'DELETE' && path.endsWith('/later'))).toBe(true));
+});
+
+it('creates a maintenance window that repeats', async () => {
+  answers = {
+    'GET /_firn/rules': () => Response.json({ root: { ...ROOT, tags: [] } }),
+    'PUT /_firn/maintenance_windows/patch-day': () => Response.json({ acknowledged: true }),
+    'GET /_firn/maintenance_windows': () => Response.json({}),
+  };
+  open('/rules/maintenance/new');
+  expect(screen.getByText('Fill in: Title, ID')).toBeTruthy();
+  fireEvent.change(screen.getByLabelText(/^Title/), { target: { value: 'Patch day' } });
+  fireEvent.change(screen.getByLabelText(/^Start/), { target: { value: '2026-12-01T22:00' } });
+  fireEvent.change(screen.getByLabelText(/^Length/), { target: { value: '8d' } });
+  fireEvent.click(screen.getByRole('textbox', { name: 'Repeats' }));
+  fireEvent.click(await screen.findByText('Every week'));
+  expect(screen.getByText('From 1ms to 7d')).toBeTruthy();
+  expect(screen.getByRole<HTMLButtonElement>('button', { name: 'Create maintenance window' }).disabled).toBe(true);
+  fireEvent.change(screen.getByLabelText(/^Length/), { target: { value: '4h' } });
+  fireEvent.click(screen.getByLabelText('Thu'));
+  fireEvent.click(screen.getByRole('textbox', { name: 'Rules' }));
+  fireEvent.click(await screen.findByText('Logon as root (root)'));
+  expect(screen.getByText('2026-12-01 22:00 for 4 h, every Thu (UTC)')).toBeTruthy();
+  fireEvent.click(screen.getByRole('button', { name: 'Create maintenance window' }));
+  await vi.waitFor(() =>
+    expect(sent.find(({ method }) => method === 'PUT')?.body).toEqual({ title: 'Patch day', start: '2026-12-01T22:00', duration: '4h', repeat: { every: 'week', weekdays: ['th'] }, rules: ['root'] }),
+  );
+  expect(await screen.findByText('No maintenance windows')).toBeTruthy();
+});
