@@ -30,7 +30,7 @@ describe('detection', () => {
     expect(await page.getByRole('textbox', { name: 'Query of step 1' }).inputValue()).toBe('event.outcome: failure');
     expect(await page.evaluate(() => document.activeElement?.getAttribute('aria-label'))).toBe('Move step 1 up');
     await page.getByRole('textbox', { name: 'Name of step 2' }).fill('success');
-    await page.getByLabel('Group by').fill('user.name');
+    await page.getByRole('textbox', { name: /^Group by/ }).fill('user.name');
     await page.keyboard.press('Enter');
     await page.getByRole('status').filter({ hasText: 'The definition is valid.' }).waitFor();
     await look(page, 'rule-sequence');
@@ -76,9 +76,9 @@ describe('detection', () => {
     await page.getByLabel('Name', { exact: false }).first().fill('Quiet firewall');
     await page.getByRole('textbox', { name: 'Raise an alert for' }).click();
     await page.getByRole('option', { name: /^Rate of change/ }).click();
-    await page.getByLabel('Drop').fill('80');
+    await page.getByRole('textbox', { name: /^Drop/ }).fill('80');
     await page.getByText('The definition is valid.').waitFor();
-    await page.getByLabel('Query', { exact: true }).or(page.getByRole('textbox', { name: /^Query/ })).first().fill('@timestamp > 2026-01-01');
+    await page.getByRole('textbox', { name: /^Query/ }).first().fill('@timestamp > 2026-01-01');
     await page.getByRole('status').filter({ hasText: 'numbers only' }).waitFor();
     await look(page, 'rule-rate');
     await page.getByRole('textbox', { name: /^Query/ }).first().fill('*');
@@ -97,11 +97,11 @@ describe('detection', () => {
     await page.getByText('No maintenance windows').waitFor();
     await look(page, 'maintenance-empty');
     await page.getByRole('link', { name: 'Create maintenance window' }).click();
-    await page.getByLabel('Title').fill('Patches');
+    await page.getByLabel(/^Title/).fill('Patches');
     // The zone of the browser of the tests is Berlin.
     const berlin = (ms: number) => new Date(ms).toLocaleString('sv-SE', { timeZone: 'Europe/Berlin' }).replace(' ', 'T').slice(0, 16);
-    await page.getByLabel('Start').fill(berlin(Date.now() - 120_000));
-    await page.getByLabel('Repeats').click();
+    await page.getByLabel(/^Start/).fill(berlin(Date.now() - 120_000));
+    await page.getByRole('textbox', { name: 'Repeats' }).click();
     await page.getByRole('option', { name: 'Every day' }).click();
     await look(page, 'maintenance-new');
     await page.getByRole('button', { name: 'Create maintenance window' }).click();
