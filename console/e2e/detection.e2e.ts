@@ -20,16 +20,16 @@ describe('detection', () => {
     await page.getByRole('textbox', { name: 'Raise an alert for' }).click();
     await page.getByRole('option', { name: /^Sequence/ }).click();
     // The query of the URL is the first step, and becomes the second one.
-    await page.getByRole('textbox', { name: 'Query of step 2' }).fill('event.outcome: failure and (');
-    await page.getByRole('textbox', { name: 'Name of step 2' }).fill('failure');
+    await page.getByRole('textbox', { name: 'Query of step 2', exact: true }).fill('event.outcome: failure and (');
+    await page.getByRole('textbox', { name: 'Name of step 2', exact: true }).fill('failure');
     await page.getByRole('status').filter({ hasText: 'step [failure]' }).waitFor();
-    await page.getByRole('textbox', { name: 'Query of step 2' }).fill('event.outcome: failure');
+    await page.getByRole('textbox', { name: 'Query of step 2', exact: true }).fill('event.outcome: failure');
     await page.getByText('The definition is valid.').waitFor();
     await page.getByRole('button', { name: 'Move step 2 up' }).focus();
     await page.keyboard.press('Enter');
-    expect(await page.getByRole('textbox', { name: 'Query of step 1' }).inputValue()).toBe('event.outcome: failure');
+    expect(await page.getByRole('textbox', { name: 'Query of step 1', exact: true }).inputValue()).toBe('event.outcome: failure');
     expect(await page.evaluate(() => document.activeElement?.getAttribute('aria-label'))).toBe('Move step 1 up');
-    await page.getByRole('textbox', { name: 'Name of step 2' }).fill('success');
+    await page.getByRole('textbox', { name: 'Name of step 2', exact: true }).fill('success');
     await page.getByRole('textbox', { name: /^Group by/ }).fill('user.name');
     await page.keyboard.press('Enter');
     await page.getByRole('status').filter({ hasText: 'The definition is valid.' }).waitFor();
@@ -123,7 +123,7 @@ describe('detection', () => {
     await page.getByRole('heading', { level: 1, name: 'Patches' }).waitFor();
 
     await page.goto(`${firn.url}/app/rules/maintenance/windows`);
-    await page.getByRole('button', { name: 'End Patches now' }).click();
+    await page.getByRole('button', { name: 'End now: Patches' }).click();
     await page.getByText(/^It starts again on/).waitFor();
     await page.getByRole('button', { name: 'End now', exact: true }).click();
     await page.getByText('upcoming', { exact: true }).waitFor();

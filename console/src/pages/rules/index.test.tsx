@@ -297,8 +297,8 @@ it('lists maintenance windows, and ends the running one as it is stored by then'
   const rows = screen.getAllByRole('row').slice(1);
   expect(rows.map(({ textContent }) => /^(running|upcoming|invalid|finished)(Patches|Later|Broken)/.exec(textContent ?? '')?.[0])).toEqual(['runningPatches', 'upcomingLater', 'invalidBroken']);
   expect(screen.getByText('[start] is a date')).toBeTruthy();
-  expect(screen.queryByRole('button', { name: 'End Later now' })).toBeNull();
-  fireEvent.click(screen.getByRole('button', { name: 'End Patches now' }));
+  expect(screen.queryByRole('button', { name: 'End now: Later' })).toBeNull();
+  fireEvent.click(screen.getByRole('button', { name: 'End now: Patches' }));
   fireEvent.click(await screen.findByRole('button', { name: 'End now' }));
   await vi.waitFor(() => expect(sent.find(({ method }) => method === 'PUT')?.body).toMatchObject({ title: 'Patches', start: '2026-01-01T22:00', tenant: 'acme', end: expect.stringMatching(/Z$/) as string }));
   expect(sent.find(({ method }) => method === 'PUT')?.body).not.toHaveProperty('duration');

@@ -157,7 +157,7 @@ function useColumns(onAsk: (asked: Asked) => void): Column<Row>[] {
               Alerts
             </Button>
             {row.state === 'running' && (
-              <Button size="compact-xs" variant="subtle" aria-label={`End ${row.window.title} now`} onClick={() => onAsk({ action: 'end', row })}>
+              <Button size="compact-xs" variant="subtle" aria-label={`End now: ${row.window.title}`} onClick={() => onAsk({ action: 'end', row })}>
                 End now
               </Button>
             )}
