@@ -19,6 +19,25 @@ export interface Delivery {
   reason?: string;
 }
 
+/** What a rule over several events has found. */
+export interface AlertWindow {
+  start?: string;
+  end?: string;
+  events?: number;
+  /** Measure of a threshold, or number of events of a rate. */
+  value?: number;
+  /** Mean of the windows before, of a rate. */
+  baseline?: number;
+  /** Of a sequence or a correlation, in the order of the rule. */
+  steps?: AlertStep[];
+}
+
+export interface AlertStep {
+  name: string;
+  /** Of its event. */
+  time: string;
+}
+
 /** Member `firn.alert` of an alert. */
 export interface AlertState {
   status: AlertStatus;
@@ -33,7 +52,7 @@ export interface AlertState {
   id?: string;
   event?: { index?: string; id?: string; time?: string | number | null; pipeline?: string; partition?: string; offset?: number };
   /** Window whose events the alert stands for; absent if it is of one event. */
-  window?: { start?: string; end?: string; events?: number; value?: number };
+  window?: AlertWindow;
   /** `by` is null if authentication is off. */
   changed?: { at?: string; by?: string | null; reason?: string | null };
   /** Ids of channels. */
@@ -41,6 +60,10 @@ export interface AlertState {
   failed?: string[];
   deliveries?: Delivery[];
   escalate_at?: string;
+  /** Steps to come. */
+  escalation?: { at: string; channels: string[] }[];
+  /** Ids of the maintenance windows in which it was raised: it is not delivered. */
+  maintenance_windows?: string[];
 }
 
 /** Alert as it is stored: a copy of the event with its rule. */
@@ -95,5 +118,25 @@ export interface ChangeResult {
 export const setAlertStatus = (selection: AlertSelection, status: AlertStatus, reason: string) =>
   request<ChangeResult>('/_firn/alerts/_status', { method: 'POST', body: { ...selection, status, ...(reason && { reason }) } });
 
-/** Delivers alerts again on the channels on which their delivery failed. Operators only. */
-export const resendAlerts = (alerts: AlertName[]) => request<ChangeResult>('/_firn/alerts/_resend', { method: 'POST', body: { alerts } });
+/** Delivers alerts again on the channels on which their delivery failed, or on these. Operators only. */
+export const resendAlerts = (alerts: AlertName[], channels?: string[]) => request<ChangeResult>('/_firn/alerts/_resend', { method: 'POST', body: { alerts, ...(channels && { channels }) } });
+
+/** Most alerts of its rules that a correlation lists. */
+const PARTS_MAX = 20;
+
+/**
+ * Searches the alerts of the rules of a correlation, which have its id and a slash before theirs, for the events of a
+ * tenant between two times.
+ */
+export const searchParts = (rule: string, tenant: string | undefined, { start, end }: AlertWindow, signal?: AbortSignal) => {
+  const ofRules = [{ prefix: { 'rule.id': `${rule}/` } }, { range: { 'firn.alert.event.time': { gte: start, lte: end } } }];
+  const ofTenant = tenant === undefined ? { must_not: [{ exists: { field: 'tenant' } }] } : { must: [{ term: { tenant } }] };
+  const body = {
+    size: PARTS_MAX,
+    _source: ['@timestamp', 'rule.id', 'rule.name', 'firn.alert.event', 'firn.alert.status', 'firn.alert.severity'],
+    track_total_hits: true,
+    sort: [{ 'firn.alert.event.time': { order: 'asc', unmapped_type: 'date' } }],
+    query: { bool: { filter: ofRules, ...ofTenant } },
+  };
+  return searchAlerts(body, signal);
+};

@@ -86,6 +86,20 @@ const pathOf = (id: string) => `/_firn/rules/${encodeURIComponent(id)}`;
 /** Lists all rules by id. */
 export const listRules = (signal?: AbortSignal) => request<Record<string, RuleSummary>>('/_firn/rules', { query: { short: true }, ...(signal && { signal }) });
 
+/** Where a rule is evaluated. */
+export interface RuleStats {
+  enabled: boolean;
+  /** Ids of running pipelines. */
+  evaluated_by: string[];
+  /** Ids of running pipelines whose packs have no log source for it. */
+  unmapped_in: string[];
+  /** Why the stored definition cannot be used. */
+  error: string | null;
+}
+
+/** Tells of all rules where they are evaluated, by id. */
+export const fetchRuleStats = (signal?: AbortSignal) => request<Record<string, RuleStats>>('/_firn/rules/_stats', signal ? { signal } : {});
+
 /** Fetches one rule; fails with 404 if it is missing. */
 export const fetchRule = async (id: string, signal?: AbortSignal): Promise<RuleDefinition> => {
   const found = (await request<Record<string, RuleDefinition>>(pathOf(id), signal ? { signal } : {}))[id];
@@ -107,6 +121,10 @@ export const importRules = (text: { type: string; content: string }, { enabled, 
 
 /** Fetches all rules as a text that can be imported. */
 export const exportRules = async (): Promise<Blob> => (await send('/_firn/rules/_export', { headers: { accept: '*/*' } })).blob();
+
+/** Whether a definition can be stored. Nothing is stored. */
+export const validateRule = (rule: RuleDefinition, signal?: AbortSignal) =>
+  request<{ valid: boolean; error?: string }>('/_firn/rules/_validate', { method: 'POST', body: { rule }, ...(signal && { signal }) });
 
 /** What a rule would have found in stored events. */
 export interface HistoryResult {

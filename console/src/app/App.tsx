@@ -7,6 +7,7 @@ import { ApiError } from '../api/errors';
 import { Empty } from '../components/Empty';
 import { makeFormat } from '../lib/format';
 import { ErrorBoundary } from './ErrorBoundary';
+import { usePageTitle } from './page-title';
 import { PAGES } from './pages';
 import { FormatContext, resolveZone, useZonePreference } from './preferences';
 import { SessionProvider } from './SessionProvider';
@@ -49,7 +50,7 @@ export function App({ nonce }: { nonce: string }) {
                       }
                     />
                   ))}
-                  <Route path="*" element={<Empty title="Page not found">Select a page from the navigation bar.</Empty>} />
+                  <Route path="*" element={<NotFound />} />
                 </Route>
               </Routes>
             </BrowserRouter>
@@ -58,6 +59,11 @@ export function App({ nonce }: { nonce: string }) {
       </QueryClientProvider>
     </MantineProvider>
   );
+}
+
+function NotFound() {
+  usePageTitle('Page not found');
+  return <Empty title="Page not found">Select a page from the navigation bar.</Empty>;
 }
 
 function Formats({ children }: { children: ReactNode }) {

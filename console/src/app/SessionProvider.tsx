@@ -33,7 +33,8 @@ export function SessionProvider({ children }: { children: ReactNode }) {
   useMemo(() => credentials.renew(session?.csrf ?? null), [session]);
 
   useEffect(() => {
-    document.title = session?.name ? `firn · ${session.name}` : 'firn';
+    // With a session, each page sets it.
+    if (!session) document.title = 'firn';
   }, [session]);
 
   const channel = useRef<BroadcastChannel | null>(null);

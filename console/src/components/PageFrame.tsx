@@ -1,6 +1,7 @@
 import { Anchor, Box, Breadcrumbs, Group, Text, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Link } from 'react-router';
+import { usePageTitle } from '../app/page-title';
 
 interface Props {
   title: string;
@@ -15,6 +16,7 @@ interface Props {
 
 /** Layout of every page but Discover: title, actions, breadcrumb and margins. */
 export function PageFrame({ title, about, actions, within, children }: Props) {
+  usePageTitle(title);
   return (
     <Box p="md" maw={1600} mx="auto">
       <Group justify="space-between" align="flex-start" mb="md">

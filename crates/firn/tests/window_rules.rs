@@ -471,3 +471,33 @@ fn a_rule_is_tested_on_stored_events() {
     let refused = test(json!({"type": "query", "name": "x", "query": "a: ("}));
     assert_eq!(refused.status, 400, "{}", refused.text());
 }
+
+#[test]
+fn a_definition_is_validated_without_being_stored() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = start(folder.path());
+    let client = node.client();
+    let validate = |body: &Value| client.json("POST", "/_firn/rules/_validate", body).unwrap();
+    let rate = |change: Value| json!({"rule": {"type": "rate_of_change", "name": "x", "query": "*", "window": "5m", "change": change}});
+    let valid = validate(&rate(json!({"drop_percent": 80})));
+    assert_eq!((valid.status, valid.json()), (200, json!({"valid": true})));
+    let wrong = validate(&rate(json!({"drop_percent": 101})));
+    let error = "[change.drop_percent] is more than 0 and at most 100, not [101]";
+    assert_eq!(
+        (wrong.status, wrong.json()),
+        (200, json!({"valid": false, "error": error}))
+    );
+    let steps = json!([{"query": "a: 1"}, {"query": "a: ("}]);
+    let wrong = validate(&json!({"rule": {"type": "sequence", "name": "x", "within": "1m", "steps": steps}}));
+    let error = wrong.json()["error"].clone();
+    assert!(
+        error.as_str().is_some_and(|error| error.starts_with("step [step 2]: ")),
+        "{error}"
+    );
+    for body in [json!({}), json!({"rule": 1}), json!({"rule": {}, "index": "a"})] {
+        let refused = validate(&body);
+        assert_eq!(refused.status, 400, "{body}: {}", refused.text());
+    }
+    let stored = client.send("GET", "/_firn/rules", None, b"").unwrap();
+    assert_eq!((stored.status, stored.json()), (200, json!({})));
+}

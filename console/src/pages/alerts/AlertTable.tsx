@@ -5,9 +5,10 @@ import { useFormat } from '../../app/preferences';
 import { type Column, DataTable } from '../../components/DataTable';
 import { SeverityBadge } from '../../components/SeverityBadge';
 import { ACTIONS, type Change } from './ChangeStatus';
+import { isInMaintenance } from './Deliveries';
 import { groupText } from './links';
 import { CHANGES_MAX, keyOf, nameOf } from './search';
-import { StatusBadge } from './StatusBadge';
+import { MaintenanceBadge, StatusBadge } from './StatusBadge';
 
 /** Selected alerts: by key, or all that match the filters of the page. */
 export type Selected = ReadonlySet<string> | 'matching';
@@ -75,10 +76,11 @@ export function AlertTable({ hits, total, selected, status, openKey, showTenant,
         width: 250,
         value: (hit) => state(hit)?.status ?? null,
         cell: (hit) => {
-          const { status, failed = [] } = state(hit) ?? NO_STATE;
+          const { status, failed = [], ...others } = state(hit) ?? NO_STATE;
           return (
             <Group gap={4} wrap="nowrap">
               <StatusBadge status={status} />
+              {isInMaintenance({ status, ...others }) && <MaintenanceBadge />}
               {failed.length > 0 && (
                 <Badge variant="light" color="orange" tt="none">
                   not delivered

@@ -10,3 +10,12 @@ export function StatusBadge({ status }: { status: AlertStatus }) {
     </Badge>
   );
 }
+
+/** Mark of an alert that a maintenance window keeps from being delivered. */
+export function MaintenanceBadge() {
+  return (
+    <Badge variant="light" color="grape" tt="none" title="Raised in a maintenance window: not delivered">
+      maintenance
+    </Badge>
+  );
+}

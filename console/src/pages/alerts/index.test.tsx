@@ -5,6 +5,7 @@ import { cleanup, fireEvent, render, screen, within } from '@testing-library/rea
 import { MemoryRouter } from 'react-router';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { SessionContext } from '../../app/session-context';
+import { makeFormat } from '../../lib/format';
 import Alerts from '.';
 
 vi.mock('../../components/TimeChart', () => ({ TimeChart: ({ label }: { label: string }) => <p>{label}</p> }));
@@ -133,6 +134,73 @@ it('shows one alert with its rule, threat, state and deliveries', async () => {
   expect(screen.getByRole('link', { name: 'root-logon' }).getAttribute('href')).toBe('/rules/root-logon');
   fireEvent.click(screen.getByRole('button', { name: 'Deliver again' }));
   expect(await screen.findByText('The alert is queued for delivery.')).toBeTruthy();
+});
+
+const EVENT = { ...ALERT._source, firn: undefined };
+const alertOf = (state: object, rule = { id: 'guess', name: 'Guessed password' }) => ({ ...ALERT, _source: { ...EVENT, rule, firn: { alert: { status: 'open', severity: 'high', count: 3, ...state } } } });
+const WINDOW = { start: '2026-11-29T09:00:00Z', end: '2026-11-29T09:00:05.250Z', events: 3 };
+
+it('shows the steps of a sequence with links to their events, and the alerts of the rules of a correlation', async () => {
+  const steps = [
+    { name: 'failure', time: '2026-11-29T09:00:00.000Z' },
+    { name: 'success', time: '2026-11-29T09:00:05.250Z' },
+  ];
+  const part = { ...alertOf({ event: { time: steps[0]?.time } }, { id: 'guess/failure', name: 'Failed logon' }), _id: 'p1' };
+  const parts = { ...found(1), hits: { total: { value: 25, relation: 'eq' }, hits: [part] } };
+  answers = [['/.ds-.alerts-acme-000001/_doc/a1', alertOf({ group_by: { 'user.name': ['root'] }, window: { ...WINDOW, steps } })], ['/.alerts-*/_search', parts]];
+  open(`/alerts?index=${ALERT._index}&id=a1`);
+  const timeOf = (at: number) => makeFormat('UTC').time(Date.parse(steps[at]?.time ?? ''));
+  const table = await screen.findByRole('table', { name: 'Steps' });
+  const rows = within(table).getAllByRole('row').slice(1);
+  expect(rows.map((row) => within(row).getAllByRole('cell').map(({ textContent }) => textContent))).toEqual([
+    ['1', 'failure', timeOf(0), '', 'Discover'],
+    ['2', 'success', timeOf(1), '5.3 s', 'Discover'],
+  ]);
+  const href = within(table).getByRole('link', { name: 'Event of success in Discover' }).getAttribute('href') ?? '';
+  expect(decodeURIComponent(new URLSearchParams(href.split('?')[1]).get('t') ?? '')).toBe('2026-11-29T09:00:05.250Z,2026-11-29T09:00:05.250Z');
+  expect((await screen.findByRole('link', { name: 'Failed logon' })).getAttribute('href')).toBe(`/alerts?status=all&index=${ALERT._index}&id=p1`);
+  expect(screen.getByText('The first 1 of 25')).toBeTruthy();
+  const asked = sent.filter(({ body }) => JSON.stringify(body).includes('"prefix"'));
+  expect(asked.map(({ body }) => body)).toMatchObject([{ query: { bool: { must: [{ term: { tenant: 'acme' } }], filter: [{ prefix: { 'rule.id': 'guess/' } }, { range: { 'firn.alert.event.time': { gte: WINDOW.start, lte: WINDOW.end } } }] } } }]);
+  // The events of the window have the values of the group.
+  expect(screen.getByRole('link', { name: 'Events in Discover' }).getAttribute('href')).toContain('user.name');
+});
+
+it.each([
+  [{ value: 900, baseline: 225 }, '225 events per window', '300.0% above the baseline'],
+  [{ value: 0, baseline: 50.5 }, '50.5 events per window', '100.0% below the baseline'],
+  [{ value: 30, baseline: 0 }, '0 events per window', 'no events before'],
+])('shows the baseline of a rate of change: %j', async (window, baseline, change) => {
+  answers = [['/.ds-.alerts-acme-000001/_doc/a1', alertOf({ window: { ...WINDOW, ...window } })], ['/.alerts-*/_search', found(0)]];
+  open(`/alerts?index=${ALERT._index}&id=a1`);
+  expect((await screen.findByText(baseline)).textContent).toBe(baseline);
+  expect(screen.getByText(change)).toBeTruthy();
+  expect(screen.queryByRole('table', { name: 'Steps' })).toBeNull();
+});
+
+it('marks an alert of a maintenance window, which an operator can deliver nevertheless', async () => {
+  const suppressed = alertOf({ maintenance_windows: ['patch-day'], pending: [], event: ALERT._source.firn.alert.event });
+  answers = [
+    ['/.ds-.alerts-acme-000001/_doc/a1', suppressed],
+    ['/.alerts-*/_search', { ...found(1), hits: { total: { value: 1 }, hits: [suppressed] } }],
+    ['/_firn/channels/_stats', {}],
+    ['/_firn/channels', { mail: { type: 'email' } }],
+    ['/_firn/alerts/_resend', { updated: 1, unchanged: 0, failures: [] }],
+  ];
+  open(`/alerts?index=${ALERT._index}&id=a1`);
+  // In the table and in the drawer.
+  await vi.waitFor(() => expect(screen.getAllByText('maintenance')).toHaveLength(2));
+  expect(screen.getByRole('link', { name: 'patch-day' }).getAttribute('href')).toBe('/rules/maintenance/window/patch-day');
+  expect(screen.getByText('Not delivered: the alert was raised in a maintenance window.')).toBeTruthy();
+  expect(screen.queryByRole('button', { name: 'Deliver again' })).toBeNull();
+  fireEvent.click(screen.getByRole('button', { name: 'Deliver over…' }));
+  const dialog = await screen.findByRole('dialog', { name: 'Deliver alert' });
+  expect(within(dialog).getByRole<HTMLButtonElement>('button', { name: 'Deliver' }).disabled).toBe(true);
+  fireEvent.click(within(dialog).getByRole('textbox', { name: 'Channels' }));
+  fireEvent.click(await screen.findByRole('option', { name: 'mail' }));
+  fireEvent.click(within(dialog).getByRole('button', { name: 'Deliver' }));
+  expect(await screen.findByText('The alert is queued for delivery.')).toBeTruthy();
+  expect(sent.find(({ path }) => path === '/_firn/alerts/_resend')?.body).toEqual({ alerts: [{ index: ALERT._index, id: 'a1' }], channels: ['mail'] });
 });
 
 it('does not show tenants what belongs to operators', async () => {

@@ -1,8 +1,10 @@
-import type { AlertDocument, AlertState } from '../../api/alerts';
+import type { AlertDocument, AlertHit, AlertState, AlertStep } from '../../api/alerts';
 import { dateMs } from '../../lib/event-fields';
+import { kqlIs } from '../../lib/query-dsl';
 import { absoluteRange } from '../../lib/time-range';
 import { eventAddress } from '../discover/event-address';
 import { EMPTY_STATE, encodeState } from '../discover/state';
+import { EMPTY_STATE as EMPTY_ALERTS, encodeState as encodeAlerts } from './state';
 
 /** Time before and after the event in the list of its surrounding events. */
 const AROUND_MS = 5 * 60_000;
@@ -19,13 +21,39 @@ export function surroundingPath({ event }: AlertState): string | null {
   return `/discover?${encodeState({ ...EMPTY_STATE, source: event.index, range: absoluteRange(atMs - AROUND_MS, atMs + AROUND_MS) })}`;
 }
 
-/** Path of the events of an alert's window that have the values of its group; null if it is of one event. */
-export function windowPath({ window, group_by: groupBy = {} }: AlertState): string | null {
-  const [from, to] = [dateMs(window?.start), dateMs(window?.end)];
-  if (from === null || to === null) return null;
-  const filters = Object.entries(groupBy).flatMap(([field, [value]]) => (value === undefined ? [] : [`${field}: ${JSON.stringify(String(value))}`]));
-  return `/discover?${encodeState({ ...EMPTY_STATE, source: '*', range: absoluteRange(from, to), text: filters.join(' and ') })}`;
+/** KQL of the values of an alert's group. Fields that the alert has not are those of a Sigma record, by which no event is found. */
+function groupKql({ group_by: groupBy = {} }: AlertState, alert: AlertDocument): string {
+  const filters = Object.entries(groupBy).flatMap(([field, [value]]) => (value === undefined || !hasField(alert, field) ? [] : [kqlIs(field, String(value))]));
+  return filters.join(' and ');
 }
+
+/** Whether a document has a field, whose name may be written with dots or as objects. */
+function hasField(document: object, field: string): boolean {
+  const members = document as Record<string, unknown>;
+  if (members[field] !== undefined) return true;
+  return [...field.matchAll(/\./g)].some(({ index }) => {
+    const inner = members[field.slice(0, index)];
+    return typeof inner === 'object' && inner !== null && hasField(inner, field.slice(index + 1));
+  });
+}
+
+/** Path of the events of an alert's window that have the values of its group; null if it is of one event. */
+export function windowPath(state: AlertState, alert: AlertDocument): string | null {
+  const [from, to] = [dateMs(state.window?.start), dateMs(state.window?.end)];
+  return from === null || to === null ? null : rangePath(state, alert, from, to);
+}
+
+/** Path of the events of an alert's group in the ms of a step; null if the step has no time. */
+export function stepPath(state: AlertState, alert: AlertDocument, { time }: AlertStep): string | null {
+  const atMs = dateMs(time);
+  return atMs === null ? null : rangePath(state, alert, atMs, atMs);
+}
+
+const rangePath = (state: AlertState, alert: AlertDocument, fromMs: number, toMs: number) =>
+  `/discover?${encodeState({ ...EMPTY_STATE, source: '*', range: absoluteRange(fromMs, toMs), text: groupKql(state, alert) })}`;
+
+/** Path of an alert in the list of all alerts. */
+export const alertPath = ({ _index: index, _id: id }: AlertHit): string => `/alerts?${encodeAlerts({ ...EMPTY_ALERTS, status: 'all', open: { index, id } })}`;
 
 /** Members that the drawer shows in sections of their own. */
 const SECTIONS = ['rule', 'threat', 'firn'];

@@ -6,6 +6,7 @@ import { lazy, useCallback, useDeferredValue, useEffect, useMemo, useRef, useSta
 import type { Hit, Language, Question } from '../../api/discover';
 import { errorText } from '../../api/errors';
 import type { Field } from '../../api/fields';
+import { usePageTitle } from '../../app/page-title';
 import { useFormat } from '../../app/preferences';
 import { copyText } from '../../components/copy';
 import { Empty } from '../../components/Empty';
@@ -54,6 +55,7 @@ const TIME_FIELD = '@timestamp';
 
 /** Discover page: query, filters, time range and the matching events. */
 export function DiscoverPage() {
+  usePageTitle('Discover');
   const format = useFormat();
   const { state, problems, update } = useDiscoverState();
   const { sources, source, timeField, question, asked, refused, askedOf } = useAsked(state);

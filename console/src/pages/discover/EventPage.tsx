@@ -4,6 +4,7 @@ import { useMemo } from 'react';
 import { useSearchParams } from 'react-router';
 import { fetchEvent } from '../../api/events';
 import { fetchFields } from '../../api/fields';
+import { usePageTitle } from '../../app/page-title';
 import { Answer } from '../../components/Answer';
 import { Empty } from '../../components/Empty';
 import EventDetail from './EventDetail';
@@ -11,6 +12,7 @@ import { eventOf } from './event-address';
 
 /** Page of one event, opened by its link. */
 export default function EventPage() {
+  usePageTitle('Event');
   const [params] = useSearchParams();
   const name = useMemo(() => eventOf(params), [params]);
   const event = useQuery({ queryKey: ['discover', 'event', name], queryFn: ({ signal }) => (name ? fetchEvent(name, signal) : null), staleTime: Infinity });

@@ -12,6 +12,7 @@ import { Figure } from '../../components/Figure';
 import { PageFrame } from '../../components/PageFrame';
 import { DeadLetters } from './DeadLetters';
 import { MappingCoverage } from './MappingCoverage';
+import { Rules } from './Rules';
 import { Simulator } from './Simulator';
 import { State } from './State';
 import { Tables } from './Tables';
@@ -44,6 +45,7 @@ export function PipelinePage() {
               <Partitions pipeline={pipeline} />
               <Tables tables={pipeline.stats?.tables ?? []} />
               {pipeline.stats?.windows && <Windows windows={pipeline.stats.windows} />}
+              {pipeline.stats?.running && <Rules id={id} />}
               {pipeline.definition.pack && pipeline.stats?.running && <MappingCoverage id={id} />}
               <DeadLetters id={id} index={pipeline.definition.dead_letter_index ?? 'dead-letters'} />
               <Simulator id={id} />

@@ -4,7 +4,8 @@ import { useState } from 'react';
 import { type HistoryResult, testRule } from '../../api/detection-rules';
 import { useFormat } from '../../app/preferences';
 import { Failed } from '../../components/Failed';
-import { ruleDefinition, type RuleInput } from './form';
+import { ruleMissing, ruleProblems, type RuleInput } from './form';
+import { type HistoryPart, historyParts } from './history-parts';
 
 const PERIODS = [
   { value: 'now-1d', label: 'Last day' },
@@ -12,13 +13,25 @@ const PERIODS = [
   { value: 'now-30d', label: 'Last 30 days' },
 ];
 
-/** Tests the rule of the form on stored events. */
+/** Result of one search. */
+interface Found {
+  part: HistoryPart;
+  result: HistoryResult;
+}
+
+/** Tests the rule of the form on stored events. Of rules that a search cannot test it counts the events that match. */
 export function HistoryTest({ input }: { input: RuleInput }) {
   const [index, setIndex] = useState('*');
   const [from, setFrom] = useState('now-30d');
   const { mutate, isPending, data, error } = useMutation({
-    mutationFn: (fetch: boolean) => testRule({ ...ruleDefinition(input, null), name: input.name.trim() || 'Test' }, index.trim(), from, fetch),
+    mutationFn: async (fetch: boolean) => {
+      const found: Found[] = [];
+      for (const part of historyParts(input)) found.push({ part, result: await testRule(part.rule, index.trim(), from, fetch) });
+      return found;
+    },
   });
+  // The name is for readers.
+  const isIncomplete = ruleMissing({ ...input, name: 'Test' }).length > 0 || Object.keys(ruleProblems(input)).length > 0;
   return (
     <Paper withBorder p="md" bg="var(--firn-surface)">
       <Stack gap="sm">
@@ -27,40 +40,61 @@ export function HistoryTest({ input }: { input: RuleInput }) {
             Test on history
           </Title>
           <Text size="sm" c="dimmed">
-            Counts what the rule would have found in stored events. A search decides by the mapping of the index, so this is an estimate.
+            {ABOUT[input.type] ?? 'Counts what the rule would have found in stored events. A search decides by the mapping of the index, so this is an estimate.'}
           </Text>
         </div>
         <Group align="flex-end">
           <TextInput label="Index" w={260} value={index} onChange={(event) => setIndex(event.currentTarget.value)} />
           <Select label="Period" w={160} allowDeselect={false} data={PERIODS} value={from} onChange={(value) => setFrom(value ?? 'now-30d')} />
-          <Button variant="default" size="sm" loading={isPending} disabled={index.trim() === '' || input.query.text.trim() === ''} onClick={() => mutate(false)}>
+          <Button variant="default" size="sm" loading={isPending} disabled={index.trim() === '' || isIncomplete} onClick={() => mutate(false)}>
             Test rule
           </Button>
         </Group>
-        {data && <Found found={data} fetchAll={() => mutate(true)} />}
+        {data && <Results found={data} fetchAll={() => mutate(true)} />}
         {error && <Failed title="Rule not tested" error={error} compact />}
       </Stack>
     </Paper>
   );
 }
 
-function Found({ found, fetchAll }: { found: HistoryResult; fetchAll: () => void }) {
+/** What is tested of the types whose alerts a search cannot count. */
+const ABOUT: Partial<Record<RuleInput['type'], string>> = {
+  sequence: 'Counts the stored events of each step. A search does not see in which order events come, so it cannot count the alerts.',
+  rate_of_change: 'Counts the stored events whose rate is watched. A search does not compare windows with those before, so it cannot count the alerts.',
+  absence: 'Counts the stored events whose absence raises an alert. A search does not find what is missing, so it cannot count the alerts.',
+  new_value: 'Counts the stored events that match. A search does not know which values were new, so it cannot count the alerts.',
+};
+
+function Results({ found, fetchAll }: { found: Found[]; fetchAll: () => void }) {
   const format = useFormat();
-  if (!found.ran) {
+  if (found.some(({ result }) => !result.ran)) {
+    const bytes = found.reduce((sum, { result }) => sum + (result.cost?.bytes ?? 0), 0);
     return (
       <Group gap="sm" role="status">
-        <Text size="sm">The test would fetch {format.bytes(found.cost?.bytes ?? 0)} from snapshot repositories.</Text>
+        <Text size="sm">The test would fetch {format.bytes(bytes)} from snapshot repositories.</Text>
         <Button size="xs" variant="default" onClick={fetchAll}>
           Test all the same
         </Button>
       </Group>
     );
   }
-  const { alerts = 0, events = 0, partial } = found;
   return (
-    <Text size="sm" role="status">
-      <b>{format.number(alerts)}</b> {alerts === 1 ? 'alert' : 'alerts'} of {format.number(events)} matching {events === 1 ? 'event' : 'events'}
-      {partial && '; not all events were read, there may be more'}
-    </Text>
+    <div role="status">
+      {found.map(({ part, result: { alerts = 0, events = 0, partial } }, at) => (
+        <Text key={at} size="sm">
+          {part.countsAlerts ? (
+            <>
+              <b>{format.number(alerts)}</b> {alerts === 1 ? 'alert' : 'alerts'} of {format.number(events)} matching {events === 1 ? 'event' : 'events'}
+            </>
+          ) : (
+            <>
+              {part.label && `${part.label}: `}
+              <b>{format.number(events)}</b> matching {events === 1 ? 'event' : 'events'}
+            </>
+          )}
+          {partial && '; not all events were read, there may be more'}
+        </Text>
+      ))}
+    </div>
   );
 }

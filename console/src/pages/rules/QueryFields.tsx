@@ -1,29 +1,31 @@
 import { Group, Select, Textarea } from '@mantine/core';
-import { LANGUAGES, type QueryInput, type QueryLanguage } from './form';
+import { LANGUAGES, type QueryInput, type QueryLanguage, queryProblem } from './query-form';
 
 interface Props {
   label: string;
   query: QueryInput;
+  required?: boolean;
+  /** Example of a text; one for rules by default. */
+  placeholder?: string;
   onChange: (query: QueryInput) => void;
 }
 
 const PLACEHOLDERS: Record<QueryLanguage, string> = { kuery: 'user.name: root and not event.outcome: failure', lucene: 'user.name:root AND NOT event.outcome:failure', dsl: '{"term": {"user.name": "root"}}' };
 
 /** Query with its language. */
-export function QueryFields({ label, query, onChange }: Props) {
-  const wrong = query.language === 'dsl' && query.text.trim() !== '' ? jsonError(query.text) : null;
+export function QueryFields({ label, query, required = true, placeholder, onChange }: Props) {
   return (
-    <Group align="flex-start" gap="sm" wrap="nowrap">
+    <Group align="flex-start" gap="sm">
       <Textarea
-        style={{ flex: 1 }}
+        style={{ flex: '1 1 260px' }}
         label={label}
-        required
+        required={required}
         autosize
         minRows={2}
         maxRows={20}
-        placeholder={PLACEHOLDERS[query.language]}
+        placeholder={query.language === 'dsl' ? PLACEHOLDERS.dsl : (placeholder ?? PLACEHOLDERS[query.language])}
         value={query.text}
-        error={wrong}
+        error={queryProblem(query)}
         onChange={(event) => onChange({ ...query, text: event.currentTarget.value })}
         styles={{ input: { fontFamily: 'monospace' } }}
       />
@@ -38,13 +40,4 @@ export function QueryFields({ label, query, onChange }: Props) {
       />
     </Group>
   );
-}
-
-function jsonError(text: string): string | null {
-  try {
-    JSON.parse(text);
-    return null;
-  } catch (error) {
-    return (error as Error).message;
-  }
 }

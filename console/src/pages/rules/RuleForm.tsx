@@ -1,4 +1,4 @@
-import { ActionIcon, Button, Group, NumberInput, Paper, Select, Stack, Switch, TagsInput, Text, Textarea, TextInput, Title } from '@mantine/core';
+import { ActionIcon, Button, Group, NumberInput, Paper, Select, SimpleGrid, Stack, Switch, TagsInput, Text, Textarea, TextInput, Title } from '@mantine/core';
 import { IconPlus, IconX } from '@tabler/icons-react';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
@@ -6,11 +6,13 @@ import { SEVERITIES, type Severity } from '../../api/alerts';
 import { putRule, type RuleDefinition } from '../../api/detection-rules';
 import { listPipelines } from '../../api/event-pipelines';
 import { Failed } from '../../components/Failed';
-import { EMPTY_QUERY, type ExceptionInput, ruleDefinition, type RuleInput, suggestedId } from './form';
+import { type ExceptionInput, ruleDefinition, type RuleInput, ruleMissing, ruleProblems, suggestedId, withType } from './form';
 import { HistoryTest } from './HistoryTest';
+import { EMPTY_QUERY } from './query-form';
 import { QueryFields } from './QueryFields';
 import { useChannels } from './use-rules';
-import { isWindowReady, TypeField, WindowFields } from './WindowFields';
+import { Validity } from './Validity';
+import { TypeField, WindowFields } from './WindowFields';
 
 interface Props {
   /** Null for a new rule, whose id the form asks for. */
@@ -28,7 +30,9 @@ export function RuleForm({ id, stored, initial, onSaved }: Props) {
   const set = <Name extends keyof RuleInput>(name: Name) => (value: RuleInput[Name]) => setInput((before) => ({ ...before, [name]: value }));
   const target = id ?? typedId ?? suggestedId(input.name);
   const isSigma = input.type === 'sigma';
-  const isReady = target !== '' && (isSigma ? input.sigma.trim() !== '' : input.name.trim() !== '' && input.query.text.trim() !== '' && isWindowReady(input));
+  const problems = ruleProblems(input);
+  const missing = [...ruleMissing(input), ...(target === '' ? ['ID'] : [])];
+  const isReady = missing.length === 0 && Object.keys(problems).length === 0;
   const { mutate, isPending, error } = useMutation({
     mutationFn: async () => {
       const definition = ruleDefinition(input, stored);
@@ -46,12 +50,12 @@ export function RuleForm({ id, stored, initial, onSaved }: Props) {
       <Stack>
         <Paper withBorder p="md" bg="var(--firn-surface)">
           <Stack gap="sm">
-            <Group grow align="flex-start">
+            <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="md" verticalSpacing="sm">
               <TextInput label="Name" required={!isSigma} {...(isSigma && { placeholder: 'Title of the Sigma rule' })} value={input.name} onChange={(event) => set('name')(event.currentTarget.value)} />
               {id === null && <TextInput label="ID" description="Cannot be changed. An existing rule with this ID is replaced." inputWrapperOrder={['label', 'input', 'description', 'error']} required value={target} onChange={(event) => setTypedId(event.currentTarget.value)} />}
-            </Group>
+            </SimpleGrid>
             <Textarea label="Description" autosize minRows={1} maxRows={8} {...(isSigma && { placeholder: 'Description of the Sigma rule' })} value={input.description} onChange={(event) => set('description')(event.currentTarget.value)} />
-            {(id === null || !isSigma) && <TypeField input={input} set={set} isNew={id === null} />}
+            {(id === null || !isSigma) && <TypeField type={input.type} onChange={(type) => setInput((before) => withType(before, type))} isNew={id === null} />}
             {isSigma ? (
               <Textarea
                 label="Sigma rule"
@@ -66,11 +70,11 @@ export function RuleForm({ id, stored, initial, onSaved }: Props) {
               />
             ) : (
               <>
-                <QueryFields label="Query" query={input.query} onChange={set('query')} />
-                <WindowFields input={input} set={set} />
+                {input.type !== 'sequence' && <QueryFields label="Query" query={input.query} onChange={set('query')} />}
+                <WindowFields input={input} set={set} problems={problems} />
               </>
             )}
-            <Group grow align="flex-start">
+            <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="md" verticalSpacing="sm">
               <Select
                 label="Severity"
                 clearable
@@ -80,7 +84,7 @@ export function RuleForm({ id, stored, initial, onSaved }: Props) {
                 onChange={(severity) => set('severity')(severity as Severity | null)}
               />
               <NumberInput label="Risk score" min={0} max={100} allowDecimal={false} placeholder="By severity" value={input.riskScore} onChange={(score) => set('riskScore')(typeof score === 'number' ? score : '')} />
-            </Group>
+            </SimpleGrid>
             <TagsInput label="Tags" description="Tags such as attack.t1078 and attack.persistence name techniques and tactics of MITRE ATT&CK." {...(isSigma && { placeholder: 'Tags of the Sigma rule' })} value={input.tags} onChange={set('tags')} />
             <Textarea label="Note" description="How to investigate an alert." autosize minRows={1} maxRows={16} value={input.note} onChange={(event) => set('note')(event.currentTarget.value)} />
             <Switch label="Enabled" checked={input.enabled} onChange={(event) => set('enabled')(event.currentTarget.checked)} />
@@ -88,12 +92,13 @@ export function RuleForm({ id, stored, initial, onSaved }: Props) {
         </Paper>
         <Scope input={input} set={set} />
         <Exceptions exceptions={input.exceptions} onChange={set('exceptions')} />
-        {(input.type === 'query' || input.type === 'threshold') && <HistoryTest input={input} />}
+        {!isSigma && <HistoryTest input={input} />}
         {error && <Failed title="Rule not saved" error={error} />}
         <Group>
           <Button type="submit" size="sm" loading={isPending} disabled={!isReady}>
             {id === null ? 'Create rule' : 'Save'}
           </Button>
+          <Validity definition={isReady ? ruleDefinition(input, stored) : null} missing={missing} />
         </Group>
       </Stack>
     </form>
@@ -113,14 +118,14 @@ function Scope({ input, set }: { input: RuleInput; set: Setter }) {
         <Title order={2} size="h5">
           Scope and delivery
         </Title>
-        <Group grow align="flex-start">
+        <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="md" verticalSpacing="sm">
           <TagsInput label="Pipelines" placeholder={input.pipelines.length === 0 ? 'All pipelines' : ''} data={pipelines.data?.map(({ id }) => id) ?? []} value={input.pipelines} onChange={set('pipelines')} />
           <TextInput label="Tenant" placeholder="All tenants" value={input.tenant} onChange={(event) => set('tenant')(event.currentTarget.value)} />
-        </Group>
-        <Group grow align="flex-start">
+        </SimpleGrid>
+        <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="md" verticalSpacing="sm">
           <TagsInput label="Group by" description={isCounting ? 'Events with the same values are counted together.' : 'Matches with the same values in one batch are one alert.'} required={input.type === 'absence' || input.type === 'new_value'} placeholder={input.groupBy.length === 0 ? 'Field, such as host.name' : ''} value={input.groupBy} onChange={set('groupBy')} />
           <TagsInput label="Channels" description="Deliver the alerts of this rule." placeholder={input.channels.length === 0 ? 'Console only' : ''} data={channels.data?.map(({ id }) => id) ?? []} value={input.channels} onChange={set('channels')} />
-        </Group>
+        </SimpleGrid>
       </Stack>
     </Paper>
   );
@@ -140,11 +145,11 @@ function Exceptions({ exceptions, onChange }: { exceptions: ExceptionInput[]; on
           </Text>
         </div>
         {exceptions.map((exception, at) => (
-          <Group key={at} align="flex-start" gap="sm" wrap="nowrap">
-            <div style={{ flex: 1 }}>
+          <Group key={at} align="flex-start" gap="sm">
+            <div style={{ flex: '3 1 300px' }}>
               <QueryFields label={`Exception ${at + 1}`} query={exception} onChange={(query) => replace(at, { ...exception, ...query })} />
             </div>
-            <TextInput w={200} label="Name" aria-label={`Name of exception ${at + 1}`} value={exception.name} onChange={(event) => replace(at, { ...exception, name: event.currentTarget.value })} />
+            <TextInput style={{ flex: '1 1 140px' }} label="Name" aria-label={`Name of exception ${at + 1}`} value={exception.name} onChange={(event) => replace(at, { ...exception, name: event.currentTarget.value })} />
             <ActionIcon mt={28} variant="subtle" color="gray" aria-label={`Remove exception ${at + 1}`} onClick={() => onChange(exceptions.filter((_, index) => index !== at))}>
               <IconX size={16} aria-hidden />
             </ActionIcon>

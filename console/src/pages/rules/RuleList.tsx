@@ -16,8 +16,10 @@ import { SeverityBadge } from '../../components/SeverityBadge';
 import { saveFile } from '../../lib/save-file';
 import { Channels } from './Channels';
 import { ImportRules } from './ImportRules';
+import { RuleTabs } from './RuleTabs';
 import { alertsPath, ruleRows, type RuleAlerts, type RuleRow } from './rows';
-import { useRuleAlerts, useRuleCache, useRules } from './use-rules';
+import { DayBars } from './DayBars';
+import { useRuleAlerts, useRuleCache, useRules, useRuleStats } from './use-rules';
 
 const NO_ALERTS: ReadonlyMap<string, RuleAlerts> = new Map();
 
@@ -25,6 +27,7 @@ const NO_ALERTS: ReadonlyMap<string, RuleAlerts> = new Map();
 export function RuleList() {
   const rules = useRules();
   const alerts = useRuleAlerts();
+  const stats = useRuleStats();
   const cache = useRuleCache();
   const [importing, setImporting] = useState(false);
   const [deleting, setDeleting] = useState<RuleRow | null>(null);
@@ -38,7 +41,7 @@ export function RuleList() {
   });
   const exporting = useMutation({ mutationFn: async () => saveFile(await exportRules(), 'rules.ndjson') });
   const { mutate } = toggle;
-  const rows = useMemo(() => ruleRows(rules.data ?? {}, alerts.data ?? NO_ALERTS), [rules.data, alerts.data]);
+  const rows = useMemo(() => ruleRows(rules.data ?? {}, alerts.data ?? NO_ALERTS, stats.data ?? {}), [rules.data, alerts.data, stats.data]);
   const columns = useColumns({ onToggle: mutate, onDelete: setDeleting });
   return (
     <PageFrame
@@ -58,20 +61,23 @@ export function RuleList() {
         </>
       }
     >
-      <Stack>
-        {toggle.error && <Failed title={`Rule ${toggle.variables?.id ?? ''} not changed`} error={toggle.error} compact />}
-        {exporting.error && <Failed title="Rules not exported" error={exporting.error} compact />}
-        {alerts.error && <Failed title="Alerts could not be counted" error={alerts.error} retry={() => void alerts.refetch()} compact />}
-        <Answer query={rules} what="Rules">
-          {() => (
-            <>
-              <DataTable label="rules" rows={rows} columns={columns} rowKey={({ id }) => id} initialSort="-count" height={620} hideWhenEmpty />
-              {rows.length === 0 && <Empty title="No rules">Create a rule from a query, or import rules from Sigma files or Kibana. Event pipelines evaluate them on each new event.</Empty>}
-            </>
-          )}
-        </Answer>
-        <Channels />
-      </Stack>
+      <RuleTabs value="rules">
+        <Stack>
+          {toggle.error && <Failed title={`Rule ${toggle.variables?.id ?? ''} not changed`} error={toggle.error} compact />}
+          {exporting.error && <Failed title="Rules not exported" error={exporting.error} compact />}
+          {stats.error && <Failed title="It is not known which pipelines evaluate the rules" error={stats.error} retry={() => void stats.refetch()} compact />}
+          {alerts.error && <Failed title="Alerts could not be counted" error={alerts.error} retry={() => void alerts.refetch()} compact />}
+          <Answer query={rules} what="Rules">
+            {() => (
+              <>
+                <DataTable label="rules" rows={rows} columns={columns} rowKey={({ id }) => id} initialSort="-count" height={620} hideWhenEmpty />
+                {rows.length === 0 && <Empty title="No rules">Create a rule from a query, or import rules from Sigma files or Kibana. Event pipelines evaluate them on each new event.</Empty>}
+              </>
+            )}
+          </Answer>
+          <Channels />
+        </Stack>
+      </RuleTabs>
       {importing && <ImportRules onImported={cache.imported} onClose={() => setImporting(false)} />}
       {deleting && (
         <Confirm
@@ -102,7 +108,7 @@ function useColumns({ onToggle, onDelete }: Handlers): Column<RuleRow>[] {
       {
         id: 'enabled',
         title: 'Enabled',
-        width: 95,
+        width: 90,
         value: ({ enabled }) => (enabled ? 'enabled' : 'disabled'),
         cell: ({ id, name, enabled }) => <Switch size="xs" aria-label={`Enable ${name}`} checked={enabled} onChange={() => onToggle({ id, enabled: !enabled })} />,
       },
@@ -120,13 +126,20 @@ function useColumns({ onToggle, onDelete }: Handlers): Column<RuleRow>[] {
       {
         id: 'severity',
         title: 'Severity',
-        width: 140,
+        width: 125,
         value: ({ severity }) => severity,
         sortValue: ({ severity }) => SEVERITIES.indexOf(severity),
         cell: ({ severity }) => <SeverityBadge severity={severity} />,
       },
-      { id: 'tenant', title: 'Tenant', width: 120, value: ({ tenant }) => tenant || null },
-      { id: 'channels', title: 'Channels', width: 140, value: ({ channels }) => channels || null },
+      {
+        id: 'evaluation',
+        title: 'Evaluated by',
+        width: 150,
+        value: ({ evaluation }) => evaluation?.text ?? null,
+        cell: ({ evaluation }) => <span style={evaluation?.isProblem ? { color: 'var(--mantine-color-error)' } : undefined}>{evaluation?.text ?? '–'}</span>,
+      },
+      { id: 'tenant', title: 'Tenant', width: 95, value: ({ tenant }) => tenant || null },
+      { id: 'channels', title: 'Channels', width: 110, value: ({ channels }) => channels || null },
       {
         id: 'count',
         title: 'Alerts, 7 d',
@@ -142,11 +155,12 @@ function useColumns({ onToggle, onDelete }: Handlers): Column<RuleRow>[] {
             </Anchor>
           ),
       },
-      { id: 'last', title: 'Last alert', width: 170, numeric: true, value: ({ lastMs }) => lastMs, cell: ({ lastMs }) => (lastMs === null ? '–' : format.minute(lastMs)) },
+      { id: 'days', title: 'Per day', width: 90, sortable: false, value: () => null, cell: ({ name, days }) => <DayBars label={`Alerts of ${name} per day`} days={days} /> },
+      { id: 'last', title: 'Last alert', width: 155, numeric: true, value: ({ lastMs }) => lastMs, cell: ({ lastMs }) => (lastMs === null ? '–' : format.minute(lastMs)) },
       {
         id: 'actions',
         title: '',
-        width: 90,
+        width: 75,
         sortable: false,
         value: () => null,
         cell: (row) => (

@@ -1,16 +1,17 @@
-import { Button } from '@mantine/core';
+import { Anchor, Button } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useNavigate, useParams } from 'react-router';
 import { deleteRule, fetchRule } from '../../api/detection-rules';
+import { ApiError } from '../../api/errors';
 import { Answer } from '../../components/Answer';
 import { Confirm } from '../../components/Confirm';
+import { Empty } from '../../components/Empty';
 import { PageFrame } from '../../components/PageFrame';
-import { hasForm, ruleInput } from './form';
+import { ruleInput } from './form';
 import { RuleCoverage } from './RuleCoverage';
 import { RuleForm } from './RuleForm';
-import { RuleJson } from './RuleJson';
 import { alertsPath } from './rows';
 import { ruleName } from './sigma';
 import { useRuleCache } from './use-rules';
@@ -24,26 +25,31 @@ export function RulePage() {
   // Fetched when the page opens, and not again: another definition would discard what the user types.
   const rule = useQuery({ queryKey: ['detection-rules', id], queryFn: ({ signal }) => fetchRule(id, signal), staleTime: 0, refetchOnWindowFocus: false, refetchOnReconnect: false });
   const name = rule.data ? ruleName(id, rule.data) : id;
+  const isMissing = rule.data === undefined && rule.error instanceof ApiError && rule.error.status === 404;
   return (
     <PageFrame
       title={name}
       about={`Rule ${id}`}
       within={{ list: 'Rules', to: '/rules', name }}
       actions={
-        <>
-          <Button size="xs" variant="default" component={Link} to={alertsPath(id)}>
-            Show alerts
-          </Button>
-          <Button size="xs" variant="default" c="red" onClick={() => setDeleting(true)}>
-            Delete
-          </Button>
-        </>
+        !isMissing && (
+          <>
+            <Button size="xs" variant="default" component={Link} to={alertsPath(id)}>
+              Show alerts
+            </Button>
+            <Button size="xs" variant="default" c="red" onClick={() => setDeleting(true)}>
+              Delete
+            </Button>
+          </>
+        )
       }
     >
-      <Answer query={rule} what="Rule">
-        {(definition) => (
-          <>
-            {hasForm(definition.type) ? (
+      {isMissing ? (
+        <Missing id={id} />
+      ) : (
+        <Answer query={rule} what="Rule">
+          {(definition) => (
+            <>
               <RuleForm
                 key={JSON.stringify(definition)}
                 id={id}
@@ -54,21 +60,11 @@ export function RulePage() {
                   notifications.show({ message: 'Rule saved. Pipelines evaluate it from their next batch on.' });
                 }}
               />
-            ) : (
-              <RuleJson
-                key={JSON.stringify(definition)}
-                id={id}
-                stored={definition}
-                onSaved={(changed) => {
-                  cache.stored(id, changed);
-                  notifications.show({ message: 'Rule saved. Pipelines evaluate it from their next batch on.' });
-                }}
-              />
-            )}
-            <RuleCoverage id={id} runs={definition.type === 'query'} />
-          </>
-        )}
-      </Answer>
+              <RuleCoverage id={id} runs={definition.type === 'query'} />
+            </>
+          )}
+        </Answer>
+      )}
       {deleting && (
         <Confirm
           title="Delete rule"
@@ -84,5 +80,27 @@ export function RulePage() {
         </Confirm>
       )}
     </PageFrame>
+  );
+}
+
+/** The rule does not exist: it was deleted, or it is one of a correlation. */
+function Missing({ id }: { id: string }) {
+  const correlation = id.includes('/') ? id.slice(0, id.indexOf('/')) : null;
+  return (
+    <Empty title="Rule not found">
+      There is no rule with the ID {id}: it was deleted, or it has another ID.{' '}
+      {correlation && (
+        <>
+          If it is a rule of a correlation, it is part of{' '}
+          <Anchor component={Link} to={`/rules/${encodeURIComponent(correlation)}`} size="sm" underline="always">
+            {correlation}
+          </Anchor>
+          .{' '}
+        </>
+      )}
+      <Anchor component={Link} to={alertsPath(id)} size="sm" underline="always">
+        Show its alerts
+      </Anchor>
+    </Empty>
   );
 }

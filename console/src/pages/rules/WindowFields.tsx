@@ -1,12 +1,17 @@
-import { Group, NumberInput, Select, Stack, TextInput } from '@mantine/core';
+import { NumberInput, Select, SimpleGrid, Stack, Text, TextInput } from '@mantine/core';
 import type { RuleType } from '../../api/detection-rules';
-import type { Measure, RuleInput } from './form';
+import { useFormat } from '../../app/preferences';
+import type { RuleInput } from './form';
+import { Steps } from './Steps';
+import { BASELINE_WINDOWS, hasLateness, type Measure, MIN_EVENTS, type Problems } from './window-form';
 
 type Setter = <Name extends keyof RuleInput>(name: Name) => (value: RuleInput[Name]) => void;
 
 const TYPES: { value: RuleType; label: string }[] = [
   { value: 'query', label: 'Each event that matches' },
   { value: 'threshold', label: 'Threshold: many events in a window of time' },
+  { value: 'sequence', label: 'Sequence: events of several steps within a time' },
+  { value: 'rate_of_change', label: 'Rate of change: far more or fewer events than before' },
   { value: 'absence', label: 'Absence: no event for a time' },
   { value: 'new_value', label: 'New value: what was never there before' },
 ];
@@ -17,41 +22,98 @@ const MEASURES: { value: Measure; label: string }[] = [
   { value: 'sum', label: 'Sum of a field' },
 ];
 
+const ORDERS = [
+  { value: 'ordered', label: 'In the order of the steps' },
+  { value: 'any', label: 'In any order' },
+];
+
 const SIGMA: { value: RuleType; label: string } = { value: 'sigma', label: 'Sigma: each record that matches a rule in YAML' };
 
 /** Type of a rule. That of a Sigma rule cannot be changed once it is stored. */
-export function TypeField({ input, set, isNew }: { input: RuleInput; set: Setter; isNew: boolean }) {
-  return <Select label="Raise an alert for" allowDeselect={false} data={isNew ? [...TYPES, SIGMA] : TYPES} value={input.type} onChange={(type) => set('type')(type as RuleType)} />;
+export function TypeField({ type, onChange, isNew }: { type: RuleType; onChange: (type: RuleType) => void; isNew: boolean }) {
+  return <Select label="Raise an alert for" allowDeselect={false} data={isNew ? [...TYPES, SIGMA] : TYPES} value={type} onChange={(type) => onChange(type as RuleType)} />;
 }
 
-/** When a rule with a query raises an alert. */
-export function WindowFields({ input, set }: { input: RuleInput; set: Setter }) {
+interface Props {
+  input: RuleInput;
+  set: Setter;
+  problems: Problems;
+}
+
+/** When a rule over several events raises an alert. */
+export function WindowFields({ input, set, problems }: Props) {
+  const text = (name: 'window' | 'within' | 'after' | 'learnFor' | 'lateness' | 'field') => ({
+    value: input[name],
+    error: problems[name],
+    onChange: (event: { currentTarget: { value: string } }) => set(name)(event.currentTarget.value),
+  });
   return (
     <Stack gap="sm">
       {input.type === 'threshold' && (
-        <Group grow align="flex-start">
-          <TextInput label="Window" description="Such as 30s, 5m or 1h" required value={input.window} onChange={(event) => set('window')(event.currentTarget.value)} />
+        <SimpleGrid cols={{ base: 1, xs: 2, md: 4 }} spacing="md" verticalSpacing="sm">
+          <TextInput label="Window" description="Such as 30s, 5m or 1h" required {...text('window')} />
           <Select label="Measure" description="Of the events with the same values of Group by" allowDeselect={false} data={MEASURES} value={input.measure} onChange={(measure) => set('measure')(measure as Measure)} />
-          {input.measure !== 'count' && <TextInput label="Field" description="Whose values are measured" required value={input.field} onChange={(event) => set('field')(event.currentTarget.value)} />}
-          <NumberInput label="At least" description="The measure that raises an alert" required min={0} allowDecimal={input.measure !== 'count'} value={input.atLeast} onChange={(atLeast) => set('atLeast')(typeof atLeast === 'number' ? atLeast : '')} />
-        </Group>
+          {input.measure !== 'count' && <TextInput label="Field" description="Whose values are measured" required {...text('field')} />}
+          <NumberInput label="At least" description="The measure that raises an alert" required min={0} allowDecimal={input.measure !== 'count'} value={input.atLeast} error={problems['atLeast']} onChange={(atLeast) => set('atLeast')(typeof atLeast === 'number' ? atLeast : '')} />
+        </SimpleGrid>
       )}
-      {input.type === 'absence' && <TextInput label="After" description="Time without an event of a value of Group by, such as 10m" required value={input.after} onChange={(event) => set('after')(event.currentTarget.value)} />}
-      {input.type === 'new_value' && <TextInput label="Learn for" description="Time from the first event in which values of Group by are learned without alerts, such as 7d" required value={input.learnFor} onChange={(event) => set('learnFor')(event.currentTarget.value)} />}
+      {input.type === 'sequence' && (
+        <>
+          <Steps steps={input.steps} ordered={input.ordered} problems={problems} onChange={set('steps')} />
+          <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="md" verticalSpacing="sm">
+            <TextInput label="Within" description="Longest time from the first to the last event, such as 10m" required {...text('within')} />
+            <Select label="Order" description="Of the times of the events" allowDeselect={false} data={ORDERS} value={input.ordered ? 'ordered' : 'any'} onChange={(order) => set('ordered')(order !== 'any')} />
+          </SimpleGrid>
+        </>
+      )}
+      {input.type === 'rate_of_change' && <RateFields input={input} set={set} problems={problems} window={text('window')} />}
+      {input.type === 'absence' && <TextInput label="After" description="Time without an event of a value of Group by, such as 10m" required {...text('after')} />}
+      {input.type === 'new_value' && <TextInput label="Learn for" description="Time from the first event in which values of Group by are learned without alerts, such as 7d" required {...text('learnFor')} />}
+      {hasLateness(input.type) && <TextInput label="Lateness" description="How late an event may arrive and still count" placeholder="10s" maw={400} {...text('lateness')} />}
     </Stack>
   );
 }
 
-/** Whether the members of the type are filled in. */
-export function isWindowReady({ type, window, measure, field, atLeast, after, groupBy }: RuleInput): boolean {
-  switch (type) {
-    case 'threshold':
-      return window.trim() !== '' && atLeast !== '' && (measure === 'count' || field.trim() !== '');
-    case 'absence':
-      return after.trim() !== '' && groupBy.length > 0;
-    case 'new_value':
-      return groupBy.length > 0;
-    default:
-      return true;
+function RateFields({ input, set, problems, window }: Props & { window: object }) {
+  const number = (name: 'riseFactor' | 'dropPercent' | 'baselineWindows' | 'minEvents') => ({
+    min: 0,
+    value: input[name],
+    error: problems[name],
+    onChange: (value: string | number) => set(name)(typeof value === 'number' ? value : ''),
+  });
+  return (
+    <>
+      <SimpleGrid cols={{ base: 1, xs: 3 }} spacing="md" verticalSpacing="sm">
+        <TextInput label="Window" description="Events are counted in windows of this length" required {...window} />
+        <NumberInput label="Rise" description="Times the mean of the windows before" placeholder="No alert for a rise" suffix=" times" {...number('riseFactor')} />
+        <NumberInput label="Drop" description="Percent below the mean of the windows before" placeholder="No alert for a drop" suffix=" %" {...number('dropPercent')} />
+      </SimpleGrid>
+      <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="md" verticalSpacing="sm">
+        <NumberInput label="Baseline" description="Windows before that the mean is taken of" placeholder={String(BASELINE_WINDOWS)} allowDecimal={false} suffix=" windows" {...number('baselineWindows')} />
+        <NumberInput label="Minimum events" description="Fewer events are no change" placeholder={String(MIN_EVENTS)} allowDecimal={false} {...number('minEvents')} />
+      </SimpleGrid>
+      {!problems['riseFactor'] && !problems['dropPercent'] && <RateSentence input={input} />}
+    </>
+  );
+}
+
+/** What the inputs of a rate of change mean. */
+function RateSentence({ input: { window, riseFactor, dropPercent, baselineWindows, minEvents } }: { input: RuleInput }) {
+  const format = useFormat();
+  if (riseFactor === '' && dropPercent === '') {
+    return (
+      <Text size="sm" c="dimmed">
+        Fill in Rise, Drop, or both.
+      </Text>
+    );
   }
+  const least = format.number(minEvents === '' ? MIN_EVENTS : minEvents);
+  const mean = `the mean of the ${format.number(baselineWindows === '' ? BASELINE_WINDOWS : baselineWindows)} windows before`;
+  const rise = riseFactor !== '' && `has at least ${format.number(riseFactor)} times ${mean}, and at least ${least} events`;
+  const drop = dropPercent !== '' && `is at least ${format.number(dropPercent)}% below ${rise ? 'the mean' : mean}, which is at least ${least} events`;
+  return (
+    <Text size="sm" c="dimmed" role="status">
+      Raises an alert if a window of {window.trim() || '…'} {[rise, drop].filter((part) => part !== false).join('; or if it ')}.
+    </Text>
+  );
 }

@@ -1,37 +1,10 @@
-import type { RuleDefinition, RuleException, RuleType } from '../../api/detection-rules';
 import type { Severity } from '../../api/alerts';
-
-export type QueryLanguage = 'kuery' | 'lucene' | 'dsl';
-
-export const LANGUAGES: { value: QueryLanguage; label: string }[] = [
-  { value: 'kuery', label: 'KQL' },
-  { value: 'lucene', label: 'Lucene' },
-  { value: 'dsl', label: 'Query DSL' },
-];
-
-export interface QueryInput {
-  text: string;
-  language: QueryLanguage;
-}
+import type { RuleDefinition, RuleType } from '../../api/detection-rules';
+import { EMPTY_QUERY, LANGUAGES, type QueryInput, queryInput, queryMembers, queryProblem } from './query-form';
+import { EMPTY_WINDOW, type Problems, WINDOW_MEMBERS, type WindowInput, windowInput, windowMembers, windowMissing, windowProblems } from './window-form';
 
 export interface ExceptionInput extends QueryInput {
   name: string;
-}
-
-/** What a threshold is compared with. */
-export type Measure = 'count' | 'distinct' | 'sum';
-
-/** Members of rules over several events. */
-export interface WindowInput {
-  /** Length of the window of a threshold. */
-  window: string;
-  measure: Measure;
-  /** Field of `distinct` and `sum`. */
-  field: string;
-  atLeast: number | '';
-  /** Time of an absence. */
-  after: string;
-  learnFor: string;
 }
 
 /** Definition as the form edits it. */
@@ -56,11 +29,6 @@ export interface RuleInput extends WindowInput {
   exceptions: ExceptionInput[];
 }
 
-/** Whether the form has the members of a type; other rules are edited as JSON. */
-export const hasForm = (type: RuleType) => type !== 'sequence' && type !== 'rate_of_change';
-
-export const EMPTY_QUERY: QueryInput = { text: '', language: 'kuery' };
-
 export const EMPTY_RULE: RuleInput = {
   type: 'query',
   enabled: true,
@@ -77,61 +45,8 @@ export const EMPTY_RULE: RuleInput = {
   pipelines: [],
   tenant: '',
   exceptions: [],
-  window: '5m',
-  measure: 'count',
-  field: '',
-  atLeast: '',
-  after: '10m',
-  learnFor: '7d',
+  ...EMPTY_WINDOW,
 };
-
-interface Threshold {
-  count?: number;
-  distinct?: string;
-  sum?: string;
-  at_least?: number;
-}
-
-function windowInput(definition: RuleDefinition): WindowInput {
-  const text = (name: string, otherwise: string) => (typeof definition[name] === 'string' ? definition[name] : otherwise);
-  const threshold = (definition.threshold ?? {}) as Threshold;
-  const measure = threshold.distinct !== undefined ? 'distinct' : threshold.sum !== undefined ? 'sum' : 'count';
-  return {
-    window: text('window', EMPTY_RULE.window),
-    measure,
-    field: threshold.distinct ?? threshold.sum ?? '',
-    atLeast: threshold.count ?? threshold.at_least ?? '',
-    after: text('after', EMPTY_RULE.after),
-    learnFor: text('learn_for', EMPTY_RULE.learnFor),
-  };
-}
-
-/** Members of a definition that only its type has. */
-function windowMembers({ type, window, measure, field, atLeast, after, learnFor }: RuleInput): Record<string, unknown> {
-  switch (type) {
-    case 'threshold': {
-      const threshold = measure === 'count' ? { count: atLeast } : { [measure]: field.trim(), at_least: atLeast };
-      return { window: window.trim(), threshold };
-    }
-    case 'absence':
-      return { after: after.trim() };
-    case 'new_value':
-      return { learn_for: learnFor.trim() };
-    default:
-      return {};
-  }
-}
-
-function queryInput({ query = '', language }: Pick<RuleDefinition, 'query' | 'language'>): QueryInput {
-  if (typeof query === 'object') return { text: JSON.stringify(query, null, 2), language: 'dsl' };
-  return { text: query, language: language === 'lucene' ? 'lucene' : 'kuery' };
-}
-
-/** Throws if a query of the query DSL is not valid JSON. */
-function queryMembers({ text, language }: QueryInput): Pick<RuleException, 'query' | 'language'> {
-  if (language === 'dsl') return { query: JSON.parse(text) as object };
-  return { query: text, ...(language === 'lucene' && { language }) };
-}
 
 /** Converts a stored definition to the input of the form. */
 export function ruleInput(definition: RuleDefinition): RuleInput {
@@ -161,8 +76,14 @@ export function ruleInput(definition: RuleDefinition): RuleInput {
  */
 export function ruleDefinition(input: RuleInput, stored: RuleDefinition | null): RuleDefinition {
   const made: RuleDefinition = { ...stored, type: input.type };
-  for (const name of ['query', 'language', 'sigma', 'window', 'threshold', 'after', 'learn_for']) delete made[name];
-  Object.assign(made, input.type === 'sigma' ? { sigma: input.sigma } : queryMembers(input.query), windowMembers(input));
+  // Members of a Sigma correlation are not in the form, so those that are stored stay.
+  if (input.type !== 'sigma' || stored?.type !== 'sigma') for (const name of WINDOW_MEMBERS) delete made[name];
+  for (const name of ['query', 'language', 'sigma']) delete made[name];
+  if (input.type === 'query') delete made.max_keys;
+  if (input.type === 'sigma') made.sigma = input.sigma;
+  // Each step of a sequence has its query.
+  else if (input.type !== 'sequence') Object.assign(made, queryMembers(input.query));
+  Object.assign(made, windowMembers(input.type, input));
   const set = (name: string, value: unknown, isEmpty: boolean) => {
     if (isEmpty) delete made[name];
     else made[name] = value;
@@ -182,6 +103,33 @@ export function ruleDefinition(input: RuleInput, stored: RuleDefinition | null):
   const exceptions = input.exceptions.map(({ name, ...query }) => ({ ...(name.trim() && { name: name.trim() }), ...queryMembers(query) }));
   set('exceptions', exceptions, exceptions.length === 0);
   return made;
+}
+
+/** Changes the type. The query that was typed becomes the first step of a sequence, and back. */
+export function withType(input: RuleInput, type: RuleType): RuleInput {
+  const [first, ...others] = input.steps;
+  if (type === 'sequence' && first?.text.trim() === '') return { ...input, type, steps: [{ ...first, ...input.query }, ...others] };
+  if (input.type === 'sequence' && first && input.query.text.trim() === '') return { ...input, type, query: { text: first.text, language: first.language } };
+  return { ...input, type };
+}
+
+/** Returns what is wrong with the input, as far as the browser knows. */
+export function ruleProblems(input: RuleInput): Problems {
+  const query = input.type === 'sigma' || input.type === 'sequence' ? null : queryProblem(input.query);
+  const exceptions = input.exceptions.flatMap((exception, at) => {
+    const problem = queryProblem(exception);
+    return problem ? [[`exception ${at}`, problem]] : [];
+  });
+  return { ...windowProblems(input.type, input), ...(query && { query }), ...Object.fromEntries(exceptions) };
+}
+
+/** Returns the labels of inputs that are empty and have to be filled in. */
+export function ruleMissing(input: RuleInput): string[] {
+  const needs: [string, string][] = input.type === 'sigma' ? [['Sigma rule', input.sigma]] : [['Name', input.name]];
+  if (input.type !== 'sigma' && input.type !== 'sequence') needs.push(['Query', input.query.text]);
+  const missing = needs.flatMap(([label, text]) => (text.trim() === '' ? [label] : []));
+  const exceptions = input.exceptions.flatMap(({ text }, at) => (text.trim() === '' ? [`Exception ${at + 1}`] : []));
+  return [...missing, ...windowMissing(input.type, input, input.groupBy), ...exceptions];
 }
 
 /** Suggests an id for a name: `Logon as root` becomes `logon-as-root`. */

@@ -197,16 +197,139 @@ it('shows the events that a rule missed, and runs it over them', async () => {
   ]);
 });
 
-it('edits a sequence as JSON', async () => {
-  const sequence = { type: 'sequence', name: 'Guessed password', within: '10m', steps: [{ query: 'a: 1' }, { query: 'a: 2' }] };
+const SEQUENCE = { type: 'sequence', name: 'Guessed password', within: '10m', lateness: '1m', steps: [{ name: 'failure', query: 'a: 1' }, { query: 'a: 2', language: 'lucene' }] };
+
+it('edits the steps of a sequence, and the focus follows them', async () => {
   answers = {
-    'GET /_firn/rules/guess': () => Response.json({ guess: sequence }),
+    'GET /_firn/rules/guess': () => Response.json({ guess: SEQUENCE }),
     'GET /_firn/rules/guess/_coverage': () => Response.json({ coverage: [], holes: [], runs: [], partial: false }),
     'PUT /_firn/rules/guess': () => Response.json({ acknowledged: true }),
   };
   open('/rules/guess');
-  const editor = await screen.findByRole('textbox', { name: 'Definition' });
-  fireEvent.change(editor, { target: { value: JSON.stringify({ ...sequence, within: '5m' }) } });
-  fireEvent.click(screen.getByRole('button', { name: 'Save rule' }));
-  await vi.waitFor(() => expect(sent.find(({ method }) => method === 'PUT')?.body).toEqual({ ...sequence, within: '5m' }));
+  const queryOf = (step: number) => screen.getByRole<HTMLTextAreaElement>('textbox', { name: `Query of step ${step}` });
+  const button = (name: string) => screen.getByRole<HTMLButtonElement>('button', { name });
+  expect((await screen.findByRole<HTMLTextAreaElement>('textbox', { name: 'Query of step 1' })).value).toBe('a: 1');
+  // A sequence has at least two steps.
+  expect(button('Remove step 1').disabled).toBe(true);
+  fireEvent.click(button('Add step'));
+  expect(document.activeElement).toBe(queryOf(3));
+  expect(screen.getByText('Fill in: Query of step 3')).toBeTruthy();
+  fireEvent.change(queryOf(3), { target: { value: 'a: 3' } });
+  const up = button('Move step 3 up');
+  up.focus();
+  fireEvent.click(up);
+  expect(document.activeElement).toBe(up);
+  expect(up.getAttribute('aria-label')).toBe('Move step 2 up');
+  fireEvent.click(up);
+  // It is the first one, and has not lost the focus.
+  expect([queryOf(1).value, queryOf(2).value, queryOf(3).value]).toEqual(['a: 3', 'a: 1', 'a: 2']);
+  expect(document.activeElement).toBe(button('Move step 1 up'));
+  expect(screen.getByText('Step 2 is now step 1 of 3')).toBeTruthy();
+  fireEvent.click(up);
+  fireEvent.click(button('Remove step 2'));
+  expect(document.activeElement).toBe(queryOf(2));
+  fireEvent.change(screen.getByRole('textbox', { name: 'Name of step 2' }), { target: { value: 'step 1' } });
+  expect(screen.getByText('Another step has this name')).toBeTruthy();
+  expect(button('Save').disabled).toBe(true);
+  fireEvent.change(screen.getByRole('textbox', { name: 'Name of step 2' }), { target: { value: 'success' } });
+  fireEvent.change(screen.getByLabelText(/^Within/), { target: { value: '5m' } });
+  fireEvent.click(button('Save'));
+  await vi.waitFor(() =>
+    expect(sent.find(({ method }) => method === 'PUT')?.body).toEqual({ ...SEQUENCE, within: '5m', steps: [{ query: 'a: 3' }, { name: 'success', query: 'a: 2', language: 'lucene' }] }),
+  );
+});
+
+it('creates a rate of change, and tells while it is typed what the server would refuse', async () => {
+  const verdicts = [{ valid: false, error: '[*] is not supported in rules' }, { valid: true }];
+  answers = {
+    'POST /_firn/rules/_validate': () => Response.json(verdicts.shift()),
+    'POST /_firn/rules/_test': () => Response.json({ ran: true, events: 1200, alerts: 1200 }),
+    'PUT /_firn/rules/quiet': () => Response.json({ acknowledged: true }),
+  };
+  open('/rules/new/query?q=*');
+  fireEvent.change(screen.getByLabelText(/^Name/), { target: { value: 'Quiet' } });
+  fireEvent.click(screen.getByRole('textbox', { name: 'Raise an alert for' }));
+  fireEvent.click(await screen.findByText('Rate of change: far more or fewer events than before'));
+  const create = () => screen.getByRole<HTMLButtonElement>('button', { name: 'Create rule' });
+  expect(screen.getByText('Fill in: Rise or Drop')).toBeTruthy();
+  expect(create().disabled).toBe(true);
+  fireEvent.change(screen.getByLabelText(/^Drop/), { target: { value: '120' } });
+  expect(screen.getByText('More than 0, at most 100')).toBeTruthy();
+  expect(create().disabled).toBe(true);
+  fireEvent.change(screen.getByLabelText(/^Drop/), { target: { value: '80' } });
+  fireEvent.change(screen.getByLabelText(/^Baseline/), { target: { value: '6' } });
+  expect(screen.getByText(/a window of 5m is at least 80% below the mean of the 6 windows before, which is at least 20 events/)).toBeTruthy();
+  expect(await screen.findByText('[*] is not supported in rules')).toBeTruthy();
+  fireEvent.change(screen.getByLabelText(/^Query/), { target: { value: 'observer.name: *' } });
+  // What the server said is of another definition.
+  expect(screen.queryByText('[*] is not supported in rules')).toBeNull();
+  expect(await screen.findByText('The definition is valid.')).toBeTruthy();
+  const rule = { type: 'rate_of_change', name: 'Quiet', query: 'observer.name: *', window: '5m', change: { drop_percent: 80, baseline_windows: 6 } };
+  expect(sent.findLast(({ path }) => path.endsWith('_validate'))?.body).toEqual({ rule });
+  fireEvent.click(screen.getByRole('button', { name: 'Test rule' }));
+  expect((await screen.findByText(/matching events/)).textContent).toBe('1,200 matching events');
+  fireEvent.click(create());
+  await vi.waitFor(() => expect(sent.find(({ method }) => method === 'PUT')?.body).toEqual(rule));
+});
+
+it('says that a rule is missing, and leads to the correlation that it may be part of', async () => {
+  const missing = () => Response.json({ error: { type: 'resource_not_found_exception', reason: 'detection rule [brute/failed] is missing' } }, { status: 404 });
+  answers = { 'GET /_firn/rules/brute%2Ffailed': missing };
+  open('/rules/brute%2Ffailed');
+  expect(await screen.findByText('Rule not found')).toBeTruthy();
+  expect(screen.getByRole('link', { name: 'brute' }).getAttribute('href')).toBe('/rules/brute');
+  expect(screen.queryByRole('button', { name: 'Delete' })).toBeNull();
+});
+
+const PATCHES = { title: 'Patches', start: '2026-01-01T22:00', duration: '4h', timezone: 'Europe/Berlin', rules: ['root'], status: { active: true, active_until: '2026-01-02T02:00:00+01:00', next_start: null } };
+
+it('lists maintenance windows, and ends the running one as it is stored by then', async () => {
+  const later = { title: 'Later', start: '2026-06-01T00:00', duration: '1h', status: { active: false, active_until: null, next_start: '2026-06-01T00:00:00Z' } };
+  answers = {
+    'GET /_firn/rules': () => Response.json({ root: { ...ROOT, tags: [] } }),
+    'GET /_firn/maintenance_windows': () => Response.json({ later, patches: PATCHES, broken: { title: 'Broken', start: 'x', status: { active: false, error: '[start] is a date' } } }),
+    'GET /_firn/maintenance_windows/patches': () => Response.json({ patches: { ...PATCHES, tenant: 'acme' } }),
+    'PUT /_firn/maintenance_windows/patches': () => Response.json({ acknowledged: true }),
+    'DELETE /_firn/maintenance_windows/later': () => Response.json({ acknowledged: true }),
+  };
+  open('/rules/maintenance/windows');
+  expect(await screen.findByText('rule Logon as root')).toBeTruthy();
+  const rows = screen.getAllByRole('row').slice(1);
+  expect(rows.map(({ textContent }) => /^(running|upcoming|invalid|finished)(Patches|Later|Broken)/.exec(textContent ?? '')?.[0])).toEqual(['runningPatches', 'upcomingLater', 'invalidBroken']);
+  expect(screen.getByText('[start] is a date')).toBeTruthy();
+  expect(screen.queryByRole('button', { name: 'End now: Later' })).toBeNull();
+  fireEvent.click(screen.getByRole('button', { name: 'End now: Patches' }));
+  fireEvent.click(await screen.findByRole('button', { name: 'End now' }));
+  await vi.waitFor(() => expect(sent.find(({ method }) => method === 'PUT')?.body).toMatchObject({ title: 'Patches', start: '2026-01-01T22:00', tenant: 'acme', end: expect.stringMatching(/Z$/) as string }));
+  expect(sent.find(({ method }) => method === 'PUT')?.body).not.toHaveProperty('duration');
+  fireEvent.click(screen.getByRole('button', { name: 'Delete Later' }));
+  fireEvent.click(await screen.findByRole('button', { name: 'Delete maintenance window' }));
+  await vi.waitFor(() => expect(sent.some(({ method, path }) => method === 'DELETE' && path.endsWith('/later'))).toBe(true));
+});
+
+it('creates a maintenance window that repeats', async () => {
+  answers = {
+    'GET /_firn/rules': () => Response.json({ root: { ...ROOT, tags: [] } }),
+    'PUT /_firn/maintenance_windows/patch-day': () => Response.json({ acknowledged: true }),
+    'GET /_firn/maintenance_windows': () => Response.json({}),
+  };
+  open('/rules/maintenance/new');
+  expect(screen.getByText('Fill in: Title, ID')).toBeTruthy();
+  fireEvent.change(screen.getByLabelText(/^Title/), { target: { value: 'Patch day' } });
+  fireEvent.change(screen.getByLabelText(/^Start/), { target: { value: '2026-12-01T22:00' } });
+  fireEvent.change(screen.getByLabelText(/^Length/), { target: { value: '8d' } });
+  fireEvent.click(screen.getByRole('textbox', { name: 'Repeats' }));
+  fireEvent.click(await screen.findByText('Every week'));
+  expect(screen.getByText('From 1ms to 7d')).toBeTruthy();
+  expect(screen.getByRole<HTMLButtonElement>('button', { name: 'Create maintenance window' }).disabled).toBe(true);
+  fireEvent.change(screen.getByLabelText(/^Length/), { target: { value: '4h' } });
+  fireEvent.click(screen.getByLabelText('Thu'));
+  fireEvent.click(screen.getByRole('textbox', { name: 'Rules' }));
+  fireEvent.click(await screen.findByText('Logon as root (root)'));
+  expect(screen.getByText('2026-12-01 22:00 for 4 h, every Thu (UTC)')).toBeTruthy();
+  fireEvent.click(screen.getByRole('button', { name: 'Create maintenance window' }));
+  await vi.waitFor(() =>
+    expect(sent.find(({ method }) => method === 'PUT')?.body).toEqual({ title: 'Patch day', start: '2026-12-01T22:00', duration: '4h', repeat: { every: 'week', weekdays: ['th'] }, rules: ['root'] }),
+  );
+  expect(await screen.findByText('No maintenance windows')).toBeTruthy();
 });

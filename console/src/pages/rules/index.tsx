@@ -1,10 +1,12 @@
 import { Navigate, Route, Routes } from 'react-router';
 import { useSession } from '../../app/session-context';
+import { WindowList } from './maintenance/WindowList';
+import { NewWindow, WindowPage } from './maintenance/WindowPage';
 import { NewRule } from './NewRule';
 import { RuleList } from './RuleList';
 import { RulePage } from './RulePage';
 
-/** Detection rules, and the channels that deliver their alerts; for operators only. */
+/** Detection rules, the channels that deliver their alerts, and maintenance windows; for operators only. */
 export default function Rules() {
   const { session } = useSession();
   if (session.view_as) return <Navigate to="/discover" replace />;
@@ -12,6 +14,9 @@ export default function Rules() {
     <Routes>
       <Route index element={<RuleList />} />
       <Route path="new/query" element={<NewRule />} />
+      <Route path="maintenance/windows" element={<WindowList />} />
+      <Route path="maintenance/new" element={<NewWindow />} />
+      <Route path="maintenance/window/:id" element={<WindowPage />} />
       <Route path=":id" element={<RulePage />} />
     </Routes>
   );

@@ -1,14 +1,17 @@
 import { expect, test } from 'vitest';
-import type { SearchResponse } from '../../api/search';
+import type { Aggregation, SearchResponse } from '../../api/search';
 import { decodeState } from '../alerts/state';
-import { alertsPath, readRuleAlerts, ruleRows, ruleSummary } from './rows';
+import { alertsPath, evaluationOf, readRuleAlerts, ruleRows, ruleSummary } from './rows';
 
 const response = {
   took: 1,
   timed_out: false,
   _shards: { total: 1, successful: 1, skipped: 0, failed: 0 },
   hits: { hits: [] },
-  aggregations: { rules: { buckets: [{ key: 'root', doc_count: 9, week: { doc_count: 4 }, last: { value: 1000 } }] } },
+  aggregations: {
+    rules: { buckets: [{ key: 'root', doc_count: 9, week: { doc_count: 4 }, last: { value: 1000 } }] },
+    recent: { doc_count: 4, rules: { buckets: [{ key: 'root', doc_count: 4, days: { buckets: [0, 0, 0, 3, 0, 0, 1].map((doc_count, key) => ({ key, doc_count })) } }] } } as Aggregation,
+  },
 } satisfies SearchResponse;
 
 test('rules have the counts of their alerts', () => {
@@ -18,10 +21,11 @@ test('rules have the counts of their alerts', () => {
       log: ruleSummary('log', { type: 'sigma', sigma: 'title: Log cleared\nlevel: critical', enabled: false }),
     },
     readRuleAlerts(response),
+    { root: { enabled: true, evaluated_by: ['web', 'dns'], unmapped_in: [], error: null } },
   );
   expect(rows).toEqual([
-    { id: 'root', name: 'Root', type: 'query', severity: 'high', enabled: true, tenant: 'acme', channels: 'mail, chat', count: 4, lastMs: 1000 },
-    { id: 'log', name: 'Log cleared', type: 'sigma', severity: 'critical', enabled: false, tenant: '', channels: '', count: 0, lastMs: null },
+    { id: 'root', name: 'Root', type: 'query', severity: 'high', enabled: true, tenant: 'acme', channels: 'mail, chat', evaluation: { text: 'web, dns', isProblem: false }, count: 4, lastMs: 1000, days: [0, 0, 0, 3, 0, 0, 1] },
+    { id: 'log', name: 'Log cleared', type: 'sigma', severity: 'critical', enabled: false, tenant: '', channels: '', evaluation: null, count: 0, lastMs: null, days: [] },
   ]);
 });
 
@@ -32,3 +36,11 @@ test('without alert indices, no rule has alerts', () => {
 test('a rule leads to all of its alerts', () => {
   expect(decodeState(alertsPath('a"b').split('?')[1] ?? '')).toMatchObject({ status: 'all', text: 'rule.id: "a\\"b"' });
 });
+
+test.each([
+  [{ enabled: true, evaluated_by: ['web'], unmapped_in: ['dns'], error: null }, 'web', false],
+  [{ enabled: false, evaluated_by: [], unmapped_in: [], error: null }, 'disabled', false],
+  [{ enabled: true, evaluated_by: [], unmapped_in: ['dns', 'web'], error: null }, 'no log source in dns, web', true],
+  [{ enabled: true, evaluated_by: [], unmapped_in: [], error: null }, 'no pipeline', true],
+  [{ enabled: false, evaluated_by: [], unmapped_in: [], error: '[x] is unknown' }, '[x] is unknown', true],
+])('an enabled rule that no pipeline evaluates is a problem: %j', (stats, text, isProblem) => expect(evaluationOf(stats)).toEqual({ text, isProblem }));

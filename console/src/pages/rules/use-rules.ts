@@ -1,7 +1,8 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { searchAlerts } from '../../api/alerts';
 import { listChannels } from '../../api/channels';
-import { listRules, type RuleDefinition, type RuleSummary } from '../../api/detection-rules';
+import { fetchRuleStats, listRules, type RuleDefinition, type RuleSummary } from '../../api/detection-rules';
+import { useFormat } from '../../app/preferences';
 import { readRuleAlerts, ruleAlertsBody, ruleSummary } from './rows';
 
 const RULES = ['detection-rules'];
@@ -14,8 +15,13 @@ const CHANNELS_REFRESH_MS = 10_000;
 export const useRules = () => useQuery({ queryKey: RULES, queryFn: ({ signal }) => listRules(signal), staleTime: RULES_STALE_MS });
 
 /** Counts of alerts by the id of the rule. */
-export const useRuleAlerts = () =>
-  useQuery({ queryKey: ['rule-alerts'], queryFn: async ({ signal }) => readRuleAlerts(await searchAlerts(ruleAlertsBody, signal)), refetchInterval: ALERTS_REFRESH_MS });
+export function useRuleAlerts() {
+  const { zone } = useFormat();
+  return useQuery({ queryKey: ['rule-alerts', zone], queryFn: async ({ signal }) => readRuleAlerts(await searchAlerts(ruleAlertsBody(zone), signal)), refetchInterval: ALERTS_REFRESH_MS });
+}
+
+/** Where each rule is evaluated, by its id. */
+export const useRuleStats = () => useQuery({ queryKey: ['rule-stats'], queryFn: ({ signal }) => fetchRuleStats(signal), refetchInterval: ALERTS_REFRESH_MS });
 
 export const useChannels = () => useQuery({ queryKey: ['channels'], queryFn: ({ signal }) => listChannels(signal), refetchInterval: CHANNELS_REFRESH_MS });
 
@@ -28,6 +34,7 @@ export function useRuleCache() {
     stored: (id: string, definition: RuleDefinition) => {
       change((rules) => ({ ...rules, [id]: ruleSummary(id, definition) }));
       client.setQueryData([...RULES, id], definition);
+      void client.invalidateQueries({ queryKey: ['rule-stats'] });
     },
     removed: (id: string) => {
       change((rules) => Object.fromEntries(Object.entries(rules).filter(([other]) => other !== id)));

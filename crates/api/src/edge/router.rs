@@ -471,6 +471,7 @@ fn routes() -> Vec<Route> {
         route!(GET, ["/_firn/rules/_stats"], "detection_rule_stats", "cluster:monitor/firn/rules/stats", ManageCluster, [MASTER], None, detection_rules::stats),
         route!(GET, ["/_firn/rules/{id}/_coverage"], "detection_rule_coverage", "cluster:monitor/firn/rules/coverage", ManageCluster, [MASTER], None, rule_coverage::coverage),
         route!(POST, ["/_firn/rules/{id}/_run"], "run_detection_rule", "cluster:admin/firn/rules/run", ManageCluster, [MASTER], Json, rule_run::run),
+        route!(POST, ["/_firn/rules/_validate"], "validate_detection_rule", "cluster:admin/firn/rules/validate", ManageCluster, [], Json, detection_rules::validate),
         route!(POST, ["/_firn/rules/_test"], "test_detection_rule", "cluster:admin/firn/rules/test", ManageCluster, [], Json, rule_test::test),
         route!(POST, ["/_firn/alerts/_status"], "set_alert_status", "indices:data/write/firn/alerts/status", Write, [], Json, alerts::status),
         route!(POST, ["/_firn/alerts/_resend"], "resend_alerts", "cluster:admin/firn/alerts/resend", ManageCluster, [], Json, alerts::resend),

@@ -30,6 +30,32 @@ pub(crate) async fn put(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
     Ok(Reply::acknowledged())
 }
 
+/// Id of a rule that is only validated.
+const VALIDATED: &str = "_validate";
+
+/// `POST /_firn/rules/_validate`: whether a definition can be stored, as `_validate/query` answers for queries. Nothing is stored or
+/// searched.
+pub(crate) async fn validate(_edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
+    let Value::Object(mut body) = call.required_json()? else {
+        return Err(Error::parsing("the body must be a JSON object").into());
+    };
+    let Some(Value::Object(rule)) = body.remove("rule") else {
+        return Err(Error::illegal_argument("the body needs [rule], the definition of a rule").into());
+    };
+    if let Some(member) = body.keys().next() {
+        return Err(Error::illegal_argument(format!("unknown member [{member}]")).into());
+    }
+    let parsed = blocking::print(move || DetectionRule::parse(VALIDATED, &rule)).await?;
+    let Err(error) = parsed else {
+        return Ok(Reply::ok(&json!({"valid": true})));
+    };
+    // The rule has no id yet that a reader knows.
+    let prefix = format!("rule [{VALIDATED}]: ");
+    let reason = error.reason();
+    let reason = reason.strip_prefix(&prefix).unwrap_or(reason);
+    Ok(Reply::ok(&json!({"valid": false, "error": reason})))
+}
+
 /// `DELETE /_firn/rules/{id}`; several ids are separated by commas. Their alerts stay.
 pub(crate) async fn delete(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> {
     let ids = call.capture("id").split(',').map(str::to_owned).collect();

@@ -205,6 +205,7 @@ fn a_tenant_writes_to_its_own_event_pipeline_and_sees_no_other() {
         ("GET", "/_firn/rules/_export?format=sigma"),
         ("GET", "/_firn/rules/_stats"),
         ("POST", "/_firn/rules/_test"),
+        ("POST", "/_firn/rules/_validate"),
         ("POST", "/_firn/rules/marked/_run"),
         ("GET", "/_firn/rules/marked/_coverage"),
         ("GET", "/_firn/channels"),

@@ -80,7 +80,7 @@ const CLASSES: &[(Class, &[&str])] = &[
         "delete_snapshot", "snapshot_status", "clone_snapshot", "restore_snapshot",
         "mount_snapshot", "searchable_snapshots_stats", "searchable_snapshots_cache_stats",
         "clear_searchable_snapshots_cache", "recovery", "cat_recovery", "cat_repositories", "cat_snapshots",
-        "resend_alerts", "get_alert_channel", "put_alert_channel", "delete_alert_channel", "alert_channel_stats", "test_alert_channel", "get_maintenance_window", "put_maintenance_window", "delete_maintenance_window", "get_event_pipeline", "get_detection_rule", "put_detection_rule", "delete_detection_rule", "import_detection_rules", "export_detection_rules", "run_detection_rule", "detection_rule_coverage", "test_detection_rule", "detection_rule_stats", "put_event_pipeline", "delete_event_pipeline", "all_event_pipeline_stats", "event_pipeline_stats",
+        "resend_alerts", "get_alert_channel", "put_alert_channel", "delete_alert_channel", "alert_channel_stats", "test_alert_channel", "get_maintenance_window", "put_maintenance_window", "delete_maintenance_window", "get_event_pipeline", "get_detection_rule", "put_detection_rule", "delete_detection_rule", "import_detection_rules", "export_detection_rules", "run_detection_rule", "detection_rule_coverage", "test_detection_rule", "validate_detection_rule", "detection_rule_stats", "put_event_pipeline", "delete_event_pipeline", "all_event_pipeline_stats", "event_pipeline_stats",
         "simulate_event_pipeline", "event_pipeline_coverage", "remap_events", "replay_dead_letters", "source_positions", "claim_source_partition", "source_bulk",
         "get_quarantine", "adopt_quarantined", "delete_quarantined", "warm_shared_cache", "pin_shared_cache", "unpin_shared_cache",
     ]),
