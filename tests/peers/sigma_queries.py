@@ -319,13 +319,17 @@ def main():
         events = [json.loads(line) for line in lines]
     search = Search(arguments.url)
     search.index_events(events)
+    print(f"{len(events)} events are indexed", file=sys.stderr, flush=True)
 
     failures = collections.defaultdict(list)
     rules = []
     for path in sorted(path for folder in arguments.rules for path in folder.rglob("*.yml")):
         if "product: windows" in path.read_text() and (rule := translate(path, failures)):
             rules.append(rule)
+    print(f"{len(rules)} rules are translated", file=sys.stderr, flush=True)
     found, unusable = by_firn(arguments.firn, arguments.rules, arguments.events)
+
+    print(f"firn has found {sum(map(len, found.values()))} pairs", file=sys.stderr, flush=True)
 
     compared = pairs = 0
     differences = collections.defaultdict(list)

@@ -57,19 +57,13 @@ fn leaf(test: &FieldTest, wanted: bool, substitute: &Substitute) -> Expression {
     if is_partial_test && !wanted {
         return never();
     }
-    match (&inner, wanted) {
-        // That a value is missing here does not tell that it would be missing there.
-        (Test::Null, true) | (Test::Exists, false) => never(),
-        (Test::Null, false) | (Test::Exists, true) => Expression::And(known),
-        (_, true) => {
-            known.push(own(inner, Field::Named(field)));
-            Expression::And(known)
-        }
-        (_, false) => {
-            known.push(Expression::Not(Box::new(own(inner, Field::Named(field)))));
-            Expression::And(known)
-        }
-    }
+    // Also of the test for null: that a value is missing here does not tell that it would be missing there.
+    let test = own(inner, Field::Named(field));
+    known.push(match wanted {
+        true => test,
+        false => Expression::Not(Box::new(test)),
+    });
+    Expression::And(known)
 }
 
 /// Returns the name of a field here; `None`: it is unknown.
