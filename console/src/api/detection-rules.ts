@@ -6,6 +6,8 @@ export interface RuleException {
   name?: string;
   query: string | object;
   language?: 'kuery' | 'lucene';
+  /** Date from which on the exception holds no longer. */
+  expires?: string | number;
 }
 
 export type RuleType = 'query' | 'sigma' | 'threshold' | 'sequence' | 'rate_of_change' | 'absence' | 'new_value';

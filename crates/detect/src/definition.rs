@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use firn_model::dates::parse_duration_ms;
+use firn_model::dates::{DateFormat, parse_duration_ms};
 use firn_model::tenant::TenantId;
 use firn_model::{Error, Result};
 use serde::Deserialize;
@@ -139,6 +139,45 @@ struct Exception {
     query: Value,
     #[serde(default)]
     language: Language,
+    #[serde(default)]
+    expires: Option<Value>,
+}
+
+/// Events that a rule does not report, as long as the exception holds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RuleException {
+    /// Condition over the common fields of the events.
+    pub condition: Expression,
+    /// Time from which on they are reported again, ms since the epoch; `None`: never.
+    pub expires_ms: Option<i64>,
+}
+
+impl RuleException {
+    /// Returns whether it holds at this time, ms since the epoch.
+    pub fn holds_at(&self, now_ms: i64) -> bool {
+        self.expires_ms.is_none_or(|expires_ms| now_ms < expires_ms)
+    }
+}
+
+impl Exception {
+    fn read(&self) -> Result<RuleException, String> {
+        Ok(RuleException {
+            condition: condition(&self.query, self.language)?,
+            expires_ms: self.expires.as_ref().map(expiry_ms).transpose()?,
+        })
+    }
+}
+
+/// Returns the time of `expires`, a date in the default format of Elasticsearch, ms since the epoch.
+pub(crate) fn expiry_ms(expires: &Value) -> Result<i64, String> {
+    let text = match expires {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        other => return Err(format!("[exceptions.expires] is a date, not [{other}]")),
+    };
+    DateFormat::default_millis()
+        .parse_ms(&text)
+        .map_err(|error| format!("[exceptions.expires] is a date: {}", error.reason()))
 }
 
 fn yes() -> bool {
@@ -165,8 +204,8 @@ pub struct DetectionRule {
     pub enabled: bool,
     /// 0 to 100.
     pub risk_score: u8,
-    /// Events that are not reported: a condition over their common fields.
-    pub exceptions: Option<Expression>,
+    /// Events that are not reported.
+    pub exceptions: Vec<RuleException>,
     /// The only tenant whose events are evaluated; `None`: those of all.
     pub tenant: Option<TenantId>,
     /// Ids of the pipelines whose events are evaluated; empty: all.
@@ -249,10 +288,7 @@ impl DetectionRule {
         if let Some(refused) = refused.into_iter().next() {
             return Err(refused.reason);
         }
-        let exceptions = body
-            .exceptions
-            .iter()
-            .map(|exception| condition(&exception.query, exception.language));
+        let exceptions = body.exceptions.iter().map(Exception::read);
         let exceptions = exceptions.collect::<Result<Vec<_>, _>>()?;
         if body.risk_score.is_some_and(|score| score > 100) {
             return Err("[risk_score] is 0 to 100".to_owned());
@@ -263,7 +299,7 @@ impl DetectionRule {
             rule,
             input,
             enabled: body.enabled,
-            exceptions: (!exceptions.is_empty()).then_some(Expression::Or(exceptions)),
+            exceptions,
             tenant: tenant.map_err(|error| error.reason().to_owned())?,
             pipelines: body.pipelines,
             group_by,
@@ -513,7 +549,18 @@ mod tests {
             ("r", "Logons as root")
         );
         assert_eq!((rule.input, rule.risk_score), (Input::Event, 73));
-        assert!(rule.exceptions.is_some() && rule.is_for_pipeline("any"));
+        assert!(rule.exceptions[0].expires_ms.is_none() && rule.is_for_pipeline("any"));
+        let with_end = |expires: Value| {
+            let exceptions = json!([{"query": "a: 1", "expires": expires}]);
+            read(json!({"type": "query", "name": "x", "query": "a: 1", "exceptions": exceptions}))
+        };
+        for expires in [json!("2026-01-01T01:00:00+01:00"), json!(1_767_225_600_000_i64)] {
+            let exception = with_end(expires).unwrap().exceptions.remove(0);
+            assert!(exception.holds_at(1_767_225_599_999) && !exception.holds_at(1_767_225_600_000));
+        }
+        for expires in [json!("soon"), json!(true)] {
+            assert!(with_end(expires).unwrap_err().contains("[exceptions.expires]"));
+        }
 
         let sigma = "title: Tool\nlogsource: {product: windows}\nlevel: low\ndetection: {s: {a: 1}, condition: s}\n";
         let rule = read(json!({"type": "sigma", "sigma": sigma, "risk_score": 5, "enabled": false})).unwrap();

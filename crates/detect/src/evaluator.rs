@@ -112,6 +112,15 @@ impl Evaluator {
             rules.groups[place].evaluate(fields, &mut states[place], &mut |rule| matches.push(rule));
         }
         matches[start..].sort_unstable();
+        // A rule may be in several groups of an event: those of entries that stand in for others.
+        let mut distinct = start;
+        for place in start..matches.len() {
+            if place == start || matches[place] != matches[distinct - 1] {
+                matches[distinct] = matches[place];
+                distinct += 1;
+            }
+        }
+        matches.truncate(distinct);
     }
 }
 

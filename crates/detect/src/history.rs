@@ -30,11 +30,11 @@ pub enum HistoryCount {
     },
 }
 
-/// Returns the search of a rule. `body` is its definition.
+/// Returns the search of a rule, without the exceptions that are over at `now_ms`, ms since the epoch. `body` is its definition.
 ///
 /// # Errors
 /// Why stored events cannot tell.
-pub fn history_search(rule: &DetectionRule, body: &Map<String, Value>) -> Result<HistorySearch, String> {
+pub fn history_search(rule: &DetectionRule, body: &Map<String, Value>, now_ms: i64) -> Result<HistorySearch, String> {
     match rule.window.as_ref().map(|window| &window.kind) {
         Some(WindowKind::Sequence { .. }) if rule.input == Input::Event => {
             return Err("a sequence cannot be counted by a search: it looks at the order of single events".to_owned());
@@ -61,10 +61,13 @@ pub fn history_search(rule: &DetectionRule, body: &Map<String, Value>) -> Result
     };
     let mut filter = vec![clause(query, body.get("language"))];
     let exceptions = body.get("exceptions").and_then(Value::as_array);
-    let exceptions = exceptions.into_iter().flatten().filter_map(|exception| {
-        let query = exception.get("query")?;
-        Some(clause(query, exception.get("language")))
-    });
+    let exceptions = exceptions.into_iter().flatten().zip(&rule.exceptions);
+    let exceptions = exceptions
+        .filter(|(_, read)| read.holds_at(now_ms))
+        .filter_map(|(exception, _)| {
+            let query = exception.get("query")?;
+            Some(clause(query, exception.get("language")))
+        });
     let must_not: Vec<Value> = exceptions.collect();
     let count = match rule.window.as_ref().map(|window| &window.kind) {
         None => HistoryCount::Events,
@@ -120,13 +123,15 @@ mod tests {
 
     fn search(body: &Value) -> Result<HistorySearch, String> {
         let body = body.as_object().unwrap();
-        history_search(&DetectionRule::parse("r", body).unwrap(), body)
+        history_search(&DetectionRule::parse("r", body).unwrap(), body, 1_767_225_600_000)
     }
 
     #[test]
     fn a_rule_is_a_search_without_its_exceptions() {
         let found = search(&json!({
-            "type": "query", "name": "x", "query": "a: 1", "exceptions": [{"query": "b:2", "language": "lucene"}],
+            "type": "query", "name": "x", "query": "a: 1", "exceptions": [
+                {"query": "c: 3", "expires": "2026-01-01"}, {"query": "b:2", "language": "lucene", "expires": "2026-01-02"},
+            ],
         }));
         let query = json!({"bool": {
             "filter": [{"kql": {"query": "a: 1"}}], "must_not": [{"query_string": {"query": "b:2"}}],

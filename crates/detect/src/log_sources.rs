@@ -48,12 +48,27 @@ impl std::fmt::Display for LogSource {
 }
 
 /// A log source, and the events that belong to it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogSourceEntry {
     /// The log source.
     pub log_source: LogSource,
     /// Fields, and the values of which each has one. Without any: all events. Case is ignored.
     pub when: Vec<(String, Vec<String>)>,
+    /// Set if the events stand in for those that rules of the category are written for. Only rules that name the category are
+    /// evaluated on them.
+    pub substitute: Option<Substitute>,
+}
+
+/// Events that hold less than those that rules are written for: Windows' event 4688 in the place of Sysmon's event 1.
+///
+/// A field that such an event does not have is unknown, and so is each test of it, also a negated one. A rule matches only if it
+/// matches with each value that the unknown fields may have.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Substitute {
+    /// Fields that have another name here; `None`: the field of this name is something else, and the one of the rule is unknown.
+    pub fields: Vec<(String, Option<String>)>,
+    /// Fields of rules whose values here are only a part of those that rules are written for: what a rule excludes by them is unknown.
+    pub partial: Vec<String>,
 }
 
 /// Log sources of the events that a set of rules is evaluated on.

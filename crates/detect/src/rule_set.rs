@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use crate::event::{FieldId, FieldNames};
+use crate::expression::Expression;
 use crate::index::Group;
 use crate::index::GroupBuilder;
-use crate::log_sources::{LogSource, LogSources};
+use crate::log_sources::{LogSource, LogSources, Substitute};
 use crate::rule::{Rule, RuleError};
+use crate::substitute::for_substitute;
 
 /// Rules in the form in which they are evaluated.
 #[derive(Debug)]
@@ -69,14 +71,8 @@ impl RuleSet {
         let mut builders: BTreeMap<Vec<usize>, GroupBuilder> = BTreeMap::new();
         let (mut kept, mut unmapped, mut errors) = (Vec::with_capacity(rules.len()), Vec::new(), Vec::new());
         for rule in rules {
-            let entries: Vec<usize> = match sources {
-                LogSources::Any => Vec::new(),
-                LogSources::Known(entries) => {
-                    let own = (0..entries.len()).filter(|entry| rule.log_source.includes(&entries[*entry].log_source));
-                    own.collect()
-                }
-            };
-            if entries.is_empty() && *sources != LogSources::Any {
+            let (substitutes, entries) = entries_of(&rule, sources);
+            if entries.is_empty() && substitutes.is_empty() && *sources != LogSources::Any {
                 unmapped.push(Unmapped {
                     id: rule.id,
                     title: rule.title,
@@ -84,14 +80,27 @@ impl RuleSet {
                 });
                 continue;
             }
-            let builder = builders.entry(entries).or_default();
-            match builder.add(kept.len() as u32, &rule.condition, &mut names) {
-                Ok(()) => kept.push(rule),
-                Err(reason) => errors.push(RuleError {
-                    id: rule.id,
-                    title: rule.title,
-                    reason,
-                }),
+            let number = kept.len() as u32;
+            let mut is_added = false;
+            let mut add = |entries: Vec<usize>, condition: &Expression| {
+                let added = builders.entry(entries).or_default().add(number, condition, &mut names);
+                match added {
+                    Ok(()) => is_added = true,
+                    Err(reason) => errors.push(RuleError {
+                        id: rule.id.clone(),
+                        title: rule.title.clone(),
+                        reason,
+                    }),
+                }
+            };
+            if !entries.is_empty() || *sources == LogSources::Any {
+                add(entries, &rule.condition);
+            }
+            for (entry, substitute) in substitutes {
+                add(vec![entry], &for_substitute(&rule.condition, substitute));
+            }
+            if is_added {
+                kept.push(rule);
             }
         }
         for field in fields {
@@ -174,4 +183,22 @@ impl RuleSet {
     pub fn index_bytes(&self) -> usize {
         self.groups.iter().map(Group::heap_bytes).sum()
     }
+}
+
+/// Returns the entries whose events a rule is for: those that stand in for others, and the rest.
+fn entries_of<'s>(rule: &Rule, sources: &'s LogSources) -> (Vec<(usize, &'s Substitute)>, Vec<usize>) {
+    let (mut substitutes, mut entries) = (Vec::new(), Vec::new());
+    let LogSources::Known(known) = sources else {
+        return (substitutes, entries);
+    };
+    for (place, entry) in known.iter().enumerate() {
+        if rule.log_source.includes(&entry.log_source) {
+            match &entry.substitute {
+                None => entries.push(place),
+                Some(substitute) if rule.log_source.category.is_some() => substitutes.push((place, substitute)),
+                Some(_) => {}
+            }
+        }
+    }
+    (substitutes, entries)
 }

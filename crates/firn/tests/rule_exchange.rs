@@ -75,7 +75,7 @@ fn rules_of_kibana_raise_alerts_and_what_is_not_taken_is_named() {
     );
     assert_eq!(each(&report["not_taken"], "line"), json!([1, 6]), "{report}");
     let members = each(&report["not_taken"][0]["members"], "member");
-    assert_eq!(members, json!(["index", "interval", "from", "actions"]), "{report}");
+    assert_eq!(members, json!(["interval", "from", "actions", "index"]), "{report}");
     assert_eq!(report["not_taken"][1]["name"], "Chat");
 
     client.ok(
@@ -155,6 +155,78 @@ fn rules_of_kibana_raise_alerts_and_what_is_not_taken_is_named() {
     assert_eq!(import(client, "", NDJSON, "").status, 400);
     let long = import(client, "", NDJSON, &"\n".repeat((32 << 20) + 1));
     assert_eq!(long.status, 413, "{}", long.text());
+    node.stop().unwrap();
+}
+
+#[test]
+fn rules_of_kibana_are_for_the_pipelines_of_their_indices_and_their_exceptions_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = start(folder.path());
+    let client = node.client();
+    for (pipeline, index) in [("web", "logs-web"), ("flow", "flows")] {
+        let definition = json!({"source": {"type": "http"}, "index": index, "tenant": "alpha"});
+        client.ok("PUT", &format!("/_firn/pipelines/{pipeline}"), &definition);
+    }
+    let list =
+        json!({"id": "so-9", "list_id": "labs", "type": "detection", "name": "Labs", "namespace_type": "single"});
+    let item = |id: &str, expires: &str| {
+        json!({
+            "item_id": id, "list_id": "labs", "type": "simple", "name": id, "namespace_type": "single", "expire_time": expires,
+            "entries": [{"field": "host.name", "operator": "included", "type": "match", "value": id}],
+        })
+    };
+    let rule = json!({
+        "rule_id": "root-logon", "type": "query", "name": "Logon as root", "language": "kuery", "query": "user.name: root", "index": ["logs-*"],
+        "exceptions_list": [{"id": "so-9", "list_id": "labs", "type": "detection", "namespace_type": "single"}],
+    });
+    let text: String = [
+        rule,
+        list,
+        item("lab", "2999-01-01T00:00:00.000Z"),
+        item("old", "2001-01-01T00:00:00.000Z"),
+    ]
+    .iter()
+    .map(|line| format!("{line}\n"))
+    .collect();
+    let report = imported(client, "", NDJSON, &text);
+    assert_eq!(
+        each(&report["not_taken"][0]["members"], "member"),
+        json!(["exceptions_list"]),
+        "{report}"
+    );
+    let stored = client.get("/_firn/rules/root-logon").unwrap().json()["root-logon"].clone();
+    assert_eq!(stored["pipelines"], json!(["web"]), "{stored}");
+    assert_eq!(
+        each(&stored["exceptions"], "expires"),
+        json!(["2999-01-01T00:00:00.000Z"])
+    );
+    let exported = client.get("/_firn/rules/_export").unwrap().text();
+    assert!(
+        exported.contains(r#""expires":"2999-01-01T00:00:00.000Z""#),
+        "{exported}"
+    );
+
+    // The end of an exception that the node has passed.
+    let mut over = stored.clone();
+    over["exceptions"] = json!([{"query": "host.name: gone", "expires": 1000}, stored["exceptions"][0]]);
+    client.ok("PUT", "/_firn/rules/root-logon", &over);
+    wait_for_rules(client, "web", 1);
+    wait_for_rules(client, "flow", 0);
+    let logon =
+        |host: &str| json!({"@timestamp": "2026-01-01T00:00:00Z", "user": {"name": "root"}, "host": {"name": host}});
+    send(client, "web", &[logon("gone"), logon("lab")]);
+    let found = || {
+        client.ok("POST", "/.alerts-alpha/_refresh", &Value::Null);
+        client.ok("POST", "/.alerts-alpha/_search", &json!({}))["hits"]["hits"].clone()
+    };
+    wait_for("the alert", || found().as_array().is_some_and(|hits| !hits.is_empty()));
+    let hosts = found()
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|hit| hit["_source"]["host"]["name"].clone())
+        .collect::<Vec<_>>();
+    assert_eq!(hosts, ["gone"]);
     node.stop().unwrap();
 }
 

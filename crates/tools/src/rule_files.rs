@@ -20,6 +20,7 @@ pub struct RuleFiles {
 /// A file cannot be read, or a folder has no rules. What a file holds is no error.
 pub fn read_rules(paths: &[PathBuf]) -> Result<RuleFiles> {
     let mut read = RuleFiles::default();
+    let mut texts = Vec::new();
     for path in paths {
         let files = match path.is_dir() {
             true => rule_files(path)?,
@@ -33,16 +34,20 @@ pub fn read_rules(paths: &[PathBuf]) -> Result<RuleFiles> {
         }
         for file in files {
             let yaml = std::fs::read_to_string(&file).with_context(|| format!("cannot read [{}]", file.display()))?;
-            let mut loaded = sigma::load(&yaml);
-            read.rules.append(&mut loaded.rules);
+            let loaded = sigma::load_parts(&yaml);
             read.refused
                 .extend(loaded.errors.iter().map(|error| format!("{}: {error}", file.display())));
             read.refused.extend(loaded.correlations.iter().map(|correlation| {
                 let (file, id, title) = (file.display(), &correlation.id, &correlation.title);
                 format!("{file}: [{id}] {title}: correlations are evaluated in event pipelines alone")
             }));
+            texts.push(loaded);
         }
     }
+    // A filter may be in another file than its rules.
+    let unused = sigma::apply_filters(&mut texts);
+    read.refused.extend(unused.iter().map(ToString::to_string));
+    read.rules.extend(texts.into_iter().flat_map(|text| text.rules));
     Ok(read)
 }
 

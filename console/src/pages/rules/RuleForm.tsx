@@ -150,13 +150,14 @@ function Exceptions({ exceptions, onChange }: { exceptions: ExceptionInput[]; on
               <QueryFields label={`Exception ${at + 1}`} query={exception} onChange={(query) => replace(at, { ...exception, ...query })} />
             </div>
             <TextInput style={{ flex: '1 1 140px' }} label="Name" aria-label={`Name of exception ${at + 1}`} value={exception.name} onChange={(event) => replace(at, { ...exception, name: event.currentTarget.value })} />
+            <TextInput style={{ flex: '1 1 140px' }} label="Ends" placeholder="Never, or a date (UTC)" aria-label={`End of exception ${at + 1}`} value={exception.expires} onChange={(event) => replace(at, { ...exception, expires: event.currentTarget.value })} />
             <ActionIcon mt={28} variant="subtle" color="gray" aria-label={`Remove exception ${at + 1}`} onClick={() => onChange(exceptions.filter((_, index) => index !== at))}>
               <IconX size={16} aria-hidden />
             </ActionIcon>
           </Group>
         ))}
         <Group>
-          <Button size="xs" variant="default" leftSection={<IconPlus size={14} aria-hidden />} onClick={() => onChange([...exceptions, { name: '', ...EMPTY_QUERY }])}>
+          <Button size="xs" variant="default" leftSection={<IconPlus size={14} aria-hidden />} onClick={() => onChange([...exceptions, { name: '', expires: '', ...EMPTY_QUERY }])}>
             Add exception
           </Button>
         </Group>

@@ -15,7 +15,7 @@ const STORED: RuleDefinition[] = [
     tags: ['attack.t1078'],
     references: ['https://example.com'],
     enabled: false,
-    exceptions: [{ query: 'host.name: lab*' }, { name: 'Scanner', query: 'source.ip:10.0.0.1', language: 'lucene' }, { query: { term: { a: 1 } } }],
+    exceptions: [{ query: 'host.name: lab*', expires: '2026-12-31' }, { name: 'Scanner', query: 'source.ip:10.0.0.1', language: 'lucene' }, { query: { term: { a: 1 } } }],
     tenant: 'acme',
     pipelines: ['web'],
     group_by: ['host.name'],

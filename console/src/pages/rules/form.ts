@@ -5,6 +5,8 @@ import { EMPTY_WINDOW, type Problems, WINDOW_MEMBERS, type WindowInput, windowIn
 
 export interface ExceptionInput extends QueryInput {
   name: string;
+  /** Empty if it has no end. */
+  expires: string;
 }
 
 /** Definition as the form edits it. */
@@ -66,7 +68,7 @@ export function ruleInput(definition: RuleDefinition): RuleInput {
     channels: definition.channels ?? [],
     pipelines: definition.pipelines ?? [],
     tenant: definition.tenant ?? '',
-    exceptions: (definition.exceptions ?? []).map((exception) => ({ name: exception.name ?? '', ...queryInput(exception) })),
+    exceptions: (definition.exceptions ?? []).map((exception) => ({ name: exception.name ?? '', expires: String(exception.expires ?? ''), ...queryInput(exception) })),
   };
 }
 
@@ -100,7 +102,11 @@ export function ruleDefinition(input: RuleInput, stored: RuleDefinition | null):
   set('channels', input.channels, input.channels.length === 0);
   set('pipelines', input.pipelines, input.pipelines.length === 0);
   set('tenant', input.tenant.trim(), input.tenant.trim() === '');
-  const exceptions = input.exceptions.map(({ name, ...query }) => ({ ...(name.trim() && { name: name.trim() }), ...queryMembers(query) }));
+  const exceptions = input.exceptions.map(({ name, expires, ...query }) => ({
+    ...(name.trim() && { name: name.trim() }),
+    ...queryMembers(query),
+    ...(expires.trim() && { expires: expires.trim() }),
+  }));
   set('exceptions', exceptions, exceptions.length === 0);
   return made;
 }

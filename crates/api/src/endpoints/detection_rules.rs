@@ -72,8 +72,7 @@ pub(crate) async fn get(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
     let rules = Arc::clone(&metadata.detection_rules);
     let Some(id) = call.captured("id") else {
         if is_short {
-            let summary = |(id, body): (&String, &Arc<_>)| (id.clone(), Value::Object(rule_summary(id, body)));
-            let print = move || Reply::ok(&Value::Object(rules.by_id.iter().map(summary).collect()));
+            let print = move || Reply::ok(&edge.rule_summaries.of_all(rules.by_id.iter()));
             return Ok(blocking::print(print).await?);
         }
         // Thousands of rules are megabytes.

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use firn_detect::import::{self, Import, ImportOptions, NotTaken, TEXT_BYTES_MAX};
+use firn_detect::import::{self, Import, ImportOptions, NotTaken, PipelineIndices, TEXT_BYTES_MAX};
 use firn_engine::{Error, ErrorKind};
 use firn_model::dates::{DateFormat, Zone};
 use firn_model::metadata::{Command, DetectionCommand};
+use firn_pipeline::definition::Definition;
 use futures_util::{StreamExt as _, stream};
 use http::{HeaderValue, StatusCode, header};
 use serde::Deserialize;
@@ -41,7 +42,8 @@ pub(crate) async fn import(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiErro
     let is_ndjson = call.content_format == Some(Format::Ndjson);
     // Kibana refuses rules that exist, unless it is told to replace them; Sigma rules are files that are imported again and again.
     let overwrite = call.params.bool("overwrite", !is_ndjson)?;
-    let options = options(&edge, &call)?;
+    let mut options = options(&edge, &call)?;
+    options.pipelines = pipelines(&edge, &call).await?;
     let read = move || match is_ndjson {
         true => import::ndjson(&text, &options),
         false => import::sigma_yaml(&text, &options),
@@ -81,7 +83,21 @@ fn options(edge: &Edge, call: &Call) -> Result<ImportOptions, ApiError> {
     Ok(ImportOptions {
         members,
         now_ms: edge.now_ms(),
+        pipelines: Vec::new(),
     })
+}
+
+/// Returns the pipelines, and where their events are.
+async fn pipelines(edge: &Edge, call: &Call) -> Result<Vec<PipelineIndices>, ApiError> {
+    let metadata = edge.metadata(call).await?;
+    let pipelines = metadata.event_pipelines.by_id.iter().filter_map(|(id, body)| {
+        let definition = Definition::parse(id, body).ok()?;
+        Some(PipelineIndices {
+            id: id.clone(),
+            indices: definition.event_indices().to_vec(),
+        })
+    });
+    Ok(pipelines.collect())
 }
 
 /// Refuses the rules whose ids are taken.

@@ -237,7 +237,7 @@ pub(crate) async fn run(edge: Arc<Edge>, call: Call) -> Result<Reply, ApiError> 
     let parsed = Arc::clone(&definition);
     let named = id.clone();
     let rule = blocking::print(move || DetectionRule::parse(&named, &parsed)).await??;
-    let search = history_search(&rule, &definition).map_err(Error::illegal_argument)?;
+    let search = history_search(&rule, &definition, edge.now_ms()).map_err(Error::illegal_argument)?;
     if search.count != HistoryCount::Events {
         let reason = format!("rule [{id}] counts several events: only a pipeline evaluates it");
         return Err(Error::illegal_argument(reason).into());

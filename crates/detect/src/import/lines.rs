@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::collector::{Collector, Origin};
 use super::exported::{COUNT, DEFINITION, ID};
 use super::kibana::{self, ExceptionLists};
-use super::{Import, ImportOptions, NotTaken, UnusedPart};
+use super::{Import, ImportOptions, NotTaken, PipelineIndices, UnusedPart};
 
 /// Longest line in bytes. A definition has at most 1 MB, and Kibana writes a good part more for each rule.
 const LINE_BYTES_MAX: usize = 4 << 20;
@@ -44,7 +44,7 @@ pub fn ndjson(text: &str, options: &ImportOptions) -> Result<Import> {
         };
         match kind {
             Kind::Own => add_own(&mut collector, line, object)?,
-            _ => add_kibana(&mut collector, line, &object, &mut lists)?,
+            _ => add_kibana(&mut collector, line, &object, &mut lists, &options.pipelines)?,
         }
     }
     collector.import.unused.extend(lists.unused());
@@ -150,13 +150,14 @@ fn add_kibana(
     line: usize,
     object: &Map<String, Value>,
     lists: &mut ExceptionLists,
+    pipelines: &[PipelineIndices],
 ) -> Result<()> {
     let origin = Origin {
         line,
         id: word(object, "rule_id"),
         name: word(object, "name"),
     };
-    match kibana::definition(object, lists) {
+    match kibana::definition(object, lists, pipelines) {
         Ok((definition, not_taken)) => collector.add(origin, definition, not_taken),
         Err(reason) => {
             collector.refuse(origin, reason);

@@ -25,6 +25,17 @@ pub struct ImportOptions {
     pub members: Map<String, Value>,
     /// Present time, ms since the epoch: exceptions whose time is over are not taken.
     pub now_ms: i64,
+    /// Pipelines whose events the rules may be for.
+    pub pipelines: Vec<PipelineIndices>,
+}
+
+/// A pipeline, and where its events are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PipelineIndices {
+    /// Id of the pipeline.
+    pub id: String,
+    /// Indices and data streams that its events are stored in or read from.
+    pub indices: Vec<String>,
 }
 
 /// What a text holds.

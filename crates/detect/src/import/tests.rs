@@ -17,6 +17,7 @@ fn read(text: &str) -> Import {
     let options = ImportOptions {
         members: Map::new(),
         now_ms: NOW_MS,
+        ..ImportOptions::default()
     };
     ndjson(text, &options).unwrap()
 }
@@ -308,6 +309,91 @@ fn exceptions_follow_their_rules() {
 }
 
 #[test]
+fn index_patterns_select_the_pipelines_of_these_indices() {
+    let pipeline = |id: &str, indices: &[&str]| PipelineIndices {
+        id: id.to_owned(),
+        indices: indices.iter().map(|index| (*index).to_owned()).collect(),
+    };
+    let mut pipelines = vec![
+        pipeline("win", &["logs-windows"]),
+        pipeline("linux", &["logs-linux"]),
+        pipeline("flow", &["flows"]),
+    ];
+    let read = |patterns: Value, pipelines: &[PipelineIndices]| {
+        let options = ImportOptions {
+            pipelines: pipelines.to_vec(),
+            ..ImportOptions::default()
+        };
+        let mut import = ndjson(&rule(json!({"index": patterns})).to_string(), &options).unwrap();
+        let rule = import.rules.remove(0);
+        let reason = rule.not_taken.iter().find(|part| part.member == "index");
+        (
+            rule.definition.get("pipelines").cloned().unwrap_or_default(),
+            reason.map_or_else(String::new, |part| part.reason.clone()),
+        )
+    };
+    for (patterns, expect, words) in [
+        (json!(["logs-windows"]), json!(["win"]), ""),
+        (json!(["logs-*"]), json!(["win", "linux"]), ""),
+        (json!(["logs-*", "-logs-linux*"]), json!(["win"]), ""),
+        (json!("flows"), json!(["flow"]), ""),
+        (
+            json!(["winlogbeat-*", "logs-w*"]),
+            json!(["win"]),
+            "no pipeline stores its events in [winlogbeat-*]; the others",
+        ),
+        (
+            json!(["winlogbeat-*"]),
+            Value::Null,
+            "no pipeline stores its events in these indices",
+        ),
+        (json!(["remote:logs-*"]), Value::Null, "no pipeline stores"),
+        (json!([]), Value::Null, ""),
+    ] {
+        let (found, reason) = read(patterns.clone(), &pipelines);
+        assert_eq!(found, expect, "{patterns}");
+        assert!(
+            reason.starts_with(words) && reason.is_empty() == words.is_empty(),
+            "{patterns}: {reason}"
+        );
+    }
+    // Of a pipeline that reads several indices the rule is for some, which it cannot say.
+    pipelines.push(pipeline("stored", &["old-windows", "old-linux"]));
+    let (found, reason) = read(json!(["*-windows"]), &pipelines);
+    assert_eq!(
+        (found, reason.contains("[stored] reads several")),
+        (Value::Null, true),
+        "{reason}"
+    );
+    let (found, _) = read(json!(["old-*"]), &pipelines);
+    assert_eq!(found, json!(["stored"]));
+}
+
+#[test]
+fn many_exceptions_that_end_are_put_together_by_their_ends() {
+    let ends = ["2026-12-30T00:00:00.000Z", "2026-12-31T00:00:00.000Z", ""];
+    let items = (0..2 * LIST_MAX).map(|number| {
+        let entries = json!([{"field": "a", "operator": "included", "type": "match", "value": number}]);
+        let mut item = item(&number.to_string(), entries);
+        item["expire_time"] = ends[number % ends.len()].into();
+        item
+    });
+    let lines: Vec<Value> = [with_list(), list("tools")].into_iter().chain(items).collect();
+    let (taken, _) = definition(&lines);
+    let groups = taken["exceptions"].as_array().unwrap();
+    assert!(groups.len() <= LIST_MAX);
+    let mut counts = [0; 3];
+    for group in groups {
+        for query in group["query"]["bool"]["should"].as_array().unwrap() {
+            let number = query["match_phrase"]["a"].as_u64().unwrap() as usize;
+            assert_eq!(group["expires"].as_str().unwrap_or_default(), ends[number % ends.len()]);
+            counts[number % ends.len()] += 1;
+        }
+    }
+    assert_eq!(counts.iter().sum::<usize>(), 2 * LIST_MAX);
+}
+
+#[test]
 fn exceptions_that_cannot_be_expressed_are_named() {
     let reason_of = |lines: &[Value]| {
         let import = import(lines);
@@ -375,7 +461,9 @@ fn exceptions_that_cannot_be_expressed_are_named() {
     let (exceptions, reason) = reason_of(&[with_list(), ending("2025-12-31T00:00:00.000Z")]);
     assert_eq!((exceptions, reason.contains("was over")), (0, true), "{reason}");
     let (exceptions, reason) = reason_of(&[with_list(), ending("2026-12-31T00:00:00.000Z")]);
-    assert_eq!((exceptions, reason.contains("does not end")), (1, true), "{reason}");
+    assert_eq!((exceptions, reason.as_str()), (1, ""));
+    let (taken, _) = definition(&[with_list(), ending("2026-12-31T00:00:00.000Z")]);
+    assert_eq!(taken["exceptions"][0]["expires"], "2026-12-31T00:00:00.000Z");
     let (exceptions, reason) = reason_of(&[with_list()]);
     assert_eq!(
         (exceptions, reason.contains("does not have this list")),
@@ -492,6 +580,7 @@ fn parameters_are_set_in_each_rule() {
     let options = ImportOptions {
         members: members.as_object().unwrap().clone(),
         now_ms: NOW_MS,
+        ..ImportOptions::default()
     };
     let own = json!({"id": "own", "definition": {"type": "query", "name": "Own", "query": "a: 1", "enabled": true}});
     let import = ndjson(&format!("{}\n{own}", rule(json!({}))), &options).unwrap();
@@ -506,7 +595,7 @@ fn parameters_are_set_in_each_rule() {
 #[test]
 fn an_export_is_read_as_it_was() {
     let definitions = [
-        json!({"type": "query", "query": "b: 1.10", "name": "Z", "risk_score": 5, "tags": [], "exceptions": [{"query": {"term": {"a": 0.1}}}]}),
+        json!({"type": "query", "query": "b: 1.10", "name": "Z", "risk_score": 5, "tags": [], "exceptions": [{"query": {"term": {"a": 0.1}}, "expires": "2026-12-31T00:00:00.000Z"}]}),
         json!({"type": "threshold", "name": "ü \u{2028} \"", "query": "*", "window": "1m", "threshold": {"sum": "n", "at_least": 1e9}}),
         json!({"type": "sigma", "sigma": SIGMA, "channels": ["mail"]}),
     ];

@@ -1,7 +1,10 @@
 //! Texts that are stored as one definition each: a rule, or a correlation with the rules that it refers to.
 
-use super::load::{Document, Loaded, documents, load};
-use crate::rule::RuleError;
+use std::collections::HashSet;
+
+use super::filter::{Filter, NO_RULE};
+use super::load::{Document, Loaded, documents, load_parts};
+use crate::rule::{Rule, RuleError};
 
 /// Text of one definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,12 +29,12 @@ pub struct RefusedDocument {
 }
 
 /// Returns the definitions of a text, and what of it cannot be used. A rule that a correlation refers to is part of its text, and no
-/// definition of its own: alone it would raise an alert for each event.
+/// definition of its own: alone it would raise an alert for each event. The filters of a rule are part of its text, too.
 pub fn bundles(yaml: &str) -> (Vec<Bundle>, Vec<RefusedDocument>) {
     let mut refused = Vec::new();
     let documents: Vec<(Document<'_>, Loaded)> = documents(yaml)
         .into_iter()
-        .map(|document| (document, load(document.text)))
+        .map(|document| (document, load_parts(document.text)))
         .collect();
     let refusal = |line: usize, id: &str, title: &str, reason: String| RefusedDocument {
         line,
@@ -50,6 +53,7 @@ pub fn bundles(yaml: &str) -> (Vec<Bundle>, Vec<RefusedDocument>) {
         all.any(|other| other.id == reference || other.parsed.name.as_deref() == Some(reference))
     };
     let mut bundles = Vec::new();
+    let mut used_filters: HashSet<&str> = HashSet::new();
     // By document: whether a correlation refers to it, and whether one that does is used.
     let mut is_base = vec![(false, false); documents.len()];
     for (document, loaded) in &documents {
@@ -76,20 +80,13 @@ pub fn bundles(yaml: &str) -> (Vec<Bundle>, Vec<RefusedDocument>) {
             for place in &bases {
                 is_base[*place].1 = true;
             }
-            let mut bundle = String::new();
-            for part in bases
-                .iter()
-                .map(|place| documents[*place].0.text)
-                .chain([document.text])
-            {
-                if !bundle.is_empty() {
-                    bundle.push_str("---\n");
-                }
-                bundle.push_str(part);
-                if !part.ends_with('\n') {
-                    bundle.push('\n');
-                }
-            }
+            let own = bases.iter().map(|place| documents[*place].0.text);
+            let filters = filters_of(
+                &documents,
+                bases.iter().flat_map(|place| rules_of(&documents[*place].1)),
+            );
+            let bundle = together(own.chain([document.text]).chain(filters.iter().copied()));
+            used_filters.extend(filters);
             bundles.push(Bundle {
                 line: document.line,
                 id: correlation.id.clone(),
@@ -110,14 +107,71 @@ pub fn bundles(yaml: &str) -> (Vec<Bundle>, Vec<RefusedDocument>) {
                     let reason = "the correlation that refers to it is refused".to_owned();
                     refused.push(refusal(document.line, &rule.id, &rule.title, reason));
                 }
-                (false, _) => bundles.push(Bundle {
-                    line: document.line,
-                    id: rule.id.clone(),
-                    title: rule.title.clone(),
-                    text: document.text.to_owned(),
-                }),
+                (false, _) => {
+                    let filters = filters_of(&documents, rules_of(loaded));
+                    bundles.push(Bundle {
+                        line: document.line,
+                        id: rule.id.clone(),
+                        title: rule.title.clone(),
+                        text: match filters.is_empty() {
+                            true => document.text.to_owned(),
+                            false => together([document.text].into_iter().chain(filters.iter().copied())),
+                        },
+                    });
+                    used_filters.extend(filters);
+                }
+            }
+        }
+    }
+    for (document, loaded) in &documents {
+        for filter in loaded.filters.iter().filter(|_| !used_filters.contains(document.text)) {
+            let is_repeated = documents
+                .iter()
+                .any(|(other, loaded)| used_filters.contains(other.text) && loaded.filters.contains(filter));
+            if !is_repeated {
+                refused.push(refusal(document.line, &filter.id, &filter.title, NO_RULE.to_owned()));
             }
         }
     }
     (bundles, refused)
+}
+
+/// Returns the rules of a document with their names.
+fn rules_of(loaded: &Loaded) -> impl Iterator<Item = (&Rule, Option<&str>)> {
+    loaded.rules.iter().zip(loaded.names.iter().map(Option::as_deref))
+}
+
+/// Returns the texts of the filters that are for one of these rules, each once, in the order of the text.
+fn filters_of<'y, 'r>(
+    documents: &[(Document<'y>, Loaded)],
+    rules: impl Iterator<Item = (&'r Rule, Option<&'r str>)>,
+) -> Vec<&'y str> {
+    let rules: Vec<_> = rules.collect();
+    let mut texts = Vec::new();
+    let mut known: Vec<&Filter> = Vec::new();
+    for (document, loaded) in documents {
+        for filter in &loaded.filters {
+            let is_for = |(rule, name): &(&Rule, Option<&str>)| filter.is_for(&rule.id, *name, &rule.log_source);
+            if rules.iter().any(is_for) && !known.contains(&filter) {
+                known.push(filter);
+                texts.push(document.text);
+            }
+        }
+    }
+    texts
+}
+
+/// Returns documents as one text.
+fn together<'y>(parts: impl Iterator<Item = &'y str>) -> String {
+    let mut text = String::new();
+    for part in parts {
+        if !text.is_empty() {
+            text.push_str("---\n");
+        }
+        text.push_str(part);
+        if !part.ends_with('\n') {
+            text.push('\n');
+        }
+    }
+    text
 }

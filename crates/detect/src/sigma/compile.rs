@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use rsigma_ir::{
-    IrCondition, IrDetection, IrDetectionItem, IrEncoding, IrMatcher, IrNumber, IrPattern, IrPatternPart, IrRule,
-    IrStrOp, IrTimePart,
+    IrCondition, IrDetection, IrDetectionItem, IrEncoding, IrExpandPart, IrFilter, IrMatcher, IrNumber, IrPattern,
+    IrPatternPart, IrRule, IrStrOp, IrTimePart,
 };
 use rsigma_parser::Quantifier;
 
@@ -18,11 +18,20 @@ const WILDCARDS_MAX: usize = 64;
 
 /// Returns the condition of a rule; of several one has to hold.
 pub(super) fn condition(rule: &IrRule) -> Result<Expression, String> {
-    let detections = detections(&rule.detections)?;
-    let conditions: Result<Vec<_>, _> = rule.conditions.iter().map(|part| combine(part, &detections)).collect();
+    any_condition(&rule.detections, &rule.conditions)
+}
+
+/// Returns the condition of a filter, which is added to those of the rules that it is for.
+pub(super) fn filter_condition(filter: &IrFilter) -> Result<Expression, String> {
+    any_condition(&filter.detections, &filter.conditions)
+}
+
+fn any_condition(named: &HashMap<String, IrDetection>, conditions: &[IrCondition]) -> Result<Expression, String> {
+    let detections = detections(named)?;
+    let conditions: Result<Vec<_>, _> = conditions.iter().map(|part| combine(part, &detections)).collect();
     let mut conditions = conditions?;
     match conditions.len() {
-        0 => Err("the rule has no condition".to_owned()),
+        0 => Err("there is no condition".to_owned()),
         1 => Ok(conditions.remove(0)),
         _ => Ok(Expression::Or(conditions)),
     }
@@ -190,7 +199,7 @@ fn matcher(field: &Field, inner: &IrMatcher) -> Result<Expression, String> {
         })),
         IrMatcher::Null => Ok(test(Test::Null)),
         IrMatcher::BoolEq(value) => Ok(test(Test::Boolean(*value))),
-        IrMatcher::Expand { .. } => Err("the placeholder has no values".to_owned()),
+        IrMatcher::Expand { template, .. } => Err(placeholder(template)),
         IrMatcher::TimestampPart { part, inner } => match &**inner {
             IrMatcher::NumericEq(IrNumber::Literal(number)) => Ok(test(Test::TimePart(
                 match part {
@@ -215,6 +224,19 @@ fn matcher(field: &Field, inner: &IrMatcher) -> Result<Expression, String> {
             Ok(Expression::And(all?))
         }
     }
+}
+
+/// Returns why a text with placeholders cannot be used.
+fn placeholder(template: &[IrExpandPart]) -> String {
+    let names = template.iter().filter_map(|part| match part {
+        IrExpandPart::Placeholder(name) => Some(format!("[%{name}%]")),
+        IrExpandPart::Literal(_) => None,
+    });
+    let names: Vec<String> = names.collect();
+    format!(
+        "the placeholder {} has no values: write them in its place, without the modifier [expand]",
+        names.join(", ")
+    )
 }
 
 fn text(op: IrStrOp, pattern: &IrPattern, ignore_case: bool) -> Result<Pattern, String> {

@@ -4,6 +4,7 @@ use rsigma_ir::{LowerOptions, lower_rule};
 use rsigma_parser::{CorrelationRule, Level, SigmaRule, parse_sigma_yaml};
 
 use super::compile::condition;
+use super::filter::{Filter, apply_filters};
 use crate::log_sources::LogSource;
 use crate::rule::{Rule, RuleError, Severity};
 
@@ -16,6 +17,8 @@ pub struct Loaded {
     pub(crate) names: Vec<Option<String>>,
     /// Correlations, in the order of the file.
     pub correlations: Vec<Correlation>,
+    /// Filters of rules, in the order of the file. Those of [`load`] are applied already.
+    pub(super) filters: Vec<Filter>,
     /// What could not be read.
     pub errors: Vec<RuleError>,
 }
@@ -66,8 +69,17 @@ pub fn documents(yaml: &str) -> Vec<Document<'_>> {
     documents
 }
 
-/// Reads a file: one rule, or several in documents of YAML.
+/// Reads a text: one rule, or several in documents of YAML, and the filters among them for the others.
 pub fn load(yaml: &str) -> Loaded {
+    let mut loaded = [load_parts(yaml)];
+    let unused = apply_filters(&mut loaded);
+    let [mut loaded] = loaded;
+    loaded.errors.extend(unused);
+    loaded
+}
+
+/// Reads a text whose filters may be for rules of other texts: [`apply_filters`] adds them to the rules.
+pub fn load_parts(yaml: &str) -> Loaded {
     let mut loaded = Loaded::default();
     let unnamed = |reason: String| RuleError {
         id: String::new(),
@@ -99,13 +111,15 @@ pub fn load(yaml: &str) -> Loaded {
     });
     loaded.correlations = correlations.collect();
     for filter in &collection.filters {
-        let reason = "filters of other rules are not supported yet".to_owned();
-        loaded.errors.push(refusal(&filter.id, &filter.title, reason));
+        match Filter::read(filter) {
+            Ok(filter) => loaded.filters.push(filter),
+            Err(reason) => loaded.errors.push(refusal(&filter.id, &filter.title, reason)),
+        }
     }
     loaded
 }
 
-fn refusal(id: &Option<String>, title: &str, reason: String) -> RuleError {
+pub(super) fn refusal(id: &Option<String>, title: &str, reason: String) -> RuleError {
     RuleError {
         id: id.clone().unwrap_or_default(),
         title: title.to_owned(),

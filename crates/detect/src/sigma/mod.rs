@@ -8,8 +8,13 @@ mod bundle;
 mod compile;
 mod correlation;
 mod encodings;
+mod filter;
 mod load;
 
 pub use bundle::{Bundle, RefusedDocument, bundles};
 pub(crate) use correlation::correlate;
-pub use load::{Correlation, Document, Headline, Loaded, documents, headline, load};
+pub use filter::{Filter, apply_filters};
+pub use load::{Correlation, Document, Headline, Loaded, documents, headline, load, load_parts};
+
+#[cfg(test)]
+mod tests;

@@ -101,6 +101,12 @@ impl Detector {
                         self.push_object(&mut path, &inner, 0);
                     }
                 }
+                Value::Json(json) if targets.is_empty() && json.starts_with('[') && json.contains('{') => {
+                    if let Ok(items) = serde_json::from_str::<Vec<Json>>(json) {
+                        let mut path = field.name.clone().into_owned();
+                        self.push_items(&mut path, &items, 0);
+                    }
+                }
                 value if !targets.is_empty() || self.reads_all_texts => {
                     push(&mut self.evaluator, targets, value, &mut self.buffer);
                 }
@@ -122,12 +128,29 @@ impl Detector {
                     let by_path = self.unmapped.get(path.as_str());
                     let by_name = self.unnamed_objects.then(|| self.unmapped.get(name.as_str())).flatten();
                     let targets = by_path.or(by_name).map_or(&[][..], Vec::as_slice);
-                    if !targets.is_empty() || self.reads_all_texts {
+                    if targets.is_empty()
+                        && depth < DEPTH_MAX
+                        && let Json::Array(items) = value
+                        && items.iter().any(Json::is_object)
+                    {
+                        self.push_items(path, items, depth + 1);
+                    } else if !targets.is_empty() || self.reads_all_texts {
                         leaves(value, &mut |value| add(&mut self.evaluator, targets, value));
                     }
                 }
             }
             path.truncate(length);
+        }
+    }
+
+    /// Adds the fields of the objects of a list at `path`: a field has the values of all of them.
+    fn push_items(&mut self, path: &mut String, items: &[Json], depth: usize) {
+        for item in items {
+            match item {
+                Json::Object(inner) => self.push_object(path, inner, depth),
+                Json::String(text) if self.reads_all_texts => self.evaluator.fields().push_other(text),
+                _ => {}
+            }
         }
     }
 }

@@ -237,6 +237,19 @@ pub(crate) struct LogSourceFile {
     pub(crate) service: Option<String>,
     #[serde(default)]
     pub(crate) when: IndexMap<String, ValuesFile>,
+    pub(crate) substitute: Option<SubstituteFile>,
+}
+
+/// How the events of a log source differ from those that its rules are written for.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SubstituteFile {
+    /// Raw fields by the names that rules have for them; null: the field is not recorded.
+    #[serde(default)]
+    pub(crate) fields: IndexMap<String, Option<String>>,
+    /// Fields of rules whose values are recorded in part.
+    #[serde(default)]
+    pub(crate) partial: Vec<String>,
 }
 
 /// One value, or several.

@@ -1,6 +1,6 @@
 //! Sigma's words in a pack file.
 
-use firn_detect::{LogSource, LogSourceEntry};
+use firn_detect::{LogSource, LogSourceEntry, Substitute};
 
 use super::pack::Sigma;
 use super::pack_file::SigmaFile;
@@ -18,6 +18,14 @@ pub(super) fn sigma(file: &SigmaFile) -> Sigma {
             .iter()
             .map(|(field, values)| (field.clone(), values.texts()))
             .collect(),
+        substitute: entry.substitute.as_ref().map(|file| Substitute {
+            fields: file
+                .fields
+                .iter()
+                .map(|(name, raw)| (name.clone(), raw.clone()))
+                .collect(),
+            partial: file.partial.clone(),
+        }),
     });
     let fields = file
         .fields

@@ -7,9 +7,10 @@ use arc_swap::ArcSwap;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use firn_detect::{
-    Audience, DetectionRule, Evaluator, EventPlace, Input, LogSource, LogSources, MaintenanceWindows, Rule, RuleSet,
-    Unmapped, WindowKind, alert, channels_of, group_of, without_event,
+    Audience, DetectionRule, Evaluator, EventPlace, Expression, Input, LogSource, LogSources, MaintenanceWindows, Rule,
+    RuleSet, Unmapped, WindowKind, alert, channels_of, group_of, without_event,
 };
+use firn_model::dates::DateFormat;
 use firn_model::tenant::TenantId;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
@@ -36,8 +37,7 @@ pub(super) struct Rules {
     record: Option<CompiledRules>,
     /// Those that read events.
     event: Option<CompiledRules>,
-    /// Exceptions of rules, under the ids of the rules.
-    exceptions: Option<Arc<RuleSet>>,
+    exceptions: Option<CompiledExceptions>,
     /// Sigma rules for which the pack of the pipeline has no log source.
     pub(super) unmapped: Vec<Unmapped>,
     /// Of the channels that deliver alerts.
@@ -101,6 +101,54 @@ struct CompiledRules {
     conditions: Vec<Condition>,
     /// Ids of the rules, sorted.
     ids: Vec<String>,
+}
+
+#[derive(Debug)]
+struct CompiledExceptions {
+    set: Arc<RuleSet>,
+    /// By the numbers that evaluators report: the id of the rule, and when the exception ends, ms since the epoch.
+    of: Vec<(String, Option<i64>)>,
+}
+
+impl CompiledExceptions {
+    /// Compiles the exceptions of rules: those of a rule that end at the same time are one condition.
+    fn compile<'r>(pipeline: &str, rules: impl Iterator<Item = &'r Arc<DetectionRule>>) -> Option<Self> {
+        let mut all = Vec::new();
+        let mut of = Vec::new();
+        for rule in rules {
+            let mut by_end: BTreeMap<Option<i64>, Vec<Expression>> = BTreeMap::new();
+            for exception in &rule.exceptions {
+                by_end
+                    .entry(exception.expires_ms)
+                    .or_default()
+                    .push(exception.condition.clone());
+            }
+            for (expires_ms, conditions) in by_end {
+                all.push(Rule {
+                    id: of.len().to_string(),
+                    condition: Expression::Or(conditions),
+                    log_source: LogSource::default(),
+                    ..rule.rule.clone()
+                });
+                of.push((rule.rule.id.clone(), expires_ms));
+            }
+        }
+        let compiled = RuleSet::compile(all, &LogSources::Any);
+        for error in compiled.errors {
+            tracing::error!(
+                pipeline,
+                "an exception of a detection rule cannot be evaluated: {error}"
+            );
+        }
+        let kept = compiled.rules.rules().iter();
+        let of: Vec<_> = kept
+            .filter_map(|rule| of.get(rule.id.parse::<usize>().ok()?).cloned())
+            .collect();
+        (!of.is_empty()).then(|| Self {
+            set: Arc::new(compiled.rules),
+            of,
+        })
+    }
 }
 
 /// Condition of a rule, or of one of its steps.
@@ -181,20 +229,6 @@ impl Rules {
         let sources = pack.map_or(LogSources::Known(Vec::new()), Pack::log_sources);
         let record = compile(of(Input::Record), &sources);
         let event = compile(of(Input::Event), &LogSources::Any);
-        let exceptions = by_id.values().filter_map(|rule| {
-            Some(Rule {
-                condition: rule.exceptions.clone()?,
-                log_source: LogSource::default(),
-                ..rule.rule.clone()
-            })
-        });
-        let exceptions = RuleSet::compile(exceptions.collect(), &LogSources::Any);
-        for error in exceptions.errors {
-            tracing::error!(
-                pipeline,
-                "an exception of a detection rule cannot be evaluated: {error}"
-            );
-        }
         let evaluated = [&record, &event].into_iter().flatten();
         let evaluated = evaluated.flat_map(|rules: &CompiledRules| &rules.ids);
         let versions: BTreeMap<String, String> = evaluated
@@ -205,7 +239,7 @@ impl Rules {
             versions,
             record,
             event,
-            exceptions: (!exceptions.rules.rules().is_empty()).then(|| Arc::new(exceptions.rules)),
+            exceptions: CompiledExceptions::compile(pipeline, by_id.values().copied()),
             unmapped,
             audiences: Arc::clone(&all.audiences),
             streams: Arc::clone(&all.streams),
@@ -292,7 +326,10 @@ impl Detection {
     pub(super) fn new(rules: Arc<Rules>) -> Self {
         Self {
             event: rules.event.as_ref().map(|rules| Evaluator::new(Arc::clone(&rules.set))),
-            exceptions: rules.exceptions.as_ref().map(|rules| Evaluator::new(Arc::clone(rules))),
+            exceptions: rules
+                .exceptions
+                .as_ref()
+                .map(|exceptions| Evaluator::new(Arc::clone(&exceptions.set))),
             matches: Vec::new(),
             rules,
         }
@@ -332,7 +369,7 @@ impl Detection {
         // Most matches of rules over several events need nothing else of the event.
         let needs_event = |condition: &Condition| {
             let rule = &condition.rule;
-            rule.window.is_none() || rule.exceptions.is_some() || rule.tenant.is_some()
+            rule.window.is_none() || !rule.exceptions.is_empty() || rule.tenant.is_some()
         };
         if !matched.iter().any(needs_event) {
             count(&matched, counted);
@@ -345,18 +382,21 @@ impl Detection {
             );
             return Vec::new();
         };
-        if let Some(evaluator) = &mut self.exceptions
-            && matched.iter().any(|condition| condition.rule.exceptions.is_some())
+        if let (Some(evaluator), Some(exceptions)) = (&mut self.exceptions, &rules.exceptions)
+            && matched.iter().any(|condition| !condition.rule.exceptions.is_empty())
         {
             evaluator.begin();
             evaluator.push_object(&event);
             self.matches.clear();
             evaluator.evaluate(&mut self.matches);
-            let exempt = self
+            let of_event = self
                 .matches
                 .iter()
-                .map(|number| &evaluator.rules().rules()[*number as usize].id);
-            let exempt: Vec<&String> = exempt.collect();
+                .filter_map(|number| exceptions.of.get(*number as usize));
+            let exempt: Vec<&String> = of_event
+                .filter(|(_, expires_ms)| expires_ms.is_none_or(|expires_ms| is_before(detected, expires_ms)))
+                .map(|(id, _)| id)
+                .collect();
             matched.retain(|condition| !exempt.contains(&&condition.rule.rule.id));
         }
         let tenant = match place.tenant {
@@ -386,6 +426,13 @@ impl Detection {
         });
         drafts.collect()
     }
+}
+
+/// Whether a time in RFC 3339 is before another one, ms since the epoch.
+fn is_before(time: &str, end_ms: i64) -> bool {
+    DateFormat::default_millis()
+        .parse_ms(time)
+        .is_ok_and(|time_ms| time_ms < end_ms)
 }
 
 /// Adds the rules over several events among the matches, sorted.
@@ -649,6 +696,20 @@ mod tests {
         let rule = json!({"type": "query", "name": "r", "query": "k: a"});
         let events = ["a", "b", "a"].map(|k| json!({"k": k}));
         assert_eq!(counts(rule, &events), [vec![1], vec![], vec![1]]);
+    }
+
+    #[test]
+    fn an_exception_ends_at_its_time() {
+        let rule = |exceptions: Value| json!({"type": "query", "name": "r", "query": "k: *", "exceptions": exceptions});
+        let events = ["a", "b", "c"].map(|k| json!({"k": k}));
+        // The events come at 2026-01-01T00:00:00Z.
+        let exceptions = json!([
+            {"query": "k: a", "expires": "2026-01-01T00:00:00.001Z"}, {"query": "k: b", "expires": "2026-01-01"}, {"query": "k: c"},
+        ]);
+        assert_eq!(counts(rule(exceptions), &events), [vec![], vec![1], vec![]]);
+        // One that is over does not end the others.
+        let exceptions = json!([{"query": "k: *", "expires": "2025-12-31"}, {"query": "k: a"}]);
+        assert_eq!(counts(rule(exceptions), &events), [vec![], vec![1], vec![1]]);
     }
 
     #[test]

@@ -39,8 +39,6 @@ struct Item {
     id: String,
     /// Exception of a definition, with its bytes, or why it is not taken.
     exception: Result<(Value, usize), String>,
-    /// Time when it ends in Kibana.
-    expires: Option<String>,
 }
 
 impl ExceptionLists {
@@ -59,13 +57,15 @@ impl ExceptionLists {
         let exception = match expires.map(|time| (time, DateFormat::default_millis().parse_ms(time))) {
             Some((time, Ok(end_ms))) if end_ms <= now_ms => Err(format!("its time was over at [{time}]")),
             Some((time, Err(_))) => Err(format!("[expire_time] is no time: [{time}]")),
-            _ => exception(item).map(|exception| {
+            end => exception(item).map(|mut exception| {
+                if let Some((time, _)) = end {
+                    exception["expires"] = time.into();
+                }
                 let bytes = exception.to_string().len();
                 (exception, bytes)
             }),
         };
-        let expires = expires.map(str::to_owned);
-        self.list_of(line, item).items.push(Item { id, exception, expires });
+        self.list_of(line, item).items.push(Item { id, exception });
     }
 
     fn list_of(&mut self, line: usize, part: &Map<String, Value>) -> &mut List {
@@ -106,9 +106,6 @@ impl ExceptionLists {
                             Ok((exception, length)) => {
                                 taken.push(exception);
                                 bytes += length;
-                                if let Some(time) = &item.expires {
-                                    skip(&key.0, &item.id, &format!("it is taken, and does not end at [{time}]"));
-                                }
                             }
                             Err(reason) => skip(&key.0, &item.id, reason),
                         }
@@ -121,7 +118,7 @@ impl ExceptionLists {
         if bytes > BYTES_MAX {
             return Err(format!("the exceptions of the rule have more than [{BYTES_MAX}] bytes"));
         }
-        let exceptions = put_together(&taken);
+        let exceptions = put_together(&taken)?;
         if named > NAMED_MAX {
             not_taken.push(NotTaken::new(MEMBER, format!("and {} more", named - NAMED_MAX)));
         }
@@ -159,17 +156,38 @@ fn word<'r>(part: &'r Map<String, Value>, name: &str) -> &'r str {
     part.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns the exceptions, several of them as one if a definition cannot have so many.
-fn put_together(exceptions: &[&Value]) -> Vec<Value> {
+/// Returns the exceptions, several of them that end at the same time as one if a definition cannot have so many.
+fn put_together(exceptions: &[&Value]) -> Result<Vec<Value>, String> {
     if exceptions.len() <= LIST_MAX {
-        return exceptions.iter().map(|exception| (*exception).clone()).collect();
+        return Ok(exceptions.iter().map(|exception| (*exception).clone()).collect());
     }
-    let groups = exceptions.chunks(exceptions.len().div_ceil(LIST_MAX));
-    let groups = groups.map(|group| {
+    let mut by_end: BTreeMap<Option<&str>, Vec<&Value>> = BTreeMap::new();
+    for exception in exceptions {
+        let end = exception.get("expires").and_then(Value::as_str);
+        by_end.entry(end).or_default().push(exception);
+    }
+    if by_end.len() > LIST_MAX {
+        return Err(format!(
+            "the exceptions of the rule end at [{}] times; [{LIST_MAX}] are allowed",
+            by_end.len()
+        ));
+    }
+    let groups = |size: usize| by_end.values().map(|group| group.len().div_ceil(size)).sum::<usize>();
+    let size = (1..exceptions.len()).find(|size| groups(*size) <= LIST_MAX);
+    let size = size.unwrap_or(exceptions.len());
+    let groups = by_end
+        .iter()
+        .flat_map(|(end, group)| group.chunks(size).map(move |group| (end, group)));
+    let groups = groups.map(|(end, group)| {
         let queries: Vec<&Value> = group.iter().map(|exception| &exception["query"]).collect();
-        json!({"name": format!("{} exceptions", group.len()), "query": {"bool": {"should": queries}}})
+        let name = format!("{} exceptions", group.len());
+        let mut exception = json!({"name": name, "query": {"bool": {"should": queries}}});
+        if let Some(end) = end {
+            exception["expires"] = (*end).into();
+        }
+        exception
     });
-    groups.collect()
+    Ok(groups.collect())
 }
 
 /// Returns an exception of a definition.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::import::NotTaken;
 
 /// Members that the translation reads, and those that Kibana keeps for itself: who changed the rule when, and how it ran last.
-const SETTLED: [&str; 35] = [
+const SETTLED: [&str; 36] = [
     "alert_suppression",
     "author",
     "created_at",
@@ -19,6 +19,7 @@ const SETTLED: [&str; 35] = [
     "history_window_start",
     "id",
     "immutable",
+    "index",
     "language",
     "name",
     "new_terms_fields",
@@ -65,8 +66,8 @@ fn is_empty(value: &Value) -> bool {
 
 fn reason(name: &str) -> &'static str {
     match name {
-        "index" | "data_view_id" => {
-            "the events of all pipelines are evaluated, or those of [pipelines] of the definition"
+        "data_view_id" => {
+            "the text does not have the data view; [pipelines] of the definition says whose events are evaluated"
         }
         "interval" | "from" => "each event is evaluated as it comes",
         "actions" | "throttle" | "response_actions" => "[channels] of the definition deliver the alerts",

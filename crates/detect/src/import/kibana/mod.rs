@@ -4,6 +4,7 @@
 mod exceptions;
 mod filters;
 mod members;
+mod pipelines;
 mod rule;
 mod threat;
 mod time;

@@ -6,17 +6,19 @@ use serde_json::{Map, Value, json};
 use super::exceptions::ExceptionLists;
 use super::filters::{self, Clauses};
 use super::members::{not_taken, objects, text, texts};
+use super::pipelines;
 use super::threat;
 use super::time::lookback_ms;
-use crate::import::NotTaken;
+use crate::import::{NotTaken, PipelineIndices};
 
 /// How far back a rule looks that does not say it, as in Kibana.
 const FROM: &str = "now-6m";
 
-/// Returns the definition of a rule, and what of it is not taken.
+/// Returns the definition of a rule, and what of it is not taken. `pipelines` are those of the node.
 pub(crate) fn definition(
     rule: &Map<String, Value>,
     lists: &mut ExceptionLists,
+    pipelines: &[PipelineIndices],
 ) -> Result<(Map<String, Value>, Vec<NotTaken>), String> {
     let kind = text(rule, "type")?.ok_or("the rule has no [type]")?;
     let refused = |reason: &str| Err(format!("the type [{kind}] is not taken: {reason}"));
@@ -61,6 +63,10 @@ pub(crate) fn definition(
     }
     for (name, value) in own {
         set(name, value);
+    }
+    let own = pipelines::of_rule(rule, pipelines, &mut not_taken)?;
+    if !own.is_empty() {
+        set("pipelines", own.into());
     }
     if let Some(to) = text(rule, "to")?.filter(|to| *to != "now" && !to.is_empty()) {
         not_taken.push(NotTaken::new(
