@@ -121,7 +121,7 @@ test.each(STORED.filter(({ type }) => type !== 'sigma'))('nothing is wrong with 
 test('what is missing is named as its input is labelled', () => {
   expect(ruleMissing({ ...EMPTY_RULE, type: 'sequence', within: '', steps: [step(0, ''), step(1, '', '')] })).toEqual(['Name', 'Within', 'Query of step 2']);
   expect(ruleMissing({ ...EMPTY_RULE, type: 'rate_of_change' })).toEqual(['Name', 'Query', 'Rise or Drop']);
-  expect(ruleMissing({ ...EMPTY_RULE, type: 'absence', name: 'x', query: step(0, ''), exceptions: [step(0, '', ' ')] })).toEqual(['Group by', 'Exception 1']);
+  expect(ruleMissing({ ...EMPTY_RULE, type: 'absence', name: 'x', query: step(0, ''), exceptions: [{ ...step(0, '', ' '), expires: '' }] })).toEqual(['Group by', 'Exception 1']);
 });
 
 test('history has one search for each step of a sequence, without what only windows have', () => {
@@ -132,7 +132,7 @@ test('history has one search for each step of a sequence, without what only wind
     { type: 'query', name: 'x', tenant: 'acme', query: 'a:2', language: 'lucene' },
     { type: 'query', name: 'x', tenant: 'acme', query: { term: { a: 3 } } },
   ]);
-  const [rate] = historyParts({ ...EMPTY_RULE, type: 'rate_of_change', query: step(0, ''), riseFactor: 3, exceptions: [step(0, '', 'b: 2')] });
+  const [rate] = historyParts({ ...EMPTY_RULE, type: 'rate_of_change', query: step(0, ''), riseFactor: 3, exceptions: [{ ...step(0, '', 'b: 2'), expires: '' }] });
   expect(rate).toEqual({ label: null, countsAlerts: false, rule: { type: 'query', name: 'Test', query: 'a: 1', exceptions: [{ query: 'b: 2' }] } });
   const [threshold] = historyParts({ ...EMPTY_RULE, type: 'threshold', query: step(0, ''), atLeast: 5 });
   expect(threshold).toMatchObject({ countsAlerts: true, rule: { type: 'threshold', threshold: { count: 5 } } });
