@@ -48,6 +48,16 @@ export interface RuleSummary {
   channels?: string[];
 }
 
+/** Where a rule is evaluated, and what it costs. */
+export interface RuleStats {
+  cpu: {
+    /** Percentage of one core in the window of the budget. */
+    core_percent: number;
+  };
+  /** Null: it is within the budget. */
+  throttled: { reason: string; until: string; evaluated: boolean } | null;
+}
+
 /** Part of an imported text. */
 interface ImportedPart {
   /** Line of the text where it starts, from 1. */
@@ -85,6 +95,9 @@ const pathOf = (id: string) => `/_firn/rules/${encodeURIComponent(id)}`;
 
 /** Lists all rules by id. */
 export const listRules = (signal?: AbortSignal) => request<Record<string, RuleSummary>>('/_firn/rules', { query: { short: true }, ...(signal && { signal }) });
+
+/** Stats of all rules by id. */
+export const ruleStats = (signal?: AbortSignal) => request<Record<string, RuleStats>>('/_firn/rules/_stats', signal ? { signal } : {});
 
 /** Fetches one rule; fails with 404 if it is missing. */
 export const fetchRule = async (id: string, signal?: AbortSignal): Promise<RuleDefinition> => {

@@ -1,10 +1,10 @@
-import { Anchor, Button, Stack, Switch } from '@mantine/core';
+import { Anchor, Button, Stack, Switch, Text } from '@mantine/core';
 import { IconDownload, IconPlus, IconUpload } from '@tabler/icons-react';
 import { useMutation } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import { Link } from 'react-router';
 import { SEVERITIES } from '../../api/alerts';
-import { deleteRule, exportRules, fetchRule, putRule } from '../../api/detection-rules';
+import { deleteRule, exportRules, fetchRule, putRule, type RuleStats } from '../../api/detection-rules';
 import { useFormat } from '../../app/preferences';
 import { Answer } from '../../components/Answer';
 import { Confirm } from '../../components/Confirm';
@@ -17,14 +17,16 @@ import { saveFile } from '../../lib/save-file';
 import { Channels } from './Channels';
 import { ImportRules } from './ImportRules';
 import { alertsPath, ruleRows, type RuleAlerts, type RuleRow } from './rows';
-import { useRuleAlerts, useRuleCache, useRules } from './use-rules';
+import { useRuleAlerts, useRuleCache, useRules, useRuleStats } from './use-rules';
 
 const NO_ALERTS: ReadonlyMap<string, RuleAlerts> = new Map();
+const NO_STATS: Record<string, RuleStats> = {};
 
 /** All rules with their alerts, and the channels. */
 export function RuleList() {
   const rules = useRules();
   const alerts = useRuleAlerts();
+  const stats = useRuleStats();
   const cache = useRuleCache();
   const [importing, setImporting] = useState(false);
   const [deleting, setDeleting] = useState<RuleRow | null>(null);
@@ -38,7 +40,7 @@ export function RuleList() {
   });
   const exporting = useMutation({ mutationFn: async () => saveFile(await exportRules(), 'rules.ndjson') });
   const { mutate } = toggle;
-  const rows = useMemo(() => ruleRows(rules.data ?? {}, alerts.data ?? NO_ALERTS), [rules.data, alerts.data]);
+  const rows = useMemo(() => ruleRows(rules.data ?? {}, alerts.data ?? NO_ALERTS, stats.data ?? NO_STATS), [rules.data, alerts.data, stats.data]);
   const columns = useColumns({ onToggle: mutate, onDelete: setDeleting });
   return (
     <PageFrame
@@ -62,6 +64,7 @@ export function RuleList() {
         {toggle.error && <Failed title={`Rule ${toggle.variables?.id ?? ''} not changed`} error={toggle.error} compact />}
         {exporting.error && <Failed title="Rules not exported" error={exporting.error} compact />}
         {alerts.error && <Failed title="Alerts could not be counted" error={alerts.error} retry={() => void alerts.refetch()} compact />}
+        {stats.error && <Failed title="Costs of rules could not be read" error={stats.error} retry={() => void stats.refetch()} compact />}
         <Answer query={rules} what="Rules">
           {() => (
             <>
@@ -127,6 +130,23 @@ function useColumns({ onToggle, onDelete }: Handlers): Column<RuleRow>[] {
       },
       { id: 'tenant', title: 'Tenant', width: 120, value: ({ tenant }) => tenant || null },
       { id: 'channels', title: 'Channels', width: 140, value: ({ channels }) => channels || null },
+      {
+        id: 'cpu',
+        title: 'CPU',
+        width: 110,
+        numeric: true,
+        value: ({ cpu }) => cpu,
+        cell: ({ cpu, throttled }) => (
+          <>
+            {cpu === null ? '–' : `${format.number(cpu)} %`}
+            {throttled && (
+              <Text size="xs" c="red">
+                {throttled}
+              </Text>
+            )}
+          </>
+        ),
+      },
       {
         id: 'count',
         title: 'Alerts, 7 d',

@@ -18,10 +18,11 @@ test('rules have the counts of their alerts', () => {
       log: ruleSummary('log', { type: 'sigma', sigma: 'title: Log cleared\nlevel: critical', enabled: false }),
     },
     readRuleAlerts(response),
+    { root: { cpu: { core_percent: 12.5 }, throttled: { reason: 'budget exhausted', until: '2026-01-01T00:00:00Z', evaluated: false } } },
   );
   expect(rows).toEqual([
-    { id: 'root', name: 'Root', type: 'query', severity: 'high', enabled: true, tenant: 'acme', channels: 'mail, chat', count: 4, lastMs: 1000 },
-    { id: 'log', name: 'Log cleared', type: 'sigma', severity: 'critical', enabled: false, tenant: '', channels: '', count: 0, lastMs: null },
+    { id: 'root', name: 'Root', type: 'query', severity: 'high', enabled: true, tenant: 'acme', channels: 'mail, chat', cpu: 12.5, throttled: 'budget exhausted', count: 4, lastMs: 1000 },
+    { id: 'log', name: 'Log cleared', type: 'sigma', severity: 'critical', enabled: false, tenant: '', channels: '', cpu: null, throttled: '', count: 0, lastMs: null },
   ]);
 });
 

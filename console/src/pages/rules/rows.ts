@@ -1,5 +1,5 @@
 import type { Severity } from '../../api/alerts';
-import type { RuleDefinition, RuleSummary, RuleType } from '../../api/detection-rules';
+import type { RuleDefinition, RuleStats, RuleSummary, RuleType } from '../../api/detection-rules';
 import type { Aggregation, Bucket, SearchResponse } from '../../api/search';
 import { kqlIs } from '../../lib/query-dsl';
 import { ruleName, ruleSeverity } from './sigma';
@@ -21,6 +21,10 @@ export interface RuleRow extends RuleAlerts {
   enabled: boolean;
   tenant: string;
   channels: string;
+  /** Percentage of one core; null: not known yet. */
+  cpu: number | null;
+  /** Why it pauses; empty: it does not. */
+  throttled: string;
 }
 
 /** Most rules whose alerts are counted. */
@@ -57,8 +61,8 @@ export function ruleSummary(id: string, definition: RuleDefinition): RuleSummary
   return { type, name: ruleName(id, definition), severity: ruleSeverity(definition), enabled, tags, ...(tenant && { tenant }), ...(channels && { channels }) };
 }
 
-/** Joins rules and counts to the rows of the list. */
-export function ruleRows(rules: Record<string, RuleSummary>, alerts: ReadonlyMap<string, RuleAlerts>): RuleRow[] {
+/** Joins rules, counts and costs to the rows of the list. */
+export function ruleRows(rules: Record<string, RuleSummary>, alerts: ReadonlyMap<string, RuleAlerts>, stats: Record<string, RuleStats>): RuleRow[] {
   return Object.entries(rules).map(([id, { name, type, severity, enabled, tenant = '', channels = [] }]) => ({
     id,
     name,
@@ -67,6 +71,8 @@ export function ruleRows(rules: Record<string, RuleSummary>, alerts: ReadonlyMap
     enabled,
     tenant,
     channels: channels.join(', '),
+    cpu: stats[id]?.cpu.core_percent ?? null,
+    throttled: stats[id]?.throttled?.reason ?? '',
     ...(alerts.get(id) ?? NO_ALERTS),
   }));
 }

@@ -1,13 +1,14 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { searchAlerts } from '../../api/alerts';
 import { listChannels } from '../../api/channels';
-import { listRules, type RuleDefinition, type RuleSummary } from '../../api/detection-rules';
+import { listRules, type RuleDefinition, type RuleSummary, ruleStats } from '../../api/detection-rules';
 import { readRuleAlerts, ruleAlertsBody, ruleSummary } from './rows';
 
 const RULES = ['detection-rules'];
 /** Thousands of rules are a megabyte, so they are not fetched again at once. */
 const RULES_STALE_MS = 60_000;
 const ALERTS_REFRESH_MS = 60_000;
+const STATS_REFRESH_MS = 30_000;
 const CHANNELS_REFRESH_MS = 10_000;
 
 /** All rules by id. */
@@ -16,6 +17,9 @@ export const useRules = () => useQuery({ queryKey: RULES, queryFn: ({ signal }) 
 /** Counts of alerts by the id of the rule. */
 export const useRuleAlerts = () =>
   useQuery({ queryKey: ['rule-alerts'], queryFn: async ({ signal }) => readRuleAlerts(await searchAlerts(ruleAlertsBody, signal)), refetchInterval: ALERTS_REFRESH_MS });
+
+/** Costs of rules, and which are throttled, by id. */
+export const useRuleStats = () => useQuery({ queryKey: ['rule-stats'], queryFn: ({ signal }) => ruleStats(signal), refetchInterval: STATS_REFRESH_MS });
 
 export const useChannels = () => useQuery({ queryKey: ['channels'], queryFn: ({ signal }) => listChannels(signal), refetchInterval: CHANNELS_REFRESH_MS });
 
