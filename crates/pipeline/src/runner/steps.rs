@@ -223,7 +223,7 @@ impl Steps {
         self.charge(&mut equipment);
         self.idle.lock().push(equipment);
         if let (Some(first), Some(rules)) = (&first_rules, &rules) {
-            self.rule_costs.add_events(events.len() as u64, &rules.skipped);
+            self.rule_costs.add_events(events.len() as u64, &first.skipped);
             if !Arc::ptr_eq(first, rules) {
                 let is_skipped = |draft: &Draft| {
                     let id = draft.document["rule"]["id"].as_str();
