@@ -6,7 +6,7 @@
 //! (absences, drops of a rate), and no search over stored events can make up for them. Their cost is therefore
 //! compared with the share on its own, so that no other rule is throttled because of it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use firn_model::tenant::TenantId;
 
@@ -193,49 +193,56 @@ impl RuleBudget {
     /// Throttles rules until those of each owner are within its share. Returns the new throttles.
     pub fn throttle(&mut self, now_ns: i64) -> Vec<Throttle> {
         self.advance(now_ns);
-        let owners: BTreeSet<Option<TenantId>> = self.rules.values().map(|of_rule| of_rule.tenant.clone()).collect();
         let mut found = Vec::new();
-        for owner in owners {
-            let Some(share_max) = self.limits.share(owner.as_ref()) else {
-                continue;
+        for (owner, counts_events, nanos_max) in self.beyond() {
+            let of_owner = |of_rule: &Use| {
+                of_rule.tenant == owner && of_rule.counts_events == counts_events && of_rule.throttle.is_none()
             };
-            let nanos_max = (share_max * self.limits.window_ns as f64) as i64;
-            for counts_events in [false, true] {
-                let of_owner = |of_rule: &Use| {
-                    of_rule.tenant == owner && of_rule.counts_events == counts_events && of_rule.throttle.is_none()
-                };
-                let own = self.rules.iter().filter(|(_, of_rule)| of_owner(of_rule));
-                let mut own: Vec<(i64, String)> =
-                    own.map(|(id, of_rule)| (of_rule.window.nanos(), id.clone())).collect();
-                own.sort_by(|(one, _), (other, _)| other.cmp(one));
-                let mut used: i64 = own.iter().map(|(nanos, _)| nanos).sum();
-                for (nanos, id) in own {
-                    if used <= nanos_max {
-                        break;
-                    }
-                    used -= nanos;
-                    let Some(of_rule) = self.rules.get_mut(&id) else {
-                        continue;
-                    };
-                    let pause_ns = of_rule.next_pause_ns;
-                    let longest = self.limits.pause_ns.saturating_mul(PAUSE_FACTOR_MAX);
-                    of_rule.next_pause_ns = pause_ns.saturating_mul(2).min(longest);
-                    let throttle = Throttle {
-                        rule: id,
-                        version: of_rule.version.clone(),
-                        tenant: owner.clone(),
-                        is_skipped: !counts_events,
-                        share: nanos as f64 / self.limits.window_ns as f64,
-                        share_max,
-                        since_ns: now_ns,
-                        until_ns: now_ns.saturating_add(pause_ns),
-                    };
-                    of_rule.throttle = Some(throttle.clone());
-                    found.push(throttle);
+            let own = self.rules.iter().filter(|(_, of_rule)| of_owner(of_rule));
+            let mut own: Vec<(i64, String)> = own.map(|(id, of_rule)| (of_rule.window.nanos(), id.clone())).collect();
+            own.sort_by(|(one, _), (other, _)| other.cmp(one));
+            let mut used: i64 = own.iter().map(|(nanos, _)| nanos).sum();
+            for (nanos, id) in own {
+                if used <= nanos_max {
+                    break;
                 }
+                used -= nanos;
+                let Some(of_rule) = self.rules.get_mut(&id) else {
+                    continue;
+                };
+                let pause_ns = of_rule.next_pause_ns;
+                let longest = self.limits.pause_ns.saturating_mul(PAUSE_FACTOR_MAX);
+                of_rule.next_pause_ns = pause_ns.saturating_mul(2).min(longest);
+                let throttle = Throttle {
+                    rule: id,
+                    version: of_rule.version.clone(),
+                    tenant: owner.clone(),
+                    is_skipped: !counts_events,
+                    share: nanos as f64 / self.limits.window_ns as f64,
+                    share_max: nanos_max as f64 / self.limits.window_ns as f64,
+                    since_ns: now_ns,
+                    until_ns: now_ns.saturating_add(pause_ns),
+                };
+                of_rule.throttle = Some(throttle.clone());
+                found.push(throttle);
             }
         }
         found
+    }
+
+    /// Returns the owners whose rules of one kind, those that count several events or the others, use more than they may, with what they
+    /// may use, nanoseconds. Called for each batch.
+    fn beyond(&self) -> Vec<(Option<TenantId>, bool, i64)> {
+        let mut used: BTreeMap<(Option<&TenantId>, bool), i64> = BTreeMap::new();
+        for of_rule in self.rules.values().filter(|of_rule| of_rule.throttle.is_none()) {
+            let of_owner = used.entry((of_rule.tenant.as_ref(), of_rule.counts_events));
+            *of_owner.or_default() += of_rule.window.nanos();
+        }
+        let beyond = used.into_iter().filter_map(|((tenant, counts_events), nanos)| {
+            let nanos_max = (self.limits.share(tenant)? * self.limits.window_ns as f64) as i64;
+            (nanos > nanos_max).then(|| (tenant.cloned(), counts_events, nanos_max))
+        });
+        beyond.collect()
     }
 
     /// Ends the throttles whose pause is over, and returns them. Their rules begin with an empty window.

@@ -10,14 +10,17 @@ use async_trait::async_trait;
 use firn_detect::{BudgetLimits, CpuClock, DetectionRule};
 use firn_engine::{Engine, Result};
 use firn_model::metadata::{Command, DetectionCommand};
+use firn_model::names::IndicesOptions;
+use firn_pipeline::definition::Definition;
 use firn_pipeline::rule_budget::RuleBudgets;
 use firn_pipeline::rule_history::{FillLimits, HoleFiller, RuleLedger};
 use firn_pipeline::runner::{Connectors, EngineDestination, Runner};
 use firn_pipeline::sources::{Batch, Clock, Source, SourceEvent, SourceOutput};
+use firn_query::search::{IndexTarget, SearchRequest};
 use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot};
 
-use super::node::{Node, START_MS};
+use super::node::{Node, START_MS, ctx};
 use super::{ID, bodies, status, wait_for};
 
 const PARTITION: &str = "scripted/0";
@@ -132,7 +135,7 @@ impl World {
         };
         let budget = RuleBudgets::new(limits, self.clock(), self.cpu_clock());
         let source = self.source.clone();
-        let open = Arc::new(move |_: &_| Ok(Box::new(source.clone()) as Box<dyn Source>));
+        let open = Arc::new(move |_: &Definition| Ok(Box::new(source.clone()) as Box<dyn Source>));
         let runner = Runner::with_budget(
             EngineDestination::new(Arc::clone(&engine)),
             Connectors::of_sources(open),
@@ -186,10 +189,19 @@ impl World {
     }
 
     /// Returns how often each event has an alert of a rule, by its number.
-    fn alerts(&self, rule: &str) -> BTreeMap<u64, u64> {
-        self.node.refresh(".alerts-*");
-        let query = json!({"size": 10_000, "query": {"term": {"rule.id": rule}}});
-        let found = self.node.search(".alerts-*", query).unwrap();
+    async fn alerts(&self, rule: &str) -> BTreeMap<u64, u64> {
+        let target = IndexTarget {
+            expression: vec![".alerts-*".to_owned()],
+            options: IndicesOptions {
+                expand_hidden: true,
+                ..IndicesOptions::default()
+            },
+        };
+        self.node.engine.refresh(&ctx(), target.clone()).await.unwrap();
+        let body = json!({"size": 10_000, "query": {"term": {"rule.id": rule}}});
+        let request = SearchRequest::parse(target, Some(&body)).unwrap();
+        let found = self.node.engine.search(&ctx(), request).await.unwrap();
+        assert!(found.shards.failures.is_empty() && found.hits.len() < 10_000);
         let mut counts = BTreeMap::new();
         for hit in &found.hits {
             let alert: Value = serde_json::from_slice(hit.source.as_deref().unwrap()).unwrap();
@@ -238,7 +250,7 @@ fn a_rule_beyond_the_budget_pauses_and_its_exact_hole_is_filled() {
             let is_dear = round < 60 && random.u8(0..4) > 0;
             world
                 .cost
-                .store(if is_dear { 20_000_000 } else { 1_000 }, Ordering::SeqCst);
+                .store(if is_dear { 100_000_000 } else { 1_000 }, Ordering::SeqCst);
             let count = random.u64(1..120);
             let before = running.budget.throttled().contains_key("slow");
             world.send(next, count, random.i64(0..30_000)).await;
@@ -283,11 +295,14 @@ fn a_rule_beyond_the_budget_pauses_and_its_exact_hole_is_filled() {
             .filter(|offset| offset % 2 == 1)
             .map(|offset| (offset, 1))
             .collect();
-        assert_eq!(world.alerts("fast"), odd);
+        assert_eq!(world.alerts("fast").await, odd);
         let of_alpha = odd.keys().filter(|offset| *offset % 4 == 1);
-        assert_eq!(world.alerts("of-alpha"), of_alpha.map(|offset| (*offset, 1)).collect());
+        assert_eq!(
+            world.alerts("of-alpha").await,
+            of_alpha.map(|offset| (*offset, 1)).collect()
+        );
         // Before all is filled, what is outside of the holes has its alerts, and nothing twice.
-        let found = world.alerts("slow");
+        let found = world.alerts("slow").await;
         let missing: Vec<&u64> = odd
             .keys()
             .filter(|offset| !found.contains_key(offset) && !is_in_hole(offset))
@@ -319,7 +334,7 @@ fn a_rule_beyond_the_budget_pauses_and_its_exact_hole_is_filled() {
             .filter(|offset| offset % 2 == 1)
             .map(|offset| (offset, 1))
             .collect();
-        let found = world.alerts("slow");
+        let found = world.alerts("slow").await;
         let wrong: Vec<u64> = odd
             .keys()
             .filter(|offset| found.get(offset) != Some(&1))
